@@ -1,0 +1,141 @@
+//! Promises about tables: the catalogue, dropped tables, and the settings.
+
+use super::*;
+use crate::{Found, TableRecord};
+
+async fn record(s: &Subject, namespace: &str, name: &str) -> Option<(TableId, Vec<u8>)> {
+    let row = s.get(TableId::CATALOGUE, namespace, name).await?;
+    let record = TableRecord::read(&row.value).expect("the catalogue holds records");
+    Some((record.id, record.payload.to_vec()))
+}
+
+pub(super) async fn a_table_is_created_once(s: Subject) {
+    let id = s.engine.create_table("n", "t", "payload".into()).await.expect("created");
+    assert!(id >= TableId::FIRST);
+    assert_eq!(record(&s, "n", "t").await, Some((id, b"payload".to_vec())));
+    let version = s.get(TableId::CATALOGUE, "n", "t").await.expect("it is there").version;
+
+    let again = s.engine.create_table("n", "t", "other".into()).await;
+    assert_eq!(again, Err(CommitError::Precondition { op: 0, found: Found::Present(version) }));
+    assert_eq!(record(&s, "n", "t").await, Some((id, b"payload".to_vec())));
+}
+
+pub(super) async fn a_table_created_again_has_a_new_id_and_no_rows(s: Subject) {
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        let id = s.table("t").await;
+        s.put(id, "p", "r", "v").await;
+        assert_eq!(s.engine.drop_table("conformance", "t").await, Ok(id));
+        assert_eq!(record(&s, "conformance", "t").await, None);
+        ids.push(id);
+    }
+    let last = s.table("t").await;
+    assert!(s.keys(last, &[KeyRange::all()]).await.is_empty());
+    ids.push(last);
+    assert!(ids.is_sorted_by(|a, b| a < b), "ids are never given again: {ids:?}");
+}
+
+pub(super) async fn dropping_what_is_not_there_says_so(s: Subject) {
+    let absent = Err(CommitError::Precondition { op: 0, found: Found::Absent });
+    assert_eq!(s.engine.drop_table("n", "t").await, absent);
+    s.engine.create_table("n", "t", Bytes::new()).await.expect("created");
+    assert_eq!(s.engine.drop_table("other", "t").await, absent);
+    assert!(s.engine.drop_table("n", "t").await.is_ok());
+    assert_eq!(s.engine.drop_table("n", "t").await, absent);
+}
+
+pub(super) async fn commits_to_a_dropped_table_are_refused(s: Subject) {
+    let table = s.table("t").await;
+    let version = s.put(table, "p", "r", "v").await;
+    s.engine.drop_table("conformance", "t").await.expect("dropped");
+    for (expect, effect) in [
+        (Expect::Any, put("v")),
+        (Expect::Absent, put("v")),
+        (Expect::Exactly(version), Effect::Delete),
+        (Expect::Any, Effect::CheckOnly),
+    ] {
+        assert_eq!(s.try_one(table, "r", expect, effect).await, Err(CommitError::TableGone));
+    }
+    // The name's next table is another one.
+    let next = s.table("t").await;
+    assert_eq!(s.try_one(table, "r", Expect::Any, put("v")).await, Err(CommitError::TableGone));
+    s.put(next, "p", "r", "v").await;
+}
+
+pub(super) async fn a_table_that_never_was_takes_no_commits(s: Subject) {
+    let table = s.table("t").await;
+    for id in [TableId(table.0 + 1), TableId(2), TableId(15), TableId(u64::MAX - 1)] {
+        assert_eq!(s.try_one(id, "r", Expect::Any, put("v")).await, Err(CommitError::TableGone), "{id:?}");
+    }
+}
+
+pub(super) async fn the_catalogue_is_not_committed_to(s: Subject) {
+    let table = s.table("t").await;
+    let commit = Commit::one(TableId::CATALOGUE, "conformance", op("t", Expect::Any, Effect::Delete));
+    assert_eq!(s.engine.commit(commit).await, Err(CommitError::TableGone));
+    assert_eq!(record(&s, "conformance", "t").await, Some((table, Vec::new())));
+}
+
+pub(super) async fn namespaces_are_separate(s: Subject) {
+    let a = s.engine.create_table("a", "t", "1".into()).await.expect("created");
+    let b = s.engine.create_table("b", "t", "2".into()).await.expect("created");
+    assert_ne!(a, b);
+    s.put(a, "p", "r", "in a").await;
+    assert_eq!(s.get(b, "p", "r").await, None);
+    assert_eq!(s.engine.drop_table("a", "t").await, Ok(a));
+    assert_eq!(record(&s, "b", "t").await, Some((b, b"2".to_vec())));
+    s.put(b, "p", "r", "in b").await;
+}
+
+pub(super) async fn the_catalogue_lists_tables_in_order(s: Subject) {
+    for name in ["zebra", "apple", "mango"] {
+        s.engine.create_table("n", name, Bytes::new()).await.expect("created");
+        s.engine.create_table("other", name, Bytes::new()).await.expect("created");
+    }
+    s.engine.drop_table("n", "mango").await.expect("dropped");
+    let of_n = KeyRange::rows("n", std::ops::Bound::Unbounded, std::ops::Bound::Unbounded);
+    assert_eq!(s.keys(TableId::CATALOGUE, &[of_n]).await, ["n/apple", "n/zebra"]);
+}
+
+pub(super) async fn tables_are_separate(s: Subject) {
+    let tables = [s.table("a").await, s.table("b").await, s.table("c").await];
+    for table in tables {
+        s.put(table, "p", "r", &table.0.to_string()).await;
+    }
+    s.try_one(tables[1], "r", Expect::Present, Effect::Delete).await.expect("deleted");
+    assert_eq!(s.keys(tables[0], &[KeyRange::all()]).await, ["p/r"]);
+    assert!(s.keys(tables[1], &[KeyRange::all()]).await.is_empty());
+    assert_eq!(s.value(tables[2], "p", "r").await, Some(tables[2].0.to_string()));
+}
+
+pub(super) async fn settings_are_a_table_that_is_always_there(s: Subject) {
+    let table = s.table("t").await;
+    let version = s.put(TableId::SETTINGS, "account", "cors", "rules").await;
+    let expected = Some(Row { version, value: "rules".into() });
+    assert_eq!(s.get(TableId::SETTINGS, "account", "cors").await, expected);
+    assert_eq!(s.keys(TableId::SETTINGS, &[KeyRange::all()]).await, ["account/cors"]);
+    assert_eq!(s.get(table, "account", "cors").await, None);
+    assert_eq!(s.get(TableId::CATALOGUE, "account", "cors").await, None);
+    let stale = op("cors", Expect::Absent, put("new"));
+    let outcome = s.engine.commit(Commit::one(TableId::SETTINGS, "account", stale)).await;
+    assert_eq!(outcome, Err(CommitError::Precondition { op: 0, found: Found::Present(version) }));
+}
+
+pub(super) async fn of_racing_creations_one_wins(s: Subject) {
+    let tasks: Vec<_> = (0..8)
+        .map(|_| {
+            let engine = s.engine.clone();
+            tokio::spawn(async move { engine.create_table("n", "t", Bytes::new()).await })
+        })
+        .collect();
+    let mut winners = Vec::new();
+    for task in tasks {
+        match task.await.expect("the task ends") {
+            Ok(id) => winners.push(id),
+            Err(CommitError::Precondition { op: 0, found: Found::Present(_) }) => {}
+            Err(other) => panic!("{other}"),
+        }
+    }
+    assert_eq!(winners.len(), 1);
+    assert_eq!(record(&s, "n", "t").await.map(|(id, _)| id), Some(winners[0]));
+}

@@ -1,0 +1,202 @@
+//! The suite that every engine passes: one named function per promise of the contract.
+//!
+//! A promise gets a fresh engine, built with the suite's own merge function and clock, and panics when the engine
+//! breaks it. [`run_all`] keeps them all; a new promise is a function and a line in [`PROMISES`].
+
+mod catalogue;
+mod commits;
+mod scans;
+mod views;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::env::{Clock, FakeClock};
+use crate::keys::{Key, KeyRange, OwnedKey};
+use crate::{
+    Budget, Commit, CommitError, Effect, Engine, Expect, Flow, MergeFn, Op, ReadError, Refusal, Row, Sink,
+    TableId, Version,
+};
+
+/// Builds an empty engine with this merge function and this clock.
+pub type Make<'a> = &'a dyn Fn(MergeFn, Arc<dyn Clock>) -> Arc<dyn Engine>;
+
+/// One promise: its name, and the function that puts it to the test.
+pub type Promise = (&'static str, fn(Subject) -> Pin<Box<dyn Future<Output = ()>>>);
+
+macro_rules! promises {
+    ($($module:ident::$name:ident,)*) => {
+        pub const PROMISES: &[Promise] = &[
+            $((stringify!($name), |subject| Box::pin($module::$name(subject))),)*
+        ];
+    };
+}
+
+promises! {
+    commits::a_missing_row_is_none,
+    commits::what_is_put_is_got,
+    commits::every_expectation_meets_every_effect,
+    commits::a_commit_is_all_or_nothing,
+    commits::the_first_failing_op_is_reported,
+    commits::a_merge_sees_the_old_value_or_nothing,
+    commits::a_refused_merge_changes_nothing,
+    commits::check_only_changes_nothing,
+    commits::deleting_an_absent_row_changes_nothing,
+    commits::all_rows_of_a_commit_share_its_version,
+    commits::versions_grow_whatever_the_clock_does,
+    commits::a_version_follows_the_clock,
+    commits::a_hundred_ops_are_one_commit_and_more_are_refused,
+    commits::empty_keys_are_keys,
+    commits::big_values_come_back_whole,
+    commits::concurrent_merges_on_one_row_lose_nothing,
+    commits::of_racing_inserts_one_wins,
+    commits::a_closed_engine_takes_no_writes_and_still_reads,
+    scans::rows_come_in_the_order_of_utf16_code_units,
+    scans::every_kind_of_range_is_exact,
+    scans::several_ranges_make_one_scan,
+    scans::no_range_and_an_empty_range_give_nothing,
+    scans::a_stopped_scan_resumes_with_the_very_row,
+    scans::a_scan_resumes_after_its_row_budget,
+    scans::a_scan_resumes_after_its_time_budget,
+    scans::a_scan_resumes_where_the_row_is_gone,
+    scans::one_row_is_examined_whatever_the_budget,
+    scans::a_used_up_budget_at_the_end_is_the_end,
+    scans::random_keys_and_ranges_agree_with_a_plain_model,
+    views::a_scan_sees_nothing_of_a_commit_made_meanwhile,
+    views::a_scan_never_sees_half_a_commit,
+    views::a_read_after_an_acknowledged_commit_sees_it,
+    catalogue::a_table_is_created_once,
+    catalogue::a_table_created_again_has_a_new_id_and_no_rows,
+    catalogue::dropping_what_is_not_there_says_so,
+    catalogue::commits_to_a_dropped_table_are_refused,
+    catalogue::a_table_that_never_was_takes_no_commits,
+    catalogue::the_catalogue_is_not_committed_to,
+    catalogue::namespaces_are_separate,
+    catalogue::the_catalogue_lists_tables_in_order,
+    catalogue::tables_are_separate,
+    catalogue::settings_are_a_table_that_is_always_there,
+    catalogue::of_racing_creations_one_wins,
+}
+
+/// Puts an engine to every test of the suite.
+pub async fn run_all(make: Make<'_>) {
+    for (name, promise) in PROMISES {
+        // Shown by the test runner next to the panic of a promise that was broken.
+        println!("promise: {name}");
+        promise(Subject::new(make)).await;
+    }
+}
+
+/// The engine under test, and the clock it was given.
+pub struct Subject {
+    engine: Arc<dyn Engine>,
+    clock: Arc<FakeClock>,
+}
+
+/// Plenty of rows and time.
+const GENEROUS: Budget = Budget { rows_examined_max: u64::MAX, time_max: Duration::MAX };
+
+/// The suite's merge function refuses results longer than this, with the refusal 7.
+const MERGED_SIZE_BYTES_MAX: usize = 1024;
+const TOO_LONG: Refusal = Refusal(7);
+
+/// The new value is the old one followed by the patch.
+pub fn merge(old: Option<&[u8]>, patch: &[u8]) -> Result<Bytes, Refusal> {
+    let new = [old.unwrap_or_default(), patch].concat();
+    if new.len() > MERGED_SIZE_BYTES_MAX { Err(TOO_LONG) } else { Ok(new.into()) }
+}
+
+impl Subject {
+    fn new(make: Make<'_>) -> Subject {
+        let clock = Arc::new(FakeClock::default());
+        Subject { engine: make(merge, clock.clone()), clock }
+    }
+
+    async fn table(&self, name: &str) -> TableId {
+        self.engine.create_table("conformance", name, Bytes::new()).await.expect("the table is created")
+    }
+
+    async fn put(&self, table: TableId, partition: &str, row: &str, value: &str) -> Version {
+        let op = op(row, Expect::Any, put(value));
+        self.engine.commit(Commit::one(table, partition, op)).await.expect("the row is put")
+    }
+
+    async fn try_one(&self, table: TableId, row: &str, expect: Expect, effect: Effect) -> Outcome {
+        self.engine.commit(Commit::one(table, "p", op(row, expect, effect))).await
+    }
+
+    async fn get(&self, table: TableId, partition: &str, row: &str) -> Option<Row> {
+        self.engine.get(table, Key { partition, row }).await.expect("the row is read")
+    }
+
+    async fn value(&self, table: TableId, partition: &str, row: &str) -> Option<String> {
+        let row = self.get(table, partition, row).await;
+        row.map(|row| String::from_utf8(row.value.to_vec()).expect("values are text"))
+    }
+
+    /// All keys of these ranges as `partition/row`.
+    async fn keys(&self, table: TableId, ranges: &[KeyRange]) -> Vec<String> {
+        let mut sink = Collect::default();
+        let resume = self.engine.scan(table, ranges, GENEROUS, &mut sink).await.expect("the scan succeeds");
+        assert_eq!(resume, None, "a generous scan reads to the end");
+        sink.names()
+    }
+
+    async fn scan(&self, table: TableId, budget: Budget, sink: &mut dyn Sink) -> Option<OwnedKey> {
+        self.engine.scan(table, &[KeyRange::all()], budget, sink).await.expect("the scan succeeds")
+    }
+}
+
+type Outcome = Result<Version, CommitError>;
+
+fn op(row: &str, expect: Expect, effect: Effect) -> Op {
+    Op { row: row.into(), expect, effect }
+}
+
+fn put(value: &str) -> Effect {
+    Effect::Put(Bytes::copy_from_slice(value.as_bytes()))
+}
+
+fn patch(value: &str) -> Effect {
+    Effect::Merge(Bytes::copy_from_slice(value.as_bytes()))
+}
+
+fn batch(table: TableId, partition: &str, ops: Vec<Op>) -> Commit {
+    Commit { table, partition: partition.into(), ops }
+}
+
+/// Keeps every row, until it has as many as it was told to take.
+#[derive(Default)]
+struct Collect {
+    rows: Vec<(OwnedKey, Version, Vec<u8>)>,
+    take_max: Option<usize>,
+}
+
+impl Collect {
+    fn at_most(count: usize) -> Collect {
+        Collect { rows: Vec::new(), take_max: Some(count) }
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.rows.iter().map(|(key, _, _)| format!("{}/{}", key.partition, key.row)).collect()
+    }
+}
+
+impl Sink for Collect {
+    fn row(&mut self, key: Key<'_>, version: Version, value: &[u8]) -> Flow {
+        if self.take_max.is_some_and(|most| self.rows.len() >= most) {
+            return Flow::Stop;
+        }
+        self.rows.push((key.into(), version, value.to_vec()));
+        Flow::Continue
+    }
+}
+
+/// Reading may fail in ways that no promise of the suite covers.
+fn read<T>(result: Result<T, ReadError>) -> T {
+    result.expect("the read succeeds")
+}

@@ -1,0 +1,291 @@
+//! Keys: (table, partition, row) as bytes that sort the way the service lists.
+//!
+//! An encoded key is `table id (u64, big-endian) · enc(partition) · 00 · enc(row)`, where `enc` is UTF-8 with
+//! four changes: U+0000 is `01 01` and U+0001 is `01 02`, which keeps `00` free as the separator, and the lead
+//! bytes `EE` and `EF` (U+E000 to U+FFFF) become `FE` and `FF`, which puts them behind the supplementary
+//! characters (`F0` to `F4`): the order of UTF-16 code units, where those are surrogate pairs below U+E000.
+//!
+//! Promises: encoded order equals the order of (partition, row) by UTF-16 code unit; no table's keys fall inside
+//! another table's range; decoding an encoded key returns it, and bytes that no key encodes to are an error.
+//! Nothing outside this file builds or cuts a key.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Bound;
+
+use crate::TableId;
+
+const SEPARATOR: u8 = 0x00;
+/// Not a key byte of its own: it starts an escape, so `x 01` is above every key of partition `x` and not above
+/// any key of a longer partition that starts with `x`.
+const ESCAPE: u8 = 0x01;
+const ESCAPED_0000: u8 = 0x01;
+const ESCAPED_0001: u8 = 0x02;
+const TABLE_ID_SIZE_BYTES: usize = 8;
+
+/// Where a row is in its table.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Key<'a> {
+    pub partition: &'a str,
+    pub row: &'a str,
+}
+
+impl<'a> Key<'a> {
+    pub fn new(partition: &'a str, row: &'a str) -> Key<'a> {
+        Key { partition, row }
+    }
+}
+
+/// A [`Key`] that owns its strings.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct OwnedKey {
+    pub partition: Box<str>,
+    pub row: Box<str>,
+}
+
+impl OwnedKey {
+    pub fn as_key(&self) -> Key<'_> {
+        Key { partition: &self.partition, row: &self.row }
+    }
+}
+
+impl From<Key<'_>> for OwnedKey {
+    fn from(key: Key<'_>) -> OwnedKey {
+        OwnedKey { partition: key.partition.into(), row: key.row.into() }
+    }
+}
+
+/// A run of keys in any one table: half-open, in encoded bytes without the table id. It may lie between two keys
+/// and hold none although its bytes are not empty.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct KeyRange {
+    start: Vec<u8>,
+    /// `None`: to the end of the table.
+    end: Option<Vec<u8>>,
+}
+
+impl KeyRange {
+    /// Every key of the table.
+    pub fn all() -> KeyRange {
+        KeyRange { start: Vec::new(), end: None }
+    }
+
+    /// One key.
+    pub fn point(partition: &str, row: &str) -> KeyRange {
+        let start = suffix(partition, row);
+        let end = successor(&start);
+        KeyRange { start, end: Some(end) }
+    }
+
+    /// This key, if it is still there, and all that come after it.
+    pub fn from_key(partition: &str, row: &str) -> KeyRange {
+        KeyRange { start: suffix(partition, row), end: None }
+    }
+
+    /// The rows of one partition between two bounds.
+    pub fn rows(partition: &str, low: Bound<&str>, high: Bound<&str>) -> KeyRange {
+        let start = match low {
+            Bound::Included(row) => suffix(partition, row),
+            Bound::Excluded(row) => successor(&suffix(partition, row)),
+            Bound::Unbounded => partition_start(partition),
+        };
+        let end = match high {
+            Bound::Included(row) => successor(&suffix(partition, row)),
+            Bound::Excluded(row) => suffix(partition, row),
+            Bound::Unbounded => partition_end(partition),
+        };
+        KeyRange { start, end: Some(end) }
+    }
+
+    /// All rows of the partitions between two bounds.
+    pub fn partitions(low: Bound<&str>, high: Bound<&str>) -> KeyRange {
+        let start = match low {
+            Bound::Included(partition) => partition_start(partition),
+            Bound::Excluded(partition) => partition_end(partition),
+            Bound::Unbounded => Vec::new(),
+        };
+        let end = match high {
+            Bound::Included(partition) => Some(partition_end(partition)),
+            Bound::Excluded(partition) => Some(partition_start(partition)),
+            Bound::Unbounded => None,
+        };
+        KeyRange { start, end }
+    }
+
+    /// True when the range holds no key because its bounds cross or meet.
+    pub fn is_empty(&self) -> bool {
+        self.end.as_ref().is_some_and(|end| *end <= self.start)
+    }
+
+    /// What both ranges hold; `None` when that is nothing.
+    pub fn intersect(&self, other: &KeyRange) -> Option<KeyRange> {
+        let start = Ord::max(&self.start, &other.start).clone();
+        let end = match (&self.end, &other.end) {
+            (Some(a), Some(b)) => Some(Ord::min(a, b).clone()),
+            (Some(end), None) | (None, Some(end)) => Some(end.clone()),
+            (None, None) => None,
+        };
+        let both = KeyRange { start, end };
+        (!both.is_empty()).then_some(both)
+    }
+
+    pub fn contains(&self, partition: &str, row: &str) -> bool {
+        let key = suffix(partition, row);
+        self.start <= key && self.end.as_ref().is_none_or(|end| key < *end)
+    }
+
+    /// The same keys as sorted, disjoint ranges that are not empty: what a scan takes.
+    pub fn normalize(mut ranges: Vec<KeyRange>) -> Vec<KeyRange> {
+        ranges.retain(|range| !range.is_empty());
+        ranges.sort_by(|a, b| a.start.cmp(&b.start));
+        let mut merged: Vec<KeyRange> = Vec::with_capacity(ranges.len());
+        for range in ranges {
+            let Some(last) = merged.last_mut() else {
+                merged.push(range);
+                continue;
+            };
+            match &last.end {
+                None => break,
+                Some(end) if *end < range.start => merged.push(range),
+                Some(end) => {
+                    if range.end.as_ref().is_none_or(|longer| end < longer) {
+                        last.end = range.end;
+                    }
+                }
+            }
+        }
+        merged
+    }
+
+    /// The range's bytes in one table: `start <= key < end`.
+    pub(crate) fn in_table(&self, table: TableId) -> (Vec<u8>, Vec<u8>) {
+        let prefix = table.0.to_be_bytes();
+        let start = [&prefix[..], &self.start].concat();
+        let end = match &self.end {
+            Some(end) => [&prefix[..], end].concat(),
+            None => table_end(table),
+        };
+        (start, end)
+    }
+}
+
+/// The bytes of a key.
+pub(crate) fn encode(table: TableId, key: Key<'_>) -> Vec<u8> {
+    // Exact for the common key, which needs no escapes: one allocation.
+    let mut bytes = Vec::with_capacity(TABLE_ID_SIZE_BYTES + key.partition.len() + 1 + key.row.len());
+    bytes.extend_from_slice(&table.0.to_be_bytes());
+    push(&mut bytes, key.partition);
+    bytes.push(SEPARATOR);
+    push(&mut bytes, key.row);
+    bytes
+}
+
+/// The bytes between which all keys of a table lie: `start <= key < end`.
+pub(crate) fn table_range(table: TableId) -> (Vec<u8>, Vec<u8>) {
+    (table.0.to_be_bytes().to_vec(), table_end(table))
+}
+
+/// Cuts an encoded key; borrows the strings unless they hold an escape.
+pub(crate) fn decode(bytes: &[u8]) -> Result<(TableId, Cow<'_, str>, Cow<'_, str>), KeyDamaged> {
+    let (id, rest) = bytes.split_first_chunk::<TABLE_ID_SIZE_BYTES>().ok_or(KeyDamaged)?;
+    let separator = rest.iter().position(|byte| *byte == SEPARATOR).ok_or(KeyDamaged)?;
+    let partition = pull(&rest[..separator])?;
+    let row = pull(&rest[separator + 1..])?;
+    Ok((TableId(u64::from_be_bytes(*id)), partition, row))
+}
+
+/// Bytes that are no key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct KeyDamaged;
+
+impl fmt::Display for KeyDamaged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the key does not decode")
+    }
+}
+
+/// An encoded key for the log: readable if it decodes, hexadecimal if not.
+pub(crate) fn describe(bytes: &[u8]) -> String {
+    match decode(bytes) {
+        Ok((table, partition, row)) => format!("table {}, partition {partition:?}, row {row:?}", table.0),
+        Err(_) => format!("key {bytes:02x?}"),
+    }
+}
+
+fn suffix(partition: &str, row: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(partition.len() + 1 + row.len());
+    push(&mut bytes, partition);
+    bytes.push(SEPARATOR);
+    push(&mut bytes, row);
+    bytes
+}
+
+/// No encoded string holds the separator, so nothing lies between a key and the key with one more.
+fn successor(suffix: &[u8]) -> Vec<u8> {
+    [suffix, &[SEPARATOR]].concat()
+}
+
+fn partition_start(partition: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(partition.len() + 1);
+    push(&mut bytes, partition);
+    bytes.push(SEPARATOR);
+    bytes
+}
+
+/// Separator plus one: above every key of the partition, not above any key of a partition that follows.
+fn partition_end(partition: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(partition.len() + 1);
+    push(&mut bytes, partition);
+    bytes.push(ESCAPE);
+    bytes
+}
+
+fn table_end(table: TableId) -> Vec<u8> {
+    // Ids count up from 16, so the last one is out of reach.
+    debug_assert!(table.0 < u64::MAX);
+    table.0.saturating_add(1).to_be_bytes().to_vec()
+}
+
+fn push(bytes: &mut Vec<u8>, string: &str) {
+    // A fold looks at every byte, and so compiles to vector instructions, which `any` with its early exit does not.
+    let plain = !string.bytes().fold(false, |special, byte| special | (byte < 0x02) | (byte | 0x01 == 0xEF));
+    if plain {
+        bytes.extend_from_slice(string.as_bytes());
+        return;
+    }
+    for byte in string.bytes() {
+        match byte {
+            0x00 => bytes.extend_from_slice(&[ESCAPE, ESCAPED_0000]),
+            0x01 => bytes.extend_from_slice(&[ESCAPE, ESCAPED_0001]),
+            0xEE | 0xEF => bytes.push(byte | 0x10),
+            plain => bytes.push(plain),
+        }
+    }
+}
+
+fn pull(bytes: &[u8]) -> Result<Cow<'_, str>, KeyDamaged> {
+    // EE, EF, FE and FF are the bytes that hold all bits of EE.
+    let plain = !bytes.iter().fold(false, |special, byte| special | (*byte < 0x02) | (byte | 0x11 == 0xFF));
+    if plain {
+        return std::str::from_utf8(bytes).map(Cow::Borrowed).map_err(|_| KeyDamaged);
+    }
+    let mut string = Vec::with_capacity(bytes.len());
+    let mut rest = bytes.iter();
+    while let Some(byte) = rest.next() {
+        match *byte {
+            ESCAPE => match rest.next() {
+                Some(&ESCAPED_0000) => string.push(0x00),
+                Some(&ESCAPED_0001) => string.push(0x01),
+                _ => return Err(KeyDamaged),
+            },
+            0xFE | 0xFF => string.push(byte & !0x10),
+            // `push` never lets these through; taking them would give one string two encodings.
+            SEPARATOR | 0xEE | 0xEF => return Err(KeyDamaged),
+            plain => string.push(plain),
+        }
+    }
+    String::from_utf8(string).map(Cow::Owned).map_err(|_| KeyDamaged)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,247 @@
+//! Versioned rows in key order, read in pages, changed by atomic conditional commits on one partition.
+//!
+//! Owns: the contract every engine keeps ([`Engine`]) and the few types it speaks. A commit is data, not
+//! code: it can be queued, grouped, logged, replayed or sent to a remote engine in one round trip, and it
+//! needs no lock, no begin and no rollback above the engine.
+//!
+//! Leaves to others: what a value means. The engine never looks inside one, except through the merge
+//! function it was built with.
+
+pub mod conformance;
+pub mod decide;
+pub mod env;
+pub mod faults;
+pub mod keys;
+pub mod local;
+pub mod memory;
+mod pace;
+
+use std::fmt;
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+pub use keys::{Key, KeyRange, OwnedKey};
+
+/// Most ops one [`Commit`] may carry.
+pub const COMMIT_OP_COUNT_MAX: usize = 100;
+
+/// A table's identity. Never reused: a table that is dropped and created again gets a new one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct TableId(pub u64);
+
+impl TableId {
+    /// The catalogue: one row per table, partition = namespace, row = the table's key in that namespace.
+    /// Read like any table; changed only by `create_table` and `drop_table`. Its values are [`TableRecord`]s.
+    pub const CATALOGUE: TableId = TableId(0);
+    /// Small records that belong to no table: read and committed like the rows of any table.
+    pub const SETTINGS: TableId = TableId(1);
+    /// Ids below this one are the engine's own.
+    pub const FIRST: TableId = TableId(16);
+}
+
+/// When a row was written, in ticks of 100 ns since 0001-01-01T00:00:00Z. Only moves forward, across restarts
+/// and clock steps too, so no two commits of one engine ever share a version.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Version(pub NonZeroU64);
+
+impl Version {
+    pub fn new(ticks: u64) -> Option<Version> {
+        NonZeroU64::new(ticks).map(Version)
+    }
+
+    pub fn ticks(self) -> u64 {
+        self.0.get()
+    }
+}
+
+/// One stored row.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Row {
+    pub version: Version,
+    pub value: Bytes,
+}
+
+/// What must hold of a row for its commit to happen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Expect {
+    Any,
+    Absent,
+    Present,
+    Exactly(Version),
+}
+
+/// What a commit does to a row.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Effect {
+    Put(Bytes),
+    /// A patch for the engine's merge function; an absent row is merged with nothing.
+    Merge(Bytes),
+    /// Deleting an absent row (possible only with `Expect::Any`) changes nothing.
+    Delete,
+    CheckOnly,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Op {
+    pub row: Box<str>,
+    pub expect: Expect,
+    pub effect: Effect,
+}
+
+/// Ops on distinct rows of one partition: all of them happen, or none.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Commit {
+    pub table: TableId,
+    pub partition: Box<str>,
+    pub ops: Vec<Op>,
+}
+
+impl Commit {
+    pub fn one(table: TableId, partition: &str, op: Op) -> Commit {
+        Commit { table, partition: partition.into(), ops: vec![op] }
+    }
+}
+
+/// What an op found where its expectation failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Found {
+    Absent,
+    Present(Version),
+}
+
+/// Why the merge function would not merge; the number is its author's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Refusal(pub u16);
+
+/// (old value, patch) -> new value. Pure: the same inputs give the same output, on any thread, at any time.
+pub type MergeFn = fn(old: Option<&[u8]>, patch: &[u8]) -> Result<Bytes, Refusal>;
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum CommitError {
+    /// The first op whose expectation failed. Nothing changed.
+    Precondition { op: usize, found: Found },
+    /// The first op that the merge function refused. Nothing changed.
+    Refused { op: usize, refusal: Refusal },
+    /// The table was dropped (or never was). Nothing changed.
+    TableGone,
+    /// The queue of commits is full. Nothing changed; try again later.
+    Busy,
+    /// The engine takes no writes until it is reopened, because a write to the disk failed. Nothing changed.
+    Poisoned,
+    /// The commit may or may not have happened.
+    Unknown(String),
+    /// The storage failed before anything changed.
+    Storage(String),
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ReadError {
+    /// A stored row does not match its checksum, or does not decode: it is never served.
+    Damaged(String),
+    Storage(String),
+    Busy,
+}
+
+impl fmt::Display for CommitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CommitError::Precondition { op, found } => write!(f, "op {op} found {found:?}"),
+            CommitError::Refused { op, refusal } => write!(f, "op {op} was refused: {}", refusal.0),
+            CommitError::TableGone => write!(f, "the table is gone"),
+            CommitError::Busy => write!(f, "the commit queue is full"),
+            CommitError::Poisoned => {
+                write!(f, "an earlier write to the disk failed; restart to reopen the store")
+            }
+            CommitError::Unknown(cause) => write!(f, "the outcome is unknown: {cause}"),
+            CommitError::Storage(cause) => write!(f, "storage: {cause}"),
+        }
+    }
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReadError::Damaged(what) => write!(f, "damaged data: {what}"),
+            ReadError::Storage(cause) => write!(f, "storage: {cause}"),
+            ReadError::Busy => write!(f, "too many scans"),
+        }
+    }
+}
+
+impl std::error::Error for CommitError {}
+impl std::error::Error for ReadError {}
+
+/// How much work one scan may do before it must say where to resume.
+#[derive(Clone, Copy, Debug)]
+pub struct Budget {
+    pub rows_examined_max: u64,
+    pub time_max: Duration,
+}
+
+/// What the consumer of a scan says to each row.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Flow {
+    /// Taken (or rejected by a filter): go on.
+    Continue,
+    /// Not taken: end here, and resume with this very row.
+    Stop,
+}
+
+/// Sees each row as borrowed bytes, in key order; what it does not keep is never copied.
+pub trait Sink: Send {
+    fn row(&mut self, key: Key<'_>, version: Version, value: &[u8]) -> Flow;
+}
+
+/// A catalogue row's value: the table's id, and bytes the creator chose.
+pub struct TableRecord<'a> {
+    pub id: TableId,
+    pub payload: &'a [u8],
+}
+
+impl<'a> TableRecord<'a> {
+    pub fn read(value: &'a [u8]) -> Option<TableRecord<'a>> {
+        let (id, payload) = value.split_first_chunk::<8>()?;
+        Some(TableRecord { id: TableId(u64::from_be_bytes(*id)), payload })
+    }
+
+    pub fn write(&self) -> Bytes {
+        [&self.id.0.to_be_bytes()[..], self.payload].concat().into()
+    }
+}
+
+#[async_trait]
+pub trait Engine: Send + Sync + 'static {
+    /// The row as of the latest acknowledged commit.
+    async fn get(&self, table: TableId, key: Key<'_>) -> Result<Option<Row>, ReadError>;
+
+    /// The rows of `ranges` (sorted, disjoint) in key order, from one consistent view, until the sink says stop
+    /// or the budget is used up: then the first key not delivered, to resume with. `None`: all was delivered.
+    /// At least one row is examined whatever the budget, so that a caller who resumes always gets on.
+    async fn scan(
+        &self,
+        table: TableId,
+        ranges: &[KeyRange],
+        budget: Budget,
+        sink: &mut dyn Sink,
+    ) -> Result<Option<OwnedKey>, ReadError>;
+
+    /// Checks every expectation, then applies every effect, durably, or nothing. The version returned is that of
+    /// every row written, greater than any version handed out before. A commit that wrote nothing gets a version
+    /// too, but as no row bears it, it may be given again after a restart.
+    async fn commit(&self, commit: Commit) -> Result<Version, CommitError>;
+
+    /// Gives `name` in `namespace` a fresh id and records `payload` beside it, durably.
+    /// `Precondition { op: 0, .. }` when the name is taken.
+    async fn create_table(&self, namespace: &str, name: &str, payload: Bytes)
+    -> Result<TableId, CommitError>;
+
+    /// Forgets the name in one quick durable step; the rows' space comes back later.
+    /// `Precondition { op: 0, found: Absent }` when there is no such name.
+    async fn drop_table(&self, namespace: &str, name: &str) -> Result<TableId, CommitError>;
+
+    /// Finishes what was accepted, makes it durable, and takes no more writes.
+    async fn close(&self);
+}

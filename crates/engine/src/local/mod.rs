@@ -1,0 +1,263 @@
+//! The embedded engine on disk: redb below, one commit thread above it.
+//!
+//! Promises: all of the contract; what is acknowledged survives a crash and a power cut; every row read was
+//! checked against its checksum; memory is bounded by [`LocalOptions`]. `store.rs` knows the files, `writer.rs`
+//! the commit thread, `group.rs` what it does, `stored.rs` a row's bytes, `sweep.rs` the end of a table.
+
+mod group;
+mod shared;
+mod store;
+mod stored;
+mod sweep;
+mod writer;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, RwLock};
+use std::thread::JoinHandle;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use redb::StorageBackend;
+use redb::backends::FileBackend;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::env::Clock;
+use crate::env::directory::DirectoryLock;
+use crate::keys::{self, Key, KeyRange, OwnedKey};
+use crate::pace::Pace;
+use crate::{Budget, Commit, CommitError, Engine, Flow, MergeFn, ReadError, Row, Sink, TableId, Version};
+
+use self::group::{Numbers, Work};
+use self::shared::{Shared, View};
+use self::writer::{Job, Writer};
+
+pub use self::shared::LocalStats;
+pub use self::store::OpenError;
+
+#[derive(Clone)]
+pub struct LocalOptions {
+    pub merge: MergeFn,
+    pub clock: Arc<dyn Clock>,
+    /// Commits that may wait; past it the answer is `Busy`.
+    pub commit_queue_max: usize,
+    /// Bytes of commits that may wait or be under way; past it the answer is `Busy`.
+    pub commit_queue_bytes_max: usize,
+    /// Pages kept in memory, read and written ones together. Grows with use, not at the start.
+    pub cache_bytes_max: usize,
+}
+
+impl LocalOptions {
+    pub fn new(merge: MergeFn, clock: Arc<dyn Clock>) -> LocalOptions {
+        LocalOptions {
+            merge,
+            clock,
+            commit_queue_max: 4096,
+            commit_queue_bytes_max: 64 * 1024 * 1024,
+            cache_bytes_max: 64 * 1024 * 1024,
+        }
+    }
+}
+
+pub struct LocalEngine {
+    /// `None` once closed.
+    jobs: RwLock<Option<mpsc::Sender<Job>>>,
+    done: watch::Receiver<bool>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    clock: Arc<dyn Clock>,
+    commit_queue_bytes_max: usize,
+    shared: Arc<Shared>,
+    /// After `shared`, which holds the open file.
+    _lock: DirectoryLock,
+}
+
+impl LocalEngine {
+    /// Opens the store in this directory, or creates one if the directory is empty or missing.
+    pub fn open(directory: &Path, options: LocalOptions) -> Result<LocalEngine, OpenError> {
+        LocalEngine::open_with_backend(directory, options, |file| file)
+    }
+
+    /// Like [`LocalEngine::open`], with something between the database and its file: how tests fail the disk.
+    #[doc(hidden)]
+    pub fn open_with_backend<B: StorageBackend>(
+        directory: &Path,
+        options: LocalOptions,
+        wrap: impl Fn(FileBackend) -> B,
+    ) -> Result<LocalEngine, OpenError> {
+        let store = store::open(directory, options.cache_bytes_max, wrap)?;
+        let damaged =
+            |error: redb::Error| OpenError::Damaged { path: directory.to_owned(), cause: error.to_string() };
+        let shared = Arc::new(Shared::new(store.database).map_err(damaged)?);
+        let (sender, jobs) = mpsc::channel(options.commit_queue_max.max(1));
+        let (done, done_receiver) = watch::channel(false);
+        let writer = Writer {
+            shared: shared.clone(),
+            jobs,
+            merge: options.merge,
+            clock: options.clock.clone(),
+            numbers: Numbers { last_version: store.last_version, next_table: store.next_table },
+            sweep_pending: store.sweep_pending,
+            groups_since_sweep: 0,
+            done,
+        };
+        let thread = std::thread::Builder::new()
+            .name("lazulite-commit".to_owned())
+            .spawn(move || writer.run())
+            .map_err(|source| OpenError::Io { path: directory.to_owned(), source })?;
+        Ok(LocalEngine {
+            jobs: RwLock::new(Some(sender)),
+            done: done_receiver,
+            thread: Mutex::new(Some(thread)),
+            clock: options.clock,
+            commit_queue_bytes_max: options.commit_queue_bytes_max,
+            shared,
+            _lock: store.lock,
+        })
+    }
+
+    pub fn stats(&self) -> LocalStats {
+        self.shared.stats()
+    }
+
+    /// Queues the work and waits until it is durable.
+    async fn submit(&self, work: Work) -> Result<u64, CommitError> {
+        let answer = self.enqueue(work)?;
+        let lost = |_| Err(CommitError::Unknown("the commit thread ended before it answered".to_owned()));
+        answer.await.unwrap_or_else(lost)
+    }
+
+    fn enqueue(&self, work: Work) -> Result<oneshot::Receiver<Result<u64, CommitError>>, CommitError> {
+        if self.shared.is_poisoned() {
+            return Err(CommitError::Poisoned);
+        }
+        let jobs = self.jobs.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let Some(jobs) = &*jobs else {
+            return Err(CommitError::Storage("the engine is closed".to_owned()));
+        };
+        let size_bytes = work.size_bytes();
+        if !self.shared.try_reserve(size_bytes, self.commit_queue_bytes_max) {
+            return Err(CommitError::Busy);
+        }
+        let (answer, receiver) = oneshot::channel();
+        match jobs.try_send(Job { work, size_bytes, answer }) {
+            Ok(()) => Ok(receiver),
+            Err(error) => {
+                self.shared.release(size_bytes);
+                Err(match error {
+                    TrySendError::Full(_) => CommitError::Busy,
+                    TrySendError::Closed(_) => CommitError::Poisoned,
+                })
+            }
+        }
+    }
+
+    /// Lets the commit thread end once it has done what was accepted.
+    fn stop_accepting(&self) {
+        *self.jobs.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = None;
+    }
+}
+
+#[async_trait]
+impl Engine for LocalEngine {
+    async fn get(&self, table: TableId, key: Key<'_>) -> Result<Option<Row>, ReadError> {
+        let key = keys::encode(table, key);
+        let Some(stored) = self.shared.view()?.get(&key[..]).map_err(storage)? else {
+            return Ok(None);
+        };
+        let (version, payload) =
+            stored::read(&key, stored.value()).map_err(|damage| ReadError::Damaged(damage.to_string()))?;
+        Ok(Some(Row { version, value: Bytes::copy_from_slice(payload) }))
+    }
+
+    async fn scan(
+        &self,
+        table: TableId,
+        ranges: &[KeyRange],
+        budget: Budget,
+        sink: &mut dyn Sink,
+    ) -> Result<Option<OwnedKey>, ReadError> {
+        let view = self.shared.view()?;
+        let mut pace = Pace::new(&*self.clock, budget);
+        for range in ranges {
+            let (start, end) = range.in_table(table);
+            if start >= end {
+                continue;
+            }
+            pace.sought();
+            if let Some(resume) = scan_range(&view, &start, &end, &mut pace, sink).await? {
+                return Ok(Some(resume));
+            }
+            pace.breathe().await;
+        }
+        Ok(None)
+    }
+
+    async fn commit(&self, commit: Commit) -> Result<Version, CommitError> {
+        let ticks = self.submit(Work::Commit(commit)).await?;
+        Ok(Version::new(ticks).expect("a commit is answered with its version, which is above zero"))
+    }
+
+    async fn create_table(
+        &self,
+        namespace: &str,
+        name: &str,
+        payload: Bytes,
+    ) -> Result<TableId, CommitError> {
+        let key = keys::encode(TableId::CATALOGUE, Key { partition: namespace, row: name });
+        self.submit(Work::CreateTable { key, payload }).await.map(TableId)
+    }
+
+    async fn drop_table(&self, namespace: &str, name: &str) -> Result<TableId, CommitError> {
+        let key = keys::encode(TableId::CATALOGUE, Key { partition: namespace, row: name });
+        self.submit(Work::DropTable { key }).await.map(TableId)
+    }
+
+    async fn close(&self) {
+        self.stop_accepting();
+        // An error means that the thread is gone, which is what we wait for.
+        let _ = self.done.clone().wait_for(|done| *done).await;
+    }
+}
+
+impl Drop for LocalEngine {
+    fn drop(&mut self) {
+        self.stop_accepting();
+        let thread = self.thread.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+        if let Some(thread) = thread
+            && thread.join().is_err()
+        {
+            log::error!("the commit thread panicked");
+        }
+    }
+}
+
+async fn scan_range(
+    view: &View,
+    start: &[u8],
+    end: &[u8],
+    pace: &mut Pace<'_>,
+    sink: &mut dyn Sink,
+) -> Result<Option<OwnedKey>, ReadError> {
+    for entry in view.range(start..end).map_err(storage)? {
+        let (key, stored) = entry.map_err(storage)?;
+        let (key, stored) = (key.value(), stored.value());
+        let (_, partition, row) = keys::decode(key)
+            .map_err(|error| ReadError::Damaged(format!("{}: {error}", keys::describe(key))))?;
+        let name = Key { partition: &partition, row: &row };
+        if !pace.has_room() {
+            return Ok(Some(name.into()));
+        }
+        let (version, value) =
+            stored::read(key, stored).map_err(|damage| ReadError::Damaged(damage.to_string()))?;
+        if sink.row(name, version, value) == Flow::Stop {
+            return Ok(Some(name.into()));
+        }
+        pace.examined(value.len());
+        pace.breathe().await;
+    }
+    Ok(None)
+}
+
+fn storage(error: redb::StorageError) -> ReadError {
+    ReadError::Storage(error.to_string())
+}

@@ -1,0 +1,125 @@
+//! What the readers, the callers and the commit thread share.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, RwLock};
+
+use redb::{Database, ReadOnlyTable, ReadableDatabase};
+
+use super::store::ROWS;
+use crate::ReadError;
+
+/// The rows as of one durable commit. It pins the pages of that state, so it is held for one page of a scan at
+/// the most, and by [`Shared`] until the next commit replaces it.
+pub(super) type View = ReadOnlyTable<&'static [u8], &'static [u8]>;
+
+/// Counters since the store was opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LocalStats {
+    /// Durable transactions that carried commits.
+    pub group_count: u64,
+    /// Jobs in those transactions, the ones that failed their expectations included.
+    pub job_count: u64,
+    /// Rows of dropped tables whose space was given back.
+    pub swept_row_count: u64,
+    /// Bytes of commits waiting or under way.
+    pub queued_bytes: u64,
+    pub poisoned: bool,
+}
+
+pub(super) struct Shared {
+    /// Kept open between commits: opening a transaction and a table costs more than reading a row.
+    view: RwLock<Option<Arc<View>>>,
+    poisoned: AtomicBool,
+    queued_bytes: AtomicUsize,
+    group_count: AtomicU64,
+    job_count: AtomicU64,
+    swept_row_count: AtomicU64,
+    pub(super) database: Database,
+}
+
+impl Shared {
+    pub(super) fn new(database: Database) -> Result<Shared, redb::Error> {
+        let shared = Shared {
+            view: RwLock::new(None),
+            poisoned: AtomicBool::new(false),
+            queued_bytes: AtomicUsize::new(0),
+            group_count: AtomicU64::new(0),
+            job_count: AtomicU64::new(0),
+            swept_row_count: AtomicU64::new(0),
+            database,
+        };
+        shared.publish()?;
+        Ok(shared)
+    }
+
+    pub(super) fn view(&self) -> Result<Arc<View>, ReadError> {
+        let view = self.view.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+        view.clone()
+            .ok_or_else(|| ReadError::Storage("no view of the store opens; restart to reopen it".to_owned()))
+    }
+
+    /// Shows readers the latest commit; on failure it shows them nothing rather than the past.
+    pub(super) fn publish(&self) -> Result<(), redb::Error> {
+        let opened = self.open_view();
+        let (view, outcome) = match opened {
+            Ok(view) => (Some(Arc::new(view)), Ok(())),
+            Err(error) => (None, Err(error)),
+        };
+        let mut current = self.view.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let old = std::mem::replace(&mut *current, view);
+        drop(current);
+        // The last one to hold a view ends its transaction, which takes a lock: better not inside ours.
+        drop(old);
+        outcome
+    }
+
+    fn open_view(&self) -> Result<View, redb::Error> {
+        Ok(self.database.begin_read()?.open_table(ROWS)?)
+    }
+
+    pub(super) fn is_poisoned(&self) -> bool {
+        self.poisoned.load(Ordering::Acquire)
+    }
+
+    pub(super) fn poison(&self, cause: &str) {
+        if !self.poisoned.swap(true, Ordering::AcqRel) {
+            log::error!(
+                "writing to the store failed: {cause}. No more writes are taken until the server is restarted. \
+                 Check the disk (space, health, kernel log), then restart: every acknowledged write is kept, \
+                 and those that were under way are found to have happened or not."
+            );
+        }
+    }
+
+    /// Takes room in the queue. A commit above the bound passes when it is alone: it must be possible at all.
+    pub(super) fn try_reserve(&self, size_bytes: usize, size_bytes_max: usize) -> bool {
+        let reserve = |queued: usize| {
+            let sum = queued.checked_add(size_bytes)?;
+            (queued == 0 || sum <= size_bytes_max).then_some(sum)
+        };
+        self.queued_bytes.fetch_update(Ordering::AcqRel, Ordering::Acquire, reserve).is_ok()
+    }
+
+    pub(super) fn release(&self, size_bytes: usize) {
+        self.queued_bytes.fetch_sub(size_bytes, Ordering::AcqRel);
+    }
+
+    pub(super) fn count_group(&self, job_count: usize) {
+        self.group_count.fetch_add(1, Ordering::Relaxed);
+        self.job_count.fetch_add(job_count as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn count_swept(&self, row_count: u64) {
+        self.swept_row_count.fetch_add(row_count, Ordering::Relaxed);
+    }
+
+    pub(super) fn stats(&self) -> LocalStats {
+        LocalStats {
+            group_count: self.group_count.load(Ordering::Relaxed),
+            job_count: self.job_count.load(Ordering::Relaxed),
+            swept_row_count: self.swept_row_count.load(Ordering::Relaxed),
+            queued_bytes: self.queued_bytes.load(Ordering::Relaxed) as u64,
+            poisoned: self.is_poisoned(),
+        }
+    }
+}

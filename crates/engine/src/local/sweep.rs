@@ -1,0 +1,65 @@
+//! Gives back the space of dropped tables, a slice at a time.
+//!
+//! Promises: one slice is one short durable transaction, so commits never wait long behind it; a sweep that is
+//! cut short goes on where it was, because a table leaves the list of dropped ones only when its last row is gone.
+
+use redb::{Database, ReadableTable};
+
+use super::store::{DROPPED, ROWS, begin_write};
+use crate::TableId;
+use crate::keys;
+
+pub(super) const SLICE_ROW_COUNT_MAX: usize = 500;
+/// Freeing a big value means reading its pages.
+const SLICE_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+pub(super) struct Swept {
+    pub(super) row_count: u64,
+    /// Whether there may be more to sweep.
+    pub(super) more: bool,
+}
+
+/// Removes a few rows of one dropped table.
+pub(super) fn sweep_slice(database: &Database) -> Result<Swept, redb::Error> {
+    let transaction = begin_write(database)?;
+    let row_count;
+    {
+        let mut dropped = transaction.open_table(DROPPED)?;
+        let Some(table) = dropped.first()?.map(|(id, _)| TableId(id.value())) else {
+            drop(dropped);
+            transaction.abort()?;
+            return Ok(Swept { row_count: 0, more: false });
+        };
+        let mut rows = transaction.open_table(ROWS)?;
+        let (keys, last) = next_keys(&rows, table)?;
+        for key in &keys {
+            rows.remove(&key[..])?;
+        }
+        if last {
+            dropped.remove(table.0)?;
+        }
+        row_count = keys.len() as u64;
+    }
+    transaction.commit()?;
+    // Perhaps that was the last table; the next slice finds out.
+    Ok(Swept { row_count, more: true })
+}
+
+/// The table's first keys, and whether they are all it has.
+fn next_keys(
+    rows: &impl ReadableTable<&'static [u8], &'static [u8]>,
+    table: TableId,
+) -> Result<(Vec<Vec<u8>>, bool), redb::Error> {
+    let (start, end) = keys::table_range(table);
+    let mut keys = Vec::new();
+    let mut bytes = 0;
+    for entry in rows.range(&start[..]..&end[..])? {
+        if keys.len() >= SLICE_ROW_COUNT_MAX || bytes >= SLICE_BYTES_MAX {
+            return Ok((keys, false));
+        }
+        let (key, value) = entry?;
+        bytes += value.value().len();
+        keys.push(key.value().to_vec());
+    }
+    Ok((keys, true))
+}

@@ -1,0 +1,200 @@
+//! The commit pipeline: one thread that takes everything that waits, makes it durable with one sync, publishes
+//! it and answers all. While one group syncs, the next one forms in the queue.
+//!
+//! Promises: a caller hears of success only after the sync; readers see only what is durable, and see it before
+//! its caller hears; no caller is left without an answer, whatever fails. After a failed commit nobody knows what
+//! the disk holds, so the engine is poisoned: reads go on from the last durable view, writes are refused until
+//! the store is reopened.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use tokio::sync::mpsc::error::TryRecvError;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::group::{Applied, Group, Numbers, Work};
+use super::shared::Shared;
+use super::store::begin_write;
+use super::sweep::{Swept, sweep_slice};
+use crate::env::Clock;
+use crate::{CommitError, MergeFn};
+
+/// More would make the first callers of a group wait for the last.
+const GROUP_JOB_COUNT_MAX: usize = 512;
+const GROUP_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Under load, how many groups go by before one slice of a dropped table is swept.
+const SWEEP_GROUP_INTERVAL: u32 = 8;
+
+/// One thing to do, and who waits for it.
+pub(super) struct Job {
+    pub(super) work: Work,
+    pub(super) size_bytes: usize,
+    pub(super) answer: oneshot::Sender<Result<u64, CommitError>>,
+}
+
+pub(super) struct Writer {
+    pub(super) shared: Arc<Shared>,
+    pub(super) jobs: mpsc::Receiver<Job>,
+    pub(super) merge: MergeFn,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) numbers: Numbers,
+    pub(super) sweep_pending: bool,
+    pub(super) groups_since_sweep: u32,
+    /// Tells whoever closes the engine that this thread is done; dropping it tells them too.
+    pub(super) done: watch::Sender<bool>,
+}
+
+/// How a group failed as a whole.
+enum Failure {
+    /// No transaction begins: redb has locked itself after an earlier error.
+    Refused(redb::Error),
+    /// Rolled back before anything was made durable.
+    Before(redb::Error),
+    /// While it was made durable; with what each job would have heard.
+    During(redb::Error, Vec<Result<u64, CommitError>>),
+}
+
+/// What to do next.
+enum Next {
+    Group(Vec<Job>),
+    Sweep,
+    End,
+}
+
+impl Writer {
+    /// Returns when every sender is gone and the queue is empty.
+    pub(super) fn run(mut self) {
+        loop {
+            match self.next() {
+                Next::Group(jobs) => self.run_group(jobs),
+                Next::Sweep => self.run_sweep(),
+                Next::End => break,
+            }
+        }
+        // Nobody is listening when the engine was dropped without being closed.
+        let _ = self.done.send(true);
+    }
+
+    fn next(&mut self) -> Next {
+        let sweep = self.sweep_pending && !self.shared.is_poisoned();
+        if sweep && self.groups_since_sweep >= SWEEP_GROUP_INTERVAL {
+            return Next::Sweep;
+        }
+        let first = if sweep {
+            match self.jobs.try_recv() {
+                Ok(job) => job,
+                Err(TryRecvError::Empty) => return Next::Sweep,
+                // What is not swept yet is swept after the next opening.
+                Err(TryRecvError::Disconnected) => return Next::End,
+            }
+        } else {
+            match self.jobs.blocking_recv() {
+                Some(job) => job,
+                None => return Next::End,
+            }
+        };
+
+        let mut bytes = first.size_bytes;
+        let mut jobs = vec![first];
+        while jobs.len() < GROUP_JOB_COUNT_MAX && bytes < GROUP_BYTES_MAX {
+            let Ok(job) = self.jobs.try_recv() else { break };
+            bytes += job.size_bytes;
+            jobs.push(job);
+        }
+        Next::Group(jobs)
+    }
+
+    fn run_group(&mut self, jobs: Vec<Job>) {
+        self.groups_since_sweep = self.groups_since_sweep.saturating_add(1);
+        let size_bytes = jobs.iter().map(|job| job.size_bytes).sum();
+        let results = self.results(&jobs);
+        debug_assert_eq!(jobs.len(), results.len());
+        // First, so that a caller who hears back finds room for its next commit.
+        self.shared.release(size_bytes);
+        for (job, result) in jobs.into_iter().zip(results) {
+            // A caller that went away does not mind.
+            let _ = job.answer.send(result);
+        }
+    }
+
+    fn results(&mut self, jobs: &[Job]) -> Vec<Result<u64, CommitError>> {
+        let everyone = |error: CommitError| jobs.iter().map(|_| Err(error.clone())).collect();
+        if self.shared.is_poisoned() {
+            return everyone(CommitError::Poisoned);
+        }
+        match catch_unwind(AssertUnwindSafe(|| self.commit_group(jobs))) {
+            Ok(Ok(results)) => results,
+            Ok(Err(Failure::Before(error))) => {
+                log::error!("a group of {} commits was rolled back: {error}", jobs.len());
+                everyone(CommitError::Storage(error.to_string()))
+            }
+            Ok(Err(Failure::Refused(error))) => {
+                self.shared.poison(&error.to_string());
+                everyone(CommitError::Poisoned)
+            }
+            Ok(Err(Failure::During(error, results))) => {
+                self.shared.poison(&error.to_string());
+                // A job that changed nothing still may have looked at what another one of the group wrote, so
+                // what it found is not to be told; that it changed nothing is certain.
+                let unsure = |result: Result<u64, CommitError>| match result {
+                    Ok(_) => Err(CommitError::Unknown(error.to_string())),
+                    Err(_) => Err(CommitError::Poisoned),
+                };
+                results.into_iter().map(unsure).collect()
+            }
+            Err(_) => {
+                self.shared.poison("the commit thread panicked");
+                everyone(CommitError::Unknown("the commit thread panicked".to_owned()))
+            }
+        }
+    }
+
+    fn commit_group(&mut self, jobs: &[Job]) -> Result<Vec<Result<u64, CommitError>>, Failure> {
+        let transaction = begin_write(&self.shared.database).map_err(Failure::Refused)?;
+        let mut group =
+            Group::open(&transaction, self.merge, &*self.clock, self.numbers).map_err(Failure::Before)?;
+        let mut results = Vec::with_capacity(jobs.len());
+        for job in jobs {
+            results.push(group.apply(&job.work).map_err(Failure::Before)?);
+        }
+        let Applied { numbers, changed, dropped_any } = group.finish().map_err(Failure::Before)?;
+        // Also when nothing was written: a version once handed out is not handed out again.
+        self.numbers = numbers;
+        if !changed {
+            transaction.abort().map_err(|error| Failure::Before(error.into()))?;
+            return Ok(results);
+        }
+        if let Err(error) = transaction.commit() {
+            return Err(match error {
+                redb::CommitError::TransactionPoisoned => Failure::Before(error.into()),
+                error => Failure::During(error.into(), results),
+            });
+        }
+        self.shared.count_group(jobs.len());
+        self.sweep_pending |= dropped_any;
+        self.publish();
+        Ok(results)
+    }
+
+    /// Without a new view readers would miss what callers are about to hear of, so then there is none at all.
+    fn publish(&self) {
+        if let Err(error) = self.shared.publish() {
+            self.shared.poison(&format!("the new view does not open: {error}"));
+        }
+    }
+
+    fn run_sweep(&mut self) {
+        self.groups_since_sweep = 0;
+        match catch_unwind(AssertUnwindSafe(|| sweep_slice(&self.shared.database))) {
+            Ok(Ok(Swept { row_count, more })) => {
+                self.sweep_pending = more;
+                self.shared.count_swept(row_count);
+                if more {
+                    self.publish();
+                }
+            }
+            Ok(Err(error)) => self.shared.poison(&format!("sweeping a dropped table: {error}")),
+            Err(_) => self.shared.poison("sweeping a dropped table panicked"),
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! The engine that keeps everything in memory: the reference that all others are compared with.
+//!
+//! Rows live in persistent maps, one per table: a reader's view is a clone, which costs nothing, so a scan never
+//! holds up a writer and a dropped table is one entry less. Keeps every promise of the contract but durability,
+//! which here lasts as long as the process; its memory is bounded by the data alone.
+
+use std::collections::HashMap;
+use std::ops::Bound;
+use std::sync::{Arc, RwLock};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use imbl::OrdMap;
+
+use crate::decide::{decide, next_version};
+use crate::env::Clock;
+use crate::keys::{self, Key, KeyRange, OwnedKey};
+use crate::pace::Pace;
+use crate::{
+    Budget, Commit, CommitError, Engine, Flow, Found, MergeFn, ReadError, Row, Sink, TableId, TableRecord,
+    Version,
+};
+
+/// Rows by encoded key.
+type Rows = OrdMap<Bytes, Row>;
+
+pub struct MemoryEngine {
+    merge: MergeFn,
+    clock: Arc<dyn Clock>,
+    state: RwLock<State>,
+}
+
+struct State {
+    /// The live tables, the catalogue and the settings.
+    tables: HashMap<TableId, Rows>,
+    next_table: u64,
+    last_version: u64,
+    closed: bool,
+}
+
+impl MemoryEngine {
+    pub fn new(merge: MergeFn, clock: Arc<dyn Clock>) -> MemoryEngine {
+        let tables = HashMap::from([(TableId::CATALOGUE, Rows::new()), (TableId::SETTINGS, Rows::new())]);
+        let state = State { tables, next_table: TableId::FIRST.0, last_version: 0, closed: false };
+        MemoryEngine { merge, clock, state: RwLock::new(state) }
+    }
+
+    fn read<T>(&self, look: impl FnOnce(&State) -> T) -> Result<T, ReadError> {
+        let state = self.state.read().map_err(|_| ReadError::Storage(BROKEN.to_owned()))?;
+        Ok(look(&state))
+    }
+
+    fn write<T>(&self, change: impl FnOnce(&mut State) -> Result<T, CommitError>) -> Result<T, CommitError> {
+        let mut state = self.state.write().map_err(|_| CommitError::Storage(BROKEN.to_owned()))?;
+        if state.closed {
+            return Err(CommitError::Storage("the engine is closed".to_owned()));
+        }
+        change(&mut state)
+    }
+}
+
+const BROKEN: &str = "an earlier change panicked half way";
+
+impl State {
+    fn commit(&mut self, commit: &Commit, merge: MergeFn, clock: &dyn Clock) -> Result<Version, CommitError> {
+        if commit.table == TableId::CATALOGUE {
+            return Err(CommitError::TableGone);
+        }
+        let rows = self.tables.get_mut(&commit.table).ok_or(CommitError::TableGone)?;
+        let lookup = |key: &[u8]| Ok(rows.get(key).map(|row| (row.version, row.value.clone())));
+        let writes = decide(commit, lookup, merge)?;
+        let version = next_version(clock, self.last_version);
+        self.last_version = version.ticks();
+        for write in writes {
+            match write.value {
+                Some(value) => rows.insert(write.key.into(), Row { version, value }),
+                None => rows.remove(&write.key[..]),
+            };
+        }
+        Ok(version)
+    }
+
+    fn catalogue(&mut self) -> &mut Rows {
+        self.tables.entry(TableId::CATALOGUE).or_default()
+    }
+
+    fn create_table(
+        &mut self,
+        key: Vec<u8>,
+        payload: &[u8],
+        clock: &dyn Clock,
+    ) -> Result<TableId, CommitError> {
+        if let Some(row) = self.catalogue().get(&key[..]) {
+            return Err(CommitError::Precondition { op: 0, found: Found::Present(row.version) });
+        }
+        let id = TableId(self.next_table);
+        self.next_table += 1;
+        let version = next_version(clock, self.last_version);
+        self.last_version = version.ticks();
+        self.catalogue().insert(key.into(), Row { version, value: TableRecord { id, payload }.write() });
+        self.tables.insert(id, Rows::new());
+        Ok(id)
+    }
+
+    /// The rows go to the caller, who lets go of them when no lock is held.
+    fn drop_table(&mut self, key: &[u8]) -> Result<(TableId, Option<Rows>), CommitError> {
+        let Some(row) = self.catalogue().remove(key) else {
+            return Err(CommitError::Precondition { op: 0, found: Found::Absent });
+        };
+        let id = TableRecord::read(&row.value).expect("create_table wrote a record").id;
+        Ok((id, self.tables.remove(&id)))
+    }
+}
+
+#[async_trait]
+impl Engine for MemoryEngine {
+    async fn get(&self, table: TableId, key: Key<'_>) -> Result<Option<Row>, ReadError> {
+        let key = keys::encode(table, key);
+        self.read(|state| state.tables.get(&table)?.get(&key[..]).cloned())
+    }
+
+    async fn scan(
+        &self,
+        table: TableId,
+        ranges: &[KeyRange],
+        budget: Budget,
+        sink: &mut dyn Sink,
+    ) -> Result<Option<OwnedKey>, ReadError> {
+        let Some(rows) = self.read(|state| state.tables.get(&table).cloned())? else {
+            return Ok(None);
+        };
+        let mut pace = Pace::new(&*self.clock, budget);
+        for range in ranges {
+            let (start, end) = range.in_table(table);
+            if start >= end {
+                continue;
+            }
+            pace.sought();
+            for (key, row) in rows.range::<_, [u8]>((Bound::Included(&start[..]), Bound::Excluded(&end[..])))
+            {
+                let (_, partition, name) =
+                    keys::decode(key).map_err(|error| ReadError::Damaged(error.to_string()))?;
+                let key = Key { partition: &partition, row: &name };
+                if !pace.has_room() || sink.row(key, row.version, &row.value) == Flow::Stop {
+                    return Ok(Some(key.into()));
+                }
+                pace.examined(row.value.len());
+                pace.breathe().await;
+            }
+            pace.breathe().await;
+        }
+        Ok(None)
+    }
+
+    async fn commit(&self, commit: Commit) -> Result<Version, CommitError> {
+        self.write(|state| state.commit(&commit, self.merge, &*self.clock))
+    }
+
+    async fn create_table(
+        &self,
+        namespace: &str,
+        name: &str,
+        payload: Bytes,
+    ) -> Result<TableId, CommitError> {
+        let key = keys::encode(TableId::CATALOGUE, Key { partition: namespace, row: name });
+        self.write(|state| state.create_table(key, &payload, &*self.clock))
+    }
+
+    async fn drop_table(&self, namespace: &str, name: &str) -> Result<TableId, CommitError> {
+        let key = keys::encode(TableId::CATALOGUE, Key { partition: namespace, row: name });
+        let (id, rows) = self.write(|state| state.drop_table(&key))?;
+        // A million rows take a while to free, and the caller was promised a quick step.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn_blocking(move || drop(rows));
+        }
+        Ok(id)
+    }
+
+    async fn close(&self) {
+        if let Ok(mut state) = self.state.write() {
+            state.closed = true;
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! How far a scan may go: its budget, and its turns on the worker it shares with everybody else.
+//!
+//! Promises: at least one row is examined whatever the budget; between two turns no more than
+//! [`TURN_ROW_COUNT_MAX`] rows or about [`TURN_TIME_MAX`] pass.
+
+use std::time::Duration;
+
+use crate::Budget;
+use crate::env::Clock;
+
+const TURN_ROW_COUNT_MAX: u32 = 256;
+const TURN_TIME_MAX: Duration = Duration::from_micros(500);
+/// Asking for the time costs as much as a small row, so it is asked once per so many rows, or bytes of them.
+const CLOCK_ROW_COUNT: u32 = 16;
+const CLOCK_BYTES: usize = 64 * 1024;
+
+pub(crate) struct Pace<'a> {
+    clock: &'a dyn Clock,
+    budget: Budget,
+    started: Duration,
+    rows_examined: u64,
+    out_of_time: bool,
+    turn_started: Duration,
+    turn_rows: u32,
+    turn_over: bool,
+    unclocked_rows: u32,
+    unclocked_bytes: usize,
+}
+
+impl<'a> Pace<'a> {
+    pub(crate) fn new(clock: &'a dyn Clock, budget: Budget) -> Pace<'a> {
+        let now = clock.monotonic();
+        Pace {
+            clock,
+            budget,
+            started: now,
+            rows_examined: 0,
+            out_of_time: false,
+            turn_started: now,
+            turn_rows: 0,
+            turn_over: false,
+            unclocked_rows: 0,
+            unclocked_bytes: 0,
+        }
+    }
+
+    /// Whether the budget has room for one more row.
+    pub(crate) fn has_room(&self) -> bool {
+        self.rows_examined == 0 || (self.rows_examined < self.budget.rows_examined_max && !self.out_of_time)
+    }
+
+    pub(crate) fn examined(&mut self, value_size_bytes: usize) {
+        self.rows_examined += 1;
+        self.step(value_size_bytes);
+        // A budget of no time at all means one row, not as many as pass before the clock is asked.
+        if self.rows_examined == 1 {
+            self.look_at_clock();
+        }
+    }
+
+    /// Work that is not a row: the seek to a range.
+    pub(crate) fn sought(&mut self) {
+        self.step(0);
+    }
+
+    fn step(&mut self, bytes: usize) {
+        self.turn_rows += 1;
+        self.turn_over |= self.turn_rows >= TURN_ROW_COUNT_MAX;
+        self.unclocked_rows += 1;
+        self.unclocked_bytes += bytes;
+        if self.unclocked_rows >= CLOCK_ROW_COUNT || self.unclocked_bytes >= CLOCK_BYTES {
+            self.look_at_clock();
+        }
+    }
+
+    fn look_at_clock(&mut self) {
+        self.unclocked_rows = 0;
+        self.unclocked_bytes = 0;
+        let now = self.clock.monotonic();
+        self.out_of_time |= now.saturating_sub(self.started) >= self.budget.time_max;
+        self.turn_over |= now.saturating_sub(self.turn_started) >= TURN_TIME_MAX;
+    }
+
+    /// Lets the others have the worker, when the turn is over.
+    pub(crate) async fn breathe(&mut self) {
+        if !self.turn_over {
+            return;
+        }
+        tokio::task::yield_now().await;
+        self.turn_over = false;
+        self.turn_rows = 0;
+        self.turn_started = self.clock.monotonic();
+        self.out_of_time |= self.turn_started.saturating_sub(self.started) >= self.budget.time_max;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::env::FakeClock;
+
+    fn budget(rows: u64, time: Duration) -> Budget {
+        Budget { rows_examined_max: rows, time_max: time }
+    }
+
+    #[test]
+    fn the_row_budget_is_exact_and_never_below_one() {
+        for (rows, expected) in [(0, 1), (1, 1), (7, 7), (300, 300)] {
+            let clock = FakeClock::default();
+            let mut pace = Pace::new(&clock, budget(rows, Duration::MAX));
+            let mut examined = 0;
+            while pace.has_room() {
+                pace.examined(10);
+                examined += 1;
+            }
+            assert_eq!(examined, expected);
+        }
+    }
+
+    #[test]
+    fn no_time_means_one_row() {
+        let clock = FakeClock::default();
+        let mut pace = Pace::new(&clock, budget(u64::MAX, Duration::ZERO));
+        assert!(pace.has_room());
+        pace.examined(10);
+        assert!(!pace.has_room());
+    }
+
+    #[test]
+    fn the_time_budget_ends_a_scan_soon_after_it_is_used_up() {
+        let clock = FakeClock::default();
+        let mut pace = Pace::new(&clock, budget(u64::MAX, Duration::from_millis(5)));
+        let mut examined = 0;
+        while pace.has_room() {
+            clock.advance(Duration::from_millis(1));
+            pace.examined(10);
+            examined += 1;
+        }
+        assert!((5..=CLOCK_ROW_COUNT + 1).contains(&examined), "{examined}");
+    }
+
+    #[test]
+    fn big_rows_make_the_clock_be_asked_sooner() {
+        let clock = FakeClock::default();
+        let mut pace = Pace::new(&clock, budget(u64::MAX, Duration::from_millis(5)));
+        pace.examined(10);
+        clock.advance(Duration::from_millis(6));
+        pace.examined(1024 * 1024);
+        assert!(!pace.has_room());
+    }
+
+    #[test]
+    fn a_turn_ends_after_many_rows_or_much_time() {
+        let clock = FakeClock::default();
+        let mut pace = Pace::new(&clock, budget(u64::MAX, Duration::MAX));
+        for _ in 1..TURN_ROW_COUNT_MAX {
+            pace.examined(10);
+        }
+        assert!(!pace.turn_over);
+        pace.examined(10);
+        assert!(pace.turn_over);
+
+        let mut pace = Pace::new(&clock, budget(u64::MAX, Duration::MAX));
+        clock.advance(TURN_TIME_MAX);
+        for _ in 0..CLOCK_ROW_COUNT {
+            pace.sought();
+        }
+        assert!(pace.turn_over);
+    }
+}

@@ -1,0 +1,131 @@
+//! A disk that fails: what callers hear, and what is there afterwards.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use engine::env::FakeClock;
+use engine::local::LocalEngine;
+use engine::{Commit, CommitError, Effect, Engine, Expect, Op, TableId};
+
+use crate::disk::{Behaviour, Disk};
+use crate::support::*;
+
+async fn open_on(directory: &Path, disk: &Disk) -> (Arc<LocalEngine>, TableId) {
+    let options = options(&Arc::new(FakeClock::default()));
+    let engine = LocalEngine::open_with_backend(directory, options, |file| disk.wrap(file)).unwrap();
+    let id = table(&engine, "t").await;
+    (Arc::new(engine), id)
+}
+
+/// What must hold after any failure: no more writes, reads of the last durable state, and all of that state
+/// after reopening.
+async fn check_poisoned(directory: &Path, disk: &Disk, engine: Arc<LocalEngine>, table: TableId) {
+    assert!(engine.stats().poisoned);
+    // The disk recovers, which must not matter: nobody knows what was lost.
+    disk.syncs(Behaviour::Work);
+    disk.writes(Behaviour::Work);
+    assert_eq!(commit(&*engine, put(table, "p", "late", "v")).await, Err(CommitError::Poisoned));
+    assert_eq!(engine.create_table("n", "late", "".into()).await, Err(CommitError::Poisoned));
+    assert_eq!(engine.drop_table("n", "t").await, Err(CommitError::Poisoned));
+
+    assert_eq!(value(&*engine, table, "kept").await.as_deref(), Some("v"));
+    assert_eq!(value(&*engine, table, "unsure").await, None);
+    assert_eq!(all(&*engine, table).await.unwrap().len(), 1);
+    engine.close().await;
+    drop(engine);
+
+    let engine = open(directory);
+    assert_eq!(value(&engine, table, "kept").await.as_deref(), Some("v"));
+    assert_eq!(value(&engine, table, "late").await, None);
+    let unsure = value(&engine, table, "unsure").await;
+    assert!(unsure.is_none() || unsure.as_deref() == Some("v"), "{unsure:?}");
+    commit(&engine, put(table, "p", "new", "v")).await.unwrap();
+    assert_eq!(value(&engine, table, "new").await.as_deref(), Some("v"));
+}
+
+#[tokio::test]
+async fn a_failed_sync_poisons_the_engine() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Disk::default();
+    let (engine, table) = open_on(directory.path(), &disk).await;
+    commit(&*engine, put(table, "p", "kept", "v")).await.unwrap();
+    disk.syncs(Behaviour::Fail);
+    let outcome = commit(&*engine, put(table, "p", "unsure", "v")).await;
+    assert!(matches!(outcome, Err(CommitError::Unknown(_))), "{outcome:?}");
+    check_poisoned(directory.path(), &disk, engine, table).await;
+}
+
+#[tokio::test]
+async fn a_failed_write_poisons_the_engine() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Disk::default();
+    let (engine, table) = open_on(directory.path(), &disk).await;
+    commit(&*engine, put(table, "p", "kept", "v")).await.unwrap();
+    disk.writes(Behaviour::Fail);
+    let outcome = commit(&*engine, put(table, "p", "unsure", "v")).await;
+    assert!(matches!(outcome, Err(CommitError::Unknown(_) | CommitError::Storage(_))), "{outcome:?}");
+    // If it was rolled back before the commit, the next write finds the engine unable.
+    let _ = commit(&*engine, put(table, "p", "unsure", "v")).await;
+    check_poisoned(directory.path(), &disk, engine, table).await;
+}
+
+#[tokio::test]
+async fn a_panic_in_the_commit_thread_poisons_and_answers_everybody() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Disk::default();
+    let (engine, table) = open_on(directory.path(), &disk).await;
+    commit(&*engine, put(table, "p", "kept", "v")).await.unwrap();
+    disk.syncs(Behaviour::Panic);
+    let outcome = commit(&*engine, put(table, "p", "unsure", "v")).await;
+    assert!(matches!(outcome, Err(CommitError::Unknown(_))), "{outcome:?}");
+    check_poisoned(directory.path(), &disk, engine, table).await;
+}
+
+#[tokio::test]
+async fn all_jobs_of_a_failed_group_and_of_the_queue_are_answered() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Disk::default();
+    let (engine, table) = open_on(directory.path(), &disk).await;
+    commit(&*engine, put(table, "p", "kept", "v")).await.unwrap();
+    disk.syncs(Behaviour::Stall);
+    let spawn = |work: Commit| {
+        let engine = engine.clone();
+        tokio::spawn(async move { engine.commit(work).await })
+    };
+    let first = spawn(put(table, "p", "unsure", "v"));
+    eventually("the commit thread waits for the disk", async || disk.is_stalled()).await;
+    let rest: Vec<_> = (0..20).map(|n| spawn(put(table, "p", &format!("queued {n}"), "v"))).collect();
+    tokio::task::yield_now().await;
+    disk.syncs(Behaviour::Fail);
+    assert!(matches!(first.await.unwrap(), Err(CommitError::Unknown(_))));
+    for task in rest {
+        assert_eq!(task.await.unwrap(), Err(CommitError::Poisoned));
+    }
+    assert_eq!(engine.stats().queued_bytes, 0);
+    check_poisoned(directory.path(), &disk, engine, table).await;
+}
+
+#[tokio::test]
+async fn a_job_that_changed_nothing_in_a_failed_group_is_not_unknown() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Disk::default();
+    let (engine, table) = open_on(directory.path(), &disk).await;
+    commit(&*engine, put(table, "p", "kept", "v")).await.unwrap();
+    disk.syncs(Behaviour::Stall);
+    let spawn = |row: &str, expect: Expect| {
+        let op = Op { row: row.into(), expect, effect: Effect::Put("v".into()) };
+        let (engine, work) = (engine.clone(), Commit::one(table, "p", op));
+        tokio::spawn(async move { engine.commit(work).await })
+    };
+    // The plug's group is durable; the one after it is not.
+    let plug = spawn("kept", Expect::Any);
+    eventually("the commit thread waits for the disk", async || disk.is_stalled()).await;
+    let insert = spawn("unsure", Expect::Absent);
+    let loser = spawn("unsure", Expect::Absent);
+    tokio::task::yield_now().await;
+    disk.fail_after_next_commit();
+    plug.await.unwrap().unwrap();
+    assert!(matches!(insert.await.unwrap(), Err(CommitError::Unknown(_))));
+    assert_eq!(loser.await.unwrap(), Err(CommitError::Poisoned));
+    check_poisoned(directory.path(), &disk, engine, table).await;
+}

@@ -1,0 +1,274 @@
+//! Edm.DateTime: an instant in ticks of 100 ns since 0001-01-01T00:00:00Z, and its texts.
+
+const TICKS_PER_SECOND: u64 = 10_000_000;
+const TICKS_PER_DAY: u64 = 86_400 * TICKS_PER_SECOND;
+/// The first day of each month, counted from 1 March, so that the leap day comes last.
+const DAYS_BEFORE_MONTH_FROM_MARCH: [u64; 12] = [0, 31, 61, 92, 122, 153, 184, 214, 245, 275, 306, 337];
+/// Days from 0000-03-01 to 0001-01-01 in the proleptic Gregorian calendar.
+const DAYS_FROM_MARCH_0000_TO_EPOCH: u64 = 306;
+/// Fraction digits that an instant can hold; further ones are cut off.
+const FRACTION_DIGITS_MAX: usize = 7;
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct DateTime(u64);
+
+impl DateTime {
+    /// The first instant the service stores: 1601-01-01T00:00:00Z.
+    pub const MIN_STORED: DateTime = DateTime(504_911_232_000_000_000);
+    /// 9999-12-31T23:59:59.9999999Z, the last instant there is.
+    pub const MAX: DateTime = DateTime(3_155_378_975_999_999_999);
+    /// 1970-01-01T00:00:00Z.
+    pub const UNIX_EPOCH: DateTime = DateTime(621_355_968_000_000_000);
+
+    /// Instants after the year 9999 become its last one.
+    pub fn from_ticks(ticks: u64) -> DateTime {
+        DateTime(ticks.min(Self::MAX.0))
+    }
+
+    pub fn ticks(self) -> u64 {
+        self.0
+    }
+
+    /// Reads an HTTP date (RFC 1123), as `x-ms-date` carries it.
+    pub fn parse_http(text: &str) -> Option<DateTime> {
+        let since_unix = httpdate::parse_http_date(text).ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
+        Some(DateTime::from_ticks(Self::UNIX_EPOCH.0 + since_unix.as_secs() * TICKS_PER_SECOND))
+    }
+
+    /// Reads `yyyy-MM-ddTHH:mm[:ss[.fffffff]][Z|±hh:mm]`. No zone means UTC; an offset is converted.
+    pub fn parse(text: &str) -> Option<DateTime> {
+        let (date, time) = text.split_once(['T', 't'])?;
+        let (year, month_day) = date.split_once('-')?;
+        let (month, day) = month_day.split_once('-')?;
+        let days = days_since_epoch(digits(year, 4)?, digits(month, 2)?, digits(day, 2)?)?;
+
+        let zone_at = time.find(['Z', 'z', '+', '-']).unwrap_or(time.len());
+        let (clock, zone) = time.split_at(zone_at);
+        let (whole, fraction) = clock.split_once('.').unwrap_or((clock, ""));
+        let mut parts = whole.split(':');
+        let hour = digits(parts.next()?, 2).filter(|hour| *hour < 24)?;
+        let minute = digits(parts.next()?, 2).filter(|minute| *minute < 60)?;
+        let second = match parts.next() {
+            Some(text) => digits(text, 2).filter(|second| *second < 60)?,
+            None if fraction.is_empty() => 0,
+            None => return None,
+        };
+        if parts.next().is_some() || clock.ends_with('.') {
+            return None;
+        }
+        let of_day = (hour * 3600 + minute * 60 + second) * TICKS_PER_SECOND + fraction_ticks(fraction)?;
+        let local = days * TICKS_PER_DAY + of_day;
+        let utc = i128::from(local) - i128::from(offset_ticks(zone)?);
+        u64::try_from(utc).ok().filter(|ticks| *ticks <= Self::MAX.0).map(DateTime)
+    }
+
+    /// The service's text: trailing zeros of the fraction trimmed, the point dropped when nothing is left.
+    pub fn write(self, out: &mut Vec<u8>) {
+        self.write_seconds(out, b":");
+        self.write_trimmed_fraction(out);
+        out.push(b'Z');
+    }
+
+    /// The text inside an ETag: as [`DateTime::write`], with `:` escaped.
+    pub fn write_escaped(self, out: &mut Vec<u8>) {
+        self.write_seconds(out, b"%3A");
+        self.write_trimmed_fraction(out);
+        out.push(b'Z');
+    }
+
+    /// The text with exactly seven fraction digits, as error bodies carry it.
+    pub fn write_padded(self, out: &mut Vec<u8>) {
+        self.write_seconds(out, b":");
+        out.push(b'.');
+        push_digits(out, self.0 % TICKS_PER_SECOND, FRACTION_DIGITS_MAX);
+        out.push(b'Z');
+    }
+
+    /// `MM/dd/yyyy HH:mm:ss`, as the service prints a date that it finds out of range.
+    pub fn write_american(self, out: &mut Vec<u8>) {
+        let (year, month, day) = civil(self.0 / TICKS_PER_DAY);
+        let second_of_day = self.0 % TICKS_PER_DAY / TICKS_PER_SECOND;
+        push_digits(out, month, 2);
+        out.push(b'/');
+        push_digits(out, day, 2);
+        out.push(b'/');
+        push_digits(out, year, 4);
+        out.push(b' ');
+        push_clock(out, second_of_day, b":");
+    }
+
+    fn write_seconds(self, out: &mut Vec<u8>, colon: &[u8]) {
+        let (year, month, day) = civil(self.0 / TICKS_PER_DAY);
+        push_digits(out, year, 4);
+        out.push(b'-');
+        push_digits(out, month, 2);
+        out.push(b'-');
+        push_digits(out, day, 2);
+        out.push(b'T');
+        push_clock(out, self.0 % TICKS_PER_DAY / TICKS_PER_SECOND, colon);
+    }
+
+    fn write_trimmed_fraction(self, out: &mut Vec<u8>) {
+        let fraction = self.0 % TICKS_PER_SECOND;
+        if fraction == 0 {
+            return;
+        }
+        out.push(b'.');
+        push_digits(out, fraction, FRACTION_DIGITS_MAX);
+        while out.last() == Some(&b'0') {
+            out.pop();
+        }
+    }
+}
+
+fn push_clock(out: &mut Vec<u8>, second_of_day: u64, colon: &[u8]) {
+    push_digits(out, second_of_day / 3600, 2);
+    out.extend_from_slice(colon);
+    push_digits(out, second_of_day / 60 % 60, 2);
+    out.extend_from_slice(colon);
+    push_digits(out, second_of_day % 60, 2);
+}
+
+/// `value` in decimal, padded with zeros to `width`.
+fn push_digits(out: &mut Vec<u8>, mut value: u64, width: usize) {
+    let mut buffer = [b'0'; 20];
+    for digit in buffer[20 - width..].iter_mut().rev() {
+        *digit = b'0' + (value % 10) as u8;
+        value /= 10;
+    }
+    out.extend_from_slice(&buffer[20 - width..]);
+}
+
+/// Exactly `width` decimal digits.
+fn digits(text: &str, width: usize) -> Option<u64> {
+    let all_digits = text.len() == width && text.bytes().all(|byte| byte.is_ascii_digit());
+    all_digits.then(|| text.parse().ok()).flatten()
+}
+
+fn fraction_ticks(digits: &str) -> Option<u64> {
+    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let mut ticks = 0;
+    for place in 0..FRACTION_DIGITS_MAX {
+        ticks = ticks * 10 + digits.as_bytes().get(place).map_or(0, |digit| u64::from(digit - b'0'));
+    }
+    Some(ticks)
+}
+
+fn offset_ticks(zone: &str) -> Option<i64> {
+    let sign = match zone.as_bytes().first() {
+        None => return Some(0),
+        Some(b'Z' | b'z') => return (zone.len() == 1).then_some(0),
+        Some(b'+') => 1,
+        Some(_) => -1,
+    };
+    let (hours, minutes) = zone[1..].split_once(':')?;
+    let hours = digits(hours, 2).filter(|hours| *hours <= 14)?;
+    let minutes = digits(minutes, 2).filter(|minutes| *minutes < 60)?;
+    Some(sign * ((hours * 60 + minutes) * 60 * TICKS_PER_SECOND) as i64)
+}
+
+fn days_since_epoch(year: u64, month: u64, day: u64) -> Option<u64> {
+    if year == 0 || !(1..=12).contains(&month) || day == 0 {
+        return None;
+    }
+    let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let days_in_month = match month {
+        2 => 28 + u64::from(leap),
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    };
+    if day > days_in_month {
+        return None;
+    }
+    let march_year = if month < 3 { year - 1 } else { year };
+    let before_month = DAYS_BEFORE_MONTH_FROM_MARCH[((month + 9) % 12) as usize];
+    let days =
+        march_year * 365 + march_year / 4 - march_year / 100 + march_year / 400 + before_month + day - 1;
+    Some(days - DAYS_FROM_MARCH_0000_TO_EPOCH)
+}
+
+/// (year, month, day) of a day counted from 0001-01-01: the usual arithmetic on 400-year eras that begin in March.
+fn civil(days: u64) -> (u64, u64, u64) {
+    let shifted = days + DAYS_FROM_MARCH_0000_TO_EPOCH;
+    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = era * 400 + year_of_era + u64::from(month < 3);
+    (year, month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(write: impl Fn(&mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
+        write(&mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[track_caller]
+    fn check(input: &str, expected: Option<&str>) {
+        let written = DateTime::parse(input).map(|date| text(|out| date.write(out)));
+        assert_eq!(written.as_deref(), expected, "{input}");
+    }
+
+    #[test]
+    fn dates_are_read_leniently_and_written_trimmed() {
+        check("2020-01-01T01:02:00Z", Some("2020-01-01T01:02:00Z"));
+        check("2012-11-10T03:04:05.200Z", Some("2012-11-10T03:04:05.2Z"));
+        check("2020-11-07T01:23:15.4923920Z", Some("2020-11-07T01:23:15.492392Z"));
+        check("2020-11-07T01:23:15.00000019Z", Some("2020-11-07T01:23:15.0000001Z"));
+        check("2020-11-07T01:23:15", Some("2020-11-07T01:23:15Z"));
+        check("2020-11-07T01:23Z", Some("2020-11-07T01:23:00Z"));
+        check("2020-11-07T01:23:15+02:00", Some("2020-11-06T23:23:15Z"));
+        check("2020-12-31T23:30:00-01:00", Some("2021-01-01T00:30:00Z"));
+        check("1601-01-01T00:00:00Z", Some("1601-01-01T00:00:00Z"));
+        check("0001-01-01T00:00:00", Some("0001-01-01T00:00:00Z"));
+        check("9999-12-31T23:59:59.9999999Z", Some("9999-12-31T23:59:59.9999999Z"));
+        check("2000-02-29T00:00:00Z", Some("2000-02-29T00:00:00Z"));
+        check("1900-02-29T00:00:00Z", None);
+        check("2021-02-29T00:00:00Z", None);
+        check("2021-13-01T00:00:00Z", None);
+        check("2021-01-01T24:00:00Z", None);
+        check("0001-01-01T00:00:00+01:00", None);
+        check("9999-12-31T23:59:59-01:00", None);
+        check("2021-01-01", None);
+        check("2021-01-01T00:00:00.Z", None);
+        check("2021-01-01T00:00:00ZZ", None);
+        check("2021-01-01T00:00:00é", None);
+        check("", None);
+    }
+
+    #[test]
+    fn every_day_of_ten_thousand_years_survives_the_round_trip() {
+        let last_day = DateTime::MAX.0 / TICKS_PER_DAY;
+        for day in 0..=last_day {
+            let (year, month, date) = civil(day);
+            assert_eq!(days_since_epoch(year, month, date), Some(day), "{year}-{month}-{date}");
+        }
+        assert_eq!(civil(last_day), (9999, 12, 31));
+        assert_eq!(civil(DateTime::UNIX_EPOCH.0 / TICKS_PER_DAY), (1970, 1, 1));
+        assert_eq!(civil(DateTime::MIN_STORED.0 / TICKS_PER_DAY), (1601, 1, 1));
+    }
+
+    #[test]
+    fn errors_pad_the_fraction_and_etags_escape_the_colon() {
+        let date = DateTime::parse("2021-09-21T00:50:21.07Z").unwrap();
+        assert_eq!(text(|out| date.write_padded(out)), "2021-09-21T00:50:21.0700000Z");
+        assert_eq!(text(|out| date.write_escaped(out)), "2021-09-21T00%3A50%3A21.07Z");
+        assert_eq!(text(|out| DateTime(0).write_american(out)), "01/01/0001 00:00:00");
+    }
+
+    #[test]
+    fn http_dates_are_read() {
+        let date = DateTime::parse_http("Tue, 21 Sep 2021 00:50:22 GMT").unwrap();
+        assert_eq!(text(|out| date.write(out)), "2021-09-21T00:50:22Z");
+        assert_eq!(DateTime::parse_http("yesterday"), None);
+    }
+}

@@ -1,0 +1,182 @@
+//! Names that are valid once they are made: accounts, tables; and the rules for property names and keys.
+
+use std::fmt;
+
+use crate::error::{ErrorCode, ServiceError};
+
+const ACCOUNT_NAME_LEN: std::ops::RangeInclusive<usize> = 3..=24;
+const TABLE_NAME_LEN: std::ops::RangeInclusive<usize> = 3..=63;
+const PROPERTY_NAME_UTF16_UNITS_MAX: usize = 255;
+
+/// 3 to 24 lower-case letters and digits.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct AccountName(Box<str>);
+
+impl AccountName {
+    pub fn parse(text: &str) -> Option<AccountName> {
+        let valid = ACCOUNT_NAME_LEN.contains(&text.len())
+            && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+        valid.then(|| AccountName(text.into()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for AccountName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TableNameError {
+    Length,
+    Characters,
+}
+
+impl From<TableNameError> for ServiceError {
+    fn from(error: TableNameError) -> ServiceError {
+        match error {
+            TableNameError::Characters => ErrorCode::InvalidResourceName.into(),
+            TableNameError::Length => ServiceError::with_detail(
+                ErrorCode::OutOfRangeInput,
+                "The specified resource name length is not within the permissible limits.",
+            ),
+        }
+    }
+}
+
+/// A letter, then letters and digits, 3 to 63 in all; not `tables`. Keeps the case it was given;
+/// two names that differ only in case are the same table.
+#[derive(Clone, Debug)]
+pub struct TableName(Box<str>);
+
+impl TableName {
+    pub fn parse(text: &str) -> Result<TableName, TableNameError> {
+        let valid_characters = text.bytes().all(|byte| byte.is_ascii_alphanumeric())
+            && !text.as_bytes().first().is_some_and(u8::is_ascii_digit)
+            && !text.eq_ignore_ascii_case("tables");
+        if !TABLE_NAME_LEN.contains(&text.encode_utf16().count()) {
+            return Err(TableNameError::Length);
+        }
+        if !valid_characters {
+            return Err(TableNameError::Characters);
+        }
+        Ok(TableName(text.into()))
+    }
+
+    /// In the case given.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// What the table is found by.
+    pub fn to_lower(&self) -> String {
+        self.0.to_ascii_lowercase()
+    }
+}
+
+impl PartialEq for TableName {
+    fn eq(&self, other: &TableName) -> bool {
+        self.0.eq_ignore_ascii_case(&other.0)
+    }
+}
+
+/// C# identifier rules: a letter or `_`, then letters, digits, connectors and marks.
+pub fn check_property_name(name: &str) -> Result<(), ErrorCode> {
+    // Most names are short and plain; they pay for one look at each byte.
+    let plain = name.len() <= PROPERTY_NAME_UTF16_UNITS_MAX
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        && name.as_bytes().first().is_some_and(|first| !first.is_ascii_digit());
+    if plain {
+        return Ok(());
+    }
+    if name.encode_utf16().count() > PROPERTY_NAME_UTF16_UNITS_MAX {
+        return Err(ErrorCode::PropertyNameTooLong);
+    }
+    let mut characters = name.chars();
+    let first_is_valid = characters.next().is_some_and(|first| first == '_' || first.is_alphabetic());
+    if first_is_valid && characters.all(is_identifier_part) {
+        Ok(())
+    } else {
+        Err(ErrorCode::PropertyNameInvalid)
+    }
+}
+
+fn is_identifier_part(character: char) -> bool {
+    let is_connector = matches!(
+        character,
+        '_' | '\u{203F}' | '\u{2040}' | '\u{2054}' | '\u{FE33}' | '\u{FE34}' | '\u{FE4D}'
+            ..='\u{FE4F}' | '\u{FF3F}'
+    );
+    let is_combining_mark = matches!(character, '\u{0300}'..='\u{036F}' | '\u{1AB0}'..='\u{1AFF}' | '\u{20D0}'..='\u{20F0}' | '\u{FE20}'..='\u{FE2F}');
+    character.is_alphanumeric() || is_connector || is_combining_mark
+}
+
+/// The first character of a key that the service never stores.
+pub fn find_forbidden_key_char(key: &str) -> Option<char> {
+    let is_forbidden =
+        |character: char| matches!(character, '/' | '\\' | '#' | '?' | '\0'..='\u{1F}' | '\u{7F}'..='\u{9F}');
+    key.chars().find(|character| is_forbidden(*character))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn table_names_are_judged_by_length_then_by_characters() {
+        let check = |name: &str, expected: Result<(), TableNameError>| {
+            assert_eq!(TableName::parse(name).map(|_| ()), expected, "{name}");
+        };
+        check("abc", Ok(()));
+        check("A1z", Ok(()));
+        check(&"a".repeat(63), Ok(()));
+        check("ab", Err(TableNameError::Length));
+        check("", Err(TableNameError::Length));
+        check(&"a".repeat(64), Err(TableNameError::Length));
+        check("1abc", Err(TableNameError::Characters));
+        check("my-table", Err(TableNameError::Characters));
+        check("tables", Err(TableNameError::Characters));
+        check("Tables", Err(TableNameError::Characters));
+        check("täble", Err(TableNameError::Characters));
+    }
+
+    #[test]
+    fn property_names_follow_identifier_rules() {
+        let check = |name: &str, expected: Result<(), ErrorCode>| {
+            assert_eq!(check_property_name(name), expected, "{name}");
+        };
+        check("a", Ok(()));
+        check("_x1", Ok(()));
+        check("größe", Ok(()));
+        check("名前", Ok(()));
+        check(&"a".repeat(255), Ok(()));
+        check(&"ü".repeat(255), Ok(()));
+        check(&"a".repeat(256), Err(ErrorCode::PropertyNameTooLong));
+        check("1a", Err(ErrorCode::PropertyNameInvalid));
+        check("a-b", Err(ErrorCode::PropertyNameInvalid));
+        check("a b", Err(ErrorCode::PropertyNameInvalid));
+        check("a.b", Err(ErrorCode::PropertyNameInvalid));
+        check("", Err(ErrorCode::PropertyNameInvalid));
+    }
+
+    #[test]
+    fn keys_may_hold_all_but_a_few_characters() {
+        assert_eq!(find_forbidden_key_char("a%+'\"& =:é\u{1F600}..~"), None);
+        for forbidden in ['/', '\\', '#', '?', '\0', '\t', '\n', '\u{1F}', '\u{7F}', '\u{85}', '\u{9F}'] {
+            assert_eq!(find_forbidden_key_char(&format!("a{forbidden}b")), Some(forbidden));
+        }
+        assert_eq!(find_forbidden_key_char("\u{A0}"), None);
+    }
+
+    #[test]
+    fn account_names_are_lower_case_letters_and_digits() {
+        assert!(AccountName::parse("devstoreaccount1").is_some());
+        for bad in ["ab", "Abc", "a-b", "abc!", &"a".repeat(25)] {
+            assert!(AccountName::parse(bad).is_none(), "{bad}");
+        }
+    }
+}

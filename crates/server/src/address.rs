@@ -1,0 +1,84 @@
+//! Which account a request means, and the path within it: from the host's first label, or the path's first segment.
+
+/// Where a request goes, before anybody has asked whether it may.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Target<'a> {
+    /// Without `-secondary`.
+    pub account: &'a str,
+    pub is_secondary: bool,
+    /// The path within the account, still percent-encoded, without its slash.
+    pub path: &'a str,
+    /// The account's base in the request's own path: empty, or `/account`.
+    pub base_path: &'a str,
+}
+
+const SECONDARY_SUFFIX: &str = "-secondary";
+
+/// Host suffixes under which an account is the first label, as in the public and the sovereign clouds, and on
+/// a developer's own machine.
+pub const HOST_SUFFIXES: [&str; 5] = [
+    "table.core.windows.net",
+    "table.core.chinacloudapi.cn",
+    "table.core.usgovcloudapi.net",
+    "table.core.cloudapi.de",
+    "table.localhost",
+];
+
+/// `host` may carry a port. Any host that has no known suffix means path style.
+pub fn locate<'a>(host: &'a str, path: &'a str, suffixes: &[String]) -> Target<'a> {
+    if let Some(label) = account_label(host, suffixes) {
+        let (account, is_secondary) = split_secondary(label);
+        return Target { account, is_secondary, path: path.strip_prefix('/').unwrap_or(path), base_path: "" };
+    }
+    let bare = path.strip_prefix('/').unwrap_or(path);
+    let segment_len = bare.find('/').unwrap_or(bare.len());
+    let (account, is_secondary) = split_secondary(&bare[..segment_len]);
+    let base_len = path.len() - bare.len() + segment_len;
+    let rest = &bare[segment_len..];
+    Target {
+        account,
+        is_secondary,
+        path: rest.strip_prefix('/').unwrap_or(rest),
+        base_path: &path[..base_len],
+    }
+}
+
+fn account_label<'a>(host: &'a str, suffixes: &[String]) -> Option<&'a str> {
+    // An address in brackets has colons of its own; it has no label either way.
+    let name = host.split(':').next().unwrap_or_default();
+    let (label, rest) = name.split_once('.')?;
+    let is_known = HOST_SUFFIXES.iter().any(|suffix| rest.eq_ignore_ascii_case(suffix))
+        || suffixes.iter().any(|suffix| rest.eq_ignore_ascii_case(suffix));
+    is_known.then_some(label)
+}
+
+fn split_secondary(label: &str) -> (&str, bool) {
+    match label.strip_suffix(SECONDARY_SUFFIX) {
+        Some(account) => (account, true),
+        None => (label, false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accounts_are_found_in_the_host_or_in_the_path() {
+        let suffixes = ["table.example.org".to_owned()];
+        let check =
+            |host: &str, path: &str, account: &str, is_secondary: bool, rest: &str, base_path: &str| {
+                let expected = Target { account, is_secondary, path: rest, base_path };
+                assert_eq!(locate(host, path, &suffixes), expected, "{host} {path}");
+            };
+        check("127.0.0.1:10002", "/acc/Tables", "acc", false, "Tables", "/acc");
+        check("localhost", "/acc-secondary/Tables", "acc", true, "Tables", "/acc-secondary");
+        check("[::1]:10002", "/acc", "acc", false, "", "/acc");
+        check("127.0.0.1", "/", "", false, "", "/");
+        check("acc.table.core.windows.net", "/Tables", "acc", false, "Tables", "");
+        check("acc-secondary.table.core.windows.net:443", "/", "acc", true, "", "");
+        check("acc.table.example.org", "/t()", "acc", false, "t()", "");
+        check("acc.table.localhost:10002", "/t()", "acc", false, "t()", "");
+        check("acc.example.org", "/x/t()", "x", false, "t()", "/x");
+    }
+}

@@ -1,0 +1,84 @@
+//! What an operation has to say, before it is dressed as an HTTP response or as a part of a batch.
+
+use protocol::model::DateTime;
+use protocol::wire::MetadataLevel;
+use protocol::wire::negotiate::Preference;
+use protocol::{ErrorCode, ServiceError};
+
+/// A success.
+#[derive(Debug, Default)]
+pub struct Answer {
+    pub status: u16,
+    pub body: Body,
+    pub etag: Option<DateTime>,
+    /// The absolute URL of what was made.
+    pub location: Option<String>,
+    pub preference: Option<Preference>,
+    pub next: Option<Next>,
+    /// What the query did to find its rows, for a caller who asked to see it.
+    pub explanation: Option<String>,
+}
+
+#[derive(Debug, Default)]
+pub enum Body {
+    #[default]
+    Empty,
+    Json(MetadataLevel, Vec<u8>),
+    Multipart {
+        content_type: String,
+        bytes: Vec<u8>,
+    },
+}
+
+/// Where a query goes on: continuation tokens, ready to send.
+#[derive(Debug)]
+pub enum Next {
+    Entity { partition_key: String, row_key: String },
+    Table(String),
+}
+
+impl Answer {
+    pub fn no_content() -> Answer {
+        Answer { status: 204, ..Answer::default() }
+    }
+
+    pub fn json(status: u16, level: MetadataLevel, json: Vec<u8>) -> Answer {
+        Answer { status, body: Body::Json(level, json), ..Answer::default() }
+    }
+}
+
+/// A refusal, and which of the service's two code paths it comes from.
+#[derive(Debug)]
+pub struct Refusal {
+    pub error: ServiceError,
+    pub shape: Shape,
+    pub preference: Option<Preference>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Shape {
+    /// Tables, entities, batches.
+    OData,
+    /// Addressing, versions, XML resources.
+    FrontEnd,
+    /// As the front end, and without the headers that only a known caller gets.
+    Authentication,
+}
+
+impl Refusal {
+    pub fn new(shape: Shape, error: impl Into<ServiceError>) -> Refusal {
+        Refusal { error: error.into(), shape, preference: None }
+    }
+}
+
+impl From<ServiceError> for Refusal {
+    fn from(error: ServiceError) -> Refusal {
+        Refusal::new(Shape::OData, error)
+    }
+}
+
+impl From<ErrorCode> for Refusal {
+    fn from(code: ErrorCode) -> Refusal {
+        Refusal::new(Shape::OData, code)
+    }
+}

@@ -1,0 +1,22 @@
+//! The HTTP door: a listener, and the road from a request to an answer.
+//!
+//! socket -> [`listener`] -> address -> authenticate -> operation -> tables -> [`respond`]. Each step takes a value
+//! and returns a value. Owns: addressing, authentication, bounds on what a stranger may cost.
+//! Leaves to others: every rule about data (`tables`), every text of the protocol (`protocol`).
+
+mod accounts;
+mod address;
+mod answer;
+mod authenticate;
+mod batch;
+mod handle;
+mod limits;
+mod listener;
+mod request_id;
+mod respond;
+mod tables;
+mod write;
+
+pub use accounts::{Accounts, EMULATOR_ACCOUNT, EMULATOR_KEY};
+pub use limits::Limits;
+pub use listener::{Config, Server, bind};

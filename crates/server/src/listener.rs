@@ -1,0 +1,133 @@
+//! The listener: connections in, bounded in number, size and time; and a shutdown that finishes what was accepted.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::tables::TableService;
+use engine::env::Clock;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+
+use crate::accounts::Accounts;
+use crate::handle::{Shared, handle};
+use crate::limits::Limits;
+use crate::request_id::RequestIds;
+
+pub struct Config {
+    pub listen: SocketAddr,
+    pub accounts: Accounts,
+    pub limits: Limits,
+    /// Further host suffixes under which the first label is the account, as in `account.tables.example.org`.
+    pub host_suffixes: Vec<String>,
+}
+
+/// A server that has its port but answers nobody yet.
+pub struct Server {
+    listener: TcpListener,
+    local_addr: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+/// How long to leave the listener alone when the system has no room for another connection.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
+
+pub async fn bind(config: Config, service: TableService, clock: Arc<dyn Clock>) -> std::io::Result<Server> {
+    let listener = TcpListener::bind(config.listen).await?;
+    let local_addr = listener.local_addr()?;
+    let in_flight = Semaphore::new(config.limits.requests_in_flight_max);
+    let shared = Arc::new(Shared {
+        service,
+        accounts: config.accounts,
+        limits: config.limits,
+        host_suffixes: config.host_suffixes,
+        clock,
+        request_ids: RequestIds::new(),
+        in_flight,
+    });
+    Ok(Server { listener, local_addr, shared })
+}
+
+impl Server {
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local_addr
+    }
+
+    /// Serves until `shutdown` is ready; then finishes open requests and closes the engine.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) {
+        let Server { listener, shared, .. } = self;
+        let connection_count_max = shared.limits.connection_count_max;
+        let connections = Arc::new(Semaphore::new(connection_count_max));
+        let (closing, _) = watch::channel(false);
+        let mut shutdown = pin!(shutdown);
+        loop {
+            let accepted = async {
+                let permit = connections.clone().acquire_owned().await;
+                (permit, listener.accept().await)
+            };
+            tokio::select! {
+                () = &mut shutdown => break,
+                (permit, accepted) = accepted => match (permit, accepted) {
+                    (Ok(permit), Ok((stream, _))) => {
+                        tokio::spawn(serve(stream, shared.clone(), closing.subscribe(), permit));
+                    }
+                    (_, Err(error)) => {
+                        log::warn!("cannot accept a connection: {error}");
+                        tokio::time::sleep(ACCEPT_PAUSE).await;
+                    }
+                    (Err(_), _) => break,
+                },
+            }
+        }
+        drop(listener);
+        // Nobody listening is fine: then no connection is open.
+        let _ = closing.send(true);
+        let all = u32::try_from(connection_count_max).unwrap_or(u32::MAX);
+        if tokio::time::timeout(shared.limits.shutdown_time_max, connections.acquire_many(all)).await.is_err()
+        {
+            log::warn!("some connections did not finish in time and are cut");
+        }
+        shared.service.close().await;
+    }
+}
+
+async fn serve(
+    stream: TcpStream,
+    shared: Arc<Shared>,
+    mut closing: watch::Receiver<bool>,
+    _permit: OwnedSemaphorePermit,
+) {
+    // Answers are written whole; waiting for more to send only delays them.
+    if let Err(error) = stream.set_nodelay(true) {
+        log::debug!("cannot set TCP_NODELAY: {error}");
+    }
+    let service = service_fn(|request| {
+        let shared = shared.clone();
+        async move { Ok::<_, Infallible>(handle(&shared, request).await) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(shared.limits.header_time_max)
+        .max_buf_size(shared.limits.header_bytes_max)
+        .max_headers(shared.limits.header_count_max)
+        .pipeline_flush(true)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = pin!(connection);
+    let outcome = tokio::select! {
+        outcome = connection.as_mut() => outcome,
+        _ = closing.changed() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    // A caller who leaves or talks nonsense is his own affair.
+    if let Err(error) = outcome {
+        log::debug!("connection ended: {error}");
+    }
+}

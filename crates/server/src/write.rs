@@ -1,0 +1,150 @@
+//! Writes of entities, alone or as a part of a batch: read the same way, checked the same way, answered the same way.
+
+use bytes::Bytes;
+use engine::{OwnedKey, Version};
+use protocol::ServiceError;
+use protocol::model::{DateTime, TableName};
+use protocol::operation::{Address, Operation};
+use protocol::wire::MetadataLevel;
+use protocol::wire::json_read::read_entity;
+use protocol::wire::json_write::EntityWriter;
+use protocol::wire::negotiate::{self, Preference};
+use protocol::wire::uri;
+use tables::{Action, Change, EntityView, Transaction};
+
+use crate::answer::{Answer, Refusal};
+use crate::tables::{Call, Session, unreadable_record};
+
+/// One write, read but not yet carried out.
+pub struct Write<'a> {
+    pub table: TableName,
+    pub change: Change<'a>,
+    pub reply: Reply,
+}
+
+/// How a write will be answered. Decided first, so that a request that cannot be answered is not carried out.
+#[derive(Clone, Copy)]
+pub enum Reply {
+    /// No level: without content.
+    Insert {
+        level: Option<MetadataLevel>,
+        preference: Option<Preference>,
+    },
+    Update,
+    Delete,
+}
+
+/// What the answer to a write repeats of it, once the change itself is on its way.
+pub struct Written {
+    reply: Reply,
+    key: OwnedKey,
+    record: Option<Bytes>,
+}
+
+impl<'a> Write<'a> {
+    /// `None` when the operation is no write of an entity.
+    pub fn read(
+        operation: Operation<'a>,
+        payload: &'a [u8],
+        call: Call<'_>,
+    ) -> Result<Option<Write<'a>>, ServiceError> {
+        if !matches!(operation, Operation::DeleteEntity { .. }) {
+            negotiate::check_content_type(call.headers.content_type)?;
+        }
+        let (address, action, reply) = match operation {
+            Operation::InsertEntity(table) => {
+                let preference = call.preference();
+                let level = match preference {
+                    Some(Preference::ReturnNoContent) => None,
+                    _ => Some(call.level()?),
+                };
+                let change = Change::insert(read_entity(payload)?)?;
+                return Ok(Some(Write { table, change, reply: Reply::Insert { level, preference } }));
+            }
+            Operation::ReplaceEntity { address, condition } => {
+                let properties = read_entity(payload)?.properties;
+                (address, Action::Replace { properties, condition }, Reply::Update)
+            }
+            Operation::MergeEntity { address, condition } => {
+                let properties = read_entity(payload)?.properties;
+                (address, Action::Merge { properties, condition }, Reply::Update)
+            }
+            Operation::DeleteEntity { address, condition } => {
+                (address, Action::Delete { condition }, Reply::Delete)
+            }
+            _ => return Ok(None),
+        };
+        // Keys in the payload of an update say nothing: the URL decides.
+        let Address { table, partition_key, row_key } = address;
+        Ok(Some(Write { table, change: Change { partition_key, row_key, action }, reply }))
+    }
+}
+
+impl Reply {
+    /// Takes what the answer needs from the change at `index`, which is the last one pushed.
+    pub fn keep(self, transaction: &Transaction, index: usize) -> Written {
+        let row = transaction.row_key(index).into();
+        let key = OwnedKey { partition: transaction.partition_key().into(), row };
+        let record = match self {
+            Reply::Insert { level: Some(_), .. } => transaction.record(index),
+            Reply::Insert { level: None, .. } | Reply::Update | Reply::Delete => None,
+        };
+        Written { reply: self, key, record }
+    }
+}
+
+impl Written {
+    pub fn answer(
+        &self,
+        session: &Session<'_>,
+        table: &TableName,
+        version: Version,
+    ) -> Result<Answer, Refusal> {
+        let etag = Some(DateTime::from_ticks(version.ticks()));
+        let (level, preference) = match self.reply {
+            Reply::Delete => return Ok(Answer::no_content()),
+            Reply::Update => return Ok(Answer { etag, ..Answer::no_content() }),
+            Reply::Insert { level, preference } => (level, preference),
+        };
+        let answer = match (level, &self.record) {
+            (Some(level), Some(record)) => {
+                let view = EntityView::open(&self.key.partition, &self.key.row, version, record);
+                let writer = EntityWriter {
+                    base: session.base,
+                    account: session.account.as_str(),
+                    table: table.as_str(),
+                    level,
+                    selection: None,
+                };
+                let mut json = Vec::with_capacity(512 + record.len() * 2);
+                writer.write_single(&view.ok_or_else(unreadable_record)?, &mut json);
+                Answer::json(201, level, json)
+            }
+            _ => Answer::no_content(),
+        };
+        let location = Some(entity_url(session.base, table, &self.key));
+        Ok(Answer { etag, location, preference, ..answer })
+    }
+}
+
+/// A write by itself is a transaction of one change.
+pub async fn run_one(
+    session: &Session<'_>,
+    operation: Operation<'_>,
+    payload: &[u8],
+    call: Call<'_>,
+) -> Result<Answer, Refusal> {
+    let Some(Write { table, change, reply }) = Write::read(operation, payload, call)? else {
+        return Err(protocol::ErrorCode::NotImplemented.into());
+    };
+    let transaction = Transaction::one(change)?;
+    let written = reply.keep(&transaction, 0);
+    let version = session.service.commit(session.account, &table, transaction).await?;
+    written.answer(session, &table, version)
+}
+
+fn entity_url(base: &str, table: &TableName, key: &OwnedKey) -> String {
+    let mut url = format!("{base}/").into_bytes();
+    uri::write_entity_path(table.as_str(), &key.partition, &key.row, &mut url);
+    String::from_utf8_lossy(&url).into_owned()
+}

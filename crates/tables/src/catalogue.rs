@@ -1,0 +1,89 @@
+//! Which id a table's name stands for, remembered so that an operation needs one trip to the engine, not two.
+//!
+//! Promises: what is remembered is bounded in number and age; a name dropped through this process is forgotten
+//! before its drop is answered. A name dropped elsewhere is noticed at the next commit, which the engine fences by
+//! the table's id, and by reads within the age.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{PoisonError, RwLock};
+use std::time::Duration;
+
+use engine::TableId;
+
+const REMEMBERED_COUNT_MAX: usize = 10_000;
+const REMEMBERED_AGE_MAX: Duration = Duration::from_secs(5);
+
+#[derive(Default)]
+pub struct Catalogue {
+    tables: RwLock<HashMap<Box<str>, Remembered>>,
+    /// Counts what was forgotten: an answer that was under way meanwhile must not be remembered.
+    forgotten_count: AtomicU64,
+}
+
+#[derive(Clone, Copy)]
+struct Remembered {
+    id: TableId,
+    at: Duration,
+}
+
+/// The state before a look-up, to be shown when its answer is remembered.
+#[derive(Clone, Copy)]
+pub struct Ticket(u64);
+
+impl Catalogue {
+    pub fn find(&self, key: &str, now: Duration) -> Option<TableId> {
+        let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
+        tables
+            .get(key)
+            .filter(|found| now.saturating_sub(found.at) <= REMEMBERED_AGE_MAX)
+            .map(|found| found.id)
+    }
+
+    pub fn ticket(&self) -> Ticket {
+        Ticket(self.forgotten_count.load(Ordering::Acquire))
+    }
+
+    pub fn remember(&self, key: &str, id: TableId, now: Duration, ticket: Ticket) {
+        let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
+        if self.forgotten_count.load(Ordering::Acquire) != ticket.0 {
+            return;
+        }
+        if tables.len() >= REMEMBERED_COUNT_MAX {
+            tables.clear();
+        }
+        tables.insert(key.into(), Remembered { id, at: now });
+    }
+
+    pub fn forget(&self, key: &str) {
+        let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
+        self.forgotten_count.fetch_add(1, Ordering::AcqRel);
+        tables.remove(key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_remembered_until_it_is_forgotten_or_old() {
+        let catalogue = Catalogue::default();
+        let (now, id) = (Duration::from_secs(100), TableId(17));
+        catalogue.remember("a/t", id, now, catalogue.ticket());
+        assert_eq!(catalogue.find("a/t", now), Some(id));
+        assert_eq!(catalogue.find("b/t", now), None);
+        assert_eq!(catalogue.find("a/t", now + REMEMBERED_AGE_MAX + Duration::from_millis(1)), None);
+        catalogue.forget("a/t");
+        assert_eq!(catalogue.find("a/t", now), None);
+    }
+
+    #[test]
+    fn an_answer_older_than_a_drop_is_not_remembered() {
+        let catalogue = Catalogue::default();
+        let ticket = catalogue.ticket();
+        catalogue.forget("a/t");
+        catalogue.remember("a/t", TableId(17), Duration::ZERO, ticket);
+        assert_eq!(catalogue.find("a/t", Duration::ZERO), None);
+    }
+}

@@ -1,0 +1,39 @@
+//! The one place where an engine's errors become the service's.
+
+use engine::{CommitError, Expect, Found, Op, ReadError};
+use protocol::{ErrorCode, ServiceError};
+
+use crate::record;
+
+/// `ops` are those of the commit, in order: what one expected says what its failure means.
+pub fn from_commit(error: CommitError, ops: &[Expect]) -> ServiceError {
+    match error {
+        CommitError::Precondition { op, found } => {
+            let code = match (ops.get(op), found) {
+                (Some(Expect::Absent), _) => ErrorCode::EntityAlreadyExists,
+                (_, Found::Absent) => ErrorCode::ResourceNotFound,
+                (_, Found::Present(_)) => ErrorCode::UpdateConditionNotSatisfied,
+            };
+            ServiceError::from(code).of_operation(op)
+        }
+        CommitError::Refused { op, refusal } => record::refusal_error(refusal).of_operation(op),
+        CommitError::TableGone => ErrorCode::TableNotFound.into(),
+        CommitError::Busy => ErrorCode::ServerBusy.into(),
+        CommitError::Poisoned | CommitError::Unknown(_) | CommitError::Storage(_) => {
+            ServiceError::with_source(ErrorCode::InternalError, error)
+        }
+    }
+}
+
+pub fn from_read(error: ReadError) -> ServiceError {
+    match error {
+        ReadError::Busy => ErrorCode::ServerBusy.into(),
+        ReadError::Damaged(_) | ReadError::Storage(_) => {
+            ServiceError::with_source(ErrorCode::InternalError, error)
+        }
+    }
+}
+
+pub fn expectations(ops: &[Op]) -> Vec<Expect> {
+    ops.iter().map(|op| op.expect).collect()
+}

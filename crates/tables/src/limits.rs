@@ -1,0 +1,154 @@
+//! The published limits, as named constants, and the checks that keep them.
+
+use protocol::model::{DateTime, Property, Value, check_property_name, find_forbidden_key_char};
+use protocol::{ErrorCode, ServiceError};
+
+pub const BATCH_OPERATION_COUNT_MAX: usize = 100;
+pub const ENTITY_SIZE_BYTES_MAX: usize = 1024 * 1024;
+pub const PROPERTY_COUNT_MAX: usize = 252;
+pub const STRING_UTF16_UNITS_MAX: usize = 32 * 1024;
+pub const BINARY_BYTES_MAX: usize = 64 * 1024;
+/// 1 KiB of UTF-16.
+pub const KEY_UTF16_UNITS_MAX: usize = 512;
+/// Bytes of entities in one page, as written.
+pub const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Time one page may take before it ends with a continuation.
+pub const PAGE_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// Keys that came in a payload.
+pub fn check_payload_keys(partition_key: &str, row_key: &str) -> Result<(), ServiceError> {
+    for (name, key) in [("PartitionKey", partition_key), ("RowKey", row_key)] {
+        if find_forbidden_key_char(key).is_some() {
+            return Err(out_of_range(name, key));
+        }
+        check_key_size(key)?;
+    }
+    Ok(())
+}
+
+/// Keys that came in a URL, of a write.
+pub fn check_address_keys(partition_key: &str, row_key: &str) -> Result<(), ServiceError> {
+    for key in [partition_key, row_key] {
+        if find_forbidden_key_char(key).is_some() {
+            return Err(ErrorCode::OutOfRangeInput.into());
+        }
+        check_key_size(key)?;
+    }
+    Ok(())
+}
+
+fn check_key_size(key: &str) -> Result<(), ServiceError> {
+    if utf16_units_exceed(key, KEY_UTF16_UNITS_MAX) {
+        Err(ErrorCode::PropertyValueTooLarge.into())
+    } else {
+        Ok(())
+    }
+}
+
+/// Checks names, values and number of the properties, and gives the entity's size in bytes as the service counts.
+pub fn check_entity(
+    partition_key: &str,
+    row_key: &str,
+    properties: &[Property<'_>],
+) -> Result<usize, ServiceError> {
+    if properties.len() > PROPERTY_COUNT_MAX {
+        return Err(ErrorCode::TooManyProperties.into());
+    }
+    let mut size = base_size(partition_key, row_key);
+    for property in properties {
+        check_property_name(&property.name)?;
+        check_value(property)?;
+        size += property_size(&property.name, &property.value);
+    }
+    if size > ENTITY_SIZE_BYTES_MAX { Err(ErrorCode::EntityTooLarge.into()) } else { Ok(size) }
+}
+
+fn check_value(property: &Property<'_>) -> Result<(), ServiceError> {
+    match &property.value {
+        Value::String(text) if utf16_units_exceed(text, STRING_UTF16_UNITS_MAX) => {
+            Err(ErrorCode::PropertyValueTooLarge.into())
+        }
+        Value::Binary(bytes) if bytes.len() > BINARY_BYTES_MAX => {
+            Err(ErrorCode::PropertyValueTooLarge.into())
+        }
+        Value::DateTime(date) if *date < DateTime::MIN_STORED => {
+            let mut text = Vec::new();
+            date.write_american(&mut text);
+            Err(out_of_range(&property.name, &String::from_utf8_lossy(&text)))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn out_of_range(name: &str, value: &str) -> ServiceError {
+    let detail = format!("The '{name}' parameter of value '{value}' is out of range.");
+    ServiceError::with_detail(ErrorCode::OutOfRangeInput, detail)
+}
+
+/// An entity without properties: 4 bytes, the keys, and the Timestamp.
+pub fn base_size(partition_key: &str, row_key: &str) -> usize {
+    4 + 2 * (utf16_units(partition_key) + utf16_units(row_key)) + 8 + 2 * "Timestamp".len() + 8
+}
+
+pub fn property_size(name: &str, value: &Value<'_>) -> usize {
+    let value_size = match value {
+        Value::String(text) => 2 * utf16_units(text) + 4,
+        Value::Binary(bytes) => bytes.len() + 4,
+        Value::Boolean(_) => 1,
+        Value::Int32(_) => 4,
+        Value::Int64(_) | Value::Double(_) | Value::DateTime(_) => 8,
+        Value::Guid(_) => 16,
+    };
+    8 + 2 * utf16_units(name) + value_size
+}
+
+fn utf16_units(text: &str) -> usize {
+    if text.is_ascii() { text.len() } else { text.encode_utf16().count() }
+}
+
+/// A text never has more UTF-16 units than UTF-8 bytes, so most are settled by their length.
+fn utf16_units_exceed(text: &str, units_max: usize) -> bool {
+    text.len() > units_max && utf16_units(text) > units_max
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entity(value: Value<'static>) -> Result<usize, ErrorCode> {
+        check_entity("p", "r", &[Property { name: "x".into(), value }]).map_err(|error| error.code)
+    }
+
+    #[test]
+    fn values_are_limited_in_utf16_units_and_bytes() {
+        let too_large = Err(ErrorCode::PropertyValueTooLarge);
+        assert!(entity(Value::String("a".repeat(32_768).into())).is_ok());
+        assert_eq!(entity(Value::String("a".repeat(32_769).into())), too_large);
+        assert!(entity(Value::String("日".repeat(32_768).into())).is_ok());
+        assert!(entity(Value::String("\u{1F600}".repeat(16_384).into())).is_ok());
+        assert_eq!(entity(Value::String("\u{1F600}".repeat(16_385).into())), too_large);
+        assert!(entity(Value::Binary(vec![0; 65_536].into())).is_ok());
+        assert_eq!(entity(Value::Binary(vec![0; 65_537].into())), too_large);
+    }
+
+    #[test]
+    fn keys_are_limited_to_512_units() {
+        assert!(check_payload_keys(&"k".repeat(512), "").is_ok());
+        assert_eq!(
+            check_payload_keys("", &"k".repeat(513)).unwrap_err().code,
+            ErrorCode::PropertyValueTooLarge
+        );
+        let error = check_payload_keys("a/b", "").unwrap_err();
+        assert_eq!(error.message(), "The 'PartitionKey' parameter of value 'a/b' is out of range.");
+        assert_eq!(
+            check_address_keys("a#b", "").unwrap_err().message(),
+            "One of the request inputs is out of range."
+        );
+    }
+
+    #[test]
+    fn sizes_follow_the_published_formula() {
+        // 4 + 2*(1+1) + Timestamp (8 + 18 + 8) + x (8 + 2 + 4)
+        assert_eq!(entity(Value::Int32(1)), Ok(4 + 4 + 34 + 14));
+    }
+}

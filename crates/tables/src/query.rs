@@ -1,0 +1,185 @@
+//! Queries: a page of entities, or of tables, in key order, with the key to resume from.
+
+use engine::{Budget, Flow, Key, KeyRange, OwnedKey, Sink, TableId, TableRecord, Version};
+use protocol::filter::{Filter, Properties, Property};
+use protocol::model::{AccountName, TableName, Value};
+use protocol::{ErrorCode, ServiceError};
+
+use crate::error::from_read;
+use crate::limits::{PAGE_BYTES_MAX, PAGE_TIME_MAX};
+use crate::plan::{Plan, PlanKind};
+use crate::record::EntityView;
+use crate::service::{TableService, damaged_catalogue};
+
+/// Which entities, from where on, and how many at most.
+pub struct EntityQuery {
+    pub plan: Plan,
+    /// The entity named by a continuation token: the first one that may be returned.
+    pub resume: Option<(String, String)>,
+    pub entity_count_max: u32,
+}
+
+/// Takes the entities of a page as they pass.
+pub trait EntitySink: Send {
+    /// Takes one, and says how many bytes the page has now.
+    fn entity(&mut self, entity: &EntityView<'_>) -> usize;
+}
+
+/// How a page ended, and what it cost.
+#[derive(Debug)]
+pub struct Page {
+    /// The next entity to return, or where to look for it; `None` at the end.
+    pub next: Option<OwnedKey>,
+    pub plan: PlanKind,
+    pub examined_count: u64,
+    pub returned_count: u64,
+}
+
+/// Which tables, from where on, and how many at most.
+pub struct TableQuery {
+    pub filter: Option<Filter>,
+    /// The table's name in lower case.
+    pub resume: Option<String>,
+    pub table_count_max: u32,
+}
+
+pub struct TablePage {
+    /// As they were created.
+    pub names: Vec<String>,
+    pub next: Option<String>,
+}
+
+const BUDGET: Budget = Budget { rows_examined_max: u64::MAX, time_max: PAGE_TIME_MAX };
+
+impl TableService {
+    pub async fn query_entities(
+        &self,
+        account: &AccountName,
+        table: &TableName,
+        query: EntityQuery,
+        sink: &mut dyn EntitySink,
+    ) -> Result<Page, ServiceError> {
+        let table = self.table_id(account, table).await?;
+        let Plan { kind, ranges, predicate } = query.plan;
+        let mut page = PageSink {
+            predicate: predicate.as_ref(),
+            room: query.entity_count_max,
+            page_bytes: 0,
+            examined_count: 0,
+            returned_count: 0,
+            damaged: false,
+            sink,
+        };
+        // Asking for nothing is answered with nothing, and no continuation: a client would resume forever.
+        let next = if query.entity_count_max == 0 {
+            None
+        } else {
+            let ranges = resume_ranges(ranges, query.resume);
+            self.engine.scan(table, &ranges, BUDGET, &mut page).await.map_err(from_read)?
+        };
+        if page.damaged {
+            return Err(ServiceError::with_source(
+                ErrorCode::InternalError,
+                "a stored record does not decode",
+            ));
+        }
+        let (examined_count, returned_count) = (page.examined_count, page.returned_count);
+        Ok(Page { next, plan: kind, examined_count, returned_count })
+    }
+
+    pub async fn query_tables(
+        &self,
+        account: &AccountName,
+        query: TableQuery,
+    ) -> Result<TablePage, ServiceError> {
+        if query.table_count_max == 0 {
+            return Ok(TablePage { names: Vec::new(), next: None });
+        }
+        let all = KeyRange::rows(account.as_str(), std::ops::Bound::Unbounded, std::ops::Bound::Unbounded);
+        let resume = query.resume.map(|name| (account.as_str().to_owned(), name));
+        let ranges = resume_ranges(vec![all], resume);
+        let mut sink = TableSink {
+            filter: query.filter.as_ref(),
+            names: Vec::new(),
+            name_count_max: query.table_count_max as usize,
+            damaged: false,
+        };
+        let next =
+            self.engine.scan(TableId::CATALOGUE, &ranges, BUDGET, &mut sink).await.map_err(from_read)?;
+        if sink.damaged {
+            return Err(damaged_catalogue());
+        }
+        Ok(TablePage { names: sink.names, next: next.map(|key| key.row.into()) })
+    }
+}
+
+fn resume_ranges(ranges: Vec<KeyRange>, resume: Option<(String, String)>) -> Vec<KeyRange> {
+    let Some((partition_key, row_key)) = resume else { return ranges };
+    let rest = KeyRange::from_key(&partition_key, &row_key);
+    ranges.iter().filter_map(|range| range.intersect(&rest)).collect()
+}
+
+struct PageSink<'a> {
+    predicate: Option<&'a Filter>,
+    room: u32,
+    page_bytes: usize,
+    examined_count: u64,
+    returned_count: u64,
+    damaged: bool,
+    sink: &'a mut dyn EntitySink,
+}
+
+impl Sink for PageSink<'_> {
+    fn row(&mut self, key: Key<'_>, version: Version, value: &[u8]) -> Flow {
+        self.examined_count += 1;
+        let Some(entity) = EntityView::open(key.partition, key.row, version, value) else {
+            self.damaged = true;
+            return Flow::Stop;
+        };
+        if self.predicate.is_some_and(|predicate| !predicate.matches(&entity)) {
+            return Flow::Continue;
+        }
+        // A full page goes on to the next match, so that the token names an entity and the last page has none.
+        if self.room == 0 || self.page_bytes >= PAGE_BYTES_MAX {
+            return Flow::Stop;
+        }
+        self.room -= 1;
+        self.returned_count += 1;
+        self.page_bytes = self.sink.entity(&entity);
+        Flow::Continue
+    }
+}
+
+struct TableSink<'a> {
+    filter: Option<&'a Filter>,
+    names: Vec<String>,
+    name_count_max: usize,
+    damaged: bool,
+}
+
+/// A table as a filter sees it: by its name in lower case.
+struct LowerName<'a>(&'a str);
+
+impl Properties for LowerName<'_> {
+    fn property(&self, property: &Property) -> Option<Value<'_>> {
+        matches!(property, Property::TableName).then(|| Value::String(self.0.into()))
+    }
+}
+
+impl Sink for TableSink<'_> {
+    fn row(&mut self, key: Key<'_>, _version: Version, value: &[u8]) -> Flow {
+        let name = TableRecord::read(value).and_then(|record| std::str::from_utf8(record.payload).ok());
+        let Some(name) = name else {
+            self.damaged = true;
+            return Flow::Stop;
+        };
+        if self.filter.is_some_and(|filter| !filter.matches(&LowerName(key.row))) {
+            return Flow::Continue;
+        }
+        if self.names.len() == self.name_count_max {
+            return Flow::Stop;
+        }
+        self.names.push(name.to_owned());
+        Flow::Continue
+    }
+}

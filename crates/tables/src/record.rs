@@ -1,0 +1,416 @@
+//! An entity as stored bytes: format byte, size, property count, then name, type tag and value of each property in
+//! the order given. `docs/format.md` has the layout byte by byte.
+//!
+//! Promises: a property is found, and a filter evaluated, without building an entity; what was encoded decodes the
+//! same. The keys and the Timestamp are the engine's: they are not in here.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use engine::{OwnedKey, Refusal, Version};
+use protocol::filter::{Properties, Property as FilterProperty};
+use protocol::model::{DateTime, EntitySource, Guid, Property, Value};
+use protocol::{ErrorCode, ServiceError};
+
+use crate::limits;
+
+const FORMAT: u8 = 1;
+/// Format, size (u32), property count (u8).
+const HEADER_BYTES: usize = 6;
+
+mod tag {
+    pub const STRING: u8 = 1;
+    pub const INT32: u8 = 2;
+    pub const INT64: u8 = 3;
+    pub const DOUBLE: u8 = 4;
+    pub const FALSE: u8 = 5;
+    pub const TRUE: u8 = 6;
+    pub const DATE_TIME: u8 = 7;
+    pub const GUID: u8 = 8;
+    pub const BINARY: u8 = 9;
+}
+
+/// The stored form of checked properties. A patch for [`merge`] has the same form.
+pub fn encode(size: usize, properties: &[Property<'_>]) -> Bytes {
+    let mut out = Vec::with_capacity(HEADER_BYTES + size);
+    begin(size, properties.len(), &mut out);
+    for property in properties {
+        push_varint(property.name.len(), &mut out);
+        out.extend_from_slice(property.name.as_bytes());
+        push_value(&property.value, &mut out);
+    }
+    out.into()
+}
+
+fn begin(size: usize, count: usize, out: &mut Vec<u8>) {
+    assert!(
+        size <= limits::ENTITY_SIZE_BYTES_MAX && count <= limits::PROPERTY_COUNT_MAX,
+        "limits come first"
+    );
+    out.push(FORMAT);
+    out.extend_from_slice(&(size as u32).to_le_bytes());
+    out.push(count as u8);
+}
+
+fn push_value(value: &Value<'_>, out: &mut Vec<u8>) {
+    match value {
+        Value::String(text) => {
+            out.push(tag::STRING);
+            push_varint(text.len(), out);
+            out.extend_from_slice(text.as_bytes());
+        }
+        Value::Binary(bytes) => {
+            out.push(tag::BINARY);
+            push_varint(bytes.len(), out);
+            out.extend_from_slice(bytes);
+        }
+        Value::Int32(value) => push_fixed(tag::INT32, &value.to_le_bytes(), out),
+        Value::Int64(value) => push_fixed(tag::INT64, &value.to_le_bytes(), out),
+        Value::Double(value) => push_fixed(tag::DOUBLE, &value.to_bits().to_le_bytes(), out),
+        Value::Boolean(value) => out.push(if *value { tag::TRUE } else { tag::FALSE }),
+        Value::DateTime(value) => push_fixed(tag::DATE_TIME, &value.ticks().to_le_bytes(), out),
+        Value::Guid(value) => push_fixed(tag::GUID, &value.0, out),
+    }
+}
+
+fn push_fixed(tag: u8, bytes: &[u8], out: &mut Vec<u8>) {
+    out.push(tag);
+    out.extend_from_slice(bytes);
+}
+
+/// Seven bits a byte, lowest first; the high bit says that more follow.
+fn push_varint(mut value: usize, out: &mut Vec<u8>) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// A record as it lies in the engine's page.
+#[derive(Clone, Copy)]
+pub struct Record<'a> {
+    size: u32,
+    entries: &'a [u8],
+}
+
+/// One property as it lies in the record. `encoded` is all of it: name, tag and value.
+struct Entry<'a> {
+    encoded: &'a [u8],
+    name: &'a [u8],
+    tag: u8,
+    value: &'a [u8],
+}
+
+impl<'a> Record<'a> {
+    /// `None` when the bytes are no record of a format that this build knows.
+    pub fn open(bytes: &'a [u8]) -> Option<Record<'a>> {
+        let (header, entries) = bytes.split_first_chunk::<HEADER_BYTES>()?;
+        let size = u32::from_le_bytes([header[1], header[2], header[3], header[4]]);
+        (header[0] == FORMAT).then_some(Record { size, entries })
+    }
+
+    fn entries(self) -> Entries<'a> {
+        Entries { rest: self.entries }
+    }
+
+    fn find(self, name: &str) -> Option<Value<'a>> {
+        self.entries().find(|entry| entry.name == name.as_bytes()).and_then(|entry| entry.value())
+    }
+}
+
+struct Entries<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Iterator for Entries<'a> {
+    type Item = Entry<'a>;
+
+    fn next(&mut self) -> Option<Entry<'a>> {
+        let start = self.rest;
+        if start.is_empty() {
+            return None;
+        }
+        let entry = self.read();
+        // The engine's checksum stands before us: bytes that do not decode are our own mistake.
+        debug_assert!(entry.is_some(), "a stored record does not decode");
+        let (name, tag, value) = entry?;
+        Some(Entry { encoded: &start[..start.len() - self.rest.len()], name, tag, value })
+    }
+}
+
+impl<'a> Entries<'a> {
+    fn read(&mut self) -> Option<(&'a [u8], u8, &'a [u8])> {
+        let name_len = self.varint()?;
+        let name = self.take(name_len)?;
+        let tag = self.take(1)?[0];
+        let value_len = match tag {
+            tag::STRING | tag::BINARY => self.varint()?,
+            tag::INT32 => 4,
+            tag::INT64 | tag::DOUBLE | tag::DATE_TIME => 8,
+            tag::GUID => 16,
+            tag::FALSE | tag::TRUE => 0,
+            _ => return None,
+        };
+        Some((name, tag, self.take(value_len)?))
+    }
+
+    fn take(&mut self, len: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.rest.split_at_checked(len)?;
+        self.rest = rest;
+        Some(taken)
+    }
+
+    fn varint(&mut self) -> Option<usize> {
+        let mut value = 0usize;
+        for shift in (0..32).step_by(7) {
+            let byte = self.take(1)?[0];
+            value |= usize::from(byte & 0x7F) << shift;
+            if byte < 0x80 {
+                return Some(value);
+            }
+        }
+        None
+    }
+}
+
+impl<'a> Entry<'a> {
+    fn name(&self) -> Option<&'a str> {
+        std::str::from_utf8(self.name).ok()
+    }
+
+    fn value(&self) -> Option<Value<'a>> {
+        Some(match self.tag {
+            tag::STRING => Value::String(Cow::Borrowed(std::str::from_utf8(self.value).ok()?)),
+            tag::BINARY => Value::Binary(Cow::Borrowed(self.value)),
+            tag::INT32 => Value::Int32(i32::from_le_bytes(self.value.try_into().ok()?)),
+            tag::INT64 => Value::Int64(i64::from_le_bytes(self.value.try_into().ok()?)),
+            tag::DOUBLE => Value::Double(f64::from_bits(u64::from_le_bytes(self.value.try_into().ok()?))),
+            tag::FALSE => Value::Boolean(false),
+            tag::TRUE => Value::Boolean(true),
+            tag::DATE_TIME => {
+                Value::DateTime(DateTime::from_ticks(u64::from_le_bytes(self.value.try_into().ok()?)))
+            }
+            tag::GUID => Value::Guid(Guid(self.value.try_into().ok()?)),
+            _ => return None,
+        })
+    }
+
+    fn size(&self) -> Option<usize> {
+        Some(limits::property_size(self.name()?, &self.value()?))
+    }
+}
+
+const REFUSED_DAMAGED: u16 = 0;
+const REFUSED_TOO_MANY_PROPERTIES: u16 = 1;
+const REFUSED_TOO_LARGE: u16 = 2;
+
+/// The engine's merge function: properties of the patch overwrite, in place; those it does not mention stay;
+/// new ones come last.
+pub fn merge(old: Option<&[u8]>, patch: &[u8]) -> Result<Bytes, Refusal> {
+    let Some(old) = old else { return Ok(Bytes::copy_from_slice(patch)) };
+    let damaged = || Refusal(REFUSED_DAMAGED);
+    let old = Record::open(old).ok_or_else(damaged)?;
+    let new = Record::open(patch).ok_or_else(damaged)?;
+    let patches: Vec<Entry<'_>> = new.entries().collect();
+    let mut used = vec![false; patches.len()];
+
+    let mut size = old.size as usize;
+    let mut count = 0;
+    let mut body = Vec::with_capacity(old.entries.len() + new.entries.len());
+    for entry in old.entries() {
+        match patches.iter().position(|patch| patch.name == entry.name) {
+            None => body.extend_from_slice(entry.encoded),
+            Some(at) => {
+                used[at] = true;
+                size = size + patches[at].size().ok_or_else(damaged)? - entry.size().ok_or_else(damaged)?;
+                body.extend_from_slice(patches[at].encoded);
+            }
+        }
+        count += 1;
+    }
+    for (patch, _) in patches.iter().zip(used).filter(|(_, used)| !used) {
+        size += patch.size().ok_or_else(damaged)?;
+        body.extend_from_slice(patch.encoded);
+        count += 1;
+    }
+    if count > limits::PROPERTY_COUNT_MAX {
+        return Err(Refusal(REFUSED_TOO_MANY_PROPERTIES));
+    }
+    if size > limits::ENTITY_SIZE_BYTES_MAX {
+        return Err(Refusal(REFUSED_TOO_LARGE));
+    }
+    let mut out = Vec::with_capacity(HEADER_BYTES + body.len());
+    begin(size, count, &mut out);
+    out.extend_from_slice(&body);
+    Ok(out.into())
+}
+
+/// What a refusal of [`merge`] means to the caller.
+pub fn refusal_error(refusal: Refusal) -> ServiceError {
+    match refusal.0 {
+        REFUSED_TOO_MANY_PROPERTIES => ErrorCode::TooManyProperties.into(),
+        REFUSED_TOO_LARGE => ErrorCode::EntityTooLarge.into(),
+        _ => ServiceError::with_source(ErrorCode::InternalError, "a stored record does not decode"),
+    }
+}
+
+/// An entity where it lies: nothing is copied.
+pub struct EntityView<'a> {
+    partition_key: &'a str,
+    row_key: &'a str,
+    timestamp: DateTime,
+    record: Record<'a>,
+}
+
+impl<'a> EntityView<'a> {
+    pub fn open(
+        partition_key: &'a str,
+        row_key: &'a str,
+        version: Version,
+        value: &'a [u8],
+    ) -> Option<EntityView<'a>> {
+        let record = Record::open(value)?;
+        Some(EntityView { partition_key, row_key, timestamp: DateTime::from_ticks(version.ticks()), record })
+    }
+}
+
+impl EntitySource for EntityView<'_> {
+    fn partition_key(&self) -> &str {
+        self.partition_key
+    }
+
+    fn row_key(&self) -> &str {
+        self.row_key
+    }
+
+    fn timestamp(&self) -> DateTime {
+        self.timestamp
+    }
+
+    fn property(&self, name: &str) -> Option<Value<'_>> {
+        self.record.find(name)
+    }
+
+    fn for_each_property(&self, visit: &mut dyn FnMut(&str, &Value<'_>)) {
+        for entry in self.record.entries() {
+            if let (Some(name), Some(value)) = (entry.name(), entry.value()) {
+                visit(name, &value);
+            }
+        }
+    }
+}
+
+impl Properties for EntityView<'_> {
+    fn property(&self, property: &FilterProperty) -> Option<Value<'_>> {
+        match property {
+            FilterProperty::PartitionKey => Some(Value::String(self.partition_key.into())),
+            FilterProperty::RowKey => Some(Value::String(self.row_key.into())),
+            FilterProperty::Timestamp => Some(Value::DateTime(self.timestamp)),
+            FilterProperty::TableName => None,
+            FilterProperty::Custom(name) => self.record.find(name),
+        }
+    }
+}
+
+/// An entity that outlives the engine's page.
+pub struct StoredEntity {
+    pub key: OwnedKey,
+    pub version: Version,
+    pub record: Bytes,
+}
+
+impl StoredEntity {
+    pub fn view(&self) -> Option<EntityView<'_>> {
+        EntityView::open(&self.key.partition, &self.key.row, self.version, &self.record)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn property(name: &'static str, value: Value<'static>) -> Property<'static> {
+        Property { name: name.into(), value }
+    }
+
+    fn record(properties: &[Property<'_>]) -> Bytes {
+        encode(limits::check_entity("p", "r", properties).unwrap(), properties)
+    }
+
+    fn decode(record: &[u8]) -> Vec<(String, Value<'static>)> {
+        let entries = Record::open(record).unwrap().entries();
+        entries.map(|entry| (entry.name().unwrap().to_owned(), entry.value().unwrap().into_owned())).collect()
+    }
+
+    fn sample() -> Vec<Property<'static>> {
+        vec![
+            property("s", Value::String("日本".into())),
+            property("empty", Value::String("".into())),
+            property("i", Value::Int32(-1)),
+            property("l", Value::Int64(i64::MIN)),
+            property("d", Value::Double(-0.0)),
+            property("t", Value::Boolean(true)),
+            property("f", Value::Boolean(false)),
+            property("when", Value::DateTime(DateTime::MAX)),
+            property("g", Value::Guid(Guid([7; 16]))),
+            property("b", Value::Binary(vec![0, 255].into())),
+            property("long", Value::String("x".repeat(300).into())),
+        ]
+    }
+
+    #[test]
+    fn what_is_encoded_decodes_the_same_in_the_same_order() {
+        let expected: Vec<_> = sample().into_iter().map(|p| (p.name.into_owned(), p.value)).collect();
+        assert_eq!(decode(&record(&sample())), expected);
+        assert_eq!(
+            Record::open(&record(&sample())).unwrap().find("when"),
+            Some(Value::DateTime(DateTime::MAX))
+        );
+        assert_eq!(Record::open(&record(&sample())).unwrap().find("When"), None);
+    }
+
+    #[test]
+    fn merge_keeps_properties_it_does_not_mention_and_counts_the_size() {
+        let old = record(&[property("a", Value::Int32(1)), property("b", Value::Int32(2))]);
+        let patch = record(&[property("c", Value::Int32(3)), property("a", Value::String("one".into()))]);
+        let merged = merge(Some(&old), &patch).unwrap();
+        let expected = [
+            property("a", Value::String("one".into())),
+            property("b", Value::Int32(2)),
+            property("c", Value::Int32(3)),
+        ];
+        assert_eq!(merged, record(&expected));
+        assert_eq!(merge(None, &patch).unwrap(), patch);
+    }
+
+    #[test]
+    fn merge_refuses_what_would_break_a_limit() {
+        let many = |prefix: &str, count: usize| {
+            let properties: Vec<_> = (0..count)
+                .map(|n| Property { name: format!("{prefix}{n}").into(), value: Value::Int32(0) })
+                .collect();
+            record(&properties)
+        };
+        assert!(merge(Some(&many("a", 126)), &many("b", 126)).is_ok());
+        assert_eq!(merge(Some(&many("a", 127)), &many("b", 126)), Err(Refusal(REFUSED_TOO_MANY_PROPERTIES)));
+        let large = |prefix: &str| {
+            let properties: Vec<_> = (0..10)
+                .map(|n| Property {
+                    name: format!("{prefix}{n}").into(),
+                    value: Value::Binary(vec![0; 60_000].into()),
+                })
+                .collect();
+            record(&properties)
+        };
+        assert_eq!(merge(Some(&large("a")), &large("b")), Err(Refusal(REFUSED_TOO_LARGE)));
+        assert_eq!(merge(Some(&large("a")), &large("a")), Ok(large("a")));
+    }
+
+    #[test]
+    fn damaged_bytes_are_not_a_record() {
+        assert!(Record::open(&[]).is_none());
+        assert!(Record::open(&[9, 0, 0, 0, 0, 0]).is_none());
+        assert_eq!(merge(Some(&[9, 9]), &record(&[])), Err(Refusal(REFUSED_DAMAGED)));
+    }
+}

@@ -1,0 +1,130 @@
+//! `TableService`: every operation of the Table service as one call.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use engine::env::Clock;
+use engine::{Commit, CommitError, Engine, Key, OwnedKey, TableId, TableRecord, Version};
+use protocol::model::{AccountName, TableName};
+use protocol::{ErrorCode, ServiceError};
+
+use crate::catalogue::Catalogue;
+use crate::error::{expectations, from_commit, from_read};
+use crate::record::StoredEntity;
+use crate::transaction::Transaction;
+
+pub struct TableService {
+    pub(crate) engine: Arc<dyn Engine>,
+    pub(crate) clock: Arc<dyn Clock>,
+    catalogue: Catalogue,
+}
+
+impl TableService {
+    pub fn new(engine: Arc<dyn Engine>, clock: Arc<dyn Clock>) -> TableService {
+        TableService { engine, clock, catalogue: Catalogue::default() }
+    }
+
+    pub async fn create_table(&self, account: &AccountName, name: &TableName) -> Result<(), ServiceError> {
+        // The payload keeps the case that was given; the key does not.
+        let payload = Bytes::copy_from_slice(name.as_str().as_bytes());
+        match self.engine.create_table(account.as_str(), &name.to_lower(), payload).await {
+            Ok(_) => Ok(()),
+            Err(CommitError::Precondition { .. }) => Err(ErrorCode::TableAlreadyExists.into()),
+            Err(other) => Err(from_commit(other, &[])),
+        }
+    }
+
+    pub async fn delete_table(&self, account: &AccountName, name: &TableName) -> Result<(), ServiceError> {
+        let dropped = self.engine.drop_table(account.as_str(), &name.to_lower()).await;
+        // Whatever the outcome, what was remembered may be wrong now.
+        self.catalogue.forget(&catalogue_key(account, name));
+        match dropped {
+            Ok(_) => Ok(()),
+            Err(CommitError::Precondition { .. }) => Err(ErrorCode::ResourceNotFound.into()),
+            Err(other) => Err(from_commit(other, &[])),
+        }
+    }
+
+    /// The name as it was created.
+    pub async fn get_table(&self, account: &AccountName, name: &TableName) -> Result<String, ServiceError> {
+        let lower = name.to_lower();
+        let key = Key { partition: account.as_str(), row: &lower };
+        let row = self.engine.get(TableId::CATALOGUE, key).await.map_err(from_read)?;
+        let row = row.ok_or(ErrorCode::ResourceNotFound)?;
+        let record = TableRecord::read(&row.value).ok_or_else(damaged_catalogue)?;
+        String::from_utf8(record.payload.to_vec()).map_err(|_| damaged_catalogue())
+    }
+
+    /// `None` when there is no such entity.
+    pub async fn get_entity(
+        &self,
+        account: &AccountName,
+        table: &TableName,
+        partition_key: &str,
+        row_key: &str,
+    ) -> Result<Option<StoredEntity>, ServiceError> {
+        let table = self.table_id(account, table).await?;
+        let key = Key { partition: partition_key, row: row_key };
+        let row = self.engine.get(table, key).await.map_err(from_read)?;
+        Ok(row.map(|row| StoredEntity {
+            key: OwnedKey { partition: partition_key.into(), row: row_key.into() },
+            version: row.version,
+            record: row.value,
+        }))
+    }
+
+    /// All changes happen, durably, or none. Each written entity gets the version returned.
+    pub async fn commit(
+        &self,
+        account: &AccountName,
+        table: &TableName,
+        transaction: Transaction,
+    ) -> Result<Version, ServiceError> {
+        let id = self.table_id(account, table).await?;
+        let expected = expectations(&transaction.ops);
+        let partition = transaction.partition_key().into();
+        let commit = Commit { table: id, partition, ops: transaction.ops };
+        let result = self.engine.commit(commit).await;
+        if matches!(result, Err(CommitError::TableGone)) {
+            self.catalogue.forget(&catalogue_key(account, table));
+        }
+        result.map_err(|error| from_commit(error, &expected))
+    }
+
+    /// Finishes what was accepted and takes no more writes.
+    pub async fn close(&self) {
+        self.engine.close().await;
+    }
+
+    pub(crate) async fn table_id(
+        &self,
+        account: &AccountName,
+        table: &TableName,
+    ) -> Result<TableId, ServiceError> {
+        let key = catalogue_key(account, table);
+        let now = self.clock.monotonic();
+        if let Some(id) = self.catalogue.find(&key, now) {
+            return Ok(id);
+        }
+        let ticket = self.catalogue.ticket();
+        let lower = table.to_lower();
+        let found =
+            self.engine.get(TableId::CATALOGUE, Key { partition: account.as_str(), row: &lower }).await;
+        let row = found.map_err(from_read)?.ok_or(ErrorCode::TableNotFound)?;
+        let record = TableRecord::read(&row.value).ok_or_else(damaged_catalogue)?;
+        self.catalogue.remember(&key, record.id, now, ticket);
+        Ok(record.id)
+    }
+}
+
+fn catalogue_key(account: &AccountName, table: &TableName) -> String {
+    let mut key = String::with_capacity(account.as_str().len() + 1 + table.as_str().len());
+    key.push_str(account.as_str());
+    key.push('/');
+    key.extend(table.as_str().chars().map(|character| character.to_ascii_lowercase()));
+    key
+}
+
+pub(crate) fn damaged_catalogue() -> ServiceError {
+    ServiceError::with_source(ErrorCode::InternalError, "a catalogue record does not decode")
+}

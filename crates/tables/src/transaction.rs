@@ -1,0 +1,168 @@
+//! Writes: one change, or up to a hundred of one partition, checked one by one and committed at once.
+//!
+//! Insert, replace, merge, upsert and delete differ only in what they expect and what they put. A single write is
+//! a transaction of one change, so an entity group transaction is atomic by construction.
+
+use std::borrow::Cow;
+use std::num::NonZeroU64;
+
+use bytes::Bytes;
+use engine::{Effect, Expect, Op, Version};
+use protocol::model::{ETag, Entity, Property};
+use protocol::{ErrorCode, ServiceError};
+
+use crate::{limits, record};
+
+/// One write, with its keys.
+pub struct Change<'a> {
+    pub partition_key: Cow<'a, str>,
+    pub row_key: Cow<'a, str>,
+    pub action: Action<'a>,
+}
+
+pub enum Action<'a> {
+    Insert(Vec<Property<'a>>),
+    /// Without a condition: Insert Or Replace.
+    Replace {
+        properties: Vec<Property<'a>>,
+        condition: Option<ETag>,
+    },
+    /// Without a condition: Insert Or Merge.
+    Merge {
+        properties: Vec<Property<'a>>,
+        condition: Option<ETag>,
+    },
+    Delete {
+        condition: ETag,
+    },
+}
+
+impl<'a> Change<'a> {
+    /// An insert takes its keys from the payload.
+    pub fn insert(entity: Entity<'a>) -> Result<Change<'a>, ServiceError> {
+        let partition_key = entity.partition_key.ok_or(ErrorCode::PropertiesNeedValue)?;
+        let row_key = entity.row_key.ok_or(ErrorCode::PropertiesNeedValue)?;
+        Ok(Change { partition_key, row_key, action: Action::Insert(entity.properties) })
+    }
+}
+
+/// Changes that are valid, of one partition, each of another row.
+#[derive(Default)]
+pub struct Transaction {
+    partition_key: Box<str>,
+    pub(crate) ops: Vec<Op>,
+}
+
+impl Transaction {
+    pub fn new() -> Transaction {
+        Transaction::default()
+    }
+
+    pub fn one(change: Change<'_>) -> Result<Transaction, ServiceError> {
+        let mut transaction = Transaction::new();
+        transaction.push(change)?;
+        Ok(transaction)
+    }
+
+    /// Checks the change by itself, then against those before it.
+    pub fn push(&mut self, change: Change<'_>) -> Result<(), ServiceError> {
+        let op = prepare(&change)?;
+        if self.ops.is_empty() {
+            self.partition_key = change.partition_key.into();
+        } else if *self.partition_key != *change.partition_key {
+            return Err(ErrorCode::CommandsInBatchActOnDifferentPartitions.into());
+        }
+        if self.ops.iter().any(|earlier| earlier.row == op.row) {
+            return Err(ErrorCode::InvalidDuplicateRow.into());
+        }
+        if self.ops.len() == limits::BATCH_OPERATION_COUNT_MAX {
+            return Err(ErrorCode::InvalidInput.into());
+        }
+        self.ops.push(op);
+        Ok(())
+    }
+
+    pub fn partition_key(&self) -> &str {
+        &self.partition_key
+    }
+
+    pub fn row_key(&self, index: usize) -> &str {
+        self.ops.get(index).map_or("", |op| &op.row)
+    }
+
+    /// The record that an insert or replace at this place puts, for an answer that repeats it.
+    pub fn record(&self, index: usize) -> Option<Bytes> {
+        match &self.ops.get(index)?.effect {
+            Effect::Put(record) => Some(record.clone()),
+            Effect::Merge(_) | Effect::Delete | Effect::CheckOnly => None,
+        }
+    }
+}
+
+fn prepare(change: &Change<'_>) -> Result<Op, ServiceError> {
+    let (partition_key, row_key) = (&*change.partition_key, &*change.row_key);
+    match change.action {
+        Action::Insert(_) => limits::check_payload_keys(partition_key, row_key)?,
+        _ => limits::check_address_keys(partition_key, row_key)?,
+    }
+    let encode = |properties: &[Property<'_>]| -> Result<Bytes, ServiceError> {
+        let size = limits::check_entity(partition_key, row_key, properties)?;
+        Ok(record::encode(size, properties))
+    };
+    let (expect, effect) = match &change.action {
+        Action::Insert(properties) => (Expect::Absent, Effect::Put(encode(properties)?)),
+        Action::Replace { properties, condition } => {
+            (expectation(*condition), Effect::Put(encode(properties)?))
+        }
+        Action::Merge { properties, condition } => {
+            (expectation(*condition), Effect::Merge(encode(properties)?))
+        }
+        Action::Delete { condition } => (expectation(Some(*condition)), Effect::Delete),
+    };
+    Ok(Op { row: row_key.into(), expect, effect })
+}
+
+fn expectation(condition: Option<ETag>) -> Expect {
+    match condition {
+        None => Expect::Any,
+        Some(ETag::Any) => Expect::Present,
+        // No entity has the first instants of the calendar, so one tick off among them matches nothing either.
+        Some(ETag::Exactly(timestamp)) => {
+            Expect::Exactly(Version(NonZeroU64::new(timestamp.ticks()).unwrap_or(NonZeroU64::MIN)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(partition_key: &'static str, row_key: &'static str) -> Change<'static> {
+        Change {
+            partition_key: partition_key.into(),
+            row_key: row_key.into(),
+            action: Action::Delete { condition: ETag::Any },
+        }
+    }
+
+    #[test]
+    fn a_transaction_has_one_partition_and_distinct_rows() {
+        let mut transaction = Transaction::one(change("p", "1")).unwrap();
+        assert!(transaction.push(change("p", "2")).is_ok());
+        let refused = |transaction: &mut Transaction, partition_key, row_key| {
+            transaction.push(change(partition_key, row_key)).unwrap_err().code
+        };
+        assert_eq!(refused(&mut transaction, "q", "3"), ErrorCode::CommandsInBatchActOnDifferentPartitions);
+        assert_eq!(refused(&mut transaction, "p", "1"), ErrorCode::InvalidDuplicateRow);
+        assert_eq!(refused(&mut transaction, "p", "a#b"), ErrorCode::OutOfRangeInput);
+    }
+
+    #[test]
+    fn an_insert_needs_both_keys() {
+        let entity = Entity { row_key: Some("r".into()), ..Entity::default() };
+        assert_eq!(
+            Change::insert(entity).err().map(|error| error.code),
+            Some(ErrorCode::PropertiesNeedValue)
+        );
+    }
+}
