@@ -45,6 +45,18 @@ pub enum Operation<'a> {
         condition: ETag,
     },
     Batch,
+    GetServiceProperties,
+    SetServiceProperties,
+    GetServiceStats,
+    GetTableAcl(TableName),
+    SetTableAcl(TableName),
+}
+
+/// The query options that turn a resource into one of the service's XML resources.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Component<'a> {
+    pub restype: Option<&'a str>,
+    pub comp: Option<&'a str>,
 }
 
 impl<'a> Operation<'a> {
@@ -53,9 +65,13 @@ impl<'a> Operation<'a> {
         account: &str,
         method: &str,
         resource: Resource<'a>,
+        component: Component<'_>,
         headers: &OperationHeaders<'_>,
     ) -> Result<Operation<'a>, ServiceError> {
         let method = effective_method(method, headers)?;
+        if let Some(comp) = component.comp {
+            return read_component(method, resource, component.restype, comp);
+        }
         match resource {
             Resource::Root => Err(ErrorCode::InvalidUri.into()),
             Resource::Metadata => Err(ErrorCode::NotImplemented.into()),
@@ -91,6 +107,32 @@ impl<'a> Operation<'a> {
                 read_entity(account, method, address, headers)
             }
         }
+    }
+}
+
+/// Service properties, stats and access policies.
+fn read_component<'a>(
+    method: &str,
+    resource: Resource<'a>,
+    restype: Option<&str>,
+    comp: &str,
+) -> Result<Operation<'a>, ServiceError> {
+    match (resource, restype, comp) {
+        (Resource::Root, Some("service"), "properties") => match method {
+            "GET" => Ok(Operation::GetServiceProperties),
+            "PUT" => Ok(Operation::SetServiceProperties),
+            _ => Err(ErrorCode::UnsupportedHttpVerb.into()),
+        },
+        (Resource::Root, Some("service"), "stats") => match method {
+            "GET" => Ok(Operation::GetServiceStats),
+            _ => Err(ErrorCode::UnsupportedHttpVerb.into()),
+        },
+        (Resource::Entities(name), _, "acl") => match method {
+            "GET" => Ok(Operation::GetTableAcl(addressed_table(&name)?)),
+            "PUT" => Ok(Operation::SetTableAcl(addressed_table(&name)?)),
+            _ => Err(ErrorCode::UnsupportedHttpVerb.into()),
+        },
+        _ => Err(ErrorCode::InvalidQueryParameterValue.into()),
     }
 }
 
@@ -203,7 +245,7 @@ mod tests {
     use crate::wire::uri::parse_path;
 
     fn read(method: &str, path: &str, headers: OperationHeaders<'_>) -> Result<String, ErrorCode> {
-        Operation::read("acc", method, parse_path(path).unwrap(), &headers)
+        Operation::read("acc", method, parse_path(path).unwrap(), Component::default(), &headers)
             .map(|operation| format!("{operation:?}").split([' ', '(']).next().unwrap_or_default().to_owned())
             .map_err(|error| error.code)
     }
@@ -240,6 +282,29 @@ mod tests {
         check("DELETE", "/tab/Tables('x')", Err(ErrorCode::InvalidInput));
         check("BREW", "/tab", Err(ErrorCode::InvalidHttpVerb));
         check("GET", "/a-b", Err(ErrorCode::InvalidResourceName));
+    }
+
+    #[test]
+    fn components_make_xml_operations() {
+        let check = |method: &str, path: &str, restype, comp, expected: Result<&str, ErrorCode>| {
+            let component = Component { restype, comp: Some(comp) };
+            let resource = parse_path(path).unwrap();
+            let found = Operation::read("acc", method, resource, component, &OperationHeaders::default());
+            let found = found.map(|operation| format!("{operation:?}")).map_err(|error| error.code);
+            match expected {
+                Ok(name) => assert!(found.is_ok_and(|found| found.starts_with(name)), "{method} {path} {comp}"),
+                Err(code) => assert_eq!(found, Err(code), "{method} {path} {comp}"),
+            }
+        };
+        check("GET", "/", Some("service"), "properties", Ok("GetServiceProperties"));
+        check("PUT", "/", Some("service"), "properties", Ok("SetServiceProperties"));
+        check("POST", "/", Some("service"), "properties", Err(ErrorCode::UnsupportedHttpVerb));
+        check("GET", "/", Some("service"), "stats", Ok("GetServiceStats"));
+        check("GET", "/", None, "stats", Err(ErrorCode::InvalidQueryParameterValue));
+        check("GET", "/tab", None, "acl", Ok("GetTableAcl"));
+        check("PUT", "/tab", None, "acl", Ok("SetTableAcl"));
+        check("DELETE", "/tab", None, "acl", Err(ErrorCode::UnsupportedHttpVerb));
+        check("GET", "/tab", None, "lease", Err(ErrorCode::InvalidQueryParameterValue));
     }
 
     #[test]

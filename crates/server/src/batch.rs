@@ -1,6 +1,6 @@
 //! Entity group transactions: every operation read and checked, then one commit; or one query.
 
-use protocol::operation::Operation;
+use protocol::operation::{Component, Operation};
 use protocol::wire::batch::{BATCH_OPERATION_COUNT_MAX, BatchAnswer, BatchPart, BatchRequest, read_batch};
 use protocol::wire::headers::OperationHeaders;
 use protocol::wire::negotiate;
@@ -115,7 +115,7 @@ fn read_operation<'a>(
     let account = session.account.as_str();
     let (path, query) = part.url.split_once('?').unwrap_or((part.url, ""));
     let resource = uri::parse_path(path_in_account(path, account))?;
-    let operation = Operation::read(account, part.method, resource, &part.headers)?;
+    let operation = Operation::read(account, part.method, resource, Component::default(), &part.headers)?;
     Ok((operation, QueryOptions::parse(query)?))
 }
 

@@ -15,7 +15,7 @@ use http::{HeaderMap, Request, Response};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::{Body as _, Incoming};
 use protocol::model::DateTime;
-use protocol::operation::Operation;
+use protocol::operation::{Component, Operation};
 use protocol::wire::headers::{OperationHeaders, X_MS_VERSION};
 use protocol::wire::options::QueryOptions;
 use protocol::wire::uri;
@@ -101,11 +101,11 @@ async fn process(
         );
         return Err(front_end(error));
     }
-    if options.comp.is_some() {
-        return Err(front_end(ErrorCode::NotImplemented.into()));
-    }
     let resource = uri::parse_path(target.path)?;
-    let operation = Operation::read(account.name.as_str(), parts.method.as_str(), resource, &headers)?;
+    let component = Component { restype: options.restype.as_deref(), comp: options.comp.as_deref() };
+    let shape = if component.comp.is_some() { Shape::FrontEnd } else { Shape::OData };
+    let operation = Operation::read(account.name.as_str(), parts.method.as_str(), resource, component, &headers)
+        .map_err(|error| Refusal::new(shape, error))?;
     let time_max = Duration::from_secs(options.timeout_seconds().map_err(front_end)?);
 
     let base = format!("http://{host}{}", target.base_path);

@@ -52,13 +52,18 @@ pub fn takes_payload(operation: &Operation<'_>) -> bool {
         | Operation::InsertEntity(_)
         | Operation::ReplaceEntity { .. }
         | Operation::MergeEntity { .. }
+        | Operation::SetServiceProperties
+        | Operation::SetTableAcl(_)
         | Operation::Batch => true,
         Operation::QueryTables
         | Operation::GetTable(_)
         | Operation::DeleteTable(_)
         | Operation::QueryEntities(_)
         | Operation::GetEntity { .. }
-        | Operation::DeleteEntity { .. } => false,
+        | Operation::DeleteEntity { .. }
+        | Operation::GetServiceProperties
+        | Operation::GetServiceStats
+        | Operation::GetTableAcl(_) => false,
     }
 }
 
@@ -93,7 +98,12 @@ pub async fn run(
         Operation::ReplaceEntity { .. } | Operation::MergeEntity { .. } | Operation::DeleteEntity { .. } => {
             write::run_one(session, operation, payload, call).await
         }
-        Operation::Batch => Err(ErrorCode::NotImplemented.into()),
+        Operation::Batch
+        | Operation::GetServiceProperties
+        | Operation::SetServiceProperties
+        | Operation::GetServiceStats
+        | Operation::GetTableAcl(_)
+        | Operation::SetTableAcl(_) => Err(ErrorCode::NotImplemented.into()),
     }
 }
 
