@@ -11,6 +11,7 @@ mod plan;
 mod query;
 mod record;
 mod service;
+mod settings;
 mod transaction;
 
 pub use plan::{Plan, PlanKind, plan};

@@ -39,7 +39,10 @@ impl TableService {
         // Whatever the outcome, what was remembered may be wrong now.
         self.catalogue.forget(&catalogue_key(account, name));
         match dropped {
-            Ok(_) => Ok(()),
+            Ok(id) => {
+                self.forget_table_acl(id).await;
+                Ok(())
+            }
             Err(CommitError::Precondition { .. }) => Err(ErrorCode::ResourceNotFound.into()),
             Err(other) => Err(from_commit(other, &[])),
         }
