@@ -65,7 +65,16 @@ error_codes! {
     XMethodNotUsingPost            400 "The request uses X-HTTP-Method with a Http Verb that is not POST."
 
     // Common to the storage services.
+    AccountIsDisabled              403 "The specified account is disabled."
+    AccountRequiresHttps           400 "The account being accessed does not support http."
     AuthenticationFailed           403 "Server failed to authenticate the request. Make sure the value of Authorization header is formed correctly including the signature."
+    AuthorizationFailure           403 "This request is not authorized to perform this operation."
+    AuthorizationPermissionMismatch 403 "This request is not authorized to perform this operation using this permission."
+    AuthorizationProtocolMismatch  403 "This request is not authorized to perform this operation using this protocol."
+    AuthorizationResourceTypeMismatch 403 "This request is not authorized to perform this operation using this resource type."
+    AuthorizationServiceMismatch   403 "This request is not authorized to perform this operation using this service."
+    // Whoever raises this one fills the address in.
+    AuthorizationSourceIPMismatch  403 "This request is not authorized to perform this operation using this source IP."
     CorsPreflightFailure           403 "CORS not enabled or no matching rule found for this request."
     InsufficientAccountPermissions 403 "The account being accessed does not have sufficient permissions to execute this operation."
     InternalError                  500 "Server encountered an internal error. Please try again after some time."
@@ -77,6 +86,9 @@ error_codes! {
     InvalidQueryParameterValue     400 "Value for one of the query parameters specified in the request URI is invalid."
     InvalidResourceName            400 "The specifed resource name contains invalid characters."
     InvalidUri                     400 "The requested URI does not represent any resource on the server."
+    InvalidXmlDocument             400 "XML specified is not syntactically valid."
+    InvalidXmlNodeValue            400 "The value for one of the XML nodes is not in the correct format."
+    KeyBasedAuthenticationNotPermitted 403 "Key based authentication is not permitted on this storage account."
     MissingContentLengthHeader     411 "The Content-Length header was not specified."
     NoAuthenticationInformation    401 "Server failed to authenticate the request. Please refer to the information in the www-authenticate header."
     OperationTimedOut              500 "Operation could not be completed within the specified time."

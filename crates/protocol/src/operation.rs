@@ -292,7 +292,9 @@ mod tests {
             let found = Operation::read("acc", method, resource, component, &OperationHeaders::default());
             let found = found.map(|operation| format!("{operation:?}")).map_err(|error| error.code);
             match expected {
-                Ok(name) => assert!(found.is_ok_and(|found| found.starts_with(name)), "{method} {path} {comp}"),
+                Ok(name) => {
+                    assert!(found.is_ok_and(|found| found.starts_with(name)), "{method} {path} {comp}")
+                }
                 Err(code) => assert_eq!(found, Err(code), "{method} {path} {comp}"),
             }
         };

@@ -187,7 +187,8 @@ fn create_tables<B: StorageBackend>(
     let database = open_database(path, TABLES_NEW, cache_bytes_max, wrap)?;
     create_schema(&database).map_err(|error| io(io::Error::other(error.to_string())))?;
     drop(database);
-    File::open(&unfinished).and_then(|file| file.sync_all()).map_err(io)?;
+    // Opened for writing because Windows syncs no other file.
+    OpenOptions::new().write(true).open(&unfinished).and_then(|file| file.sync_all()).map_err(io)?;
     fs::rename(&unfinished, path.join(TABLES)).map_err(io)?;
     directory::sync(path).map_err(io)
 }

@@ -3,12 +3,16 @@
 use std::io;
 use std::ops::Bound;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
 
 use redb::backends::FileBackend;
 use redb::{BackendError, StorageBackend};
 
 /// A redb commit with quick repair: the data, then the switch to it.
 const SYNCS_PER_COMMIT: u32 = 2;
+
+/// A test that fails while the disk stalls must end, not hang.
+const STALL_MAX: Duration = Duration::from_secs(30);
 
 /// Says how the disk behaves from now on.
 #[derive(Clone, Default, Debug)]
@@ -20,8 +24,8 @@ struct State {
     writes: Behaviour,
     /// Syncs under way that stall.
     stalled: usize,
-    /// Syncs that still work before the next ones fail.
-    syncs_left: Option<u32>,
+    /// Syncs that still work before the next ones behave like this.
+    syncs_left: Option<(u32, Behaviour)>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -51,11 +55,21 @@ impl Disk {
         self.0.1.notify_all();
     }
 
-    /// The commit that stalls is let through; the next one fails.
+    /// The next commit to reach the disk, or the one that stalls there at its first sync, is let through; those
+    /// after it fail.
     pub fn fail_after_next_commit(&self) {
+        self.let_through(1, Behaviour::Fail);
+    }
+
+    /// So many commits are let through, the one that stalls at its first sync included; the next one stalls.
+    pub fn stall_after_commits(&self, count: u32) {
+        self.let_through(count, Behaviour::Stall);
+    }
+
+    fn let_through(&self, commits: u32, then: Behaviour) {
         let mut state = self.state();
         state.syncs = Behaviour::Work;
-        state.syncs_left = Some(SYNCS_PER_COMMIT);
+        state.syncs_left = Some((commits * SYNCS_PER_COMMIT, then));
         self.0.1.notify_all();
     }
 
@@ -67,14 +81,13 @@ impl Disk {
         self.0.0.lock().unwrap()
     }
 
-    fn count_sync(&self) -> io::Result<()> {
-        match &mut self.state().syncs_left {
-            None => Ok(()),
-            Some(0) => Err(io::Error::other("the disk failed, as it was told to")),
-            Some(left) => {
-                *left -= 1;
-                Ok(())
-            }
+    /// Counts a sync that was let through; after the last one the other behaviour begins.
+    fn count_sync(&self) {
+        let mut state = self.state();
+        match state.syncs_left {
+            None => {}
+            Some((1, then)) => (state.syncs, state.syncs_left) = (then, None),
+            Some((left, then)) => state.syncs_left = Some((left - 1, then)),
         }
     }
 
@@ -82,8 +95,12 @@ impl Disk {
         let mut state = self.state();
         while which(&state) == Behaviour::Stall {
             state.stalled += 1;
-            state = self.0.1.wait(state).unwrap();
+            let (woken, waited) = self.0.1.wait_timeout(state, STALL_MAX).unwrap();
+            state = woken;
             state.stalled -= 1;
+            if waited.timed_out() {
+                return Err(io::Error::other("nobody let the disk go on"));
+            }
         }
         let behaviour = which(&state);
         // Not while holding the lock, which a panic would poison.
@@ -118,7 +135,7 @@ impl StorageBackend for TestBackend {
 
     fn sync_data(&self) -> io::Result<()> {
         self.disk.behave(|state| state.syncs)?;
-        self.disk.count_sync()?;
+        self.disk.count_sync();
         self.file.sync_data()
     }
 

@@ -95,7 +95,7 @@ async fn all_jobs_of_a_failed_group_and_of_the_queue_are_answered() {
     let first = spawn(put(table, "p", "unsure", "v"));
     eventually("the commit thread waits for the disk", async || disk.is_stalled()).await;
     let rest: Vec<_> = (0..20).map(|n| spawn(put(table, "p", &format!("queued {n}"), "v"))).collect();
-    tokio::task::yield_now().await;
+    let_tasks_run().await;
     disk.syncs(Behaviour::Fail);
     assert!(matches!(first.await.unwrap(), Err(CommitError::Unknown(_))));
     for task in rest {
@@ -122,7 +122,7 @@ async fn a_job_that_changed_nothing_in_a_failed_group_is_not_unknown() {
     eventually("the commit thread waits for the disk", async || disk.is_stalled()).await;
     let insert = spawn("unsure", Expect::Absent);
     let loser = spawn("unsure", Expect::Absent);
-    tokio::task::yield_now().await;
+    let_tasks_run().await;
     disk.fail_after_next_commit();
     plug.await.unwrap().unwrap();
     assert!(matches!(insert.await.unwrap(), Err(CommitError::Unknown(_))));

@@ -42,8 +42,7 @@ async fn commits_that_wait_become_one_group() {
     let first = spawn(&engine, put(table, "p", "first", "v"));
     stalled(&disk).await;
     let rest: Vec<_> = (0..64).map(|n| spawn(&engine, put(table, "p", &n.to_string(), "v"))).collect();
-    // On this one-threaded runtime every task has queued its commit before this one goes on.
-    tokio::task::yield_now().await;
+    let_tasks_run().await;
     // Nothing is visible, nor acknowledged, before the sync.
     assert_eq!(get(&*engine, table, "first").await, Ok(None));
     assert!(!first.is_finished());
@@ -73,7 +72,7 @@ async fn later_commits_of_a_group_see_earlier_ones() {
     let loser = one("r", Expect::Absent, Effect::Put("c".into()));
     let delete = one("plug", Expect::Present, Effect::Delete);
     let gone = one("plug", Expect::Present, Effect::Delete);
-    tokio::task::yield_now().await;
+    let_tasks_run().await;
     disk.syncs(Behaviour::Work);
     plug.await.unwrap().unwrap();
     insert.await.unwrap().unwrap();
@@ -97,9 +96,9 @@ async fn a_table_dropped_in_a_group_is_gone_for_the_rest_of_it() {
         let engine = engine.clone();
         async move { engine.drop_table("n", "t").await }
     });
-    tokio::task::yield_now().await;
+    let_tasks_run().await;
     let after = spawn(&engine, put(table, "p", "after", "v"));
-    tokio::task::yield_now().await;
+    let_tasks_run().await;
     disk.syncs(Behaviour::Work);
     plug.await.unwrap().unwrap();
     before.await.unwrap().unwrap();
@@ -136,7 +135,7 @@ async fn a_full_queue_answers_busy_and_empties_again() {
     stalled(&disk).await;
     waiting.push(spawn(&engine, put(table, "p", "queued 1", "v")));
     waiting.push(spawn(&engine, put(table, "p", "queued 2", "v")));
-    tokio::task::yield_now().await;
+    let_tasks_run().await;
     assert_eq!(commit(&*engine, put(table, "p", "too many", "v")).await, Err(CommitError::Busy));
     assert_eq!(engine.drop_table("n", "t").await, Err(CommitError::Busy));
     disk.syncs(Behaviour::Work);
@@ -159,7 +158,7 @@ async fn the_queue_is_bounded_in_bytes_too() {
     stalled(&disk).await;
     assert_eq!(commit(&*engine, put(table, "p", "second", &big)).await, Err(CommitError::Busy));
     let small = spawn(&engine, put(table, "p", "small", "v"));
-    tokio::task::yield_now().await;
+    let_tasks_run().await;
     disk.syncs(Behaviour::Work);
     first.await.unwrap().unwrap();
     small.await.unwrap().unwrap();
@@ -184,27 +183,48 @@ async fn the_rows_of_a_dropped_table_are_swept() {
     let directory = tempfile::tempdir().unwrap();
     let engine = open(directory.path());
     let (doomed, kept) = (table(&engine, "doomed").await, table(&engine, "kept").await);
+    let next = table(&engine, "next").await;
     fill(&engine, doomed, 1234).await;
     fill(&engine, kept, 300).await;
+    fill(&engine, next, 100).await;
     engine.drop_table("n", "doomed").await.unwrap();
-    eventually("the rows are swept", async || engine.stats().swept_row_count == 1234).await;
-    eventually("the rows are gone", async || all(&engine, doomed).await.unwrap().is_empty()).await;
+    engine.drop_table("n", "next").await.unwrap();
+    // Only when the first one is done with does the next one's turn come.
+    eventually("the rows are swept", async || engine.stats().swept_row_count == 1334).await;
+    for gone in [doomed, next] {
+        eventually("the rows are gone", async || all(&engine, gone).await.unwrap().is_empty()).await;
+    }
     assert_eq!(all(&engine, kept).await.unwrap().len(), 300);
-    assert_eq!(engine.stats().swept_row_count, 1234);
+    assert_eq!(engine.stats().swept_row_count, 1334);
     assert!(!engine.stats().poisoned);
 }
 
 #[tokio::test]
 async fn a_sweep_goes_on_under_load() {
-    let directory = tempfile::tempdir().unwrap();
-    let engine = open(directory.path());
-    let (doomed, kept) = (table(&engine, "doomed").await, table(&engine, "kept").await);
-    fill(&engine, doomed, 700).await;
-    engine.drop_table("n", "doomed").await.unwrap();
-    for n in 0..200 {
-        commit(&engine, put(kept, "p", &n.to_string(), "v")).await.unwrap();
+    let (_directory, disk, engine, doomed) = on_disk(|_| {}).await;
+    let kept = table(&*engine, "kept").await;
+    fill(&engine, doomed, 900).await;
+    disk.syncs(Behaviour::Stall);
+    let plug = spawn(&engine, put(kept, "p", "plug", "v"));
+    stalled(&disk).await;
+    let dropping = tokio::spawn({
+        let engine = engine.clone();
+        async move { engine.drop_table("n", "t").await }
+    });
+    // More than two groups of them, so that the queue is not empty when the sweep's turn comes.
+    let load: Vec<_> = (0..1200).map(|n| spawn(&engine, put(kept, "p", &n.to_string(), "v"))).collect();
+    let_tasks_run().await;
+    // The plug, the group with the drop in it, and one slice of the sweep; the next group stalls.
+    disk.stall_after_commits(3);
+    eventually("a slice is swept", async || engine.stats().swept_row_count == 500).await;
+    assert!(!load[1199].is_finished());
+    disk.syncs(Behaviour::Work);
+    plug.await.unwrap().unwrap();
+    dropping.await.unwrap().unwrap();
+    for task in load {
+        task.await.unwrap().unwrap();
     }
-    assert_eq!(engine.stats().swept_row_count, 700);
+    eventually("all is swept", async || engine.stats().swept_row_count == 900).await;
 }
 
 #[tokio::test]
@@ -216,15 +236,14 @@ async fn a_sweep_goes_on_after_reopening() {
         LocalEngine::open_with_backend(directory.path(), options(&clock), |file| disk.wrap(file)).unwrap();
     let doomed = table(&engine, "doomed").await;
     fill(&engine, doomed, 2_000).await;
-    // The drop is made durable with two syncs; what comes after them, the sweep, fails.
+    // The drop is made durable; what comes after it, the sweep, fails.
+    disk.fail_after_next_commit();
     engine.drop_table("n", "doomed").await.unwrap();
-    disk.syncs(Behaviour::Fail);
     eventually("the sweep fails", async || engine.stats().poisoned).await;
-    let swept = engine.stats().swept_row_count;
-    assert!(swept < 2_000, "nothing is left to test with");
+    assert_eq!(engine.stats().swept_row_count, 0);
     drop(engine);
 
     let engine = open(directory.path());
     eventually("the rows are gone", async || all(&engine, doomed).await.unwrap().is_empty()).await;
-    assert!(engine.stats().swept_row_count >= 500);
+    assert_eq!(engine.stats().swept_row_count, 2_000);
 }

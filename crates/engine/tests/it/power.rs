@@ -209,7 +209,7 @@ async fn what_was_acknowledged_survives_a_power_cut_at_any_moment() {
 }
 
 #[tokio::test]
-#[ignore = "takes minutes: the same with many more cuts"]
+#[ignore = "the same ten thousand times: run it with --release"]
 async fn what_was_acknowledged_survives_many_power_cuts() {
     for seed in 2..12 {
         run(1_000, seed).await;

@@ -80,8 +80,7 @@ async fn closing_waits_for_commits_that_were_queued() {
             tokio::spawn(async move { commit(&*engine, put(table, "p", &n.to_string(), "v")).await })
         })
         .collect();
-    // Lets every task queue its commit, on this one-threaded runtime.
-    tokio::task::yield_now().await;
+    let_tasks_run().await;
     engine.close().await;
     let durable = all(&*engine, table).await.unwrap().len();
     let mut acknowledged = 0;

@@ -63,6 +63,14 @@ pub async fn all(engine: &dyn Engine, table: TableId) -> Result<Rows, ReadError>
     Ok(sink.0)
 }
 
+/// On a one-threaded runtime: lets every task that was spawned get as far as it can, so that its commit is queued.
+pub async fn let_tasks_run() {
+    // The runtime polls about sixty others before it returns to the one that yields.
+    for _ in 0..50 {
+        tokio::task::yield_now().await;
+    }
+}
+
 /// Waits for something that a background thread is about to do.
 pub async fn eventually(what: &str, mut check: impl AsyncFnMut() -> bool) {
     for _ in 0..2_000 {

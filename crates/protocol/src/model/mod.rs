@@ -7,6 +7,7 @@ mod etag;
 mod guid;
 mod names;
 mod ordinal;
+mod policy;
 mod value;
 
 pub use datetime::DateTime;
@@ -17,4 +18,5 @@ pub use guid::Guid;
 pub(crate) use guid::hex_digit;
 pub use names::{AccountName, TableName, TableNameError, check_property_name, find_forbidden_key_char};
 pub use ordinal::compare_ordinal;
+pub use policy::{StoredPolicy, parse_policy_time};
 pub use value::{EdmType, Value};

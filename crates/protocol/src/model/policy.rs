@@ -1,0 +1,45 @@
+//! Stored access policies: the identifiers of a table's ACL, which shared access signatures lean on.
+
+use super::DateTime;
+
+/// One identifier of a table's ACL. What is `None` is left to the tokens that name it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct StoredPolicy {
+    pub id: String,
+    pub start: Option<DateTime>,
+    pub expiry: Option<DateTime>,
+    /// Letters of `raud`, as they were given.
+    pub permission: Option<String>,
+}
+
+/// Reads a time of a policy or of a token: any form of [`DateTime::parse`], or a date alone, which means its
+/// midnight in UTC.
+pub fn parse_policy_time(text: &str) -> Option<DateTime> {
+    if text.contains(['T', 't']) { DateTime::parse(text) } else { DateTime::parse(&format!("{text}T00:00Z")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_four_forms() {
+        let check = |text: &str, expected: Option<&str>| {
+            assert_eq!(
+                parse_policy_time(text),
+                expected.map(|text| DateTime::parse(text).unwrap()),
+                "{text}"
+            );
+        };
+        check("2030-01-02", Some("2030-01-02T00:00:00Z"));
+        check("2030-01-02T03:04Z", Some("2030-01-02T03:04:00Z"));
+        check("2030-01-02T03:04:05Z", Some("2030-01-02T03:04:05Z"));
+        check("2030-01-02T03:04:05.0670000Z", Some("2030-01-02T03:04:05.067Z"));
+        check("2030-01-02T03:04:05+01:00", Some("2030-01-02T02:04:05Z"));
+        for bad in
+            ["", "2030", "2030-1-2", "2030-02-30", "2030-01-02Z", "2030-01-02T", "2030-01-02T03Z", "soon"]
+        {
+            check(bad, None);
+        }
+    }
+}
