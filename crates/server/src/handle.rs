@@ -12,7 +12,7 @@ use engine::env::Clock;
 use futures_util::FutureExt;
 use http::request::Parts;
 use http::{HeaderMap, Request, Response};
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Body as _, Incoming};
 use protocol::model::DateTime;
 use protocol::operation::{Component, Operation};
@@ -29,6 +29,7 @@ use crate::limits::Limits;
 use crate::request_id::RequestIds;
 use crate::respond::{self, Dress};
 use crate::tables::{self, Call, Session};
+use crate::whole_body::WholeBody;
 use crate::{address, batch};
 
 /// What all requests share.
@@ -50,9 +51,11 @@ impl Shared {
 
 /// A caller who sends this header is told how the query found its rows.
 pub const EXPLAIN: &str = "x-lazulite-explain";
+/// The first version in which an update may leave `If-Match` out.
+const UPSERT_VERSION: &str = "2011-08-18";
 
 /// Never fails: whatever goes wrong, even a panic, becomes a response.
-pub async fn handle(shared: &Shared, request: Request<Incoming>) -> Response<Full<Bytes>> {
+pub async fn handle(shared: &Shared, request: Request<Incoming>) -> Response<WholeBody> {
     let (parts, body) = request.into_parts();
     let dress = Dress::new(shared.request_ids.next(), &parts.headers, parts.uri.query());
     let Ok(_permit) = shared.in_flight.try_acquire() else {
@@ -104,8 +107,10 @@ async fn process(
     let resource = uri::parse_path(target.path)?;
     let component = Component { restype: options.restype.as_deref(), comp: options.comp.as_deref() };
     let shape = if component.comp.is_some() { Shape::FrontEnd } else { Shape::OData };
-    let operation = Operation::read(account.name.as_str(), parts.method.as_str(), resource, component, &headers)
-        .map_err(|error| Refusal::new(shape, error))?;
+    let operation =
+        Operation::read(account.name.as_str(), parts.method.as_str(), resource, component, &headers)
+            .map_err(|error| Refusal::new(shape, error))?;
+    check_version(&operation, version)?;
     let time_max = Duration::from_secs(options.timeout_seconds().map_err(front_end)?);
 
     let base = format!("http://{host}{}", target.base_path);
@@ -145,8 +150,20 @@ fn version(headers: &HeaderMap) -> Result<Option<&str>, ServiceError> {
                 4 | 7 => byte == b'-',
                 _ => byte.is_ascii_digit(),
             })
+            && ("01"..="12").contains(&&text[5..7])
+            && ("01"..="31").contains(&&text[8..])
     });
     text.map(Some).ok_or_else(|| ErrorCode::InvalidHeaderValue.into())
+}
+
+/// Before upserts were invented, every update had to say what it expects to find.
+fn check_version(operation: &Operation<'_>, version: Option<&str>) -> Result<(), ServiceError> {
+    let is_upsert = matches!(
+        operation,
+        Operation::ReplaceEntity { condition: None, .. } | Operation::MergeEntity { condition: None, .. }
+    );
+    let is_old = version.is_some_and(|version| version < UPSERT_VERSION);
+    if is_upsert && is_old { Err(ErrorCode::InvalidInput.into()) } else { Ok(()) }
 }
 
 fn operation_headers(headers: &HeaderMap) -> OperationHeaders<'_> {
@@ -158,21 +175,37 @@ fn operation_headers(headers: &HeaderMap) -> OperationHeaders<'_> {
     found
 }
 
+/// Up to this multiple of what is allowed, a body that is too large is read all the same: a client that is still
+/// sending does not hear an answer.
+const DISCARDED_BODIES_MAX: usize = 4;
+
 async fn read_payload(body: Incoming, headers: &HeaderMap, limits: &Limits) -> Result<Bytes, Refusal> {
     let has_length = headers.contains_key(http::header::CONTENT_LENGTH);
     if !has_length && !headers.contains_key(http::header::TRANSFER_ENCODING) {
         return Err(Refusal::new(Shape::FrontEnd, ErrorCode::MissingContentLengthHeader));
     }
-    // What is announced as too large is refused before a byte of it is asked for.
-    if body.size_hint().lower() > limits.body_bytes_max as u64 {
+    // A client that asks before it sends, or would send for ever, is told at once.
+    let is_waiting = headers.contains_key(http::header::EXPECT);
+    let announced = body.size_hint().lower();
+    let discarded_max = if is_waiting { limits.body_bytes_max } else { limits.body_bytes_max * DISCARDED_BODIES_MAX };
+    if announced > discarded_max as u64 {
         return Err(ErrorCode::RequestBodyTooLarge.into());
     }
-    let collected = Limited::new(body, limits.body_bytes_max).collect();
-    match tokio::time::timeout(limits.body_time_max, collected).await {
-        Ok(Ok(payload)) => Ok(payload.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(ErrorCode::RequestBodyTooLarge.into()),
-        // The caller has gone or breaks the framing: nobody reads this answer.
-        Ok(Err(_)) => Err(ErrorCode::InvalidInput.into()),
+    match tokio::time::timeout(limits.body_time_max, collect(body, limits.body_bytes_max)).await {
+        Ok(outcome) => outcome,
         Err(_) => Err(ErrorCode::OperationTimedOut.into()),
     }
+}
+
+async fn collect(mut body: Incoming, bytes_max: usize) -> Result<Bytes, Refusal> {
+    if body.size_hint().lower() <= bytes_max as u64 {
+        return match Limited::new(body, bytes_max).collect().await {
+            Ok(payload) => Ok(payload.to_bytes()),
+            Err(error) if error.is::<LengthLimitError>() => Err(ErrorCode::RequestBodyTooLarge.into()),
+            // The caller has gone or breaks the framing: nobody reads this answer.
+            Err(_) => Err(ErrorCode::InvalidInput.into()),
+        };
+    }
+    while let Some(Ok(_)) = body.frame().await {}
+    Err(ErrorCode::RequestBodyTooLarge.into())
 }

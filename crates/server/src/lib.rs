@@ -15,6 +15,7 @@ mod listener;
 mod request_id;
 mod respond;
 mod tables;
+mod whole_body;
 mod write;
 
 pub use accounts::{Accounts, EMULATOR_ACCOUNT, EMULATOR_KEY};

@@ -1,11 +1,10 @@
 //! The only place that writes a response: an answer or a refusal, dressed as HTTP or as a part of a batch.
 
-use bytes::Bytes;
 use http::header::{
-    CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, LOCATION, SERVER, WWW_AUTHENTICATE,
+    CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, LOCATION, SERVER,
+    WWW_AUTHENTICATE,
 };
 use http::{HeaderMap, Response, StatusCode};
-use http_body_util::Full;
 use hyper::ext::ReasonPhrase;
 use protocol::model::DateTime;
 use protocol::wire::MetadataLevel;
@@ -20,6 +19,7 @@ use protocol::{ErrorCode, ServiceError};
 
 use crate::answer::{Answer, Body, Next, Refusal, Shape};
 use crate::request_id::RequestId;
+use crate::whole_body::WholeBody;
 
 /// What the dress of a response takes from its request.
 pub struct Dress<'a> {
@@ -47,8 +47,7 @@ const EXPLANATION: HeaderName = HeaderName::from_static("x-lazulite-plan");
 impl<'a> Dress<'a> {
     pub fn new(request_id: RequestId, headers: &'a HeaderMap, query: Option<&'a str>) -> Dress<'a> {
         let client_request_id = headers.get(X_MS_CLIENT_REQUEST_ID).filter(|value| {
-            value.len() <= CLIENT_REQUEST_ID_BYTES_MAX
-                && value.as_bytes().iter().all(|byte| (0x20..0x7F).contains(byte))
+            value.len() <= CLIENT_REQUEST_ID_BYTES_MAX && value.as_bytes().iter().all(u8::is_ascii_graphic)
         });
         let version = headers.get(X_MS_VERSION);
         let accept = headers.get(http::header::ACCEPT).and_then(|value| value.to_str().ok());
@@ -61,8 +60,8 @@ impl<'a> Dress<'a> {
         negotiate::error_level(options.format.as_deref(), self.accept)
     }
 
-    fn start(&self, status: u16) -> Response<Full<Bytes>> {
-        let mut response = Response::new(Full::default());
+    fn start(&self, status: u16) -> Response<WholeBody> {
+        let mut response = Response::new(WholeBody::empty());
         *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let headers = response.headers_mut();
         headers.reserve(12);
@@ -77,7 +76,7 @@ impl<'a> Dress<'a> {
     }
 }
 
-pub fn answer(answer: Answer, dress: &Dress<'_>) -> Response<Full<Bytes>> {
+pub fn answer(answer: Answer, dress: &Dress<'_>) -> Response<WholeBody> {
     let mut response = dress.start(answer.status);
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
@@ -108,7 +107,13 @@ pub fn answer(answer: Answer, dress: &Dress<'_>) -> Response<Full<Bytes>> {
         put(headers, EXPLANATION, explanation);
     }
     let bytes = match answer.body {
-        Body::Empty => return response,
+        Body::Empty => {
+            // The service says so even where HTTP would not need it; of 304 the length would be the entity's.
+            if answer.status != 304 {
+                headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+            }
+            return response;
+        }
         Body::Json(level, json) => {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(level.content_type()));
             json
@@ -118,11 +123,11 @@ pub fn answer(answer: Answer, dress: &Dress<'_>) -> Response<Full<Bytes>> {
             bytes
         }
     };
-    *response.body_mut() = Full::new(bytes.into());
+    *response.body_mut() = WholeBody::new(bytes);
     response
 }
 
-pub fn refusal(refusal: Refusal, dress: &Dress<'_>, now: DateTime) -> Response<Full<Bytes>> {
+pub fn refusal(refusal: Refusal, dress: &Dress<'_>, now: DateTime) -> Response<WholeBody> {
     let Refusal { error, shape, preference } = refusal;
     log_cause(&error, dress);
     let code = error.code;
@@ -168,7 +173,7 @@ pub fn refusal(refusal: Refusal, dress: &Dress<'_>, now: DateTime) -> Response<F
     {
         response.extensions_mut().insert(reason);
     }
-    *response.body_mut() = Full::new(body.into());
+    *response.body_mut() = WholeBody::new(body);
     response
 }
 

@@ -18,9 +18,14 @@ const UPDATE_TRIES_MAX: usize = 16;
 
 impl TableService {
     /// `None` when none were ever set.
-    pub async fn table_acl(&self, account: &AccountName, table: &TableName) -> Result<Option<Bytes>, ServiceError> {
+    pub async fn table_acl(
+        &self,
+        account: &AccountName,
+        table: &TableName,
+    ) -> Result<Option<Bytes>, ServiceError> {
         let id = self.table_id(account, table).await?;
-        let row = self.engine.get(TableId::SETTINGS, Key { partition: ACL_PARTITION, row: &acl_row(id) }).await;
+        let row =
+            self.engine.get(TableId::SETTINGS, Key { partition: ACL_PARTITION, row: &acl_row(id) }).await;
         Ok(row.map_err(from_read)?.map(|row| row.value))
     }
 
@@ -79,7 +84,8 @@ impl TableService {
         effect: Effect,
     ) -> Result<(), ServiceError> {
         let op = Op { row: row.into(), expect, effect };
-        let outcome: Result<_, CommitError> = self.engine.commit(Commit::one(TableId::SETTINGS, partition, op)).await;
+        let outcome: Result<_, CommitError> =
+            self.engine.commit(Commit::one(TableId::SETTINGS, partition, op)).await;
         outcome.map(|_| ()).map_err(|error| from_commit(error, &[expect]))
     }
 }

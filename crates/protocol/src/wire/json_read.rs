@@ -4,12 +4,11 @@
 //! entity is refused with the service's own error. Leaves limits and key rules to others.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
 
+use super::json_token::{Raw, Reader};
 use crate::error::{ErrorCode, ServiceError};
 use crate::model::{DateTime, EdmType, Entity, Guid, Property, Value};
 
@@ -17,11 +16,7 @@ use crate::model::{DateTime, EdmType, Entity, Guid, Property, Value};
 const PAIRWISE_COUNT_MAX: usize = 24;
 
 pub fn read_entity(body: &[u8]) -> Result<Entity<'_>, ServiceError> {
-    let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
-    let mut deserializer = serde_json::Deserializer::from_slice(body);
-    let members =
-        deserializer.deserialize_map(MembersVisitor).map_err(|_| ServiceError::unreadable_payload())?;
-    deserializer.end().map_err(|_| ServiceError::unreadable_payload())?;
+    let members = read_members(body).ok_or_else(ServiceError::unreadable_payload)?;
     build(members)
 }
 
@@ -36,21 +31,49 @@ pub fn read_table_name(body: &[u8]) -> Result<String, ServiceError> {
     }
 }
 
-/// A JSON value as it stands in the payload.
-enum Raw<'a> {
-    Null,
-    Boolean(bool),
-    Integer(i64),
-    /// Has a fraction or an exponent, or is beyond 64 bits.
-    Double(f64),
-    String(Cow<'a, str>),
-}
-
 #[derive(Default)]
 struct Members<'a> {
     properties: Vec<(Cow<'a, str>, Raw<'a>)>,
     /// `name@odata.type`: the name, and the type's text.
     types: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+}
+
+/// `None` when the body is not a JSON object of plain values. Annotations may hold anything.
+fn read_members(body: &[u8]) -> Option<Members<'_>> {
+    let text = std::str::from_utf8(body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body)).ok()?;
+    let mut reader = Reader::new(text);
+    let mut members = Members::default();
+    reader.take(b'{')?;
+    if !reader.take_if(b'}') {
+        loop {
+            let name = reader.string()?;
+            reader.take(b':')?;
+            match memchr::memchr(b'@', name.as_bytes()) {
+                None if name.starts_with("odata.") => reader.skip_value()?,
+                None => members.properties.push((name, reader.scalar()?)),
+                Some(at) if &name[at..] == "@odata.type" => match reader.scalar()? {
+                    Raw::String(edm_type) => members.types.push((cut(name, at), edm_type)),
+                    Raw::Null | Raw::Boolean(_) | Raw::Integer(_) | Raw::Double(_) => {}
+                },
+                Some(_) => reader.skip_value()?,
+            }
+            if !reader.take_if(b',') {
+                break;
+            }
+        }
+        reader.take(b'}')?;
+    }
+    reader.is_at_end().then_some(members)
+}
+
+fn cut(text: Cow<'_, str>, len: usize) -> Cow<'_, str> {
+    match text {
+        Cow::Borrowed(text) => Cow::Borrowed(&text[..len]),
+        Cow::Owned(mut text) => {
+            text.truncate(len);
+            Cow::Owned(text)
+        }
+    }
 }
 
 fn build(mut members: Members<'_>) -> Result<Entity<'_>, ServiceError> {
@@ -99,6 +122,9 @@ fn type_value<'a>(raw: Raw<'a>, annotation: Option<&str>) -> Option<Value<'a>> {
         (Raw::Integer(value), Some(EdmType::Double)) => Value::Double(value as f64),
         (Raw::Double(value), None | Some(EdmType::Double)) => Value::Double(value),
         (Raw::String(text), None | Some(EdmType::String)) => Value::String(text),
+        // Clients that read without converting types send back what they read: text, whatever the type.
+        (Raw::String(text), Some(EdmType::Int32)) => Value::Int32(text.parse().ok()?),
+        (Raw::String(text), Some(EdmType::Boolean)) => Value::Boolean(text.parse().ok()?),
         (Raw::String(text), Some(EdmType::Int64)) => Value::Int64(text.parse().ok()?),
         (Raw::String(text), Some(EdmType::Double)) => Value::Double(double_from_text(&text)?),
         (Raw::String(text), Some(EdmType::DateTime)) => Value::DateTime(DateTime::parse(&text)?),
@@ -136,120 +162,6 @@ fn check_distinct(properties: &[(Cow<'_, str>, Raw<'_>)]) -> Result<(), ServiceE
     }
 }
 
-struct MembersVisitor;
-
-impl<'de> Visitor<'de> for MembersVisitor {
-    type Value = Members<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
-        let mut members = Members::default();
-        while let Some(name) = map.next_key_seed(TextSeed)? {
-            match memchr::memchr(b'@', name.as_bytes()) {
-                None if name.starts_with("odata.") => {
-                    map.next_value::<serde::de::IgnoredAny>()?;
-                }
-                None => members.properties.push((name, map.next_value_seed(RawSeed)?)),
-                Some(at) if &name[at..] == "@odata.type" => {
-                    if let Raw::String(edm_type) = map.next_value_seed(RawSeed)? {
-                        members.types.push((cut(name, at), edm_type));
-                    }
-                }
-                Some(_) => {
-                    map.next_value::<serde::de::IgnoredAny>()?;
-                }
-            }
-        }
-        Ok(members)
-    }
-}
-
-fn cut(text: Cow<'_, str>, len: usize) -> Cow<'_, str> {
-    match text {
-        Cow::Borrowed(text) => Cow::Borrowed(&text[..len]),
-        Cow::Owned(mut text) => {
-            text.truncate(len);
-            Cow::Owned(text)
-        }
-    }
-}
-
-struct TextSeed;
-
-impl<'de> DeserializeSeed<'de> for TextSeed {
-    type Value = Cow<'de, str>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Cow<'de, str>, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl<'de> Visitor<'de> for TextSeed {
-    type Value = Cow<'de, str>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a property name")
-    }
-
-    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Cow<'de, str>, E> {
-        Ok(Cow::Borrowed(text))
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Cow<'de, str>, E> {
-        Ok(Cow::Owned(text.to_owned()))
-    }
-}
-
-struct RawSeed;
-
-impl<'de> DeserializeSeed<'de> for RawSeed {
-    type Value = Raw<'de>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Raw<'de>, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-/// Objects and arrays have no visit function here, so serde refuses them.
-impl<'de> Visitor<'de> for RawSeed {
-    type Value = Raw<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a property value")
-    }
-
-    fn visit_unit<E>(self) -> Result<Raw<'de>, E> {
-        Ok(Raw::Null)
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Raw<'de>, E> {
-        Ok(Raw::Boolean(value))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Raw<'de>, E> {
-        Ok(Raw::Integer(value))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Raw<'de>, E> {
-        Ok(i64::try_from(value).map_or(Raw::Double(value as f64), Raw::Integer))
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<Raw<'de>, E> {
-        Ok(Raw::Double(value))
-    }
-
-    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Raw<'de>, E> {
-        Ok(Raw::String(Cow::Borrowed(text)))
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Raw<'de>, E> {
-        Ok(Raw::String(Cow::Owned(text.to_owned())))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -273,7 +185,11 @@ mod tests {
         check(r#"{"x":1}"#, Value::Int32(1));
         check(r#"{"x":-2147483648}"#, Value::Int32(i32::MIN));
         check(r#"{"x":2147483648}"#, Value::Double(2147483648.0));
+        check(r#"{"x":-0}"#, Value::Int32(0));
         check(r#"{"x":1.0}"#, Value::Double(1.0));
+        check(r#"{"x":"7","x@odata.type":"Edm.Int32"}"#, Value::Int32(7));
+        check(r#"{"x":"true","x@odata.type":"Edm.Boolean"}"#, Value::Boolean(true));
+        check(r#" { "x" : 1 , "odata.x" : {"a":[1,{"b":null}]} } "#, Value::Int32(1));
         check(r#"{"x":1e3}"#, Value::Double(1000.0));
         check(r#"{"x":99999999999999999999}"#, Value::Double(1e20));
         check(r#"{"x":true}"#, Value::Boolean(true));

@@ -1,0 +1,41 @@
+"""Fixtures: a service client in both flavours, and a fresh table for each test."""
+
+import os
+import uuid
+
+import pytest
+
+from flavours import AsyncFlavour, SyncFlavour
+
+
+@pytest.fixture(scope="session")
+def connection_string():
+    value = os.environ.get("LAZULITE_CONNECTION_STRING")
+    if not value:
+        pytest.exit("LAZULITE_CONNECTION_STRING names the server to test; `cargo xtask test` sets it", 2)
+    return value
+
+
+@pytest.fixture(scope="session", params=[SyncFlavour, AsyncFlavour], ids=lambda flavour: flavour.name)
+def flavour(request):
+    chosen = request.param()
+    yield chosen
+    chosen.close()
+
+
+@pytest.fixture(scope="session")
+def service(flavour, connection_string):
+    with flavour.service(connection_string) as client:
+        yield client
+
+
+@pytest.fixture
+def table_name():
+    """A name no other test uses."""
+    return "t" + uuid.uuid4().hex
+
+
+@pytest.fixture
+def table(service, table_name):
+    yield service.create_table(table_name)
+    service.delete_table(table_name)

@@ -1,0 +1,101 @@
+"""The two clients of the SDK behind one face.
+
+Every test takes its clients from the fixtures in conftest.py and runs twice: with the synchronous client as it is,
+and with the asyncio client (aiohttp) driven from synchronous code by the wrappers here. The wrappers only wait;
+they change no argument and no result.
+"""
+
+import asyncio
+import inspect
+
+from azure.core.async_paging import AsyncItemPaged
+from azure.data.tables import TableServiceClient
+from azure.data.tables.aio import TableClient as AsyncTableClient
+from azure.data.tables.aio import TableServiceClient as AsyncTableServiceClient
+
+# No retries: an answer that a retry would paper over is exactly what these tests look for.
+CLIENT_OPTIONS = {"retry_total": 0}
+
+
+class SyncFlavour:
+    name = "sync"
+
+    def service(self, connection_string, **options):
+        return TableServiceClient.from_connection_string(connection_string, **CLIENT_OPTIONS, **options)
+
+    def close(self):
+        pass
+
+
+class AsyncFlavour:
+    name = "aio"
+
+    def __init__(self):
+        self.loop = asyncio.new_event_loop()
+
+    def service(self, connection_string, **options):
+        client = AsyncTableServiceClient.from_connection_string(connection_string, **CLIENT_OPTIONS, **options)
+        return Waiting(client, self.loop)
+
+    def close(self):
+        self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+        self.loop.close()
+
+
+class Waiting:
+    """An asyncio client whose calls wait for their result."""
+
+    def __init__(self, client, loop):
+        self._client = client
+        self._loop = loop
+
+    def __enter__(self):
+        self._loop.run_until_complete(self._client.__aenter__())
+        return self
+
+    def __exit__(self, *exception):
+        self._loop.run_until_complete(self._client.__aexit__(*exception))
+
+    def __getattr__(self, name):
+        member = getattr(self._client, name)
+        if not callable(member):
+            return member
+
+        def call(*arguments, **options):
+            result = member(*arguments, **options)
+            if inspect.isawaitable(result):
+                result = self._loop.run_until_complete(result)
+            if isinstance(result, AsyncItemPaged):
+                return WaitingItems(result, self._loop)
+            if isinstance(result, AsyncTableClient):
+                return Waiting(result, self._loop)
+            return result
+
+        return call
+
+
+class WaitingItems:
+    """An asynchronous listing as an ordinary iterator."""
+
+    def __init__(self, iterator, loop):
+        self._iterator = iterator
+        self._loop = loop
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        try:
+            item = self._loop.run_until_complete(self._iterator.__anext__())
+        except StopAsyncIteration:
+            raise StopIteration from None
+        if hasattr(item, "__anext__"):  # a page
+            return WaitingItems(item, self._loop)
+        return item
+
+    def by_page(self, continuation_token=None):
+        return WaitingItems(self._iterator.by_page(continuation_token), self._loop)
+
+    @property
+    def continuation_token(self):
+        return self._iterator.continuation_token

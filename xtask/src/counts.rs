@@ -1,0 +1,128 @@
+//! Counts of test cases, read from what the test runners print.
+//!
+//! A runner whose output says nothing (it did not compile, it crashed) gives no counts; the caller decides then
+//! from the exit status.
+
+use std::ops::AddAssign;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub passed: u64,
+    pub failed: u64,
+    pub skipped: u64,
+}
+
+impl Counts {
+    pub const ONE_PASSED: Counts = Counts { passed: 1, failed: 0, skipped: 0 };
+    pub const ONE_FAILED: Counts = Counts { passed: 0, failed: 1, skipped: 0 };
+    pub const ONE_SKIPPED: Counts = Counts { passed: 0, failed: 0, skipped: 1 };
+
+    /// What a finished runner amounts to. A runner that failed without naming a failed case, or that ran no
+    /// case at all, counts as one failure: silence is not success.
+    pub fn of_run(self, succeeded: bool) -> Counts {
+        let total = self.passed + self.failed + self.skipped;
+        let unexplained = (!succeeded && self.failed == 0) || total == 0;
+        Counts { failed: self.failed + u64::from(unexplained), ..self }
+    }
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Counts) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
+    }
+}
+
+/// Adds up the `test result: ok. 3 passed; 0 failed; 1 ignored; …` lines of `cargo test`.
+pub fn from_cargo_test(output: &str) -> Counts {
+    let mut counts = Counts::default();
+    for line in output.lines().filter(|line| line.starts_with("test result:")) {
+        counts.passed += number_before(line, "passed");
+        counts.failed += number_before(line, "failed");
+        counts.skipped += number_before(line, "ignored");
+    }
+    counts
+}
+
+/// Reads the last line of `pytest`: `1 failed, 90 passed, 2 skipped in 3.21s`.
+pub fn from_pytest(output: &str) -> Counts {
+    let summary = output
+        .lines()
+        .rev()
+        .find(|line| line.contains(" in ") && line.contains(|c: char| c.is_ascii_digit()));
+    let Some(line) = summary else { return Counts::default() };
+    Counts {
+        passed: number_before(line, "passed") + number_before(line, "xfailed"),
+        failed: number_before(line, "failed") + number_before(line, "error") + number_before(line, "errors"),
+        skipped: number_before(line, "skipped"),
+    }
+}
+
+/// Reads the closing `pass 3`, `fail 0`, `skipped 1` lines of `node --test`, which start with `ℹ` or `#`.
+pub fn from_node_test(output: &str) -> Counts {
+    let mut counts = Counts::default();
+    for line in output.lines() {
+        let Some(rest) = line.strip_prefix("ℹ ").or_else(|| line.strip_prefix("# ")) else { continue };
+        let mut words = rest.split_whitespace();
+        let (Some(word), Some(Ok(number))) = (words.next(), words.next().map(str::parse::<u64>)) else {
+            continue;
+        };
+        match word {
+            "pass" => counts.passed = number,
+            "fail" | "cancelled" => counts.failed += number,
+            "skipped" | "todo" => counts.skipped += number,
+            _ => {}
+        }
+    }
+    counts
+}
+
+/// The number in front of `word`, as in `12 passed`; 0 when the word is not there.
+fn number_before(line: &str, word: &str) -> u64 {
+    let words: Vec<&str> =
+        line.split(|c: char| !c.is_ascii_alphanumeric()).filter(|w| !w.is_empty()).collect();
+    words.windows(2).filter(|pair| pair[1] == word).find_map(|pair| pair[0].parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(passed: u64, failed: u64, skipped: u64) -> Counts {
+        Counts { passed, failed, skipped }
+    }
+
+    #[test]
+    fn cargo_test_results_are_added_up() {
+        let output = "running 3 tests\n\
+            test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s\n\
+            test result: FAILED. 4 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.1s\n";
+        assert_eq!(from_cargo_test(output), counts(7, 2, 1));
+    }
+
+    #[test]
+    fn pytest_summary_is_read() {
+        assert_eq!(from_pytest("....\n90 passed in 3.21s\n"), counts(90, 0, 0));
+        assert_eq!(
+            from_pytest("== 1 failed, 9 passed, 2 skipped, 1 error in 3.2s (0:01:01) ==\n"),
+            counts(9, 2, 2)
+        );
+        assert_eq!(from_pytest("Traceback\n"), counts(0, 0, 0));
+    }
+
+    #[test]
+    fn node_summary_is_read() {
+        let output =
+            "✔ a (1ms)\nℹ tests 5\nℹ suites 1\nℹ pass 3\nℹ fail 1\nℹ cancelled 0\nℹ skipped 1\nℹ todo 0\n";
+        assert_eq!(from_node_test(output), counts(3, 1, 1));
+    }
+
+    #[test]
+    fn a_runner_that_says_nothing_has_failed() {
+        assert_eq!(Counts::default().of_run(true), Counts::ONE_FAILED);
+        assert_eq!(counts(3, 0, 0).of_run(false), counts(3, 1, 0));
+        assert_eq!(counts(3, 2, 0).of_run(false), counts(3, 2, 0));
+        assert_eq!(counts(3, 0, 1).of_run(true), counts(3, 0, 1));
+    }
+}

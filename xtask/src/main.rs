@@ -1,0 +1,45 @@
+//! `cargo xtask …`: everything a developer runs, in one place and with nothing to install.
+//!
+//! This file reads the command line and nothing else. It has no dependencies, so that it compiles in seconds.
+
+mod bench;
+mod counts;
+mod process;
+mod suites;
+mod test;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+Usage: cargo xtask COMMAND
+
+Commands:
+  test [--only NAME]...    the whole gate: format, clippy, rust tests, release build, official SDKs
+                           NAME is one of: format, clippy, rust, build, python, javascript
+  bench [ARGUMENTS]...     build the server and the load generator, then measure
+                           (`cargo xtask bench --help` lists its arguments)
+  help                     this text
+";
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    let command = arguments.next().unwrap_or_else(|| "help".to_owned());
+    let rest: Vec<String> = arguments.collect();
+    let result = match command.as_str() {
+        "test" => test::run(&rest),
+        "bench" => bench::run(&rest),
+        "help" | "--help" | "-h" => {
+            print!("{HELP}");
+            Ok(true)
+        }
+        other => Err(format!("unknown command '{other}'\n\n{HELP}")),
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(message) => {
+            eprintln!("error: {message}");
+            ExitCode::from(2)
+        }
+    }
+}

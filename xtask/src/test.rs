@@ -1,0 +1,130 @@
+//! The gate: every check that must hold before a change goes in, in one command.
+//!
+//! Steps run in order and none hides another: a failure does not stop the ones after it, except that the SDK suites
+//! need a server that was built. The last line printed is `N passed, N failed, N skipped`: test cases where a step
+//! has them, the step itself where it has none.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::counts::{self, Counts};
+use crate::process::{self, cargo};
+use crate::suites::{self, Outcome};
+
+/// Name and purpose, in the order they run.
+const STEPS: [(&str, &str); 6] = [
+    ("format", "cargo fmt: the code is formatted"),
+    ("clippy", "cargo clippy: no warnings in any target of any crate"),
+    ("rust", "cargo test: unit, integration and doc tests of every crate"),
+    ("build", "cargo build --release: the server that the SDK suites talk to"),
+    ("python", "the azure-data-tables SDK for Python, against the server"),
+    ("javascript", "the @azure/data-tables SDK for JavaScript, against the server"),
+];
+
+struct Row {
+    name: &'static str,
+    result: String,
+    counts: Counts,
+    took: Duration,
+}
+
+/// Runs the gate, or the steps named with `--only`. `true` when nothing failed.
+pub fn run(arguments: &[String]) -> Result<bool, String> {
+    let selected = select(arguments)?;
+    let mut rows: Vec<Row> = Vec::new();
+    let mut built = false;
+    for (name, purpose) in STEPS {
+        if !selected.contains(&name) {
+            continue;
+        }
+        println!("\n==> {name}: {purpose}");
+        let start = process::now();
+        let outcome = match name {
+            "format" => format(),
+            "clippy" => clippy(),
+            "rust" => rust_tests(),
+            "build" => build(),
+            suite if built => suites::run(suite, &server_binary()?),
+            _ => Ok(Outcome::Skipped("the server was not built".to_owned())),
+        };
+        let (result, counts) = match outcome {
+            Ok(Outcome::Ran(counts)) if counts.failed == 0 => ("ok".to_owned(), counts),
+            Ok(Outcome::Ran(counts)) => ("FAILED".to_owned(), counts),
+            Ok(Outcome::Skipped(reason)) => (format!("SKIPPED: {reason}"), Counts::ONE_SKIPPED),
+            Err(message) => (format!("FAILED: {message}"), Counts::ONE_FAILED),
+        };
+        built |= name == "build" && counts.failed == 0;
+        let took = start.elapsed();
+        println!("<== {name}: {result} ({:.1} s)", took.as_secs_f64());
+        rows.push(Row { name, result, counts, took });
+    }
+    Ok(summarise(&rows))
+}
+
+fn select(arguments: &[String]) -> Result<Vec<&'static str>, String> {
+    let mut selected = Vec::new();
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        let name = match word.as_str() {
+            "--only" => words.next().ok_or("--only needs the name of a step")?.as_str(),
+            other => other.strip_prefix("--only=").ok_or_else(|| format!("unknown argument '{other}'"))?,
+        };
+        let known = STEPS.iter().find(|(step, _)| *step == name);
+        let (step, _) = known.ok_or_else(|| format!("unknown step '{name}'"))?;
+        selected.push(*step);
+    }
+    if selected.is_empty() {
+        return Ok(STEPS.iter().map(|(name, _)| *name).collect());
+    }
+    if selected.iter().any(|name| matches!(*name, "python" | "javascript")) {
+        selected.push("build");
+    }
+    Ok(selected)
+}
+
+fn summarise(rows: &[Row]) -> bool {
+    let mut total = Counts::default();
+    println!("\n{:<12} {:>7} {:>7} {:>8} {:>9}  result", "step", "passed", "failed", "skipped", "seconds");
+    for Row { name, result, counts, took } in rows {
+        let Counts { passed, failed, skipped } = counts;
+        println!("{name:<12} {passed:>7} {failed:>7} {skipped:>8} {:>9.1}  {result}", took.as_secs_f64());
+        total += *counts;
+    }
+    println!("\n{} passed, {} failed, {} skipped", total.passed, total.failed, total.skipped);
+    total.failed == 0
+}
+
+fn format() -> Result<Outcome, String> {
+    if process::answer(cargo().args(["fmt", "--version"])).is_none() {
+        return Ok(Outcome::Skipped("the rustfmt component is not installed".to_owned()));
+    }
+    // Names only: a diff of everything would push the other steps off the screen.
+    one_check(cargo().args(["fmt", "--all", "--check", "--", "-l"]))
+}
+
+fn clippy() -> Result<Outcome, String> {
+    if process::answer(cargo().args(["clippy", "--version"])).is_none() {
+        return Ok(Outcome::Skipped("the clippy component is not installed".to_owned()));
+    }
+    one_check(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+}
+
+fn rust_tests() -> Result<Outcome, String> {
+    let finished = process::run(cargo().args(["test", "--workspace", "--no-fail-fast"]))?;
+    Ok(Outcome::Ran(counts::from_cargo_test(&finished.output).of_run(finished.succeeded)))
+}
+
+fn build() -> Result<Outcome, String> {
+    one_check(cargo().args(["build", "--release", "--package", "cli"]))
+}
+
+fn one_check(command: &mut Command) -> Result<Outcome, String> {
+    let finished = process::run(command)?;
+    Ok(Outcome::Ran(if finished.succeeded { Counts::ONE_PASSED } else { Counts::ONE_FAILED }))
+}
+
+pub fn server_binary() -> Result<PathBuf, String> {
+    let name = format!("lazulite{}", std::env::consts::EXE_SUFFIX);
+    Ok(process::target_directory()?.join("release").join(name))
+}
