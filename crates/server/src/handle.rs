@@ -187,7 +187,8 @@ async fn read_payload(body: Incoming, headers: &HeaderMap, limits: &Limits) -> R
     // A client that asks before it sends, or would send for ever, is told at once.
     let is_waiting = headers.contains_key(http::header::EXPECT);
     let announced = body.size_hint().lower();
-    let discarded_max = if is_waiting { limits.body_bytes_max } else { limits.body_bytes_max * DISCARDED_BODIES_MAX };
+    let discarded_max =
+        if is_waiting { limits.body_bytes_max } else { limits.body_bytes_max * DISCARDED_BODIES_MAX };
     if announced > discarded_max as u64 {
         return Err(ErrorCode::RequestBodyTooLarge.into());
     }

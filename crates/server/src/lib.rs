@@ -14,10 +14,14 @@ mod limits;
 mod listener;
 mod request_id;
 mod respond;
+mod secret_file;
 mod tables;
+mod tls;
 mod whole_body;
 mod write;
 
 pub use accounts::{Accounts, EMULATOR_ACCOUNT, EMULATOR_KEY};
 pub use limits::Limits;
 pub use listener::{Config, Server, bind};
+pub use secret_file::write_secret;
+pub use tls::{Tls, TlsError, TlsProblem, TlsRefusal, TlsSource, TlsStream};

@@ -26,7 +26,10 @@ impl Body for WholeBody {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let rest = self.0.take().filter(|bytes| !bytes.is_empty());
         Poll::Ready(rest.map(|bytes| Ok(Frame::data(bytes))))
     }

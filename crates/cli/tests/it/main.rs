@@ -1,0 +1,25 @@
+//! The real binary: its command line, its manners, and what it keeps when it is killed.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
+
+mod accounts;
+mod arguments;
+mod crash;
+mod directory;
+mod restart;
+mod size;
+
+/// The binary under test.
+const LAZULITE: &str = env!("CARGO_BIN_EXE_lazulite");
+
+/// Runs it with arguments that must fail: exit code 1, one sentence on stderr, nothing on stdout.
+#[track_caller]
+fn refusal(arguments: &[&str], environment: &[(&str, &str)]) -> String {
+    let output = testkit::run_to_exit(LAZULITE, arguments, environment);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{arguments:?}: {stderr}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{arguments:?}");
+    assert_eq!(stderr.trim_end().lines().count(), 1, "one sentence:\n{stderr}");
+    assert!(!stderr.contains("panicked"), "{stderr}");
+    stderr.trim_end().to_owned()
+}

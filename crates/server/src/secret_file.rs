@@ -1,0 +1,169 @@
+//! Files that are whole or absent, and that strangers cannot read.
+//!
+//! Promises: whoever opens the path finds the old content or the new one, never a part, also after a power cut; a
+//! secret is readable by its owner alone from its first byte on. Systems without Unix permissions (Windows) guard
+//! the file as they guard its directory, whose access list it inherits: there, keep the data where only its owner
+//! may look, such as under the user's profile.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const SECRET_MODE: u32 = 0o600;
+const PUBLIC_MODE: u32 = 0o644;
+const SECRET_DIRECTORY_MODE: u32 = 0o700;
+
+/// Leftovers of processes that died while writing, and that had our process id, are stepped over up to this many.
+const TEMPORARY_NAME_TRIES_MAX: usize = 100;
+
+/// Replaces the file at `path`, for its owner's eyes only (mode 0600).
+pub fn write_secret(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write(path, bytes, SECRET_MODE)
+}
+
+/// Replaces the file at `path`, for everybody to read.
+pub fn write_public(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write(path, bytes, PUBLIC_MODE)
+}
+
+/// Creates the directory so that only its owner may look inside. One that exists is left as it is, and those above it
+/// that are missing are made as directories usually are.
+pub fn create_secret_directory(directory: &Path) -> io::Result<()> {
+    if directory.is_dir() {
+        return Ok(());
+    }
+    std::fs::create_dir_all(directory_of(directory))?;
+    let mut builder = std::fs::DirBuilder::new();
+    set_directory_mode(&mut builder, SECRET_DIRECTORY_MODE);
+    builder.create(directory)?;
+    sync_directory(directory_of(directory))
+}
+
+fn write(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    let (mut file, temporary) = create_temporary(path, mode)?;
+    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    // Closed before it is renamed: Windows does not rename what is open.
+    drop(file);
+    let renamed = written.and_then(|()| std::fs::rename(&temporary, path));
+    if renamed.is_err() {
+        // The first failure is the one worth telling.
+        let _ = std::fs::remove_file(&temporary);
+    }
+    renamed?;
+    sync_directory(directory_of(path))
+}
+
+/// A new file beside `path`: a rename across file systems would not be atomic.
+fn create_temporary(path: &Path, mode: u32) -> io::Result<(File, PathBuf)> {
+    static COUNTER: AtomicU64 = AtomicU64::new(0);
+    let Some(name) = path.file_name() else {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "the path does not end in the name of a file",
+        ));
+    };
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    set_mode(&mut options, mode);
+    let mut outcome = Err(io::ErrorKind::AlreadyExists.into());
+    for _ in 0..TEMPORARY_NAME_TRIES_MAX {
+        let mut temporary = std::ffi::OsString::from(".");
+        temporary.push(name);
+        temporary.push(format!(".{}-{}.tmp", std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed)));
+        let temporary = directory_of(path).join(temporary);
+        outcome = options.open(&temporary).map(|file| (file, temporary));
+        match &outcome {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            _ => break,
+        }
+    }
+    outcome
+}
+
+fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        // `file` lies in the current directory, whose name is not empty.
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+#[cfg(unix)]
+fn set_mode(options: &mut OpenOptions, mode: u32) {
+    std::os::unix::fs::OpenOptionsExt::mode(options, mode);
+}
+
+#[cfg(not(unix))]
+fn set_mode(_: &mut OpenOptions, _: u32) {}
+
+#[cfg(unix)]
+fn set_directory_mode(builder: &mut std::fs::DirBuilder, mode: u32) {
+    std::os::unix::fs::DirBuilderExt::mode(builder, mode);
+}
+
+#[cfg(not(unix))]
+fn set_directory_mode(_: &mut std::fs::DirBuilder, _: u32) {}
+
+#[cfg(not(windows))]
+fn sync_directory(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
+}
+
+/// Windows cannot open a directory as a file; its file systems journal renames.
+#[cfg(windows)]
+fn sync_directory(_: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(unix)]
+    fn mode(path: &Path) -> u32 {
+        std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(path).unwrap().permissions()) & 0o777
+    }
+
+    #[test]
+    fn a_written_file_has_the_new_content_and_leaves_nothing_beside_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("keys");
+        for content in [&b"first"[..], b"", b"second, and longer"] {
+            write_secret(&path, content).unwrap();
+            assert_eq!(std::fs::read(&path).unwrap(), content);
+        }
+        write_public(&path, b"public").unwrap();
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_secret_is_for_its_owner_alone_even_where_a_public_file_was() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("keys");
+        std::fs::write(&path, "seen by all").unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o666)).unwrap();
+        write_secret(&path, b"mine").unwrap();
+        assert_eq!(mode(&path), 0o600);
+        let inside = directory.path().join("a/b");
+        create_secret_directory(&inside).unwrap();
+        create_secret_directory(&inside).unwrap();
+        assert_eq!(mode(&inside), 0o700);
+        let usual = directory.path().join("usual");
+        std::fs::create_dir(&usual).unwrap();
+        assert_eq!(mode(&directory.path().join("a")), mode(&usual), "what lies above is not ours to close");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_replaced_stays_and_so_does_nothing_else() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("taken");
+        std::fs::create_dir_all(path.join("inside")).unwrap();
+        write_secret(&path, b"mine").unwrap_err();
+        assert!(path.join("inside").is_dir());
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+        write_secret(&directory.path().join("absent/keys"), b"mine").unwrap_err();
+        write_secret(Path::new("/"), b"mine").unwrap_err();
+    }
+}

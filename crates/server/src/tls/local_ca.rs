@@ -1,0 +1,265 @@
+//! The local authority: a certificate for this machine, issued by an authority that exists in one directory only.
+//!
+//! Owns the four files below. Promises: they are reused as long as they serve, so that trusting the authority once is
+//! enough; each file is whole or absent, and the keys are for their owner alone; an authority that is there is never
+//! replaced by one with another key.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::env::UNIX_EPOCH_TICKS;
+use protocol::model::DateTime;
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose,
+};
+use rustls::RootCertStore;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::ServerCertVerifier;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+
+use super::certificate::Facts;
+use super::error::{TlsError, TlsProblem};
+use super::{certify, pem};
+use crate::secret_file;
+
+pub const SERVER_CERTIFICATE: &str = "server.pem";
+pub const SERVER_KEY: &str = "server.key";
+const AUTHORITY_CERTIFICATE: &str = "ca.pem";
+const AUTHORITY_KEY: &str = "ca.key";
+
+/// What every certificate names, beside the hosts that are asked for.
+const NAMES: [&str; 4] = ["localhost", "127.0.0.1", "::1", "*.table.localhost"];
+
+const TICKS_PER_SECOND: u64 = 10_000_000;
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+const AUTHORITY_DAYS: u32 = 3650;
+/// The longest that all clients accept.
+const SERVER_DAYS: u32 = 397;
+/// A certificate with less time left is replaced.
+const SERVER_DAYS_LEFT_MIN: u32 = 30;
+/// An authority outlives whatever it issues.
+const AUTHORITY_DAYS_LEFT_MIN: u32 = SERVER_DAYS + 1;
+/// Valid from a little before now, for clients whose clocks are late.
+const BACKDATED: Duration = DAY;
+/// About the year 9900: a clock that says later is wrong, and what it dates must not end after the year 9999.
+const START_MAX: Duration = Duration::from_secs(250_000_000_000);
+
+/// Sees to it that the directory holds a certificate that is good for these hosts and for some time.
+pub fn ensure(
+    directory: &Path,
+    hosts: &[String],
+    now: DateTime,
+    provider: &Arc<CryptoProvider>,
+) -> Result<(), TlsError> {
+    let files = Files::in_directory(directory);
+    let names = names(hosts, &files.server_certificate)?;
+    let now = unix(now);
+    if is_good(&files, &names, now, provider) {
+        return Ok(());
+    }
+    secret_file::create_secret_directory(directory)
+        .map_err(|error| TlsProblem::Unwritable(error).of(directory))?;
+    let authority = open_authority(&files, now, provider)?;
+    issue(&files, &names, now, &authority)?;
+    if !is_good(&files, &names, now, provider) {
+        return Err(TlsProblem::UnfitAuthority.of(&files.authority_certificate));
+    }
+    Ok(())
+}
+
+pub fn how_to_trust(directory: &Path) -> String {
+    let file = directory.join(AUTHORITY_CERTIFICATE);
+    let file = std::path::absolute(&file).unwrap_or(file);
+    let file = file.display();
+    format!(
+        "The certificate comes from an authority made for this server: {file}\n\
+         Clients trust it when their environment says so:\n\
+         \x20 REQUESTS_CA_BUNDLE={file}   (Python)\n\
+         \x20 NODE_EXTRA_CA_CERTS={file}  (Node.js)\n\
+         \x20 SSL_CERT_FILE={file}        (.NET, Go and OpenSSL on Linux)\n\
+         or when it is added to the system's trusted roots."
+    )
+}
+
+struct Files {
+    authority_certificate: PathBuf,
+    authority_key: PathBuf,
+    server_certificate: PathBuf,
+    server_key: PathBuf,
+}
+
+impl Files {
+    fn in_directory(directory: &Path) -> Files {
+        Files {
+            authority_certificate: directory.join(AUTHORITY_CERTIFICATE),
+            authority_key: directory.join(AUTHORITY_KEY),
+            server_certificate: directory.join(SERVER_CERTIFICATE),
+            server_key: directory.join(SERVER_KEY),
+        }
+    }
+}
+
+/// All names of the certificate, each once.
+fn names(hosts: &[String], certificate: &Path) -> Result<Vec<String>, TlsError> {
+    let mut names: Vec<String> = Vec::new();
+    for name in NAMES.iter().copied().chain(hosts.iter().map(String::as_str)) {
+        let name = name.to_ascii_lowercase();
+        if as_client_asks(&name).is_none() {
+            return Err(TlsProblem::BadHost(name).of(certificate));
+        }
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    Ok(names)
+}
+
+/// The name that a client would look for: any one under a wildcard.
+fn as_client_asks(name: &str) -> Option<ServerName<'static>> {
+    let asked = match name.strip_prefix("*.") {
+        Some(domain) => format!("any.{domain}"),
+        None => name.to_owned(),
+    };
+    ServerName::try_from(asked).ok()
+}
+
+/// Decided as a client decides: the key fits, and the authority's certificate vouches for every name, now and for the
+/// time that a certificate must have left.
+fn is_good(files: &Files, names: &[String], now: Duration, provider: &Arc<CryptoProvider>) -> bool {
+    let Ok(identity) = pem::read(&files.server_certificate, &files.server_key) else { return false };
+    let Ok(certified) = certify(identity, &files.server_certificate, &files.server_key, provider) else {
+        return false;
+    };
+    let Ok(authority) = read_authority(files) else { return false };
+    let later = now + DAY * SERVER_DAYS_LEFT_MIN;
+    // Those who verify do not look at the dates of what they were told to trust.
+    if !is_valid_until(&authority, now, later) {
+        return false;
+    }
+    let mut roots = RootCertStore::empty();
+    if roots.add(authority).is_err() {
+        return false;
+    }
+    let Ok(verifier) = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone()).build()
+    else {
+        return false;
+    };
+    names.iter().all(|name| {
+        let Some(name) = as_client_asks(name) else { return false };
+        [now, later].into_iter().all(|time| {
+            let time = UnixTime::since_unix_epoch(time);
+            verifier.verify_server_cert(&certified.cert[0], &certified.cert[1..], &name, &[], time).is_ok()
+        })
+    })
+}
+
+fn is_valid_until(certificate: &CertificateDer<'_>, now: Duration, later: Duration) -> bool {
+    Facts::read(certificate)
+        .is_some_and(|facts| unix(facts.not_before) <= now && later <= unix(facts.not_after))
+}
+
+fn read_authority(files: &Files) -> Result<CertificateDer<'static>, TlsError> {
+    let mut certificates = pem::read_certificates(&files.authority_certificate)?;
+    Ok(certificates.swap_remove(0))
+}
+
+/// The authority that is there, or a new one.
+fn open_authority(
+    files: &Files,
+    now: Duration,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Issuer<'static, KeyPair>, TlsError> {
+    let refused =
+        |error: rcgen::Error| TlsProblem::Refused(error.to_string()).of(&files.authority_certificate);
+    let is_new = !files.authority_certificate.exists();
+    let key = if files.authority_key.exists() {
+        let text = pem::read_file(&files.authority_key)?;
+        KeyPair::from_pem(&String::from_utf8_lossy(&text))
+            .map_err(|_| TlsProblem::BadKey.of(&files.authority_key))?
+    } else if is_new {
+        let key = KeyPair::generate().map_err(refused)?;
+        // Before its certificate: a certificate without a key would be of no use, a key without one gets one.
+        write_secret(&files.authority_key, &key.serialize_pem())?;
+        key
+    } else {
+        return Err(TlsProblem::NoAuthorityKey.of(&files.authority_key));
+    };
+    let params = authority_params(&key, now);
+    if is_new || needs_renewal(files, now, provider)? {
+        if !is_new {
+            log::warn!("'{}' was about to expire and is renewed", files.authority_certificate.display());
+        }
+        let certificate = params.self_signed(&key).map_err(refused)?;
+        write_public(&files.authority_certificate, &certificate.pem())?;
+    }
+    Ok(Issuer::new(params, key))
+}
+
+/// Whether the authority's certificate ends before what it would issue. A certificate that belongs to another key is not
+/// ours to replace.
+fn needs_renewal(files: &Files, now: Duration, provider: &Arc<CryptoProvider>) -> Result<bool, TlsError> {
+    let identity = pem::read(&files.authority_certificate, &files.authority_key)?;
+    certify(identity, &files.authority_certificate, &files.authority_key, provider)?;
+    Ok(!is_valid_until(&read_authority(files)?, now, now + DAY * AUTHORITY_DAYS_LEFT_MIN))
+}
+
+/// The same for the same key, but for the dates: so a renewed authority vouches for what the old one issued.
+fn authority_params(key: &KeyPair, now: Duration) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    // Authorities of several directories may meet in one list of trusted roots.
+    let fingerprint = ring::digest::digest(&ring::digest::SHA256, key.public_key_raw());
+    let mark: String = fingerprint.as_ref()[..4].iter().map(|byte| format!("{byte:02x}")).collect();
+    params.distinguished_name.remove(DnType::CommonName);
+    params.distinguished_name.push(DnType::CommonName, format!("Lazulite local authority {mark}"));
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    set_dates(&mut params, now, AUTHORITY_DAYS);
+    params
+}
+
+fn issue(
+    files: &Files,
+    names: &[String],
+    now: Duration,
+    authority: &Issuer<'static, KeyPair>,
+) -> Result<(), TlsError> {
+    let refused = |error: rcgen::Error| TlsProblem::Refused(error.to_string()).of(&files.server_certificate);
+    let mut params = CertificateParams::new(names).map_err(refused)?;
+    params.distinguished_name.remove(DnType::CommonName);
+    params.distinguished_name.push(DnType::CommonName, "Lazulite");
+    params.is_ca = IsCa::ExplicitNoCa;
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    params.use_authority_key_identifier_extension = true;
+    set_dates(&mut params, now, SERVER_DAYS);
+    let key = KeyPair::generate().map_err(refused)?;
+    let certificate = params.signed_by(&key, authority).map_err(refused)?;
+    // A crash between the two leaves a pair that does not fit, which the next start replaces.
+    write_secret(&files.server_key, &key.serialize_pem())?;
+    write_public(&files.server_certificate, &certificate.pem())
+}
+
+fn set_dates(params: &mut CertificateParams, now: Duration, days: u32) {
+    let epoch = rcgen::date_time_ymd(1970, 1, 1);
+    // Certificates count whole seconds, and years of four digits.
+    let start = Duration::from_secs(now.saturating_sub(BACKDATED).min(START_MAX).as_secs());
+    params.not_before = epoch + start;
+    params.not_after = epoch + start + DAY * days;
+}
+
+fn write_secret(file: &Path, text: &str) -> Result<(), TlsError> {
+    secret_file::write_secret(file, text.as_bytes()).map_err(|error| TlsProblem::Unwritable(error).of(file))
+}
+
+fn write_public(file: &Path, text: &str) -> Result<(), TlsError> {
+    secret_file::write_public(file, text.as_bytes()).map_err(|error| TlsProblem::Unwritable(error).of(file))
+}
+
+/// Time since 1970, in which the libraries count.
+fn unix(time: DateTime) -> Duration {
+    let ticks = time.ticks().saturating_sub(UNIX_EPOCH_TICKS);
+    Duration::new(ticks / TICKS_PER_SECOND, (ticks % TICKS_PER_SECOND) as u32 * 100)
+}

@@ -1,0 +1,8 @@
+//! The service's rules against a plain model: thousands of random operations, batches and queries, seeded.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
+
+mod condition;
+mod model;
+mod random;
+mod run;

@@ -1,0 +1,25 @@
+//! What tests share: a server on a free port, an independent signer, a raw HTTP client, golden masks.
+//!
+//! Dev-only. Nothing here takes wire knowledge from the crates under test: signing, multipart and HTTP are
+//! written again from the published protocol, so that a mistake there cannot hide behind the same mistake here.
+
+mod batch;
+mod client;
+mod mask;
+mod process;
+mod request;
+mod response;
+mod server;
+mod sign;
+mod time;
+
+pub use batch::{Batch, Part, batch_parts};
+pub use client::RawClient;
+pub use mask::mask;
+pub use process::{ServerProcess, run_to_exit};
+pub use request::{Request, Style, percent_encode};
+pub use response::Response;
+pub use server::{Options, TestServer, entity_json, entity_path};
+pub use sign::{Credentials, EMULATOR_ACCOUNT, EMULATOR_KEY, Scheme, signature, string_to_sign};
+pub use tempfile::TempDir;
+pub use time::{Stopwatch, http_date, system_now};

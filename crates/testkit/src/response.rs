@@ -1,0 +1,108 @@
+//! A response as it came: status, reason, headers in order, body; with the questions tests ask of it.
+
+use std::fmt;
+
+use serde_json::Value;
+
+#[derive(Clone, PartialEq, Eq)]
+pub struct Response {
+    pub status: u16,
+    pub reason: String,
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+impl Response {
+    /// The first header of this name, in any case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers
+            .iter()
+            .find(|(present, _)| present.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str())
+    }
+
+    /// The header, which must be there.
+    #[track_caller]
+    pub fn required(&self, name: &str) -> &str {
+        self.header(name).unwrap_or_else(|| panic!("no {name} in\n{self:?}"))
+    }
+
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).expect("bodies are UTF-8")
+    }
+
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("not JSON ({error}):\n{self:?}"))
+    }
+
+    /// Panics, showing the response, unless the status is the expected one.
+    #[track_caller]
+    pub fn expect(self, status: u16) -> Response {
+        assert_eq!(self.status, status, "unexpected status in\n{self:?}");
+        self
+    }
+
+    /// The code of a JSON or XML error body; empty when there is none.
+    pub fn error_code(&self) -> String {
+        let text = self.text();
+        if text.starts_with('{') {
+            return self.json()["odata.error"]["code"].as_str().unwrap_or_default().to_owned();
+        }
+        between(text, "<m:code>", "</m:code>")
+            .or_else(|| between(text, "<code>", "</code>"))
+            .unwrap_or_default()
+    }
+
+    /// The error's text without the lines that carry request id and time.
+    pub fn error_message(&self) -> String {
+        let text = self.text();
+        let value = if text.starts_with('{') {
+            self.json()["odata.error"]["message"]["value"].as_str().unwrap_or_default().to_owned()
+        } else {
+            let inner =
+                text.split_once("message xml:lang=\"en-US\">").map(|(_, rest)| rest).unwrap_or_default();
+            inner.split_once("</").map(|(inner, _)| inner).unwrap_or_default().to_owned()
+        };
+        match value.split_once("\nRequestId:") {
+            Some((message, _)) => message.to_owned(),
+            None => value,
+        }
+    }
+
+    /// Panics unless this is the error with this status and code.
+    #[track_caller]
+    pub fn expect_error(self, status: u16, code: &str) -> Response {
+        assert!(
+            self.status == status && self.error_code() == code,
+            "expected {status} {code}, got {} {} in\n{self:?}",
+            self.status,
+            self.error_code()
+        );
+        self
+    }
+
+    /// Panics unless this is the error with this status, code and text.
+    #[track_caller]
+    pub fn expect_message(self, status: u16, code: &str, message: &str) -> Response {
+        let response = self.expect_error(status, code);
+        assert_eq!(response.error_message(), message, "the text of {code}");
+        response
+    }
+}
+
+fn between(text: &str, start: &str, end: &str) -> Option<String> {
+    Some(text.split_once(start)?.1.split_once(end)?.0.to_owned())
+}
+
+impl fmt::Debug for Response {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "HTTP/1.1 {} {}", self.status, self.reason)?;
+        for (name, value) in &self.headers {
+            writeln!(f, "{name}: {value}")?;
+        }
+        let body = String::from_utf8_lossy(&self.body);
+        let shown: String = body.chars().take(4000).collect();
+        write!(f, "\n{shown}")
+    }
+}

@@ -1,0 +1,230 @@
+//! The server in this process, on a free port, over real sockets.
+
+use std::net::SocketAddr;
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime};
+
+use engine::Engine;
+use engine::env::{Clock, FakeClock, SystemClock, UNIX_EPOCH_TICKS};
+use engine::memory::MemoryEngine;
+use server::{Accounts, Config, Limits};
+use tables::TableService;
+use tokio::sync::oneshot;
+
+use crate::request::{Request, percent_encode};
+use crate::sign::{Credentials, EMULATOR_ACCOUNT, EMULATOR_KEY};
+use crate::time::system_now;
+use crate::{RawClient, Response};
+
+/// What a test may choose before it starts a server.
+#[derive(Default)]
+pub struct Options {
+    engine: Option<Arc<dyn Engine>>,
+    accounts: Option<String>,
+    fake_clock: Option<Arc<FakeClock>>,
+    limits: Limits,
+}
+
+impl Options {
+    pub fn engine(mut self, engine: Arc<dyn Engine>) -> Options {
+        self.engine = Some(engine);
+        self
+    }
+
+    /// `name:key1[:key2];…`; requests are signed with the first account's first key unless they say otherwise.
+    pub fn accounts(mut self, text: &str) -> Options {
+        self.accounts = Some(text.to_owned());
+        self
+    }
+
+    /// Time stands still, for client and server alike, until the test moves it.
+    pub fn clock(mut self, clock: Arc<FakeClock>) -> Options {
+        self.fake_clock = Some(clock);
+        self
+    }
+
+    pub fn limits(mut self, change: impl FnOnce(&mut Limits)) -> Options {
+        change(&mut self.limits);
+        self
+    }
+
+    pub fn start(self) -> TestServer {
+        let clock: Arc<dyn Clock> = match &self.fake_clock {
+            Some(fake) => fake.clone(),
+            None => Arc::new(SystemClock::new()),
+        };
+        let engine = self.engine.unwrap_or_else(|| Arc::new(MemoryEngine::new(tables::merge, clock.clone())));
+        let text = self.accounts.unwrap_or_else(|| format!("{EMULATOR_ACCOUNT}:{EMULATOR_KEY}"));
+        let first = text.split(';').next().unwrap_or_default();
+        let mut fields = first.split(':');
+        let credentials =
+            Credentials::new(fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
+        let config = Config {
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            accounts: Accounts::parse(&text).expect("the test's accounts are valid"),
+            limits: self.limits,
+            host_suffixes: vec!["table.core.windows.net".to_owned()],
+        };
+        let (addr_sender, addr_receiver) = mpsc::channel();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_multi_thread()
+                .worker_threads(2)
+                .enable_all()
+                .build()
+                .expect("a runtime starts");
+            runtime.block_on(async move {
+                let service = TableService::new(engine, clock.clone());
+                let server = server::bind(config, service, clock).await.expect("a free port can be bound");
+                addr_sender.send(server.local_addr()).expect("the test waits for the address");
+                let shutdown = async move {
+                    let _ = stopped.await;
+                };
+                server.run(shutdown).await;
+            });
+            runtime.shutdown_timeout(Duration::from_millis(100));
+        });
+        let addr = addr_receiver.recv().expect("the server starts");
+        TestServer {
+            addr,
+            credentials,
+            fake_clock: self.fake_clock,
+            stop: Some(stop),
+            thread: Some(thread),
+            connection: Mutex::new(None),
+        }
+    }
+}
+
+/// Stops when dropped.
+pub struct TestServer {
+    addr: SocketAddr,
+    credentials: Credentials,
+    fake_clock: Option<Arc<FakeClock>>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+    connection: Mutex<Option<RawClient>>,
+}
+
+impl TestServer {
+    /// Over the memory engine, with the emulator's account and the system clock.
+    pub fn start() -> TestServer {
+        TestServer::options().start()
+    }
+
+    pub fn options() -> Options {
+        Options::default()
+    }
+
+    /// A started server that already has this table.
+    pub fn with_table(table: &str) -> TestServer {
+        let server = TestServer::start();
+        server.create_table(table);
+        server
+    }
+
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    pub fn credentials(&self) -> &Credentials {
+        &self.credentials
+    }
+
+    /// `http://HOST:PORT/ACCOUNT`, as it stands in links.
+    pub fn base(&self) -> String {
+        format!("http://{}/{}", self.addr, self.credentials.account)
+    }
+
+    /// What the client believes the time is.
+    pub fn now(&self) -> SystemTime {
+        match &self.fake_clock {
+            Some(clock) => {
+                let since_epoch = clock.now_ticks() - UNIX_EPOCH_TICKS;
+                SystemTime::UNIX_EPOCH + Duration::from_nanos(since_epoch * 100)
+            }
+            None => system_now(),
+        }
+    }
+
+    pub fn bytes_of(&self, request: &Request) -> Vec<u8> {
+        request.to_bytes(self.addr, &self.credentials, self.now())
+    }
+
+    /// A connection of its own.
+    pub fn connect(&self) -> RawClient {
+        RawClient::connect(self.addr).expect("the server accepts a connection")
+    }
+
+    /// Sends over a kept-alive connection. A connection that the server has closed meanwhile is replaced.
+    #[track_caller]
+    pub fn send(&self, request: Request) -> Response {
+        let bytes = self.bytes_of(&request);
+        let mut kept = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(mut client) = kept.take()
+            && let Ok(response) = client.exchange(&bytes)
+        {
+            keep(&mut kept, client, &response);
+            return response;
+        }
+        let mut client = self.connect();
+        match client.exchange(&bytes) {
+            Ok(response) => {
+                keep(&mut kept, client, &response);
+                response
+            }
+            Err(error) => panic!("no answer to {} {}: {error}", request.method, request.target),
+        }
+    }
+
+    #[track_caller]
+    pub fn create_table(&self, table: &str) {
+        self.send(Request::post("/Tables").json(&format!("{{\"TableName\":\"{table}\"}}"))).expect(201);
+    }
+
+    /// Inserts an entity given as the members after its keys; the answer must be 201.
+    #[track_caller]
+    pub fn insert(&self, table: &str, partition: &str, row: &str, members: &str) -> Response {
+        let body = entity_json(partition, row, members);
+        self.send(Request::post(&format!("/{table}")).json(&body)).expect(201)
+    }
+
+    /// Reads one entity, whatever the answer.
+    #[track_caller]
+    pub fn get(&self, table: &str, partition: &str, row: &str) -> Response {
+        self.send(Request::get(&entity_path(table, partition, row)))
+    }
+}
+
+impl Drop for TestServer {
+    fn drop(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            let _ = stop.send(());
+        }
+        *self.connection.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn keep(place: &mut Option<RawClient>, client: RawClient, response: &Response) {
+    if !response.header("Connection").is_some_and(|value| value.eq_ignore_ascii_case("close")) {
+        *place = Some(client);
+    }
+}
+
+/// `/table(PartitionKey='…',RowKey='…')`, quotes doubled, then percent-encoded.
+pub fn entity_path(table: &str, partition: &str, row: &str) -> String {
+    let key = |text: &str| percent_encode(&text.replace('\'', "''"));
+    format!("/{table}(PartitionKey='{}',RowKey='{}')", key(partition), key(row))
+}
+
+/// An entity's JSON: the keys, then `members` as given.
+pub fn entity_json(partition: &str, row: &str, members: &str) -> String {
+    let comma = if members.is_empty() { "" } else { "," };
+    let (partition, row) = (serde_json::Value::from(partition), serde_json::Value::from(row));
+    format!("{{\"PartitionKey\":{partition},\"RowKey\":{row}{comma}{members}}}")
+}
