@@ -6,69 +6,101 @@ use std::path::PathBuf;
 
 use lexopt::prelude::*;
 
+use crate::account::AccountCommand;
+use crate::sas::SasRequest;
+
 pub const HELP: &str = "\
 Lazulite: a server that speaks the Azure Table Storage protocol, on your own machine.
 
 Usage: lazulite [serve] [OPTIONS]
+       lazulite account add|list|rotate|remove [NAME] [OPTIONS]
+       lazulite sas --account NAME --permissions LETTERS --expiry TIME [OPTIONS]
 
-Options:
+Options of serve:
   -l, --location DIR        Where the data is kept [default: lazulite-data]
       --in-memory           Keep everything in memory, nothing on disk
       --table-host HOST     Address to listen on [default: 127.0.0.1]
       --table-port PORT     Port to listen on, 0 for any free one [default: 10002]
       --host-suffix SUFFIX  Serve http://ACCOUNT.SUFFIX too (may be repeated)
+      --profile NAME        emulator (for developers; the default) or server (for everybody else)
+      --config FILE         Read settings from a TOML file; flags and environment win over it
+      --cert FILE           Serve HTTPS with this certificate: PEM with --key, or PFX with --pwd
+      --key FILE            The certificate's key (PEM)
+      --pwd PASSWORD        The password of the PFX file
+      --https               Serve HTTPS with a certificate of a local authority, made in the data directory
+      --oauth basic         Accept bearer tokens without checking who signed them (emulator profile, loopback)
+      --behind-tls-proxy    In the server profile: a proxy in front terminates TLS
       --allow-well-known-key
                             Accept the emulator's published key on an address that others can reach
   -s, --silent              Print nothing but the line that says where the server listens, and errors
   -h, --help                Print this help
   -V, --version             Print the version
 
+Options of account (a running server notices within a second):
+  -l, --location DIR        The server's data directory [default: lazulite-data]
+      --key 1|2             Which key to rotate [default: 1]
+
+Options of sas (prints the token; what it grants is said on standard error):
+      --account NAME        Whose first key signs: from LAZULITE_ACCOUNTS, the data directory (-l),
+                            or the emulator's [default: devstoreaccount1]
+      --table NAME          A service SAS for this table; without it an account SAS
+      --permissions LETTERS raud for a table, rwdlacu for an account
+      --expiry TIME         As 2030-01-01T00:00:00Z
+      --start TIME, --ip ADDRESS[-ADDRESS], --protocol https|https,http, --sas-version DATE
+      --policy ID, --start-pk KEY, --start-rk KEY, --end-pk KEY, --end-rk KEY (with --table)
+      --services LETTERS [default: t], --resource-types LETTERS [default: sco] (without)
+
 The spellings --tableHost, --tablePort, --inMemoryPersistence and so on work too.
 
 Accounts come from the environment variable LAZULITE_ACCOUNTS (or AZURITE_ACCOUNTS), as
-name:key1[:key2];name:key1[:key2];... with keys in Base64. Without it there is one account,
-devstoreaccount1, with the key that every Azure emulator has: it protects nothing.
+name:key1[:key2];name:key1[:key2];... with keys in Base64, from the configuration file, and from
+'lazulite account add'. Without the first two, the emulator profile has devstoreaccount1 with the
+key that every Azure emulator has: it protects nothing.
 ";
 
 pub enum Command {
-    Serve(Options),
+    Serve(ServeFlags),
+    Account { command: AccountCommand, location: Option<PathBuf> },
+    Sas { request: Box<SasRequest>, location: Option<PathBuf> },
     Help,
     Version,
 }
 
-#[derive(PartialEq, Eq, Debug)]
-pub struct Options {
+/// What the command line says about serving; what it leaves out, the environment or the file may say.
+#[derive(PartialEq, Eq, Debug, Default)]
+pub struct ServeFlags {
     pub location: Option<PathBuf>,
     pub in_memory: bool,
-    pub table_host: String,
-    pub table_port: u16,
+    pub table_host: Option<String>,
+    pub table_port: Option<u16>,
     pub host_suffixes: Vec<String>,
+    pub profile: Option<String>,
+    pub config: Option<PathBuf>,
+    pub cert: Option<PathBuf>,
+    pub key: Option<PathBuf>,
+    pub pwd: Option<String>,
+    pub https: bool,
+    pub oauth: Option<String>,
+    pub behind_tls_proxy: bool,
     pub allow_well_known_key: bool,
     pub silent: bool,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
-            location: None,
-            in_memory: false,
-            table_host: "127.0.0.1".into(),
-            table_port: 10002,
-            host_suffixes: Vec::new(),
-            allow_well_known_key: false,
-            silent: false,
-        }
-    }
-}
-
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, String> {
-    let mut parser = lexopt::Parser::from_args(arguments);
-    read(&mut parser).map_err(|error| format!("{error}; 'lazulite --help' lists what it takes"))
+    let mut arguments: Vec<OsString> = arguments.into_iter().collect();
+    let command = arguments.first().and_then(|word| word.to_str()).unwrap_or_default().to_owned();
+    let has_command = matches!(command.as_str(), "serve" | "account" | "sas");
+    let mut parser = lexopt::Parser::from_args(arguments.split_off(usize::from(has_command)));
+    let outcome = match command.as_str() {
+        "account" => read_account(&mut parser),
+        "sas" => read_sas(&mut parser),
+        _ => read_serve(&mut parser),
+    };
+    outcome.map_err(|error| format!("{error}; 'lazulite --help' lists what it takes"))
 }
 
-fn read(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
-    let mut options = Options::default();
-    let mut command_seen = false;
+fn read_serve(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let mut flags = ServeFlags::default();
     while let Some(argument) = parser.next()? {
         let name = match argument {
             Short('l') => "location".to_owned(),
@@ -76,29 +108,97 @@ fn read(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
             Short('h') => return Ok(Command::Help),
             Short('V') => return Ok(Command::Version),
             Long(name) => kebab_case(name),
-            Value(word) if word == "serve" && !command_seen => {
-                command_seen = true;
-                continue;
-            }
             other => return Err(other.unexpected()),
         };
         match name.as_str() {
-            "location" => options.location = Some(parser.value()?.into()),
-            "in-memory" | "in-memory-persistence" => options.in_memory = true,
-            "table-host" => options.table_host = parser.value()?.string()?,
-            "table-port" => options.table_port = parser.value()?.parse()?,
-            "host-suffix" => options.host_suffixes.push(parser.value()?.string()?),
-            "allow-well-known-key" => options.allow_well_known_key = true,
-            "silent" => options.silent = true,
+            "location" => flags.location = Some(parser.value()?.into()),
+            "in-memory" | "in-memory-persistence" => flags.in_memory = true,
+            "table-host" => flags.table_host = Some(parser.value()?.string()?),
+            "table-port" => flags.table_port = Some(parser.value()?.parse()?),
+            "host-suffix" => flags.host_suffixes.push(parser.value()?.string()?),
+            "profile" => flags.profile = Some(parser.value()?.string()?),
+            "config" => flags.config = Some(parser.value()?.into()),
+            "cert" => flags.cert = Some(parser.value()?.into()),
+            "key" => flags.key = Some(parser.value()?.into()),
+            "pwd" => flags.pwd = Some(parser.value()?.string()?),
+            "https" => flags.https = true,
+            "oauth" => flags.oauth = Some(parser.value()?.string()?),
+            "behind-tls-proxy" => flags.behind_tls_proxy = true,
+            "allow-well-known-key" => flags.allow_well_known_key = true,
+            "silent" => flags.silent = true,
             "help" => return Ok(Command::Help),
             "version" => return Ok(Command::Version),
-            _ => return Err(format!("there is no option '--{name}'").into()),
+            _ => return Err(no_option(&name)),
         }
     }
-    if options.in_memory && options.location.is_some() {
+    if flags.in_memory && flags.location.is_some() {
         return Err("--in-memory keeps nothing on disk, so --location makes no sense beside it".into());
     }
-    Ok(Command::Serve(options))
+    Ok(Command::Serve(flags))
+}
+
+fn read_account(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let (mut words, mut location, mut key) = (Vec::new(), None, 1u8);
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Short('h') | Long("help") => return Ok(Command::Help),
+            Short('l') | Long("location") => location = Some(parser.value()?.into()),
+            Long("key") => key = parser.value()?.parse()?,
+            Long(name) => return Err(no_option(name)),
+            Value(word) => words.push(word.string()?),
+            other => return Err(other.unexpected()),
+        }
+    }
+    if !(1..=2).contains(&key) {
+        return Err("an account has key 1 and key 2".into());
+    }
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let command = match words.as_slice() {
+        ["add", name] => AccountCommand::Add((*name).to_owned()),
+        ["list"] => AccountCommand::List,
+        ["rotate", name] => AccountCommand::Rotate { name: (*name).to_owned(), key },
+        ["remove", name] => AccountCommand::Remove((*name).to_owned()),
+        _ => return Err("account takes add NAME, list, rotate NAME or remove NAME".into()),
+    };
+    Ok(Command::Account { command, location })
+}
+
+fn read_sas(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let (mut request, mut location) = (SasRequest::default(), None);
+    while let Some(argument) = parser.next()? {
+        let slot = match argument {
+            Short('h') | Long("help") => return Ok(Command::Help),
+            Short('l') | Long("location") => {
+                location = Some(parser.value()?.into());
+                continue;
+            }
+            Long(name) => match name {
+                "account" => &mut request.account,
+                "table" => &mut request.table,
+                "permissions" => &mut request.permissions,
+                "expiry" => &mut request.expiry,
+                "start" => &mut request.start,
+                "ip" => &mut request.ip,
+                "protocol" => &mut request.protocol,
+                "policy" => &mut request.policy,
+                "start-pk" => &mut request.start_partition_key,
+                "start-rk" => &mut request.start_row_key,
+                "end-pk" => &mut request.end_partition_key,
+                "end-rk" => &mut request.end_row_key,
+                "services" => &mut request.services,
+                "resource-types" => &mut request.resource_types,
+                "sas-version" => &mut request.version,
+                _ => return Err(no_option(name)),
+            },
+            other => return Err(other.unexpected()),
+        };
+        *slot = Some(parser.value()?.string()?);
+    }
+    Ok(Command::Sas { request: Box::new(request), location })
+}
+
+fn no_option(name: &str) -> lexopt::Error {
+    format!("there is no option '--{name}' here").into()
 }
 
 /// `tablePort` and `table-port` are the same option.
@@ -117,30 +217,30 @@ fn kebab_case(name: &str) -> String {
 mod tests {
     use super::*;
 
-    fn options(arguments: &[&str]) -> Result<Options, String> {
+    fn flags(arguments: &[&str]) -> Result<ServeFlags, String> {
         match parse(arguments.iter().map(OsString::from))? {
-            Command::Serve(options) => Ok(options),
-            Command::Help | Command::Version => Err("not serve".into()),
+            Command::Serve(flags) => Ok(flags),
+            _ => Err("not serve".into()),
         }
     }
 
     #[test]
     fn both_spellings_mean_the_same() {
-        let expected = Options {
+        let expected = ServeFlags {
             location: Some("d".into()),
-            table_host: "h".into(),
-            table_port: 1,
+            table_host: Some("h".into()),
+            table_port: Some(1),
             silent: true,
-            ..Options::default()
+            ..ServeFlags::default()
         };
         for arguments in [
             &["--location", "d", "--tableHost", "h", "--tablePort", "1", "--silent"][..],
             &["serve", "-l", "d", "--table-host=h", "--table-port=1", "-s"],
         ] {
-            assert_eq!(options(arguments).as_ref(), Ok(&expected), "{arguments:?}");
+            assert_eq!(flags(arguments).as_ref(), Ok(&expected), "{arguments:?}");
         }
         for flag in ["--in-memory", "--inMemory", "--inMemoryPersistence", "--in-memory-persistence"] {
-            assert!(options(&[flag]).unwrap().in_memory, "{flag}");
+            assert!(flags(&[flag]).unwrap().in_memory, "{flag}");
         }
     }
 
@@ -153,8 +253,11 @@ mod tests {
             (&["--tablePort"], "missing argument"),
             (&["server"], "unexpected argument \"server\""),
             (&["--in-memory", "-l", "d"], "makes no sense"),
+            (&["account"], "account takes add NAME"),
+            (&["account", "rotate", "x", "--key", "3"], "key 1 and key 2"),
+            (&["sas", "--bogus"], "there is no option '--bogus'"),
         ] {
-            let sentence = options(arguments).unwrap_err();
+            let sentence = flags(arguments).unwrap_err();
             assert!(sentence.contains(part) && sentence.contains("--help"), "{arguments:?}: {sentence}");
         }
     }

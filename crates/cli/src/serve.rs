@@ -1,83 +1,122 @@
 //! `lazulite serve`: opens the store, takes the port, says so, and serves until it is told to stop.
 
-use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use engine::Engine;
 use engine::env::{Clock, SystemClock};
 use engine::local::{LocalEngine, LocalOptions};
 use engine::memory::MemoryEngine;
-use server::{Accounts, Config, EMULATOR_ACCOUNT, EMULATOR_KEY, Limits, Server};
+use protocol::auth::BearerValidator;
+use server::{AccountBook, Accounts, Config, EMULATOR_ACCOUNT, EMULATOR_KEY, Limits, Server, Tls};
 use tables::TableService;
 
-use crate::args::Options;
-use crate::logger;
+use crate::accounts_file::AccountsFile;
+use crate::config::{AccountSource, Oauth, Settings};
+use crate::{jwks, logger};
 
-const LOCATION_DEFAULT: &str = "lazulite-data";
+/// How often a running server looks whether its accounts have changed.
+const ACCOUNTS_WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
-pub fn serve(options: Options) -> Result<(), String> {
-    logger::start(options.silent);
-    let accounts = accounts()?;
-    let listen = resolve(&options.table_host, options.table_port)?;
-    if accounts.have_well_known_key() && !listen.ip().is_loopback() && !options.allow_well_known_key {
-        return Err(format!(
-            "anyone who can reach {} could use the emulator's published key: set LAZULITE_ACCOUNTS, listen on 127.0.0.1, \
-             or say --allow-well-known-key",
-            listen.ip()
-        ));
-    }
+pub fn serve(settings: Settings) -> Result<(), String> {
+    logger::start(settings.silent);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-    let (engine, store) = open_engine(&options, clock.clone())?;
+    let (engine, store) = open_engine(settings.location.as_deref(), clock.clone())?;
     let service = TableService::new(engine, clock.clone());
-    let config = Config { listen, accounts, limits: Limits::default(), host_suffixes: options.host_suffixes };
-    let accounts = config.accounts.clone();
-
+    let accounts = Arc::new(AccountBook::new(settings.accounts.read()?));
+    let tls = settings
+        .tls
+        .map(|source| Tls::load(source, clock.clone()))
+        .transpose()
+        .map_err(|error| error.to_string())?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|error| format!("the system does not give us threads: {error}"))?;
     runtime.block_on(async {
+        let listen = settings.listen;
+        let config = Config {
+            listen,
+            accounts: accounts.clone(),
+            tokens: validator(settings.oauth).await?,
+            tls: tls.clone(),
+            limits: Limits::default(),
+            host_suffixes: settings.host_suffixes,
+        };
         let server = server::bind(config, service, clock).await.map_err(|error| match error.kind() {
             std::io::ErrorKind::AddrInUse => format!("{listen} is taken: another program listens there"),
             _ => format!("cannot listen on {listen}: {error}"),
         })?;
         let shutdown = shutdown_signal()?;
-        announce(&server, &accounts, &store, options.silent);
+        announce(&server, &accounts.current(), &store, tls.as_ref(), settings.silent);
+        tokio::spawn(watch_accounts(settings.accounts, accounts));
+        if let Some(tls) = tls {
+            tokio::spawn(tls.watch());
+        }
         server.run(shutdown).await;
         Ok(())
     })
 }
 
-fn accounts() -> Result<Accounts, String> {
-    for name in ["LAZULITE_ACCOUNTS", "AZURITE_ACCOUNTS"] {
-        if let Ok(text) = std::env::var(name) {
-            return Accounts::parse(&text).map_err(|error| format!("{name}: {error}"));
-        }
+/// Makes the directory a store, if it is none yet, for a command that keeps something beside it.
+pub fn prepare_location(location: &Path) -> Result<(), String> {
+    if location.join("LAZULITE").exists() {
+        return Ok(());
     }
-    Ok(Accounts::emulator())
+    open_engine(Some(location), Arc::new(SystemClock::new())).map(|_| ())
 }
 
-fn resolve(host: &str, port: u16) -> Result<SocketAddr, String> {
-    let addresses = (host, port).to_socket_addrs();
-    let first = addresses.ok().and_then(|mut addresses| addresses.next());
-    first.ok_or_else(|| format!("'{host}' is not an address that can be listened on"))
-}
-
-fn open_engine(options: &Options, clock: Arc<dyn Clock>) -> Result<(Arc<dyn Engine>, String), String> {
-    if options.in_memory {
+fn open_engine(location: Option<&Path>, clock: Arc<dyn Clock>) -> Result<(Arc<dyn Engine>, String), String> {
+    let Some(location) = location else {
         return Ok((Arc::new(MemoryEngine::new(tables::merge, clock)), "memory; nothing is kept".into()));
-    }
-    let location = options.location.as_deref().unwrap_or(Path::new(LOCATION_DEFAULT));
-    let engine = LocalEngine::open(location, LocalOptions::new(tables::merge, clock))
-        .map_err(|error| error.to_string())?;
+    };
+    let options = LocalOptions::new(tables::merge, clock);
+    let engine = LocalEngine::open(location, options).map_err(|error| error.to_string())?;
     Ok((Arc::new(engine), location.display().to_string()))
 }
 
+async fn validator(oauth: Option<Oauth>) -> Result<Option<Arc<BearerValidator>>, String> {
+    match oauth {
+        None => Ok(None),
+        Some(Oauth::Basic) => {
+            eprintln!("lazulite: warning: --oauth basic accepts bearer tokens that anybody can make");
+            Ok(Some(Arc::new(BearerValidator::basic())))
+        }
+        Some(Oauth::Issuer { issuer, jwks, audiences }) => {
+            Ok(Some(Arc::new(jwks::validator(issuer, &jwks, audiences).await?)))
+        }
+    }
+}
+
+/// Accounts that `lazulite account` changes count without a restart.
+async fn watch_accounts(source: AccountSource, book: Arc<AccountBook>) {
+    let Some(location) = &source.location else { return };
+    let path = AccountsFile::path(location);
+    let stamp = || -> Option<(SystemTime, u64)> {
+        let metadata = std::fs::metadata(&path).ok()?;
+        Some((metadata.modified().ok()?, metadata.len()))
+    };
+    let mut seen = stamp();
+    loop {
+        tokio::time::sleep(ACCOUNTS_WATCH_INTERVAL).await;
+        let now = stamp();
+        if now == seen {
+            continue;
+        }
+        seen = now;
+        match source.read() {
+            Ok(accounts) => book.replace(accounts),
+            Err(error) => log::error!("the accounts stay as they were: {error}"),
+        }
+    }
+}
+
 /// The first line is for people and for scripts that wait for it; the rest is for people.
-fn announce(server: &Server, accounts: &Accounts, store: &str, silent: bool) {
+fn announce(server: &Server, accounts: &Accounts, store: &str, tls: Option<&Tls>, silent: bool) {
     let address = server.local_addr();
-    println!("Lazulite Table service is successfully listening at http://{address}");
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    println!("Lazulite Table service is successfully listening at {scheme}://{address}");
     if silent {
         return;
     }
@@ -87,9 +126,12 @@ fn announce(server: &Server, accounts: &Accounts, store: &str, silent: bool) {
         let is_well_known = name.as_str() == EMULATOR_ACCOUNT && accounts.have_well_known_key();
         let key = if is_well_known { EMULATOR_KEY } else { "YOUR-KEY" };
         println!(
-            "Connection string: DefaultEndpointsProtocol=http;AccountName={name};AccountKey={key};\
-             TableEndpoint=http://{address}/{name};"
+            "Connection string: DefaultEndpointsProtocol={scheme};AccountName={name};AccountKey={key};\
+             TableEndpoint={scheme}://{address}/{name};"
         );
+    }
+    if let Some(text) = tls.and_then(Tls::how_to_trust) {
+        println!("{text}");
     }
 }
 

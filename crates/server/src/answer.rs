@@ -2,6 +2,7 @@
 
 use protocol::model::DateTime;
 use protocol::wire::MetadataLevel;
+use protocol::wire::cors::PreflightAnswer;
 use protocol::wire::negotiate::Preference;
 use protocol::{ErrorCode, ServiceError};
 
@@ -17,6 +18,10 @@ pub struct Answer {
     pub next: Option<Next>,
     /// What the query did to find its rows, for a caller who asked to see it.
     pub explanation: Option<String>,
+    /// From the front end, which does not add the headers of the OData path.
+    pub is_front_end: bool,
+    /// The answer to a preflight request.
+    pub preflight: Option<PreflightAnswer>,
 }
 
 #[derive(Debug, Default)]
@@ -28,6 +33,7 @@ pub enum Body {
         content_type: String,
         bytes: Vec<u8>,
     },
+    Xml(Vec<u8>),
 }
 
 /// Where a query goes on: continuation tokens, ready to send.
@@ -40,6 +46,14 @@ pub enum Next {
 impl Answer {
     pub fn no_content() -> Answer {
         Answer { status: 204, ..Answer::default() }
+    }
+
+    pub fn front_end(status: u16) -> Answer {
+        Answer { status, is_front_end: true, ..Answer::default() }
+    }
+
+    pub fn xml(document: Vec<u8>) -> Answer {
+        Answer { body: Body::Xml(document), ..Answer::front_end(200) }
     }
 
     pub fn json(status: u16, level: MetadataLevel, json: Vec<u8>) -> Answer {

@@ -1,7 +1,10 @@
-//! Who is asking: Shared Key signatures over the request as it was sent. Pure: headers and the time in, a verdict out.
+//! Who is asking: a key's signature over the request, a shared access signature, or a bearer token.
+//!
+//! Pure: the request as it was sent, the account's keys and the time in, a verdict out. A shared access signature that
+//! names a stored policy is only half a verdict: the policy has to be looked up before it says what it grants.
 
 use http::HeaderMap;
-use protocol::auth::{Authorization, SignedRequest};
+use protocol::auth::{Authorization, BearerValidator, Connection, Grant, SasToken, SignedRequest};
 use protocol::model::DateTime;
 use protocol::wire::headers::X_MS_DATE;
 use protocol::{ErrorCode, ServiceError};
@@ -10,41 +13,62 @@ use crate::accounts::Account;
 
 /// How far a request's date may be from the server's, in ticks of 100 ns: 15 minutes.
 const CLOCK_SKEW_TICKS_MAX: u64 = 15 * 60 * 10_000_000;
-/// From this version on, a request without credentials is told how to get some.
+/// From this version on, a request without valid credentials is told how to get some.
 const CHALLENGE_VERSION: &str = "2019-12-12";
 
-/// Somebody who holds a key of the account: may do everything.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// Somebody whose credentials are genuine.
+#[derive(Debug)]
 pub enum Caller {
-    AccountKey,
+    Granted(Grant),
+    /// The signature is right; what it grants depends on the time, the connection and the stored policies.
+    Sas(Box<SasToken>),
 }
 
-/// What is signed, apart from the headers.
+/// What is signed, apart from the headers, and how it came.
 pub struct Signed<'a> {
     pub method: &'a str,
     /// The path as on the request line.
     pub path: &'a str,
+    /// The query as on the request line.
+    pub query: &'a str,
     pub comp: Option<&'a str>,
     /// The `x-ms-version` sent, if any.
     pub version: Option<&'a str>,
+    pub connection: &'a Connection,
 }
 
 pub fn authenticate(
     account: &Account,
     request: &Signed<'_>,
     headers: &HeaderMap,
+    tokens: Option<&BearerValidator>,
     now: DateTime,
 ) -> Result<Caller, ServiceError> {
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let Some(authorization) = headers.get(http::header::AUTHORIZATION) else {
-        return Err(without_credentials(request.version));
+        return match SasToken::parse(request.query)? {
+            Some(token) if token.verify(account.name.as_str(), &account.keys) => {
+                Ok(Caller::Sas(Box::new(token)))
+            }
+            Some(_) => Err(ErrorCode::AuthenticationFailed.into()),
+            None => Err(without_credentials(request.version)),
+        };
     };
     let authorization = authorization.to_str().map_err(|_| ErrorCode::InvalidAuthenticationInfo)?;
     let (scheme, name, signature) = match Authorization::parse(authorization)? {
         Authorization::Signed { scheme, account, signature } => (scheme, account, signature),
-        // No issuer of tokens is configured, so none can be valid.
-        Authorization::Bearer(_) => return Err(invalid_token(request.version)),
+        Authorization::Bearer(token) => {
+            return match tokens.map(|tokens| tokens.validate(token, &account.name, request.connection, now)) {
+                Some(Ok(grant)) => Ok(Caller::Granted(grant)),
+                Some(Err(reason)) => {
+                    log::info!("a bearer token is refused: {reason}");
+                    Err(invalid_token(request.version))
+                }
+                // No issuer is configured, so no token can be valid.
+                None => Err(invalid_token(request.version)),
+            };
+        }
     };
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let date = text(X_MS_DATE).or_else(|| text("date")).ok_or(ErrorCode::AuthenticationFailed)?;
     let sent = DateTime::parse_http(date).ok_or(ErrorCode::AuthenticationFailed)?;
     if name != account.name.as_str() || sent.ticks().abs_diff(now.ticks()) > CLOCK_SKEW_TICKS_MAX {
@@ -60,7 +84,7 @@ pub fn authenticate(
         comp: request.comp,
     };
     if signed.is_signed_by(&account.keys, scheme, signature) {
-        Ok(Caller::AccountKey)
+        Ok(Caller::Granted(Grant::Everything))
     } else {
         Err(ErrorCode::AuthenticationFailed.into())
     }
@@ -72,7 +96,8 @@ fn is_challenged(version: Option<&str>) -> bool {
 }
 
 fn without_credentials(version: Option<&str>) -> ServiceError {
-    if is_challenged(version) {
+    let challenged = is_challenged(version);
+    if challenged {
         ErrorCode::NoAuthenticationInformation.into()
     } else {
         ErrorCode::ResourceNotFound.into()
@@ -80,9 +105,6 @@ fn without_credentials(version: Option<&str>) -> ServiceError {
 }
 
 fn invalid_token(version: Option<&str>) -> ServiceError {
-    if is_challenged(version) {
-        ErrorCode::InvalidBearerToken.into()
-    } else {
-        ErrorCode::AuthenticationFailed.into()
-    }
+    let challenged = is_challenged(version);
+    if challenged { ErrorCode::InvalidBearerToken.into() } else { ErrorCode::AuthenticationFailed.into() }
 }

@@ -93,7 +93,9 @@ fn read_write<'a>(session: &Session<'_>, part: &'a BatchPart<'a>) -> Result<Writ
     }
     let (operation, options) = read_operation(session, part)?;
     let call = Call { options: &options, headers: &part.headers, explain: false };
-    Write::read(operation, part.body, call)?.ok_or_else(|| ErrorCode::NotImplemented.into())
+    let write = Write::read(operation, part.body, call)?.ok_or(ErrorCode::NotImplemented)?;
+    session.grant.authorize_key(&write.change.partition_key, &write.change.row_key)?;
+    Ok(write)
 }
 
 async fn run_query(session: &Session<'_>, part: &BatchPart<'_>) -> Result<Answer, Refusal> {
@@ -116,6 +118,7 @@ fn read_operation<'a>(
     let (path, query) = part.url.split_once('?').unwrap_or((part.url, ""));
     let resource = uri::parse_path(path_in_account(path, account))?;
     let operation = Operation::read(account, part.method, resource, Component::default(), &part.headers)?;
+    session.grant.authorize(&operation)?;
     Ok((operation, QueryOptions::parse(query)?))
 }
 

@@ -14,6 +14,7 @@ use http::request::Parts;
 use http::{HeaderMap, Request, Response};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Body as _, Incoming};
+use protocol::auth::{BearerValidator, Connection, Grant};
 use protocol::model::DateTime;
 use protocol::operation::{Component, Operation};
 use protocol::wire::headers::{OperationHeaders, X_MS_VERSION};
@@ -22,25 +23,30 @@ use protocol::wire::uri;
 use protocol::{ErrorCode, ServiceError};
 use tokio::sync::Semaphore;
 
-use crate::accounts::Accounts;
+use crate::accounts::{Account, AccountBook};
 use crate::answer::{Answer, Refusal, Shape};
-use crate::authenticate::{self, Signed};
+use crate::audit::Audit;
+use crate::authenticate::{self, Caller, Signed};
 use crate::limits::Limits;
 use crate::request_id::RequestIds;
 use crate::respond::{self, Dress};
+use crate::settings::{self, CorsRules};
 use crate::tables::{self, Call, Session};
 use crate::whole_body::WholeBody;
-use crate::{address, batch};
+use crate::{address, batch, cors};
 
 /// What all requests share.
 pub struct Shared {
     pub service: TableService,
-    pub accounts: Accounts,
+    pub accounts: Arc<AccountBook>,
+    pub tokens: Option<Arc<BearerValidator>>,
     pub limits: Limits,
     pub host_suffixes: Vec<String>,
     pub clock: Arc<dyn Clock>,
     pub request_ids: RequestIds,
     pub in_flight: Semaphore,
+    pub cors_rules: CorsRules,
+    pub audit: Audit,
 }
 
 impl Shared {
@@ -53,18 +59,43 @@ impl Shared {
 pub const EXPLAIN: &str = "x-lazulite-explain";
 /// The first version in which an update may leave `If-Match` out.
 const UPSERT_VERSION: &str = "2011-08-18";
+/// How a request that names no version is served.
+const DEFAULT_VERSION: &str = "2019-02-02";
 
 /// Never fails: whatever goes wrong, even a panic, becomes a response.
-pub async fn handle(shared: &Shared, request: Request<Incoming>) -> Response<WholeBody> {
+pub async fn handle(
+    shared: &Shared,
+    connection: &Connection,
+    request: Request<Incoming>,
+) -> Response<WholeBody> {
     let (parts, body) = request.into_parts();
     let dress = Dress::new(shared.request_ids.next(), &parts.headers, parts.uri.query());
     let Ok(_permit) = shared.in_flight.try_acquire() else {
         return respond::refusal(ErrorCode::ServerBusy.into(), &dress, shared.now());
     };
-    let work = process(shared, &parts, body, &dress);
+    let work = async {
+        let mut response = match process(shared, connection, &parts, body, &dress).await {
+            Ok(answer) => respond::answer(answer, &dress),
+            Err(refusal) => {
+                if refusal.shape == Shape::Authentication || matches!(refusal.error.code.status(), 401 | 403)
+                {
+                    let (method, path) = (parts.method.as_str(), parts.uri.path());
+                    shared.audit.refused(
+                        shared.clock.monotonic(),
+                        connection.peer,
+                        method,
+                        path,
+                        refusal.error.code,
+                    );
+                }
+                respond::refusal(refusal, &dress, shared.now())
+            }
+        };
+        cors::decorate(shared, &parts, &mut response).await;
+        response
+    };
     match AssertUnwindSafe(work).catch_unwind().await {
-        Ok(Ok(answer)) => respond::answer(answer, &dress),
-        Ok(Err(refusal)) => respond::refusal(refusal, &dress, shared.now()),
+        Ok(response) => response,
         Err(_) => {
             let error = ServiceError::with_source(ErrorCode::InternalError, "the request's handler panicked");
             respond::refusal(error.into(), &dress, shared.now())
@@ -74,6 +105,7 @@ pub async fn handle(shared: &Shared, request: Request<Incoming>) -> Response<Who
 
 async fn process(
     shared: &Shared,
+    connection: &Connection,
     parts: &Parts,
     body: Incoming,
     dress: &Dress<'_>,
@@ -82,39 +114,41 @@ async fn process(
     let host = host(parts).ok_or_else(|| front_end(ErrorCode::HostInformationNotPresent.into()))?;
     let raw_path = parts.uri.path();
     let target = address::locate(host, raw_path, &shared.host_suffixes);
-    if parts.method == http::Method::OPTIONS {
-        // No rules can match where none are set.
-        return Err(front_end(ErrorCode::CorsPreflightFailure.into()));
-    }
+    let accounts = shared.accounts.current();
     let account =
-        shared.accounts.find(target.account).ok_or_else(|| front_end(ErrorCode::ResourceNotFound.into()))?;
+        accounts.find(target.account).ok_or_else(|| front_end(ErrorCode::ResourceNotFound.into()))?;
+    if parts.method == http::Method::OPTIONS {
+        return cors::preflight(shared, &account.name, &parts.headers).await.map_err(front_end);
+    }
     let version = version(&parts.headers).map_err(front_end)?;
-    let options = QueryOptions::parse(parts.uri.query().unwrap_or_default())?;
-    let signed =
-        Signed { method: parts.method.as_str(), path: raw_path, comp: options.comp.as_deref(), version };
-    authenticate::authenticate(account, &signed, &parts.headers, shared.now())
+    let query = parts.uri.query().unwrap_or_default();
+    let options = QueryOptions::parse(query)?;
+    let comp = options.comp.as_deref();
+    let method = parts.method.as_str();
+    let signed = Signed { method, path: raw_path, query, comp, version, connection };
+    let grant = identify(shared, account, &signed, &parts.headers)
+        .await
         .map_err(|error| Refusal::new(Shape::Authentication, error))?;
 
     let headers = operation_headers(&parts.headers);
     let is_write = !matches!(parts.method, http::Method::GET | http::Method::HEAD);
     if target.is_secondary && is_write {
-        let error = ServiceError::with_detail(
-            ErrorCode::InsufficientAccountPermissions,
-            "Write operations are not allowed.",
-        );
-        return Err(front_end(error));
+        let detail = "Write operations are not allowed.";
+        return Err(front_end(ServiceError::with_detail(ErrorCode::InsufficientAccountPermissions, detail)));
     }
     let resource = uri::parse_path(target.path)?;
-    let component = Component { restype: options.restype.as_deref(), comp: options.comp.as_deref() };
-    let shape = if component.comp.is_some() { Shape::FrontEnd } else { Shape::OData };
+    let component = Component { restype: options.restype.as_deref(), comp };
+    let shape = if comp.is_some() { Shape::FrontEnd } else { Shape::OData };
+    let dressed = |error: ServiceError| Refusal::new(shape, error);
     let operation =
-        Operation::read(account.name.as_str(), parts.method.as_str(), resource, component, &headers)
-            .map_err(|error| Refusal::new(shape, error))?;
+        Operation::read(account.name.as_str(), method, resource, component, &headers).map_err(dressed)?;
+    grant.authorize(&operation).map_err(dressed)?;
     check_version(&operation, version)?;
     let time_max = Duration::from_secs(options.timeout_seconds().map_err(front_end)?);
 
-    let base = format!("http://{host}{}", target.base_path);
-    let session = Session { service: &shared.service, account: &account.name, base: &base };
+    let scheme = if connection.is_https { "https" } else { "http" };
+    let base = format!("{scheme}://{host}{}", target.base_path);
+    let session = Session { service: &shared.service, account: &account.name, base: &base, grant: &grant };
     let explain = parts.headers.contains_key(EXPLAIN);
     let call = Call { options: &options, headers: &headers, explain };
     let work = async {
@@ -125,6 +159,18 @@ async fn process(
         };
         match operation {
             Operation::Batch => batch::run(&session, &payload, call, dress, shared).await,
+            operation if settings::owns(&operation) => {
+                let call = settings::Call {
+                    service: &shared.service,
+                    rules: &shared.cors_rules,
+                    account: &account.name,
+                    version: version.unwrap_or(DEFAULT_VERSION),
+                    is_secondary: target.is_secondary,
+                    now: shared.now(),
+                    monotonic: shared.clock.monotonic(),
+                };
+                settings::run(&call, operation, &payload).await.map_err(front_end)
+            }
             operation => tables::run(&session, operation, &payload, call).await,
         }
     };
@@ -134,8 +180,31 @@ async fn process(
     }
 }
 
+/// What the caller may do: credentials first, then what they are worth here and now.
+async fn identify(
+    shared: &Shared,
+    account: &Account,
+    signed: &Signed<'_>,
+    headers: &HeaderMap,
+) -> Result<Grant, ServiceError> {
+    let now = shared.now();
+    let token = match authenticate::authenticate(account, signed, headers, shared.tokens.as_deref(), now)? {
+        Caller::Granted(grant) => return Ok(grant),
+        Caller::Sas(token) => token,
+    };
+    let policies = match token.policy() {
+        None => Vec::new(),
+        // Looked up each time: a policy that was changed or removed counts from the next request on.
+        Some((table, _)) => match settings::policies(&shared.service, &account.name, table).await {
+            Err(error) if error.code == ErrorCode::TableNotFound => Vec::new(),
+            policies => policies?,
+        },
+    };
+    token.grant(&policies, now, signed.connection)
+}
+
 /// The host as the caller wrote it: from the request line if it is absolute, else from the header.
-fn host(parts: &Parts) -> Option<&str> {
+pub fn host(parts: &Parts) -> Option<&str> {
     let authority = parts.uri.authority().map(|authority| authority.as_str());
     let header = || parts.headers.get(http::header::HOST).and_then(|host| host.to_str().ok());
     authority.or_else(header).filter(|host| !host.is_empty())

@@ -7,20 +7,23 @@
 mod accounts;
 mod address;
 mod answer;
+mod audit;
 mod authenticate;
 mod batch;
+mod cors;
 mod handle;
 mod limits;
 mod listener;
 mod request_id;
 mod respond;
 mod secret_file;
+mod settings;
 mod tables;
 mod tls;
 mod whole_body;
 mod write;
 
-pub use accounts::{Accounts, EMULATOR_ACCOUNT, EMULATOR_KEY};
+pub use accounts::{AccountBook, Accounts, EMULATOR_ACCOUNT, EMULATOR_KEY};
 pub use limits::Limits;
 pub use listener::{Config, Server, bind};
 pub use secret_file::write_secret;

@@ -12,17 +12,26 @@ use engine::env::Clock;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use protocol::auth::{BearerValidator, Connection};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-use crate::accounts::Accounts;
+use crate::accounts::AccountBook;
+use crate::audit::Audit;
 use crate::handle::{Shared, handle};
 use crate::limits::Limits;
 use crate::request_id::RequestIds;
+use crate::settings::CorsRules;
+use crate::tls::Tls;
 
 pub struct Config {
     pub listen: SocketAddr,
-    pub accounts: Accounts,
+    pub accounts: Arc<AccountBook>,
+    /// Whose bearer tokens are good; nobody's when absent.
+    pub tokens: Option<Arc<BearerValidator>>,
+    /// Serve HTTPS and nothing else.
+    pub tls: Option<Tls>,
     pub limits: Limits,
     /// Further host suffixes under which the first label is the account, as in `account.tables.example.org`.
     pub host_suffixes: Vec<String>,
@@ -33,6 +42,7 @@ pub struct Server {
     listener: TcpListener,
     local_addr: SocketAddr,
     shared: Arc<Shared>,
+    tls: Option<Tls>,
 }
 
 /// How long to leave the listener alone when the system has no room for another connection.
@@ -45,13 +55,16 @@ pub async fn bind(config: Config, service: TableService, clock: Arc<dyn Clock>) 
     let shared = Arc::new(Shared {
         service,
         accounts: config.accounts,
+        tokens: config.tokens,
         limits: config.limits,
         host_suffixes: config.host_suffixes,
         clock,
         request_ids: RequestIds::new(),
         in_flight,
+        cors_rules: CorsRules::default(),
+        audit: Audit::default(),
     });
-    Ok(Server { listener, local_addr, shared })
+    Ok(Server { listener, local_addr, shared, tls: config.tls })
 }
 
 impl Server {
@@ -61,7 +74,7 @@ impl Server {
 
     /// Serves until `shutdown` is ready; then finishes open requests and closes the engine.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
-        let Server { listener, shared, .. } = self;
+        let Server { listener, shared, tls, .. } = self;
         let connection_count_max = shared.limits.connection_count_max;
         let connections = Arc::new(Semaphore::new(connection_count_max));
         let (closing, _) = watch::channel(false);
@@ -74,8 +87,10 @@ impl Server {
             tokio::select! {
                 () = &mut shutdown => break,
                 (permit, accepted) = accepted => match (permit, accepted) {
-                    (Ok(permit), Ok((stream, _))) => {
-                        tokio::spawn(serve(stream, shared.clone(), closing.subscribe(), permit));
+                    (Ok(permit), Ok((stream, peer))) => {
+                        let connection = Connection { peer: peer.ip().to_canonical(), is_https: tls.is_some() };
+                        let work = welcome(stream, tls.clone(), connection, shared.clone(), closing.subscribe(), permit);
+                        tokio::spawn(work);
                     }
                     (_, Err(error)) => {
                         log::warn!("cannot accept a connection: {error}");
@@ -97,19 +112,37 @@ impl Server {
     }
 }
 
-async fn serve(
+/// Greets a connection in the one language that the port speaks.
+async fn welcome(
     stream: TcpStream,
+    tls: Option<Tls>,
+    connection: Connection,
     shared: Arc<Shared>,
-    mut closing: watch::Receiver<bool>,
+    closing: watch::Receiver<bool>,
     _permit: OwnedSemaphorePermit,
 ) {
     // Answers are written whole; waiting for more to send only delays them.
     if let Err(error) = stream.set_nodelay(true) {
         log::debug!("cannot set TCP_NODELAY: {error}");
     }
+    match tls {
+        None => serve(stream, connection, shared, closing).await,
+        Some(tls) => match tls.accept(stream, shared.limits.header_time_max).await {
+            Ok(stream) => serve(stream, connection, shared, closing).await,
+            Err(refusal) => log::debug!("no TLS connection: {refusal}"),
+        },
+    }
+}
+
+async fn serve(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    connection: Connection,
+    shared: Arc<Shared>,
+    mut closing: watch::Receiver<bool>,
+) {
     let service = service_fn(|request| {
         let shared = shared.clone();
-        async move { Ok::<_, Infallible>(handle(&shared, request).await) }
+        async move { Ok::<_, Infallible>(handle(&shared, &connection, request).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

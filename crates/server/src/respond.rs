@@ -1,13 +1,15 @@
 //! The only place that writes a response: an answer or a refusal, dressed as HTTP or as a part of a batch.
 
 use http::header::{
-    CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, LOCATION, SERVER,
-    WWW_AUTHENTICATE,
+    ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
+    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, CACHE_CONTROL,
+    CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, LOCATION, SERVER, VARY, WWW_AUTHENTICATE,
 };
 use http::{HeaderMap, Response, StatusCode};
 use hyper::ext::ReasonPhrase;
 use protocol::model::DateTime;
 use protocol::wire::MetadataLevel;
+use protocol::wire::cors::CorsHeaders;
 use protocol::wire::headers::{
     CONTINUATION_NEXT_PARTITION_KEY, CONTINUATION_NEXT_ROW_KEY, CONTINUATION_NEXT_TABLE_NAME,
     X_MS_CLIENT_REQUEST_ID, X_MS_ERROR_CODE, X_MS_REQUEST_ID, X_MS_VERSION,
@@ -54,6 +56,17 @@ impl<'a> Dress<'a> {
         Dress { request_id, client_request_id, version, accept, query: query.unwrap_or_default() }
     }
 
+    /// Without the header, the version is that of a shared access signature, if there is one.
+    fn version_of_signature(&self) -> HeaderValue {
+        let named = |name: &str| {
+            let mut pairs = self.query.split('&').filter_map(|pair| pair.split_once('='));
+            pairs.find(|(found, _)| *found == name).map(|(_, value)| value)
+        };
+        let version =
+            named("api-version").or_else(|| named("sv")).and_then(|text| HeaderValue::from_str(text).ok());
+        version.unwrap_or(HeaderValue::from_static(DEFAULT_VERSION))
+    }
+
     /// Only errors ask for it, so it is worked out only then.
     fn error_level(&self) -> MetadataLevel {
         let options = QueryOptions::parse(self.query).unwrap_or_default();
@@ -70,7 +83,7 @@ impl<'a> Dress<'a> {
         if let Some(id) = self.client_request_id {
             headers.insert(X_MS_CLIENT_REQUEST_ID, id.clone());
         }
-        let version = self.version.cloned().unwrap_or(HeaderValue::from_static(DEFAULT_VERSION));
+        let version = self.version.cloned().unwrap_or_else(|| self.version_of_signature());
         headers.insert(X_MS_VERSION, version);
         response
     }
@@ -79,8 +92,10 @@ impl<'a> Dress<'a> {
 pub fn answer(answer: Answer, dress: &Dress<'_>) -> Response<WholeBody> {
     let mut response = dress.start(answer.status);
     let headers = response.headers_mut();
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    headers.insert(NO_SNIFF, HeaderValue::from_static("nosniff"));
+    if !answer.is_front_end {
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        headers.insert(NO_SNIFF, HeaderValue::from_static("nosniff"));
+    }
     if let Some(etag) =
         answer.etag.and_then(|timestamp| HeaderValue::from_maybe_shared(etag_text(timestamp)).ok())
     {
@@ -106,6 +121,19 @@ pub fn answer(answer: Answer, dress: &Dress<'_>) -> Response<WholeBody> {
     if let Some(explanation) = &answer.explanation {
         put(headers, EXPLANATION, explanation);
     }
+    if let Some(preflight) = &answer.preflight {
+        put(headers, ACCESS_CONTROL_ALLOW_METHODS, &preflight.allow_methods);
+        if let Some(names) = &preflight.allow_headers {
+            put(headers, ACCESS_CONTROL_ALLOW_HEADERS, names);
+        }
+        headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from(preflight.max_age_seconds));
+        let allowed = CorsHeaders {
+            allow_origin: Some(preflight.allow_origin.clone()),
+            allow_credentials: preflight.allow_credentials,
+            ..CorsHeaders::default()
+        };
+        add_cors(headers, allowed);
+    }
     let bytes = match answer.body {
         Body::Empty => {
             // The service says so even where HTTP would not need it; of 304 the length would be the entity's.
@@ -122,9 +150,29 @@ pub fn answer(answer: Answer, dress: &Dress<'_>) -> Response<WholeBody> {
             put(headers, CONTENT_TYPE, &content_type);
             bytes
         }
+        Body::Xml(document) => {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/xml"));
+            document
+        }
     };
     *response.body_mut() = WholeBody::new(bytes);
     response
+}
+
+/// What the account's CORS rules add to an answer.
+pub fn add_cors(headers: &mut HeaderMap, added: CorsHeaders) {
+    if let Some(origin) = added.allow_origin {
+        put(headers, ACCESS_CONTROL_ALLOW_ORIGIN, &origin);
+    }
+    if let Some(names) = added.expose_headers {
+        put(headers, ACCESS_CONTROL_EXPOSE_HEADERS, &names);
+    }
+    if added.allow_credentials {
+        headers.insert(ACCESS_CONTROL_ALLOW_CREDENTIALS, HeaderValue::from_static("true"));
+    }
+    if added.vary_origin {
+        headers.insert(VARY, HeaderValue::from_static("Origin"));
+    }
 }
 
 pub fn refusal(refusal: Refusal, dress: &Dress<'_>, now: DateTime) -> Response<WholeBody> {
@@ -249,7 +297,7 @@ pub fn part(answer: &Answer, content_id: Option<&str>) -> Vec<u8> {
     match &answer.body {
         Body::Json(_, json) => part.finish(json),
         // Not even an empty body comes without its line end.
-        Body::Empty | Body::Multipart { .. } => part.finish(b""),
+        Body::Empty | Body::Multipart { .. } | Body::Xml(_) => part.finish(b""),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Operations on tables, and reads of entities: payload to values, one call into the service, values to an answer.
 
+use protocol::auth::Grant;
 use protocol::filter::{self, Schema};
 use protocol::model::{AccountName, DateTime, ETag, TableName};
 use protocol::operation::{Address, Operation};
@@ -22,6 +23,7 @@ pub struct Session<'a> {
     pub account: &'a AccountName,
     /// The account's base URL, without a slash at its end.
     pub base: &'a str,
+    pub grant: &'a Grant,
 }
 
 /// How one operation was asked for.
@@ -222,6 +224,7 @@ async fn query_entities(session: &Session<'_>, table: &TableName, call: Call<'_>
     let filter = filter::parse(options.filter.as_deref().unwrap_or_default(), Schema::Entities)?;
     let query = EntityQuery {
         plan: tables::plan(filter),
+        within: session.grant.bounds().cloned(),
         resume: options.next_entity()?,
         entity_count_max: options.page_count()?,
     };

@@ -137,6 +137,8 @@ pub async fn run_one(
     let Some(Write { table, change, reply }) = Write::read(operation, payload, call)? else {
         return Err(protocol::ErrorCode::NotImplemented.into());
     };
+    // The keys of an insert are in its payload: only now are they known.
+    session.grant.authorize_key(&change.partition_key, &change.row_key)?;
     let transaction = Transaction::one(change)?;
     let written = reply.keep(&transaction, 0);
     let version = session.service.commit(session.account, &table, transaction).await?;

@@ -1,6 +1,9 @@
 //! Queries: a page of entities, or of tables, in key order, with the key to resume from.
 
+use std::ops::Bound::{Excluded, Included, Unbounded};
+
 use engine::{Budget, Flow, Key, KeyRange, OwnedKey, Sink, TableId, TableRecord, Version};
+use protocol::auth::KeyBounds;
 use protocol::filter::{Filter, Properties, Property};
 use protocol::model::{AccountName, TableName, Value};
 use protocol::{ErrorCode, ServiceError};
@@ -14,6 +17,8 @@ use crate::service::{TableService, damaged_catalogue};
 /// Which entities, from where on, and how many at most.
 pub struct EntityQuery {
     pub plan: Plan,
+    /// What the caller may see at all: nothing outside is returned, nor named by a continuation.
+    pub within: Option<KeyBounds>,
     /// The entity named by a continuation token: the first one that may be returned.
     pub resume: Option<(String, String)>,
     pub entity_count_max: u32,
@@ -74,7 +79,7 @@ impl TableService {
         let next = if query.entity_count_max == 0 {
             None
         } else {
-            let ranges = resume_ranges(ranges, query.resume);
+            let ranges = resume_ranges(clip(ranges, query.within.as_ref()), query.resume);
             self.engine.scan(table, &ranges, BUDGET, &mut page).await.map_err(from_read)?
         };
         if page.damaged {
@@ -95,7 +100,7 @@ impl TableService {
         if query.table_count_max == 0 {
             return Ok(TablePage { names: Vec::new(), next: None });
         }
-        let all = KeyRange::rows(account.as_str(), std::ops::Bound::Unbounded, std::ops::Bound::Unbounded);
+        let all = KeyRange::rows(account.as_str(), Unbounded, Unbounded);
         let resume = query.resume.map(|name| (account.as_str().to_owned(), name));
         let ranges = resume_ranges(vec![all], resume);
         let mut sink = TableSink {
@@ -111,6 +116,29 @@ impl TableService {
         }
         Ok(TablePage { names: sink.names, next: next.map(|key| key.row.into()) })
     }
+}
+
+/// What of the ranges lies within the bounds.
+fn clip(ranges: Vec<KeyRange>, bounds: Option<&KeyBounds>) -> Vec<KeyRange> {
+    let Some(bounds) = bounds else { return ranges };
+    let from = match &bounds.start {
+        None => KeyRange::all(),
+        Some((partition_key, row_key)) => {
+            KeyRange::from_key(partition_key, row_key.as_deref().unwrap_or_default())
+        }
+    };
+    let to = match &bounds.end {
+        None => vec![KeyRange::all()],
+        Some((partition_key, None)) => vec![KeyRange::partitions(Unbounded, Included(partition_key))],
+        // Whole partitions before the last one, and the beginning of that one.
+        Some((partition_key, Some(row_key))) => KeyRange::normalize(vec![
+            KeyRange::partitions(Unbounded, Excluded(partition_key)),
+            KeyRange::rows(partition_key, Unbounded, Included(row_key)),
+        ]),
+    };
+    let clipped =
+        ranges.iter().flat_map(|range| to.iter().filter_map(|to| range.intersect(to)?.intersect(&from)));
+    clipped.collect()
 }
 
 fn resume_ranges(ranges: Vec<KeyRange>, resume: Option<(String, String)>) -> Vec<KeyRange> {

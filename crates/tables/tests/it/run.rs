@@ -169,7 +169,7 @@ impl World {
         loop {
             let parsed =
                 filter::parse(&text, Schema::Entities).unwrap_or_else(|error| panic!("{text}: {error}"));
-            let query = EntityQuery { plan: tables::plan(parsed), resume, entity_count_max };
+            let query = EntityQuery { plan: tables::plan(parsed), within: None, resume, entity_count_max };
             let mut page = Collected(Vec::new());
             let end = self.service.query_entities(&self.account, &name, query, &mut page).await;
             let Some(end) = self.known(table, end) else { return };

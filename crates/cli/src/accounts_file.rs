@@ -1,0 +1,63 @@
+//! `accounts.toml` in the data directory: the accounts that `lazulite account` manages, keys included, mode 0600.
+//!
+//! A running server looks at it every second, so a change made by the command counts at once and after a restart.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use server::write_secret;
+
+const FILE_NAME: &str = "accounts.toml";
+
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AccountsFile {
+    #[serde(default, rename = "account")]
+    pub accounts: Vec<AccountEntry>,
+}
+
+/// One account as a file names it, here and in the configuration.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AccountEntry {
+    pub name: String,
+    pub key1: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key2: Option<String>,
+}
+
+impl AccountEntry {
+    /// In the form of `LAZULITE_ACCOUNTS`.
+    pub fn to_text(&self) -> String {
+        match &self.key2 {
+            Some(key2) => format!("{}:{}:{key2}", self.name, self.key1),
+            None => format!("{}:{}", self.name, self.key1),
+        }
+    }
+}
+
+impl AccountsFile {
+    pub fn path(location: &Path) -> PathBuf {
+        location.join(FILE_NAME)
+    }
+
+    /// No file means no accounts.
+    pub fn read(location: &Path) -> Result<AccountsFile, String> {
+        let path = AccountsFile::path(location);
+        match std::fs::read_to_string(&path) {
+            // The parser's own message may quote a line, and a line may hold a key.
+            Ok(text) => {
+                toml::from_str(&text).map_err(|_| format!("{} is not an accounts file", path.display()))
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(AccountsFile::default()),
+            Err(error) => Err(format!("cannot read {}: {error}", path.display())),
+        }
+    }
+
+    pub fn write(&self, location: &Path) -> Result<(), String> {
+        let path = AccountsFile::path(location);
+        let text = toml::to_string(self).map_err(|error| error.to_string())?;
+        write_secret(&path, text.as_bytes())
+            .map_err(|error| format!("cannot write {}: {error}", path.display()))
+    }
+}

@@ -1,0 +1,150 @@
+//! `lazulite sas`: mints account and service SAS tokens, and says in words what each grants.
+
+use std::path::Path;
+
+use protocol::auth::{AccountKey, AccountScope, SasScope, SasTerms, TableScope};
+use protocol::model::TableName;
+
+use crate::accounts_file::AccountsFile;
+
+/// The newest version whose string to sign every client of today writes.
+const VERSION_DEFAULT: &str = "2019-02-02";
+
+/// The token asked for, as the command line names it.
+#[derive(Default, PartialEq, Eq, Debug)]
+pub struct SasRequest {
+    pub account: Option<String>,
+    pub table: Option<String>,
+    pub permissions: Option<String>,
+    pub expiry: Option<String>,
+    pub start: Option<String>,
+    pub ip: Option<String>,
+    pub protocol: Option<String>,
+    pub policy: Option<String>,
+    pub start_partition_key: Option<String>,
+    pub start_row_key: Option<String>,
+    pub end_partition_key: Option<String>,
+    pub end_row_key: Option<String>,
+    pub services: Option<String>,
+    pub resource_types: Option<String>,
+    pub version: Option<String>,
+}
+
+pub fn run(request: &SasRequest, location: &Path) -> Result<(), String> {
+    let account = request.account.as_deref().unwrap_or(server::EMULATOR_ACCOUNT);
+    let key = find_key(account, location)?;
+    let terms = terms(request)?;
+    let token =
+        terms.mint(account, &key).map_err(|error| format!("such a token would be refused: {error}"))?;
+    eprintln!("{}", summary(account, request));
+    println!("{token}");
+    Ok(())
+}
+
+/// The first key of the account, wherever accounts are named.
+fn find_key(account: &str, location: &Path) -> Result<AccountKey, String> {
+    let mut entries: Vec<String> =
+        AccountsFile::read(location)?.accounts.iter().map(|entry| entry.to_text()).collect();
+    for name in ["LAZULITE_ACCOUNTS", "AZURITE_ACCOUNTS"] {
+        entries.extend(std::env::var(name).ok().iter().flat_map(|text| text.split(';').map(str::to_owned)));
+    }
+    entries.push(format!("{}:{}", server::EMULATOR_ACCOUNT, server::EMULATOR_KEY));
+    let key = entries.iter().find_map(|entry| {
+        let mut fields = entry.split(':').map(str::trim);
+        (fields.next() == Some(account)).then(|| fields.next()).flatten().and_then(AccountKey::from_base64)
+    });
+    key.ok_or_else(|| {
+        format!("no key of account '{account}' is known here: set LAZULITE_ACCOUNTS or name the --location")
+    })
+}
+
+fn terms(request: &SasRequest) -> Result<SasTerms, String> {
+    let text = |field: &Option<String>| field.clone().unwrap_or_default();
+    let scope = match &request.table {
+        Some(table) => {
+            let table = TableName::parse(table).map_err(|_| format!("'{table}' is not a table name"))?;
+            SasScope::Table(TableScope {
+                policy: text(&request.policy),
+                start_partition_key: text(&request.start_partition_key),
+                start_row_key: text(&request.start_row_key),
+                end_partition_key: text(&request.end_partition_key),
+                end_row_key: text(&request.end_row_key),
+                ..TableScope::new(table)
+            })
+        }
+        None => SasScope::Account(AccountScope {
+            services: request.services.clone().unwrap_or_else(|| "t".into()),
+            resource_types: request.resource_types.clone().unwrap_or_else(|| "sco".into()),
+            encryption_scope: String::new(),
+        }),
+    };
+    let version = request.version.clone().unwrap_or_else(|| VERSION_DEFAULT.into());
+    Ok(SasTerms {
+        permissions: text(&request.permissions),
+        start: text(&request.start),
+        expiry: text(&request.expiry),
+        ip: text(&request.ip),
+        protocol: text(&request.protocol),
+        ..SasTerms::new(version, scope)
+    })
+}
+
+fn summary(account: &str, request: &SasRequest) -> String {
+    let mut lines = Vec::new();
+    let letters = request.permissions.as_deref().unwrap_or_default();
+    let permissions: Vec<&str> = letters.chars().filter_map(permission_word).collect();
+    let permissions =
+        if permissions.is_empty() { "what its policy allows".into() } else { permissions.join(", ") };
+    match &request.table {
+        Some(table) => lines.push(format!("Grants on table {table} of {account}: {permissions}")),
+        None => lines.push(format!("Grants on account {account}: {permissions}")),
+    }
+    for (label, value) in [
+        ("by the stored policy", &request.policy),
+        ("from PartitionKey", &request.start_partition_key),
+        ("  and RowKey", &request.start_row_key),
+        ("to PartitionKey", &request.end_partition_key),
+        ("  and RowKey", &request.end_row_key),
+        ("not before", &request.start),
+        ("until", &request.expiry),
+        ("only from", &request.ip),
+        ("only over", &request.protocol),
+    ] {
+        if let Some(value) = value {
+            lines.push(format!("  {label} {value}"));
+        }
+    }
+    lines.join("\n")
+}
+
+fn permission_word(letter: char) -> Option<&'static str> {
+    Some(match letter {
+        'r' => "read",
+        'a' => "add",
+        'u' => "update",
+        'd' => "delete",
+        'w' => "write",
+        'l' => "list tables",
+        'c' => "create tables",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_says_what_is_granted() {
+        let request = SasRequest {
+            table: Some("people".into()),
+            permissions: Some("ra".into()),
+            expiry: Some("2030-01-01T00:00:00Z".into()),
+            start_partition_key: Some("m".into()),
+            ..SasRequest::default()
+        };
+        let expected =
+            "Grants on table people of acc: read, add\n  from PartitionKey m\n  until 2030-01-01T00:00:00Z";
+        assert_eq!(summary("acc", &request), expected);
+    }
+}

@@ -1,0 +1,60 @@
+//! The audit log: one line for each refusal of credentials or permission, without secrets, at a bounded rate.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use protocol::ErrorCode;
+
+/// Lines in one second; a flood of strangers must not become a flood of the log.
+const LINES_PER_SECOND_MAX: u32 = 10;
+
+#[derive(Default)]
+pub struct Audit(Mutex<Second>);
+
+#[derive(Default)]
+struct Second {
+    started: Duration,
+    line_count: u32,
+    left_out_count: u64,
+}
+
+impl Audit {
+    /// `path` is without its query, where signatures stand.
+    pub fn refused(&self, now: Duration, peer: std::net::IpAddr, method: &str, path: &str, code: ErrorCode) {
+        let Some(left_out_count) = self.admit(now) else { return };
+        if left_out_count > 0 {
+            log::warn!("audit: {left_out_count} refusals were not written");
+        }
+        log::warn!("audit: refused {peer} {method} {path:?}: {}", code.name());
+    }
+
+    /// Whether a line may be written now, and how many were left out before it.
+    fn admit(&self, now: Duration) -> Option<u64> {
+        let mut second = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if now.saturating_sub(second.started) >= Duration::from_secs(1) {
+            second.started = now;
+            second.line_count = 0;
+        }
+        if second.line_count == LINES_PER_SECOND_MAX {
+            second.left_out_count += 1;
+            return None;
+        }
+        second.line_count += 1;
+        Some(std::mem::take(&mut second.left_out_count))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_is_counted_and_not_written() {
+        let audit = Audit::default();
+        let start = Duration::from_secs(100);
+        let admitted = (0..1000).filter(|_| audit.admit(start).is_some()).count();
+        assert_eq!(admitted, LINES_PER_SECOND_MAX as usize);
+        assert_eq!(audit.admit(start + Duration::from_secs(1)), Some(990));
+        assert_eq!(audit.admit(start + Duration::from_secs(1)), Some(0));
+    }
+}

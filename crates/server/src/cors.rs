@@ -1,0 +1,59 @@
+//! CORS over HTTP: the answer to a preflight, and what the rules add to any other answer.
+
+use std::time::Duration;
+
+use http::Response;
+use http::header::{
+    ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, HeaderMap, HeaderValue, ORIGIN,
+};
+use http::request::Parts;
+use protocol::ServiceError;
+use protocol::model::AccountName;
+use protocol::wire::cors;
+
+use crate::address;
+use crate::answer::Answer;
+use crate::handle::{Shared, host};
+use crate::respond;
+
+/// How long an answer that is ready waits for the account's rules.
+const RULES_TIME_MAX: Duration = Duration::from_secs(1);
+
+/// Needs no credentials, and no resource: only the account's rules.
+pub async fn preflight(
+    shared: &Shared,
+    account: &AccountName,
+    headers: &HeaderMap,
+) -> Result<Answer, ServiceError> {
+    let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+    let rules = shared.cors_rules.of(&shared.service, account, shared.clock.monotonic()).await?;
+    let answer = cors::preflight(
+        &rules,
+        text(ORIGIN),
+        text(ACCESS_CONTROL_REQUEST_METHOD),
+        text(ACCESS_CONTROL_REQUEST_HEADERS),
+    )?;
+    Ok(Answer { preflight: Some(answer), ..Answer::front_end(200) })
+}
+
+/// A request runs whatever its origin; the rules only decide what the browser lets its page see.
+pub async fn decorate<B>(shared: &Shared, parts: &Parts, response: &mut Response<B>) {
+    let origin = parts.headers.get(ORIGIN).and_then(|origin| origin.to_str().ok());
+    let is_read = matches!(parts.method, http::Method::GET | http::Method::HEAD);
+    if parts.method == http::Method::OPTIONS || (origin.is_none() && !is_read) {
+        return;
+    }
+    let Some(host) = host(parts) else { return };
+    let target = address::locate(host, parts.uri.path(), &shared.host_suffixes);
+    let accounts = shared.accounts.current();
+    let Some(account) = accounts.find(target.account) else { return };
+    let rules = shared.cors_rules.of(&shared.service, &account.name, shared.clock.monotonic());
+    // Where the rules cannot be read, in time, the request itself has failed too.
+    let Ok(Ok(rules)) = tokio::time::timeout(RULES_TIME_MAX, rules).await else { return };
+    if rules.is_empty() {
+        return;
+    }
+    let names: Vec<String> = response.headers().keys().map(|name| name.as_str().to_owned()).collect();
+    let added = cors::actual(&rules, parts.method.as_str(), origin, names.iter().map(String::as_str));
+    respond::add_cors(response.headers_mut(), added);
+}
