@@ -35,6 +35,12 @@ pub fn locate<'a>(host: &'a str, path: &'a str, suffixes: &[String]) -> Target<'
     let (account, is_secondary) = split_secondary(&bare[..segment_len]);
     let base_len = path.len() - bare.len() + segment_len;
     let rest = &bare[segment_len..];
+    // The Python client names the account once more when it turns to the secondary by path.
+    let again = rest.strip_prefix('/').and_then(|rest| rest.strip_prefix(account));
+    let rest = match again {
+        Some(after) if is_secondary && after.starts_with('/') => after,
+        _ => rest,
+    };
     Target {
         account,
         is_secondary,
@@ -73,6 +79,7 @@ mod tests {
             };
         check("127.0.0.1:10002", "/acc/Tables", "acc", false, "Tables", "/acc");
         check("localhost", "/acc-secondary/Tables", "acc", true, "Tables", "/acc-secondary");
+        check("localhost", "/acc-secondary/acc/", "acc", true, "", "/acc-secondary");
         check("[::1]:10002", "/acc", "acc", false, "", "/acc");
         check("127.0.0.1", "/", "", false, "", "/");
         check("acc.table.core.windows.net", "/Tables", "acc", false, "Tables", "");

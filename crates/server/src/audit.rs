@@ -1,9 +1,10 @@
 //! The audit log: one line for each refusal of credentials or permission, without secrets, at a bounded rate.
 
+use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use protocol::ErrorCode;
+use protocol::ServiceError;
 
 /// Lines in one second; a flood of strangers must not become a flood of the log.
 const LINES_PER_SECOND_MAX: u32 = 10;
@@ -20,12 +21,15 @@ struct Second {
 
 impl Audit {
     /// `path` is without its query, where signatures stand.
-    pub fn refused(&self, now: Duration, peer: std::net::IpAddr, method: &str, path: &str, code: ErrorCode) {
+    pub fn refused(&self, now: Duration, peer: IpAddr, method: &str, path: &str, error: &ServiceError) {
         let Some(left_out_count) = self.admit(now) else { return };
         if left_out_count > 0 {
             log::warn!("audit: {left_out_count} refusals were not written");
         }
-        log::warn!("audit: refused {peer} {method} {path:?}: {}", code.name());
+        match &error.source {
+            Some(reason) => log::warn!("audit: refused {peer} {method} {path:?}: {}: {reason}", error.code.name()),
+            None => log::warn!("audit: refused {peer} {method} {path:?}: {}", error.code.name()),
+        }
     }
 
     /// Whether a line may be written now, and how many were left out before it.

@@ -60,8 +60,7 @@ pub fn authenticate(
             return match tokens.map(|tokens| tokens.validate(token, &account.name, request.connection, now)) {
                 Some(Ok(grant)) => Ok(Caller::Granted(grant)),
                 Some(Err(reason)) => {
-                    log::info!("a bearer token is refused: {reason}");
-                    Err(invalid_token(request.version))
+                    Err(ServiceError { source: Some(reason.into()), ..invalid_token(request.version) })
                 }
                 // No issuer is configured, so no token can be valid.
                 None => Err(invalid_token(request.version)),

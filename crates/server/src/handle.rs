@@ -80,13 +80,7 @@ pub async fn handle(
                 if refusal.shape == Shape::Authentication || matches!(refusal.error.code.status(), 401 | 403)
                 {
                     let (method, path) = (parts.method.as_str(), parts.uri.path());
-                    shared.audit.refused(
-                        shared.clock.monotonic(),
-                        connection.peer,
-                        method,
-                        path,
-                        refusal.error.code,
-                    );
+                    shared.audit.refused(shared.clock.monotonic(), connection.peer, method, path, &refusal.error);
                 }
                 respond::refusal(refusal, &dress, shared.now())
             }

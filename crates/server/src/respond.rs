@@ -225,9 +225,11 @@ pub fn refusal(refusal: Refusal, dress: &Dress<'_>, now: DateTime) -> Response<W
     response
 }
 
-/// A cause beneath an error is ours to know, not the caller's. It is told where the error is answered.
+/// A cause beneath a failure of ours is for our log, not for the caller. Why a caller was refused is the audit's.
 pub fn log_cause(error: &ServiceError, dress: &Dress<'_>) {
-    if let Some(source) = &error.source {
+    if error.code.status() >= 500
+        && let Some(source) = &error.source
+    {
         log::error!("request {}: {}: {source}", dress.request_id.as_str(), error.code.name());
     }
 }

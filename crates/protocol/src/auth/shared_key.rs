@@ -112,12 +112,12 @@ impl SignedRequest<'_> {
         if unescaped != self.path && self.verify(&unescaped, keys, scheme, &bytes) {
             return true;
         }
-        // Some clients sign the primary's path when they read the secondary by path.
+        // Some clients sign the primary's path when they read the secondary by path; Python puts the secondary's
+        // segment in front of what it has signed.
         let secondary = format!("/{}-secondary", self.account);
-        match unescaped.strip_prefix(&secondary) {
-            Some(rest) => self.verify(&format!("/{}{rest}", self.account), keys, scheme, &bytes),
-            None => false,
-        }
+        let Some(rest) = unescaped.strip_prefix(&secondary) else { return false };
+        self.verify(&format!("/{}{rest}", self.account), keys, scheme, &bytes)
+            || self.verify(rest, keys, scheme, &bytes)
     }
 
     fn verify(
