@@ -9,12 +9,13 @@ use engine::env::{Clock, SystemClock};
 use engine::local::{LocalEngine, LocalOptions};
 use engine::memory::MemoryEngine;
 use protocol::auth::BearerValidator;
-use server::{AccountBook, Accounts, Config, EMULATOR_ACCOUNT, EMULATOR_KEY, Limits, Server, Tls};
+use server::{Accounts, Config, Current, EMULATOR_ACCOUNT, EMULATOR_KEY, Limits, Server, Tls};
 use tables::TableService;
 
 use crate::accounts_file::AccountsFile;
 use crate::config::{AccountSource, Oauth, Settings};
-use crate::{jwks, logger};
+use crate::jwks::JwksSource;
+use crate::logger;
 
 /// How often a running server looks whether its accounts have changed.
 const ACCOUNTS_WATCH_INTERVAL: Duration = Duration::from_secs(1);
@@ -24,7 +25,7 @@ pub fn serve(settings: Settings) -> Result<(), String> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let (engine, store) = open_engine(settings.location.as_deref(), clock.clone())?;
     let service = TableService::new(engine, clock.clone());
-    let accounts = Arc::new(AccountBook::new(settings.accounts.read()?));
+    let accounts = Arc::new(Current::new(settings.accounts.read()?));
     let tls = settings
         .tls
         .map(|source| Tls::load(source, clock.clone()))
@@ -49,7 +50,7 @@ pub fn serve(settings: Settings) -> Result<(), String> {
             _ => format!("cannot listen on {listen}: {error}"),
         })?;
         let shutdown = shutdown_signal()?;
-        announce(&server, &accounts.current(), &store, tls.as_ref(), settings.silent);
+        announce(&server, &accounts.get(), &store, tls.as_ref(), settings.silent);
         tokio::spawn(watch_accounts(settings.accounts, accounts));
         if let Some(tls) = tls {
             tokio::spawn(tls.watch());
@@ -76,21 +77,24 @@ fn open_engine(location: Option<&Path>, clock: Arc<dyn Clock>) -> Result<(Arc<dy
     Ok((Arc::new(engine), location.display().to_string()))
 }
 
-async fn validator(oauth: Option<Oauth>) -> Result<Option<Arc<BearerValidator>>, String> {
+async fn validator(oauth: Option<Oauth>) -> Result<Option<Arc<Current<BearerValidator>>>, String> {
     match oauth {
         None => Ok(None),
         Some(Oauth::Basic) => {
             eprintln!("lazulite: warning: --oauth basic accepts bearer tokens that anybody can make");
-            Ok(Some(Arc::new(BearerValidator::basic())))
+            Ok(Some(Arc::new(Current::new(BearerValidator::basic()))))
         }
         Some(Oauth::Issuer { issuer, jwks, audiences }) => {
-            Ok(Some(Arc::new(jwks::validator(issuer, &jwks, audiences).await?)))
+            let source = JwksSource { issuer, jwks, audiences };
+            let tokens = Arc::new(Current::new(source.read().await?));
+            tokio::spawn(source.watch(tokens.clone()));
+            Ok(Some(tokens))
         }
     }
 }
 
 /// Accounts that `lazulite account` changes count without a restart.
-async fn watch_accounts(source: AccountSource, book: Arc<AccountBook>) {
+async fn watch_accounts(source: AccountSource, book: Arc<Current<Accounts>>) {
     let Some(location) = &source.location else { return };
     let path = AccountsFile::path(location);
     let stamp = || -> Option<(SystemTime, u64)> {

@@ -1,7 +1,7 @@
 //! The accounts this server answers for, and their keys.
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use protocol::auth::AccountKey;
 use protocol::model::AccountName;
@@ -79,25 +79,6 @@ impl Accounts {
         let mut names: Vec<_> = self.by_name.values().map(|account| &account.name).collect();
         names.sort();
         names
-    }
-}
-
-/// The accounts of a running server: they may change under it.
-#[derive(Debug)]
-pub struct AccountBook(RwLock<Arc<Accounts>>);
-
-impl AccountBook {
-    pub fn new(accounts: Accounts) -> AccountBook {
-        AccountBook(RwLock::new(Arc::new(accounts)))
-    }
-
-    pub fn current(&self) -> Arc<Accounts> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Counts from the next request on.
-    pub fn replace(&self, accounts: Accounts) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(accounts);
     }
 }
 

@@ -27,7 +27,9 @@ impl Audit {
             log::warn!("audit: {left_out_count} refusals were not written");
         }
         match &error.source {
-            Some(reason) => log::warn!("audit: refused {peer} {method} {path:?}: {}: {reason}", error.code.name()),
+            Some(reason) => {
+                log::warn!("audit: refused {peer} {method} {path:?}: {}: {reason}", error.code.name())
+            }
             None => log::warn!("audit: refused {peer} {method} {path:?}: {}", error.code.name()),
         }
     }

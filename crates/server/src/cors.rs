@@ -45,7 +45,7 @@ pub async fn decorate<B>(shared: &Shared, parts: &Parts, response: &mut Response
     }
     let Some(host) = host(parts) else { return };
     let target = address::locate(host, parts.uri.path(), &shared.host_suffixes);
-    let accounts = shared.accounts.current();
+    let accounts = shared.accounts.get();
     let Some(account) = accounts.find(target.account) else { return };
     let rules = shared.cors_rules.of(&shared.service, &account.name, shared.clock.monotonic());
     // Where the rules cannot be read, in time, the request itself has failed too.

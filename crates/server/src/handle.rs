@@ -23,10 +23,11 @@ use protocol::wire::uri;
 use protocol::{ErrorCode, ServiceError};
 use tokio::sync::Semaphore;
 
-use crate::accounts::{Account, AccountBook};
+use crate::accounts::{Account, Accounts};
 use crate::answer::{Answer, Refusal, Shape};
 use crate::audit::Audit;
 use crate::authenticate::{self, Caller, Signed};
+use crate::current::Current;
 use crate::limits::Limits;
 use crate::request_id::RequestIds;
 use crate::respond::{self, Dress};
@@ -38,8 +39,8 @@ use crate::{address, batch, cors};
 /// What all requests share.
 pub struct Shared {
     pub service: TableService,
-    pub accounts: Arc<AccountBook>,
-    pub tokens: Option<Arc<BearerValidator>>,
+    pub accounts: Arc<Current<Accounts>>,
+    pub tokens: Option<Arc<Current<BearerValidator>>>,
     pub limits: Limits,
     pub host_suffixes: Vec<String>,
     pub clock: Arc<dyn Clock>,
@@ -80,7 +81,13 @@ pub async fn handle(
                 if refusal.shape == Shape::Authentication || matches!(refusal.error.code.status(), 401 | 403)
                 {
                     let (method, path) = (parts.method.as_str(), parts.uri.path());
-                    shared.audit.refused(shared.clock.monotonic(), connection.peer, method, path, &refusal.error);
+                    shared.audit.refused(
+                        shared.clock.monotonic(),
+                        connection.peer,
+                        method,
+                        path,
+                        &refusal.error,
+                    );
                 }
                 respond::refusal(refusal, &dress, shared.now())
             }
@@ -108,7 +115,7 @@ async fn process(
     let host = host(parts).ok_or_else(|| front_end(ErrorCode::HostInformationNotPresent.into()))?;
     let raw_path = parts.uri.path();
     let target = address::locate(host, raw_path, &shared.host_suffixes);
-    let accounts = shared.accounts.current();
+    let accounts = shared.accounts.get();
     let account =
         accounts.find(target.account).ok_or_else(|| front_end(ErrorCode::ResourceNotFound.into()))?;
     if parts.method == http::Method::OPTIONS {
@@ -182,7 +189,8 @@ async fn identify(
     headers: &HeaderMap,
 ) -> Result<Grant, ServiceError> {
     let now = shared.now();
-    let token = match authenticate::authenticate(account, signed, headers, shared.tokens.as_deref(), now)? {
+    let tokens = shared.tokens.as_ref().map(|tokens| tokens.get());
+    let token = match authenticate::authenticate(account, signed, headers, tokens.as_deref(), now)? {
         Caller::Granted(grant) => return Ok(grant),
         Caller::Sas(token) => token,
     };

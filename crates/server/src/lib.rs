@@ -11,6 +11,7 @@ mod audit;
 mod authenticate;
 mod batch;
 mod cors;
+mod current;
 mod handle;
 mod limits;
 mod listener;
@@ -23,7 +24,8 @@ mod tls;
 mod whole_body;
 mod write;
 
-pub use accounts::{AccountBook, Accounts, EMULATOR_ACCOUNT, EMULATOR_KEY};
+pub use accounts::{Accounts, EMULATOR_ACCOUNT, EMULATOR_KEY};
+pub use current::Current;
 pub use limits::Limits;
 pub use listener::{Config, Server, bind};
 pub use secret_file::write_secret;

@@ -17,8 +17,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-use crate::accounts::AccountBook;
+use crate::accounts::Accounts;
 use crate::audit::Audit;
+use crate::current::Current;
 use crate::handle::{Shared, handle};
 use crate::limits::Limits;
 use crate::request_id::RequestIds;
@@ -27,9 +28,9 @@ use crate::tls::Tls;
 
 pub struct Config {
     pub listen: SocketAddr,
-    pub accounts: Arc<AccountBook>,
+    pub accounts: Arc<Current<Accounts>>,
     /// Whose bearer tokens are good; nobody's when absent.
-    pub tokens: Option<Arc<BearerValidator>>,
+    pub tokens: Option<Arc<Current<BearerValidator>>>,
     /// Serve HTTPS and nothing else.
     pub tls: Option<Tls>,
     pub limits: Limits,

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use engine::Engine;
 use engine::env::{Clock, FakeClock, SystemClock, UNIX_EPOCH_TICKS};
 use engine::memory::MemoryEngine;
-use server::{AccountBook, Accounts, Config, Limits};
+use server::{Accounts, Config, Current, Limits};
 use tables::TableService;
 use tokio::sync::oneshot;
 
@@ -63,9 +63,7 @@ impl Options {
             Credentials::new(fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
         let config = Config {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
-            accounts: Arc::new(AccountBook::new(
-                Accounts::parse(&text).expect("the test's accounts are valid"),
-            )),
+            accounts: Arc::new(Current::new(Accounts::parse(&text).expect("the test's accounts are valid"))),
             tokens: None,
             tls: None,
             limits: self.limits,
