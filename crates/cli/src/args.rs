@@ -245,6 +245,12 @@ mod tests {
     }
 
     #[test]
+    fn the_readme_shows_this_help() {
+        let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
+        assert!(readme.replace("\r\n", "\n").contains(HELP));
+    }
+
+    #[test]
     fn mistakes_get_a_sentence() {
         for (arguments, part) in [
             (&["--bogus"][..], "there is no option '--bogus'"),
