@@ -60,8 +60,6 @@ impl Shared {
 pub const EXPLAIN: &str = "x-lazulite-explain";
 /// The first version in which an update may leave `If-Match` out.
 const UPSERT_VERSION: &str = "2011-08-18";
-/// How a request that names no version is served.
-const DEFAULT_VERSION: &str = "2019-02-02";
 
 /// Never fails: whatever goes wrong, even a panic, becomes a response.
 pub async fn handle(
@@ -165,7 +163,7 @@ async fn process(
                     service: &shared.service,
                     rules: &shared.cors_rules,
                     account: &account.name,
-                    version: version.unwrap_or(DEFAULT_VERSION),
+                    version: dress.version(),
                     is_secondary: target.is_secondary,
                     now: shared.now(),
                     monotonic: shared.clock.monotonic(),

@@ -56,15 +56,14 @@ impl<'a> Dress<'a> {
         Dress { request_id, client_request_id, version, accept, query: query.unwrap_or_default() }
     }
 
-    /// Without the header, the version is that of a shared access signature, if there is one.
-    fn version_of_signature(&self) -> HeaderValue {
+    /// The version that the request is served by: that of its header, else that of its shared access signature.
+    pub fn version(&self) -> &str {
         let named = |name: &str| {
             let mut pairs = self.query.split('&').filter_map(|pair| pair.split_once('='));
             pairs.find(|(found, _)| *found == name).map(|(_, value)| value)
         };
-        let version =
-            named("api-version").or_else(|| named("sv")).and_then(|text| HeaderValue::from_str(text).ok());
-        version.unwrap_or(HeaderValue::from_static(DEFAULT_VERSION))
+        let header = self.version.and_then(|version| version.to_str().ok());
+        header.or_else(|| named("api-version")).or_else(|| named("sv")).unwrap_or(DEFAULT_VERSION)
     }
 
     /// Only errors ask for it, so it is worked out only then.
@@ -83,8 +82,12 @@ impl<'a> Dress<'a> {
         if let Some(id) = self.client_request_id {
             headers.insert(X_MS_CLIENT_REQUEST_ID, id.clone());
         }
-        let version = self.version.cloned().unwrap_or_else(|| self.version_of_signature());
-        headers.insert(X_MS_VERSION, version);
+        match self.version {
+            Some(version) => {
+                headers.insert(X_MS_VERSION, version.clone());
+            }
+            None => put(headers, X_MS_VERSION, self.version()),
+        }
         response
     }
 }

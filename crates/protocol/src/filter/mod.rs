@@ -17,7 +17,7 @@ mod tests;
 pub use parser::NESTING_DEPTH_MAX;
 pub use tree::{CompareOp, Expr, Property};
 
-use crate::error::ServiceError;
+use crate::error::{ErrorCode, ServiceError};
 use crate::model::Value;
 
 /// A filter that parsed: every comparison has its property on the left and a literal of a fitting type.
@@ -40,10 +40,16 @@ pub trait Properties {
     fn property(&self, property: &Property) -> Option<Value<'_>>;
 }
 
+/// No URL is longer; only a query inside a batch could be. A filter runs once for every row it is asked about.
+const FILTER_BYTES_MAX: usize = 64 * 1024;
+
 /// Reads the text of a `$filter`. A blank text is the same as none.
 pub fn parse(text: &str, schema: Schema) -> Result<Option<Filter>, ServiceError> {
     if text.trim().is_empty() {
         return Ok(None);
+    }
+    if text.len() > FILTER_BYTES_MAX {
+        return Err(ErrorCode::InvalidInput.into());
     }
     parser::parse(text, schema).map(|root| Some(Filter { root }))
 }
