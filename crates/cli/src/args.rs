@@ -246,7 +246,8 @@ mod tests {
 
     #[test]
     fn the_readme_shows_this_help() {
-        let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
+        let readme =
+            std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
         assert!(readme.replace("\r\n", "\n").contains(HELP));
     }
 

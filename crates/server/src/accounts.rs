@@ -66,7 +66,11 @@ impl Accounts {
         Ok(Accounts { by_name, has_well_known_key })
     }
 
+    /// Hosts ignore case, and an account's name may come from one.
     pub fn find(&self, name: &str) -> Option<&Arc<Account>> {
+        if name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            return self.by_name.get(name.to_ascii_lowercase().as_str());
+        }
         self.by_name.get(name)
     }
 

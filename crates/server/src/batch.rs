@@ -12,7 +12,7 @@ use tables::Transaction;
 use crate::answer::{Answer, Body, Refusal};
 use crate::handle::Shared;
 use crate::respond::{self, Dress};
-use crate::tables::{Call, Session, run as run_operation};
+use crate::tables::{Call, Session, check, run as run_operation};
 use crate::write::{Write, Written};
 
 pub async fn run(
@@ -27,7 +27,7 @@ pub async fn run(
         BatchRequest::ChangeSet(parts) => {
             let change_set_id = shared.request_ids.next();
             let mut answer = BatchAnswer::new(batch_id.as_str(), Some(change_set_id.as_str()));
-            match run_change_set(session, &parts).await {
+            match run_change_set(session, &parts, call.version).await {
                 Ok(answers) => {
                     for (part, done) in parts.iter().zip(answers) {
                         answer.push(&respond::part(&done, part.content_id));
@@ -44,7 +44,7 @@ pub async fn run(
         }
         BatchRequest::Query(part) => {
             let mut answer = BatchAnswer::new(batch_id.as_str(), None);
-            match run_query(session, &part).await {
+            match run_query(session, &part, call.version).await {
                 Ok(found) => answer.push(&respond::part(&found, part.content_id)),
                 Err(refusal) => answer.push(&refuse_part(&part, refusal, 0, false, dress, shared)),
             }
@@ -56,12 +56,16 @@ pub async fn run(
     Ok(Answer { status: 202, body, ..Answer::default() })
 }
 
-async fn run_change_set(session: &Session<'_>, parts: &[BatchPart<'_>]) -> Result<Vec<Answer>, Refusal> {
+async fn run_change_set(
+    session: &Session<'_>,
+    parts: &[BatchPart<'_>],
+    version: &str,
+) -> Result<Vec<Answer>, Refusal> {
     let mut transaction = Transaction::new();
     let mut table = None;
     let mut written: Vec<Written> = Vec::with_capacity(parts.len());
     for (index, part) in parts.iter().enumerate() {
-        let write = read_write(session, part).and_then(|write| {
+        let write = read_write(session, part, version).and_then(|write| {
             if index == BATCH_OPERATION_COUNT_MAX {
                 return Err(too_many_operations());
             }
@@ -80,7 +84,11 @@ async fn run_change_set(session: &Session<'_>, parts: &[BatchPart<'_>]) -> Resul
     written.iter().map(|written| written.answer(session, &table, version)).collect()
 }
 
-fn read_write<'a>(session: &Session<'_>, part: &'a BatchPart<'a>) -> Result<Write<'a>, ServiceError> {
+fn read_write<'a>(
+    session: &Session<'_>,
+    part: &'a BatchPart<'a>,
+    version: &str,
+) -> Result<Write<'a>, ServiceError> {
     if matches!(part.method, "GET" | "HEAD") {
         return Err(ServiceError::with_detail(
             ErrorCode::InvalidInput,
@@ -91,16 +99,16 @@ fn read_write<'a>(session: &Session<'_>, part: &'a BatchPart<'a>) -> Result<Writ
             ),
         ));
     }
-    let (operation, options) = read_operation(session, part)?;
-    let call = Call { options: &options, headers: &part.headers, explain: false };
+    let (operation, options) = read_operation(session, part, version)?;
+    let call = Call { options: &options, headers: &part.headers, version, explain: false };
     let write = Write::read(operation, part.body, call)?.ok_or(ErrorCode::NotImplemented)?;
     session.grant.authorize_key(&write.change.partition_key, &write.change.row_key)?;
     Ok(write)
 }
 
-async fn run_query(session: &Session<'_>, part: &BatchPart<'_>) -> Result<Answer, Refusal> {
-    let (operation, options) = read_operation(session, part)?;
-    let call = Call { options: &options, headers: &part.headers, explain: false };
+async fn run_query(session: &Session<'_>, part: &BatchPart<'_>, version: &str) -> Result<Answer, Refusal> {
+    let (operation, options) = read_operation(session, part, version)?;
+    let call = Call { options: &options, headers: &part.headers, version, explain: false };
     match operation {
         Operation::GetEntity { .. } | Operation::QueryEntities(_) => {
             run_operation(session, operation, &[], call).await
@@ -113,13 +121,20 @@ async fn run_query(session: &Session<'_>, part: &BatchPart<'_>) -> Result<Answer
 fn read_operation<'a>(
     session: &Session<'_>,
     part: &'a BatchPart<'a>,
+    version: &str,
 ) -> Result<(Operation<'a>, QueryOptions<'a>), ServiceError> {
     let account = session.account.as_str();
     let (path, query) = part.url.split_once('?').unwrap_or((part.url, ""));
     let resource = uri::parse_path(path_in_account(path, account))?;
+    let options = QueryOptions::parse(query)?;
+    // Service properties and access policies have no place in a batch.
+    if options.comp.is_some() {
+        return Err(ErrorCode::NotImplemented.into());
+    }
     let operation = Operation::read(account, part.method, resource, Component::default(), &part.headers)?;
+    check(&operation, Call { options: &options, headers: &part.headers, version, explain: false })?;
     session.grant.authorize(&operation)?;
-    Ok((operation, QueryOptions::parse(query)?))
+    Ok((operation, options))
 }
 
 /// The path of a part's URL within the account. Scheme and host do not count; the URL may be absolute, begin at the

@@ -53,7 +53,12 @@ pub async fn decorate<B>(shared: &Shared, parts: &Parts, response: &mut Response
     if rules.is_empty() {
         return;
     }
-    let names: Vec<String> = response.headers().keys().map(|name| name.as_str().to_owned()).collect();
-    let added = cors::actual(&rules, parts.method.as_str(), origin, names.iter().map(String::as_str));
+    let added = {
+        // Two more are added behind us.
+        let later =
+            ["content-length", "date"].into_iter().filter(|name| !response.headers().contains_key(*name));
+        let names = response.headers().keys().map(|name| name.as_str()).chain(later);
+        cors::actual(&rules, parts.method.as_str(), origin, names)
+    };
     respond::add_cors(response.headers_mut(), added);
 }

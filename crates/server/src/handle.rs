@@ -17,7 +17,7 @@ use hyper::body::{Body as _, Incoming};
 use protocol::auth::{BearerValidator, Connection, Grant};
 use protocol::model::DateTime;
 use protocol::operation::{Component, Operation};
-use protocol::wire::headers::{OperationHeaders, X_MS_VERSION};
+use protocol::wire::headers::{OperationHeaders, X_MS_VERSION, is_version};
 use protocol::wire::options::QueryOptions;
 use protocol::wire::uri;
 use protocol::{ErrorCode, ServiceError};
@@ -58,8 +58,6 @@ impl Shared {
 
 /// A caller who sends this header is told how the query found its rows.
 pub const EXPLAIN: &str = "x-lazulite-explain";
-/// The first version in which an update may leave `If-Match` out.
-const UPSERT_VERSION: &str = "2011-08-18";
 
 /// Never fails: whatever goes wrong, even a panic, becomes a response.
 pub async fn handle(
@@ -121,13 +119,13 @@ async fn process(
     }
     let version = version(&parts.headers).map_err(front_end)?;
     let query = parts.uri.query().unwrap_or_default();
-    let options = QueryOptions::parse(query)?;
-    let comp = options.comp.as_deref();
+    // A query that does not decode is told so only to somebody who may ask.
+    let options = QueryOptions::parse(query);
+    let comp = options.as_ref().ok().and_then(|options| options.comp.as_deref());
     let method = parts.method.as_str();
     let signed = Signed { method, path: raw_path, query, comp, version, connection };
-    let grant = identify(shared, account, &signed, &parts.headers)
-        .await
-        .map_err(|error| Refusal::new(Shape::Authentication, error))?;
+    let grant = identify(shared, account, &signed, &parts.headers).await?;
+    let Ok(options) = &options else { return Err(ErrorCode::InvalidInput.into()) };
 
     let headers = operation_headers(&parts.headers);
     let is_write = !matches!(parts.method, http::Method::GET | http::Method::HEAD);
@@ -141,18 +139,18 @@ async fn process(
     let dressed = |error: ServiceError| Refusal::new(shape, error);
     let operation =
         Operation::read(account.name.as_str(), method, resource, component, &headers).map_err(dressed)?;
+    let explain = parts.headers.contains_key(EXPLAIN);
+    let call = Call { options, headers: &headers, version: dress.version(), explain };
+    tables::check(&operation, call)?;
     grant.authorize(&operation).map_err(dressed)?;
-    check_version(&operation, version)?;
     let time_max = Duration::from_secs(options.timeout_seconds().map_err(front_end)?);
 
     let scheme = if connection.is_https { "https" } else { "http" };
     let base = format!("{scheme}://{host}{}", target.base_path);
     let session = Session { service: &shared.service, account: &account.name, base: &base, grant: &grant };
-    let explain = parts.headers.contains_key(EXPLAIN);
-    let call = Call { options: &options, headers: &headers, explain };
     let work = async {
         let payload = if tables::takes_payload(&operation) {
-            read_payload(body, &parts.headers, &shared.limits).await?
+            read_payload(&operation, body, &parts.headers, &shared.limits).await?
         } else {
             Bytes::new()
         };
@@ -185,10 +183,13 @@ async fn identify(
     account: &Account,
     signed: &Signed<'_>,
     headers: &HeaderMap,
-) -> Result<Grant, ServiceError> {
+) -> Result<Grant, Refusal> {
+    let unknown = |error| Refusal::new(Shape::Authentication, error);
     let now = shared.now();
     let tokens = shared.tokens.as_ref().map(|tokens| tokens.get());
-    let token = match authenticate::authenticate(account, signed, headers, tokens.as_deref(), now)? {
+    let caller =
+        authenticate::authenticate(account, signed, headers, tokens.as_deref(), now).map_err(unknown)?;
+    let token = match caller {
         Caller::Granted(grant) => return Ok(grant),
         Caller::Sas(token) => token,
     };
@@ -200,7 +201,11 @@ async fn identify(
             policies => policies?,
         },
     };
-    token.grant(&policies, now, signed.connection)
+    token.grant(&policies, now, signed.connection).map_err(|error| match error.code {
+        ErrorCode::AuthenticationFailed => unknown(error),
+        // A genuine token from the wrong place: its holder is known, and answered like one.
+        _ => error.into(),
+    })
 }
 
 /// The host as the caller wrote it: from the request line if it is absolute, else from the header.
@@ -210,29 +215,10 @@ pub fn host(parts: &Parts) -> Option<&str> {
     authority.or_else(header).filter(|host| !host.is_empty())
 }
 
-/// Any date in the right form is a version: new ones appear faster than servers are updated.
 fn version(headers: &HeaderMap) -> Result<Option<&str>, ServiceError> {
     let Some(value) = headers.get(X_MS_VERSION) else { return Ok(None) };
-    let text = value.to_str().ok().filter(|text| {
-        text.len() == 10
-            && text.bytes().enumerate().all(|(at, byte)| match at {
-                4 | 7 => byte == b'-',
-                _ => byte.is_ascii_digit(),
-            })
-            && ("01"..="12").contains(&&text[5..7])
-            && ("01"..="31").contains(&&text[8..])
-    });
+    let text = value.to_str().ok().filter(|text| is_version(text));
     text.map(Some).ok_or_else(|| ErrorCode::InvalidHeaderValue.into())
-}
-
-/// Before upserts were invented, every update had to say what it expects to find.
-fn check_version(operation: &Operation<'_>, version: Option<&str>) -> Result<(), ServiceError> {
-    let is_upsert = matches!(
-        operation,
-        Operation::ReplaceEntity { condition: None, .. } | Operation::MergeEntity { condition: None, .. }
-    );
-    let is_old = version.is_some_and(|version| version < UPSERT_VERSION);
-    if is_upsert && is_old { Err(ErrorCode::InvalidInput.into()) } else { Ok(()) }
 }
 
 fn operation_headers(headers: &HeaderMap) -> OperationHeaders<'_> {
@@ -248,9 +234,18 @@ fn operation_headers(headers: &HeaderMap) -> OperationHeaders<'_> {
 /// sending does not hear an answer.
 const DISCARDED_BODIES_MAX: usize = 4;
 
-async fn read_payload(body: Incoming, headers: &HeaderMap, limits: &Limits) -> Result<Bytes, Refusal> {
+async fn read_payload(
+    operation: &Operation<'_>,
+    body: Incoming,
+    headers: &HeaderMap,
+    limits: &Limits,
+) -> Result<Bytes, Refusal> {
     let has_length = headers.contains_key(http::header::CONTENT_LENGTH);
     if !has_length && !headers.contains_key(http::header::TRANSFER_ENCODING) {
+        // No body at all takes a table's policies away.
+        if matches!(operation, Operation::SetTableAcl(_)) {
+            return Ok(Bytes::new());
+        }
         return Err(Refusal::new(Shape::FrontEnd, ErrorCode::MissingContentLengthHeader));
     }
     // A client that asks before it sends, or would send for ever, is told at once.

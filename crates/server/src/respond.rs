@@ -7,6 +7,7 @@ use http::header::{
 };
 use http::{HeaderMap, Response, StatusCode};
 use hyper::ext::ReasonPhrase;
+use protocol::auth::protocol_version;
 use protocol::model::DateTime;
 use protocol::wire::MetadataLevel;
 use protocol::wire::cors::CorsHeaders;
@@ -56,14 +57,10 @@ impl<'a> Dress<'a> {
         Dress { request_id, client_request_id, version, accept, query: query.unwrap_or_default() }
     }
 
-    /// The version that the request is served by: that of its header, else that of its shared access signature.
-    pub fn version(&self) -> &str {
-        let named = |name: &str| {
-            let mut pairs = self.query.split('&').filter_map(|pair| pair.split_once('='));
-            pairs.find(|(found, _)| *found == name).map(|(_, value)| value)
-        };
+    /// The version that the request is served by.
+    pub fn version(&self) -> &'a str {
         let header = self.version.and_then(|version| version.to_str().ok());
-        header.or_else(|| named("api-version")).or_else(|| named("sv")).unwrap_or(DEFAULT_VERSION)
+        protocol_version(self.query, header).unwrap_or(DEFAULT_VERSION)
     }
 
     /// Only errors ask for it, so it is worked out only then.
@@ -82,12 +79,7 @@ impl<'a> Dress<'a> {
         if let Some(id) = self.client_request_id {
             headers.insert(X_MS_CLIENT_REQUEST_ID, id.clone());
         }
-        match self.version {
-            Some(version) => {
-                headers.insert(X_MS_VERSION, version.clone());
-            }
-            None => put(headers, X_MS_VERSION, self.version()),
-        }
+        put(headers, X_MS_VERSION, self.version());
         response
     }
 }

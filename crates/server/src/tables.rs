@@ -14,7 +14,7 @@ use protocol::{ErrorCode, ServiceError};
 use tables::{EntityQuery, EntitySink, EntityView, TableQuery, TableService};
 
 use crate::answer::{Answer, Next, Refusal};
-use crate::write;
+use crate::{settings, write};
 
 /// Whose data, and under which URL the caller knows it.
 #[derive(Clone, Copy)]
@@ -31,6 +31,8 @@ pub struct Session<'a> {
 pub struct Call<'a> {
     pub options: &'a QueryOptions<'a>,
     pub headers: &'a OperationHeaders<'a>,
+    /// The protocol's version that the request speaks.
+    pub version: &'a str,
     pub explain: bool,
 }
 
@@ -44,6 +46,9 @@ impl Call<'_> {
         Preference::parse(self.headers.prefer)
     }
 }
+
+/// The first version in which an update may leave `If-Match` out.
+const UPSERT_VERSION: &str = "2011-08-18";
 
 /// Room for a page of small entities; larger ones grow it.
 const PAGE_CAPACITY_BYTES: usize = 16 * 1024;
@@ -69,19 +74,45 @@ pub fn takes_payload(operation: &Operation<'_>) -> bool {
     }
 }
 
+/// Checks that come before the question whether the caller may: can this be answered in a form that was asked for?
+pub fn check(operation: &Operation<'_>, call: Call<'_>) -> Result<(), ServiceError> {
+    if settings::owns(operation) {
+        return Ok(());
+    }
+    negotiate::check_data_service_version(call.headers)?;
+    if call.options.has_unsupported {
+        return Err(ErrorCode::NotImplemented.into());
+    }
+    let is_batch = matches!(operation, Operation::Batch);
+    if takes_payload(operation) && !is_batch {
+        negotiate::check_content_type(call.headers.content_type)?;
+    }
+    let has_body = match operation {
+        Operation::CreateTable | Operation::InsertEntity(_) => {
+            call.preference() != Some(Preference::ReturnNoContent)
+        }
+        _ => {
+            !takes_payload(operation)
+                && !matches!(operation, Operation::DeleteTable(_) | Operation::DeleteEntity { .. })
+        }
+    };
+    if has_body {
+        call.level()?;
+    }
+    // Before upserts were invented, every update had to say what it expects to find.
+    let is_upsert = matches!(
+        operation,
+        Operation::ReplaceEntity { condition: None, .. } | Operation::MergeEntity { condition: None, .. }
+    );
+    if is_upsert && call.version < UPSERT_VERSION { Err(ErrorCode::InvalidInput.into()) } else { Ok(()) }
+}
+
 pub async fn run(
     session: &Session<'_>,
     operation: Operation<'_>,
     payload: &[u8],
     call: Call<'_>,
 ) -> Result<Answer, Refusal> {
-    negotiate::check_data_service_version(call.headers)?;
-    if call.options.has_unsupported {
-        return Err(ErrorCode::NotImplemented.into());
-    }
-    if takes_payload(&operation) {
-        negotiate::check_content_type(call.headers.content_type)?;
-    }
     match operation {
         Operation::QueryTables => query_tables(session, call).await,
         Operation::CreateTable => remember_preference(create_table(session, payload, call).await, call),

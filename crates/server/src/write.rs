@@ -8,7 +8,7 @@ use protocol::operation::{Address, Operation};
 use protocol::wire::MetadataLevel;
 use protocol::wire::json_read::read_entity;
 use protocol::wire::json_write::EntityWriter;
-use protocol::wire::negotiate::{self, Preference};
+use protocol::wire::negotiate::Preference;
 use protocol::wire::uri;
 use tables::{Action, Change, EntityView, Transaction};
 
@@ -48,9 +48,6 @@ impl<'a> Write<'a> {
         payload: &'a [u8],
         call: Call<'_>,
     ) -> Result<Option<Write<'a>>, ServiceError> {
-        if !matches!(operation, Operation::DeleteEntity { .. }) {
-            negotiate::check_content_type(call.headers.content_type)?;
-        }
         let (address, action, reply) = match operation {
             Operation::InsertEntity(table) => {
                 let preference = call.preference();

@@ -8,5 +8,5 @@ mod shared_key;
 
 pub use bearer::{BearerConfig, BearerError, BearerValidator, KeySet, KeySetError, STORAGE_AUDIENCES};
 pub use grant::{Connection, Grant, KeyBounds, LetterSet, Role};
-pub use sas::{AccountScope, MalformedSas, SasScope, SasTerms, SasToken, TableScope};
+pub use sas::{AccountScope, MalformedSas, SasScope, SasTerms, SasToken, TableScope, protocol_version};
 pub use shared_key::{AccountKey, Authorization, Scheme, SignedRequest};

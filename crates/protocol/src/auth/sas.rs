@@ -13,6 +13,7 @@ use std::ops::RangeInclusive;
 use super::shared_key::{AccountKey, SIGNATURE_BYTES, decode_signature};
 use crate::error::{ErrorCode, ServiceError};
 use crate::model::{DateTime, TableName, parse_policy_time};
+use crate::wire::headers::is_version;
 use crate::wire::uri::percent_decode;
 
 /// The first version of service SAS, without `sip` and `spr`.
@@ -160,15 +161,20 @@ impl SasToken {
             _ => None,
         }
     }
+}
 
-    /// The version of the protocol a request speaks: `api-version`, else the header, else `sv`.
-    pub fn protocol_version<'a>(&'a self, x_ms_version: Option<&'a str>) -> &'a str {
-        if self.terms.api_version.is_empty() {
-            x_ms_version.unwrap_or(&self.terms.version)
-        } else {
-            &self.terms.api_version
-        }
+/// The version of the protocol that a request speaks, as far as it says: a shared access signature in its query
+/// has `api-version` before the header and `sv` behind it.
+pub fn protocol_version<'a>(query: &'a str, x_ms_version: Option<&'a str>) -> Option<&'a str> {
+    let header = x_ms_version.filter(|text| is_version(text));
+    if memchr::memmem::find(query.as_bytes(), b"sig=").is_none() {
+        return header;
     }
+    let named = |name: &str| {
+        let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+        pairs.find(|(found, _)| *found == name).map(|(_, value)| value).filter(|text| is_version(text))
+    };
+    named("api-version").or(header).or_else(|| named("sv"))
 }
 
 impl SasTerms {
@@ -388,15 +394,6 @@ impl<'a> Parameters<'a> {
             end_row_key: self.text("erk")?,
         }))
     }
-}
-
-/// `yyyy-MM-dd`; versions we do not know yet are welcome.
-fn is_version(text: &str) -> bool {
-    text.len() == "yyyy-MM-dd".len()
-        && text.bytes().enumerate().all(|(at, byte)| match at {
-            4 | 7 => byte == b'-',
-            _ => byte.is_ascii_digit(),
-        })
 }
 
 fn time(text: &str) -> Result<Option<DateTime>, MalformedSas> {

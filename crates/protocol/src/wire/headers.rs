@@ -10,6 +10,16 @@ pub const X_MS_ERROR_CODE: &str = "x-ms-error-code";
 pub const X_MS_REQUEST_ID: &str = "x-ms-request-id";
 pub const X_MS_VERSION: &str = "x-ms-version";
 
+/// Any date in the right form is a version: new ones appear faster than servers are updated.
+pub fn is_version(text: &str) -> bool {
+    let has_form = text.len() == 10
+        && text.bytes().enumerate().all(|(at, byte)| match at {
+            4 | 7 => byte == b'-',
+            _ => byte.is_ascii_digit(),
+        });
+    has_form && ("01"..="12").contains(&&text[5..7]) && ("01"..="31").contains(&&text[8..])
+}
+
 /// The headers that change what one operation means. A request has one set; each part of a batch has its own.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct OperationHeaders<'a> {

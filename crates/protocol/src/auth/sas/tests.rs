@@ -135,11 +135,14 @@ fn an_empty_field_is_an_absent_one() {
 
 #[test]
 fn the_protocol_version_is_looked_for_in_three_places() {
-    let terms = format!("sv=2015-04-05&tn=abc&sp=r&se=2030-01-01&{SIG}");
-    assert_eq!(parse(&terms).protocol_version(None), "2015-04-05");
-    assert_eq!(parse(&terms).protocol_version(Some("2019-02-02")), "2019-02-02");
-    let terms = format!("{terms}&api-version=2017-04-17");
-    assert_eq!(parse(&terms).protocol_version(Some("2019-02-02")), "2017-04-17");
+    let check =
+        |query: &str, header, expected| assert_eq!(protocol_version(query, header), expected, "{query}");
+    check("sv=2015-04-05&sig=x", None, Some("2015-04-05"));
+    check("sv=2015-04-05&sig=x", Some("2019-02-02"), Some("2019-02-02"));
+    check("sv=2015-04-05&api-version=2017-04-17&sig=x", Some("2019-02-02"), Some("2017-04-17"));
+    check("api-version=banana&sv=2015-04-05&sig=x", None, Some("2015-04-05"));
+    check("api-version=2017-04-17", None, None);
+    check("api-version=2017-04-17", Some("2019-02-02"), Some("2019-02-02"));
 }
 
 #[test]
