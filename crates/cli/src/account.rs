@@ -23,52 +23,59 @@ pub enum AccountCommand {
 }
 
 pub fn run(command: AccountCommand, location: &Path) -> Result<(), String> {
-    let mut file = AccountsFile::read(location)?;
-    match command {
-        AccountCommand::List => {
-            for account in &file.accounts {
-                let key2 = account.key2.as_deref().map_or("none".to_owned(), fingerprint);
-                println!("{}  key1 {}  key2 {key2}", account.name, fingerprint(&account.key1));
-            }
-            return Ok(());
+    if command == AccountCommand::List {
+        for account in &AccountsFile::read(location)?.accounts {
+            let key2 = account.key2.as_deref().map_or("none".to_owned(), fingerprint);
+            println!("{}  key1 {}  key2 {key2}", account.name, fingerprint(&account.key1));
         }
+        return Ok(());
+    }
+    if let AccountCommand::Add(name) = &command {
+        AccountName::parse(name).ok_or_else(|| {
+            format!("'{name}' is not an account name: 3 to 24 lower-case letters and digits")
+        })?;
+        // A directory becomes a store before it gets an accounts file, so that no stranger's directory does.
+        serve::prepare_location(location)?;
+    }
+    let _lock = AccountsFile::lock(location)?;
+    let mut file = AccountsFile::read(location)?;
+    let words = change(&mut file, command)?;
+    file.write(location)?;
+    // Keys are shown once, and only when they count.
+    println!("{words}");
+    Ok(())
+}
+
+/// Changes the accounts and says what there is to say about it.
+fn change(file: &mut AccountsFile, command: AccountCommand) -> Result<String, String> {
+    match command {
+        AccountCommand::List => Ok(String::new()),
         AccountCommand::Add(name) => {
-            AccountName::parse(&name).ok_or_else(|| {
-                format!("'{name}' is not an account name: 3 to 24 lower-case letters and digits")
-            })?;
             if file.accounts.iter().any(|account| account.name == name) {
                 return Err(format!("account '{name}' is there already"));
             }
-            // A directory becomes a store before it gets an accounts file, so that no stranger's directory does.
-            serve::prepare_location(location)?;
-            let entry = AccountEntry { name, key1: new_key()?, key2: Some(new_key()?) };
-            print_keys(&entry);
-            file.accounts.push(entry);
+            let (key1, key2) = (new_key()?, new_key()?);
+            let words = format!("account {name}\nkey1: {key1}\nkey2: {key2}");
+            file.accounts.push(AccountEntry { name, key1, key2: Some(key2) });
+            Ok(words)
         }
         AccountCommand::Rotate { name, key } => {
-            let account = find(&mut file, &name)?;
+            let account = find(file, &name)?;
             let slot = if key == 1 { &mut account.key1 } else { account.key2.get_or_insert_default() };
             *slot = new_key()?;
-            println!("key{key} of {name}: {slot}");
+            Ok(format!("key{key} of {name}: {slot}"))
         }
         AccountCommand::Remove(name) => {
-            find(&mut file, &name)?;
+            find(file, &name)?;
             file.accounts.retain(|account| account.name != name);
-            println!("{name} is removed; its tables stay on the disk");
+            Ok(format!("{name} is removed; its tables stay on the disk"))
         }
     }
-    file.write(location)
 }
 
 fn find<'a>(file: &'a mut AccountsFile, name: &str) -> Result<&'a mut AccountEntry, String> {
     let found = file.accounts.iter_mut().find(|account| account.name == name);
     found.ok_or_else(|| format!("there is no account '{name}' among those added by this command"))
-}
-
-fn print_keys(account: &AccountEntry) {
-    println!("account {}", account.name);
-    println!("key1: {}", account.key1);
-    println!("key2: {}", account.key2.as_deref().unwrap_or_default());
 }
 
 fn new_key() -> Result<String, String> {

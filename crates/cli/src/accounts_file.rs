@@ -2,12 +2,14 @@
 //!
 //! A running server looks at it every second, so a change made by the command counts at once and after a restart.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use server::write_secret;
 
 const FILE_NAME: &str = "accounts.toml";
+const LOCK_NAME: &str = "accounts.lock";
 
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -39,6 +41,13 @@ impl AccountEntry {
 impl AccountsFile {
     pub fn path(location: &Path) -> PathBuf {
         location.join(FILE_NAME)
+    }
+
+    /// Held while the file is read, changed and written, so that two commands at once do not undo each other.
+    pub fn lock(location: &Path) -> Result<File, String> {
+        let path = location.join(LOCK_NAME);
+        let locked = File::create(&path).and_then(|file| file.lock().map(|()| file));
+        locked.map_err(|error| format!("cannot lock {}: {error}", path.display()))
     }
 
     /// No file means no accounts.

@@ -56,6 +56,7 @@ pub struct Settings {
     pub tls: Option<TlsSource>,
     pub oauth: Option<Oauth>,
     pub accounts: AccountSource,
+    pub is_behind_tls_proxy: bool,
     pub silent: bool,
 }
 
@@ -76,6 +77,7 @@ pub struct AccountSource {
 }
 
 impl AccountSource {
+    /// What counts now. A name that comes twice counts as its first source says.
     pub fn read(&self) -> Result<Accounts, String> {
         let mut entries = self.fixed.clone();
         if let Some(location) = &self.location {
@@ -84,10 +86,7 @@ impl AccountSource {
         if self.may_be_well_known && self.fixed.is_empty() {
             entries.push(format!("{}:{}", server::EMULATOR_ACCOUNT, server::EMULATOR_KEY));
         }
-        if entries.is_empty() {
-            return Err("the server profile needs an account: 'lazulite account add NAME' makes one".into());
-        }
-        Accounts::parse(&entries.join(";"))
+        Accounts::read(entries.iter().flat_map(|entry| entry.split(';')))
     }
 }
 
@@ -131,13 +130,17 @@ pub fn gather(flags: ServeFlags) -> Result<Settings, String> {
         (Some(other), _) => {
             return Err(format!("there is no --oauth '{other}': basic, or [oauth] in the file"));
         }
+        // Whoever could stand between us and the issuer would be the issuer.
+        (None, Some(OauthFile { jwks, .. })) if is_server && is_plain_and_far(&jwks) => {
+            return Err(format!("the server profile does not take keys over plain HTTP: {jwks}"));
+        }
         (None, Some(OauthFile { issuer, jwks, audiences })) => {
             Some(Oauth::Issuer { issuer, jwks, audiences })
         }
         (None, None) => None,
     };
-    let mut fixed: Vec<String> = file.accounts.iter().map(AccountEntry::to_text).collect();
-    fixed.extend(accounts_of_environment()?);
+    let mut fixed: Vec<String> = accounts_of_environment()?.into_iter().collect();
+    fixed.extend(file.accounts.iter().map(AccountEntry::to_text));
     let accounts = AccountSource { fixed, location: location.clone(), may_be_well_known: !is_server };
 
     let is_behind_proxy = flags.behind_tls_proxy || file.behind_tls_proxy;
@@ -148,6 +151,9 @@ pub fn gather(flags: ServeFlags) -> Result<Settings, String> {
         ));
     }
     let known = accounts.read()?;
+    if known.names().is_empty() {
+        return Err("the server profile needs an account: 'lazulite account add NAME' makes one".into());
+    }
     if known.have_well_known_key() && is_server {
         return Err("the server profile refuses the emulator's published key: everybody knows it".into());
     }
@@ -159,7 +165,24 @@ pub fn gather(flags: ServeFlags) -> Result<Settings, String> {
         ));
     }
     let host_suffixes = [flags.host_suffixes, file.host_suffixes].concat();
-    Ok(Settings { location, listen, host_suffixes, tls, oauth, accounts, silent: flags.silent })
+    let silent = flags.silent;
+    Ok(Settings {
+        location,
+        listen,
+        host_suffixes,
+        tls,
+        oauth,
+        accounts,
+        is_behind_tls_proxy: is_behind_proxy,
+        silent,
+    })
+}
+
+fn is_plain_and_far(url: &str) -> bool {
+    let Some(address) = url.strip_prefix("http://") else { return false };
+    !["localhost", "127.0.0.1", "[::1]"].iter().any(|near| {
+        address.strip_prefix(near).is_some_and(|rest| rest.is_empty() || rest.starts_with([':', '/']))
+    })
 }
 
 fn read_file(path: &Path) -> Result<File, String> {

@@ -55,10 +55,11 @@ async fn fetch(url: &str) -> Result<String, String> {
     let is_https = url.starts_with("https://");
     let (_, address) = url.split_once("://").unwrap_or_default();
     let (authority, path) = address.split_once('/').unwrap_or((address, ""));
-    let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
     let port = if is_https { 443 } else { 80 };
-    let target =
-        if host.len() == authority.len() { format!("{authority}:{port}") } else { authority.to_owned() };
+    // The colons of an address in brackets are its own.
+    let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| !port.ends_with(']'));
+    let target = if has_port { authority.to_owned() } else { format!("{authority}:{port}") };
+    let host = target.rsplit_once(':').map_or(authority, |(host, _)| host).trim_matches(['[', ']']);
     let stream = TcpStream::connect(&target).await.map_err(|error| error.to_string())?;
     if !is_https {
         return get(stream, authority, path).await;

@@ -1,5 +1,7 @@
 //! The log: one line a message on standard error.
 
+use std::io::Write as _;
+
 use log::{LevelFilter, Log, Metadata, Record};
 
 struct Logger;
@@ -11,7 +13,9 @@ impl Log for Logger {
 
     fn log(&self, record: &Record<'_>) {
         if self.enabled(record.metadata()) {
-            eprintln!("lazulite: {}: {}", record.level().as_str().to_lowercase(), record.args());
+            let level = record.level().as_str().to_lowercase();
+            // Nobody may be reading any more: that is no reason to stop serving.
+            let _ = writeln!(std::io::stderr(), "lazulite: {level}: {}", record.args());
         }
     }
 

@@ -31,6 +31,7 @@ pub struct SasRequest {
 }
 
 pub fn run(request: &SasRequest, location: &Path) -> Result<(), String> {
+    check(request)?;
     let account = request.account.as_deref().unwrap_or(server::EMULATOR_ACCOUNT);
     let key = find_key(account, location)?;
     let terms = terms(request)?;
@@ -41,13 +42,47 @@ pub fn run(request: &SasRequest, location: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// The first key of the account, wherever accounts are named.
+/// Options that would silently say nothing are refused: a token must not be wider than it looks.
+fn check(request: &SasRequest) -> Result<(), String> {
+    let fields = [
+        ("--account", &request.account, None),
+        ("--table", &request.table, None),
+        ("--permissions", &request.permissions, None),
+        ("--expiry", &request.expiry, None),
+        ("--start", &request.start, None),
+        ("--ip", &request.ip, None),
+        ("--protocol", &request.protocol, None),
+        ("--sas-version", &request.version, None),
+        ("--policy", &request.policy, Some(true)),
+        ("--start-pk", &request.start_partition_key, Some(true)),
+        ("--start-rk", &request.start_row_key, Some(true)),
+        ("--end-pk", &request.end_partition_key, Some(true)),
+        ("--end-rk", &request.end_row_key, Some(true)),
+        ("--services", &request.services, Some(false)),
+        ("--resource-types", &request.resource_types, Some(false)),
+    ];
+    for (name, value, with_table) in fields {
+        match (value.as_deref(), with_table) {
+            (Some(""), _) => return Err(format!("{name} is empty, which means nothing: leave it out")),
+            (Some(_), Some(true)) if request.table.is_none() => {
+                return Err(format!("{name} goes with --table"));
+            }
+            (Some(_), Some(false)) if request.table.is_some() => {
+                return Err(format!("{name} is for an account SAS: leave it or --table out"));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The first key of the account, wherever accounts are named: the environment before the data directory.
 fn find_key(account: &str, location: &Path) -> Result<AccountKey, String> {
-    let mut entries: Vec<String> =
-        AccountsFile::read(location)?.accounts.iter().map(|entry| entry.to_text()).collect();
+    let mut entries: Vec<String> = Vec::new();
     for name in ["LAZULITE_ACCOUNTS", "AZURITE_ACCOUNTS"] {
         entries.extend(std::env::var(name).ok().iter().flat_map(|text| text.split(';').map(str::to_owned)));
     }
+    entries.extend(AccountsFile::read(location)?.accounts.iter().map(|entry| entry.to_text()));
     entries.push(format!("{}:{}", server::EMULATOR_ACCOUNT, server::EMULATOR_KEY));
     let key = entries.iter().find_map(|entry| {
         let mut fields = entry.split(':').map(str::trim);
@@ -133,6 +168,19 @@ fn permission_word(letter: char) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn options_that_would_say_nothing_are_refused() {
+        let some = |text: &str| Some(text.to_owned());
+        let range = SasRequest { start_partition_key: some("a"), ..SasRequest::default() };
+        assert_eq!(check(&range), Err("--start-pk goes with --table".into()));
+        let empty =
+            SasRequest { table: some("people"), end_partition_key: some(""), ..SasRequest::default() };
+        assert!(check(&empty).is_err());
+        let mixed = SasRequest { table: some("people"), services: some("t"), ..SasRequest::default() };
+        assert!(check(&mixed).is_err());
+        assert_eq!(check(&SasRequest { table: some("people"), ..range }), Ok(()));
+    }
 
     #[test]
     fn a_summary_says_what_is_granted() {

@@ -1,5 +1,6 @@
 //! `lazulite serve`: opens the store, takes the port, says so, and serves until it is told to stop.
 
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -25,6 +26,8 @@ pub fn serve(settings: Settings) -> Result<(), String> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let (engine, store) = open_engine(settings.location.as_deref(), clock.clone())?;
     let service = TableService::new(engine, clock.clone());
+    // First the stamp, then the file: a change in between is noticed later, not lost.
+    let seen = settings.accounts.location.as_deref().and_then(stamp);
     let accounts = Arc::new(Current::new(settings.accounts.read()?));
     let tls = settings
         .tls
@@ -42,6 +45,7 @@ pub fn serve(settings: Settings) -> Result<(), String> {
             accounts: accounts.clone(),
             tokens: validator(settings.oauth).await?,
             tls: tls.clone(),
+            is_behind_tls_proxy: settings.is_behind_tls_proxy,
             limits: Limits::default(),
             host_suffixes: settings.host_suffixes,
         };
@@ -51,7 +55,7 @@ pub fn serve(settings: Settings) -> Result<(), String> {
         })?;
         let shutdown = shutdown_signal()?;
         announce(&server, &accounts.get(), &store, tls.as_ref(), settings.silent);
-        tokio::spawn(watch_accounts(settings.accounts, accounts));
+        tokio::spawn(watch_accounts(settings.accounts, accounts, seen));
         if let Some(tls) = tls {
             tokio::spawn(tls.watch());
         }
@@ -93,24 +97,28 @@ async fn validator(oauth: Option<Oauth>) -> Result<Option<Arc<Current<BearerVali
     }
 }
 
+/// What tells one state of the accounts file from another.
+type Stamp = (SystemTime, u64);
+
+fn stamp(location: &Path) -> Option<Stamp> {
+    let metadata = std::fs::metadata(AccountsFile::path(location)).ok()?;
+    Some((metadata.modified().ok()?, metadata.len()))
+}
+
 /// Accounts that `lazulite account` changes count without a restart.
-async fn watch_accounts(source: AccountSource, book: Arc<Current<Accounts>>) {
+async fn watch_accounts(source: AccountSource, accounts: Arc<Current<Accounts>>, mut seen: Option<Stamp>) {
     let Some(location) = &source.location else { return };
-    let path = AccountsFile::path(location);
-    let stamp = || -> Option<(SystemTime, u64)> {
-        let metadata = std::fs::metadata(&path).ok()?;
-        Some((metadata.modified().ok()?, metadata.len()))
-    };
-    let mut seen = stamp();
     loop {
         tokio::time::sleep(ACCOUNTS_WATCH_INTERVAL).await;
-        let now = stamp();
+        let now = stamp(location);
         if now == seen {
             continue;
         }
-        seen = now;
         match source.read() {
-            Ok(accounts) => book.replace(accounts),
+            Ok(read) => {
+                accounts.replace(read);
+                seen = now;
+            }
             Err(error) => log::error!("the accounts stay as they were: {error}"),
         }
     }
@@ -120,23 +128,22 @@ async fn watch_accounts(source: AccountSource, book: Arc<Current<Accounts>>) {
 fn announce(server: &Server, accounts: &Accounts, store: &str, tls: Option<&Tls>, silent: bool) {
     let address = server.local_addr();
     let scheme = if tls.is_some() { "https" } else { "http" };
-    println!("Lazulite Table service is successfully listening at {scheme}://{address}");
-    if silent {
-        return;
+    let mut lines = vec![format!("Lazulite Table service is successfully listening at {scheme}://{address}")];
+    if !silent {
+        lines.push(format!("Data in {store}"));
+        lines.extend(accounts.names().into_iter().map(|name| {
+            // A key that protects something is not for the screen.
+            let is_well_known = name.as_str() == EMULATOR_ACCOUNT && accounts.have_well_known_key();
+            let key = if is_well_known { EMULATOR_KEY } else { "YOUR-KEY" };
+            format!(
+                "Connection string: DefaultEndpointsProtocol={scheme};AccountName={name};AccountKey={key};\
+                 TableEndpoint={scheme}://{address}/{name};"
+            )
+        }));
+        lines.extend(tls.and_then(Tls::how_to_trust));
     }
-    println!("Data in {store}");
-    for name in accounts.names() {
-        // A key that protects something is not for the screen.
-        let is_well_known = name.as_str() == EMULATOR_ACCOUNT && accounts.have_well_known_key();
-        let key = if is_well_known { EMULATOR_KEY } else { "YOUR-KEY" };
-        println!(
-            "Connection string: DefaultEndpointsProtocol={scheme};AccountName={name};AccountKey={key};\
-             TableEndpoint={scheme}://{address}/{name};"
-        );
-    }
-    if let Some(text) = tls.and_then(Tls::how_to_trust) {
-        println!("{text}");
-    }
+    // Nobody may be reading: that is no reason not to serve.
+    let _ = writeln!(std::io::stdout(), "{}", lines.join("\n"));
 }
 
 /// Ready when somebody asks the process to stop.

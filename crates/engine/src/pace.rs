@@ -25,6 +25,9 @@ pub(crate) struct Pace<'a> {
     turn_over: bool,
     unclocked_rows: u32,
     unclocked_bytes: usize,
+    /// Rows to go by between two looks at the clock: one where a row takes long, as under a costly filter.
+    clock_row_count: u32,
+    looked_at: Duration,
 }
 
 impl<'a> Pace<'a> {
@@ -41,6 +44,8 @@ impl<'a> Pace<'a> {
             turn_over: false,
             unclocked_rows: 0,
             unclocked_bytes: 0,
+            clock_row_count: CLOCK_ROW_COUNT,
+            looked_at: now,
         }
     }
 
@@ -68,7 +73,7 @@ impl<'a> Pace<'a> {
         self.turn_over |= self.turn_rows >= TURN_ROW_COUNT_MAX;
         self.unclocked_rows += 1;
         self.unclocked_bytes += bytes;
-        if self.unclocked_rows >= CLOCK_ROW_COUNT || self.unclocked_bytes >= CLOCK_BYTES {
+        if self.unclocked_rows >= self.clock_row_count || self.unclocked_bytes >= CLOCK_BYTES {
             self.look_at_clock();
         }
     }
@@ -77,6 +82,9 @@ impl<'a> Pace<'a> {
         self.unclocked_rows = 0;
         self.unclocked_bytes = 0;
         let now = self.clock.monotonic();
+        let is_slow = now.saturating_sub(self.looked_at) >= TURN_TIME_MAX / 4;
+        self.clock_row_count = if is_slow { 1 } else { CLOCK_ROW_COUNT };
+        self.looked_at = now;
         self.out_of_time |= now.saturating_sub(self.started) >= self.budget.time_max;
         self.turn_over |= now.saturating_sub(self.turn_started) >= TURN_TIME_MAX;
     }
@@ -90,6 +98,7 @@ impl<'a> Pace<'a> {
         self.turn_over = false;
         self.turn_rows = 0;
         self.turn_started = self.clock.monotonic();
+        self.looked_at = self.turn_started;
         self.out_of_time |= self.turn_started.saturating_sub(self.started) >= self.budget.time_max;
     }
 }
@@ -115,6 +124,19 @@ mod tests {
             }
             assert_eq!(examined, expected);
         }
+    }
+
+    #[test]
+    fn slow_rows_are_clocked_one_by_one() {
+        let clock = FakeClock::default();
+        let mut pace = Pace::new(&clock, budget(u64::MAX, Duration::from_millis(35)));
+        let mut examined = 0;
+        while pace.has_room() {
+            clock.advance(Duration::from_millis(10));
+            pace.examined(10);
+            examined += 1;
+        }
+        assert_eq!(examined, 4);
     }
 
     #[test]

@@ -35,11 +35,27 @@ impl Accounts {
             .expect("the emulator's account is well formed")
     }
 
-    /// Reads `name:key1[:key2];...`. The error says which account is wrong, and never shows a key.
+    /// Reads `name:key1[:key2];...`, at least one, each name once.
     pub fn parse(text: &str) -> Result<Accounts, String> {
+        let accounts = Accounts::read(text.split(';'))?;
+        if accounts.by_name.is_empty() {
+            return Err("no account is named: name:key1[:key2];...".into());
+        }
+        let mut names: Vec<&str> =
+            entries(text.split(';')).map(|entry| entry.split(':').next().unwrap_or(entry)).collect();
+        names.sort_unstable();
+        match names.windows(2).find(|pair| pair[0].trim() == pair[1].trim()) {
+            Some(pair) => Err(format!("account '{}' is named twice", pair[0].trim())),
+            None => Ok(accounts),
+        }
+    }
+
+    /// Reads entries of the form `name:key1[:key2]`. Where a name comes again, the first one counts: sources are given
+    /// in the order of their rank. The error says which account is wrong, and never shows a key.
+    pub fn read<'a>(texts: impl Iterator<Item = &'a str>) -> Result<Accounts, String> {
         let mut by_name = HashMap::new();
         let mut has_well_known_key = false;
-        for entry in text.split(';').map(str::trim).filter(|entry| !entry.is_empty()) {
+        for entry in entries(texts) {
             let mut fields = entry.split(':').map(str::trim);
             let name = fields.next().unwrap_or_default();
             let name = AccountName::parse(name).ok_or_else(|| {
@@ -55,13 +71,9 @@ impl Accounts {
             if keys.is_empty() || keys.len() > KEY_COUNT_MAX {
                 return Err(format!("account '{name}' needs one or two keys: name:key1[:key2]"));
             }
-            let key = name.as_str().into();
-            if by_name.insert(key, Arc::new(Account { name: name.clone(), keys })).is_some() {
-                return Err(format!("account '{name}' is named twice"));
-            }
-        }
-        if by_name.is_empty() {
-            return Err("no account is named: name:key1[:key2];...".into());
+            by_name
+                .entry(name.as_str().into())
+                .or_insert_with(|| Arc::new(Account { name: name.clone(), keys }));
         }
         Ok(Accounts { by_name, has_well_known_key })
     }
@@ -86,9 +98,20 @@ impl Accounts {
     }
 }
 
+fn entries<'a>(texts: impl Iterator<Item = &'a str>) -> impl Iterator<Item = &'a str> {
+    texts.map(str::trim).filter(|entry| !entry.is_empty())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_of_two_accounts_with_one_name_counts() {
+        let accounts = Accounts::read(["acc1:AAAA:BBBB", "acc2:AAAA", "acc1:CCCC", ""].into_iter()).unwrap();
+        assert_eq!(accounts.find("acc1").unwrap().keys.len(), 2);
+        assert!(Accounts::read([].into_iter()).unwrap().names().is_empty());
+    }
 
     #[test]
     fn accounts_have_one_or_two_keys() {

@@ -8,6 +8,8 @@ use protocol::ServiceError;
 
 /// Lines in one second; a flood of strangers must not become a flood of the log.
 const LINES_PER_SECOND_MAX: u32 = 10;
+/// Enough of a path to find the request, too little to fill a disk.
+const PATH_CHARACTERS_MAX: usize = 256;
 
 #[derive(Default)]
 pub struct Audit(Mutex<Second>);
@@ -23,6 +25,7 @@ impl Audit {
     /// `path` is without its query, where signatures stand.
     pub fn refused(&self, now: Duration, peer: IpAddr, method: &str, path: &str, error: &ServiceError) {
         let Some(left_out_count) = self.admit(now) else { return };
+        let path: String = path.chars().take(PATH_CHARACTERS_MAX).collect();
         if left_out_count > 0 {
             log::warn!("audit: {left_out_count} refusals were not written");
         }

@@ -1,5 +1,7 @@
 //! Entity group transactions: every operation read and checked, then one commit; or one query.
 
+use std::net::IpAddr;
+
 use protocol::operation::{Component, Operation};
 use protocol::wire::batch::{BATCH_OPERATION_COUNT_MAX, BatchAnswer, BatchPart, BatchRequest, read_batch};
 use protocol::wire::headers::OperationHeaders;
@@ -33,11 +35,25 @@ pub async fn run(
                         answer.push(&respond::part(&done, part.content_id));
                     }
                 }
+                // Our own trouble is the whole request's: clients try again when they see it there.
+                Err(refusal)
+                    if refusal.error.code.status() >= 500
+                        && refusal.error.code != ErrorCode::NotImplemented =>
+                {
+                    return Err(refusal);
+                }
                 // The answer to a change set that fails is one part: that of the operation that failed.
                 Err(refusal) => {
                     let index = refusal.error.operation.unwrap_or(0).min(parts.len() - 1);
                     let is_alone = parts.len() == 1;
-                    answer.push(&refuse_part(&parts[index], refusal, index, is_alone, dress, shared));
+                    answer.push(&refuse_part(
+                        &parts[index],
+                        refusal,
+                        index,
+                        is_alone,
+                        dress,
+                        (shared, session.peer),
+                    ));
                 }
             }
             answer
@@ -46,7 +62,9 @@ pub async fn run(
             let mut answer = BatchAnswer::new(batch_id.as_str(), None);
             match run_query(session, &part, call.version).await {
                 Ok(found) => answer.push(&respond::part(&found, part.content_id)),
-                Err(refusal) => answer.push(&refuse_part(&part, refusal, 0, false, dress, shared)),
+                Err(refusal) => {
+                    answer.push(&refuse_part(&part, refusal, 0, false, dress, (shared, session.peer)))
+                }
             }
             answer
         }
@@ -113,6 +131,10 @@ async fn run_query(session: &Session<'_>, part: &BatchPart<'_>, version: &str) -
         Operation::GetEntity { .. } | Operation::QueryEntities(_) => {
             run_operation(session, operation, &[], call).await
         }
+        Operation::QueryTables
+        | Operation::GetTable(_)
+        | Operation::CreateTable
+        | Operation::DeleteTable(_) => Err(ErrorCode::NotImplemented.into()),
         // A write belongs into a change set.
         _ => Err(ErrorCode::InvalidInput.into()),
     }
@@ -157,18 +179,24 @@ fn refuse_part(
     index: usize,
     is_alone: bool,
     dress: &Dress<'_>,
-    shared: &Shared,
+    (shared, peer): (&Shared, IpAddr),
 ) -> Vec<u8> {
     let error = refusal.error;
-    let OperationHeaders { accept, prefer, .. } = part.headers;
+    let OperationHeaders { accept, prefer, x_http_method, .. } = part.headers;
     let message = if is_alone && error.code.is_raised_by_execution() {
         error.message().to_owned()
     } else {
         format!("{index}:{}", error.message())
     };
     respond::log_cause(&error, dress);
+    if error.code.status() == 403 {
+        let path = part.url.split('?').next().unwrap_or_default();
+        shared.audit.refused(shared.clock.monotonic(), peer, part.method, path, &error);
+    }
     let level = negotiate::error_level(None, accept);
-    let preference = negotiate::Preference::parse(prefer);
+    // Only an insert listens to `Prefer`.
+    let is_insert = part.method == "POST" && x_http_method.is_none();
+    let preference = negotiate::Preference::parse(prefer).filter(|_| is_insert);
     respond::refusal_part(error.code, &message, level, preference, part.content_id, dress, shared.now())
 }
 

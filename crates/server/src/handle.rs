@@ -21,7 +21,7 @@ use protocol::wire::headers::{OperationHeaders, X_MS_VERSION, is_version};
 use protocol::wire::options::QueryOptions;
 use protocol::wire::uri;
 use protocol::{ErrorCode, ServiceError};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::accounts::{Account, Accounts};
 use crate::answer::{Answer, Refusal, Shape};
@@ -46,6 +46,7 @@ pub struct Shared {
     pub clock: Arc<dyn Clock>,
     pub request_ids: RequestIds,
     pub in_flight: Semaphore,
+    pub payload_room_kib: Semaphore,
     pub cors_rules: CorsRules,
     pub audit: Audit,
 }
@@ -147,12 +148,19 @@ async fn process(
 
     let scheme = if connection.is_https { "https" } else { "http" };
     let base = format!("{scheme}://{host}{}", target.base_path);
-    let session = Session { service: &shared.service, account: &account.name, base: &base, grant: &grant };
+    let session = Session {
+        service: &shared.service,
+        account: &account.name,
+        base: &base,
+        grant: &grant,
+        peer: connection.peer,
+    };
     let work = async {
-        let payload = if tables::takes_payload(&operation) {
-            read_payload(&operation, body, &parts.headers, &shared.limits).await?
+        // Held until the answer is made: what is in memory is bounded over all requests.
+        let (payload, _room) = if tables::takes_payload(&operation) {
+            read_payload(shared, &operation, body, &parts.headers).await?
         } else {
-            Bytes::new()
+            (Bytes::new(), None)
         };
         match operation {
             Operation::Batch => batch::run(&session, &payload, call, dress, shared).await,
@@ -234,17 +242,18 @@ fn operation_headers(headers: &HeaderMap) -> OperationHeaders<'_> {
 /// sending does not hear an answer.
 const DISCARDED_BODIES_MAX: usize = 4;
 
-async fn read_payload(
+async fn read_payload<'a>(
+    shared: &'a Shared,
     operation: &Operation<'_>,
     body: Incoming,
     headers: &HeaderMap,
-    limits: &Limits,
-) -> Result<Bytes, Refusal> {
+) -> Result<(Bytes, Option<SemaphorePermit<'a>>), Refusal> {
+    let limits = &shared.limits;
     let has_length = headers.contains_key(http::header::CONTENT_LENGTH);
     if !has_length && !headers.contains_key(http::header::TRANSFER_ENCODING) {
         // No body at all takes a table's policies away.
         if matches!(operation, Operation::SetTableAcl(_)) {
-            return Ok(Bytes::new());
+            return Ok((Bytes::new(), None));
         }
         return Err(Refusal::new(Shape::FrontEnd, ErrorCode::MissingContentLengthHeader));
     }
@@ -256,8 +265,13 @@ async fn read_payload(
     if announced > discarded_max as u64 {
         return Err(ErrorCode::RequestBodyTooLarge.into());
     }
+    // A body that does not say how long it is may be as long as any.
+    let bytes =
+        if has_length { announced.min(limits.body_bytes_max as u64) } else { limits.body_bytes_max as u64 };
+    let room_kib = u32::try_from(bytes / 1024 + 1).unwrap_or(u32::MAX);
+    let room = shared.payload_room_kib.try_acquire_many(room_kib).map_err(|_| ErrorCode::ServerBusy)?;
     match tokio::time::timeout(limits.body_time_max, collect(body, limits.body_bytes_max)).await {
-        Ok(outcome) => outcome,
+        Ok(outcome) => outcome.map(|payload| (payload, Some(room))),
         Err(_) => Err(ErrorCode::OperationTimedOut.into()),
     }
 }

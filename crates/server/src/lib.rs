@@ -19,6 +19,7 @@ mod request_id;
 mod respond;
 mod secret_file;
 mod settings;
+mod stall;
 mod tables;
 mod tls;
 mod whole_body;

@@ -13,10 +13,14 @@ pub struct Limits {
     pub header_count_max: usize,
     /// The service's own limit on payloads: 4 MiB.
     pub body_bytes_max: usize,
+    /// Bytes of payloads held in memory at once, over all requests; further ones are answered 503 `ServerBusy`.
+    pub payload_bytes_max: usize,
     /// Time for a request's line and headers to arrive, idle time before them included.
     pub header_time_max: Duration,
     /// Time for a request's body to arrive.
     pub body_time_max: Duration,
+    /// Time that an answer may wait for its reader.
+    pub write_time_max: Duration,
     /// Time that open requests get to finish after a shutdown was asked for.
     pub shutdown_time_max: Duration,
 }
@@ -29,8 +33,10 @@ impl Default for Limits {
             header_bytes_max: 128 * 1024,
             header_count_max: 100,
             body_bytes_max: 4 * 1024 * 1024,
+            payload_bytes_max: 256 * 1024 * 1024,
             header_time_max: Duration::from_secs(60),
             body_time_max: Duration::from_secs(30),
+            write_time_max: Duration::from_secs(60),
             shutdown_time_max: Duration::from_secs(10),
         }
     }

@@ -24,6 +24,7 @@ use crate::handle::{Shared, handle};
 use crate::limits::Limits;
 use crate::request_id::RequestIds;
 use crate::settings::CorsRules;
+use crate::stall::StallGuard;
 use crate::tls::Tls;
 
 pub struct Config {
@@ -33,6 +34,8 @@ pub struct Config {
     pub tokens: Option<Arc<Current<BearerValidator>>>,
     /// Serve HTTPS and nothing else.
     pub tls: Option<Tls>,
+    /// Callers speak HTTPS with somebody in front of us, who speaks plain HTTP with us.
+    pub is_behind_tls_proxy: bool,
     pub limits: Limits,
     /// Further host suffixes under which the first label is the account, as in `account.tables.example.org`.
     pub host_suffixes: Vec<String>,
@@ -44,6 +47,7 @@ pub struct Server {
     local_addr: SocketAddr,
     shared: Arc<Shared>,
     tls: Option<Tls>,
+    is_https: bool,
 }
 
 /// How long to leave the listener alone when the system has no room for another connection.
@@ -53,6 +57,7 @@ pub async fn bind(config: Config, service: TableService, clock: Arc<dyn Clock>) 
     let listener = TcpListener::bind(config.listen).await?;
     let local_addr = listener.local_addr()?;
     let in_flight = Semaphore::new(config.limits.requests_in_flight_max);
+    let payload_room_kib = Semaphore::new(config.limits.payload_bytes_max / 1024);
     let shared = Arc::new(Shared {
         service,
         accounts: config.accounts,
@@ -62,10 +67,12 @@ pub async fn bind(config: Config, service: TableService, clock: Arc<dyn Clock>) 
         clock,
         request_ids: RequestIds::new(),
         in_flight,
+        payload_room_kib,
         cors_rules: CorsRules::default(),
         audit: Audit::default(),
     });
-    Ok(Server { listener, local_addr, shared, tls: config.tls })
+    let is_https = config.tls.is_some() || config.is_behind_tls_proxy;
+    Ok(Server { listener, local_addr, shared, tls: config.tls, is_https })
 }
 
 impl Server {
@@ -75,7 +82,7 @@ impl Server {
 
     /// Serves until `shutdown` is ready; then finishes open requests and closes the engine.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
-        let Server { listener, shared, tls, .. } = self;
+        let Server { listener, shared, tls, is_https, .. } = self;
         let connection_count_max = shared.limits.connection_count_max;
         let connections = Arc::new(Semaphore::new(connection_count_max));
         let (closing, _) = watch::channel(false);
@@ -89,7 +96,7 @@ impl Server {
                 () = &mut shutdown => break,
                 (permit, accepted) = accepted => match (permit, accepted) {
                     (Ok(permit), Ok((stream, peer))) => {
-                        let connection = Connection { peer: peer.ip().to_canonical(), is_https: tls.is_some() };
+                        let connection = Connection { peer: peer.ip().to_canonical(), is_https };
                         let work = welcome(stream, tls.clone(), connection, shared.clone(), closing.subscribe(), permit);
                         tokio::spawn(work);
                     }
@@ -150,8 +157,7 @@ async fn serve(
         .header_read_timeout(shared.limits.header_time_max)
         .max_buf_size(shared.limits.header_bytes_max)
         .max_headers(shared.limits.header_count_max)
-        .pipeline_flush(true)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(StallGuard::new(stream, shared.limits.write_time_max)), service);
     let mut connection = pin!(connection);
     let outcome = tokio::select! {
         outcome = connection.as_mut() => outcome,

@@ -1,5 +1,7 @@
 //! Operations on tables, and reads of entities: payload to values, one call into the service, values to an answer.
 
+use std::net::IpAddr;
+
 use protocol::auth::Grant;
 use protocol::filter::{self, Schema};
 use protocol::model::{AccountName, DateTime, ETag, TableName};
@@ -24,6 +26,8 @@ pub struct Session<'a> {
     /// The account's base URL, without a slash at its end.
     pub base: &'a str,
     pub grant: &'a Grant,
+    /// From where; for the audit.
+    pub peer: IpAddr,
 }
 
 /// How one operation was asked for.

@@ -27,8 +27,8 @@ struct Remembered {
     at: Duration,
 }
 
-/// The state before a look-up, to be shown when its answer is remembered.
-#[derive(Clone, Copy)]
+/// The state before a look-up, to be shown when its answer is remembered or relied upon.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Ticket(u64);
 
 impl Catalogue {
@@ -55,10 +55,29 @@ impl Catalogue {
         tables.insert(key.into(), Remembered { id, at: now });
     }
 
+    /// Forgets the name now and once more when the guard goes, however that happens: for a change of the name that
+    /// somebody may stop waiting for.
+    pub fn changing<'a>(&'a self, key: &'a str) -> Changing<'a> {
+        self.forget(key);
+        Changing { catalogue: self, key }
+    }
+
     pub fn forget(&self, key: &str) {
         let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
         self.forgotten_count.fetch_add(1, Ordering::AcqRel);
         tables.remove(key);
+    }
+}
+
+/// A name that is being created or dropped.
+pub struct Changing<'a> {
+    catalogue: &'a Catalogue,
+    key: &'a str,
+}
+
+impl Drop for Changing<'_> {
+    fn drop(&mut self) {
+        self.catalogue.forget(self.key);
     }
 }
 
@@ -76,6 +95,17 @@ mod tests {
         assert_eq!(catalogue.find("a/t", now + REMEMBERED_AGE_MAX + Duration::from_millis(1)), None);
         catalogue.forget("a/t");
         assert_eq!(catalogue.find("a/t", now), None);
+    }
+
+    #[test]
+    fn a_change_that_nobody_waits_for_is_noticed_all_the_same() {
+        let catalogue = Catalogue::default();
+        let before = catalogue.ticket();
+        let changing = catalogue.changing("a/t");
+        assert!(catalogue.ticket() != before);
+        catalogue.remember("a/t", TableId(17), Duration::ZERO, catalogue.ticket());
+        drop(changing);
+        assert_eq!(catalogue.find("a/t", Duration::ZERO), None);
     }
 
     #[test]

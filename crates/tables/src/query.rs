@@ -64,7 +64,8 @@ impl TableService {
         query: EntityQuery,
         sink: &mut dyn EntitySink,
     ) -> Result<Page, ServiceError> {
-        let table = self.table_id(account, table).await?;
+        let since = self.ticket();
+        let id = self.table_id(account, table).await?;
         let Plan { kind, ranges, predicate } = query.plan;
         let mut page = PageSink {
             predicate: predicate.as_ref(),
@@ -80,7 +81,7 @@ impl TableService {
             None
         } else {
             let ranges = resume_ranges(clip(ranges, query.within.as_ref()), query.resume);
-            self.engine.scan(table, &ranges, BUDGET, &mut page).await.map_err(from_read)?
+            self.engine.scan(id, &ranges, BUDGET, &mut page).await.map_err(from_read)?
         };
         if page.damaged {
             return Err(ServiceError::with_source(
@@ -88,6 +89,7 @@ impl TableService {
                 "a stored record does not decode",
             ));
         }
+        self.check_unchanged(account, table, id, since).await?;
         let (examined_count, returned_count) = (page.examined_count, page.returned_count);
         Ok(Page { next, plan: kind, examined_count, returned_count })
     }
@@ -159,6 +161,11 @@ struct PageSink<'a> {
 
 impl Sink for PageSink<'_> {
     fn row(&mut self, key: Key<'_>, version: Version, value: &[u8]) -> Flow {
+        // A page that is full ends here, whether or not this row would match: looking for the next match may take
+        // long, and the caller has what it asked for.
+        if self.room == 0 || self.page_bytes >= PAGE_BYTES_MAX {
+            return Flow::Stop;
+        }
         self.examined_count += 1;
         let Some(entity) = EntityView::open(key.partition, key.row, version, value) else {
             self.damaged = true;
@@ -166,10 +173,6 @@ impl Sink for PageSink<'_> {
         };
         if self.predicate.is_some_and(|predicate| !predicate.matches(&entity)) {
             return Flow::Continue;
-        }
-        // A full page goes on to the next match, so that the token names an entity and the last page has none.
-        if self.room == 0 || self.page_bytes >= PAGE_BYTES_MAX {
-            return Flow::Stop;
         }
         self.room -= 1;
         self.returned_count += 1;

@@ -8,7 +8,7 @@ use engine::{Commit, CommitError, Engine, Key, OwnedKey, TableId, TableRecord, V
 use protocol::model::{AccountName, TableName};
 use protocol::{ErrorCode, ServiceError};
 
-use crate::catalogue::Catalogue;
+use crate::catalogue::{Catalogue, Ticket};
 use crate::error::{expectations, from_commit, from_read};
 use crate::record::StoredEntity;
 use crate::transaction::Transaction;
@@ -25,6 +25,8 @@ impl TableService {
     }
 
     pub async fn create_table(&self, account: &AccountName, name: &TableName) -> Result<(), ServiceError> {
+        let key = catalogue_key(account, name);
+        let _changing = self.catalogue.changing(&key);
         // The payload keeps the case that was given; the key does not.
         let payload = Bytes::copy_from_slice(name.as_str().as_bytes());
         match self.engine.create_table(account.as_str(), &name.to_lower(), payload).await {
@@ -35,9 +37,10 @@ impl TableService {
     }
 
     pub async fn delete_table(&self, account: &AccountName, name: &TableName) -> Result<(), ServiceError> {
+        let key = catalogue_key(account, name);
+        let changing = self.catalogue.changing(&key);
         let dropped = self.engine.drop_table(account.as_str(), &name.to_lower()).await;
-        // Whatever the outcome, what was remembered may be wrong now.
-        self.catalogue.forget(&catalogue_key(account, name));
+        drop(changing);
         match dropped {
             Ok(id) => {
                 self.forget_table_acl(id).await;
@@ -83,13 +86,16 @@ impl TableService {
         table: &TableName,
         transaction: Transaction,
     ) -> Result<Version, ServiceError> {
-        let id = self.table_id(account, table).await?;
         let expected = expectations(&transaction.ops);
         let partition = transaction.partition_key().into();
-        let commit = Commit { table: id, partition, ops: transaction.ops };
-        let result = self.engine.commit(commit).await;
+        let id = self.table_id(account, table).await?;
+        let mut commit = Commit { table: id, partition, ops: transaction.ops };
+        let mut result = self.engine.commit(commit.clone()).await;
         if matches!(result, Err(CommitError::TableGone)) {
+            // What was remembered is out of date; the name may stand for a new table by now.
             self.catalogue.forget(&catalogue_key(account, table));
+            commit.table = self.table_id(account, table).await?;
+            result = self.engine.commit(commit).await;
         }
         result.map_err(|error| from_commit(error, &expected))
     }
@@ -110,13 +116,41 @@ impl TableService {
             return Ok(id);
         }
         let ticket = self.catalogue.ticket();
+        let id = self.look_up(account, table).await?.ok_or(ErrorCode::TableNotFound)?;
+        self.catalogue.remember(&key, id, now, ticket);
+        Ok(id)
+    }
+
+    /// A moment to show to [`TableService::check_unchanged`] later.
+    pub(crate) fn ticket(&self) -> Ticket {
+        self.catalogue.ticket()
+    }
+
+    /// Whether the table that was read since then is still there. A table that is dropped loses its rows bit by bit,
+    /// so what a scan saw of it meanwhile may be a part of it.
+    pub(crate) async fn check_unchanged(
+        &self,
+        account: &AccountName,
+        table: &TableName,
+        id: TableId,
+        since: Ticket,
+    ) -> Result<(), ServiceError> {
+        if self.catalogue.ticket() == since || self.look_up(account, table).await? == Some(id) {
+            return Ok(());
+        }
+        Err(ErrorCode::TableNotFound.into())
+    }
+
+    async fn look_up(
+        &self,
+        account: &AccountName,
+        table: &TableName,
+    ) -> Result<Option<TableId>, ServiceError> {
         let lower = table.to_lower();
         let found =
             self.engine.get(TableId::CATALOGUE, Key { partition: account.as_str(), row: &lower }).await;
-        let row = found.map_err(from_read)?.ok_or(ErrorCode::TableNotFound)?;
-        let record = TableRecord::read(&row.value).ok_or_else(damaged_catalogue)?;
-        self.catalogue.remember(&key, record.id, now, ticket);
-        Ok(record.id)
+        let Some(row) = found.map_err(from_read)? else { return Ok(None) };
+        Ok(Some(TableRecord::read(&row.value).ok_or_else(damaged_catalogue)?.id))
     }
 }
 

@@ -35,8 +35,14 @@ impl TableService {
         table: &TableName,
         acl: Bytes,
     ) -> Result<(), ServiceError> {
+        let since = self.ticket();
         let id = self.table_id(account, table).await?;
-        self.put_setting(ACL_PARTITION, &acl_row(id), Expect::Any, Effect::Put(acl)).await
+        self.put_setting(ACL_PARTITION, &acl_row(id), Expect::Any, Effect::Put(acl)).await?;
+        let unchanged = self.check_unchanged(account, table, id, since).await;
+        if unchanged.is_err() {
+            self.forget_table_acl(id).await;
+        }
+        unchanged
     }
 
     /// Tidies up after a table is gone. Nobody can see its policies any more, so a failure harms nobody.

@@ -66,6 +66,7 @@ impl Options {
             accounts: Arc::new(Current::new(Accounts::parse(&text).expect("the test's accounts are valid"))),
             tokens: None,
             tls: None,
+            is_behind_tls_proxy: false,
             limits: self.limits,
             host_suffixes: vec!["table.core.windows.net".to_owned()],
         };

@@ -35,7 +35,7 @@ pub(crate) fn create_all(directory: &Path) -> io::Result<()> {
     if let Some(parent) = parent {
         create_all(parent)?;
     }
-    match std::fs::create_dir(directory) {
+    match create_private(directory) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && directory.is_dir() => {}
         Err(error) => return Err(error),
@@ -44,6 +44,14 @@ pub(crate) fn create_all(directory: &Path) -> io::Result<()> {
         Some(parent) => sync(parent),
         None => Ok(()),
     }
+}
+
+/// What a store holds is its owner's. Elsewhere than on Unix, the directory above decides who may look.
+fn create_private(directory: &Path) -> io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(directory)
 }
 
 fn parent(directory: &Path) -> Option<&Path> {

@@ -112,8 +112,11 @@ fn split_headers(part: &[u8]) -> Result<(Headers<'_>, &[u8]), ServiceError> {
     loop {
         let (line, after) = next_line(rest);
         rest = after;
-        if line.trim_ascii().is_empty() || headers.len() == PART_HEADER_COUNT_MAX {
+        if line.trim_ascii().is_empty() {
             return Ok((headers, rest));
+        }
+        if headers.len() == PART_HEADER_COUNT_MAX {
+            return Err(ErrorCode::InvalidInput.into());
         }
         let line = std::str::from_utf8(line).map_err(|_| ErrorCode::InvalidInput)?;
         let (name, value) = line.split_once(':').ok_or(ErrorCode::InvalidInput)?;

@@ -196,12 +196,15 @@ impl TableWriter<'_> {
 
     fn write_members(&self, name: &str, out: &mut Vec<u8>) {
         if self.level == MetadataLevel::Full {
-            let Self { base, account, .. } = self;
-            let members = format!(
-                "\"odata.type\":\"{account}.Tables\",\"odata.id\":\"{base}/Tables('{name}')\",\
-                 \"odata.editLink\":\"Tables('{name}')\","
-            );
-            out.extend_from_slice(members.as_bytes());
+            out.extend_from_slice(b"\"odata.type\":\"");
+            escape(self.account, out);
+            out.extend_from_slice(b".Tables\",\"odata.id\":\"");
+            escape(self.base, out);
+            out.extend_from_slice(b"/Tables('");
+            escape(name, out);
+            out.extend_from_slice(b"')\",\"odata.editLink\":\"Tables('");
+            escape(name, out);
+            out.extend_from_slice(b"')\",");
         }
         out.extend_from_slice(b"\"TableName\":");
         write_string(name, out);
