@@ -1,5 +1,7 @@
-//! CORS over HTTP: the answer to a preflight, and what the rules add to any other answer.
+//! CORS over HTTP: the account's rules, the answer to a preflight, and what the rules add to any other answer.
 
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use http::Response;
@@ -9,12 +11,52 @@ use http::header::{
 use http::request::Parts;
 use protocol::ServiceError;
 use protocol::model::AccountName;
-use protocol::wire::cors;
+use protocol::wire::cors::{self, CorsRule};
+use tables::TableService;
 
 use crate::address;
 use crate::answer::Answer;
 use crate::handle::{Shared, host};
-use crate::respond;
+use crate::{respond, settings};
+
+/// How long rules that another front end may have changed are believed.
+const RULES_AGE_MAX: Duration = Duration::from_secs(5);
+
+/// Each account's CORS rules, remembered: they are asked for by every request that has an `Origin`.
+#[derive(Default)]
+pub struct CorsRules(RwLock<HashMap<AccountName, Remembered>>);
+
+#[derive(Clone)]
+struct Remembered {
+    at: Duration,
+    rules: Arc<[CorsRule]>,
+}
+
+impl CorsRules {
+    pub async fn of(
+        &self,
+        service: &TableService,
+        account: &AccountName,
+        now: Duration,
+    ) -> Result<Arc<[CorsRule]>, ServiceError> {
+        let remembered = self.0.read().unwrap_or_else(PoisonError::into_inner).get(account).cloned();
+        if let Some(Remembered { at, rules }) = remembered
+            && now.saturating_sub(at) <= RULES_AGE_MAX
+        {
+            return Ok(rules);
+        }
+        let rules: Arc<[CorsRule]> = settings::properties(service, account).await?.cors.into();
+        self.remember(account, rules.clone(), now);
+        Ok(rules)
+    }
+
+    pub fn remember(&self, account: &AccountName, rules: Arc<[CorsRule]>, now: Duration) {
+        self.0
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(account.clone(), Remembered { at: now, rules });
+    }
+}
 
 /// How long an answer that is ready waits for the account's rules.
 const RULES_TIME_MAX: Duration = Duration::from_secs(1);

@@ -27,14 +27,14 @@ use crate::accounts::{Account, Accounts};
 use crate::answer::{Answer, Refusal, Shape};
 use crate::audit::Audit;
 use crate::authenticate::{self, Caller, Signed};
+use crate::cors::CorsRules;
 use crate::current::Current;
 use crate::limits::Limits;
 use crate::request_id::RequestIds;
 use crate::respond::{self, Dress};
-use crate::settings::{self, CorsRules};
 use crate::tables::{self, Call, Session};
 use crate::whole_body::WholeBody;
-use crate::{address, batch, cors};
+use crate::{address, batch, cors, settings};
 
 /// What all requests share.
 pub struct Shared {

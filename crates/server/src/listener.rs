@@ -19,11 +19,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::accounts::Accounts;
 use crate::audit::Audit;
+use crate::cors::CorsRules;
 use crate::current::Current;
 use crate::handle::{Shared, handle};
 use crate::limits::Limits;
 use crate::request_id::RequestIds;
-use crate::settings::CorsRules;
 use crate::stall::StallGuard;
 use crate::tls::Tls;
 

@@ -1,58 +1,17 @@
-//! The service's XML resources: service properties, stats, access policies; and the CORS rules that requests meet.
+//! The service's XML resources: service properties, stats, access policies.
 
-use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use bytes::Bytes;
 use protocol::model::{AccountName, DateTime, StoredPolicy, TableName};
 use protocol::operation::Operation;
 use protocol::wire::acl::{read_acl, write_acl};
-use protocol::wire::cors::CorsRule;
 use protocol::wire::service_properties::{ServiceProperties, read_update, write_stats};
 use protocol::{ErrorCode, ServiceError};
 use tables::TableService;
 
 use crate::answer::Answer;
-
-/// How long rules that another front end may have changed are believed.
-const RULES_AGE_MAX: Duration = Duration::from_secs(5);
-
-/// Each account's CORS rules, remembered: they are asked for by every request that has an `Origin`.
-#[derive(Default)]
-pub struct CorsRules(RwLock<HashMap<AccountName, Remembered>>);
-
-#[derive(Clone)]
-struct Remembered {
-    at: Duration,
-    rules: Arc<[CorsRule]>,
-}
-
-impl CorsRules {
-    pub async fn of(
-        &self,
-        service: &TableService,
-        account: &AccountName,
-        now: Duration,
-    ) -> Result<Arc<[CorsRule]>, ServiceError> {
-        let remembered = self.0.read().unwrap_or_else(PoisonError::into_inner).get(account).cloned();
-        if let Some(Remembered { at, rules }) = remembered
-            && now.saturating_sub(at) <= RULES_AGE_MAX
-        {
-            return Ok(rules);
-        }
-        let rules: Arc<[CorsRule]> = properties(service, account).await?.cors.into();
-        self.remember(account, rules.clone(), now);
-        Ok(rules)
-    }
-
-    fn remember(&self, account: &AccountName, rules: Arc<[CorsRule]>, now: Duration) {
-        self.0
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(account.clone(), Remembered { at: now, rules });
-    }
-}
+use crate::cors::CorsRules;
 
 /// What an XML resource's operation needs to know.
 pub struct Call<'a> {
@@ -121,7 +80,7 @@ pub async fn policies(
     }
 }
 
-async fn properties(
+pub async fn properties(
     service: &TableService,
     account: &AccountName,
 ) -> Result<ServiceProperties, ServiceError> {
