@@ -45,7 +45,6 @@ error_codes! {
     HostInformationNotPresent      400 "The required host information is not present in the request. You must send a non-empty Host header or include the absolute URI in the request line."
     InvalidDuplicateRow            400 "The batch request contains multiple changes with same row key. An entity can appear only once in a batch request."
     InvalidInput                   400 "One of the request inputs is not valid."
-    JsonFormatNotSupported         415 "JSON format is not supported."
     JsonVerboseFormatNotSupported  415 "Verbose JSON format is not supported."
     MediaTypeNotSupported          415 "None of the provided media types are supported"
     MethodNotAllowed               405 "The requested method is not allowed on the specified resource."
@@ -65,8 +64,6 @@ error_codes! {
     XMethodNotUsingPost            400 "The request uses X-HTTP-Method with a Http Verb that is not POST."
 
     // Common to the storage services.
-    AccountIsDisabled              403 "The specified account is disabled."
-    AccountRequiresHttps           400 "The account being accessed does not support http."
     AuthenticationFailed           403 "Server failed to authenticate the request. Make sure the value of Authorization header is formed correctly including the signature."
     AuthorizationFailure           403 "This request is not authorized to perform this operation."
     AuthorizationPermissionMismatch 403 "This request is not authorized to perform this operation using this permission."
@@ -88,12 +85,10 @@ error_codes! {
     InvalidUri                     400 "The requested URI does not represent any resource on the server."
     InvalidXmlDocument             400 "XML specified is not syntactically valid."
     InvalidXmlNodeValue            400 "The value for one of the XML nodes is not in the correct format."
-    KeyBasedAuthenticationNotPermitted 403 "Key based authentication is not permitted on this storage account."
     MissingContentLengthHeader     411 "The Content-Length header was not specified."
     NoAuthenticationInformation    401 "Server failed to authenticate the request. Please refer to the information in the www-authenticate header."
     OperationTimedOut              500 "Operation could not be completed within the specified time."
     RequestBodyTooLarge            413 "The request body is too large and exceeds the maximum permissible limit."
-    RequestUrlFailedToParse        400 "The url in the request could not be parsed."
     ServerBusy                     503 "The server is busy."
     UnsupportedHttpVerb            405 "The resource doesn't support specified Http Verb."
 }

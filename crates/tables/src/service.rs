@@ -89,13 +89,10 @@ impl TableService {
         let expected = expectations(&transaction.ops);
         let partition = transaction.partition_key().into();
         let id = self.table_id(account, table).await?;
-        let mut commit = Commit { table: id, partition, ops: transaction.ops };
-        let mut result = self.engine.commit(commit.clone()).await;
+        let result = self.engine.commit(Commit { table: id, partition, ops: transaction.ops }).await;
         if matches!(result, Err(CommitError::TableGone)) {
-            // What was remembered is out of date; the name may stand for a new table by now.
+            // Dropped elsewhere: the next caller looks the name up again.
             self.catalogue.forget(&catalogue_key(account, table));
-            commit.table = self.table_id(account, table).await?;
-            result = self.engine.commit(commit).await;
         }
         result.map_err(|error| from_commit(error, &expected))
     }
