@@ -5,10 +5,12 @@
 
 mod batch;
 mod client;
+pub mod golden;
 mod mask;
 mod process;
 mod request;
 mod response;
+mod sas;
 mod server;
 mod sign;
 mod time;
@@ -19,6 +21,7 @@ pub use mask::mask;
 pub use process::{ServerProcess, run_to_exit};
 pub use request::{Request, Style, percent_encode};
 pub use response::Response;
+pub use sas::{FAR_EXPIRY, Sas};
 pub use server::{Options, TestServer, entity_json, entity_path};
 pub use sign::{Credentials, EMULATOR_ACCOUNT, EMULATOR_KEY, Scheme, signature, string_to_sign};
 pub use tempfile::TempDir;

@@ -2,12 +2,20 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
 
+mod account_command;
 mod accounts;
 mod arguments;
+mod bearer;
+mod configuration;
 mod crash;
 mod directory;
+mod hostile;
+mod profiles;
 mod restart;
+mod running;
+mod sas_command;
 mod size;
+mod tls;
 
 /// The binary under test.
 const LAZULITE: &str = env!("CARGO_BIN_EXE_lazulite");

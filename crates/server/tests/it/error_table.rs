@@ -9,7 +9,7 @@ use engine::faults::{FaultEngine, Faults};
 use engine::memory::MemoryEngine;
 use engine::{CommitError, ReadError};
 use protocol::ErrorCode;
-use testkit::{Batch, Request, Response, TestServer, batch_parts, entity_json, entity_path};
+use testkit::{Batch, Request, Response, Sas, TestServer, batch_parts, entity_json, entity_path};
 
 /// A server with table `mytable`, entity ('p','r'), and an engine that fails on demand.
 struct World {
@@ -39,6 +39,10 @@ impl World {
         self.send(Request::get("/mytable()").query("$filter", filter))
     }
 
+    fn sas(&self, sas: Sas, request: Request) -> Response {
+        self.send(request.sas(&sas.sign(self.server.credentials())))
+    }
+
     /// The failed part of a batch, without the index before its text.
     fn batch(&self, batch: Batch) -> Response {
         batch_parts(&self.send(batch.request())).into_iter().next().unwrap()
@@ -49,6 +53,7 @@ fn entity() -> String {
     entity_path("mytable", "p", "r")
 }
 
+const VERSION: &str = "2019-02-02";
 const WRONG_ETAG: &str = "W/\"datetime'2020-08-20T22%3A20%3A23.751381Z'\"";
 
 type Provoke = fn(&World) -> Response;
@@ -308,6 +313,72 @@ const SENT: &[(&str, u16, &str, Provoke)] = &[
         w.faults.fail_writes(1, CommitError::Busy);
         w.insert("")
     }),
+    // §8.7: shared access signatures.
+    ("AuthorizationFailure", 403, "This request is not authorized to perform this operation.", |w| {
+        w.sas(Sas::table(VERSION, "mytable"), Request::get("/Tables"))
+    }),
+    (
+        "AuthorizationPermissionMismatch",
+        403,
+        "This request is not authorized to perform this operation using this permission.",
+        |w| w.sas(Sas::table(VERSION, "mytable").set("sp", "a"), Request::get(&entity())),
+    ),
+    (
+        "AuthorizationProtocolMismatch",
+        403,
+        "This request is not authorized to perform this operation using this protocol.",
+        |w| w.sas(Sas::table(VERSION, "mytable").set("spr", "https"), Request::get(&entity())),
+    ),
+    (
+        "AuthorizationResourceTypeMismatch",
+        403,
+        "This request is not authorized to perform this operation using this resource type.",
+        |w| w.sas(Sas::account(VERSION).set("srt", "s"), Request::get(&entity())),
+    ),
+    (
+        "AuthorizationServiceMismatch",
+        403,
+        "This request is not authorized to perform this operation using this service.",
+        |w| w.sas(Sas::account(VERSION).set("ss", "b"), Request::get(&entity())),
+    ),
+    (
+        "AuthorizationSourceIPMismatch",
+        403,
+        "This request is not authorized to perform this operation using this source IP 127.0.0.1.",
+        |w| w.sas(Sas::account(VERSION).set("sip", "10.0.0.1"), Request::get(&entity())),
+    ),
+    // §3.2, §3.9, §10: service properties, policies, CORS.
+    ("CorsPreflightFailure", 403, "CORS not enabled or no matching rule found for this request.", |w| {
+        let request = Request::new("OPTIONS", "/mytable").unsigned().header("Origin", "http://a.com");
+        w.send(request.header("Access-Control-Request-Method", "GET"))
+    }),
+    ("InvalidHeaderValue", 400, "A required CORS header is not present.", |w| {
+        w.send(Request::new("OPTIONS", "/mytable").unsigned())
+    }),
+    (
+        "InvalidQueryParameterValue",
+        400,
+        "Value for one of the query parameters specified in the request URI is invalid.",
+        |w| w.send(Request::get("/?restype=service&comp=stats")),
+    ),
+    ("InvalidUri", 400, "The requested URI does not represent any resource on the server.", |w| {
+        w.send(Request::get("/"))
+    }),
+    ("InvalidXmlDocument", 400, "XML specified is not syntactically valid.", |w| {
+        w.send(Request::put("/mytable?comp=acl").body("application/xml", "<"))
+    }),
+    ("InvalidXmlNodeValue", 400, "The value for one of the XML nodes is not in the correct format.", |w| {
+        let policy =
+            "<SignedIdentifier><Id>a</Id><AccessPolicy><Start>soon</Start></AccessPolicy></SignedIdentifier>";
+        let body = format!("<SignedIdentifiers>{policy}</SignedIdentifiers>");
+        w.send(Request::put("/mytable?comp=acl").body("application/xml", body))
+    }),
+    ("TableNotFound", 404, "The table specified does not exist.", |w| {
+        w.send(Request::get("/absent?comp=acl"))
+    }),
+    ("UnsupportedHttpVerb", 405, "The resource doesn't support specified Http Verb.", |w| {
+        w.send(Request::delete("/mytable?comp=acl"))
+    }),
 ];
 
 /// Codes that no request for tables or entities gets, and why.
@@ -325,12 +396,14 @@ const NOT_SENT: &[(&str, &str)] = &[
     ("PartitionKeyPropertyCannotBeUpdated", "§3.13: keys in the payload of an update are ignored"),
     ("TableBeingDeleted", "§3.7: a deleted table is gone at once"),
     ("AccountIsDisabled", "no account can be disabled"),
-    ("AccountRequiresHttps", "the server speaks plain HTTP"),
+    (
+        "AccountRequiresHttps",
+        "a port speaks HTTP or HTTPS for all accounts; plain HTTP to TLS is refused before it is read",
+    ),
     ("KeyBasedAuthenticationNotPermitted", "no account forbids its keys"),
     ("ConditionHeadersNotSupported", "§9.6: a code of other services"),
     ("InvalidMd5", "§9.6: a code of other services; Content-MD5 is only signed"),
     ("Md5Mismatch", "§9.6: a code of other services; Content-MD5 is only signed"),
-    ("InvalidUri", "§9.6: paths that lead nowhere are InvalidInput, ResourceNotFound or NotImplemented"),
     ("MissingRequiredHeader", "§9.6: text unverified; belongs to CORS and properties"),
     ("MissingRequiredQueryParameter", "§9.6: text unverified; belongs to service operations"),
     ("OutOfRangeQueryParameterValue", "§9.6: $top out of range is InvalidInput, a long timeout is lowered"),
@@ -342,19 +415,8 @@ const NOT_SENT: &[(&str, &str)] = &[
     ("ResourceTypeMismatch", "§9.6: a code of other services"),
     ("UnsupportedHeader", "§9.6: unknown headers are ignored"),
     ("UnsupportedQueryParameter", "§0.4: unknown options are ignored"),
-    // Shared access signatures, policies, service properties and CORS.
-    ("AuthorizationFailure", "SAS"),
-    ("AuthorizationPermissionMismatch", "SAS"),
-    ("AuthorizationProtocolMismatch", "SAS"),
-    ("AuthorizationResourceTypeMismatch", "SAS"),
-    ("AuthorizationServiceMismatch", "SAS"),
-    ("AuthorizationSourceIPMismatch", "SAS"),
-    ("CorsPreflightFailure", "CORS"),
-    ("InvalidXmlDocument", "service properties and policies"),
-    ("InvalidXmlNodeValue", "service properties and policies"),
-    ("MissingRequiredXmlNode", "service properties and policies"),
-    ("UnsupportedXmlNode", "service properties and policies"),
-    ("UnsupportedHttpVerb", "service properties and policies"),
+    ("MissingRequiredXmlNode", "§9.6: text unverified; §3.2 says InvalidXmlDocument"),
+    ("UnsupportedXmlNode", "§9.6: text unverified; §10.1 says InvalidXmlDocument"),
     // Leftovers of premium tables.
     ("AccountIOPSLimitExceeded", "leftover"),
     ("CannotCreateTableWithIOPSGreaterThanMaxAllowedPerTable", "leftover"),

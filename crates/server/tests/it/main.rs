@@ -5,22 +5,35 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
 
 mod addressing;
+mod applications;
 mod auth;
 mod batch;
 mod batch_dialects;
 mod batch_rules;
+mod cors;
 mod entities;
 mod error_table;
 mod errors;
 mod etags;
 mod filters;
+mod golden;
 mod headers;
+mod hostile;
 mod http;
 mod keys;
 mod limits;
 mod negotiation;
 mod paging;
+mod policies;
 mod query;
+mod sas;
+mod sas_matrix;
+mod sas_range;
+mod service_properties;
 mod tables;
+mod traps;
+mod traps_batch;
+mod traps_filters;
+mod traps_keys;
 mod types;
 mod update;

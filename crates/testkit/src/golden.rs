@@ -1,0 +1,225 @@
+//! Golden exchanges: requests and responses as files, replayed against any server that speaks the protocol.
+//!
+//! The files are written from the protocol reference, not recorded from our server; their format is told in
+//! `tests/golden/README.md`. What differs from run to run stands in them as placeholders: those of a request are
+//! filled in, those of a response are matched by form and, where one name comes twice, by equality.
+//!
+//! Promises: a replay sends exactly the bytes of the file; every table that a scenario made is removed after it,
+//! whatever happened, and account settings that it changed are put back.
+
+mod compare;
+mod endpoint;
+mod file;
+mod pattern;
+mod tunnel;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+
+pub use compare::Rules;
+pub use endpoint::Endpoint;
+
+use crate::sign::{Scheme, signature, string_to_sign};
+use crate::{RawClient, Response, Stopwatch, http_date, system_now};
+use pattern::Values;
+
+/// How long an account's settings may take to be seen everywhere, twice.
+const EVENTUALLY_MAX: Duration = Duration::from_secs(60);
+const EVENTUALLY_PAUSE: Duration = Duration::from_secs(1);
+
+/// One file: exchanges in their order, over tables of their own.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Scenario {
+    /// The file's name, which names the section of the reference it is taken from.
+    pub name: String,
+    /// The account's service properties are changed, and must be put back.
+    pub changes_settings: bool,
+    exchanges: Vec<Exchange>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Exchange {
+    title: String,
+    /// The answer may need time until it is the expected one.
+    is_eventual: bool,
+    request: Message,
+    response: Message,
+}
+
+/// A request or a response as written in a file, placeholders and all.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Message {
+    start_line: String,
+    headers: Vec<(String, String)>,
+    body: String,
+}
+
+impl Message {
+    fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(present, _)| present.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
+/// The scenarios of a folder, in the order of their names.
+pub fn read_folder(folder: &Path) -> Result<Vec<Scenario>, String> {
+    let entries = std::fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let mut paths: Vec<_> = entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "http"));
+    paths.sort();
+    paths.iter().map(|path| file::read(path)).collect()
+}
+
+impl Scenario {
+    pub fn exchange_count(&self) -> usize {
+        self.exchanges.len()
+    }
+
+    /// Sends every request and compares every answer. `run` makes the tables' names unique: lower-case letters and
+    /// digits. Returns the differences, each a few lines of text; none means that all answers were the expected.
+    pub fn replay(&self, endpoint: &Endpoint, run: &str, rules: &Rules) -> Vec<String> {
+        let stem: String = self.name.chars().filter(char::is_ascii_alphanumeric).take(12).collect();
+        let mut replay =
+            Replay { endpoint, values: endpoint.values(), captured: Values::new(), tables: BTreeSet::new() };
+        replay.values.insert("table".to_owned(), format!("golden{run}{}", stem.to_ascii_lowercase()));
+        let settings = if self.changes_settings { replay.settings() } else { None };
+        let mut differences = Vec::new();
+        for (number, exchange) in self.exchanges.iter().enumerate() {
+            let found = replay.play(exchange, rules);
+            if !found.is_empty() {
+                differences.push(format!("{}. {}\n{}", number + 1, exchange.title, found.join("\n")));
+            }
+        }
+        replay.clean_up(settings);
+        differences
+    }
+}
+
+/// What a replay in progress knows.
+struct Replay<'a> {
+    endpoint: &'a Endpoint,
+    /// What the placeholders of requests and responses stand for.
+    values: Values,
+    /// What earlier responses had in the place of theirs.
+    captured: Values,
+    /// The tables to remove.
+    tables: BTreeSet<String>,
+}
+
+impl Replay<'_> {
+    fn play(&mut self, exchange: &Exchange, rules: &Rules) -> Vec<String> {
+        let watch = Stopwatch::start();
+        loop {
+            let mut seen = Values::new();
+            let found = match self.send(&exchange.request) {
+                Ok(response) => {
+                    compare::compare(&exchange.response, &response, &self.values, &mut seen, rules)
+                }
+                Err(error) => vec![format!("   no answer: {error}")],
+            };
+            if found.is_empty() || !exchange.is_eventual || watch.elapsed() > EVENTUALLY_MAX {
+                self.captured.extend(seen);
+                return found;
+            }
+            std::thread::sleep(EVENTUALLY_PAUSE);
+        }
+    }
+
+    fn send(&mut self, message: &Message) -> Result<Response, String> {
+        let mut values = self.captured.clone();
+        values.extend(self.values.clone());
+        values.insert("date".to_owned(), http_date(system_now()));
+        let fill = |text: &str, values: &Values| pattern::fill(text, values, &self.endpoint.credentials);
+        let body = fill(&message.body, &values)?;
+        values.insert("length".to_owned(), body.len().to_string());
+        let start_line = fill(&message.start_line, &values)?;
+        let signature = self.signature(message, &start_line, &values)?;
+        values.insert("signature".to_owned(), signature);
+        let mut text = format!("{start_line}\r\n");
+        let mut host = String::new();
+        for (name, value) in &message.headers {
+            let value = fill(value, &values)?;
+            if name.eq_ignore_ascii_case("Host") {
+                host.clone_from(&value);
+            }
+            text.push_str(&format!("{name}: {value}\r\n"));
+        }
+        text.push_str("\r\n");
+        text.push_str(&body);
+        let addr = self.endpoint.addr(&host)?;
+        let response = RawClient::connect(addr).and_then(|mut client| client.exchange(text.as_bytes()));
+        let response = response.map_err(|error| error.to_string())?;
+        self.note_table(&start_line, &body, &response);
+        Ok(response)
+    }
+
+    /// The signature that the request's own headers call for.
+    fn signature(&self, message: &Message, start_line: &str, values: &Values) -> Result<String, String> {
+        let credentials = &self.endpoint.credentials;
+        let header = |name: &str| {
+            let value = message.header(name).unwrap_or_default();
+            pattern::fill(value, values, credentials)
+        };
+        let scheme = match message.header("Authorization") {
+            Some(value) if value.starts_with("SharedKeyLite ") => Scheme::SharedKeyLite,
+            Some(value) if value.starts_with("SharedKey ") => Scheme::SharedKey,
+            _ => return Ok(String::new()),
+        };
+        let mut words = start_line.split(' ');
+        let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        let (content_type, date) = (header("Content-Type")?, header("x-ms-date")?);
+        let text = string_to_sign(scheme, &credentials.account, method, target, "", &content_type, &date);
+        Ok(signature(&credentials.key, &text))
+    }
+
+    fn note_table(&mut self, start_line: &str, body: &str, response: &Response) {
+        let is_create = start_line.starts_with("POST ") && start_line.contains("/Tables");
+        let name = body.strip_prefix("{\"TableName\":\"").and_then(|rest| rest.split('"').next());
+        if let Some(name) = name
+            && is_create
+            && response.status < 300
+        {
+            self.tables.insert(name.to_owned());
+        }
+    }
+
+    /// A request of the replay's own, apart from any file.
+    fn ask(&mut self, start: &str, headers: &[(&str, &str)], body: &str) -> Result<Response, String> {
+        let mut all = vec![
+            ("Host", "{{host}}"),
+            ("x-ms-date", "{{date}}"),
+            ("x-ms-version", "2019-02-02"),
+            ("Authorization", "SharedKeyLite {{account}}:{{signature}}"),
+        ];
+        all.extend_from_slice(headers);
+        let headers = all.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        self.send(&Message { start_line: start.to_owned(), headers, body: body.to_owned() })
+    }
+
+    /// The account's service properties, as they can be set again.
+    fn settings(&mut self) -> Option<String> {
+        let start = "GET {{base}}/?restype=service&comp=properties HTTP/1.1";
+        let response = self.ask(start, &[("Accept", "application/xml")], "").ok()?;
+        let text = String::from_utf8_lossy(&response.body).into_owned();
+        (response.status == 200).then(|| text.trim_start_matches('\u{FEFF}').to_owned())
+    }
+
+    fn clean_up(&mut self, settings: Option<String>) {
+        for table in std::mem::take(&mut self.tables) {
+            let start = format!("DELETE {{{{base}}}}/Tables('{table}') HTTP/1.1");
+            let gone = self.ask(&start, &[("Accept", "application/json")], "");
+            // Most scenarios remove their tables themselves: then it is not there any more.
+            if !gone.is_ok_and(|response| matches!(response.status, 204 | 404)) {
+                eprintln!("warning: table {table} may be left over");
+            }
+        }
+        if let Some(settings) = settings {
+            let start = "PUT {{base}}/?restype=service&comp=properties HTTP/1.1";
+            let headers = [("Content-Type", "application/xml"), ("Content-Length", "{{length}}")];
+            if !self.ask(start, &headers, &settings).is_ok_and(|response| response.status == 202) {
+                eprintln!("warning: the account's service properties were not put back:\n{settings}");
+            }
+        }
+    }
+}
