@@ -321,12 +321,15 @@ fn batch(world: &mut World, random: &mut Rng) {
     }
 }
 
+/// Whether a row is what a filter asks for, by the model.
+type Matches = Box<dyn Fn(&Key, i64) -> bool>;
+
 /// A query from its first page to its last, or from a token of our own making.
 fn query(world: &mut World, random: &mut Rng) {
     let limit = random.i64(0..1000);
     let partition = pick(random, &PARTITIONS);
     let quoted = partition.replace('\'', "''");
-    let (filter, matches): (String, Box<dyn Fn(&Key, i64) -> bool>) = match random.u8(..6) {
+    let (filter, matches): (String, Matches) = match random.u8(..6) {
         0 => (format!("n ge {limit}"), Box::new(move |_, n| n >= limit)),
         1 => (format!("PartitionKey eq '{quoted}'"), {
             let wanted = key(partition, "").0;
