@@ -1,0 +1,59 @@
+// The service as its owner sees it: requests signed with the account's key, rules set, tokens minted. All of it is
+// written from the protocol, without the SDK and without the server's own code.
+
+import { createHmac } from "node:crypto";
+
+const connectionString = process.env.LAZULITE_CONNECTION_STRING;
+if (!connectionString) {
+  throw new Error("LAZULITE_CONNECTION_STRING names the server to test; `cargo xtask test` sets it");
+}
+
+const settings = Object.fromEntries(
+  connectionString.split(";").filter(Boolean).map((part) => [part.split("=")[0], part.slice(part.indexOf("=") + 1)]),
+);
+
+export const endpoint = settings.TableEndpoint.replace(/\/$/, "");
+const VERSION = "2019-02-02";
+
+function hmac(text) {
+  return createHmac("sha256", Buffer.from(settings.AccountKey, "base64")).update(text, "utf8").digest("base64");
+}
+
+/** A request of the account's owner; `target` is relative to the account. Resolves to status and body. */
+export async function owner(method, target, body, contentType = "application/json") {
+  const url = new URL(endpoint + target);
+  const date = new Date().toUTCString();
+  const comp = url.searchParams.get("comp");
+  const resource = `/${settings.AccountName}${url.pathname}${comp ? `?comp=${comp}` : ""}`;
+  const headers = {
+    "x-ms-date": date,
+    "x-ms-version": VERSION,
+    accept: "application/json;odata=nometadata",
+    authorization: `SharedKeyLite ${settings.AccountName}:${hmac(`${date}\n${resource}`)}`,
+  };
+  if (body !== undefined) headers["content-type"] = contentType;
+  if (method === "DELETE") headers["if-match"] = "*";
+  const response = await fetch(url, { method, headers, body });
+  return { status: response.status, text: await response.text() };
+}
+
+/** Replaces the account's CORS rules; each has origins, methods, headers and exposed, all texts. */
+export async function setRules(...rules) {
+  const element = ({ origins, methods, headers = "*", exposed = "etag" }) =>
+    `<CorsRule><AllowedOrigins>${origins}</AllowedOrigins><AllowedMethods>${methods}</AllowedMethods>` +
+    `<AllowedHeaders>${headers}</AllowedHeaders><ExposedHeaders>${exposed}</ExposedHeaders>` +
+    // Nothing is remembered, so that each test meets its own rules.
+    `<MaxAgeInSeconds>0</MaxAgeInSeconds></CorsRule>`;
+  const body = `<StorageServiceProperties><Cors>${rules.map(element).join("")}</Cors></StorageServiceProperties>`;
+  const { status, text } = await owner("PUT", "/?restype=service&comp=properties", body, "application/xml");
+  if (status !== 202) throw new Error(`the rules were not taken: ${status} ${text}`);
+}
+
+/** The URL of an entity, with a token that lets its holder do `permissions` in that table for an hour. */
+export function entityUrl(table, partitionKey, rowKey, permissions = "raud") {
+  const expiry = new Date(Date.now() + 3600_000).toISOString().slice(0, 19) + "Z";
+  const resource = `/table/${settings.AccountName}/${table.toLowerCase()}`;
+  const signature = hmac([permissions, "", expiry, resource, "", "", "", VERSION, "", "", "", ""].join("\n"));
+  const token = new URLSearchParams({ sv: VERSION, tn: table, sp: permissions, se: expiry, sig: signature });
+  return `${endpoint}/${table}(PartitionKey='${partitionKey}',RowKey='${rowKey}')?${token}`;
+}
