@@ -72,7 +72,10 @@ pub async fn handle(
         return respond::refusal(ErrorCode::ServerBusy.into(), &dress, shared.now());
     };
     let work = async {
-        let mut response = match process(shared, connection, &parts, body, &dress).await {
+        let mut body = Some(body);
+        let outcome = process(shared, connection, &parts, &mut body, &dress).await;
+        discard(body, &parts.headers, &shared.limits);
+        let mut response = match outcome {
             Ok(answer) => respond::answer(answer, &dress),
             Err(refusal) => {
                 if refusal.shape == Shape::Authentication || matches!(refusal.error.code.status(), 401 | 403)
@@ -105,7 +108,7 @@ async fn process(
     shared: &Shared,
     connection: &Connection,
     parts: &Parts,
-    body: Incoming,
+    body: &mut Option<Incoming>,
     dress: &Dress<'_>,
 ) -> Result<Answer, Refusal> {
     let front_end = |error: ServiceError| Refusal::new(Shape::FrontEnd, error);
@@ -242,10 +245,35 @@ fn operation_headers(headers: &HeaderMap) -> OperationHeaders<'_> {
 /// sending does not hear an answer.
 const DISCARDED_BODIES_MAX: usize = 4;
 
+/// A request that is answered without its body goes on sending it. Somebody has to take it, or the connection is
+/// cut and the answer with it. A client that waits to be asked for its body sends none.
+fn discard(body: Option<Incoming>, headers: &HeaderMap, limits: &Limits) {
+    let Some(mut body) = body.filter(|body| !body.is_end_stream()) else { return };
+    let bytes_max = limits.body_bytes_max as u64 * DISCARDED_BODIES_MAX as u64;
+    if headers.contains_key(http::header::EXPECT) || body.size_hint().lower() > bytes_max {
+        return;
+    }
+    let time_max = limits.body_time_max;
+    tokio::spawn(async move {
+        let take = async {
+            let mut room = bytes_max;
+            while let Some(Ok(frame)) = body.frame().await {
+                let len = frame.data_ref().map_or(0, |data| data.len() as u64);
+                if len > room {
+                    break;
+                }
+                room -= len;
+            }
+        };
+        // Who sends slower than this is cut off after all.
+        let _ = tokio::time::timeout(time_max, take).await;
+    });
+}
+
 async fn read_payload<'a>(
     shared: &'a Shared,
     operation: &Operation<'_>,
-    body: Incoming,
+    body: &mut Option<Incoming>,
     headers: &HeaderMap,
 ) -> Result<(Bytes, Option<SemaphorePermit<'a>>), Refusal> {
     let limits = &shared.limits;
@@ -259,7 +287,7 @@ async fn read_payload<'a>(
     }
     // A client that asks before it sends, or would send for ever, is told at once.
     let is_waiting = headers.contains_key(http::header::EXPECT);
-    let announced = body.size_hint().lower();
+    let announced = body.as_ref().map_or(0, |body| body.size_hint().lower());
     let discarded_max =
         if is_waiting { limits.body_bytes_max } else { limits.body_bytes_max * DISCARDED_BODIES_MAX };
     if announced > discarded_max as u64 {
@@ -270,6 +298,7 @@ async fn read_payload<'a>(
         if has_length { announced.min(limits.body_bytes_max as u64) } else { limits.body_bytes_max as u64 };
     let room_kib = u32::try_from(bytes / 1024 + 1).unwrap_or(u32::MAX);
     let room = shared.payload_room_kib.try_acquire_many(room_kib).map_err(|_| ErrorCode::ServerBusy)?;
+    let Some(body) = body.take() else { return Ok((Bytes::new(), None)) };
     match tokio::time::timeout(limits.body_time_max, collect(body, limits.body_bytes_max)).await {
         Ok(outcome) => outcome.map(|payload| (payload, Some(room))),
         Err(_) => Err(ErrorCode::OperationTimedOut.into()),

@@ -1,4 +1,4 @@
-//! The server in this process, on a free port, over real sockets.
+//! The server in this process, on a free port, over real sockets; or, to compare, another server that is running.
 
 use std::net::SocketAddr;
 use std::sync::mpsc;
@@ -18,6 +18,13 @@ use crate::sign::{Credentials, EMULATOR_ACCOUNT, EMULATOR_KEY};
 use crate::time::system_now;
 use crate::{RawClient, Response};
 
+/// Names a running server to test instead of one in this process, as `127.0.0.1:10002`. It must know the emulator's
+/// account and serve nobody else: each test empties that account when it starts, so tests run one at a time.
+const ELSEWHERE: &str = "LAZULITE_TEST_ENDPOINT";
+
+/// How a test ends that cannot be made with such a server, for whoever counts.
+const NEEDS_ITS_OWN: &str = "this test needs a server of its own";
+
 /// What a test may choose before it starts a server.
 #[derive(Default)]
 pub struct Options {
@@ -25,32 +32,41 @@ pub struct Options {
     accounts: Option<String>,
     fake_clock: Option<Arc<FakeClock>>,
     limits: Limits,
+    needs_its_own: bool,
 }
 
 impl Options {
     pub fn engine(mut self, engine: Arc<dyn Engine>) -> Options {
         self.engine = Some(engine);
+        self.needs_its_own = true;
         self
     }
 
     /// `name:key1[:key2];…`; requests are signed with the first account's first key unless they say otherwise.
     pub fn accounts(mut self, text: &str) -> Options {
         self.accounts = Some(text.to_owned());
+        self.needs_its_own = true;
         self
     }
 
     /// Time stands still, for client and server alike, until the test moves it.
     pub fn clock(mut self, clock: Arc<FakeClock>) -> Options {
         self.fake_clock = Some(clock);
+        self.needs_its_own = true;
         self
     }
 
     pub fn limits(mut self, change: impl FnOnce(&mut Limits)) -> Options {
         change(&mut self.limits);
+        self.needs_its_own = true;
         self
     }
 
     pub fn start(self) -> TestServer {
+        if let Ok(address) = std::env::var(ELSEWHERE) {
+            assert!(!self.needs_its_own, "{NEEDS_ITS_OWN}");
+            return TestServer::elsewhere(address.parse().expect("the address of a server"));
+        }
         let clock: Arc<dyn Clock> = match &self.fake_clock {
             Some(fake) => fake.clone(),
             None => Arc::new(SystemClock::new()),
@@ -119,6 +135,22 @@ impl TestServer {
 
     pub fn options() -> Options {
         Options::default()
+    }
+
+    /// The emptied emulator's account of a server that is running.
+    fn elsewhere(addr: SocketAddr) -> TestServer {
+        let credentials = Credentials::emulator();
+        let connection = Mutex::new(None);
+        let server = TestServer { addr, credentials, fake_clock: None, stop: None, thread: None, connection };
+        let tables = server.send(Request::get("/Tables")).expect(200).json();
+        for table in tables["value"].as_array().into_iter().flatten() {
+            let name = table["TableName"].as_str().unwrap_or_default();
+            server.send(Request::delete(&format!("/Tables('{name}')"))).expect(204);
+        }
+        let nothing = "<StorageServiceProperties><Cors /></StorageServiceProperties>";
+        let properties = Request::put("/?restype=service&comp=properties").body("application/xml", nothing);
+        server.send(properties).expect(202);
+        server
     }
 
     /// A started server that already has this table.

@@ -396,3 +396,18 @@ fn a_request_that_panics_answers_500_and_the_server_lives_on() {
     server.send(Request::get("/mytable()")).expect(200);
     alive(&server);
 }
+
+#[test]
+fn a_refusal_does_not_wait_for_the_body_and_the_connection_lives_on() {
+    let server = TestServer::with_table("mytable");
+    let body = entity_json("p", "r", "");
+    let refused = Request::post("/mytable").json(&body).unsigned();
+    let bytes = server.bytes_of(&refused);
+    let (head, tail) = bytes.split_at(bytes.len() - body.len());
+    let mut client = server.connect();
+    client.send(head).unwrap();
+    client.read_response(false).unwrap().expect_error(404, "ResourceNotFound");
+    client.send(tail).unwrap();
+    let honest = server.bytes_of(&Request::post("/mytable").json(&body));
+    client.exchange(&honest).unwrap().expect(201);
+}
