@@ -1,4 +1,4 @@
-//! Counts of test cases, read from what the test runners print.
+//! Counts of test cases, and what a finished runner amounts to.
 //!
 //! A runner whose output says nothing (it did not compile, it crashed) gives no counts; the caller decides then
 //! from the exit status.
@@ -45,39 +45,6 @@ pub fn from_cargo_test(output: &str) -> Counts {
     counts
 }
 
-/// Reads the last line of `pytest`: `1 failed, 90 passed, 2 skipped in 3.21s`.
-pub fn from_pytest(output: &str) -> Counts {
-    let summary = output
-        .lines()
-        .rev()
-        .find(|line| line.contains(" in ") && line.contains(|c: char| c.is_ascii_digit()));
-    let Some(line) = summary else { return Counts::default() };
-    Counts {
-        passed: number_before(line, "passed") + number_before(line, "xfailed"),
-        failed: number_before(line, "failed") + number_before(line, "error") + number_before(line, "errors"),
-        skipped: number_before(line, "skipped"),
-    }
-}
-
-/// Reads the closing `pass 3`, `fail 0`, `skipped 1` lines of `node --test`, which start with `ℹ` or `#`.
-pub fn from_node_test(output: &str) -> Counts {
-    let mut counts = Counts::default();
-    for line in output.lines() {
-        let Some(rest) = line.strip_prefix("ℹ ").or_else(|| line.strip_prefix("# ")) else { continue };
-        let mut words = rest.split_whitespace();
-        let (Some(word), Some(Ok(number))) = (words.next(), words.next().map(str::parse::<u64>)) else {
-            continue;
-        };
-        match word {
-            "pass" => counts.passed = number,
-            "fail" | "cancelled" => counts.failed += number,
-            "skipped" | "todo" => counts.skipped += number,
-            _ => {}
-        }
-    }
-    counts
-}
-
 /// The number in front of `word`, as in `12 passed`; 0 when the word is not there.
 fn number_before(line: &str, word: &str) -> u64 {
     let words: Vec<&str> =
@@ -99,23 +66,6 @@ mod tests {
             test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s\n\
             test result: FAILED. 4 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.1s\n";
         assert_eq!(from_cargo_test(output), counts(7, 2, 1));
-    }
-
-    #[test]
-    fn pytest_summary_is_read() {
-        assert_eq!(from_pytest("....\n90 passed in 3.21s\n"), counts(90, 0, 0));
-        assert_eq!(
-            from_pytest("== 1 failed, 9 passed, 2 skipped, 1 error in 3.2s (0:01:01) ==\n"),
-            counts(9, 2, 2)
-        );
-        assert_eq!(from_pytest("Traceback\n"), counts(0, 0, 0));
-    }
-
-    #[test]
-    fn node_summary_is_read() {
-        let output =
-            "✔ a (1ms)\nℹ tests 5\nℹ suites 1\nℹ pass 3\nℹ fail 1\nℹ cancelled 0\nℹ skipped 1\nℹ todo 0\n";
-        assert_eq!(from_node_test(output), counts(3, 1, 1));
     }
 
     #[test]

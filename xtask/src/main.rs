@@ -3,10 +3,13 @@
 //! This file reads the command line and nothing else. It has no dependencies, so that it compiles in seconds.
 
 mod bench;
+mod cases;
 mod counts;
+mod golden;
 mod process;
 mod suites;
 mod test;
+mod toolchains;
 
 use std::process::ExitCode;
 
@@ -15,9 +18,12 @@ Usage: cargo xtask COMMAND
 
 Commands:
   test [--only NAME]...    the whole gate: format, clippy, rust tests, release build, official SDKs
-                           NAME is one of: format, clippy, rust, build, python, javascript
+                           NAME is one of: format, clippy, rust, build, python, javascript, go, java,
+                           rust-sdk, browser
   bench [ARGUMENTS]...     build the server and the load generator, then measure
                            (`cargo xtask bench --help` lists its arguments)
+  golden --endpoint URL    replay tests/golden against any server and print the differences
+                           (`cargo xtask golden --help` lists its arguments)
   help                     this text
 ";
 
@@ -28,6 +34,7 @@ fn main() -> ExitCode {
     let result = match command.as_str() {
         "test" => test::run(&rest),
         "bench" => bench::run(&rest),
+        "golden" => golden::run(&rest),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
             Ok(true)

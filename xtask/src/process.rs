@@ -63,6 +63,25 @@ pub fn run(command: &mut Command) -> Result<Finished, String> {
     Ok(Finished { succeeded: status.success(), output })
 }
 
+/// Runs to the end without showing anything: all that it prints goes to the file `log`, and is returned.
+pub fn run_quietly(command: &mut Command, log: &Path) -> Result<Finished, String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let file = create(log)?;
+    let errors = file.try_clone().map_err(|error| format!("cannot write {}: {error}", log.display()))?;
+    command.stdin(Stdio::null()).stdout(file).stderr(errors);
+    let status = command.status().map_err(|error| format!("cannot start {name}: {error}"))?;
+    let bytes = std::fs::read(log).map_err(|error| format!("cannot read {}: {error}", log.display()))?;
+    Ok(Finished { succeeded: status.success(), output: String::from_utf8_lossy(&bytes).into_owned() })
+}
+
+fn create(path: &Path) -> Result<File, String> {
+    if let Some(directory) = path.parent() {
+        std::fs::create_dir_all(directory)
+            .map_err(|error| format!("cannot create {}: {error}", directory.display()))?;
+    }
+    File::create(path).map_err(|error| format!("cannot create {}: {error}", path.display()))
+}
+
 /// What a command prints when it succeeds quietly; `None` when it is missing or fails.
 pub fn answer(command: &mut Command) -> Option<String> {
     let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
@@ -90,8 +109,7 @@ impl Server {
         std::fs::create_dir_all(&data)
             .map_err(|error| format!("cannot create {}: {error}", data.display()))?;
         let log = directory.join("server.log");
-        let log_file =
-            File::create(&log).map_err(|error| format!("cannot create {}: {error}", log.display()))?;
+        let log_file = create(&log)?;
 
         let child = Command::new(binary)
             .arg("serve")

@@ -10,17 +10,20 @@ use std::time::Duration;
 
 use crate::counts::{self, Counts};
 use crate::process::{self, cargo};
-use crate::suites::{self, Outcome};
+use crate::suites::{self, SUITES, SetUps};
 
-/// Name and purpose, in the order they run.
-const STEPS: [(&str, &str); 6] = [
+/// Name and purpose, in the order they run; the SDK suites come after them.
+const STEPS: [(&str, &str); 4] = [
     ("format", "cargo fmt: the code is formatted"),
     ("clippy", "cargo clippy: no warnings in any target of any crate"),
     ("rust", "cargo test: unit, integration and doc tests of every crate"),
     ("build", "cargo build --release: the server that the SDK suites talk to"),
-    ("python", "the azure-data-tables SDK for Python, against the server"),
-    ("javascript", "the @azure/data-tables SDK for JavaScript, against the server"),
 ];
+
+pub enum Outcome {
+    Ran(Counts),
+    Skipped(String),
+}
 
 struct Row {
     name: &'static str,
@@ -34,7 +37,10 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
     let selected = select(arguments)?;
     let mut rows: Vec<Row> = Vec::new();
     let mut built = false;
-    for (name, purpose) in STEPS {
+    let is_suite = |name: &&str| SUITES.iter().any(|(suite, _)| suite == name);
+    // What the suites download and build is ready by the time their server is.
+    let set_ups = SetUps::start(selected.iter().copied().filter(is_suite).map(str::to_owned).collect());
+    for (name, purpose) in STEPS.into_iter().chain(SUITES) {
         if !selected.contains(&name) {
             continue;
         }
@@ -45,7 +51,7 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
             "clippy" => clippy(),
             "rust" => rust_tests(),
             "build" => build(),
-            suite if built => suites::run(suite, &server_binary()?),
+            suite if built => run_suite(&set_ups, suite),
             _ => Ok(Outcome::Skipped("the server was not built".to_owned())),
         };
         let (result, counts) = match outcome {
@@ -70,14 +76,14 @@ fn select(arguments: &[String]) -> Result<Vec<&'static str>, String> {
             "--only" => words.next().ok_or("--only needs the name of a step")?.as_str(),
             other => other.strip_prefix("--only=").ok_or_else(|| format!("unknown argument '{other}'"))?,
         };
-        let known = STEPS.iter().find(|(step, _)| *step == name);
+        let known = STEPS.iter().chain(&SUITES).find(|(step, _)| *step == name);
         let (step, _) = known.ok_or_else(|| format!("unknown step '{name}'"))?;
         selected.push(*step);
     }
     if selected.is_empty() {
-        return Ok(STEPS.iter().map(|(name, _)| *name).collect());
+        return Ok(STEPS.iter().chain(&SUITES).map(|(name, _)| *name).collect());
     }
-    if selected.iter().any(|name| matches!(*name, "python" | "javascript")) {
+    if selected.iter().any(|name| SUITES.iter().any(|(suite, _)| suite == name)) {
         selected.push("build");
     }
     Ok(selected)
@@ -100,7 +106,13 @@ fn format() -> Result<Outcome, String> {
         return Ok(Outcome::Skipped("the rustfmt component is not installed".to_owned()));
     }
     // Names only: a diff of everything would push the other steps off the screen.
-    one_check(cargo().args(["fmt", "--all", "--check", "--", "-l"]))
+    let ours = process::run(cargo().args(["fmt", "--all", "--check", "--", "-l"]))?;
+    // A workspace of its own, but formatted like the rest.
+    let suite = suites::tests("rust").join("Cargo.toml");
+    let mut check = cargo();
+    check.args(["fmt", "--check", "--manifest-path"]).arg(suite).args(["--", "-l"]);
+    let theirs = process::run(&mut check)?;
+    Ok(one_result(ours.succeeded && theirs.succeeded))
 }
 
 fn clippy() -> Result<Outcome, String> {
@@ -116,12 +128,26 @@ fn rust_tests() -> Result<Outcome, String> {
 }
 
 fn build() -> Result<Outcome, String> {
-    one_check(cargo().args(["build", "--release", "--package", "cli"]))
+    Ok(one_result(build_server()?))
 }
 
 fn one_check(command: &mut Command) -> Result<Outcome, String> {
-    let finished = process::run(command)?;
-    Ok(Outcome::Ran(if finished.succeeded { Counts::ONE_PASSED } else { Counts::ONE_FAILED }))
+    Ok(one_result(process::run(command)?.succeeded))
+}
+
+fn one_result(succeeded: bool) -> Outcome {
+    Outcome::Ran(if succeeded { Counts::ONE_PASSED } else { Counts::ONE_FAILED })
+}
+
+fn run_suite(set_ups: &SetUps, name: &str) -> Result<Outcome, String> {
+    Ok(match set_ups.run(name, &server_binary()?)? {
+        Ok(ran) => Outcome::Ran(ran.counts),
+        Err(missing) => Outcome::Skipped(missing),
+    })
+}
+
+pub fn build_server() -> Result<bool, String> {
+    Ok(process::run(cargo().args(["build", "--release", "--package", "cli"]))?.succeeded)
 }
 
 pub fn server_binary() -> Result<PathBuf, String> {

@@ -16,7 +16,7 @@ const (
 
 // TestPaging fills one table and looks at it in many ways.
 func TestPaging(t *testing.T) {
-	table := newTable(t)
+	table, name := namedTable(t)
 	everything := []string{}
 	for p := range partitionCount {
 		for start := 0; start < rowsPerPartition; start += 50 {
@@ -60,10 +60,7 @@ func TestPaging(t *testing.T) {
 		other, err := aztables.NewServiceClientFromConnectionString(connectionString, clientOptions())
 		must(t, err)
 		options.NextPartitionKey, options.NextRowKey = first.NextPartitionKey, first.NextRowKey
-		filter := "PartitionKey ge ''"
-		options.Filter = &filter
-		same := other.NewClient(tableName(t, table))
-		equal(t, join(readPages(t, same, options)), everything[700:])
+		equal(t, join(readPages(t, other.NewClient(name), options)), everything[700:])
 	})
 
 	t.Run("a token can be used twice", func(t *testing.T) {
@@ -156,14 +153,4 @@ func join(pages [][]string) []string {
 		all = append(all, page...)
 	}
 	return all
-}
-
-// tableName is the name of a client's table, which the client keeps to itself but writes into metadata.
-func tableName(t *testing.T, table *aztables.Client) string {
-	t.Helper()
-	page, err := table.NewListEntitiesPager(&aztables.ListEntitiesOptions{
-		Top: pointer(int32(1)), Format: pointer(aztables.MetadataFormatFull),
-	}).NextPage(ctx)
-	must(t, err)
-	return decode(t, page.Entities[0]).Type[len(setting("AccountName"))+1:]
 }

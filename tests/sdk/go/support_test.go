@@ -77,14 +77,20 @@ func freshName() string {
 	return "t" + hex.EncodeToString(bytes[:])
 }
 
-// newTable is a fresh, empty table, gone when the test ends.
-func newTable(t *testing.T) *aztables.Client {
+// namedTable is a fresh, empty table and its name, gone when the test ends.
+func namedTable(t *testing.T) (*aztables.Client, string) {
 	t.Helper()
 	name := freshName()
 	_, err := service.CreateTable(ctx, name, nil)
 	must(t, err)
 	t.Cleanup(func() { _, _ = service.DeleteTable(ctx, name, nil) })
-	return service.NewClient(name)
+	return service.NewClient(name), name
+}
+
+func newTable(t *testing.T) *aztables.Client {
+	t.Helper()
+	table, _ := namedTable(t)
+	return table
 }
 
 type properties = map[string]any

@@ -16,6 +16,12 @@ def connection_string():
     return value
 
 
+@pytest.fixture(scope="session")
+def settings(connection_string):
+    """The connection string's values by name."""
+    return dict(part.split("=", 1) for part in connection_string.split(";") if part)
+
+
 @pytest.fixture(scope="session", params=[SyncFlavour, AsyncFlavour], ids=lambda flavour: flavour.name)
 def flavour(request):
     chosen = request.param()

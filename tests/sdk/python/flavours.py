@@ -23,6 +23,9 @@ class SyncFlavour:
     def service(self, connection_string, **options):
         return TableServiceClient.from_connection_string(connection_string, **CLIENT_OPTIONS, **options)
 
+    def service_at(self, endpoint, credential, **options):
+        return TableServiceClient(endpoint, credential=credential, **{**CLIENT_OPTIONS, **options})
+
     def close(self):
         pass
 
@@ -35,6 +38,10 @@ class AsyncFlavour:
 
     def service(self, connection_string, **options):
         client = AsyncTableServiceClient.from_connection_string(connection_string, **CLIENT_OPTIONS, **options)
+        return Waiting(client, self.loop)
+
+    def service_at(self, endpoint, credential, **options):
+        client = AsyncTableServiceClient(endpoint, credential=credential, **{**CLIENT_OPTIONS, **options})
         return Waiting(client, self.loop)
 
     def close(self):

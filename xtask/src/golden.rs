@@ -1,0 +1,12 @@
+//! `cargo xtask golden`: replays the exchanges of `tests/golden` against any server and prints the differences.
+//!
+//! The player is a binary of `crates/testkit`; its arguments are passed on untouched.
+
+use crate::process::{self, cargo};
+
+pub fn run(arguments: &[String]) -> Result<bool, String> {
+    let mut player = cargo();
+    player.args(["run", "--quiet", "--package", "testkit", "--bin", "golden", "--"]).args(arguments);
+    let status = player.current_dir(process::root()).status();
+    Ok(status.map_err(|error| format!("cannot start cargo: {error}"))?.success())
+}

@@ -1,0 +1,81 @@
+//! What the suites need from this machine: which program to start, or what is missing, in words for people.
+
+use std::process::Command;
+
+use crate::process;
+
+const NODE_MAJOR_MIN: u32 = 20;
+const GO_MINOR_MIN: u32 = 23;
+const JAVA_MAJOR_MIN: u32 = 17;
+
+/// Why a suite cannot run here.
+pub type Missing = String;
+
+/// The name of a Python that can make environments.
+pub fn python() -> Result<String, Missing> {
+    let is_new_enough = |name: &&str| {
+        let check = "import sys; sys.exit(sys.version_info < (3, 11))";
+        process::answer(Command::new(name).args(["-c", check])).is_some()
+    };
+    let name = ["python3", "python"].into_iter().find(is_new_enough);
+    let name = name.ok_or("python3 (3.11 or newer) is not installed")?;
+    if process::answer(Command::new(name).args(["-c", "import venv, ensurepip"])).is_none() {
+        return Err("the venv module of python3 is not installed".to_owned());
+    }
+    Ok(name.to_owned())
+}
+
+/// The name of npm, beside a Node that is new enough.
+pub fn node() -> Result<&'static str, Missing> {
+    let version = process::answer(Command::new("node").arg("--version")).ok_or("node is not installed")?;
+    if number(version.trim_start_matches('v'), 0) < NODE_MAJOR_MIN {
+        return Err(format!("node {version} is too old, {NODE_MAJOR_MIN} or newer is needed"));
+    }
+    let npm = if cfg!(windows) { "npm.cmd" } else { "npm" };
+    if process::answer(Command::new(npm).arg("--version")).is_none() {
+        return Err("npm is not installed".to_owned());
+    }
+    Ok(npm)
+}
+
+pub fn go() -> Result<(), Missing> {
+    let version =
+        process::answer(Command::new("go").args(["env", "GOVERSION"])).ok_or("go is not installed")?;
+    if number(version.trim_start_matches("go"), 1) < GO_MINOR_MIN {
+        return Err(format!("{version} is too old, 1.{GO_MINOR_MIN} or newer is needed"));
+    }
+    Ok(())
+}
+
+/// The name of Maven, beside a JDK that is new enough.
+pub fn java() -> Result<&'static str, Missing> {
+    // `javac 17.0.15`: the compiler, since a runtime alone is not enough.
+    let version =
+        process::answer(Command::new("javac").arg("-version")).ok_or("javac (a JDK) is not installed")?;
+    if number(version.trim_start_matches("javac "), 0) < JAVA_MAJOR_MIN {
+        return Err(format!("{version} is too old, {JAVA_MAJOR_MIN} or newer is needed"));
+    }
+    let maven = if cfg!(windows) { "mvn.cmd" } else { "mvn" };
+    if process::answer(Command::new(maven).arg("--version")).is_none() {
+        return Err("mvn (Maven) is not installed".to_owned());
+    }
+    Ok(maven)
+}
+
+/// The number at `place` of a version such as `1.26.8`; 0 when there is none.
+fn number(version: &str, place: usize) -> u32 {
+    version.split('.').nth(place).and_then(|part| part.trim().parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::number;
+
+    #[test]
+    fn numbers_of_a_version() {
+        assert_eq!(
+            [number("1.26.8", 0), number("1.26.8", 1), number("20", 1), number("x", 0)],
+            [1, 26, 0, 0]
+        );
+    }
+}
