@@ -126,7 +126,13 @@ impl RawClient {
 
     fn read_some(&mut self) -> io::Result<usize> {
         let mut buffer = [0u8; 16 * 1024];
-        let count = self.stream.read(&mut buffer)?;
+        // A signal that happens to come in between says nothing about the peer.
+        let count = loop {
+            match self.stream.read(&mut buffer) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                outcome => break outcome?,
+            }
+        };
         self.unread.extend_from_slice(&buffer[..count]);
         Ok(count)
     }
