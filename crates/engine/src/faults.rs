@@ -12,7 +12,7 @@ use bytes::Bytes;
 use tokio::sync::watch;
 
 use crate::keys::{Key, KeyRange, OwnedKey};
-use crate::{Budget, Commit, CommitError, Engine, ReadError, Row, Sink, TableId, Version};
+use crate::{Budget, Commit, CommitError, Engine, Load, ReadError, Row, Sink, Snapshot, TableId, Version};
 
 pub struct FaultEngine {
     inner: Arc<dyn Engine>,
@@ -26,7 +26,7 @@ impl FaultEngine {
     }
 }
 
-/// Says what goes wrong next. Reads are `get` and `scan`; writes are `commit`, `create_table` and `drop_table`.
+/// Says what goes wrong next. Reads are `get`, `scan` and `snapshot`; writes are all the others.
 #[derive(Clone)]
 pub struct Faults {
     reads: Arc<Door<ReadError>>,
@@ -229,6 +229,21 @@ impl Engine for FaultEngine {
 
     async fn drop_table(&self, namespace: &str, name: &str) -> Result<TableId, CommitError> {
         self.write(self.inner.drop_table(namespace, name)).await
+    }
+
+    async fn rename_table(&self, from: Key<'_>, to: Key<'_>, payload: Bytes) -> Result<TableId, CommitError> {
+        self.write(self.inner.rename_table(from, to, payload)).await
+    }
+
+    async fn snapshot(&self) -> Result<Arc<dyn Snapshot>, ReadError> {
+        match self.faults.reads.pass().await {
+            None => self.inner.snapshot().await,
+            Some(error) => Err(error),
+        }
+    }
+
+    async fn load(&self, load: Load) -> Result<(), CommitError> {
+        self.write(self.inner.load(load)).await
     }
 
     async fn close(&self) {

@@ -15,9 +15,11 @@ pub mod keys;
 pub mod local;
 pub mod memory;
 mod pace;
+pub mod seeded;
 
 use std::fmt;
 use std::num::NonZeroU64;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -212,6 +214,35 @@ impl<'a> TableRecord<'a> {
     }
 }
 
+/// Rows with the versions they had elsewhere: how a backup comes back.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Load {
+    pub table: TableId,
+    pub rows: Vec<(OwnedKey, Row)>,
+    /// No version handed out from now on is this one or a smaller one.
+    pub versions_until: Version,
+}
+
+/// All rows as of one moment, for as long as it is held. It may keep an engine from reusing space, so it is for
+/// whoever must see everything at once, as a backup must.
+#[async_trait]
+pub trait Snapshot: Send + Sync {
+    /// No row has a greater version, and none that was deleted before had. `None`: nothing was ever written.
+    fn last_version(&self) -> Option<Version>;
+
+    /// How many rows there are, those that nobody can see any more included: good for a progress bar.
+    fn row_count(&self) -> Result<u64, ReadError>;
+
+    /// As [`Engine::scan`].
+    async fn scan(
+        &self,
+        table: TableId,
+        ranges: &[KeyRange],
+        budget: Budget,
+        sink: &mut dyn Sink,
+    ) -> Result<Option<OwnedKey>, ReadError>;
+}
+
 #[async_trait]
 pub trait Engine: Send + Sync + 'static {
     /// The row as of the latest acknowledged commit.
@@ -241,6 +272,17 @@ pub trait Engine: Send + Sync + 'static {
     /// Forgets the name in one quick durable step; the rows' space comes back later.
     /// `Precondition { op: 0, found: Absent }` when there is no such name.
     async fn drop_table(&self, namespace: &str, name: &str) -> Result<TableId, CommitError>;
+
+    /// Gives a table another name, in another namespace perhaps, and another payload, in one durable step.
+    /// `Precondition`: `op: 0` when there is no table `from`, `op: 1` when the name `to` is taken.
+    async fn rename_table(&self, from: Key<'_>, to: Key<'_>, payload: Bytes) -> Result<TableId, CommitError>;
+
+    /// Everything as of the latest acknowledged commit.
+    async fn snapshot(&self) -> Result<Arc<dyn Snapshot>, ReadError>;
+
+    /// Puts rows as they were elsewhere, all of them or none, durably; rows with the same keys are replaced.
+    /// For a table that nobody uses yet: its rows' versions may be older than those handed out here.
+    async fn load(&self, load: Load) -> Result<(), CommitError>;
 
     /// Finishes what was accepted, makes it durable, and takes no more writes.
     async fn close(&self);

@@ -17,8 +17,8 @@ use crate::env::Clock;
 use crate::keys::{self, Key, KeyRange, OwnedKey};
 use crate::pace::Pace;
 use crate::{
-    Budget, Commit, CommitError, Engine, Flow, Found, MergeFn, ReadError, Row, Sink, TableId, TableRecord,
-    Version,
+    Budget, Commit, CommitError, Engine, Flow, Found, Load, MergeFn, ReadError, Row, Sink, Snapshot, TableId,
+    TableRecord, Version,
 };
 
 /// Rows by encoded key.
@@ -102,6 +102,41 @@ impl State {
         Ok(id)
     }
 
+    fn rename_table(
+        &mut self,
+        from: &[u8],
+        to: Vec<u8>,
+        payload: &[u8],
+        clock: &dyn Clock,
+    ) -> Result<TableId, CommitError> {
+        let Some(row) = self.catalogue().get(from).cloned() else {
+            return Err(CommitError::Precondition { op: 0, found: Found::Absent });
+        };
+        if let Some(taken) = self.catalogue().get(&to[..]) {
+            return Err(CommitError::Precondition { op: 1, found: Found::Present(taken.version) });
+        }
+        let id = TableRecord::read(&row.value).expect("create_table wrote a record").id;
+        let version = next_version(clock, self.last_version);
+        self.last_version = version.ticks();
+        self.catalogue().remove(from);
+        self.catalogue().insert(to.into(), Row { version, value: TableRecord { id, payload }.write() });
+        Ok(id)
+    }
+
+    fn load(&mut self, load: Load) -> Result<(), CommitError> {
+        if load.table == TableId::CATALOGUE {
+            return Err(CommitError::TableGone);
+        }
+        let rows = self.tables.get_mut(&load.table).ok_or(CommitError::TableGone)?;
+        let mut last_version = self.last_version.max(load.versions_until.ticks());
+        for (key, row) in load.rows {
+            last_version = last_version.max(row.version.ticks());
+            rows.insert(keys::encode(load.table, key.as_key()).into(), row);
+        }
+        self.last_version = last_version;
+        Ok(())
+    }
+
     /// The rows go to the caller, who lets go of them when no lock is held.
     fn drop_table(&mut self, key: &[u8]) -> Result<(TableId, Option<Rows>), CommitError> {
         let Some(row) = self.catalogue().remove(key) else {
@@ -129,27 +164,7 @@ impl Engine for MemoryEngine {
         let Some(rows) = self.read(|state| state.tables.get(&table).cloned())? else {
             return Ok(None);
         };
-        let mut pace = Pace::new(&*self.clock, budget);
-        for range in ranges {
-            let (start, end) = range.in_table(table);
-            if start >= end {
-                continue;
-            }
-            pace.sought();
-            for (key, row) in rows.range::<_, [u8]>((Bound::Included(&start[..]), Bound::Excluded(&end[..])))
-            {
-                let (_, partition, name) =
-                    keys::decode(key).map_err(|error| ReadError::Damaged(error.to_string()))?;
-                let key = Key { partition: &partition, row: &name };
-                if !pace.has_room() || sink.row(key, row.version, &row.value) == Flow::Stop {
-                    return Ok(Some(key.into()));
-                }
-                pace.examined(row.value.len());
-                pace.breathe().await;
-            }
-            pace.breathe().await;
-        }
-        Ok(None)
+        scan_rows(&rows, table, ranges, Pace::new(&*self.clock, budget), sink).await
     }
 
     async fn commit(&self, commit: Commit) -> Result<Version, CommitError> {
@@ -176,9 +191,82 @@ impl Engine for MemoryEngine {
         Ok(id)
     }
 
+    async fn rename_table(&self, from: Key<'_>, to: Key<'_>, payload: Bytes) -> Result<TableId, CommitError> {
+        let [from, to] = [from, to].map(|key| keys::encode(TableId::CATALOGUE, key));
+        self.write(|state| state.rename_table(&from, to, &payload, &*self.clock))
+    }
+
+    async fn snapshot(&self) -> Result<Arc<dyn Snapshot>, ReadError> {
+        let clock = self.clock.clone();
+        self.read(|state| -> Arc<dyn Snapshot> {
+            let last_version = Version::new(state.last_version);
+            Arc::new(MemorySnapshot { tables: state.tables.clone(), last_version, clock })
+        })
+    }
+
+    async fn load(&self, load: Load) -> Result<(), CommitError> {
+        self.write(|state| state.load(load))
+    }
+
     async fn close(&self) {
         if let Ok(mut state) = self.state.write() {
             state.closed = true;
         }
     }
+}
+
+struct MemorySnapshot {
+    tables: HashMap<TableId, Rows>,
+    last_version: Option<Version>,
+    clock: Arc<dyn Clock>,
+}
+
+#[async_trait]
+impl Snapshot for MemorySnapshot {
+    fn last_version(&self) -> Option<Version> {
+        self.last_version
+    }
+
+    fn row_count(&self) -> Result<u64, ReadError> {
+        Ok(self.tables.values().map(|rows| rows.len() as u64).sum())
+    }
+
+    async fn scan(
+        &self,
+        table: TableId,
+        ranges: &[KeyRange],
+        budget: Budget,
+        sink: &mut dyn Sink,
+    ) -> Result<Option<OwnedKey>, ReadError> {
+        let Some(rows) = self.tables.get(&table) else { return Ok(None) };
+        scan_rows(rows, table, ranges, Pace::new(&*self.clock, budget), sink).await
+    }
+}
+
+async fn scan_rows(
+    rows: &Rows,
+    table: TableId,
+    ranges: &[KeyRange],
+    mut pace: Pace<'_>,
+    sink: &mut dyn Sink,
+) -> Result<Option<OwnedKey>, ReadError> {
+    for range in ranges {
+        let (start, end) = range.in_table(table);
+        if start >= end {
+            continue;
+        }
+        pace.sought();
+        for (key, row) in rows.range::<_, [u8]>((Bound::Included(&start[..]), Bound::Excluded(&end[..]))) {
+            let (_, partition, name) =
+                keys::decode(key).map_err(|error| ReadError::Damaged(error.to_string()))?;
+            let key = Key { partition: &partition, row: &name };
+            if !pace.has_room() || sink.row(key, row.version, &row.value) == Flow::Stop {
+                return Ok(Some(key.into()));
+            }
+            pace.examined(row.value.len());
+            pace.breathe().await;
+        }
+        pace.breathe().await;
+    }
+    Ok(None)
 }

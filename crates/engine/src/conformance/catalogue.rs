@@ -139,3 +139,27 @@ pub(super) async fn of_racing_creations_one_wins(s: Subject) {
     assert_eq!(winners.len(), 1);
     assert_eq!(record(&s, "n", "t").await.map(|(id, _)| id), Some(winners[0]));
 }
+
+pub(super) async fn a_renamed_table_keeps_its_id_and_rows(s: Subject) {
+    let id = s.engine.create_table("n", "old", "1".into()).await.expect("created");
+    let version = s.put(id, "p", "r", "v").await;
+    let (from, to) = (Key::new("n", "old"), Key::new("other", "new"));
+    assert_eq!(s.engine.rename_table(from, to, "2".into()).await, Ok(id));
+    assert_eq!(record(&s, "n", "old").await, None);
+    assert_eq!(record(&s, "other", "new").await, Some((id, b"2".to_vec())));
+    assert_eq!(s.get(id, "p", "r").await, Some(Row { version, value: "v".into() }));
+    assert!(s.put(id, "p", "r", "w").await > version);
+    assert_eq!(s.engine.drop_table("other", "new").await, Ok(id));
+}
+
+pub(super) async fn a_table_is_not_renamed_over_another(s: Subject) {
+    let a = s.engine.create_table("n", "a", "1".into()).await.expect("created");
+    let b = s.engine.create_table("n", "b", "2".into()).await.expect("created");
+    let version = s.get(TableId::CATALOGUE, "n", "b").await.expect("it is there").version;
+    let taken = s.engine.rename_table(Key::new("n", "a"), Key::new("n", "b"), Bytes::new()).await;
+    assert_eq!(taken, Err(CommitError::Precondition { op: 1, found: Found::Present(version) }));
+    let absent = s.engine.rename_table(Key::new("n", "c"), Key::new("n", "d"), Bytes::new()).await;
+    assert_eq!(absent, Err(CommitError::Precondition { op: 0, found: Found::Absent }));
+    assert_eq!(record(&s, "n", "a").await, Some((a, b"1".to_vec())));
+    assert_eq!(record(&s, "n", "b").await, Some((b, b"2".to_vec())));
+}

@@ -5,6 +5,7 @@
 
 mod catalogue;
 mod commits;
+mod loads;
 mod scans;
 mod views;
 
@@ -80,6 +81,12 @@ promises! {
     catalogue::tables_are_separate,
     catalogue::settings_are_a_table_that_is_always_there,
     catalogue::of_racing_creations_one_wins,
+    catalogue::a_renamed_table_keeps_its_id_and_rows,
+    catalogue::a_table_is_not_renamed_over_another,
+    loads::a_snapshot_stays_as_it_was,
+    loads::a_snapshot_holds_every_table,
+    loads::loaded_rows_keep_their_versions_and_later_ones_are_greater,
+    loads::a_load_needs_a_table,
 }
 
 /// Puts an engine to every test of the suite.

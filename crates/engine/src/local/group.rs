@@ -12,7 +12,8 @@ use super::store::{DROPPED, LIVE, META, META_LAST_VERSION, META_NEXT_TABLE, ROWS
 use super::stored;
 use crate::decide::{decide, next_version};
 use crate::env::Clock;
-use crate::{Commit, CommitError, Found, MergeFn, TableId, TableRecord, Version};
+use crate::keys::{self, OwnedKey};
+use crate::{Commit, CommitError, Found, Load, MergeFn, Row, TableId, TableRecord, Version};
 
 /// What a caller wants done; success is a number: the version's ticks, or the table's id.
 pub(super) enum Work {
@@ -25,6 +26,12 @@ pub(super) enum Work {
     DropTable {
         key: Vec<u8>,
     },
+    RenameTable {
+        from: Vec<u8>,
+        to: Vec<u8>,
+        payload: Bytes,
+    },
+    Load(Load),
 }
 
 impl Work {
@@ -43,6 +50,13 @@ impl Work {
             }
             Work::CreateTable { key, payload } => key.len() + payload.len(),
             Work::DropTable { key } => key.len(),
+            Work::RenameTable { from, to, payload } => from.len() + to.len() + payload.len(),
+            Work::Load(load) => {
+                let row_size_bytes = |(key, row): &(OwnedKey, Row)| {
+                    size_of::<(OwnedKey, Row)>() + key.partition.len() + key.row.len() + row.value.len()
+                };
+                load.rows.iter().map(row_size_bytes).sum()
+            }
         };
         size_of::<Work>() + content
     }
@@ -103,6 +117,8 @@ impl<'txn> Group<'txn> {
             Work::Commit(commit) => self.commit(commit),
             Work::CreateTable { key, payload } => self.create_table(key, payload),
             Work::DropTable { key } => self.drop_table(key),
+            Work::RenameTable { from, to, payload } => self.rename_table(from, to, payload),
+            Work::Load(load) => self.load(load),
         }
     }
 
@@ -152,17 +168,59 @@ impl<'txn> Group<'txn> {
         Ok(Ok(id.0))
     }
 
-    fn drop_table(&mut self, key: &[u8]) -> Result<Result<u64, CommitError>, redb::Error> {
-        let found = lookup(&self.rows, key)
-            .map(|row| row.map(|(_, value)| TableRecord::read(value.as_ref()).map(|record| record.id)));
-        let id = match found {
-            Ok(Some(Some(id))) => id,
-            Ok(Some(None)) => {
-                return Ok(Err(CommitError::Storage(
-                    "damaged data: a catalogue row is too short".to_owned(),
-                )));
+    fn rename_table(
+        &mut self,
+        from: &[u8],
+        to: &[u8],
+        payload: &[u8],
+    ) -> Result<Result<u64, CommitError>, redb::Error> {
+        let id = match self.table_named(from) {
+            Ok(id) => id,
+            Err(error) => return Ok(Err(error)),
+        };
+        let taken = lookup(&self.rows, to).map(|row| row.map(|(version, _)| version));
+        match taken {
+            Ok(None) => {}
+            Ok(Some(version)) => {
+                return Ok(Err(CommitError::Precondition { op: 1, found: Found::Present(version) }));
             }
-            Ok(None) => return Ok(Err(CommitError::Precondition { op: 0, found: Found::Absent })),
+            Err(error) => return Ok(Err(error)),
+        }
+        let version = self.take_version();
+        self.remove(from)?;
+        self.put(to, version, &TableRecord { id, payload }.write())?;
+        Ok(Ok(id.0))
+    }
+
+    fn load(&mut self, load: &Load) -> Result<Result<u64, CommitError>, redb::Error> {
+        match self.is_live(load.table) {
+            Ok(true) => {}
+            Ok(false) => return Ok(Err(CommitError::TableGone)),
+            Err(error) => return Ok(Err(error)),
+        }
+        let mut last_version = self.numbers.last_version.max(load.versions_until.ticks());
+        for (key, row) in &load.rows {
+            last_version = last_version.max(row.version.ticks());
+            self.put(&keys::encode(load.table, key.as_key()), row.version, &row.value)?;
+        }
+        self.changed |= last_version > self.numbers.last_version;
+        self.numbers.last_version = last_version;
+        Ok(Ok(last_version))
+    }
+
+    /// The id that a catalogue key stands for.
+    fn table_named(&self, key: &[u8]) -> Result<TableId, CommitError> {
+        let Some((_, value)) = lookup(&self.rows, key)? else {
+            return Err(CommitError::Precondition { op: 0, found: Found::Absent });
+        };
+        let record = TableRecord::read(value.as_ref());
+        let short = || CommitError::Storage("damaged data: a catalogue row is too short".to_owned());
+        record.map(|record| record.id).ok_or_else(short)
+    }
+
+    fn drop_table(&mut self, key: &[u8]) -> Result<Result<u64, CommitError>, redb::Error> {
+        let id = match self.table_named(key) {
+            Ok(id) => id,
             Err(error) => return Ok(Err(error)),
         };
         self.remove(key)?;

@@ -2,10 +2,12 @@
 //!
 //! Promises: all of the contract; what is acknowledged survives a crash and a power cut; every row read was
 //! checked against its checksum; memory is bounded by [`LocalOptions`]. `store.rs` knows the files, `writer.rs`
-//! the commit thread, `group.rs` what it does, `stored.rs` a row's bytes, `sweep.rs` the end of a table.
+//! the commit thread, `group.rs` what it does, `stored.rs` a row's bytes, `sweep.rs` the end of a table,
+//! `snapshot.rs` a view for a backup.
 
 mod group;
 mod shared;
+mod snapshot;
 mod store;
 mod stored;
 mod sweep;
@@ -26,10 +28,14 @@ use crate::env::Clock;
 use crate::env::directory::DirectoryLock;
 use crate::keys::{self, Key, KeyRange, OwnedKey};
 use crate::pace::Pace;
-use crate::{Budget, Commit, CommitError, Engine, Flow, MergeFn, ReadError, Row, Sink, TableId, Version};
+use crate::{
+    Budget, Commit, CommitError, Engine, Flow, Load, MergeFn, ReadError, Row, Sink, Snapshot, TableId,
+    Version,
+};
 
 use self::group::{Numbers, Work};
 use self::shared::{Shared, View};
+use self::snapshot::LocalSnapshot;
 use self::writer::{Job, Writer};
 
 pub use self::shared::LocalStats;
@@ -176,20 +182,7 @@ impl Engine for LocalEngine {
         budget: Budget,
         sink: &mut dyn Sink,
     ) -> Result<Option<OwnedKey>, ReadError> {
-        let view = self.shared.view()?;
-        let mut pace = Pace::new(&*self.clock, budget);
-        for range in ranges {
-            let (start, end) = range.in_table(table);
-            if start >= end {
-                continue;
-            }
-            pace.sought();
-            if let Some(resume) = scan_range(&view, &start, &end, &mut pace, sink).await? {
-                return Ok(Some(resume));
-            }
-            pace.breathe().await;
-        }
-        Ok(None)
+        scan_view(&*self.shared.view()?, table, ranges, Pace::new(&*self.clock, budget), sink).await
     }
 
     async fn commit(&self, commit: Commit) -> Result<Version, CommitError> {
@@ -212,6 +205,19 @@ impl Engine for LocalEngine {
         self.submit(Work::DropTable { key }).await.map(TableId)
     }
 
+    async fn rename_table(&self, from: Key<'_>, to: Key<'_>, payload: Bytes) -> Result<TableId, CommitError> {
+        let [from, to] = [from, to].map(|key| keys::encode(TableId::CATALOGUE, key));
+        self.submit(Work::RenameTable { from, to, payload }).await.map(TableId)
+    }
+
+    async fn snapshot(&self) -> Result<Arc<dyn Snapshot>, ReadError> {
+        Ok(Arc::new(LocalSnapshot::take(&self.shared.database, self.clock.clone())?))
+    }
+
+    async fn load(&self, load: Load) -> Result<(), CommitError> {
+        self.submit(Work::Load(load)).await.map(|_| ())
+    }
+
     async fn close(&self) {
         self.stop_accepting();
         // An error means that the thread is gone, which is what we wait for.
@@ -229,6 +235,27 @@ impl Drop for LocalEngine {
             log::error!("the commit thread panicked");
         }
     }
+}
+
+async fn scan_view(
+    view: &View,
+    table: TableId,
+    ranges: &[KeyRange],
+    mut pace: Pace<'_>,
+    sink: &mut dyn Sink,
+) -> Result<Option<OwnedKey>, ReadError> {
+    for range in ranges {
+        let (start, end) = range.in_table(table);
+        if start >= end {
+            continue;
+        }
+        pace.sought();
+        if let Some(resume) = scan_range(view, &start, &end, &mut pace, sink).await? {
+            return Ok(Some(resume));
+        }
+        pace.breathe().await;
+    }
+    Ok(None)
 }
 
 async fn scan_range(

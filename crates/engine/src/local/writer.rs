@@ -8,6 +8,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -17,13 +18,16 @@ use super::shared::Shared;
 use super::store::begin_write;
 use super::sweep::{Swept, sweep_slice};
 use crate::env::Clock;
-use crate::{CommitError, MergeFn};
+use crate::seeded::{self, Bug};
+use crate::{Commit, CommitError, MergeFn};
 
 /// More would make the first callers of a group wait for the last.
 const GROUP_JOB_COUNT_MAX: usize = 512;
 const GROUP_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Under load, how many groups go by before one slice of a dropped table is swept.
 const SWEEP_GROUP_INTERVAL: u32 = 8;
+/// Between the halves of a commit, where that bug is planted.
+const SEEDED_PAUSE: Duration = Duration::from_millis(2);
 
 /// One thing to do, and who waits for it.
 pub(super) struct Job {
@@ -104,10 +108,13 @@ impl Writer {
         Next::Group(jobs)
     }
 
-    fn run_group(&mut self, jobs: Vec<Job>) {
+    fn run_group(&mut self, mut jobs: Vec<Job>) {
+        if seeded::is(Bug::SplitBatch) {
+            self.run_first_halves(&mut jobs);
+        }
         self.groups_since_sweep = self.groups_since_sweep.saturating_add(1);
         let size_bytes = jobs.iter().map(|job| job.size_bytes).sum();
-        let results = self.results(&jobs);
+        let results = self.results(&mut jobs);
         debug_assert_eq!(jobs.len(), results.len());
         // First, so that a caller who hears back finds room for its next commit.
         self.shared.release(size_bytes);
@@ -117,15 +124,16 @@ impl Writer {
         }
     }
 
-    fn results(&mut self, jobs: &[Job]) -> Vec<Result<u64, CommitError>> {
-        let everyone = |error: CommitError| jobs.iter().map(|_| Err(error.clone())).collect();
+    fn results(&mut self, jobs: &mut [Job]) -> Vec<Result<u64, CommitError>> {
+        let job_count = jobs.len();
+        let everyone = |error: CommitError| (0..job_count).map(|_| Err(error.clone())).collect();
         if self.shared.is_poisoned() {
             return everyone(CommitError::Poisoned);
         }
         match catch_unwind(AssertUnwindSafe(|| self.commit_group(jobs))) {
             Ok(Ok(results)) => results,
             Ok(Err(Failure::Before(error))) => {
-                log::error!("a group of {} commits was rolled back: {error}", jobs.len());
+                log::error!("a group of {job_count} commits was rolled back: {error}");
                 everyone(CommitError::Storage(error.to_string()))
             }
             Ok(Err(Failure::Refused(error))) => {
@@ -149,12 +157,12 @@ impl Writer {
         }
     }
 
-    fn commit_group(&mut self, jobs: &[Job]) -> Result<Vec<Result<u64, CommitError>>, Failure> {
+    fn commit_group(&mut self, jobs: &mut [Job]) -> Result<Vec<Result<u64, CommitError>>, Failure> {
         let transaction = begin_write(&self.shared.database).map_err(Failure::Refused)?;
         let mut group =
             Group::open(&transaction, self.merge, &*self.clock, self.numbers).map_err(Failure::Before)?;
         let mut results = Vec::with_capacity(jobs.len());
-        for job in jobs {
+        for job in jobs.iter() {
             results.push(group.apply(&job.work).map_err(Failure::Before)?);
         }
         let Applied { numbers, changed, dropped_any } = group.finish().map_err(Failure::Before)?;
@@ -163,6 +171,9 @@ impl Writer {
         if !changed {
             transaction.abort().map_err(|error| Failure::Before(error.into()))?;
             return Ok(results);
+        }
+        if seeded::is(Bug::AnswerBeforeSync) {
+            answer_too_early(jobs, &results);
         }
         if let Err(error) = transaction.commit() {
             return Err(match error {
@@ -174,6 +185,22 @@ impl Writer {
         self.sweep_pending |= dropped_any;
         self.publish();
         Ok(results)
+    }
+
+    /// The planted bug: half of each commit with several ops is made durable and shown to readers by itself.
+    fn run_first_halves(&mut self, jobs: &mut [Job]) {
+        for job in jobs {
+            let Work::Commit(commit) = &mut job.work else { continue };
+            if commit.ops.len() < 2 {
+                continue;
+            }
+            let rest = commit.ops.split_off(commit.ops.len() / 2);
+            let half = std::mem::replace(&mut commit.ops, rest);
+            let half = Commit { table: commit.table, partition: commit.partition.clone(), ops: half };
+            let half = Work::Commit(half);
+            self.results(&mut [Job { work: half, size_bytes: 0, answer: oneshot::channel().0 }]);
+            std::thread::sleep(SEEDED_PAUSE);
+        }
     }
 
     /// Without a new view readers would miss what callers are about to hear of, so then there is none at all.
@@ -196,5 +223,13 @@ impl Writer {
             Ok(Err(error)) => self.shared.poison(&format!("sweeping a dropped table: {error}")),
             Err(_) => self.shared.poison("sweeping a dropped table panicked"),
         }
+    }
+}
+
+/// The planted bug: what is about to be made durable is told already.
+fn answer_too_early(jobs: &mut [Job], results: &[Result<u64, CommitError>]) {
+    for (job, result) in jobs.iter_mut().zip(results) {
+        let answer = std::mem::replace(&mut job.answer, oneshot::channel().0);
+        let _ = answer.send(result.clone());
     }
 }
