@@ -16,6 +16,7 @@ mod transaction;
 
 pub use plan::{Plan, PlanKind, plan};
 pub use query::{EntityQuery, EntitySink, Page, TablePage, TableQuery};
-pub use record::{EntityView, StoredEntity, merge};
+pub use record::{EntityView, StoredEntity, is_record, merge};
 pub use service::TableService;
+pub use settings::Setting;
 pub use transaction::{Action, Change, Transaction};

@@ -119,6 +119,22 @@ impl<'a> Record<'a> {
     }
 }
 
+/// Whether the bytes are a whole record: for bytes that no checksum of ours vouches for, or that are being checked.
+pub fn is_record(bytes: &[u8]) -> bool {
+    let Some(record) = Record::open(bytes) else { return false };
+    let mut entries = record.entries();
+    let (mut count, mut size_sum) = (0usize, 0usize);
+    while !entries.rest.is_empty() {
+        let Some((name, tag, value)) = entries.read() else { return false };
+        let Some(size) = (Entry { encoded: &[], name, tag, value }).size() else { return false };
+        count += 1;
+        size_sum += size;
+    }
+    // The size is the entity's, so it counts the keys too, which are not here.
+    let size = record.size as usize;
+    size_sum <= size && size <= limits::ENTITY_SIZE_BYTES_MAX && count == usize::from(bytes[HEADER_BYTES - 1])
+}
+
 struct Entries<'a> {
     rest: &'a [u8],
 }
@@ -412,5 +428,25 @@ mod tests {
         assert!(Record::open(&[]).is_none());
         assert!(Record::open(&[9, 0, 0, 0, 0, 0]).is_none());
         assert_eq!(merge(Some(&[9, 9]), &record(&[])), Err(Refusal(REFUSED_DAMAGED)));
+    }
+
+    #[test]
+    fn a_whole_record_is_told_from_one_that_is_not() {
+        let whole = record(&sample());
+        assert!(is_record(&whole));
+        assert!(is_record(&record(&[])));
+        for length in 0..whole.len() {
+            assert!(!is_record(&whole[..length]), "cut at {length}");
+        }
+        let changed = |at: usize, to: u8| {
+            let mut bytes = whole.to_vec();
+            bytes[at] = to;
+            is_record(&bytes)
+        };
+        assert!(!changed(0, 2), "another format");
+        assert!(!changed(1, 0), "a size below that of the properties");
+        assert!(!changed(4, 9), "a size above the limit");
+        assert!(!changed(5, 7), "another count");
+        assert!(!is_record(&[&whole[..], &[0]].concat()));
     }
 }

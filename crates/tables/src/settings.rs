@@ -4,7 +4,7 @@
 //! starts without any; what a crash between a table's end and its policies' end leaves behind is never seen.
 
 use bytes::Bytes;
-use engine::{Commit, CommitError, Effect, Expect, Key, Op, TableId};
+use engine::{Commit, CommitError, Effect, Expect, Key, Op, OwnedKey, TableId};
 use protocol::model::{AccountName, TableName};
 use protocol::{ErrorCode, ServiceError};
 
@@ -15,6 +15,32 @@ const ACL_PARTITION: &str = "table acl";
 const PROPERTIES_PARTITION: &str = "service properties";
 /// Writers of the same properties that may get in between before one gives up.
 const UPDATE_TRIES_MAX: usize = 16;
+
+/// What a row of the settings table is about: for whoever moves settings from one store to another.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Setting {
+    TableAcl(TableId),
+    /// By account name.
+    ServiceProperties(Box<str>),
+}
+
+impl Setting {
+    /// `None`: no row of ours.
+    pub fn read(key: Key<'_>) -> Option<Setting> {
+        match key.partition {
+            ACL_PARTITION => u64::from_str_radix(key.row, 16).ok().map(|id| Setting::TableAcl(TableId(id))),
+            PROPERTIES_PARTITION => Some(Setting::ServiceProperties(key.row.into())),
+            _ => None,
+        }
+    }
+
+    pub fn key(&self) -> OwnedKey {
+        match self {
+            Setting::TableAcl(id) => Key::new(ACL_PARTITION, &acl_row(*id)).into(),
+            Setting::ServiceProperties(account) => Key::new(PROPERTIES_PARTITION, account).into(),
+        }
+    }
+}
 
 impl TableService {
     /// `None` when none were ever set.

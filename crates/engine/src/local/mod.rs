@@ -3,8 +3,9 @@
 //! Promises: all of the contract; what is acknowledged survives a crash and a power cut; every row read was
 //! checked against its checksum; memory is bounded by [`LocalOptions`]. `store.rs` knows the files, `writer.rs`
 //! the commit thread, `group.rs` what it does, `stored.rs` a row's bytes, `sweep.rs` the end of a table,
-//! `snapshot.rs` a view for a backup.
+//! `snapshot.rs` a view for a backup, `check.rs` whether all of it is sound.
 
+mod check;
 mod group;
 mod shared;
 mod snapshot;
@@ -38,6 +39,7 @@ use self::shared::{Shared, View};
 use self::snapshot::LocalSnapshot;
 use self::writer::{Job, Writer};
 
+pub use self::check::{Checked, ValueCheck, check_directory};
 pub use self::shared::LocalStats;
 pub use self::store::OpenError;
 

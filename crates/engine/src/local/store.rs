@@ -41,7 +41,7 @@ const MARKER: &str = "LAZULITE";
 const MARKER_NEW: &str = "LAZULITE.new";
 const MARKER_START: &str = "lazulite store, format ";
 const LOCK: &str = "lock";
-const TABLES: &str = "tables.redb";
+pub(super) const TABLES: &str = "tables.redb";
 const TABLES_NEW: &str = "tables.redb.new";
 /// What an interrupted creation may leave behind.
 const OURS: [&str; 5] = [MARKER, MARKER_NEW, LOCK, TABLES, TABLES_NEW];

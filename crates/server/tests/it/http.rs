@@ -339,7 +339,9 @@ fn a_request_that_takes_longer_than_its_timeout_is_given_up() {
 /// An engine whose reads panic when told to.
 mod panicking {
     use super::*;
-    use engine::{Budget, Commit, Engine, Key, KeyRange, OwnedKey, Row, Sink, TableId, Version};
+    use engine::{
+        Budget, Commit, Engine, Key, KeyRange, Load, OwnedKey, Row, Sink, Snapshot, TableId, Version,
+    };
 
     pub struct Panicking(pub MemoryEngine);
 
@@ -377,6 +379,23 @@ mod panicking {
 
         async fn drop_table(&self, namespace: &str, name: &str) -> Result<TableId, CommitError> {
             self.0.drop_table(namespace, name).await
+        }
+
+        async fn rename_table(
+            &self,
+            from: Key<'_>,
+            to: Key<'_>,
+            payload: bytes::Bytes,
+        ) -> Result<TableId, CommitError> {
+            self.0.rename_table(from, to, payload).await
+        }
+
+        async fn snapshot(&self) -> Result<Arc<dyn Snapshot>, ReadError> {
+            self.0.snapshot().await
+        }
+
+        async fn load(&self, load: Load) -> Result<(), CommitError> {
+            self.0.load(load).await
         }
 
         async fn close(&self) {

@@ -1,0 +1,220 @@
+//! Whether a store is sound: every row reads, the catalogue and the rows agree, nothing lies about.
+//!
+//! [`LocalEngine::check`] looks at one state of a running store. [`check_directory`] looks at one that nobody has open,
+//! and first has redb verify its own pages, which a running store cannot.
+//!
+//! Promises: damage is a finding that says where, never a panic; nothing is changed (but a store that was not closed
+//! is brought up to date first, as any opening does). Leaves to others: what a value means, through [`ValueCheck`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use redb::backends::FileBackend;
+use redb::{ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata};
+
+use super::store::{self, DROPPED, LIVE, META, META_LAST_VERSION, META_NEXT_TABLE, ROWS, TABLES};
+use super::{LocalEngine, OpenError, stored};
+use crate::keys;
+use crate::{TableId, TableRecord};
+
+/// Of the findings, so many are kept in words; the others are counted.
+const FINDINGS_KEPT_MAX: usize = 1000;
+
+/// Whether a value of a table (not the engine's own) is what it should be.
+pub type ValueCheck = fn(&[u8]) -> bool;
+
+/// What a check saw.
+#[derive(Clone, Default, Debug)]
+pub struct Checked {
+    pub table_count: u64,
+    pub row_count: u64,
+    /// Tables that were dropped and whose rows still wait to be swept: no damage.
+    pub dropped_table_count: u64,
+    pub dropped_row_count: u64,
+    /// Damage, one sentence each, the first [`FINDINGS_KEPT_MAX`] of it.
+    pub findings: Vec<String>,
+    pub finding_count: u64,
+}
+
+impl Checked {
+    fn find(&mut self, finding: String) {
+        self.finding_count += 1;
+        if self.findings.len() < FINDINGS_KEPT_MAX {
+            self.findings.push(format!("{TABLES}: {finding}"));
+        }
+    }
+}
+
+impl LocalEngine {
+    /// Looks at everything in the latest durable state. Takes as long as reading the whole file does.
+    pub fn check(&self, is_value: ValueCheck) -> Checked {
+        match self.shared.database.begin_read() {
+            Ok(transaction) => check_rows(&transaction, is_value),
+            Err(error) => unreadable(&error.to_string()),
+        }
+    }
+}
+
+/// Looks at a store that nobody has open, pages and rows.
+pub fn check_directory(
+    path: &Path,
+    cache_bytes_max: usize,
+    is_value: ValueCheck,
+) -> Result<Checked, OpenError> {
+    let mut store = store::open(path, cache_bytes_max, |file: FileBackend| file)?;
+    let pages = catch_unwind(AssertUnwindSafe(|| store.database.check_integrity()));
+    let mut checked = match store.database.begin_read() {
+        Ok(transaction) => check_rows(&transaction, is_value),
+        Err(error) => unreadable(&error.to_string()),
+    };
+    match pages {
+        Ok(Ok(true)) => {}
+        Ok(Ok(false)) => checked.find("pages did not match their checksums".to_owned()),
+        Ok(Err(error)) => checked.find(format!("its pages do not verify: {error}")),
+        Err(_) => checked.find("its pages are broken".to_owned()),
+    }
+    Ok(checked)
+}
+
+fn unreadable(cause: &str) -> Checked {
+    let mut checked = Checked::default();
+    checked.find(cause.to_owned());
+    checked
+}
+
+fn check_rows(transaction: &ReadTransaction, is_value: ValueCheck) -> Checked {
+    let mut checked = Checked::default();
+    // redb asserts what it expects of its pages.
+    let outcome = catch_unwind(AssertUnwindSafe(|| look_at_everything(transaction, is_value, &mut checked)));
+    match outcome {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => checked.find(format!("reading stopped: {error}")),
+        Err(_) => checked.find("reading stopped: a page is broken".to_owned()),
+    }
+    checked
+}
+
+/// What the catalogue and the lists beside it say.
+struct Known {
+    last_version: u64,
+    live: BTreeSet<u64>,
+    dropped: BTreeSet<u64>,
+    /// Names by table id, from the catalogue's rows.
+    names: BTreeMap<u64, String>,
+}
+
+impl Known {
+    fn describe(&self, key: &[u8]) -> String {
+        let name = keys::decode(key).ok().and_then(|(table, ..)| self.names.get(&table.0));
+        match name {
+            Some(name) => format!("{} ({name})", keys::describe(key)),
+            None => keys::describe(key),
+        }
+    }
+}
+
+fn look_at_everything(
+    transaction: &ReadTransaction,
+    is_value: ValueCheck,
+    checked: &mut Checked,
+) -> Result<(), redb::Error> {
+    let rows = transaction.open_table(ROWS)?;
+    let meta = transaction.open_table(META)?;
+    let number = |name| -> Result<u64, redb::Error> { Ok(meta.get(name)?.map_or(0, |value| value.value())) };
+    let ids = |entries: redb::Range<'_, u64, ()>| -> Result<BTreeSet<u64>, redb::Error> {
+        entries.map(|entry| Ok(entry?.0.value())).collect()
+    };
+    let mut known = Known {
+        last_version: number(META_LAST_VERSION)?,
+        live: ids(transaction.open_table(LIVE)?.iter()?)?,
+        dropped: ids(transaction.open_table(DROPPED)?.iter()?)?,
+        names: BTreeMap::new(),
+    };
+    let next_table = number(META_NEXT_TABLE)?;
+    for id in known.live.union(&known.dropped) {
+        if *id >= next_table || *id < TableId::FIRST.0 {
+            checked.find(format!("table {id} has an id that was never given"));
+        }
+    }
+    checked.table_count = known.live.len() as u64;
+    checked.dropped_table_count = known.dropped.len() as u64;
+
+    let mut seen_count = 0u64;
+    let mut orphans: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut last_key: Vec<u8> = Vec::new();
+    for entry in rows.iter()? {
+        let (key, stored) = entry?;
+        let (key, stored) = (key.value(), stored.value());
+        seen_count += 1;
+        if seen_count > 1 && *key <= *last_key {
+            checked.find(format!("{}: it is not behind the key before it", known.describe(key)));
+        }
+        last_key.clear();
+        last_key.extend_from_slice(key);
+        look_at_row(key, stored, is_value, &mut known, &mut orphans, checked);
+    }
+    let counted = rows.len()?;
+    if counted != seen_count {
+        checked.find(format!("{counted} rows are counted but {seen_count} are there"));
+    }
+    for id in known.live.iter().filter(|id| !known.names.contains_key(id)) {
+        checked.find(format!("table {id} is live but has no name in the catalogue"));
+    }
+    for (id, count) in orphans {
+        checked.find(format!("{count} rows belong to table {id}, which is neither live nor dropped"));
+    }
+    Ok(())
+}
+
+fn look_at_row(
+    key: &[u8],
+    stored: &[u8],
+    is_value: ValueCheck,
+    known: &mut Known,
+    orphans: &mut BTreeMap<u64, u64>,
+    checked: &mut Checked,
+) {
+    let Ok((table, partition, name)) = keys::decode(key) else {
+        checked.find(format!("{}: it does not decode", keys::describe(key)));
+        return;
+    };
+    let (version, value) = match stored::read(key, stored) {
+        Ok(read) => read,
+        Err(_) => {
+            checked.find(format!("{}: the row does not match its checksum", known.describe(key)));
+            return;
+        }
+    };
+    // A dropped table's rows may be anything: nobody reads them again.
+    if known.dropped.contains(&table.0) {
+        checked.dropped_row_count += 1;
+        return;
+    }
+    if version.ticks() > known.last_version {
+        checked.find(format!("{}: its version was never given", known.describe(key)));
+    }
+    match table {
+        // Sorts before all others, so the names are known when their rows come.
+        TableId::CATALOGUE => match TableRecord::read(value) {
+            Some(record) if known.live.contains(&record.id.0) => {
+                let text = format!("{partition}/{}", String::from_utf8_lossy(record.payload));
+                if let Some(other) = known.names.insert(record.id.0, text) {
+                    checked.find(format!("table {} has two names, one of them {other}", record.id.0));
+                }
+            }
+            Some(record) => {
+                checked.find(format!("{partition}/{name} is table {}, which is not live", record.id.0));
+            }
+            None => checked.find(format!("{partition}/{name}: the catalogue's entry does not read")),
+        },
+        TableId::SETTINGS => {}
+        _ if !known.live.contains(&table.0) => *orphans.entry(table.0).or_default() += 1,
+        _ => {
+            checked.row_count += 1;
+            if !is_value(value) {
+                checked.find(format!("{}: the entity does not read", known.describe(key)));
+            }
+        }
+    }
+}
