@@ -7,7 +7,12 @@ use std::path::PathBuf;
 use lexopt::prelude::*;
 
 use crate::account::AccountCommand;
+use crate::backup::BackupRequest;
+use crate::restore::RestoreRequest;
 use crate::sas::SasRequest;
+
+/// Leaves most of any disk to the others.
+const BACKUP_RATE_MIB_DEFAULT: u32 = 50;
 
 pub const HELP: &str = "\
 Lazulite: a server that speaks the Azure Table Storage protocol, on your own machine.
@@ -15,6 +20,9 @@ Lazulite: a server that speaks the Azure Table Storage protocol, on your own mac
 Usage: lazulite [serve] [OPTIONS]
        lazulite account add|list|rotate|remove [NAME] [OPTIONS]
        lazulite sas --account NAME --permissions LETTERS --expiry TIME [OPTIONS]
+       lazulite backup FILE [OPTIONS]
+       lazulite restore FILE [OPTIONS]
+       lazulite check [OPTIONS]
 
 Options of serve:
   -l, --location DIR        Where the data is kept [default: lazulite-data]
@@ -50,6 +58,15 @@ Options of sas (prints the token; what it grants is said on standard error):
       --policy ID, --start-pk KEY, --start-rk KEY, --end-pk KEY, --end-rk KEY (with --table)
       --services LETTERS [default: t], --resource-types LETTERS [default: sco] (without)
 
+Options of backup, restore and check (all work while a server runs on the directory, or without one):
+  -l, --location DIR        The server's data directory [default: lazulite-data]
+      --rate MIB            backup: read at most so many MiB a second, 0 for any number [default: 50]
+      --table NAME          restore: only this table, into a store; without it all, into an empty directory
+      --as NEWNAME          restore: give the table this name
+      --account NAME        restore: whose table, when accounts share the name
+      --backup FILE         check: look at this backup file instead of a store
+Exit codes: 0 done and sound, 1 could not be done, 2 damage found (check).
+
 The spellings --tableHost, --tablePort, --inMemoryPersistence and so on work too.
 
 Accounts come from the environment variable LAZULITE_ACCOUNTS (or AZURITE_ACCOUNTS), as
@@ -62,6 +79,9 @@ pub enum Command {
     Serve(ServeFlags),
     Account { command: AccountCommand, location: Option<PathBuf> },
     Sas { request: Box<SasRequest>, location: Option<PathBuf> },
+    Backup { request: BackupRequest, location: Option<PathBuf> },
+    Restore { request: RestoreRequest, location: Option<PathBuf> },
+    Check { backup: Option<PathBuf>, location: Option<PathBuf> },
     Help,
     Version,
 }
@@ -89,11 +109,15 @@ pub struct ServeFlags {
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, String> {
     let mut arguments: Vec<OsString> = arguments.into_iter().collect();
     let command = arguments.first().and_then(|word| word.to_str()).unwrap_or_default().to_owned();
-    let has_command = matches!(command.as_str(), "serve" | "account" | "sas");
+    let has_command =
+        matches!(command.as_str(), "serve" | "account" | "sas" | "backup" | "restore" | "check");
     let mut parser = lexopt::Parser::from_args(arguments.split_off(usize::from(has_command)));
     let outcome = match command.as_str() {
         "account" => read_account(&mut parser),
         "sas" => read_sas(&mut parser),
+        "backup" => read_backup(&mut parser),
+        "restore" => read_restore(&mut parser),
+        "check" => read_check(&mut parser),
         _ => read_serve(&mut parser),
     };
     outcome.map_err(|error| format!("{error}; 'lazulite --help' lists what it takes"))
@@ -197,6 +221,62 @@ fn read_sas(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
     Ok(Command::Sas { request: Box::new(request), location })
 }
 
+fn read_backup(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let (mut file, mut location, mut rate_mib) = (None, None, BACKUP_RATE_MIB_DEFAULT);
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Short('h') | Long("help") => return Ok(Command::Help),
+            Short('l') | Long("location") => location = Some(parser.value()?.into()),
+            Long("rate") => rate_mib = parser.value()?.parse()?,
+            Long(name) => return Err(no_option(name)),
+            Value(word) if file.is_none() => file = Some(word.into()),
+            other => return Err(other.unexpected()),
+        }
+    }
+    let file = file.ok_or("backup takes the name of the file to make")?;
+    let request = BackupRequest { file, rate_bytes_max: u64::from(rate_mib) * 1024 * 1024 };
+    Ok(Command::Backup { request, location })
+}
+
+fn read_restore(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let (mut file, mut location) = (None, None);
+    let (mut table, mut account, mut new_name) = (None, None, None);
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Short('h') | Long("help") => return Ok(Command::Help),
+            Short('l') | Long("location") => location = Some(parser.value()?.into()),
+            Long("table") => table = Some(parser.value()?.string()?),
+            Long("as") => new_name = Some(parser.value()?.string()?),
+            Long("account") => account = Some(parser.value()?.string()?),
+            Long(name) => return Err(no_option(name)),
+            Value(word) if file.is_none() => file = Some(word.into()),
+            other => return Err(other.unexpected()),
+        }
+    }
+    let file = file.ok_or("restore takes the name of a backup file")?;
+    if table.is_none() && (new_name.is_some() || account.is_some()) {
+        return Err("--as and --account belong to one table: say which with --table".into());
+    }
+    Ok(Command::Restore { request: RestoreRequest { file, table, account, new_name }, location })
+}
+
+fn read_check(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let (mut backup, mut location) = (None, None);
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Short('h') | Long("help") => return Ok(Command::Help),
+            Short('l') | Long("location") => location = Some(parser.value()?.into()),
+            Long("backup") => backup = Some(parser.value()?.into()),
+            Long(name) => return Err(no_option(name)),
+            other => return Err(other.unexpected()),
+        }
+    }
+    if backup.is_some() && location.is_some() {
+        return Err("check looks at a store or at a backup file, not at both".into());
+    }
+    Ok(Command::Check { backup, location })
+}
+
 fn no_option(name: &str) -> lexopt::Error {
     format!("there is no option '--{name}' here").into()
 }
@@ -262,6 +342,12 @@ mod tests {
             (&["--in-memory", "-l", "d"], "makes no sense"),
             (&["account"], "account takes add NAME"),
             (&["account", "rotate", "x", "--key", "3"], "key 1 and key 2"),
+            (&["backup"], "backup takes the name"),
+            (&["backup", "a", "b"], "unexpected argument"),
+            (&["backup", "a", "--rate", "-1"], "-1"),
+            (&["restore"], "restore takes the name"),
+            (&["restore", "f", "--as", "x"], "say which with --table"),
+            (&["check", "--backup", "f", "-l", "d"], "not at both"),
             (&["sas", "--bogus"], "there is no option '--bogus'"),
         ] {
             let sentence = flags(arguments).unwrap_err();

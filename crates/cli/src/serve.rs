@@ -15,6 +15,7 @@ use tables::TableService;
 
 use crate::accounts_file::AccountsFile;
 use crate::config::{AccountSource, Oauth, Settings};
+use crate::control;
 use crate::jwks::JwksSource;
 use crate::logger;
 
@@ -23,8 +24,11 @@ const ACCOUNTS_WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
 pub fn serve(settings: Settings) -> Result<(), String> {
     logger::start(settings.silent);
+    if let Some(warning) = engine::seeded::warning() {
+        eprintln!("lazulite: warning: {warning}");
+    }
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-    let (engine, store) = open_engine(settings.location.as_deref(), clock.clone())?;
+    let Opened { engine, local, name: store } = open_engine(settings.location.as_deref(), clock.clone())?;
     let service = TableService::new(engine, clock.clone());
     // First the stamp, then the file: a change in between is noticed later, not lost.
     let seen = settings.accounts.location.as_deref().and_then(stamp);
@@ -38,6 +42,11 @@ pub fn serve(settings: Settings) -> Result<(), String> {
         .enable_all()
         .build()
         .map_err(|error| format!("the system does not give us threads: {error}"))?;
+    if let (Some(location), Some(local)) = (&settings.location, local.as_ref())
+        && let Err(error) = control::start(location, local, clock.clone(), runtime.handle().clone())
+    {
+        log::warn!("backup, restore and check will not reach this server: {error}");
+    }
     runtime.block_on(async {
         let listen = settings.listen;
         let config = Config {
@@ -72,13 +81,22 @@ pub fn prepare_location(location: &Path) -> Result<(), String> {
     open_engine(Some(location), Arc::new(SystemClock::new())).map(|_| ())
 }
 
-fn open_engine(location: Option<&Path>, clock: Arc<dyn Clock>) -> Result<(Arc<dyn Engine>, String), String> {
+/// An engine, by what it is as well where that matters.
+struct Opened {
+    engine: Arc<dyn Engine>,
+    local: Option<Arc<LocalEngine>>,
+    /// For people.
+    name: String,
+}
+
+fn open_engine(location: Option<&Path>, clock: Arc<dyn Clock>) -> Result<Opened, String> {
     let Some(location) = location else {
-        return Ok((Arc::new(MemoryEngine::new(tables::merge, clock)), "memory; nothing is kept".into()));
+        let engine = Arc::new(MemoryEngine::new(tables::merge, clock));
+        return Ok(Opened { engine, local: None, name: "memory; nothing is kept".to_owned() });
     };
     let options = LocalOptions::new(tables::merge, clock);
-    let engine = LocalEngine::open(location, options).map_err(|error| error.to_string())?;
-    Ok((Arc::new(engine), location.display().to_string()))
+    let engine = Arc::new(LocalEngine::open(location, options).map_err(|error| error.to_string())?);
+    Ok(Opened { engine: engine.clone(), local: Some(engine), name: location.display().to_string() })
 }
 
 async fn validator(oauth: Option<Oauth>) -> Result<Option<Arc<Current<BearerValidator>>>, String> {

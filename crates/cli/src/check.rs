@@ -1,0 +1,108 @@
+//! `lazulite check`: whether a store is sound, running or at rest; or whether a backup file is.
+//!
+//! Exit codes for scripts: 0 when all is sound, 1 when it could not be checked, 2 when damage was found.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use backup::{BackupError, BackupReader};
+use engine::local::{Checked, OpenError, check_directory};
+
+use crate::control::{self, Request};
+use crate::progress::Progress;
+use crate::store;
+
+const DAMAGED: u8 = 2;
+const CACHE_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+pub fn run(backup: Option<&Path>, location: &Path) -> Result<ExitCode, String> {
+    match backup {
+        Some(file) => check_backup(file),
+        None => check_store(location),
+    }
+}
+
+fn check_store(location: &Path) -> Result<ExitCode, String> {
+    if !store::is_store(location) {
+        return Err(format!("there is no Lazulite store in {}", location.display()));
+    }
+    let progress = Progress::start();
+    let (checked, how) = match check_directory(location, CACHE_BYTES_MAX, tables::is_record) {
+        Ok(checked) => (checked, "at rest"),
+        Err(OpenError::Locked(_)) => (ask_server(location)?, "while it is being served"),
+        Err(error @ OpenError::Damaged { .. }) => {
+            println!("{error}");
+            return Ok(ExitCode::from(DAMAGED));
+        }
+        Err(error) => return Err(error.to_string()),
+    };
+    for finding in &checked.findings {
+        println!("{}", location.join(finding).display());
+    }
+    let Checked { table_count, row_count, dropped_table_count, dropped_row_count, finding_count, .. } =
+        checked;
+    println!(
+        "{}, {how}: {table_count} tables, {row_count} entities looked at in {:.1} s",
+        location.display(),
+        progress.elapsed().as_secs_f64()
+    );
+    if dropped_table_count > 0 {
+        println!(
+            "{dropped_row_count} rows of {dropped_table_count} deleted tables still wait to be cleared away"
+        );
+    }
+    if finding_count == 0 {
+        println!("sound");
+        return Ok(ExitCode::SUCCESS);
+    }
+    println!(
+        "DAMAGED: {finding_count} findings. Stop the server, keep a copy of the directory, restore from a backup."
+    );
+    Ok(ExitCode::from(DAMAGED))
+}
+
+fn ask_server(location: &Path) -> Result<Checked, String> {
+    let mut lines = control::connect(location, &Request::Check)?.answer()?.lines();
+    let cut = || "the server's answer is cut short".to_owned();
+    let counts = lines.next().and_then(Result::ok).ok_or_else(cut)?;
+    let counts: Vec<u64> = counts.split(' ').filter_map(|word| word.parse().ok()).collect();
+    let [table_count, row_count, dropped_table_count, dropped_row_count, finding_count] = counts[..] else {
+        return Err(cut());
+    };
+    let findings = lines.map_while(Result::ok).collect();
+    Ok(Checked { table_count, row_count, dropped_table_count, dropped_row_count, finding_count, findings })
+}
+
+fn check_backup(file: &Path) -> Result<ExitCode, String> {
+    let mut progress = Progress::start();
+    let opened = File::open(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let read = || -> Result<_, BackupError> {
+        let mut backup = BackupReader::open(BufReader::new(opened))?;
+        let head = backup.head().clone();
+        while backup.next()?.is_some() {
+            progress.show(backup.seen().row_count, head.row_count);
+        }
+        Ok((head, backup.seen()))
+    };
+    let outcome = read();
+    progress.clear();
+    match outcome {
+        Ok((head, counts)) => {
+            println!(
+                "{}: {} tables, {} entities, made by Lazulite {}: sound",
+                file.display(),
+                counts.table_count,
+                counts.row_count,
+                head.program_version
+            );
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(BackupError::Io(error)) => Err(format!("{}: {error}", file.display())),
+        Err(error) => {
+            println!("{}: {error}", PathBuf::from(file).display());
+            Ok(ExitCode::from(DAMAGED))
+        }
+    }
+}

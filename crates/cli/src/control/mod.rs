@@ -1,0 +1,135 @@
+//! How a command reaches the server that has the data directory open: a connection on the loopback interface, and a
+//! token that only those can read who may read the data directory.
+//!
+//! ```text
+//! data directory/control   "ADDRESS TOKEN\n", mode 0600, written when the server starts
+//! client                   "lazulite control 1 TOKEN COMMAND…\n", then what the command brings
+//! server                   "ok\n" or "error SENTENCE\n", then what the command gives
+//! ```
+//!
+//! It is for the operator's own commands (backup, restore, check), not for programs: it may change with any version.
+
+mod client;
+mod server;
+
+use std::io::{self, Read};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+pub use client::connect;
+pub use server::start;
+
+const FILE_NAME: &str = "control";
+const GREETING: &str = "lazulite control 1";
+/// A command with its names, or a sentence; nobody honest sends more.
+const LINE_SIZE_BYTES_MAX: usize = 64 * 1024;
+
+/// Where the server listens, and what it wants to hear.
+struct Invitation {
+    address: SocketAddr,
+    token: String,
+}
+
+impl Invitation {
+    fn path(location: &Path) -> PathBuf {
+        location.join(FILE_NAME)
+    }
+
+    fn write(&self, location: &Path) -> io::Result<()> {
+        let text = format!("{} {}\n", self.address, self.token);
+        ::server::write_secret(&Invitation::path(location), text.as_bytes())
+    }
+
+    fn read(location: &Path) -> io::Result<Invitation> {
+        let text = std::fs::read_to_string(Invitation::path(location))?;
+        let invitation = text.trim_end().split_once(' ').and_then(|(address, token)| {
+            Some(Invitation { address: address.parse().ok()?, token: token.to_owned() })
+        });
+        invitation.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "it is not a control file"))
+    }
+}
+
+/// One line without its end, byte by byte, so that nothing behind it is taken.
+fn read_line(input: &mut impl Read) -> io::Result<String> {
+    let mut line = Vec::new();
+    loop {
+        let mut byte = [0];
+        input.read_exact(&mut byte)?;
+        match byte[0] {
+            b'\n' => break,
+            _ if line.len() >= LINE_SIZE_BYTES_MAX => {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "a line is too long"));
+            }
+            byte => line.push(byte),
+        }
+    }
+    String::from_utf8(line).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "a line is not text"))
+}
+
+/// What a command asks of the server.
+#[derive(PartialEq, Eq, Debug)]
+pub enum Request {
+    /// At most so many uncompressed bytes a second, 0 for any number. The answer is a backup.
+    Backup { rate_bytes_max: u64 },
+    /// One table of the backup that follows. The answer is a line of counts.
+    Restore { account: Option<String>, name: String, new_name: Option<String> },
+    /// The answer is a line of counts, then a line per finding.
+    Check,
+}
+
+impl Request {
+    /// No name of an account or a table holds a space, or is a single dash.
+    fn to_line(&self) -> String {
+        let or_dash = |word: &Option<String>| word.clone().unwrap_or_else(|| "-".to_owned());
+        match self {
+            Request::Backup { rate_bytes_max } => format!("backup {rate_bytes_max}"),
+            Request::Restore { account, name, new_name } => {
+                format!("restore {} {name} {}", or_dash(account), or_dash(new_name))
+            }
+            Request::Check => "check".to_owned(),
+        }
+    }
+
+    fn parse(line: &str) -> Option<Request> {
+        let word = |word: &str| (word != "-").then(|| word.to_owned());
+        match line.split(' ').collect::<Vec<_>>().as_slice() {
+            ["backup", rate] => Some(Request::Backup { rate_bytes_max: rate.parse().ok()? }),
+            ["restore", account, name, new_name] => Some(Request::Restore {
+                account: word(account),
+                name: (*name).to_owned(),
+                new_name: word(new_name),
+            }),
+            ["check"] => Some(Request::Check),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_reads_as_it_was_written() {
+        for request in [
+            Request::Backup { rate_bytes_max: 7 },
+            Request::Restore { account: None, name: "T".into(), new_name: Some("U".into()) },
+            Request::Restore { account: Some("a".into()), name: "T".into(), new_name: None },
+            Request::Check,
+        ] {
+            assert_eq!(Request::parse(&request.to_line()), Some(request));
+        }
+        for line in ["", "backup", "backup x", "restore a", "check it", "delete everything"] {
+            assert_eq!(Request::parse(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_line_ends_where_it_ends() {
+        let mut input = &b"first\nsecond"[..];
+        assert_eq!(read_line(&mut input).unwrap(), "first");
+        assert_eq!(input, b"second");
+        assert!(read_line(&mut input).is_err());
+        assert!(read_line(&mut &vec![b'x'; LINE_SIZE_BYTES_MAX + 1][..]).is_err());
+    }
+}

@@ -1,0 +1,165 @@
+//! The server's side of control connections: one thread that accepts, one for each of a few at a time.
+//!
+//! Promises: a connection without the token learns nothing and costs little; a command that fails harms nobody but
+//! itself; one restore at a time.
+
+use std::io::{self, BufReader, BufWriter, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use backup::{BackupReader, SaveOptions, Selection};
+use engine::env::Clock;
+use engine::local::LocalEngine;
+use tokio::runtime::Handle;
+
+use super::{GREETING, Invitation, Request, read_line};
+
+/// More at a time are let go unheard.
+const CONNECTION_COUNT_MAX: usize = 8;
+/// For the line that says what is wanted, and for any pause after it.
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+const TOKEN_BYTES: usize = 32;
+
+/// What the commands work on.
+struct Controlled {
+    /// Not ours to keep: the server closes it when it ends.
+    engine: Weak<LocalEngine>,
+    clock: Arc<dyn Clock>,
+    runtime: Handle,
+    token: String,
+    connection_count: AtomicUsize,
+    restoring: Mutex<()>,
+}
+
+/// Listens, and leaves the invitation in the data directory.
+pub fn start(
+    location: &Path,
+    engine: &Arc<LocalEngine>,
+    clock: Arc<dyn Clock>,
+    runtime: Handle,
+) -> Result<(), String> {
+    let mut bytes = [0u8; TOKEN_BYTES];
+    getrandom::fill(&mut bytes).map_err(|error| format!("the system gives no randomness: {error}"))?;
+    let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let unable = |error: io::Error| format!("cannot listen for commands: {error}");
+    let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).map_err(unable)?;
+    let address = listener.local_addr().map_err(unable)?;
+    Invitation { address, token: token.clone() }.write(location).map_err(unable)?;
+    let (connection_count, restoring) = (AtomicUsize::new(0), Mutex::new(()));
+    let engine = Arc::downgrade(engine);
+    let controlled = Arc::new(Controlled { engine, clock, runtime, token, connection_count, restoring });
+    spawn("lazulite-control", move || accept(&listener, &controlled)).map_err(unable)
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    std::thread::Builder::new().name(name.to_owned()).spawn(work).map(|_| ())
+}
+
+fn accept(listener: &TcpListener, controlled: &Arc<Controlled>) {
+    loop {
+        let Ok((stream, _)) = listener.accept() else {
+            // Out of file handles, say: no reason to spin.
+            std::thread::sleep(Duration::from_millis(100));
+            continue;
+        };
+        if controlled.connection_count.fetch_add(1, Ordering::AcqRel) >= CONNECTION_COUNT_MAX {
+            controlled.connection_count.fetch_sub(1, Ordering::AcqRel);
+            continue;
+        }
+        let mine = controlled.clone();
+        let served = spawn("lazulite-command", move || {
+            if let Err(error) = mine.serve(&stream) {
+                log::warn!("a command ended early: {error}");
+            }
+            mine.connection_count.fetch_sub(1, Ordering::AcqRel);
+        });
+        if served.is_err() {
+            controlled.connection_count.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+}
+
+impl Controlled {
+    fn serve(&self, stream: &TcpStream) -> io::Result<()> {
+        stream.set_read_timeout(Some(PAUSE_MAX))?;
+        stream.set_write_timeout(Some(PAUSE_MAX))?;
+        let mut input = BufReader::new(stream);
+        let line = read_line(&mut input)?;
+        let rest = line.strip_prefix(GREETING).and_then(|rest| rest.strip_prefix(' '));
+        let Some((token, request)) = rest.and_then(|rest| rest.split_once(' ')) else { return Ok(()) };
+        if !is_same(token.as_bytes(), self.token.as_bytes()) {
+            return Ok(());
+        }
+        let mut out = BufWriter::new(stream);
+        let Some(engine) = self.engine.upgrade() else {
+            writeln!(out, "error the server is about to end")?;
+            return out.flush();
+        };
+        match Request::parse(request) {
+            Some(Request::Backup { rate_bytes_max }) => self.back_up(&engine, rate_bytes_max, &mut out)?,
+            Some(Request::Restore { account, name, new_name }) => {
+                self.restore(&engine, &mut input, &Selection::Table { account, name, new_name }, &mut out)?;
+            }
+            Some(Request::Check) => check(&engine, &mut out)?,
+            None => writeln!(out, "error the server does not know this command")?,
+        }
+        out.flush()
+    }
+
+    /// A failure on the way cuts the backup short, which its reader notices.
+    fn back_up(
+        &self,
+        engine: &LocalEngine,
+        rate_bytes_max: u64,
+        out: &mut (impl Write + Send),
+    ) -> io::Result<()> {
+        writeln!(out, "ok")?;
+        let saving = backup::save(engine, &*self.clock, SaveOptions { rate_bytes_max }, out);
+        self.runtime.block_on(saving).map(|_| ()).map_err(io::Error::other)
+    }
+
+    fn restore(
+        &self,
+        engine: &LocalEngine,
+        input: &mut (impl io::Read + Send),
+        selection: &Selection,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        let _one = self.restoring.lock().unwrap_or_else(PoisonError::into_inner);
+        let loaded = BackupReader::open(input).and_then(|backup| {
+            self.runtime.block_on(backup::load(engine, backup, selection, &mut |_, _| {}))
+        });
+        match loaded {
+            Ok(loaded) => {
+                let counts = loaded.counts;
+                writeln!(out, "ok\n{} {} {}", counts.table_count, counts.row_count, loaded.accounts.join(","))
+            }
+            Err(error) => writeln!(out, "error {error}"),
+        }
+    }
+}
+
+fn check(engine: &LocalEngine, out: &mut impl Write) -> io::Result<()> {
+    let checked = engine.check(tables::is_record);
+    writeln!(
+        out,
+        "ok\n{} {} {} {} {}",
+        checked.table_count,
+        checked.row_count,
+        checked.dropped_table_count,
+        checked.dropped_row_count,
+        checked.finding_count
+    )?;
+    for finding in &checked.findings {
+        writeln!(out, "{}", finding.replace('\n', " "))?;
+    }
+    Ok(())
+}
+
+/// Takes as long for a wrong byte at the start as for one at the end.
+fn is_same(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).fold(0, |different, (a, b)| different | (a ^ b)) == 0
+}

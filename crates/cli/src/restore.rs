@@ -1,0 +1,177 @@
+//! `lazulite restore FILE`: a backup into an empty directory; or one table of it into a store, which may be running.
+//!
+//! Promises: a directory becomes a store when all of the backup is in it, and not before: until then the data lies in
+//! `restore.new` inside it, and no server takes such a directory for its own. A table appears whole or not at all.
+
+use std::fs::File;
+use std::io::{self, BufReader};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use backup::{BackupError, BackupReader, Loaded, Selection};
+use engine::Engine;
+use engine::env::SystemClock;
+use engine::local::{LocalEngine, LocalOptions};
+
+use crate::control::{self, Request};
+use crate::progress::Progress;
+use crate::store;
+
+const UNFINISHED: &str = "restore.new";
+/// The file that makes a directory a store: the last one to get there.
+const MARKER: &str = "LAZULITE";
+
+pub struct RestoreRequest {
+    pub file: PathBuf,
+    /// One table instead of everything.
+    pub table: Option<String>,
+    pub account: Option<String>,
+    pub new_name: Option<String>,
+}
+
+pub fn run(request: RestoreRequest, location: &Path) -> Result<(), String> {
+    let mut progress = Progress::start();
+    let RestoreRequest { file, table, account, new_name } = request;
+    let outcome = match table {
+        None => restore_all(&file, location, &mut progress),
+        Some(name) => {
+            let selection = Selection::Table { account, name, new_name };
+            restore_table(&file, selection, location, &mut progress)
+        }
+    };
+    progress.clear();
+    let loaded = outcome.map_err(|error| format!("nothing was restored: {error}"))?;
+    println!(
+        "{}: {} tables, {} entities restored into {}, in {:.1} s",
+        file.display(),
+        loaded.counts.table_count,
+        loaded.counts.row_count,
+        location.display(),
+        progress.elapsed().as_secs_f64()
+    );
+    if !loaded.accounts.is_empty() {
+        println!(
+            "They belong to: {}. Keys are not part of a backup: the server needs those accounts from its configuration, \
+             its environment or 'lazulite account add'.",
+            loaded.accounts.join(", ")
+        );
+    }
+    Ok(())
+}
+
+fn restore_all(file: &Path, location: &Path, progress: &mut Progress) -> Result<Loaded, String> {
+    let cannot = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
+    if store::is_store(location) {
+        return Err(format!(
+            "{} is a store already: choose an empty directory, or one table with --table",
+            location.display()
+        ));
+    }
+    let unfinished = location.join(UNFINISHED);
+    if unfinished.exists() {
+        std::fs::remove_dir_all(&unfinished).map_err(|error| cannot(&unfinished, error))?;
+    }
+    if location.is_dir() {
+        let mut entries = std::fs::read_dir(location).map_err(|error| cannot(location, error))?;
+        if entries.next().is_some() {
+            return Err(format!("{} is not empty", location.display()));
+        }
+    }
+    let backup = open(file)?;
+    let engine = LocalEngine::open(&unfinished, options()).map_err(|error| error.to_string())?;
+    let loaded = load(&engine, backup, &Selection::All, file, progress);
+    store::wait_for(engine.close())?;
+    drop(engine);
+    match loaded {
+        Ok(loaded) => {
+            move_up(&unfinished, location).map_err(|error| cannot(location, error))?;
+            Ok(loaded)
+        }
+        Err(error) => {
+            let _ = std::fs::remove_dir_all(&unfinished);
+            Err(error)
+        }
+    }
+}
+
+/// Moves the finished store out of its temporary directory, the marker last.
+fn move_up(from: &Path, to: &Path) -> io::Result<()> {
+    for entry in std::fs::read_dir(from)? {
+        let name = entry?.file_name();
+        if name != MARKER {
+            std::fs::rename(from.join(&name), to.join(&name))?;
+        }
+    }
+    sync(to)?;
+    std::fs::rename(from.join(MARKER), to.join(MARKER))?;
+    std::fs::remove_dir(from)?;
+    sync(to)
+}
+
+fn sync(directory: &Path) -> io::Result<()> {
+    // Windows cannot open a directory as a file; its file systems journal renames.
+    if cfg!(windows) { Ok(()) } else { File::open(directory)?.sync_all() }
+}
+
+fn restore_table(
+    file: &Path,
+    selection: Selection,
+    location: &Path,
+    progress: &mut Progress,
+) -> Result<Loaded, String> {
+    match store::open(location)? {
+        Some(engine) => {
+            let loaded = load(&engine, open(file)?, &selection, file, progress);
+            store::wait_for(engine.close())?;
+            loaded
+        }
+        None => through_server(file, selection, location),
+    }
+}
+
+fn through_server(file: &Path, selection: Selection, location: &Path) -> Result<Loaded, String> {
+    let Selection::Table { account, name, new_name } = selection else {
+        return Err("a running server takes one table at a time".to_owned());
+    };
+    // Read once before it is sent: a file that is no backup is found out here.
+    drop(open(file)?);
+    let connection = control::connect(location, &Request::Restore { account, name, new_name })?;
+    let mut bytes = File::open(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    // A server that refuses stops reading; what it says is the better sentence.
+    let _ = io::copy(&mut bytes, &mut connection.input()).and_then(|_| connection.end_input());
+    let mut answer = connection.answer()?;
+    let line = io::read_to_string(&mut answer).map_err(|error| format!("the server went away: {error}"))?;
+    let mut words = line.split_whitespace();
+    let mut number = || words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
+    let mut loaded = Loaded::default();
+    loaded.counts.table_count = number();
+    loaded.counts.row_count = number();
+    Ok(loaded)
+}
+
+fn open(file: &Path) -> Result<BackupReader<BufReader<File>>, String> {
+    let opened = File::open(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    BackupReader::open(BufReader::new(opened)).map_err(|error| about(file, &error))
+}
+
+fn load(
+    engine: &LocalEngine,
+    backup: BackupReader<BufReader<File>>,
+    selection: &Selection,
+    file: &Path,
+    progress: &mut Progress,
+) -> Result<Loaded, String> {
+    let mut show = |done, total| progress.show(done, total);
+    store::wait_for(backup::load(engine, backup, selection, &mut show))?.map_err(|error| about(file, &error))
+}
+
+fn about(file: &Path, error: &BackupError) -> String {
+    match error {
+        BackupError::Refused(sentence) => sentence.clone(),
+        other => format!("{}: {other}", file.display()),
+    }
+}
+
+fn options() -> LocalOptions {
+    LocalOptions::new(tables::merge, Arc::new(SystemClock::new()))
+}
