@@ -10,6 +10,7 @@ mod bearer;
 mod configuration;
 mod crash;
 mod directory;
+mod fixtures;
 mod hostile;
 mod profiles;
 mod restart;

@@ -1,0 +1,71 @@
+//! What earlier versions wrote is opened, and means what it meant.
+
+use std::path::{Path, PathBuf};
+
+use testkit::{Request, ServerProcess, TempDir, run_to_exit};
+
+use crate::LAZULITE;
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures").join(name)
+}
+
+/// As it was written, type by type.
+const EVERY_TYPE: &str = r#"{"PartitionKey":"types","RowKey":"all","s":"text é😀","empty":"","i":-2147483648,"l@odata.type":"Edm.Int64","l":"9223372036854775807","d":1.0,"nan@odata.type":"Edm.Double","nan":"NaN","t":true,"f":false,"when@odata.type":"Edm.DateTime","when":"2024-02-29T12:34:56.789Z","g@odata.type":"Edm.Guid","g":"c9da6455-213d-42c9-9a79-3e9149a57833","b@odata.type":"Edm.Binary","b":"AP8="}"#;
+
+fn expect_the_sample(location: &Path) {
+    let check = run_to_exit(LAZULITE, &["check", "-l", location.to_str().unwrap()], &[]);
+    assert_eq!(check.status.code(), Some(0), "{}", String::from_utf8_lossy(&check.stdout));
+    let server = ServerProcess::start(LAZULITE, location);
+    let tables = server.send(Request::get("/Tables")).expect(200).json();
+    let names: Vec<_> = tables["value"].as_array().unwrap().iter().map(|table| &table["TableName"]).collect();
+    assert_eq!(names, ["Empty", "Every"]);
+
+    let found = server.send(Request::get("/Every()")).expect(200).json();
+    let found = found["value"].as_array().unwrap();
+    let rows: Vec<_> = found.iter().map(|entity| entity["RowKey"].as_str().unwrap()).collect();
+    assert_eq!(rows, ["", "a", "é", "😀", "\u{E000}", "all"]);
+    assert!(found.iter().all(|entity| entity["Timestamp"].as_str().unwrap().starts_with("2026-")));
+    let mut every = found[5].clone();
+    every
+        .as_object_mut()
+        .unwrap()
+        .retain(|name, _| !name.starts_with("odata.") && !name.starts_with("Timestamp"));
+    assert_eq!(every, serde_json::from_str::<serde_json::Value>(EVERY_TYPE).unwrap());
+
+    let acl = server.send(Request::get("/Every?comp=acl")).expect(200);
+    assert!(acl.text().contains("<Id>one</Id>"), "{}", acl.text());
+    server.send(Request::post("/Every").json(r#"{"PartitionKey":"new","RowKey":"new"}"#)).expect(201);
+}
+
+fn opened_copy(name: &str) {
+    let directory = TempDir::new().unwrap();
+    let location = directory.path().join("data");
+    std::fs::create_dir(&location).unwrap();
+    for entry in std::fs::read_dir(fixture(name)).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), location.join(entry.file_name())).unwrap();
+    }
+    expect_the_sample(&location);
+}
+
+#[test]
+fn a_store_of_format_1_that_was_closed_opens() {
+    opened_copy("store-format-1-closed");
+}
+
+#[test]
+fn a_store_of_format_1_that_was_killed_opens() {
+    opened_copy("store-format-1-killed");
+}
+
+#[test]
+fn a_backup_of_format_1_restores() {
+    let directory = TempDir::new().unwrap();
+    let location = directory.path().join("data");
+    let file = fixture("backup-format-1.lzb");
+    let arguments = ["restore", file.to_str().unwrap(), "-l", location.to_str().unwrap()];
+    let output = run_to_exit(LAZULITE, &arguments, &[]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    expect_the_sample(&location);
+}
