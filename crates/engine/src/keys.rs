@@ -7,7 +7,7 @@
 //!
 //! Promises: encoded order equals the order of (partition, row) by UTF-16 code unit; no table's keys fall inside
 //! another table's range; decoding an encoded key returns it, and bytes that no key encodes to are an error.
-//! Nothing outside this file builds or cuts a key.
+//! Nothing outside this file builds or cuts a key; `encode` and `decode` are public for the fuzzer alone.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -170,7 +170,8 @@ impl KeyRange {
 }
 
 /// The bytes of a key.
-pub(crate) fn encode(table: TableId, key: Key<'_>) -> Vec<u8> {
+#[doc(hidden)]
+pub fn encode(table: TableId, key: Key<'_>) -> Vec<u8> {
     // Exact for the common key, which needs no escapes: one allocation.
     let mut bytes = Vec::with_capacity(TABLE_ID_SIZE_BYTES + key.partition.len() + 1 + key.row.len());
     bytes.extend_from_slice(&table.0.to_be_bytes());
@@ -186,7 +187,8 @@ pub(crate) fn table_range(table: TableId) -> (Vec<u8>, Vec<u8>) {
 }
 
 /// Cuts an encoded key; borrows the strings unless they hold an escape.
-pub(crate) fn decode(bytes: &[u8]) -> Result<(TableId, Cow<'_, str>, Cow<'_, str>), KeyDamaged> {
+#[doc(hidden)]
+pub fn decode(bytes: &[u8]) -> Result<(TableId, Cow<'_, str>, Cow<'_, str>), KeyDamaged> {
     let (id, rest) = bytes.split_first_chunk::<TABLE_ID_SIZE_BYTES>().ok_or(KeyDamaged)?;
     let separator = rest.iter().position(|byte| *byte == SEPARATOR).ok_or(KeyDamaged)?;
     let partition = pull(&rest[..separator])?;
@@ -195,8 +197,9 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<(TableId, Cow<'_, str>, Cow<'_, str
 }
 
 /// Bytes that are no key.
+#[doc(hidden)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct KeyDamaged;
+pub struct KeyDamaged;
 
 impl fmt::Display for KeyDamaged {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

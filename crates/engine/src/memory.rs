@@ -15,7 +15,7 @@ use imbl::OrdMap;
 use crate::decide::{decide, next_version};
 use crate::env::Clock;
 use crate::keys::{self, Key, KeyRange, OwnedKey};
-use crate::pace::Pace;
+use crate::pace::{Pace, SlowLane};
 use crate::{
     Budget, Commit, CommitError, Engine, Flow, Found, Load, MergeFn, ReadError, Row, Sink, Snapshot, TableId,
     TableRecord, Version,
@@ -27,6 +27,7 @@ type Rows = OrdMap<Bytes, Row>;
 pub struct MemoryEngine {
     merge: MergeFn,
     clock: Arc<dyn Clock>,
+    slow_lane: SlowLane,
     state: RwLock<State>,
 }
 
@@ -42,7 +43,7 @@ impl MemoryEngine {
     pub fn new(merge: MergeFn, clock: Arc<dyn Clock>) -> MemoryEngine {
         let tables = HashMap::from([(TableId::CATALOGUE, Rows::new()), (TableId::SETTINGS, Rows::new())]);
         let state = State { tables, next_table: TableId::FIRST.0, last_version: 0, closed: false };
-        MemoryEngine { merge, clock, state: RwLock::new(state) }
+        MemoryEngine { merge, clock, slow_lane: SlowLane::new(), state: RwLock::new(state) }
     }
 
     fn read<T>(&self, look: impl FnOnce(&State) -> T) -> Result<T, ReadError> {
@@ -164,7 +165,7 @@ impl Engine for MemoryEngine {
         let Some(rows) = self.read(|state| state.tables.get(&table).cloned())? else {
             return Ok(None);
         };
-        scan_rows(&rows, table, ranges, Pace::new(&*self.clock, budget), sink).await
+        scan_rows(&rows, table, ranges, Pace::new(&*self.clock, budget, Some(&self.slow_lane)), sink).await
     }
 
     async fn commit(&self, commit: Commit) -> Result<Version, CommitError> {
@@ -239,7 +240,7 @@ impl Snapshot for MemorySnapshot {
         sink: &mut dyn Sink,
     ) -> Result<Option<OwnedKey>, ReadError> {
         let Some(rows) = self.tables.get(&table) else { return Ok(None) };
-        scan_rows(rows, table, ranges, Pace::new(&*self.clock, budget), sink).await
+        scan_rows(rows, table, ranges, Pace::new(&*self.clock, budget, None), sink).await
     }
 }
 

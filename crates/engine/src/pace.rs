@@ -1,21 +1,43 @@
 //! How far a scan may go: its budget, and its turns on the worker it shares with everybody else.
 //!
 //! Promises: at least one row is examined whatever the budget; between two turns no more than
-//! [`TURN_ROW_COUNT_MAX`] rows or about [`TURN_TIME_MAX`] pass.
+//! [`TURN_ROW_COUNT_MAX`] rows or about [`TURN_TIME_MAX`] pass. A scan that is not done after a few turns goes on in
+//! the slow lane, where the long scans take turns among themselves: however many there are, they keep half of the
+//! processors busy at the most, and a short scan never waits behind a long one.
 
 use std::time::Duration;
+
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::Budget;
 use crate::env::Clock;
 
 const TURN_ROW_COUNT_MAX: u32 = 256;
 const TURN_TIME_MAX: Duration = Duration::from_micros(500);
+/// A page of a thousand rows is done by then.
+const FAST_TURN_COUNT: u32 = 8;
 /// Asking for the time costs as much as a small row, so it is asked once per so many rows, or bytes of them.
 const CLOCK_ROW_COUNT: u32 = 16;
 const CLOCK_BYTES: usize = 64 * 1024;
 
+/// The slow lane of one engine.
+pub(crate) struct SlowLane {
+    turns: Semaphore,
+}
+
+impl SlowLane {
+    pub(crate) fn new() -> SlowLane {
+        let processors = std::thread::available_parallelism().map_or(1, |count| count.get());
+        SlowLane { turns: Semaphore::new((processors / 2).max(1)) }
+    }
+}
+
 pub(crate) struct Pace<'a> {
     clock: &'a dyn Clock,
+    /// `None`: nobody waits for this scan's worker.
+    slow_lane: Option<&'a SlowLane>,
+    slow_turn: Option<SemaphorePermit<'a>>,
+    turn_count: u32,
     budget: Budget,
     started: Duration,
     rows_examined: u64,
@@ -31,10 +53,13 @@ pub(crate) struct Pace<'a> {
 }
 
 impl<'a> Pace<'a> {
-    pub(crate) fn new(clock: &'a dyn Clock, budget: Budget) -> Pace<'a> {
+    pub(crate) fn new(clock: &'a dyn Clock, budget: Budget, slow_lane: Option<&'a SlowLane>) -> Pace<'a> {
         let now = clock.monotonic();
         Pace {
             clock,
+            slow_lane,
+            slow_turn: None,
+            turn_count: 0,
             budget,
             started: now,
             rows_examined: 0,
@@ -94,7 +119,14 @@ impl<'a> Pace<'a> {
         if !self.turn_over {
             return;
         }
+        self.turn_count = self.turn_count.saturating_add(1);
+        // Back first, so that another long scan that waits goes before this one.
+        self.slow_turn = None;
         tokio::task::yield_now().await;
+        if let Some(slow_lane) = self.slow_lane.filter(|_| self.turn_count >= FAST_TURN_COUNT) {
+            // The lane is never closed.
+            self.slow_turn = slow_lane.turns.acquire().await.ok();
+        }
         self.turn_over = false;
         self.turn_rows = 0;
         self.turn_started = self.clock.monotonic();
@@ -116,7 +148,7 @@ mod tests {
     fn the_row_budget_is_exact_and_never_below_one() {
         for (rows, expected) in [(0, 1), (1, 1), (7, 7), (300, 300)] {
             let clock = FakeClock::default();
-            let mut pace = Pace::new(&clock, budget(rows, Duration::MAX));
+            let mut pace = Pace::new(&clock, budget(rows, Duration::MAX), None);
             let mut examined = 0;
             while pace.has_room() {
                 pace.examined(10);
@@ -129,7 +161,7 @@ mod tests {
     #[test]
     fn slow_rows_are_clocked_one_by_one() {
         let clock = FakeClock::default();
-        let mut pace = Pace::new(&clock, budget(u64::MAX, Duration::from_millis(35)));
+        let mut pace = Pace::new(&clock, budget(u64::MAX, Duration::from_millis(35)), None);
         let mut examined = 0;
         while pace.has_room() {
             clock.advance(Duration::from_millis(10));
@@ -142,7 +174,7 @@ mod tests {
     #[test]
     fn no_time_means_one_row() {
         let clock = FakeClock::default();
-        let mut pace = Pace::new(&clock, budget(u64::MAX, Duration::ZERO));
+        let mut pace = Pace::new(&clock, budget(u64::MAX, Duration::ZERO), None);
         assert!(pace.has_room());
         pace.examined(10);
         assert!(!pace.has_room());
@@ -151,7 +183,7 @@ mod tests {
     #[test]
     fn the_time_budget_ends_a_scan_soon_after_it_is_used_up() {
         let clock = FakeClock::default();
-        let mut pace = Pace::new(&clock, budget(u64::MAX, Duration::from_millis(5)));
+        let mut pace = Pace::new(&clock, budget(u64::MAX, Duration::from_millis(5)), None);
         let mut examined = 0;
         while pace.has_room() {
             clock.advance(Duration::from_millis(1));
@@ -164,7 +196,7 @@ mod tests {
     #[test]
     fn big_rows_make_the_clock_be_asked_sooner() {
         let clock = FakeClock::default();
-        let mut pace = Pace::new(&clock, budget(u64::MAX, Duration::from_millis(5)));
+        let mut pace = Pace::new(&clock, budget(u64::MAX, Duration::from_millis(5)), None);
         pace.examined(10);
         clock.advance(Duration::from_millis(6));
         pace.examined(1024 * 1024);
@@ -174,7 +206,7 @@ mod tests {
     #[test]
     fn a_turn_ends_after_many_rows_or_much_time() {
         let clock = FakeClock::default();
-        let mut pace = Pace::new(&clock, budget(u64::MAX, Duration::MAX));
+        let mut pace = Pace::new(&clock, budget(u64::MAX, Duration::MAX), None);
         for _ in 1..TURN_ROW_COUNT_MAX {
             pace.examined(10);
         }
@@ -182,11 +214,37 @@ mod tests {
         pace.examined(10);
         assert!(pace.turn_over);
 
-        let mut pace = Pace::new(&clock, budget(u64::MAX, Duration::MAX));
+        let mut pace = Pace::new(&clock, budget(u64::MAX, Duration::MAX), None);
         clock.advance(TURN_TIME_MAX);
         for _ in 0..CLOCK_ROW_COUNT {
             pace.sought();
         }
         assert!(pace.turn_over);
+    }
+
+    #[tokio::test]
+    async fn long_scans_take_turns_and_short_ones_do_not_wait_for_them() {
+        let (clock, lane) = (FakeClock::default(), SlowLane { turns: Semaphore::new(1) });
+        let turns = std::sync::Mutex::new(Vec::new());
+        let scan = async |name: &'static str, count: u32| {
+            let mut pace = Pace::new(&clock, budget(u64::MAX, Duration::MAX), Some(&lane));
+            for _ in 0..count {
+                for _ in 0..TURN_ROW_COUNT_MAX {
+                    pace.examined(10);
+                }
+                turns.lock().unwrap().push((name, pace.slow_turn.is_some()));
+                pace.breathe().await;
+            }
+        };
+        tokio::join!(scan("a", 40), scan("b", 40), scan("short", 3));
+        let turns = turns.into_inner().unwrap();
+        let end_of = |name| turns.iter().rposition(|(who, _)| *who == name).unwrap();
+        assert!(end_of("short") < 10, "{turns:?}");
+        let slow: Vec<_> = turns.iter().filter(|(_, slow)| *slow).map(|(name, _)| *name).collect();
+        assert_eq!(slow.len(), 2 * (40 - FAST_TURN_COUNT as usize));
+        // By turns, until one of them is done.
+        for some in slow[..60].windows(6) {
+            assert_eq!(some.iter().filter(|name| **name == "a").count(), 3, "{slow:?}");
+        }
     }
 }

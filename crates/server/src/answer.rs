@@ -6,6 +6,8 @@ use protocol::wire::cors::PreflightAnswer;
 use protocol::wire::negotiate::Preference;
 use protocol::{ErrorCode, ServiceError};
 
+use crate::room::Room;
+
 /// A success.
 #[derive(Debug, Default)]
 pub struct Answer {
@@ -22,6 +24,8 @@ pub struct Answer {
     pub is_front_end: bool,
     /// The answer to a preflight request.
     pub preflight: Option<PreflightAnswer>,
+    /// Where a large body is until it is read.
+    pub room: Option<Room>,
 }
 
 #[derive(Debug, Default)]
@@ -34,6 +38,15 @@ pub enum Body {
         bytes: Vec<u8>,
     },
     Xml(Vec<u8>),
+}
+
+impl Body {
+    pub fn len(&self) -> usize {
+        match self {
+            Body::Empty => 0,
+            Body::Json(_, bytes) | Body::Multipart { bytes, .. } | Body::Xml(bytes) => bytes.len(),
+        }
+    }
 }
 
 /// Where a query goes on: continuation tokens, ready to send.

@@ -25,6 +25,7 @@ pub async fn run(
     shared: &Shared,
 ) -> Result<Answer, Refusal> {
     let batch_id = shared.request_ids.next();
+    let mut room = None;
     let answer = match read_batch(call.headers.content_type, payload)? {
         BatchRequest::ChangeSet(parts) => {
             let change_set_id = shared.request_ids.next();
@@ -61,7 +62,10 @@ pub async fn run(
         BatchRequest::Query(part) => {
             let mut answer = BatchAnswer::new(batch_id.as_str(), None);
             match run_query(session, &part, call.version).await {
-                Ok(found) => answer.push(&respond::part(&found, part.content_id)),
+                Ok(found) => {
+                    answer.push(&respond::part(&found, part.content_id));
+                    room = found.room;
+                }
                 Err(refusal) => {
                     answer.push(&refuse_part(&part, refusal, 0, false, dress, (shared, session.peer)))
                 }
@@ -71,7 +75,7 @@ pub async fn run(
     };
     let content_type = answer.content_type();
     let body = Body::Multipart { content_type, bytes: answer.finish() };
-    Ok(Answer { status: 202, body, ..Answer::default() })
+    Ok(Answer { status: 202, body, room, ..Answer::default() })
 }
 
 async fn run_change_set(

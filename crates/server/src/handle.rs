@@ -21,7 +21,7 @@ use protocol::wire::headers::{OperationHeaders, X_MS_VERSION, is_version};
 use protocol::wire::options::QueryOptions;
 use protocol::wire::uri;
 use protocol::{ErrorCode, ServiceError};
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::Semaphore;
 
 use crate::accounts::{Account, Accounts};
 use crate::answer::{Answer, Refusal, Shape};
@@ -32,6 +32,7 @@ use crate::current::Current;
 use crate::limits::Limits;
 use crate::request_id::RequestIds;
 use crate::respond::{self, Dress};
+use crate::room::{FREE_BYTES, Room, SharedRoom};
 use crate::tables::{self, Call, Session};
 use crate::whole_body::WholeBody;
 use crate::{address, batch, cors, settings};
@@ -46,7 +47,8 @@ pub struct Shared {
     pub clock: Arc<dyn Clock>,
     pub request_ids: RequestIds,
     pub in_flight: Semaphore,
-    pub payload_room_kib: Semaphore,
+    pub payload_room: SharedRoom,
+    pub answer_room: SharedRoom,
     pub cors_rules: CorsRules,
     pub audit: Audit,
 }
@@ -157,15 +159,15 @@ async fn process(
         base: &base,
         grant: &grant,
         peer: connection.peer,
+        answer_room: &shared.answer_room,
     };
     let work = async {
-        // Held until the answer is made: what is in memory is bounded over all requests.
-        let (payload, _room) = if tables::takes_payload(&operation) {
+        let (payload, payload_room) = if tables::takes_payload(&operation) {
             read_payload(shared, &operation, body, &parts.headers).await?
         } else {
             (Bytes::new(), None)
         };
-        match operation {
+        let outcome = match operation {
             Operation::Batch => batch::run(&session, &payload, call, dress, shared).await,
             operation if settings::owns(&operation) => {
                 let call = settings::Call {
@@ -180,12 +182,28 @@ async fn process(
                 settings::run(&call, operation, &payload).await.map_err(front_end)
             }
             operation => tables::run(&session, operation, &payload, call).await,
-        }
+        };
+        outcome.and_then(|answer| make_room(answer, payload_room, &shared.answer_room))
     };
     match tokio::time::timeout(time_max, work).await {
         Ok(outcome) => outcome,
         Err(_) => Err(ErrorCode::OperationTimedOut.into()),
     }
+}
+
+/// A large answer needs room until it is read. What was done is not undone for want of it: the answer to a write, which
+/// repeats its payload, takes over the payload's room.
+fn make_room(mut answer: Answer, payload_room: Option<Room>, shared: &SharedRoom) -> Result<Answer, Refusal> {
+    let bytes = answer.body.len();
+    if bytes > FREE_BYTES && answer.room.is_none() {
+        let is_write = payload_room.is_some();
+        let mut room = payload_room.unwrap_or_else(|| shared.small());
+        if !is_write && !room.grow(bytes) {
+            return Err(ErrorCode::ServerBusy.into());
+        }
+        answer.room = Some(room);
+    }
+    Ok(answer)
 }
 
 /// What the caller may do: credentials first, then what they are worth here and now.
@@ -270,12 +288,12 @@ fn discard(body: Option<Incoming>, headers: &HeaderMap, limits: &Limits) {
     });
 }
 
-async fn read_payload<'a>(
-    shared: &'a Shared,
+async fn read_payload(
+    shared: &Shared,
     operation: &Operation<'_>,
     body: &mut Option<Incoming>,
     headers: &HeaderMap,
-) -> Result<(Bytes, Option<SemaphorePermit<'a>>), Refusal> {
+) -> Result<(Bytes, Option<Room>), Refusal> {
     let limits = &shared.limits;
     let has_length = headers.contains_key(http::header::CONTENT_LENGTH);
     if !has_length && !headers.contains_key(http::header::TRANSFER_ENCODING) {
@@ -296,8 +314,10 @@ async fn read_payload<'a>(
     // A body that does not say how long it is may be as long as any.
     let bytes =
         if has_length { announced.min(limits.body_bytes_max as u64) } else { limits.body_bytes_max as u64 };
-    let room_kib = u32::try_from(bytes / 1024 + 1).unwrap_or(u32::MAX);
-    let room = shared.payload_room_kib.try_acquire_many(room_kib).map_err(|_| ErrorCode::ServerBusy)?;
+    let mut room = shared.payload_room.small();
+    if !room.grow(bytes as usize) {
+        return Err(ErrorCode::ServerBusy.into());
+    }
     let Some(body) = body.take() else { return Ok((Bytes::new(), None)) };
     match tokio::time::timeout(limits.body_time_max, collect(body, limits.body_bytes_max)).await {
         Ok(outcome) => outcome.map(|payload| (payload, Some(room))),

@@ -17,6 +17,7 @@ mod limits;
 mod listener;
 mod request_id;
 mod respond;
+mod room;
 mod secret_file;
 mod settings;
 mod stall;

@@ -13,8 +13,11 @@ pub struct Limits {
     pub header_count_max: usize,
     /// The service's own limit on payloads: 4 MiB.
     pub body_bytes_max: usize,
-    /// Bytes of payloads held in memory at once, over all requests; further ones are answered 503 `ServerBusy`.
+    /// Bytes of large payloads held in memory at once, over all requests; further ones are answered 503 `ServerBusy`.
     pub payload_bytes_max: usize,
+    /// Bytes of large answers held in memory until they are read, over all requests; beyond it pages get shorter, and
+    /// what cannot be shorter is answered 503 `ServerBusy`.
+    pub answer_bytes_max: usize,
     /// Time for a request's line and headers to arrive, idle time before them included.
     pub header_time_max: Duration,
     /// Time for a request's body to arrive.
@@ -29,11 +32,12 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             connection_count_max: 10_000,
-            requests_in_flight_max: 2_000,
+            requests_in_flight_max: 10_000,
             header_bytes_max: 128 * 1024,
             header_count_max: 100,
             body_bytes_max: 4 * 1024 * 1024,
-            payload_bytes_max: 256 * 1024 * 1024,
+            payload_bytes_max: 128 * 1024 * 1024,
+            answer_bytes_max: 128 * 1024 * 1024,
             header_time_max: Duration::from_secs(60),
             body_time_max: Duration::from_secs(30),
             write_time_max: Duration::from_secs(60),

@@ -24,6 +24,7 @@ use crate::current::Current;
 use crate::handle::{Shared, handle};
 use crate::limits::Limits;
 use crate::request_id::RequestIds;
+use crate::room::SharedRoom;
 use crate::stall::StallGuard;
 use crate::tls::Tls;
 
@@ -57,7 +58,8 @@ pub async fn bind(config: Config, service: TableService, clock: Arc<dyn Clock>) 
     let listener = TcpListener::bind(config.listen).await?;
     let local_addr = listener.local_addr()?;
     let in_flight = Semaphore::new(config.limits.requests_in_flight_max);
-    let payload_room_kib = Semaphore::new(config.limits.payload_bytes_max / 1024);
+    let payload_room = SharedRoom::new(config.limits.payload_bytes_max);
+    let answer_room = SharedRoom::new(config.limits.answer_bytes_max);
     let shared = Arc::new(Shared {
         service,
         accounts: config.accounts,
@@ -67,7 +69,8 @@ pub async fn bind(config: Config, service: TableService, clock: Arc<dyn Clock>) 
         clock,
         request_ids: RequestIds::new(),
         in_flight,
-        payload_room_kib,
+        payload_room,
+        answer_room,
         cors_rules: CorsRules::default(),
         audit: Audit::default(),
     });

@@ -150,7 +150,10 @@ pub fn answer(answer: Answer, dress: &Dress<'_>) -> Response<WholeBody> {
             document
         }
     };
-    *response.body_mut() = WholeBody::new(bytes);
+    *response.body_mut() = match answer.room {
+        None => WholeBody::new(bytes),
+        Some(room) => WholeBody::new(room.keep(bytes)),
+    };
     response
 }
 

@@ -16,6 +16,7 @@ use protocol::{ErrorCode, ServiceError};
 use tables::{EntityQuery, EntitySink, EntityView, TableQuery, TableService};
 
 use crate::answer::{Answer, Next, Refusal};
+use crate::room::{Room, SharedRoom};
 use crate::{settings, write};
 
 /// Whose data, and under which URL the caller knows it.
@@ -28,6 +29,7 @@ pub struct Session<'a> {
     pub grant: &'a Grant,
     /// From where; for the audit.
     pub peer: IpAddr,
+    pub answer_room: &'a SharedRoom,
 }
 
 /// How one operation was asked for.
@@ -53,6 +55,9 @@ impl Call<'_> {
 
 /// The first version in which an update may leave `If-Match` out.
 const UPSERT_VERSION: &str = "2011-08-18";
+
+/// What a page may be larger than its room: an entity of ordinary size, and the end of the list.
+const ROOM_SLACK_BYTES: usize = 16 * 1024;
 
 /// Room for a page of small entities; larger ones grow it.
 const PAGE_CAPACITY_BYTES: usize = 16 * 1024;
@@ -243,12 +248,14 @@ async fn get_entity(
 struct JsonSink<'a> {
     writer: EntityWriter<'a>,
     json: Vec<u8>,
+    room: Room,
 }
 
 impl EntitySink for JsonSink<'_> {
-    fn entity(&mut self, entity: &EntityView<'_>) -> usize {
+    fn entity(&mut self, entity: &EntityView<'_>) -> Option<usize> {
         self.writer.write_element(entity, &mut self.json);
-        self.json.len()
+        // Where memory is short, pages are short: the continuation leads to the rest.
+        self.room.grow(self.json.len()).then_some(self.json.len())
     }
 }
 
@@ -270,11 +277,17 @@ async fn query_entities(session: &Session<'_>, table: &TableName, call: Call<'_>
         level,
         selection: selection.as_ref(),
     };
-    let mut sink = JsonSink { writer, json: Vec::with_capacity(PAGE_CAPACITY_BYTES) };
+    let room = session.answer_room.small();
+    let mut sink = JsonSink { writer, json: Vec::with_capacity(PAGE_CAPACITY_BYTES), room };
     sink.writer.begin_set(&mut sink.json);
     let page = session.service.query_entities(session.account, table, query, &mut sink).await?;
-    let mut json = sink.json;
+    let JsonSink { mut json, mut room, .. } = sink;
     json_write::end_set(&mut json);
+    // The one entity of a page may be too large for the room that is left.
+    if !room.grow(json.len()) && json.len() > room.bytes() + ROOM_SLACK_BYTES {
+        return Err(ErrorCode::ServerBusy.into());
+    }
+    let room = Some(room);
     let next = page.next.map(|key| Next::Entity {
         partition_key: continuation::encode(&key.partition),
         row_key: continuation::encode(&key.row),
@@ -282,7 +295,7 @@ async fn query_entities(session: &Session<'_>, table: &TableName, call: Call<'_>
     let explanation = call.explain.then(|| {
         format!("{}; examined={}; returned={}", page.plan.name(), page.examined_count, page.returned_count)
     });
-    Ok(Answer { next, explanation, ..Answer::json(200, level, json) })
+    Ok(Answer { next, explanation, room, ..Answer::json(200, level, json) })
 }
 
 pub fn unreadable_record() -> ServiceError {

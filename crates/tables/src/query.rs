@@ -26,8 +26,8 @@ pub struct EntityQuery {
 
 /// Takes the entities of a page as they pass.
 pub trait EntitySink: Send {
-    /// Takes one, and says how many bytes the page has now.
-    fn entity(&mut self, entity: &EntityView<'_>) -> usize;
+    /// Takes one, and says how many bytes the page has now; `None` when it has room for no other.
+    fn entity(&mut self, entity: &EntityView<'_>) -> Option<usize>;
 }
 
 /// How a page ended, and what it cost.
@@ -176,7 +176,7 @@ impl Sink for PageSink<'_> {
         }
         self.room -= 1;
         self.returned_count += 1;
-        self.page_bytes = self.sink.entity(&entity);
+        self.page_bytes = self.sink.entity(&entity).unwrap_or(PAGE_BYTES_MAX);
         Flow::Continue
     }
 }

@@ -10,7 +10,9 @@ mod group;
 mod shared;
 mod snapshot;
 mod store;
-mod stored;
+/// Public for the fuzzer alone.
+#[doc(hidden)]
+pub mod stored;
 mod sweep;
 mod writer;
 
@@ -28,7 +30,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::env::Clock;
 use crate::env::directory::DirectoryLock;
 use crate::keys::{self, Key, KeyRange, OwnedKey};
-use crate::pace::Pace;
+use crate::pace::{Pace, SlowLane};
 use crate::{
     Budget, Commit, CommitError, Engine, Flow, Load, MergeFn, ReadError, Row, Sink, Snapshot, TableId,
     Version,
@@ -61,7 +63,7 @@ impl LocalOptions {
             merge,
             clock,
             commit_queue_max: 4096,
-            commit_queue_bytes_max: 64 * 1024 * 1024,
+            commit_queue_bytes_max: 16 * 1024 * 1024,
             cache_bytes_max: 64 * 1024 * 1024,
         }
     }
@@ -73,6 +75,7 @@ pub struct LocalEngine {
     done: watch::Receiver<bool>,
     thread: Mutex<Option<JoinHandle<()>>>,
     clock: Arc<dyn Clock>,
+    slow_lane: SlowLane,
     commit_queue_bytes_max: usize,
     shared: Arc<Shared>,
     /// After `shared`, which holds the open file.
@@ -117,6 +120,7 @@ impl LocalEngine {
             done: done_receiver,
             thread: Mutex::new(Some(thread)),
             clock: options.clock,
+            slow_lane: SlowLane::new(),
             commit_queue_bytes_max: options.commit_queue_bytes_max,
             shared,
             _lock: store.lock,
@@ -184,7 +188,8 @@ impl Engine for LocalEngine {
         budget: Budget,
         sink: &mut dyn Sink,
     ) -> Result<Option<OwnedKey>, ReadError> {
-        scan_view(&*self.shared.view()?, table, ranges, Pace::new(&*self.clock, budget), sink).await
+        let pace = Pace::new(&*self.clock, budget, Some(&self.slow_lane));
+        scan_view(&*self.shared.view()?, table, ranges, pace, sink).await
     }
 
     async fn commit(&self, commit: Commit) -> Result<Version, CommitError> {

@@ -53,6 +53,6 @@ impl Snapshot for LocalSnapshot {
         budget: Budget,
         sink: &mut dyn Sink,
     ) -> Result<Option<OwnedKey>, ReadError> {
-        scan_view(&self.rows, table, ranges, Pace::new(&*self.clock, budget), sink).await
+        scan_view(&self.rows, table, ranges, Pace::new(&*self.clock, budget, None), sink).await
     }
 }

@@ -11,12 +11,12 @@ use crate::keys;
 const VERSION_SIZE_BYTES: usize = 8;
 const CHECKSUM_SIZE_BYTES: usize = 4;
 
-pub(super) fn size_bytes(payload: &[u8]) -> usize {
+pub fn size_bytes(payload: &[u8]) -> usize {
     VERSION_SIZE_BYTES + CHECKSUM_SIZE_BYTES + payload.len()
 }
 
 /// Fills `out`, which has the [`size_bytes`] of the payload.
-pub(super) fn write(out: &mut [u8], key: &[u8], version: Version, payload: &[u8]) {
+pub fn write(out: &mut [u8], key: &[u8], version: Version, payload: &[u8]) {
     let version = version.ticks().to_le_bytes();
     let (head, tail) = out.split_at_mut(VERSION_SIZE_BYTES);
     let (checksum, body) = tail.split_at_mut(CHECKSUM_SIZE_BYTES);
@@ -25,7 +25,7 @@ pub(super) fn write(out: &mut [u8], key: &[u8], version: Version, payload: &[u8]
     body.copy_from_slice(payload);
 }
 
-pub(super) fn read<'a>(key: &[u8], stored: &'a [u8]) -> Result<(Version, &'a [u8]), Damage> {
+pub fn read<'a>(key: &[u8], stored: &'a [u8]) -> Result<(Version, &'a [u8]), Damage> {
     let damage = || Damage(keys::describe(key));
     let (head, tail) = stored.split_first_chunk::<VERSION_SIZE_BYTES>().ok_or_else(damage)?;
     let (checksum, payload) = tail.split_first_chunk::<CHECKSUM_SIZE_BYTES>().ok_or_else(damage)?;
@@ -38,7 +38,7 @@ pub(super) fn read<'a>(key: &[u8], stored: &'a [u8]) -> Result<(Version, &'a [u8
 
 /// A stored row that is not what was written; says which.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Damage(String);
+pub struct Damage(String);
 
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -22,6 +22,7 @@ mod hostile;
 mod http;
 mod keys;
 mod limits;
+mod memory;
 mod negotiation;
 mod paging;
 mod policies;

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use protocol::model::{Value, compare_ordinal};
 
-use crate::model::Row;
+use super::model::Row;
 
 #[derive(Clone, Debug)]
 pub enum Condition {

@@ -3,8 +3,8 @@
 use fastrand::Rng;
 use protocol::model::Value;
 
-use crate::condition::Condition as Filter;
-use crate::model::{Change, Condition, Model, Properties, Units, Verb};
+use super::condition::Condition as Filter;
+use super::model::{Change, Condition, Model, Properties, Units, Verb};
 
 pub const TABLES: [&str; 4] = ["alpha", "ALPHA", "beta", "Gamma"];
 const PARTITIONS: [&str; 6] = ["", "a", "ab", "b", "é", "\u{1F600}"];

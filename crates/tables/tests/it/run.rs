@@ -2,7 +2,6 @@
 //!
 //! A failure prints its seed. `LAZULITE_SEED=<seed>` repeats exactly that walk; `LAZULITE_SEEDS=<count>` runs more.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,13 +11,14 @@ use engine::local::{LocalEngine, LocalOptions};
 use engine::memory::MemoryEngine;
 use fastrand::Rng;
 use protocol::filter::{self, Schema};
-use protocol::model::{AccountName, DateTime, ETag, Entity, EntitySource, Property, TableName};
+use protocol::model::{AccountName, TableName};
 use protocol::{ErrorCode, ServiceError};
-use tables::{Action, EntityQuery, EntitySink, EntityView, TableQuery, TableService, Transaction};
+use tables::{EntityQuery, TableQuery, TableService, Transaction};
 
-use crate::condition;
-use crate::model::{Change, Condition, Model, Properties, Row, Units, Verb};
-use crate::random::{self, TABLES, pick};
+use super::condition;
+use super::convert::{Collected, read, service_change};
+use super::model::{Change, Model, Units};
+use super::random::{self, TABLES, pick};
 
 const STEPS_PER_SEED: usize = 600;
 
@@ -210,48 +210,6 @@ fn open(directory: Option<&tempfile::TempDir>, clock: Arc<FakeClock>) -> TableSe
         None => Arc::new(MemoryEngine::new(tables::merge, clock.clone())),
     };
     TableService::new(engine, clock)
-}
-
-fn service_change(change: &Change) -> tables::Change<'static> {
-    let properties: Vec<Property<'static>> = change
-        .properties
-        .iter()
-        .map(|(name, value)| Property { name: name.clone().into(), value: value.clone() })
-        .collect();
-    let condition = match change.condition {
-        Condition::None => None,
-        Condition::Any => Some(ETag::Any),
-        Condition::Version(version) => Some(ETag::Exactly(DateTime::from_ticks(version))),
-    };
-    let (partition_key, row_key) = (change.partition.clone().into(), change.row.clone().into());
-    let action = match change.verb {
-        Verb::Insert => {
-            let entity = Entity { partition_key: Some(partition_key), row_key: Some(row_key), properties };
-            return tables::Change::insert(entity).unwrap();
-        }
-        Verb::Replace => Action::Replace { properties, condition },
-        Verb::Merge => Action::Merge { properties, condition },
-        Verb::Delete => Action::Delete { condition: condition.unwrap_or(ETag::Any) },
-    };
-    tables::Change { partition_key, row_key, action }
-}
-
-fn read(view: &EntityView<'_>) -> Row {
-    let mut properties: Properties = BTreeMap::new();
-    view.for_each_property(&mut |name, value| {
-        let earlier = properties.insert(name.to_owned(), value.clone().into_owned());
-        assert_eq!(earlier, None, "{name} is stored twice");
-    });
-    Row { version: view.timestamp().ticks(), properties }
-}
-
-struct Collected(Vec<(String, String, Row)>);
-
-impl EntitySink for Collected {
-    fn entity(&mut self, entity: &EntityView<'_>) -> usize {
-        self.0.push((entity.partition_key().to_owned(), entity.row_key().to_owned(), read(entity)));
-        0
-    }
 }
 
 /// One walk; its seed is printed when it panics.
