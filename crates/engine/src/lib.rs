@@ -144,6 +144,7 @@ pub enum ReadError {
     /// A stored row does not match its checksum, or does not decode: it is never served.
     Damaged(String),
     Storage(String),
+    /// Not just now; try again later.
     Busy,
 }
 
@@ -168,7 +169,7 @@ impl fmt::Display for ReadError {
         match self {
             ReadError::Damaged(what) => write!(f, "damaged data: {what}"),
             ReadError::Storage(cause) => write!(f, "storage: {cause}"),
-            ReadError::Busy => write!(f, "too many scans"),
+            ReadError::Busy => write!(f, "the store is being opened anew"),
         }
     }
 }

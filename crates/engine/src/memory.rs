@@ -124,7 +124,7 @@ impl State {
         Ok(id)
     }
 
-    fn load(&mut self, load: Load) -> Result<(), CommitError> {
+    fn load(&mut self, load: Load, clock: &dyn Clock) -> Result<(), CommitError> {
         if load.table == TableId::CATALOGUE {
             return Err(CommitError::TableGone);
         }
@@ -134,15 +134,16 @@ impl State {
             last_version = last_version.max(row.version.ticks());
             rows.insert(keys::encode(load.table, key.as_key()).into(), row);
         }
-        self.last_version = last_version;
+        self.last_version = next_version(clock, last_version).ticks();
         Ok(())
     }
 
     /// The rows go to the caller, who lets go of them when no lock is held.
-    fn drop_table(&mut self, key: &[u8]) -> Result<(TableId, Option<Rows>), CommitError> {
+    fn drop_table(&mut self, key: &[u8], clock: &dyn Clock) -> Result<(TableId, Option<Rows>), CommitError> {
         let Some(row) = self.catalogue().remove(key) else {
             return Err(CommitError::Precondition { op: 0, found: Found::Absent });
         };
+        self.last_version = next_version(clock, self.last_version).ticks();
         let id = TableRecord::read(&row.value).expect("create_table wrote a record").id;
         Ok((id, self.tables.remove(&id)))
     }
@@ -184,7 +185,7 @@ impl Engine for MemoryEngine {
 
     async fn drop_table(&self, namespace: &str, name: &str) -> Result<TableId, CommitError> {
         let key = keys::encode(TableId::CATALOGUE, Key { partition: namespace, row: name });
-        let (id, rows) = self.write(|state| state.drop_table(&key))?;
+        let (id, rows) = self.write(|state| state.drop_table(&key, &*self.clock))?;
         // A million rows take a while to free, and the caller was promised a quick step.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn_blocking(move || drop(rows));
@@ -206,7 +207,7 @@ impl Engine for MemoryEngine {
     }
 
     async fn load(&self, load: Load) -> Result<(), CommitError> {
-        self.write(|state| state.load(load))
+        self.write(|state| state.load(load, &*self.clock))
     }
 
     async fn close(&self) {

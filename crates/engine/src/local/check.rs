@@ -49,7 +49,7 @@ impl Checked {
 impl LocalEngine {
     /// Looks at everything in the latest durable state. Takes as long as reading the whole file does.
     pub fn check(&self, is_value: ValueCheck) -> Checked {
-        match self.shared.database.begin_read() {
+        match self.shared.begin_read() {
             Ok(transaction) => check_rows(&transaction, is_value),
             Err(error) => unreadable(&error.to_string()),
         }

@@ -203,9 +203,9 @@ impl<'txn> Group<'txn> {
             last_version = last_version.max(row.version.ticks());
             self.put(&keys::encode(load.table, key.as_key()), row.version, &row.value)?;
         }
-        self.changed |= last_version > self.numbers.last_version;
+        self.changed = true;
         self.numbers.last_version = last_version;
-        Ok(Ok(last_version))
+        Ok(Ok(self.take_version().ticks()))
     }
 
     /// The id that a catalogue key stands for.
@@ -223,6 +223,8 @@ impl<'txn> Group<'txn> {
             Ok(id) => id,
             Err(error) => return Ok(Err(error)),
         };
+        // No row bears it, but it tells the state with the table from the state without it.
+        self.take_version();
         self.remove(key)?;
         self.live.remove(id.0)?;
         self.dropped.insert(id.0, ())?;

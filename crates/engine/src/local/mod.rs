@@ -6,6 +6,7 @@
 //! `snapshot.rs` a view for a backup, `check.rs` whether all of it is sound.
 
 mod check;
+mod disk;
 mod group;
 mod shared;
 mod snapshot;
@@ -22,8 +23,8 @@ use std::thread::JoinHandle;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use redb::StorageBackend;
 use redb::backends::FileBackend;
+use redb::{StorageBackend, StorageError};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -39,6 +40,7 @@ use crate::{
 use self::group::{Numbers, Work};
 use self::shared::{Shared, View};
 use self::snapshot::LocalSnapshot;
+use self::store::{Reopening, Store};
 use self::writer::{Job, Writer};
 
 pub use self::check::{Checked, ValueCheck, check_directory};
@@ -85,10 +87,22 @@ pub struct LocalEngine {
 impl LocalEngine {
     /// Opens the store in this directory, or creates one if the directory is empty or missing.
     pub fn open(directory: &Path, options: LocalOptions) -> Result<LocalEngine, OpenError> {
-        LocalEngine::open_with_backend(directory, options, |file| file)
+        LocalEngine::open_reopening(directory, options, |file| file)
     }
 
-    /// Like [`LocalEngine::open`], with something between the database and its file: how tests fail the disk.
+    /// Like [`LocalEngine::open`], with something between the database and its file that can be put there again.
+    #[doc(hidden)]
+    pub fn open_reopening<B: StorageBackend>(
+        directory: &Path,
+        options: LocalOptions,
+        wrap: impl Fn(FileBackend) -> B + Clone + Send + 'static,
+    ) -> Result<LocalEngine, OpenError> {
+        let (store, reopening) = store::open_reopening(directory, options.cache_bytes_max, wrap)?;
+        LocalEngine::start(directory, options, store, Some(reopening))
+    }
+
+    /// Like [`LocalEngine::open`], with something between the database and its file: how tests fail the disk. After a
+    /// write that fails it stays closed for writing, also when there was merely no space.
     #[doc(hidden)]
     pub fn open_with_backend<B: StorageBackend>(
         directory: &Path,
@@ -96,6 +110,15 @@ impl LocalEngine {
         wrap: impl Fn(FileBackend) -> B,
     ) -> Result<LocalEngine, OpenError> {
         let store = store::open(directory, options.cache_bytes_max, wrap)?;
+        LocalEngine::start(directory, options, store, None)
+    }
+
+    fn start(
+        directory: &Path,
+        options: LocalOptions,
+        store: Store,
+        reopening: Option<Reopening>,
+    ) -> Result<LocalEngine, OpenError> {
         let damaged =
             |error: redb::Error| OpenError::Damaged { path: directory.to_owned(), cause: error.to_string() };
         let shared = Arc::new(Shared::new(store.database).map_err(damaged)?);
@@ -109,6 +132,9 @@ impl LocalEngine {
             numbers: Numbers { last_version: store.last_version, next_table: store.next_table },
             sweep_pending: store.sweep_pending,
             groups_since_sweep: 0,
+            reopening,
+            sweep_later: false,
+            is_out_of_space: false,
             done,
         };
         let thread = std::thread::Builder::new()
@@ -173,7 +199,12 @@ impl LocalEngine {
 impl Engine for LocalEngine {
     async fn get(&self, table: TableId, key: Key<'_>) -> Result<Option<Row>, ReadError> {
         let key = keys::encode(table, key);
-        let Some(stored) = self.shared.view()?.get(&key[..]).map_err(storage)? else {
+        let found = match self.shared.view()?.get(&key[..]) {
+            // The file was opened anew in between: the latest view is another one.
+            Err(StorageError::DatabaseClosed) => self.shared.view()?.get(&key[..]),
+            found => found,
+        };
+        let Some(stored) = found.map_err(storage)? else {
             return Ok(None);
         };
         let (version, payload) =
@@ -218,7 +249,7 @@ impl Engine for LocalEngine {
     }
 
     async fn snapshot(&self) -> Result<Arc<dyn Snapshot>, ReadError> {
-        Ok(Arc::new(LocalSnapshot::take(&self.shared.database, self.clock.clone())?))
+        Ok(Arc::new(LocalSnapshot::take(&self.shared, self.clock.clone())?))
     }
 
     async fn load(&self, load: Load) -> Result<(), CommitError> {
@@ -292,6 +323,9 @@ async fn scan_range(
     Ok(None)
 }
 
-fn storage(error: redb::StorageError) -> ReadError {
-    ReadError::Storage(error.to_string())
+fn storage(error: StorageError) -> ReadError {
+    match error {
+        StorageError::DatabaseClosed => ReadError::Busy,
+        error => ReadError::Storage(error.to_string()),
+    }
 }

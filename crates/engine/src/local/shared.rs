@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
 
-use redb::{Database, ReadOnlyTable, ReadableDatabase};
+use redb::{Database, ReadOnlyTable, ReadTransaction, ReadableDatabase, WriteTransaction};
 
-use super::store::ROWS;
+use super::store::{META, META_LAST_VERSION, ROWS, Reopening, begin_write};
 use crate::ReadError;
 
 /// The rows as of one durable commit. It pins the pages of that state, so it is held for one page of a scan at
@@ -34,7 +34,15 @@ pub(super) struct Shared {
     group_count: AtomicU64,
     job_count: AtomicU64,
     swept_row_count: AtomicU64,
-    pub(super) database: Database,
+    held: RwLock<Held>,
+}
+
+/// The open file.
+enum Held {
+    Writable(Database),
+    /// The file does not open for writing just now: what is written here goes nowhere.
+    ReadOnly(Database),
+    Nothing,
 }
 
 impl Shared {
@@ -46,7 +54,7 @@ impl Shared {
             group_count: AtomicU64::new(0),
             job_count: AtomicU64::new(0),
             swept_row_count: AtomicU64::new(0),
-            database,
+            held: RwLock::new(Held::Writable(database)),
         };
         shared.publish()?;
         Ok(shared)
@@ -74,7 +82,52 @@ impl Shared {
     }
 
     fn open_view(&self) -> Result<View, redb::Error> {
-        Ok(self.database.begin_read()?.open_table(ROWS)?)
+        Ok(self.begin_read()?.open_table(ROWS)?)
+    }
+
+    /// A view of everything, not only of the rows.
+    pub(super) fn begin_read(&self) -> Result<ReadTransaction, redb::Error> {
+        match &*self.held.read().unwrap_or_else(|poisoned| poisoned.into_inner()) {
+            Held::Writable(database) | Held::ReadOnly(database) => Ok(database.begin_read()?),
+            Held::Nothing => Err(redb::Error::DatabaseClosed),
+        }
+    }
+
+    /// The greatest version that is durable.
+    pub(super) fn last_version(&self) -> Result<u64, redb::Error> {
+        let meta = self.begin_read()?.open_table(META)?;
+        Ok(meta.get(META_LAST_VERSION)?.map_or(0, |ticks| ticks.value()))
+    }
+
+    /// `None`: the file is not open for writing.
+    pub(super) fn begin_write(&self) -> Option<Result<WriteTransaction, redb::Error>> {
+        match &*self.held.read().unwrap_or_else(|poisoned| poisoned.into_inner()) {
+            Held::Writable(database) => Some(begin_write(database)),
+            Held::ReadOnly(_) | Held::Nothing => None,
+        }
+    }
+
+    /// Closes the file and opens it again, for reading at least; whether it is open for writing. Readers who are on
+    /// their way find their view closed.
+    pub(super) fn reopen(&self, reopening: &Reopening) -> bool {
+        let mut held = self.held.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        *held = Held::Nothing;
+        *held = match (reopening.writable)() {
+            Ok(database) => Held::Writable(database),
+            Err(error) => {
+                log::warn!("the store does not open for writing: {error}");
+                match (reopening.read_only)() {
+                    Ok(database) => Held::ReadOnly(database),
+                    Err(error) => {
+                        log::error!("the store does not open for reading either: {error}");
+                        Held::Nothing
+                    }
+                }
+            }
+        };
+        let is_writable = matches!(*held, Held::Writable(_));
+        drop(held);
+        self.publish().is_ok() && is_writable
     }
 
     pub(super) fn is_poisoned(&self) -> bool {

@@ -6,9 +6,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use redb::{Database, ReadableDatabase, ReadableTableMetadata};
+use redb::ReadableTableMetadata;
 
-use super::shared::View;
+use super::shared::{Shared, View};
 use super::store::{META, META_LAST_VERSION, ROWS};
 use super::{scan_view, storage};
 use crate::env::Clock;
@@ -24,9 +24,9 @@ pub(super) struct LocalSnapshot {
 
 impl LocalSnapshot {
     /// The latest durable state.
-    pub(super) fn take(database: &Database, clock: Arc<dyn Clock>) -> Result<LocalSnapshot, ReadError> {
+    pub(super) fn take(shared: &Shared, clock: Arc<dyn Clock>) -> Result<LocalSnapshot, ReadError> {
         let open = || -> Result<(View, u64), redb::Error> {
-            let transaction = database.begin_read()?;
+            let transaction = shared.begin_read()?;
             let meta = transaction.open_table(META)?;
             let last_version = meta.get(META_LAST_VERSION)?.map_or(0, |ticks| ticks.value());
             Ok((transaction.open_table(ROWS)?, last_version))

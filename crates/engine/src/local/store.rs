@@ -15,6 +15,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use redb::backends::FileBackend;
 use redb::{
@@ -22,6 +24,7 @@ use redb::{
     StorageError, TableDefinition, WriteTransaction,
 };
 
+use super::disk::{Overlay, Watched};
 use crate::TableId;
 use crate::env::directory::{self, DirectoryLock};
 use crate::seeded::{self, Bug};
@@ -89,6 +92,38 @@ impl std::error::Error for OpenError {
             _ => None,
         }
     }
+}
+
+/// How to open the store's file again, while the store stays locked.
+pub(super) struct Reopening {
+    pub(super) writable: Box<dyn Fn() -> Result<Database, OpenError> + Send>,
+    /// For reading only: what opening it has to repair is repaired in memory.
+    pub(super) read_only: Box<dyn Fn() -> Result<Database, OpenError> + Send>,
+    /// Set when a sync fails: after that nothing that the file shows can be relied on.
+    pub(super) sync_failed: Arc<AtomicBool>,
+}
+
+/// Opens the store on its file, such that it can be opened again.
+pub(super) fn open_reopening<B: StorageBackend>(
+    path: &Path,
+    cache_bytes_max: usize,
+    wrap: impl Fn(FileBackend) -> B + Clone + Send + 'static,
+) -> Result<(Store, Reopening), OpenError> {
+    let sync_failed = Arc::new(AtomicBool::new(false));
+    let failed = sync_failed.clone();
+    let watch = move |file: FileBackend| Watched::new(wrap(file), failed.clone());
+    let store = open(path, cache_bytes_max, watch.clone())?;
+    let place = path.to_owned();
+    let same_place = place.clone();
+    let reopening = Reopening {
+        writable: Box::new(move || open_database(&place, TABLES, cache_bytes_max, &watch)),
+        read_only: Box::new(move || {
+            let read = OpenOptions::new().read(true).clone();
+            open_database_with(&read, &same_place, TABLES, cache_bytes_max, &Overlay::new)
+        }),
+        sync_failed,
+    };
+    Ok((store, reopening))
 }
 
 /// An open store. The lock is the last to go.
@@ -223,10 +258,20 @@ fn open_database<B: StorageBackend>(
     cache_bytes_max: usize,
     wrap: &impl Fn(FileBackend) -> B,
 ) -> Result<Database, OpenError> {
+    let write = OpenOptions::new().read(true).write(true).create(true).truncate(false).clone();
+    open_database_with(&write, path, name, cache_bytes_max, wrap)
+}
+
+fn open_database_with<B: StorageBackend>(
+    how: &OpenOptions,
+    path: &Path,
+    name: &str,
+    cache_bytes_max: usize,
+    wrap: &impl Fn(FileBackend) -> B,
+) -> Result<Database, OpenError> {
     let file = path.join(name);
     let open = || -> Result<Database, DatabaseError> {
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&file)?;
-        let backend = wrap(FileBackend::new(file)?);
+        let backend = wrap(FileBackend::new(how.open(&file)?)?);
         Database::builder()
             .set_cache_size(cache_bytes_max)
             .set_repair_callback(|repair| {

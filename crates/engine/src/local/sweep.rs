@@ -3,9 +3,9 @@
 //! Promises: one slice is one short durable transaction, so commits never wait long behind it; a sweep that is
 //! cut short goes on where it was, because a table leaves the list of dropped ones only when its last row is gone.
 
-use redb::{Database, ReadableTable};
+use redb::{ReadableTable, WriteTransaction};
 
-use super::store::{DROPPED, ROWS, begin_write};
+use super::store::{DROPPED, ROWS};
 use crate::TableId;
 use crate::keys;
 
@@ -19,9 +19,8 @@ pub(super) struct Swept {
     pub(super) more: bool,
 }
 
-/// Removes a few rows of one dropped table.
-pub(super) fn sweep_slice(database: &Database) -> Result<Swept, redb::Error> {
-    let transaction = begin_write(database)?;
+/// Removes a few rows of one dropped table, in a transaction of its own.
+pub(super) fn sweep_slice(transaction: WriteTransaction) -> Result<Swept, redb::Error> {
     let row_count;
     {
         let mut dropped = transaction.open_table(DROPPED)?;

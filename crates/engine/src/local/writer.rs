@@ -2,24 +2,26 @@
 //! it and answers all. While one group syncs, the next one forms in the queue.
 //!
 //! Promises: a caller hears of success only after the sync; readers see only what is durable, and see it before
-//! its caller hears; no caller is left without an answer, whatever fails. After a failed commit nobody knows what
-//! the disk holds, so the engine is poisoned: reads go on from the last durable view, writes are refused until
-//! the store is reopened.
+//! its caller hears; no caller is left without an answer, whatever fails. A commit that finds no space is refused, and
+//! writes go on when there is some. After any other failed commit nobody knows what the disk holds, so the engine is
+//! poisoned: reads go on from the last durable view, writes are refused until the store is reopened.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::disk::is_out_of_space;
 use super::group::{Applied, Group, Numbers, Work};
 use super::shared::Shared;
-use super::store::begin_write;
+use super::store::Reopening;
 use super::sweep::{Swept, sweep_slice};
 use crate::env::Clock;
 use crate::seeded::{self, Bug};
-use crate::{Commit, CommitError, MergeFn};
+use crate::{Commit, CommitError, Effect, Expect, MergeFn};
 
 /// More would make the first callers of a group wait for the last.
 const GROUP_JOB_COUNT_MAX: usize = 512;
@@ -44,12 +46,19 @@ pub(super) struct Writer {
     pub(super) numbers: Numbers,
     pub(super) sweep_pending: bool,
     pub(super) groups_since_sweep: u32,
+    /// A sweep found no space: the next one waits until a group has found some.
+    pub(super) sweep_later: bool,
+    /// Where it is `None`, any failure is for good.
+    pub(super) reopening: Option<Reopening>,
+    pub(super) is_out_of_space: bool,
     /// Tells whoever closes the engine that this thread is done; dropping it tells them too.
     pub(super) done: watch::Sender<bool>,
 }
 
 /// How a group failed as a whole.
 enum Failure {
+    /// The file is not open for writing, because there is no space.
+    Closed,
     /// No transaction begins: redb has locked itself after an earlier error.
     Refused(redb::Error),
     /// Rolled back before anything was made durable.
@@ -132,6 +141,18 @@ impl Writer {
         }
         match catch_unwind(AssertUnwindSafe(|| self.commit_group(jobs))) {
             Ok(Ok(results)) => results,
+            Ok(Err(Failure::Closed)) => everyone(CommitError::Busy),
+            Ok(Err(Failure::During(error, results))) if self.may_reopen(&error) => {
+                // The file tells whether the group is in it: every change takes a version.
+                match self.reopen() {
+                    Some(last_version) if last_version == self.numbers.last_version => results,
+                    _ => everyone(CommitError::Busy),
+                }
+            }
+            Ok(Err(Failure::Before(error) | Failure::Refused(error))) if self.may_reopen(&error) => {
+                self.reopen();
+                everyone(CommitError::Busy)
+            }
             Ok(Err(Failure::Before(error))) => {
                 log::error!("a group of {job_count} commits was rolled back: {error}");
                 everyone(CommitError::Storage(error.to_string()))
@@ -158,7 +179,12 @@ impl Writer {
     }
 
     fn commit_group(&mut self, jobs: &mut [Job]) -> Result<Vec<Result<u64, CommitError>>, Failure> {
-        let transaction = begin_write(&self.shared.database).map_err(Failure::Refused)?;
+        let transaction = match self.shared.begin_write() {
+            Some(begun) => begun,
+            None if self.reopen().is_some() => self.shared.begin_write().ok_or(Failure::Closed)?,
+            None => return Err(Failure::Closed),
+        };
+        let transaction = transaction.map_err(Failure::Refused)?;
         let mut group =
             Group::open(&transaction, self.merge, &*self.clock, self.numbers).map_err(Failure::Before)?;
         let mut results = Vec::with_capacity(jobs.len());
@@ -181,10 +207,36 @@ impl Writer {
                 error => Failure::During(error.into(), results),
             });
         }
+        if std::mem::take(&mut self.is_out_of_space) {
+            log::warn!("the store's file takes writes again");
+        }
+        self.sweep_pending |= std::mem::take(&mut self.sweep_later);
         self.shared.count_group(jobs.len());
         self.sweep_pending |= dropped_any;
         self.publish();
         Ok(results)
+    }
+
+    /// Whether the failure leaves the file as it was, so that opening it again shows the last commit.
+    fn may_reopen(&self, error: &redb::Error) -> bool {
+        let sync_failed = |reopening: &Reopening| reopening.sync_failed.load(Ordering::Acquire);
+        is_out_of_space(error) && self.reopening.as_ref().is_some_and(|reopening| !sync_failed(reopening))
+    }
+
+    /// Opens the file anew; the last version in it, if it is open for writing now.
+    fn reopen(&mut self) -> Option<u64> {
+        let reopening = self.reopening.as_ref()?;
+        if !std::mem::replace(&mut self.is_out_of_space, true) {
+            log::error!(
+                "the store's file takes no more: the disk is full, a quota is used up, or the file system is read-only. \
+                 Writes are refused (503) until that has changed; make room, no restart is needed. Reads go on, and \
+                 nothing that was acknowledged is lost."
+            );
+        }
+        let opened = catch_unwind(AssertUnwindSafe(|| {
+            self.shared.reopen(reopening).then(|| self.shared.last_version())
+        }));
+        opened.ok()?.and_then(Result::ok)
     }
 
     /// The planted bug: half of each commit with several ops is made durable and shown to readers by itself.
@@ -194,11 +246,14 @@ impl Writer {
             if commit.ops.len() < 2 {
                 continue;
             }
-            let rest = commit.ops.split_off(commit.ops.len() / 2);
-            let half = std::mem::replace(&mut commit.ops, rest);
-            let half = Commit { table: commit.table, partition: commit.partition.clone(), ops: half };
-            let half = Work::Commit(half);
-            self.results(&mut [Job { work: half, size_bytes: 0, answer: oneshot::channel().0 }]);
+            let half = commit.ops.len() / 2;
+            let first = Commit { ops: commit.ops[..half].to_vec(), ..commit.clone() };
+            let first = Job { work: Work::Commit(first), size_bytes: 0, answer: oneshot::channel().0 };
+            if self.results(&mut [first]).iter().all(Result::is_ok) {
+                for op in &mut commit.ops[..half] {
+                    (op.expect, op.effect) = (Expect::Any, Effect::CheckOnly);
+                }
+            }
             std::thread::sleep(SEEDED_PAUSE);
         }
     }
@@ -212,13 +267,21 @@ impl Writer {
 
     fn run_sweep(&mut self) {
         self.groups_since_sweep = 0;
-        match catch_unwind(AssertUnwindSafe(|| sweep_slice(&self.shared.database))) {
+        let Some(transaction) = self.shared.begin_write() else {
+            (self.sweep_pending, self.sweep_later) = (false, true);
+            return;
+        };
+        match catch_unwind(AssertUnwindSafe(|| sweep_slice(transaction?))) {
             Ok(Ok(Swept { row_count, more })) => {
                 self.sweep_pending = more;
                 self.shared.count_swept(row_count);
                 if more {
                     self.publish();
                 }
+            }
+            Ok(Err(error)) if self.may_reopen(&error) => {
+                (self.sweep_pending, self.sweep_later) = (false, true);
+                self.reopen();
             }
             Ok(Err(error)) => self.shared.poison(&format!("sweeping a dropped table: {error}")),
             Err(_) => self.shared.poison("sweeping a dropped table panicked"),

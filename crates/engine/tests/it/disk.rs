@@ -26,6 +26,8 @@ struct State {
     stalled: usize,
     /// Syncs that still work before the next ones behave like this.
     syncs_left: Option<(u32, Behaviour)>,
+    /// Writes that still find space.
+    writes_left: Option<u32>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -33,6 +35,8 @@ pub enum Behaviour {
     #[default]
     Work,
     Fail,
+    /// Fails because there is no space.
+    Full,
     Panic,
     /// Waits until it behaves otherwise.
     Stall,
@@ -51,7 +55,17 @@ impl Disk {
     }
 
     pub fn writes(&self, behaviour: Behaviour) {
-        self.state().writes = behaviour;
+        let mut state = self.state();
+        state.writes = behaviour;
+        state.writes_left = None;
+        drop(state);
+        self.0.1.notify_all();
+    }
+
+    /// So many writes find space, and none after them.
+    pub fn writes_full_after(&self, count: u32) {
+        let mut state = self.state();
+        state.writes_left = Some(count);
         self.0.1.notify_all();
     }
 
@@ -71,6 +85,15 @@ impl Disk {
         state.syncs = Behaviour::Work;
         state.syncs_left = Some((commits * SYNCS_PER_COMMIT, then));
         self.0.1.notify_all();
+    }
+
+    fn count_write(&self) {
+        let mut state = self.state();
+        match state.writes_left {
+            Some(0) => state.writes = Behaviour::Full,
+            Some(left) => state.writes_left = Some(left - 1),
+            None => {}
+        }
     }
 
     pub fn is_stalled(&self) -> bool {
@@ -107,6 +130,7 @@ impl Disk {
         drop(state);
         match behaviour {
             Behaviour::Fail => Err(io::Error::other("the disk failed, as it was told to")),
+            Behaviour::Full => Err(io::ErrorKind::StorageFull.into()),
             Behaviour::Panic => panic!("the disk panicked, as it was told to"),
             Behaviour::Work | Behaviour::Stall => Ok(()),
         }
@@ -140,6 +164,7 @@ impl StorageBackend for TestBackend {
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.disk.count_write();
         self.disk.behave(|state| state.writes)?;
         self.file.write(offset, data)
     }

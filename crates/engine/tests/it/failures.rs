@@ -129,3 +129,73 @@ async fn a_job_that_changed_nothing_in_a_failed_group_is_not_unknown() {
     assert_eq!(loser.await.unwrap(), Err(CommitError::Poisoned));
     check_poisoned(directory.path(), &disk, engine, table).await;
 }
+
+fn open_reopening(directory: &Path, disk: &Disk) -> LocalEngine {
+    let (options, disk) = (options(&Arc::new(FakeClock::default())), disk.clone());
+    LocalEngine::open_reopening(directory, options, move |file| disk.wrap(file)).unwrap()
+}
+
+#[tokio::test]
+async fn a_full_disk_refuses_writes_while_it_is_full_and_takes_them_again_afterwards() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Disk::default();
+    let engine = open_reopening(directory.path(), &disk);
+    let table = table(&engine, "t").await;
+    let mut versions = Vec::new();
+    for round in 0..3 {
+        versions.push(commit(&engine, put(table, "p", &format!("kept{round}"), "v")).await.unwrap());
+        disk.writes(Behaviour::Full);
+        for _ in 0..3 {
+            assert_eq!(commit(&engine, put(table, "p", "refused", "v")).await, Err(CommitError::Busy));
+            assert_eq!(engine.drop_table("n", "t").await, Err(CommitError::Busy));
+            assert_eq!(engine.create_table("n", "new", "".into()).await, Err(CommitError::Busy));
+        }
+        assert!(!engine.stats().poisoned);
+        assert_eq!(all(&engine, table).await.unwrap().len(), round + 1, "reads go on");
+        assert_eq!(value(&engine, table, "kept0").await.as_deref(), Some("v"));
+        disk.writes(Behaviour::Work);
+    }
+    versions.push(commit(&engine, put(table, "p", "after", "v")).await.unwrap());
+    assert!(versions.is_sorted_by(|a, b| a < b), "{versions:?}");
+    engine.close().await;
+    drop(engine);
+    let engine = open(directory.path());
+    assert_eq!(all(&engine, table).await.unwrap().len(), 4);
+    assert_eq!(value(&engine, table, "refused").await, None);
+}
+
+#[tokio::test]
+async fn a_sync_that_fails_for_want_of_space_is_not_forgiven() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Disk::default();
+    let engine = open_reopening(directory.path(), &disk);
+    let table = table(&engine, "t").await;
+    commit(&engine, put(table, "p", "kept", "v")).await.unwrap();
+    disk.syncs(Behaviour::Full);
+    let outcome = commit(&engine, put(table, "p", "unsure", "v")).await;
+    assert!(matches!(outcome, Err(CommitError::Unknown(_))), "{outcome:?}");
+    check_poisoned(directory.path(), &disk, Arc::new(engine), table).await;
+}
+
+#[tokio::test]
+async fn a_group_that_was_durable_before_the_disk_was_full_is_answered_as_such() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Disk::default();
+    let engine = open_reopening(directory.path(), &disk);
+    let table = table(&engine, "t").await;
+    // A disk that fills up at every single write of a commit in turn: what is answered must be what is there.
+    for after in 0..40 {
+        disk.writes_full_after(after);
+        let row = format!("r{after}");
+        let outcome = commit(&engine, put(table, "p", &row, "v")).await;
+        disk.writes(Behaviour::Work);
+        match outcome {
+            Ok(_) => {}
+            Err(CommitError::Busy) => assert_eq!(value(&engine, table, &row).await, None, "{after}"),
+            Err(other) => panic!("{after}: {other}"),
+        }
+        let found = value(&engine, table, &row).await.is_some();
+        assert_eq!(found, outcome.is_ok(), "{after}");
+        commit(&engine, put(table, "p", "between", "v")).await.unwrap();
+    }
+}
