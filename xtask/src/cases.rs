@@ -22,8 +22,16 @@ pub struct Case {
 }
 
 impl Case {
-    fn new(area: &str, name: &str, outcome: Outcome) -> Case {
+    pub fn new(area: &str, name: &str, outcome: Outcome) -> Case {
         Case { area: area.to_owned(), name: name.to_owned(), outcome }
+    }
+
+    /// The test that this is a case of: the name without the values that the runner put into it.
+    fn behaviour(&self) -> &str {
+        // pytest writes `name[values]`, surefire `name(Type)[1]`, Go `TestName/part`; a name in words has no values.
+        let is_word = |name: &str| name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == ':');
+        let end = self.name.find(['[', '(', '{', '/']).unwrap_or(self.name.len());
+        if is_word(&self.name[..end]) { &self.name[..end] } else { &self.name }
     }
 }
 
@@ -34,6 +42,13 @@ pub fn counts(cases: &[Case]) -> Counts {
         failed: count(Outcome::Failed),
         skipped: count(Outcome::Skipped),
     }
+}
+
+/// How many things were shown: tests that passed, each once, whatever the number of values or of flavours of a client
+/// that it passed with.
+pub fn behaviours(cases: &[Case]) -> usize {
+    let passed = cases.iter().filter(|case| case.outcome == Outcome::Passed);
+    passed.map(|case| (case.area.as_str(), case.behaviour())).collect::<BTreeSet<_>>().len()
 }
 
 /// The lines of `cargo test`: `test paging::pages_of_1000 ... ok`. The area is the first module.
@@ -150,6 +165,24 @@ mod tests {
 
     fn case(area: &str, name: &str, outcome: Outcome) -> Case {
         Case::new(area, name, outcome)
+    }
+
+    #[test]
+    fn a_behaviour_seen_with_many_values_is_one() {
+        let names = [
+            "a[sync]",
+            "a[aio-1]",
+            "b(String)[2]",
+            "TestC/one",
+            "TestC/two",
+            "a key with '/' in it",
+            "a key",
+        ];
+        let mut cases: Vec<Case> = names.iter().map(|name| case("keys", name, Outcome::Passed)).collect();
+        assert_eq!(behaviours(&cases), 5);
+        cases.push(case("paging", "a[sync]", Outcome::Passed));
+        cases.push(case("paging", "b", Outcome::Failed));
+        assert_eq!(behaviours(&cases), 6);
     }
 
     #[test]

@@ -2,14 +2,21 @@
 //!
 //! This file reads the command line and nothing else. It has no dependencies, so that it compiles in seconds.
 
+mod areas;
+mod azurite;
 mod bench;
 mod cases;
+mod conformance;
 mod counts;
+mod differences;
+mod document;
+mod fuzz;
 mod golden;
 mod process;
 mod suites;
 mod test;
 mod toolchains;
+mod trials;
 
 use std::process::ExitCode;
 
@@ -20,10 +27,20 @@ Commands:
   test [--only NAME]...    the whole gate: format, clippy, rust tests, release build, official SDKs
                            NAME is one of: format, clippy, rust, build, python, javascript, go, java,
                            rust-sdk, browser
+  conformance [--against azurite] [--only NAME]...
+                           every official client and the raw HTTP suite, counted and written down in
+                           docs/conformance.md; with --against, the raw HTTP suite against Azurite too
+                           NAME is one of: raw-http, python, javascript, go, java, rust-sdk, az, browser
+                           (with --only, nothing is written down)
   bench [ARGUMENTS]...     build the server and the load generator, then measure
                            (`cargo xtask bench --help` lists its arguments)
   golden --endpoint URL    replay tests/golden against any server and print the differences
                            (`cargo xtask golden --help` lists its arguments)
+  fuzz [ARGUMENTS]...      mutated inputs for everything that reads bytes from strangers or from the disk
+                           (`cargo xtask fuzz --help` lists its arguments)
+  crash, power, damage, disk, histories, simulate, seeded-bugs, overload, soak [ARGUMENTS]...
+                           the long tests of what the server survives
+                           (`cargo xtask crash --help` lists the arguments of one)
   help                     this text
 ";
 
@@ -33,8 +50,11 @@ fn main() -> ExitCode {
     let rest: Vec<String> = arguments.collect();
     let result = match command.as_str() {
         "test" => test::run(&rest),
+        "conformance" => conformance::run(&rest),
         "bench" => bench::run(&rest),
         "golden" => golden::run(&rest),
+        "fuzz" => fuzz::run(&rest),
+        trial if trials::TRIALS.contains(&trial) => trials::run(trial, &rest),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
             Ok(true)

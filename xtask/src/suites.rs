@@ -68,6 +68,7 @@ impl Report {
 }
 
 pub struct Ran {
+    pub cases: Vec<Case>,
     /// With what the runner and the server did besides: an unexplained exit, a server that did not end well.
     pub counts: Counts,
 }
@@ -130,7 +131,7 @@ fn run(name: &str, suite: Suite, binary: &Path) -> Result<Ran, String> {
     if counts.failed > 0 {
         println!("the server's log: {}", log.display());
     }
-    Ok(Ran { counts })
+    Ok(Ran { cases, counts })
 }
 
 fn set_up(name: &str) -> SetUp {
@@ -141,6 +142,7 @@ fn set_up(name: &str) -> SetUp {
         "java" => set_up_java(),
         "rust-sdk" => set_up_rust(),
         "browser" => set_up_browser(),
+        "az" => set_up_az(),
         other => Err(format!("there is no SDK suite called '{other}'")),
     }
 }
@@ -154,6 +156,22 @@ fn set_up_python() -> SetUp {
     let (program, report) = python_environment("python", &python, &tests)?;
     let mut command = pytest(&program, &tests, &report);
     command.arg("-q");
+    Ok(Ok(Suite { command, is_shown: true, report: Report::Junit(report) }))
+}
+
+/// The command line from PyPI. Heavy to install, so it is no part of the gate.
+fn set_up_az() -> SetUp {
+    let python = match toolchains::python() {
+        Ok(python) => python,
+        Err(missing) => return Ok(Err(missing)),
+    };
+    let tests = tests("az");
+    let (program, report) = python_environment("az", &python, &tests)?;
+    let mut command = pytest(&program, &tests, &report);
+    command.arg("-q");
+    // Nothing of the user's own settings, and nothing told to anybody.
+    command.env("AZURE_CONFIG_DIR", directory()?.join("az-config"));
+    command.env("AZURE_CORE_COLLECT_TELEMETRY", "no");
     Ok(Ok(Suite { command, is_shown: true, report: Report::Junit(report) }))
 }
 

@@ -1,6 +1,7 @@
 //! The server in this process, on a free port, over real sockets; or, to compare, another server that is running.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -22,8 +23,12 @@ use crate::{RawClient, Response};
 /// account and serve nobody else: each test empties that account when it starts, so tests run one at a time.
 const ELSEWHERE: &str = "LAZULITE_TEST_ENDPOINT";
 
-/// How a test ends that cannot be made with such a server, for whoever counts.
+/// What a test says that asks such a server, and how one ends that cannot: for whoever counts.
+const ASKS_ELSEWHERE: &str = "this test asks the server at";
 const NEEDS_ITS_OWN: &str = "this test needs a server of its own";
+
+/// Whether a test has the server elsewhere: it has one account, so a test that starts two servers cannot be made there.
+static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// What a test may choose before it starts a server.
 #[derive(Default)]
@@ -139,6 +144,8 @@ impl TestServer {
 
     /// The emptied emulator's account of a server that is running.
     fn elsewhere(addr: SocketAddr) -> TestServer {
+        assert!(!IS_TAKEN.swap(true, Ordering::SeqCst), "{NEEDS_ITS_OWN}");
+        println!("{ASKS_ELSEWHERE} {addr}");
         let credentials = Credentials::emulator();
         let connection = Mutex::new(None);
         let server = TestServer { addr, credentials, fake_clock: None, stop: None, thread: None, connection };
@@ -239,8 +246,9 @@ impl Drop for TestServer {
             let _ = stop.send(());
         }
         *self.connection.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+        match self.thread.take() {
+            Some(thread) => drop(thread.join()),
+            None => IS_TAKEN.store(false, Ordering::SeqCst),
         }
     }
 }

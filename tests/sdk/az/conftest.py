@@ -1,0 +1,88 @@
+"""Fixtures: the command line with a key or a signature, and a fresh table for each test."""
+
+import uuid
+
+import pytest
+
+from commands import CONNECTION_STRING, Refused, load, run
+
+
+@pytest.fixture(scope="session")
+def az():
+    """Runs `az storage …` with the account's key."""
+    if not CONNECTION_STRING:
+        pytest.exit("LAZULITE_CONNECTION_STRING names the server to test; `cargo xtask conformance` sets it", 2)
+    load()
+    return lambda *arguments: run(*arguments, AZURE_STORAGE_CONNECTION_STRING=CONNECTION_STRING)
+
+
+@pytest.fixture(scope="session")
+def az_with_sas():
+    """Runs `az storage …` with nothing but a signature."""
+    settings = dict(part.split("=", 1) for part in CONNECTION_STRING.split(";") if part)
+    endpoint, account = settings["TableEndpoint"], settings["AccountName"]
+    return lambda token, *arguments: run(
+        *arguments, "--table-endpoint", endpoint, "--account-name", account, "--sas-token", token
+    )
+
+
+@pytest.fixture
+def table_name():
+    """A name no other test uses."""
+    return "t" + uuid.uuid4().hex
+
+
+@pytest.fixture
+def table(az, table_name):
+    assert az("table", "create", "--name", table_name) == {"created": True}
+    return table_name
+
+
+@pytest.fixture
+def refused():
+    """Expects a command to fail and to say these words."""
+
+    def expect(words, command, *arguments):
+        with pytest.raises(Refused) as caught:
+            command(*arguments)
+        assert words in caught.value.text
+        return caught.value.status
+
+    return expect
+
+
+@pytest.fixture
+def entity(az, table):
+    """Commands on entities of the test's table."""
+
+    class Entity:
+        def insert(self, *pairs, row="r", **options):
+            extra = [word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", value)]
+            keys = ("PartitionKey=p", f"RowKey={row}")
+            return az("entity", "insert", "--table-name", table, "--entity", *keys, *pairs, *extra)
+
+        def change(self, verb, *pairs, row="r"):
+            keys = ("PartitionKey=p", f"RowKey={row}")
+            return az("entity", verb, "--table-name", table, "--entity", *keys, *pairs)
+
+        def show(self, row="r", partition="p", select=()):
+            chosen = ("--select", *select) if select else ()
+            command = ("entity", "show", "--table-name", table, "--partition-key", partition, "--row-key", row)
+            return az(*command, *chosen)
+
+        def values(self, row="r"):
+            """What an entity holds, without keys and what the server adds."""
+            added = ("PartitionKey", "RowKey", "Timestamp", "etag")
+            return {name: value for name, value in self.show(row).items() if name not in added}
+
+        def delete(self, row="r"):
+            command = ("entity", "delete", "--table-name", table, "--partition-key", "p", "--row-key", row)
+            return az(*command)
+
+        def query(self, *options):
+            return az("entity", "query", "--table-name", table, *options)
+
+        def rows(self, filter):
+            return "".join(found["RowKey"] for found in self.query("--filter", filter)["items"])
+
+    return Entity()

@@ -1,0 +1,228 @@
+//! The raw HTTP suite against Azurite, as npm gives it.
+//!
+//! Each test is a process of its own with a bound on its time, and Azurite is started again when it has stopped to
+//! answer, so that no test decides the next one. What the tests say is kept in a file for whoever explains a difference.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Write;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use crate::differences::{Comparison, Found};
+use crate::document;
+use crate::process::{self, cargo};
+use crate::suites;
+use crate::toolchains::Missing;
+
+/// Some tests send thousands of requests, to a server that may be busy with them for a while.
+const TEST_TIMEOUT: Duration = Duration::from_secs(120);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// What a test of `testkit` says that asks another server, how one ends that cannot, and how one that got no answer.
+const ASKS_ELSEWHERE: &str = "this test asks the server at";
+const NEEDS_ITS_OWN: &str = "this test needs a server of its own";
+const NO_ANSWER: &str = "no answer to";
+/// Golden exchanges are sent to other servers by a command of their own, which says more than that one test failed.
+const NOT_SENT: &str = "golden::";
+
+/// Sends every test to Azurite. The tests are those that the suite lists.
+pub fn compare() -> Result<Result<Comparison, Missing>, String> {
+    let npm = match crate::toolchains::node() {
+        Ok(npm) => npm,
+        Err(missing) => return Ok(Err(missing)),
+    };
+    let folder = suites::tests("azurite");
+    suites::npm_packages("azurite", npm, &folder)?;
+    let program = folder.join("node_modules").join("azurite");
+    let package = suites::read(&program.join("package.json"))?;
+    let version = package.split_once("\"version\":").and_then(|(_, rest)| document::first_version(rest));
+    let version = version.ok_or("the installed Azurite does not say its version")?;
+
+    let suite = suite_binary()?;
+    let listed = process::answer(Command::new(&suite).args(["--list", "--format", "terse"]));
+    let names = names(&listed.ok_or("the raw HTTP suite does not list its tests")?);
+    let place = suites::directory()?.join("azurite");
+    let script = program.join("dist").join("src").join("table").join("main.js");
+    let mut azurite = Azurite::start(&script, &place)?;
+    let log_path = place.join("suite.log");
+    let cannot_write = |error| format!("cannot write {}: {error}", log_path.display());
+    let mut log = File::create(&log_path).map_err(cannot_write)?;
+    println!("{} tests against Azurite {version}; what they say: {}", names.len(), log_path.display());
+
+    let mut tests = BTreeMap::new();
+    for name in names {
+        if name.starts_with(NOT_SENT) {
+            tests.insert(name, Found::NotComparable);
+            continue;
+        }
+        let said = run_test(&suite, &name, azurite.address, &place.join("test.log"))?;
+        writeln!(log, "==== {name}: {:?}\n{}", said.found(), said.text).map_err(cannot_write)?;
+        if said.found() == Found::Different {
+            println!("different: {name}");
+        }
+        tests.insert(name, said.found());
+        if !said.has_ended || said.text.contains(NO_ANSWER) || azurite.has_ended() {
+            drop(azurite);
+            azurite = Azurite::start(&script, &place)?;
+        }
+    }
+    Ok(Ok(Comparison { version, tests }))
+}
+
+/// The test binary of the raw HTTP suite, built when it is not.
+fn suite_binary() -> Result<PathBuf, String> {
+    let mut build = cargo();
+    build.args(["test", "--package", "server", "--test", "it", "--no-run", "--message-format=json"]);
+    let built = build.stderr(Stdio::inherit()).output();
+    let built = built.map_err(|error| format!("cannot start cargo: {error}"))?;
+    let found = executable(&String::from_utf8_lossy(&built.stdout));
+    found.filter(|_| built.status.success()).ok_or_else(|| "the raw HTTP suite was not built".to_owned())
+}
+
+/// The last program named in cargo's messages.
+fn executable(messages: &str) -> Option<PathBuf> {
+    let (_, rest) = messages.rsplit_once("\"executable\":\"")?;
+    let (path, _) = rest.split_once('"')?;
+    Some(PathBuf::from(path.replace("\\\\", "\\")))
+}
+
+/// The names in `cargo test -- --list --format terse`: `keys::a: test`.
+fn names(listed: &str) -> Vec<String> {
+    listed.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect()
+}
+
+/// What a test said, and whether it came to an end.
+struct Said {
+    text: String,
+    has_ended: bool,
+    has_passed: bool,
+}
+
+impl Said {
+    fn found(&self) -> Found {
+        let asks = self.text.contains(ASKS_ELSEWHERE);
+        match (self.has_ended, self.has_passed) {
+            _ if self.text.contains(NEEDS_ITS_OWN) => Found::NotComparable,
+            (true, true) if asks => Found::Same,
+            (true, true) => Found::NotComparable,
+            _ => Found::Different,
+        }
+    }
+}
+
+fn run_test(suite: &Path, name: &str, server: SocketAddr, log: &Path) -> Result<Said, String> {
+    let (out, errors) = log_files(log)?;
+    let mut command = Command::new(suite);
+    command.args(["--exact", name, "--show-output", "--test-threads=1"]);
+    command.env("LAZULITE_TEST_ENDPOINT", server.to_string()).env("RUST_BACKTRACE", "0");
+    // Where cargo runs it.
+    command.current_dir(process::root().join("crates").join("server"));
+    let child = command.stdin(Stdio::null()).stdout(out).stderr(errors).spawn();
+    let mut child = child.map_err(|error| format!("cannot start the test {name}: {error}"))?;
+    let deadline = process::now() + TEST_TIMEOUT;
+    let status = loop {
+        match child.try_wait() {
+            Ok(None) if process::now() < deadline => std::thread::sleep(Duration::from_millis(10)),
+            Ok(status) => break status,
+            Err(error) => return Err(format!("cannot wait for the test {name}: {error}")),
+        }
+    };
+    if status.is_none() {
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+    let bytes = fs::read(log).map_err(|error| format!("cannot read {}: {error}", log.display()))?;
+    let mut text = String::from_utf8_lossy(&bytes).into_owned();
+    if status.is_none() {
+        text.push_str(&format!("\nit did not end within {TEST_TIMEOUT:?}\n"));
+    }
+    Ok(Said { text, has_ended: status.is_some(), has_passed: status.is_some_and(|status| status.success()) })
+}
+
+fn log_files(path: &Path) -> Result<(File, File), String> {
+    let file = File::create(path).map_err(|error| format!("cannot create {}: {error}", path.display()))?;
+    let other = file.try_clone().map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+    Ok((file, other))
+}
+
+/// Runs until it is dropped, with its data in a fresh directory.
+struct Azurite {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Azurite {
+    fn start(script: &Path, place: &Path) -> Result<Azurite, String> {
+        let data = place.join("data");
+        let _ = fs::remove_dir_all(&data);
+        fs::create_dir_all(&data).map_err(|error| format!("cannot create {}: {error}", data.display()))?;
+        let address = free_address()?;
+        let log = place.join("azurite.log");
+        let (out, errors) = log_files(&log)?;
+        // As its users start it: strict (no --loose), with its check of API versions.
+        let mut command = Command::new("node");
+        command.arg(script).arg("--location").arg(&data);
+        command.args(["--tableHost", "127.0.0.1", "--tablePort", &address.port().to_string()]);
+        command.args(["--silent", "--disableTelemetry"]).stdin(Stdio::null()).stdout(out).stderr(errors);
+        let child = command.spawn().map_err(|error| format!("cannot start node: {error}"))?;
+        let mut azurite = Azurite { child, address };
+        let deadline = process::now() + START_TIMEOUT;
+        while process::now() < deadline && !azurite.has_ended() {
+            if TcpStream::connect(address).is_ok() {
+                return Ok(azurite);
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Err(format!("Azurite does not listen at {address}; its log is {}", log.display()))
+    }
+
+    fn has_ended(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
+    }
+}
+
+impl Drop for Azurite {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// An address of this machine that was free a moment ago: Azurite does not choose one by itself.
+fn free_address() -> Result<SocketAddr, String> {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(|error| format!("no free port: {error}"))?;
+    listener.local_addr().map_err(|error| format!("no free port: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_test_binary_is_found_in_cargos_messages() {
+        let messages = "{\"reason\":\"compiler-artifact\",\"executable\":null}\n\
+            {\"reason\":\"compiler-artifact\",\"executable\":\"C:\\\\it-1.exe\",\"fresh\":true}\n{\"success\":true}\n";
+        assert_eq!(executable(messages), Some(PathBuf::from("C:\\it-1.exe")));
+        assert_eq!(executable("{\"executable\":null}"), None);
+    }
+
+    #[test]
+    fn tests_are_listed_without_benchmarks() {
+        assert_eq!(names("keys::a: test\nkeys::b: benchmark\nsas::c::d: test\n"), ["keys::a", "sas::c::d"]);
+    }
+
+    #[test]
+    fn what_a_test_said_decides() {
+        let found =
+            |text: &str, has_ended, has_passed| Said { text: text.to_owned(), has_ended, has_passed }.found();
+        assert_eq!(found(ASKS_ELSEWHERE, true, true), Found::Same);
+        assert_eq!(found(ASKS_ELSEWHERE, true, false), Found::Different);
+        assert_eq!(found(ASKS_ELSEWHERE, false, false), Found::Different);
+        assert_eq!(found(NEEDS_ITS_OWN, true, false), Found::NotComparable);
+        // A test that asks no server says nothing about one.
+        assert_eq!(found("", true, true), Found::NotComparable);
+    }
+}
