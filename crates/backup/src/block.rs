@@ -50,6 +50,17 @@ impl BlockWriter {
     }
 }
 
+/// A file of these blocks, framed as they must be whatever they say: how a fuzzer gets past the checksums.
+#[doc(hidden)]
+pub fn framed<'a>(blocks: impl IntoIterator<Item = (u8, &'a [u8])>) -> Vec<u8> {
+    let mut writer = BlockWriter::default();
+    let mut file = first_line().into_bytes();
+    for (kind, raw) in blocks {
+        file.extend_from_slice(&writer.block(kind, raw));
+    }
+    file
+}
+
 /// Reads blocks, one after the other.
 pub(crate) struct BlockReader<R> {
     input: R,

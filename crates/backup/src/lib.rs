@@ -16,6 +16,8 @@ mod save;
 use std::fmt;
 use std::io;
 
+#[doc(hidden)]
+pub use block::framed;
 pub use block::{BLOCK_SIZE_BYTES_MAX, FORMAT};
 pub use content::{BackupReader, Content, End, Head, RowIter, StoredRow, TableHead};
 pub use load::{Loaded, Progress, Selection, load};

@@ -1,0 +1,122 @@
+//! Backup files: as they are; and with every block framed rightly, so that what the blocks say is reached at all. What
+//! can be loaded gives a backup that can be loaded, and that says the same.
+
+use std::sync::Arc;
+
+use backup::{BackupError, BackupReader, SaveOptions, Selection, framed, load, save};
+use engine::env::FakeClock;
+use engine::memory::MemoryEngine;
+
+use crate::{Golden, Outcome, Target};
+
+pub const TARGET: Target = Target {
+    name: "backup",
+    run,
+    input_bytes_max: 64 * 1024,
+    tokens: &[
+        b"lazulite backup, format 1\n",
+        b"\x01\x2a\x00",
+        b"\x02",
+        b"\x03",
+        b"\x04",
+        b"\x05\x18\x00",
+        b"\x00\x00\x00\x00",
+        b"\xFF\xFF\xFF\xFF",
+        b"\x05\x00\x00\x00alice",
+        b"\x03\x00\x00\x00tab",
+        b"\x01\x00\x00\x00p",
+        b"\x01\x28\x00\x00\x00\x00",
+        b"\x01\x00\x00\x00\x00\x00\x00\x00",
+        b"\x00\x00\x00\x00\x00\x00\x00\x00",
+    ],
+    seeds,
+};
+
+/// An input that is no file is blocks: kind, length of the content (two bytes, little-endian), content.
+fn blocks(mut input: &[u8]) -> Vec<(u8, &[u8])> {
+    let mut blocks = Vec::new();
+    while let Some(([kind, low, high], rest)) = input.split_first_chunk::<3>() {
+        let (content, rest) = rest.split_at(rest.len().min(usize::from(u16::from_le_bytes([*low, *high]))));
+        blocks.push((*kind, content));
+        input = rest;
+    }
+    blocks
+}
+
+fn block(kind: u8, content: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(content.len()).unwrap_or(u16::MAX).to_le_bytes();
+    [&[kind, length[0], length[1]], content].concat()
+}
+
+fn text(text: &str) -> Vec<u8> {
+    [&u32::try_from(text.len()).unwrap_or(u32::MAX).to_le_bytes(), text.as_bytes()].concat()
+}
+
+fn seeds(_: &Golden) -> Vec<Vec<u8>> {
+    let number = |number: u64| number.to_le_bytes().to_vec();
+    let head = block(1, &[number(7), number(9), number(2), text("0.1.0")].concat());
+    let properties = block(2, &[text("alice"), text("<StorageServiceProperties/>")].concat());
+    let table = |name: &str| block(3, &[text("alice"), text(name), vec![0]].concat());
+    let with_policies =
+        block(3, &[text("bob"), text("Other"), vec![1], text("<SignedIdentifiers/>")].concat());
+    let record = "\u{1}\u{28}\0\0\0\u{1}\u{1}n\u{2}\u{5}\0\0\0";
+    let row = |row: &str| [number(8), text("p"), text(row), text(record)].concat();
+    let rows = block(4, &[row("a"), row("b"), row("é")].concat());
+    let end =
+        |properties, tables, rows| block(5, &[number(properties), number(tables), number(rows)].concat());
+    let whole = [&head[..], &properties, &table("Tab"), &rows, &with_policies, &end(1, 2, 3)].concat();
+    let small = [&head[..], &table("tab"), &end(0, 1, 0)].concat();
+    let file = framed(blocks(&whole));
+    vec![whole, small, [head, end(0, 0, 0)].concat(), file]
+}
+
+pub fn run(input: &[u8]) -> Outcome {
+    let file = if input.starts_with(b"lazulite") { input.to_vec() } else { framed(blocks(input)) };
+    if let Err(error) = BackupReader::open(&file[..]).and_then(BackupReader::verify) {
+        return refused(&error);
+    }
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().build() else {
+        return Outcome::Refused("no runtime");
+    };
+    runtime.block_on(async {
+        let (first, loaded) = match again(&file).await {
+            Ok(both) => both,
+            Err(error) => return refused(&error),
+        };
+        let (second, _) = again(&first).await.expect("what was saved can be loaded");
+        // The catalogue's own versions are new each time, so the heads differ in their last version.
+        let (first, second) = (contents(&first), contents(&second));
+        assert_eq!(first, second);
+        Outcome::Accepted(if loaded > 0 { "rows" } else { "no rows" })
+    })
+}
+
+/// Loads the file into an empty engine and saves that; with how many rows there were.
+async fn again(file: &[u8]) -> Result<(Vec<u8>, u64), BackupError> {
+    let clock = Arc::new(FakeClock::default());
+    let engine = MemoryEngine::new(tables::merge, clock.clone());
+    let loaded = load(&engine, BackupReader::open(file)?, &Selection::All, &mut |_, _| {}).await?;
+    let mut saved = Vec::new();
+    save(&engine, &*clock, SaveOptions { rate_bytes_max: 0 }, &mut saved).await?;
+    Ok((saved, loaded.counts.row_count))
+}
+
+/// What a file says, but for its head.
+fn contents(file: &[u8]) -> Vec<String> {
+    let mut reader = BackupReader::open(file).expect("a saved file opens");
+    let mut contents = Vec::new();
+    while let Some(content) = reader.next().expect("a saved file reads") {
+        contents.push(format!("{content:?}"));
+    }
+    contents
+}
+
+fn refused(error: &BackupError) -> Outcome {
+    Outcome::Refused(match error {
+        BackupError::Foreign => "foreign",
+        BackupError::NewerFormat(_) => "newer format",
+        BackupError::Damaged { cause, .. } => cause,
+        BackupError::Refused(_) => "refused",
+        BackupError::Io(_) | BackupError::Engine(_) => "trouble",
+    })
+}

@@ -1,0 +1,18 @@
+//! One file per format: the function, its words, its inputs to start from.
+
+pub mod acl;
+pub mod authorization;
+pub mod backup;
+pub mod batch;
+pub mod bearer;
+pub mod continuation;
+pub mod entity;
+pub mod filter;
+pub mod key;
+pub mod options;
+pub mod properties;
+pub mod record;
+pub mod request;
+pub mod row;
+pub mod sas;
+mod stored;
