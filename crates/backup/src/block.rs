@@ -34,9 +34,13 @@ pub(crate) struct BlockWriter {
 impl BlockWriter {
     /// The block's bytes as they go into the file.
     pub(crate) fn block(&mut self, kind: u8, raw: &[u8]) -> Vec<u8> {
-        debug_assert!(raw.len() <= BLOCK_SIZE_BYTES_MAX);
         let compressed = lz4_flex::block::compress(raw);
         let stored = if compressed.len() < raw.len() { &compressed[..] } else { raw };
+        self.frame(kind, raw, stored)
+    }
+
+    fn frame(&mut self, kind: u8, raw: &[u8], stored: &[u8]) -> Vec<u8> {
+        debug_assert!(raw.len() <= BLOCK_SIZE_BYTES_MAX);
         let sizes = [raw.len(), stored.len()].map(|size| u32::try_from(size).unwrap_or(u32::MAX));
         let mut block = Vec::with_capacity(HEAD_SIZE_BYTES + stored.len());
         block.push(kind);
@@ -56,7 +60,7 @@ pub fn framed<'a>(blocks: impl IntoIterator<Item = (u8, &'a [u8])>) -> Vec<u8> {
     let mut writer = BlockWriter::default();
     let mut file = first_line().into_bytes();
     for (kind, raw) in blocks {
-        file.extend_from_slice(&writer.block(kind, raw));
+        file.extend_from_slice(&writer.frame(kind, raw, raw));
     }
     file
 }
