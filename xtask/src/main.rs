@@ -24,9 +24,10 @@ const HELP: &str = "\
 Usage: cargo xtask COMMAND
 
 Commands:
-  test [--only NAME]...    the whole gate: format, clippy, rust tests, release build, official SDKs
+  test [--only NAME]...    the whole gate: format, clippy, rust tests, release build, official SDKs, a
+                           slice of the long tests
                            NAME is one of: format, clippy, rust, build, python, javascript, go, java,
-                           rust-sdk, browser
+                           rust-sdk, browser, crash, power, damage, disk, histories, simulate, backup, fuzz
   conformance [--against azurite] [--only NAME]...
                            every official client and the raw HTTP suite, counted and written down in
                            docs/conformance.md; with --against, the raw HTTP suite against Azurite too
@@ -38,7 +39,7 @@ Commands:
                            (`cargo xtask golden --help` lists its arguments)
   fuzz [ARGUMENTS]...      mutated inputs for everything that reads bytes from strangers or from the disk
                            (`cargo xtask fuzz --help` lists its arguments)
-  crash, power, damage, disk, histories, simulate, seeded-bugs, overload, soak [ARGUMENTS]...
+  crash, power, damage, disk, histories, simulate, seeded-bugs, overload, soak, backup [ARGUMENTS]...
                            the long tests of what the server survives
                            (`cargo xtask crash --help` lists the arguments of one)
   help                     this text

@@ -11,14 +11,23 @@ use std::time::Duration;
 use crate::counts::{self, Counts};
 use crate::process::{self, cargo};
 use crate::suites::{self, SUITES, SetUps};
+use crate::{fuzz, trials};
 
-/// Name and purpose, in the order they run; the SDK suites come after them.
+/// Name and purpose, in the order they run.
 const STEPS: [(&str, &str); 4] = [
     ("format", "cargo fmt: the code is formatted"),
     ("clippy", "cargo clippy: no warnings in any target of any crate"),
     ("rust", "cargo test: unit, integration and doc tests of every crate"),
-    ("build", "cargo build --release: the server that the SDK suites talk to"),
+    ("build", "cargo build --release: the server that the suites talk to, and its trials"),
 ];
+/// Runs behind the suites and the trials, and is waited for at the end.
+const FUZZ: (&str, &str) = ("fuzz", "a minute of mutated inputs for everything that reads strangers' bytes");
+
+/// Every step, in the order they run: the SDK suites need the server, and so do the trials.
+fn steps() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let trials = trials::SLICES.iter().map(|(name, purpose, _)| (*name, *purpose));
+    STEPS.into_iter().chain(SUITES).chain(trials).chain([FUZZ])
+}
 
 pub enum Outcome {
     Ran(Counts),
@@ -40,7 +49,8 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
     let is_suite = |name: &&str| SUITES.iter().any(|(suite, _)| suite == name);
     // What the suites download and build is ready by the time their server is.
     let set_ups = SetUps::start(selected.iter().copied().filter(is_suite).map(str::to_owned).collect());
-    for (name, purpose) in STEPS.into_iter().chain(SUITES) {
+    let mut fuzzing = None;
+    for (name, purpose) in steps() {
         if !selected.contains(&name) {
             continue;
         }
@@ -50,9 +60,15 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
             "format" => format(),
             "clippy" => clippy(),
             "rust" => rust_tests(),
-            "build" => build(),
-            suite if built => run_suite(&set_ups, suite),
-            _ => Ok(Outcome::Skipped("the server was not built".to_owned())),
+            "build" => {
+                let outcome = build();
+                fuzzing = selected.contains(&FUZZ.0).then(fuzz::Slice::start);
+                outcome
+            }
+            "fuzz" => finish_fuzzing(fuzzing.take().unwrap_or_else(fuzz::Slice::start)),
+            _ if !built => Ok(Outcome::Skipped("the server was not built".to_owned())),
+            suite if is_suite(&suite) => run_suite(&set_ups, suite),
+            trial => run_trial(trial),
         };
         let (result, counts) = match outcome {
             Ok(Outcome::Ran(counts)) if counts.failed == 0 => ("ok".to_owned(), counts),
@@ -76,14 +92,18 @@ fn select(arguments: &[String]) -> Result<Vec<&'static str>, String> {
             "--only" => words.next().ok_or("--only needs the name of a step")?.as_str(),
             other => other.strip_prefix("--only=").ok_or_else(|| format!("unknown argument '{other}'"))?,
         };
-        let known = STEPS.iter().chain(&SUITES).find(|(step, _)| *step == name);
+        let known = steps().find(|(step, _)| *step == name);
         let (step, _) = known.ok_or_else(|| format!("unknown step '{name}'"))?;
-        selected.push(*step);
+        selected.push(step);
     }
     if selected.is_empty() {
-        return Ok(STEPS.iter().chain(&SUITES).map(|(name, _)| *name).collect());
+        return Ok(steps().map(|(name, _)| name).collect());
     }
-    if selected.iter().any(|name| SUITES.iter().any(|(suite, _)| suite == name)) {
+    let needs_server = |name: &&str| {
+        SUITES.iter().any(|(suite, _)| suite == name)
+            || trials::SLICES.iter().any(|(trial, ..)| trial == name)
+    };
+    if selected.iter().any(needs_server) {
         selected.push("build");
     }
     Ok(selected)
@@ -128,7 +148,22 @@ fn rust_tests() -> Result<Outcome, String> {
 }
 
 fn build() -> Result<Outcome, String> {
-    Ok(one_result(build_server()?))
+    Ok(one_result(trials::build()?))
+}
+
+fn run_trial(name: &str) -> Result<Outcome, String> {
+    let slice = trials::SLICES.iter().find(|(trial, ..)| *trial == name);
+    let (trial, _, arguments) = slice.ok_or_else(|| format!("there is no trial '{name}'"))?;
+    let finished = process::run(trials::command(trial)?.args(*arguments))?;
+    // A trial that this system does not allow says so in its own words.
+    match finished.output.lines().find_map(|line| line.strip_prefix("SKIPPED: ")) {
+        Some(reason) if finished.succeeded => Ok(Outcome::Skipped(reason.to_owned())),
+        _ => Ok(one_result(finished.succeeded)),
+    }
+}
+
+fn finish_fuzzing(slice: Result<fuzz::Slice, String>) -> Result<Outcome, String> {
+    Ok(one_result(slice?.finish()?))
 }
 
 fn one_check(command: &mut Command) -> Result<Outcome, String> {

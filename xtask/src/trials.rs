@@ -22,30 +22,41 @@ pub const TRIALS: [&str; 10] = [
     "backup",
 ];
 
+/// A bounded slice of each, for the gate: name, what it shows, arguments. The seeds are fixed, so that a failure is the
+/// change's and not the day's; the long forms take new ones.
+pub const SLICES: [(&str, &str, &[&str]); 7] = [
+    ("crash", "kill -9 under a mixed load, checked against a ledger", &["--rounds", "8", "--seed", "1"]),
+    ("power", "states that a power cut could leave, each opened", &["--states", "300", "--seed", "1"]),
+    ("damage", "bytes flipped or lost at rest", &["--states", "150", "--seed", "1"]),
+    ("disk", "a full disk, a read-only directory, no file handles", &[]),
+    ("histories", "concurrent histories, checked for linearizability", &["--histories", "40", "--seed", "1"]),
+    ("simulate", "engine and rules against a model", &["--operations", "200000", "--seed", "1"]),
+    ("backup", "a backup under load, restored and compared", &["--entities", "20000"]),
+];
+
 pub fn run(trial: &str, arguments: &[String]) -> Result<bool, String> {
     println!("==> building the server and the trials");
-    let built = process::run(cargo().args([
-        "build",
-        "--release",
-        "--package",
-        "cli",
-        "--package",
-        "trials",
-        "--package",
-        "shim",
-    ]))?;
-    if !built.succeeded {
+    if !build()? {
         return Ok(false);
     }
+    let status = command(trial)?
+        .args(arguments)
+        .status()
+        .map_err(|error| format!("cannot start the trial {trial}: {error}"))?;
+    Ok(status.success())
+}
+
+/// Builds the server, the trials, and what records file operations for them.
+pub fn build() -> Result<bool, String> {
+    let packages = ["cli", "trials", "shim"].map(|package| format!("--package={package}"));
+    Ok(process::run(cargo().args(["build", "--release"]).args(packages))?.succeeded)
+}
+
+/// A trial of what was built, ready to take its arguments.
+pub fn command(trial: &str) -> Result<Command, String> {
     let server = server_binary()?;
     let trials = server.with_file_name(format!("lazulite-trials{}", std::env::consts::EXE_SUFFIX));
-    let status = Command::new(&trials)
-        .arg(trial)
-        .arg("--server")
-        .arg(&server)
-        .args(arguments)
-        .current_dir(process::root())
-        .status()
-        .map_err(|error| format!("cannot start {}: {error}", trials.display()))?;
-    Ok(status.success())
+    let mut command = Command::new(trials);
+    command.arg(trial).arg("--server").arg(server).current_dir(process::root());
+    Ok(command)
 }
