@@ -14,7 +14,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 
-use crate::Error;
+use bench::Error;
 
 const WORKERS: usize = 2;
 /// About as long as an entity's JSON.

@@ -7,29 +7,53 @@ const STEPS: u64 = 32;
 const STEP_BITS: u32 = STEPS.trailing_zeros();
 const BUCKETS: usize = (64 - STEP_BITS as usize + 1) * STEPS as usize;
 
+#[derive(Clone)]
 pub struct Histogram {
     counts: Vec<u64>,
     total: u64,
+    longest: Duration,
+}
+
+impl Default for Histogram {
+    fn default() -> Histogram {
+        Histogram::new()
+    }
 }
 
 impl Histogram {
     pub fn new() -> Histogram {
-        Histogram { counts: vec![0; BUCKETS], total: 0 }
+        Histogram { counts: vec![0; BUCKETS], total: 0, longest: Duration::ZERO }
     }
 
     pub fn record(&mut self, latency: Duration) {
         let nanoseconds = u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
         self.counts[bucket(nanoseconds)] += 1;
         self.total += 1;
+        self.longest = self.longest.max(latency);
+    }
+
+    /// Takes over what `other` recorded.
+    pub fn add(&mut self, other: &Histogram) {
+        for (count, more) in self.counts.iter_mut().zip(&other.counts) {
+            *count += more;
+        }
+        self.total += other.total;
+        self.longest = self.longest.max(other.longest);
     }
 
     pub fn total(&self) -> u64 {
         self.total
     }
 
+    /// The longest of all, exactly.
+    pub fn longest(&self) -> Duration {
+        self.longest
+    }
+
     pub fn clear(&mut self) {
         self.counts.fill(0);
         self.total = 0;
+        self.longest = Duration::ZERO;
     }
 
     /// The latency that `fraction` of all requests did not exceed, in microseconds.
@@ -90,6 +114,10 @@ mod tests {
         assert!((histogram.percentile_us(0.5) / 500.0 - 1.0).abs() < 0.04);
         assert!((histogram.percentile_us(0.99) / 990.0 - 1.0).abs() < 0.04);
         assert_eq!(histogram.total(), 1000);
+        assert_eq!(histogram.longest(), Duration::from_millis(1));
+        let mut twice = histogram.clone();
+        twice.add(&histogram);
+        assert_eq!((twice.total(), twice.percentile_us(0.5)), (2000, histogram.percentile_us(0.5)));
         histogram.clear();
         assert_eq!(histogram.percentile_us(0.5), 0.0);
     }

@@ -4,25 +4,16 @@
 //! durable server, the in-memory server and a bare HTTP server in turn, several rounds, medians. The generator is one
 //! thread in its own process and says how busy it was, so that nobody mistakes its limit for the server's.
 
-mod clock;
 mod hello;
-mod histogram;
-mod load;
 mod measure;
 mod report;
-mod request;
-mod response;
-mod system;
-mod workload;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use bench::Error;
 use lexopt::{Arg, Parser, ValueExt};
-
-/// What went wrong, in words for the person at the terminal.
-type Error = Box<dyn std::error::Error + Send + Sync>;
 
 const HELP: &str = "\
 Usage: cargo xtask bench [OPTIONS]

@@ -5,12 +5,14 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use crate::load::Load;
+use bench::Error;
+use bench::load::Load;
+use bench::request::Signer;
+use bench::system::{self, DataDirectory, Kind, System};
+use bench::workload::{self, Workload};
+
+use crate::Options;
 use crate::report::{Memory, Report, Row};
-use crate::request::Signer;
-use crate::system::{self, DataDirectory, Kind, System};
-use crate::workload::{self, Workload};
-use crate::{Error, Options};
 
 const FILL_CONNECTIONS: usize = 16;
 const FILL_TIMEOUT: Duration = Duration::from_secs(14 * 60);

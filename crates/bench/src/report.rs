@@ -3,8 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
+use bench::system::{Kind, System};
+
 use crate::measure::Sample;
-use crate::system::{Kind, System};
 
 pub struct Report {
     pub rounds: usize,

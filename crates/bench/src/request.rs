@@ -16,7 +16,8 @@ const ACCOUNT_KEY: &str =
 
 /// Row keys have this many characters, so that a request with another key has the same length.
 pub const ROW_KEY_LENGTH: usize = 16;
-const HOLE: &str = "################";
+/// What a template has in the place of a row key.
+pub const HOLE: &str = "################";
 pub const BATCH_OPERATION_COUNT: usize = 100;
 
 pub struct Signer {
@@ -31,7 +32,7 @@ impl Signer {
     }
 
     /// A whole request. `target` starts after the account, as in `/Tables`; `headers` end with CRLF each.
-    fn request(&self, method: &str, target: &str, headers: &str, body: &str) -> Vec<u8> {
+    pub fn request(&self, method: &str, target: &str, headers: &str, body: &str) -> Vec<u8> {
         let path = target.split('?').next().unwrap_or(target);
         let mut mac = self.key.clone();
         mac.update(format!("{}\n/{ACCOUNT}/{ACCOUNT}{path}", self.date).as_bytes());
@@ -86,12 +87,12 @@ impl Signer {
         Template::new(self.request("POST", &format!("/{table}"), headers, &entity(HOLE)))
     }
 
-    /// A transaction of inserts, each with a hole for its row key.
-    pub fn batch(&self, table: &str) -> Template {
+    /// A transaction of so many inserts, each with a hole for its row key.
+    pub fn batch(&self, table: &str, operation_count: usize) -> Template {
         let mut body =
             String::from("--batch_b\r\nContent-Type: multipart/mixed; boundary=changeset_c\r\n\r\n");
         let entity = entity(HOLE);
-        for _ in 0..BATCH_OPERATION_COUNT {
+        for _ in 0..operation_count {
             body.push_str("--changeset_c\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n");
             body.push_str(&format!("POST http://127.0.0.1/{ACCOUNT}/{table} HTTP/1.1\r\n"));
             body.push_str(
@@ -134,7 +135,7 @@ pub struct Template {
 }
 
 impl Template {
-    fn new(bytes: Vec<u8>) -> Template {
+    pub fn new(bytes: Vec<u8>) -> Template {
         let holes = memchr::memmem::find_iter(&bytes, HOLE).collect();
         Template { bytes, holes }
     }
@@ -194,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_batch_has_a_hole_for_every_entity() {
-        let template = Signer::new().unwrap().batch("t");
+        let template = Signer::new().unwrap().batch("t", BATCH_OPERATION_COUNT);
         assert_eq!(template.holes.len(), BATCH_OPERATION_COUNT);
         let (mut out, mut next) = (Vec::new(), 0);
         template.fill(&mut out, || {

@@ -25,6 +25,12 @@ enum End {
     NextChunk(usize),
 }
 
+impl Default for ResponseReader {
+    fn default() -> ResponseReader {
+        ResponseReader::new()
+    }
+}
+
 impl ResponseReader {
     pub fn new() -> ResponseReader {
         ResponseReader { buffer: vec![0; BUFFER_BYTES_MIN], filled: 0, end: End::Unknown }
@@ -68,6 +74,11 @@ impl ResponseReader {
             End::At(end) if self.filled == end => Ok(Some(status(bytes)?)),
             _ => Ok(None),
         }
+    }
+
+    /// What came of the answer so far.
+    pub fn bytes(&self) -> &[u8] {
+        &self.buffer[..self.filled]
     }
 
     /// The whole answer as text, for people and for checks.

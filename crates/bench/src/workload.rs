@@ -74,7 +74,11 @@ impl Workload {
             Action::Upsert => prepare(self.entities, &|key| signer.upsert(&table, key)),
             Action::Page => prepare(self.entities - PAGE_ENTITY_COUNT, &|key| signer.page(&table, key)),
             Action::Insert => Box::new(Inserts { template: signer.insert(&table), counter }),
-            Action::Batch => Box::new(Batches { template: signer.batch(&table), counter, end: u64::MAX }),
+            Action::Batch => Box::new(Batches {
+                template: signer.batch(&table, BATCH_OPERATION_COUNT),
+                counter,
+                end: u64::MAX,
+            }),
         })
     }
 
@@ -100,7 +104,11 @@ impl Workload {
 
 /// Fills `table` with entities 0 to `count`, in transactions. Both must be multiples of a hundred.
 pub fn fill<'a>(table: &str, counter: &'a mut u64, count: u64) -> Result<Box<dyn Source + 'a>, Error> {
-    Ok(Box::new(Batches { template: Signer::new()?.batch(table), counter, end: count }))
+    Ok(Box::new(Batches {
+        template: Signer::new()?.batch(table, BATCH_OPERATION_COUNT),
+        counter,
+        end: count,
+    }))
 }
 
 /// Requests signed beforehand, in turn.

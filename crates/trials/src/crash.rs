@@ -1,0 +1,413 @@
+//! `crash`: the real binary under a mixed load from many connections, `kill -9` at random moments over one growing
+//! store, and after each restart everything in it compared with the ledger.
+//!
+//! Most rounds kill under load; others while the server starts, while it stops, just after a big table was dropped, or
+//! stop it in peace. What a kill cannot show is what a power cut loses: the operating system keeps what was written
+//! without a sync. That is the trial `power`.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use fastrand::Rng;
+use lexopt::{Arg, Parser, ValueExt};
+use testkit::{Request, Stopwatch, TempDir, entity_json};
+
+use crate::Error;
+use crate::contents::{self, Shares};
+use crate::ledger::{MAIN_TABLE, Outcome, PROBE_PARTITION, Rows, settle, version_of};
+use crate::load::{Common, End, Shape, Tally, Writer, version_in};
+use crate::victim::{Launch, Victim, panicked};
+
+const HELP: &str = "\
+kill -9 under load, again and again over one growing store
+
+  --server PATH      The server's binary
+  --rounds N         How often it is killed [default: 200]
+  --connections C    How many write at once [default: 16]
+  --seed S           What is sent, and when the kills come [default: a new one]";
+
+const ROUND_COUNT: usize = 200;
+const CONNECTION_COUNT: usize = 16;
+/// A kill under load comes after at most this long.
+const LOAD_MS_MAX: u64 = 1_500;
+/// A kill of a start comes after at most this long: a start takes some 20 ms.
+const START_MS_MAX: u64 = 40;
+const START_KILL_COUNT: usize = 3;
+const STOP_MS_MAX: u64 = 60;
+/// Rows of a table that is dropped just before the kill; it is swept in slices of 500.
+const DROPPED_ROW_COUNT: usize = 2_000;
+/// A kill during a backup comes after at most this long: the command itself needs some of it to begin.
+const BACKUP_MS_MAX: u64 = 60;
+/// Beside the store.
+const BACKUP_FILE: &str = "backup";
+const SWEEP_MS_MAX: u64 = 40;
+/// Not tight: other work may have the processor. What it really took is reported.
+const BACK_WITHIN: Duration = Duration::from_secs(10);
+const BROKEN_SHOWN_MAX: usize = 5;
+const ROUNDS_PER_REPORT: usize = 10;
+/// How many rows a writer may have after so many rounds, so that the store grows steadily and reading it all after
+/// each kill stays affordable.
+const ROWS_PER_WRITER: usize = 100;
+const ROWS_PER_WRITER_AND_ROUND: usize = 25;
+
+pub struct Settings {
+    pub server: PathBuf,
+    pub rounds: usize,
+    pub connections: usize,
+    pub seed: u64,
+    /// For the server alone.
+    pub environment: Vec<(String, String)>,
+}
+
+/// What came of it. Every promise held when nothing is `broken`.
+#[derive(Default)]
+pub struct Verdict {
+    pub broken: Vec<String>,
+    pub rounds: usize,
+    pub kills: [usize; Kind::ALL.len()],
+    pub acknowledged: u64,
+    pub batches: u64,
+    pub refused: u64,
+    pub reads: u64,
+    /// Requests that were open at a kill: found, and not found.
+    pub open_applied: usize,
+    pub open_absent: usize,
+    pub rows: usize,
+    pub back_slowest: Duration,
+    /// Where the store lies, if a promise was broken.
+    pub kept: Option<PathBuf>,
+}
+
+/// When the kill comes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    Load,
+    Start,
+    Stop,
+    Drop,
+    Backup,
+    Peace,
+}
+
+impl Kind {
+    const ALL: [(Kind, &str); 6] = [
+        (Kind::Load, "under load"),
+        (Kind::Start, "during start-up"),
+        (Kind::Stop, "during a graceful stop"),
+        (Kind::Drop, "while a dropped table is swept"),
+        (Kind::Backup, "while a backup is taken"),
+        (Kind::Peace, "stopped gracefully, not killed"),
+    ];
+
+    fn random(random: &mut Rng) -> Kind {
+        match random.u32(0..20) {
+            0..11 => Kind::Load,
+            11 => Kind::Backup,
+            12..14 => Kind::Start,
+            14..16 => Kind::Stop,
+            16..19 => Kind::Drop,
+            _ => Kind::Peace,
+        }
+    }
+}
+
+pub fn run(options: &mut Parser) -> Result<bool, Error> {
+    let mut settings = Settings {
+        server: PathBuf::new(),
+        rounds: ROUND_COUNT,
+        connections: CONNECTION_COUNT,
+        seed: fastrand::u64(..),
+        environment: Vec::new(),
+    };
+    while let Some(option) = options.next()? {
+        match option {
+            Arg::Long("server") => settings.server = options.value()?.into(),
+            Arg::Long("rounds") => settings.rounds = options.value()?.parse()?,
+            Arg::Long("connections") => settings.connections = options.value()?.parse()?,
+            Arg::Long("seed") => settings.seed = options.value()?.parse()?,
+            Arg::Long("help") => {
+                println!("{HELP}");
+                return Ok(true);
+            }
+            other => return Err(other.unexpected().into()),
+        }
+    }
+    if settings.server.as_os_str().is_empty() {
+        return Err("--server names the binary to be killed".into());
+    }
+    println!(
+        "crash: {} rounds, {} connections, seed {}",
+        settings.rounds, settings.connections, settings.seed
+    );
+    let watch = Stopwatch::start();
+    let verdict = rounds(&settings)?;
+    println!(
+        "\ncrash: {} rounds in {:.0} s, seed {}",
+        verdict.rounds,
+        watch.elapsed().as_secs_f64(),
+        settings.seed
+    );
+    for (count, (_, name)) in verdict.kills.iter().zip(Kind::ALL) {
+        println!("  {count:>9} {name}");
+    }
+    println!("  {:>9} writes acknowledged, {} of them batches", verdict.acknowledged, verdict.batches);
+    println!("  {:>9} writes refused as they must be", verdict.refused);
+    println!("  {:>9} reads and scans compared under load", verdict.reads);
+    println!("  {:>9} requests open at a kill were found, whole", verdict.open_applied);
+    println!("  {:>9} requests open at a kill were not found", verdict.open_absent);
+    println!("  {:>9} rows at the end", verdict.rows);
+    println!(
+        "  {:>9.3} s from restart to the first accepted write, at the slowest",
+        verdict.back_slowest.as_secs_f64()
+    );
+    for broken in verdict.broken.iter().take(BROKEN_SHOWN_MAX) {
+        println!("BROKEN: {broken}");
+    }
+    if let Some(kept) = &verdict.kept {
+        println!("The store is kept in {}.", kept.display());
+        println!(
+            "Again, though no two runs are alike in time: cargo xtask crash --rounds {} --connections {} --seed {}",
+            settings.rounds, settings.connections, settings.seed
+        );
+    }
+    let held = verdict.broken.is_empty();
+    println!("{}", if held { "crash: every promise held" } else { "crash: A PROMISE WAS BROKEN" });
+    Ok(held)
+}
+
+/// Stops at the first round in which a promise is broken.
+pub fn rounds(settings: &Settings) -> Result<Verdict, Error> {
+    let directory = TempDir::with_prefix("lazulite-crash-")?;
+    let mut launch = Launch::new(&settings.server, &directory.path().join("store"));
+    launch.environment = settings.environment.clone();
+    let mut trial = Trial {
+        launch,
+        random: Rng::with_seed(settings.seed),
+        tally: Tally::default(),
+        // One more than connections: it makes the tables that are dropped.
+        writers: (0..=settings.connections)
+            .map(|number| Writer::new(number, settings.seed, shape(0)))
+            .collect(),
+        probes: Rows::new(),
+        verdict: Verdict::default(),
+    };
+    for round in 0..settings.rounds {
+        trial.round(round)?;
+        trial.verdict.rounds = round + 1;
+        if !trial.verdict.broken.is_empty() {
+            break;
+        }
+        if (round + 1) % ROUNDS_PER_REPORT == 0 {
+            println!(
+                "  round {:>4}: {} writes acknowledged, {} rows, slowest return {:.3} s",
+                round + 1,
+                trial.tally.acknowledged.load(Ordering::Relaxed),
+                trial.verdict.rows,
+                trial.verdict.back_slowest.as_secs_f64()
+            );
+        }
+    }
+    if trial.verdict.broken.is_empty()
+        && let Some(server) = trial.back(settings.rounds)?
+    {
+        server.finish();
+    }
+    let mut verdict = trial.verdict;
+    verdict.acknowledged = trial.tally.acknowledged.into_inner();
+    verdict.batches = trial.tally.batches.into_inner();
+    verdict.refused = trial.tally.refused.into_inner();
+    verdict.reads = trial.tally.reads.into_inner();
+    if !verdict.broken.is_empty() {
+        verdict.kept = Some(directory.keep());
+    }
+    Ok(verdict)
+}
+
+struct Trial {
+    launch: Launch,
+    random: Rng,
+    tally: Tally,
+    writers: Vec<Writer>,
+    /// What the trial itself wrote after each restart.
+    probes: Rows,
+    verdict: Verdict,
+}
+
+impl Trial {
+    fn round(&mut self, round: usize) -> Result<(), Error> {
+        let kind = if round == 0 { Kind::Load } else { Kind::random(&mut self.random) };
+        if let Some(place) = Kind::ALL.iter().position(|(known, _)| *known == kind) {
+            self.verdict.kills[place] += 1;
+        }
+        if kind == Kind::Start {
+            for _ in 0..START_KILL_COUNT {
+                let mut child = self.launch.spawn()?;
+                std::thread::sleep(Duration::from_micros(self.random.u64(0..START_MS_MAX * 1000)));
+                child.kill()?;
+                child.wait()?;
+            }
+        }
+        let Some(server) = self.back(round)? else { return Ok(()) };
+        let shape = shape(round);
+        self.writers.iter_mut().for_each(|writer| writer.set_shape(shape));
+        self.load_and_kill(round, kind, server)
+    }
+
+    /// Starts the server, writes at once, and compares everything with the ledger. `None`: a promise is broken.
+    fn back(&mut self, round: usize) -> Result<Option<Victim>, Error> {
+        let watch = Stopwatch::start();
+        let server = match self.launch.start()? {
+            Ok(server) => server,
+            Err(refusal) => {
+                let what = format!(
+                    "round {round}: the server does not start ({:?}): {}",
+                    refusal.code, refusal.words
+                );
+                self.verdict.broken.push(what);
+                return Ok(None);
+            }
+        };
+        let checked = self.probe(round, &server, &watch).and_then(|()| self.compare(round, &server));
+        if let Err(what) = checked {
+            self.verdict.broken.push(format!("round {round}: {what}"));
+            let words = server.finish();
+            if !words.is_empty() {
+                self.verdict.broken.push(format!("the server had said: {words}"));
+            }
+            return Ok(None);
+        }
+        Ok(Some(server))
+    }
+
+    fn probe(&mut self, round: usize, server: &Victim, watch: &Stopwatch) -> Result<(), String> {
+        let ask = |request: &Request| server.ask(request).map_err(|error| format!("no answer: {error}"));
+        if round == 0 {
+            let response =
+                ask(&Request::post("/Tables").json(&format!("{{\"TableName\":\"{MAIN_TABLE}\"}}")))?;
+            if response.status != 201 {
+                return Err(format!("the first table is answered with {response:?}"));
+            }
+        }
+        let floor = self.tally.latest();
+        let (partition, row) = (PROBE_PARTITION.to_owned(), format!("{round:06}"));
+        let json = entity_json(&partition, &row, "\"n\":1");
+        let response = ask(&Request::post(&format!("/{MAIN_TABLE}")).json(&json))?;
+        let back = watch.elapsed();
+        self.verdict.back_slowest = self.verdict.back_slowest.max(back);
+        let Some(version) = response.header("ETag").and_then(version_of).filter(|_| response.status == 201)
+        else {
+            return Err(format!("the first write after the restart is answered with {response:?}"));
+        };
+        if back > BACK_WITHIN {
+            return Err(format!("writes were accepted again after {back:?} only"));
+        }
+        self.tally.note(version, floor)?;
+        let properties = [("n".to_owned(), 1.into())].into();
+        self.probes.insert((partition, row), crate::ledger::Row { properties, version: Some(version) });
+        Ok(())
+    }
+
+    fn compare(&mut self, round: usize, server: &Victim) -> Result<(), String> {
+        let contents = contents::read_all(server).map_err(|failure| failure.to_string())?;
+        self.verdict.rows = contents.values().map(|rows| rows.len()).sum();
+        let Shares { writers, probes, .. } = contents::share(contents, self.writers.len())?;
+        if probes != self.probes {
+            return Err(format!(
+                "round {round}: {} probes were written, {} found",
+                self.probes.len(),
+                probes.len()
+            ));
+        }
+        for (number, (writer, found)) in self.writers.iter_mut().zip(writers).enumerate() {
+            let outcome = settle(&writer.known, writer.open.as_ref(), &found)
+                .map_err(|difference| format!("writer {number}: {difference}"))?;
+            if let Some(open) = &writer.open {
+                match outcome {
+                    Outcome::NotApplied => self.verdict.open_absent += 1,
+                    Outcome::Applied => {
+                        self.verdict.open_applied += 1;
+                        // From now on it counts as told.
+                        let version = open.changes.iter().find_map(|change| version_in(&found, change));
+                        version.map_or(Ok(()), |version| self.tally.note(version, open.floor))?;
+                    }
+                }
+            }
+            writer.settled(found, outcome, 0);
+        }
+        Ok(())
+    }
+
+    fn load_and_kill(&mut self, round: usize, kind: Kind, server: Victim) -> Result<(), Error> {
+        let stopping = AtomicBool::new(false);
+        let (tally, launch) = (&self.tally, &self.launch);
+        let common = Common { server: &server, tally, stopping: &stopping, position: &|| 0 };
+        let load_ms = self.random.u64(0..LOAD_MS_MAX);
+        let wait_us = self.random.u64(0..1000);
+        let (writers, dropper) = {
+            let (last, rest) = self.writers.split_last_mut().ok_or("there is a writer")?;
+            (rest, last)
+        };
+        let ends: Result<Vec<Result<End, String>>, Error> = std::thread::scope(|scope| {
+            let threads: Vec<_> = writers
+                .iter_mut()
+                .map(|writer| {
+                    let common = &common;
+                    scope.spawn(move || writer.run(common, usize::MAX))
+                })
+                .collect();
+            let mut ends = Vec::new();
+            let mut stopped = Ok(());
+            let mut backup = None;
+            if kind == Kind::Drop {
+                ends.push(dropper.fill_and_drop(&common, DROPPED_ROW_COUNT));
+                std::thread::sleep(Duration::from_micros(wait_us * SWEEP_MS_MAX));
+            } else {
+                std::thread::sleep(Duration::from_millis(load_ms));
+            }
+            if kind == Kind::Backup {
+                // Nobody waits for it: what counts is that the server was reading all of the store when it died.
+                backup = launch.backup(BACKUP_FILE).ok();
+                std::thread::sleep(Duration::from_micros(wait_us * BACKUP_MS_MAX));
+            }
+            stopping.store(true, Ordering::SeqCst);
+            match kind {
+                Kind::Load | Kind::Start | Kind::Drop | Kind::Backup => server.kill(),
+                Kind::Stop => {
+                    stopped = server.terminate();
+                    std::thread::sleep(Duration::from_micros(wait_us * STOP_MS_MAX));
+                    server.kill();
+                }
+                Kind::Peace => {
+                    stopped = server.terminate();
+                    ends.push(match server.wait() {
+                        Some(status) if status.success() => Ok(End::Done),
+                        Some(status) => Err(format!("asked to stop, the server ended with {status}")),
+                        None => Err("asked to stop, the server went on".to_owned()),
+                    });
+                    server.kill();
+                }
+            }
+            ends.extend(threads.into_iter().map(|thread| {
+                thread.join().unwrap_or_else(|_| Err("a writer gave up: see above".to_owned()))
+            }));
+            if let Some(mut child) = backup {
+                let _ = child.kill();
+                let _ = child.wait();
+            }
+            stopped.map(|()| ends)
+        });
+        let broken = ends?.into_iter().filter_map(Result::err).map(|what| format!("round {round}: {what}"));
+        self.verdict.broken.extend(broken);
+        let words = server.finish();
+        if panicked(&words) {
+            self.verdict.broken.push(format!("round {round}: the server panicked: {words}"));
+        }
+        Ok(())
+    }
+}
+
+fn shape(round: usize) -> Shape {
+    let row_count_max = ROWS_PER_WRITER + ROWS_PER_WRITER_AND_ROUND * round;
+    Shape { row_count_max, text_length_usual: 60, text_length_max: 6_000 }
+}

@@ -1,0 +1,427 @@
+//! `damage`: bytes lost or flipped at rest, in every file of the store. Each damaged store is opened by the real binary
+//! and read whole: a row is right, or the request gets an error, or the server refuses to start and names the file.
+//! Never a wrong row, never a listing that looks complete and is not, never a panic, never a server that hangs or dies.
+//!
+//! The stores to be damaged are made by one connection after the other, so that the same seed makes the same pages; a
+//! state is repeated by its number.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use fastrand::Rng;
+use lexopt::{Arg, Parser, ValueExt};
+use testkit::{Request, Stopwatch, TempDir, entity_json, entity_path};
+
+use crate::Error;
+use crate::contents::{self, Contents, ReadFailure};
+use crate::disk_states::Image;
+use crate::ledger::{Key, MAIN_TABLE, PROBE_PARTITION, Row, settle};
+use crate::load::{Common, Shape, Tally, Writer};
+use crate::power::place;
+use crate::victim::{Launch, Victim, panicked};
+
+const HELP: &str = "\
+bytes lost or flipped at rest: found, reported, never served
+
+  --server PATH      The server's binary
+  --states N         How many damaged stores [default: 1000]
+  --seed S           What is stored and what is damaged [default: a new one]
+  --state N          Only this one";
+
+const STATE_COUNT: usize = 1_000;
+const STATES_PER_REPORT: usize = 250;
+const WRITER_COUNT: usize = 4;
+const STEP_COUNT: usize = 120;
+const SHAPE: Shape = Shape { row_count_max: 250, text_length_usual: 60, text_length_max: 6_000 };
+/// When a table cannot be listed, so many of its rows are asked for one by one.
+const POINT_READ_COUNT_MAX: usize = 60;
+const EXAMPLES_PER_FINDING_MAX: usize = 3;
+/// The exit code of `lazulite check`.
+const CHECK_FOUND_DAMAGE: i32 = 2;
+const TABLES_FILE: &str = "tables.redb";
+
+pub struct Settings {
+    pub server: PathBuf,
+    pub states: usize,
+    pub seed: u64,
+    pub only: Option<usize>,
+    pub environment: Vec<(String, String)>,
+}
+
+/// What came of one damaged store. The first four are as they should be, the others are broken promises.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Class {
+    Right,
+    Refused,
+    Errors,
+    AccountsRefused,
+    RefusedWithoutFile,
+    RefusedWithPanic,
+    Panic,
+    Hang,
+    Died,
+    WrongData,
+    LostRows,
+}
+
+impl Class {
+    const ALL: [(Class, &str); 11] = [
+        (Class::Right, "everything is right: the damage hit nothing that is in use"),
+        (Class::Refused, "the server refuses to start and names the file"),
+        (Class::Errors, "some requests get an error, all others the right answer"),
+        (Class::AccountsRefused, "the server refuses to start because of the accounts file, and names it"),
+        (Class::RefusedWithoutFile, "FINDING: the server refuses to start and does not name the file"),
+        (Class::RefusedWithPanic, "FINDING: the server refuses to start, and panics on the way"),
+        (Class::Panic, "FINDING: a panic while serving (requests that meet it get an error)"),
+        (Class::Hang, "FINDING: the server neither serves nor ends, or a request is not answered"),
+        (Class::Died, "FINDING: the server dies"),
+        (Class::WrongData, "FINDING: wrong data is served"),
+        (
+            Class::LostRows,
+            "FINDING: rows or tables are missing from a listing that looks complete, or are 404",
+        ),
+    ];
+
+    fn is_finding(self) -> bool {
+        self > Class::AccountsRefused
+    }
+}
+
+#[derive(Default)]
+pub struct Verdict {
+    pub broken: Vec<String>,
+    pub states: usize,
+    pub classes: BTreeMap<Class, usize>,
+    /// States that the server served wrongly and in which `lazulite check` finds the damage, or does not.
+    pub found_by_check: usize,
+    pub missed_by_check: usize,
+}
+
+pub fn run(options: &mut Parser) -> Result<bool, Error> {
+    let mut settings = Settings {
+        server: PathBuf::new(),
+        states: STATE_COUNT,
+        seed: fastrand::u64(..),
+        only: None,
+        environment: Vec::new(),
+    };
+    while let Some(option) = options.next()? {
+        match option {
+            Arg::Long("server") => settings.server = options.value()?.into(),
+            Arg::Long("states") => settings.states = options.value()?.parse()?,
+            Arg::Long("seed") => settings.seed = options.value()?.parse()?,
+            Arg::Long("state") => settings.only = Some(options.value()?.parse()?),
+            Arg::Long("help") => {
+                println!("{HELP}");
+                return Ok(true);
+            }
+            other => return Err(other.unexpected().into()),
+        }
+    }
+    if settings.server.as_os_str().is_empty() {
+        return Err("--server names the binary to be tried".into());
+    }
+    println!("damage: {} states, seed {}", settings.states, settings.seed);
+    let watch = Stopwatch::start();
+    let verdict = states(&settings)?;
+    let seconds = watch.elapsed().as_secs_f64();
+    println!("\ndamage: {} states in {seconds:.0} s, seed {}", verdict.states, settings.seed);
+    for (class, meaning) in Class::ALL {
+        println!("  {:>9} {meaning}", verdict.classes.get(&class).copied().unwrap_or(0));
+    }
+    println!("  {:>9} of the last two kinds are found by lazulite check", verdict.found_by_check);
+    println!("  {:>9} of the last two kinds are not", verdict.missed_by_check);
+    for broken in &verdict.broken {
+        println!("BROKEN: {}", broken.trim_end());
+    }
+    if !verdict.broken.is_empty() {
+        println!("One of them again: cargo xtask damage --seed {} --state N", settings.seed);
+    }
+    let held = verdict.broken.is_empty();
+    println!("{}", if held { "damage: every promise held" } else { "damage: A PROMISE WAS BROKEN" });
+    Ok(held)
+}
+
+pub fn states(settings: &Settings) -> Result<Verdict, Error> {
+    let directory = TempDir::with_prefix_in("lazulite-damage-", place())?;
+    let stores = [
+        Store::make(settings, &directory.path().join("clean"), true)?,
+        Store::make(settings, &directory.path().join("unclean"), false)?,
+    ];
+    let mut verdict = Verdict::default();
+    let numbers = match settings.only {
+        Some(number) => number..number + 1,
+        None => 0..settings.states,
+    };
+    for number in numbers {
+        let mut random =
+            Rng::with_seed(settings.seed ^ (number as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let store = &stores[random.usize(0..stores.len())];
+        let mut image = store.image.clone();
+        let what = damage(&mut image, &mut random);
+        let place = directory.path().join(format!("state-{number}"));
+        image.write(&place)?;
+        let mut launch = Launch::new(&settings.server, &place);
+        launch.environment = settings.environment.clone();
+        let (mut class, mut words) = open_and_read(&launch, &store.contents, &mut random)?;
+        std::fs::remove_dir_all(&place)?;
+        if class == Class::Hang {
+            // A machine that is busy with other things looks like a server that hangs; twice is no accident.
+            image.write(&place)?;
+            (class, words) = open_and_read(&launch, &store.contents, &mut random)?;
+            std::fs::remove_dir_all(&place)?;
+        }
+        if class >= Class::WrongData {
+            // On the store as it was damaged: the server has written to the other one.
+            image.write(&place)?;
+            if check_finds(&launch)? {
+                verdict.found_by_check += 1;
+                words.push_str("; lazulite check finds it");
+            } else {
+                verdict.missed_by_check += 1;
+                words.push_str("; lazulite check does not find it");
+            }
+            std::fs::remove_dir_all(&place)?;
+        }
+        verdict.states += 1;
+        let count = verdict.classes.entry(class).or_default();
+        *count += 1;
+        if class.is_finding() && *count <= EXAMPLES_PER_FINDING_MAX || settings.only.is_some() {
+            let ended = if store.clean { "cleanly closed" } else { "killed" };
+            let text = format!("state {number}, {class:?}: a {ended} store, {what}: {words}");
+            if class.is_finding() { verdict.broken.push(text) } else { println!("{text}") }
+        }
+        if verdict.states.is_multiple_of(STATES_PER_REPORT) {
+            println!("  {:>6} states, {:?}", verdict.states, verdict.classes);
+        }
+    }
+    Ok(verdict)
+}
+
+/// A store that is to be damaged, and what is in it.
+struct Store {
+    image: Image,
+    contents: Contents,
+    clean: bool,
+}
+
+impl Store {
+    fn make(settings: &Settings, location: &Path, clean: bool) -> Result<Store, Error> {
+        let mut launch = Launch::new(&settings.server, location);
+        launch.environment = settings.environment.clone();
+        let start = || -> Result<Victim, Error> {
+            launch.start()?.map_err(|refusal| format!("the server does not start: {}", refusal.words).into())
+        };
+        let server = start()?;
+        let table = Request::post("/Tables").json(&format!("{{\"TableName\":\"{MAIN_TABLE}\"}}"));
+        if server.ask(&table)?.status != 201 {
+            return Err("the first table is refused".into());
+        }
+        let (tally, stopping) = (Tally::default(), AtomicBool::new(false));
+        let common = Common { server: &server, tally: &tally, stopping: &stopping, position: &|| 0 };
+        let mut writers: Vec<Writer> =
+            (0..WRITER_COUNT).map(|number| Writer::new(number, settings.seed, SHAPE)).collect();
+        for writer in &mut writers {
+            writer.run(&common, STEP_COUNT)?;
+        }
+        let added =
+            launch.command().args(["account", "add", "another", "--location"]).arg(location).output()?;
+        if !added.status.success() {
+            return Err("account add does not work".into());
+        }
+        let contents = contents::read_all(&server).map_err(|failure| failure.to_string())?;
+        let shares = contents::share(contents.clone(), WRITER_COUNT)?;
+        for (writer, found) in writers.iter().zip(&shares.writers) {
+            settle(&writer.known, None, found)?;
+        }
+        if clean {
+            server.terminate()?;
+            server.wait().ok_or("the server does not stop")?;
+        }
+        drop(server);
+        Ok(Store { image: Image::read(location)?.0, contents, clean })
+    }
+}
+
+/// Damages one file; what was done, in words.
+fn damage(image: &mut Image, random: &mut Rng) -> String {
+    let names: Vec<String> = image.files.keys().cloned().collect();
+    // Most of what there is to lose is in one file.
+    let name = match random.u32(0..10) {
+        0 => names[random.usize(0..names.len())].clone(),
+        _ => TABLES_FILE.to_owned(),
+    };
+    if random.u32(0..60) == 0 {
+        image.files.remove(&name);
+        return format!("{name} removed");
+    }
+    let Some(bytes) = image.files.get_mut(&name) else { return format!("no {name}") };
+    if bytes.is_empty() {
+        bytes.extend_from_slice(b"garbage");
+        return format!("{name} is no longer empty");
+    }
+    if random.u32(0..20) == 0 {
+        let length = random.usize(0..bytes.len());
+        bytes.truncate(length);
+        return format!("{name} cut to {length} bytes");
+    }
+    // Where something lies: much of the file is room for later.
+    let mut at = random.usize(0..bytes.len());
+    for _ in 0..1000 {
+        let sector = at / 512 * 512;
+        if bytes[sector..bytes.len().min(sector + 512)].iter().any(|byte| *byte != 0) {
+            break;
+        }
+        at = random.usize(0..bytes.len());
+    }
+    let size = [512, 4096][random.usize(0..2)];
+    let start = at / size * size;
+    let end = bytes.len().min(start + size);
+    match random.u32(0..10) {
+        0..4 => {
+            let bit = random.u32(0..8);
+            bytes[at] ^= 1 << bit;
+            format!("{name}: bit {bit} of byte {at} flipped")
+        }
+        4 => {
+            for _ in 0..8 {
+                let at = random.usize(start..end);
+                bytes[at] ^= 1 << random.u32(0..8);
+            }
+            format!("{name}: eight bits flipped in {start}..{end}")
+        }
+        5..7 => {
+            bytes[start..end].fill(0);
+            format!("{name}: {start}..{end} zeroed")
+        }
+        7 => {
+            bytes[start..end].iter_mut().for_each(|byte| *byte = random.u8(..));
+            format!("{name}: {start}..{end} overwritten with noise")
+        }
+        8 => {
+            let from = random.usize(0..bytes.len() / size + 1) * size;
+            let piece = bytes[from.min(bytes.len())..bytes.len().min(from + end - start)].to_vec();
+            bytes[start..start + piece.len()].copy_from_slice(&piece);
+            format!("{name}: {start}..{end} overwritten with what lies at {from}")
+        }
+        _ => {
+            bytes[at] = random.u8(..);
+            format!("{name}: byte {at} overwritten")
+        }
+    }
+}
+
+/// Opens, reads everything, writes a row; the worst that was seen, in words.
+fn open_and_read(launch: &Launch, expected: &Contents, random: &mut Rng) -> Result<(Class, String), Error> {
+    let server = match launch.start()? {
+        Ok(server) => server,
+        Err(refusal) => {
+            let words = refusal.words;
+            // The sentence itself, without what a panic has printed before it.
+            let sentence = words.lines().last().unwrap_or_default();
+            let class = match refusal.code {
+                None => Class::Hang,
+                Some(_) if panicked(&words) => Class::RefusedWithPanic,
+                Some(_) if sentence.contains("accounts.toml") => Class::AccountsRefused,
+                Some(_) if [TABLES_FILE, "LAZULITE", "lock"].iter().any(|name| sentence.contains(name)) => {
+                    Class::Refused
+                }
+                Some(_) => Class::RefusedWithoutFile,
+            };
+            return Ok((class, words));
+        }
+    };
+    let mut worst = (Class::Right, String::new());
+    let mut note = |class: Class, words: String| {
+        if class > worst.0 {
+            worst = (class, words);
+        }
+    };
+    match contents::table_names(&server) {
+        Ok(names) if names.iter().eq(expected.keys()) => {}
+        Ok(names) => {
+            let lost = expected.keys().any(|name| !names.contains(name));
+            let class = if lost { Class::LostRows } else { Class::WrongData };
+            note(class, format!("the tables are {names:?}"));
+        }
+        Err(failure) => note(class_of(&failure), failure.to_string()),
+    }
+    for (table, rows) in expected {
+        match contents::rows(&server, table, None) {
+            Ok(found) if found == *rows => {}
+            Ok(found) => {
+                let missing = rows.keys().filter(|key| !found.contains_key(*key)).count();
+                let other = found.iter().find(|(key, row)| rows.get(*key) != Some(row));
+                if let Some((key, row)) = other {
+                    note(Class::WrongData, format!("{table} {key:?} is {row:?}"));
+                }
+                if missing > 0 {
+                    note(Class::LostRows, format!("{missing} of {} rows of {table} are missing", rows.len()));
+                }
+            }
+            Err(failure) => {
+                note(class_of(&failure), format!("{table}: {failure}"));
+                let every = rows.len().div_ceil(POINT_READ_COUNT_MAX).max(1);
+                let offset = random.usize(0..every);
+                for (key, row) in rows.iter().skip(offset).step_by(every) {
+                    let (class, words) = point_read(&server, table, key, row);
+                    note(class, words);
+                }
+            }
+        }
+    }
+    let probe = entity_json(PROBE_PARTITION, "after", "");
+    match server.ask(&Request::post(&format!("/{MAIN_TABLE}")).json(&probe)) {
+        Ok(response) if response.status == 201 || response.status >= 500 => {}
+        Ok(response) if response.status == 404 => note(Class::LostRows, format!("a write gets {response:?}")),
+        Ok(response) => note(Class::WrongData, format!("a write gets {response:?}")),
+        Err(error) => note(Class::Hang, format!("a write is not answered: {error}")),
+    }
+    let ended = server.has_ended();
+    let words = server.finish();
+    if ended {
+        note(Class::Died, words.clone());
+    }
+    if panicked(&words) {
+        note(Class::Panic, words.clone());
+    }
+    let (class, mut text) = worst;
+    if class > Class::Panic && panicked(&words) {
+        text.push_str(&format!("; and it panicked: {words}"));
+    }
+    Ok((class, text))
+}
+
+/// Whether `lazulite check` calls the store damaged.
+fn check_finds(launch: &Launch) -> Result<bool, Error> {
+    let output = launch.command().args(["check", "--location"]).arg(&launch.location).output()?;
+    Ok(output.status.code() == Some(CHECK_FOUND_DAMAGE))
+}
+
+fn point_read(server: &Victim, table: &str, key: &Key, row: &Row) -> (Class, String) {
+    let path = entity_path(table, &key.0, &key.1);
+    let response = match server.ask(&Request::get(&path)) {
+        Ok(response) => response,
+        Err(error) => return (Class::Hang, format!("{path}: {error}")),
+    };
+    let found = || serde_json::from_slice(&response.body).ok().and_then(|body| contents::entity(body).ok());
+    match response.status {
+        200 if found().is_some_and(|(found, value)| found == *key && value == *row) => {
+            (Class::Right, String::new())
+        }
+        200 => (Class::WrongData, format!("{path} is {response:?}")),
+        404 => (Class::LostRows, format!("{path} is answered with 404")),
+        500.. => (Class::Errors, String::new()),
+        _ => (Class::WrongData, format!("{path} is answered with {response:?}")),
+    }
+}
+
+fn class_of(failure: &ReadFailure) -> Class {
+    match failure {
+        ReadFailure::Refused { status: 500.., .. } => Class::Errors,
+        ReadFailure::Refused { status: 404, .. } => Class::LostRows,
+        ReadFailure::Refused { .. } | ReadFailure::Wrong(_) => Class::WrongData,
+        ReadFailure::Broken(_) => Class::Hang,
+    }
+}

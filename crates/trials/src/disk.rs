@@ -1,0 +1,357 @@
+//! `disk`: a disk that is full, a directory that cannot be written, no file handles left. What was acknowledged stays,
+//! reads go on, writes are refused as the service words it, the log says what to do, and service comes back by itself.
+//!
+//! The small file systems are mounted in a namespace of the trial's own, so nothing outside sees them and no rights are
+//! needed beyond those to make one. Where the system does not allow that, the trial is skipped, loudly. A sync that
+//! fails is tried on the engine (`engine/tests/it/failures.rs`): no file system here fails one on demand.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use lexopt::{Arg, Parser};
+use testkit::{RawClient, Request, Response, Stopwatch, TempDir, entity_json, entity_path};
+
+use crate::Error;
+use crate::victim::{Launch, Victim, panicked};
+
+const HELP: &str = "\
+a full disk, a read-only directory, no file handles left
+
+  --server PATH      The server's binary";
+
+const DISK_MIB: usize = 48;
+/// Taken away when the disk is to have space again.
+const BALLAST_MIB: usize = 24;
+const WRITER_COUNT: usize = 4;
+const VALUE_BYTES: usize = 8 * 1024;
+/// A writer gives up on a full disk after so many refusals.
+const REFUSAL_COUNT: usize = 20;
+const BACK_WITHIN: Duration = Duration::from_secs(10);
+const FILE_HANDLES: usize = 64;
+const CONNECTION_COUNT: usize = 150;
+
+pub fn run(options: &mut Parser) -> Result<bool, Error> {
+    let (mut server, mut is_inside) = (None, false);
+    while let Some(argument) = options.next()? {
+        match argument {
+            Arg::Long("server") => server = Some(PathBuf::from(options.value()?)),
+            // Set by the trial itself, in its own namespace.
+            Arg::Long("inside") => is_inside = true,
+            Arg::Long("help") | Arg::Short('h') => {
+                println!("{HELP}");
+                return Ok(true);
+            }
+            other => return Err(other.unexpected().into()),
+        }
+    }
+    let server = server.ok_or("--server is missing: which binary?")?;
+    if is_inside {
+        return inside(&server);
+    }
+    let namespace = ["--user", "--map-root-user", "--mount"];
+    let possible = Command::new("unshare").args(namespace).arg("true").output();
+    if !possible.is_ok_and(|output| output.status.success()) {
+        println!("SKIPPED: disk: this system lets us mount nothing (unshare --user --mount)");
+        return Ok(true);
+    }
+    let mut again = Command::new("unshare");
+    again.args(namespace).arg(std::env::current_exe()?).args(["disk", "--inside", "--server"]).arg(&server);
+    Ok(again.status()?.success())
+}
+
+fn inside(server: &Path) -> Result<bool, Error> {
+    let mut all_held = true;
+    for (name, trial) in [
+        ("a full disk", full_disk as fn(&Path) -> Result<Vec<String>, Error>),
+        ("a read-only directory", read_only),
+        ("no file handles left", no_handles),
+    ] {
+        println!("{name}");
+        let broken = trial(server)?;
+        for promise in &broken {
+            println!("  BROKEN: {promise}");
+        }
+        all_held &= broken.is_empty();
+    }
+    println!("{}", if all_held { "disk: every promise held" } else { "disk: BROKEN PROMISES" });
+    Ok(all_held)
+}
+
+/// What held, printed; what did not, collected.
+#[derive(Default)]
+struct Promises(Vec<String>);
+
+impl Promises {
+    fn check(&mut self, held: bool, promise: impl Into<String>) {
+        let promise = promise.into();
+        if held {
+            println!("  ok: {promise}");
+        } else {
+            self.0.push(promise);
+        }
+    }
+
+    fn listen(&mut self, words: &str, part: &str) {
+        self.check(words.contains(part), format!("the log says {part:?}"));
+        if panicked(words) {
+            self.0.push(format!("it panicked: {words}"));
+        }
+    }
+}
+
+/// A small file system for as long as it lives.
+struct Mounted(PathBuf);
+
+impl Mounted {
+    fn new(place: &Path) -> Result<Mounted, Error> {
+        std::fs::create_dir_all(place)?;
+        let size = format!("size={DISK_MIB}m");
+        command("mount", &["-t", "tmpfs", "-o", &size, "tmpfs", &place.display().to_string()])?;
+        Ok(Mounted(place.to_owned()))
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = command("umount", &["--lazy", &self.0.display().to_string()]);
+    }
+}
+
+fn command(program: &str, arguments: &[&str]) -> Result<(), Error> {
+    let output = Command::new(program).args(arguments).output()?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(format!("{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr)).into())
+}
+
+fn start(launch: &Launch) -> Result<Victim, Error> {
+    launch.start()?.map_err(|refusal| format!("the server does not start: {}", refusal.words).into())
+}
+
+fn insert(row: usize) -> Request {
+    let text = "x".repeat(VALUE_BYTES);
+    Request::post("/full").json(&entity_json("p", &format!("{row:06}"), &format!("\"text\":\"{text}\"")))
+}
+
+/// The status of the answer, with the service's code where it has one.
+fn outcome(response: &Response) -> String {
+    match response.status {
+        200..=299 => response.status.to_string(),
+        status => format!("{status} {}", response.error_code()),
+    }
+}
+
+/// Inserts until the disk is full and stays so; what was acknowledged, and what else was answered.
+fn fill(server: &Victim, next_row: &AtomicUsize) -> (BTreeSet<usize>, BTreeSet<String>) {
+    let found = Mutex::new((BTreeSet::new(), BTreeSet::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..WRITER_COUNT {
+            scope.spawn(|| {
+                let Ok(mut client) = server.connect() else { return };
+                let mut refusal_count = 0;
+                while refusal_count < REFUSAL_COUNT {
+                    let row = next_row.fetch_add(1, Ordering::Relaxed);
+                    let answer = client.exchange(&server.bytes_of(&insert(row)));
+                    let mut found = found.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                    match answer {
+                        Ok(response) if response.status == 201 => {
+                            found.0.insert(row);
+                        }
+                        Ok(response) => {
+                            refusal_count += 1;
+                            found.1.insert(outcome(&response));
+                        }
+                        Err(error) => {
+                            found.1.insert(format!("no answer: {error}"));
+                            return;
+                        }
+                    }
+                }
+            });
+        }
+    });
+    found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Which rows there are, by a full listing.
+fn listed(server: &Victim) -> Result<BTreeSet<usize>, Error> {
+    let mut rows = BTreeSet::new();
+    let first = Request::get("/full()").query("$select", "RowKey");
+    let mut request = first.clone();
+    loop {
+        let response = server.ask(&request)?;
+        if response.status != 200 {
+            return Err(format!("the listing is answered {}", outcome(&response)).into());
+        }
+        for entity in response.json()["value"].as_array().into_iter().flatten() {
+            rows.insert(entity["RowKey"].as_str().unwrap_or_default().parse()?);
+        }
+        let Some(next) = response.header("x-ms-continuation-NextPartitionKey") else { return Ok(rows) };
+        request = first.clone().query("NextPartitionKey", next);
+        if let Some(row) = response.header("x-ms-continuation-NextRowKey") {
+            request = request.query("NextRowKey", row);
+        }
+    }
+}
+
+fn accepts_writes_within(
+    server: &Victim,
+    time_max: Duration,
+    next_row: &AtomicUsize,
+) -> Option<(Duration, usize)> {
+    let watch = Stopwatch::start();
+    while watch.elapsed() < time_max {
+        let row = next_row.fetch_add(1, Ordering::Relaxed);
+        if server.ask(&insert(row)).is_ok_and(|response| response.status == 201) {
+            return Some((watch.elapsed(), row));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    None
+}
+
+fn full_disk(binary: &Path) -> Result<Vec<String>, Error> {
+    let directory = TempDir::new()?;
+    let disk = Mounted::new(&directory.path().join("disk"))?;
+    let ballast = disk.0.join("ballast");
+    let fill_ballast = || std::fs::write(&ballast, vec![1; BALLAST_MIB * 1024 * 1024]);
+    fill_ballast()?;
+    let launch = Launch::new(binary, &disk.0.join("data"));
+    let mut promises = Promises::default();
+    let next_row = AtomicUsize::new(0);
+
+    let server = start(&launch)?;
+    server.ask(&Request::post("/Tables").json("{\"TableName\":\"full\"}"))?;
+    let (mut acknowledged, refusals) = fill(&server, &next_row);
+    println!("  {} inserts acknowledged before the disk was full", acknowledged.len());
+    promises.check(
+        !acknowledged.is_empty() && refusals.iter().all(|refusal| refusal == "503 ServerBusy"),
+        format!("a full disk refuses writes with 503 ServerBusy and nothing else: {refusals:?}"),
+    );
+    promises.check(
+        listed(&server)? == acknowledged,
+        "reads go on, and show what was acknowledged and nothing else",
+    );
+    let first = server.ask(&Request::get(&entity_path("full", "p", "000000")))?;
+    promises.check(first.status == 200, "point reads go on");
+
+    std::fs::remove_file(&ballast)?;
+    match accepts_writes_within(&server, BACK_WITHIN, &next_row) {
+        Some((after, row)) => {
+            acknowledged.insert(row);
+            promises
+                .check(true, format!("writes are taken again {} ms after there is space", after.as_millis()));
+        }
+        None => promises.check(false, "writes are taken again when there is space"),
+    }
+    promises.check(listed(&server)? == acknowledged, "nothing is lost or added");
+
+    // Once more, and killed while it is full.
+    let (more, refusals) = fill(&server, &next_row);
+    acknowledged.extend(more);
+    promises.check(refusals.iter().all(|refusal| refusal == "503 ServerBusy"), "filled once more");
+    promises.listen(&server.finish(), "the disk is full");
+    match launch.start()? {
+        Ok(server) => {
+            promises.check(
+                listed(&server)? == acknowledged,
+                "killed and started while full: everything is there",
+            );
+            server.finish();
+        }
+        Err(refusal) => {
+            let words = refusal.words.trim_end().to_owned();
+            promises.check(words.contains("space"), format!("started while full: it says why not: {words}"));
+        }
+    }
+    command("mount", &["-o", &format!("remount,size={}m", 2 * DISK_MIB), &disk.0.display().to_string()])?;
+    let server = start(&launch)?;
+    promises.check(
+        listed(&server)? == acknowledged,
+        "killed while full, started with space: everything is there",
+    );
+    promises.check(accepts_writes_within(&server, BACK_WITHIN, &next_row).is_some(), "and it takes writes");
+    server.finish();
+    Ok(promises.0)
+}
+
+fn read_only(binary: &Path) -> Result<Vec<String>, Error> {
+    let directory = TempDir::new()?;
+    let disk = Mounted::new(&directory.path().join("disk"))?;
+    let launch = Launch::new(binary, &disk.0.join("data"));
+    let mut promises = Promises::default();
+    let next_row = AtomicUsize::new(0);
+    let server = start(&launch)?;
+    server.ask(&Request::post("/Tables").json("{\"TableName\":\"full\"}"))?;
+    let kept = accepts_writes_within(&server, BACK_WITHIN, &next_row).map(|(_, row)| row);
+    server.finish();
+
+    let place = disk.0.display().to_string();
+    command("mount", &["-o", "remount,ro", &place])?;
+    match launch.start()? {
+        Ok(server) => {
+            promises.check(false, "a read-only directory is refused");
+            server.finish();
+        }
+        Err(refusal) => {
+            let words = refusal.words.trim_end().to_owned();
+            let is_clear =
+                refusal.code == Some(1) && words.lines().count() == 1 && words.contains("ead-only");
+            promises.check(is_clear, format!("refused with exit code 1 and one sentence: {words}"));
+        }
+    }
+    command("mount", &["-o", "remount,rw", &place])?;
+    let server = start(&launch)?;
+    promises.check(listed(&server)? == kept.into_iter().collect(), "writable again: everything is there");
+    server.finish();
+    Ok(promises.0)
+}
+
+fn no_handles(binary: &Path) -> Result<Vec<String>, Error> {
+    let directory = TempDir::new()?;
+    let launch = Launch::new(binary, &directory.path().join("data"));
+    let mut promises = Promises::default();
+    let next_row = AtomicUsize::new(0);
+    let server = start(&launch)?;
+    server.ask(&Request::post("/Tables").json("{\"TableName\":\"full\"}"))?;
+    let limit = format!("--nofile={FILE_HANDLES}:{FILE_HANDLES}");
+    command("prlimit", &["--pid", &server.id().to_string(), &limit])?;
+
+    // More connections than the server has handles; the system queues them.
+    let crowd: Vec<RawClient> = (0..CONNECTION_COUNT).filter_map(|_| server.connect().ok()).collect();
+    std::thread::sleep(Duration::from_millis(300));
+    let mut acknowledged = BTreeSet::new();
+    for _ in 0..200 {
+        let row = next_row.fetch_add(1, Ordering::Relaxed);
+        let response = server.ask(&insert(row))?;
+        if response.status == 201 {
+            acknowledged.insert(row);
+        }
+    }
+    promises.check(acknowledged.len() == 200, "a connection that is open goes on writing");
+    promises.check(listed(&server)? == acknowledged, "and reading");
+    promises.check(!server.has_ended(), "the server lives");
+    drop(crowd);
+    let watch = Stopwatch::start();
+    let back = loop {
+        let asked = server
+            .connect()
+            .and_then(|mut client| client.exchange(&server.bytes_of(&Request::get("/full()"))));
+        match asked {
+            Ok(response) if response.status == 200 => break true,
+            _ if watch.elapsed() > BACK_WITHIN => break false,
+            _ => std::thread::sleep(Duration::from_millis(20)),
+        }
+    };
+    promises.check(back, "new connections are served when others are gone");
+    promises.listen(&server.finish(), "cannot accept a connection");
+    let server = start(&launch)?;
+    promises.check(listed(&server)? == acknowledged, "after a restart everything is there");
+    server.finish();
+    Ok(promises.0)
+}

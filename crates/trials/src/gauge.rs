@@ -1,0 +1,145 @@
+//! What a process costs, read from outside: memory, processor time, open files, threads, bytes on disk.
+//!
+//! Owns: the readings of `/proc` and of a directory, and a thread that watches memory for its peak. Reads only.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::Error;
+
+const WATCH_INTERVAL: Duration = Duration::from_millis(50);
+/// Linux counts process time in these for user space, whatever the kernel's own tick is.
+const TICKS_PER_SECOND: f64 = 100.0;
+pub const MIB: u64 = 1024 * 1024;
+
+/// A process by its number; `self` is the trial's own.
+#[derive(Clone)]
+pub struct Gauge {
+    process: String,
+}
+
+impl Gauge {
+    pub fn of(id: u32) -> Gauge {
+        Gauge { process: id.to_string() }
+    }
+
+    pub fn own() -> Gauge {
+        Gauge { process: "self".to_owned() }
+    }
+
+    fn read(&self, file: &str) -> Result<String, Error> {
+        let path = format!("/proc/{}/{file}", self.process);
+        std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}").into())
+    }
+
+    fn status(&self, line: &str) -> Result<u64, Error> {
+        let status = self.read("status")?;
+        let value = status.lines().find_map(|text| text.strip_prefix(line));
+        let number = value.and_then(|rest| rest.split_whitespace().next()).and_then(|text| text.parse().ok());
+        number.ok_or_else(|| format!("no {line} in the status of process {}", self.process).into())
+    }
+
+    /// Resident memory now.
+    pub fn memory_bytes(&self) -> Result<u64, Error> {
+        Ok(self.status("VmRSS:")? * 1024)
+    }
+
+    /// Resident memory at its highest since the process started.
+    pub fn memory_peak_bytes(&self) -> Result<u64, Error> {
+        Ok(self.status("VmHWM:")? * 1024)
+    }
+
+    pub fn thread_count(&self) -> Result<u64, Error> {
+        self.status("Threads:")
+    }
+
+    pub fn open_file_count(&self) -> Result<u64, Error> {
+        Ok(std::fs::read_dir(format!("/proc/{}/fd", self.process))?.count() as u64)
+    }
+
+    /// Processor time used so far, by all threads.
+    pub fn cpu(&self) -> Result<Duration, Error> {
+        let stat = self.read("stat")?;
+        // The name, in parentheses, may contain blanks; utime and stime are the 12th and 13th fields after it.
+        let fields = stat.rsplit_once(')').map(|(_, fields)| fields).unwrap_or_default();
+        let ticks: Vec<f64> =
+            fields.split_whitespace().skip(11).take(2).filter_map(|field| field.parse().ok()).collect();
+        match ticks[..] {
+            [user, system] => Ok(Duration::from_secs_f64((user + system) / TICKS_PER_SECOND)),
+            _ => Err(format!("no times in the stat of process {}", self.process).into()),
+        }
+    }
+
+    /// Watches memory from now on.
+    pub fn watch(&self) -> MemoryWatch {
+        let (peak_bytes, over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+        let thread = std::thread::spawn({
+            let (gauge, peak_bytes, over) = (self.clone(), peak_bytes.clone(), over.clone());
+            move || {
+                while !over.load(Ordering::Relaxed) {
+                    if let Ok(bytes) = gauge.memory_bytes() {
+                        peak_bytes.fetch_max(bytes, Ordering::Relaxed);
+                    }
+                    std::thread::sleep(WATCH_INTERVAL);
+                }
+            }
+        });
+        MemoryWatch { peak_bytes, over, thread: Some(thread) }
+    }
+}
+
+/// Watches until it is dropped.
+pub struct MemoryWatch {
+    peak_bytes: Arc<AtomicU64>,
+    over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl MemoryWatch {
+    /// The highest reading so far: a peak shorter than the interval may be missed.
+    pub fn peak_bytes(&self) -> u64 {
+        self.peak_bytes.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for MemoryWatch {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Bytes of all files below a directory. A file that vanishes meanwhile counts nothing.
+pub fn directory_bytes(directory: &Path) -> u64 {
+    let Ok(entries) = std::fs::read_dir(directory) else { return 0 };
+    entries
+        .flatten()
+        .map(|entry| match entry.metadata() {
+            Ok(metadata) if metadata.is_dir() => directory_bytes(&entry.path()),
+            Ok(metadata) => metadata.len(),
+            Err(_) => 0,
+        })
+        .sum()
+}
+
+/// How many files this process, and those it starts, may have open.
+pub fn open_files_max() -> Result<usize, Error> {
+    let limits = Gauge::own().read("limits")?;
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
+    let soft = line.and_then(|line| line.split_whitespace().next()).unwrap_or_default();
+    if soft == "unlimited" {
+        return Ok(usize::MAX);
+    }
+    soft.parse().map_err(|_| "no limit of open files in /proc/self/limits".into())
+}
+
+/// How many processes wanted a processor during the last minute: a busy machine measures its other tenants too.
+pub fn load_average() -> String {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split_whitespace().next().unwrap_or("unknown").to_owned()
+}

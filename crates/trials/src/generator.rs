@@ -1,0 +1,405 @@
+//! Many connections from one thread: a closed loop, or an open one whose requests come when they are due.
+//!
+//! In the closed loop every connection sends its next request when its last one was answered: the load follows the
+//! server. In the open loop requests are due at fixed times whatever the server does, and their latency counts from
+//! that time, so that waiting for a free connection is not hidden. One that finds no connection within its patience
+//! is given up and counted as not sent.
+//!
+//! Owns: connections, schedule, counts. Answers are judged by status only: 2xx is accepted, 503 `ServerBusy` is refused,
+//! everything else is wrong and the first such answer is kept. A connection that the server closed is opened again; if
+//! an answer was due on it, that counts as broken.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use bench::clock;
+use bench::histogram::Histogram;
+use bench::response::ResponseReader;
+use memchr::memmem;
+use mio::net::TcpStream;
+use mio::{Events, Interest, Poll, Token};
+
+use crate::Error;
+
+const POLL_TIME_MAX: Duration = Duration::from_millis(20);
+/// How long an answer may take before the run is given up.
+const SILENCE_MAX: Duration = Duration::from_secs(60);
+const SHOWN_CHARACTERS_MAX: usize = 1000;
+const REOPEN_COUNT_MAX: u64 = 100_000;
+
+/// Where requests come from.
+pub trait Requests {
+    /// Writes the next request into `out`; its kind, an index into the tally.
+    fn next(&mut self, out: &mut Vec<u8>) -> usize;
+}
+
+#[derive(Clone, Copy)]
+pub enum Pace {
+    Closed,
+    Open {
+        per_second: f64,
+        /// How long a request that is due waits for a free connection.
+        patience: Duration,
+    },
+}
+
+/// What became of the requests of one kind.
+#[derive(Clone, Default)]
+pub struct Counts {
+    /// Latency of the accepted ones since they were due.
+    pub accepted: Histogram,
+    /// The same since they were sent.
+    pub accepted_served: Histogram,
+    /// Latency of the refused ones since they were sent.
+    pub refused: Histogram,
+    pub wrong: u64,
+    pub broken: u64,
+}
+
+impl Counts {
+    pub fn add(&mut self, other: &Counts) {
+        self.accepted.add(&other.accepted);
+        self.accepted_served.add(&other.accepted_served);
+        self.refused.add(&other.refused);
+        self.wrong += other.wrong;
+        self.broken += other.broken;
+    }
+}
+
+/// What became of all requests since the last `take`.
+#[derive(Clone, Default)]
+pub struct Tally {
+    pub kinds: Vec<Counts>,
+    /// Due, but no connection was free in time.
+    pub not_sent: u64,
+    pub reopened: u64,
+    pub first_wrong: Option<String>,
+}
+
+impl Tally {
+    fn new(kind_count: usize) -> Tally {
+        Tally { kinds: vec![Counts::default(); kind_count], ..Tally::default() }
+    }
+
+    pub fn all(&self) -> Counts {
+        let mut all = Counts::default();
+        self.kinds.iter().for_each(|kind| all.add(kind));
+        all
+    }
+}
+
+struct Connection {
+    stream: TcpStream,
+    request: Vec<u8>,
+    written: usize,
+    reader: ResponseReader,
+    kind: usize,
+    due: Instant,
+    sent: Instant,
+    busy: bool,
+}
+
+struct Schedule {
+    start: Instant,
+    per_second: f64,
+    patience: Duration,
+    /// Requests that were sent or given up.
+    passed: u64,
+}
+
+impl Schedule {
+    fn due(&self) -> Instant {
+        self.start + Duration::from_secs_f64(self.passed as f64 / self.per_second)
+    }
+}
+
+pub struct Generator {
+    address: SocketAddr,
+    poll: Poll,
+    events: Events,
+    /// Connection, writable, readable: this turn's events, out of the way of the borrow checker.
+    ready: Vec<(usize, bool, bool)>,
+    connections: Vec<Connection>,
+    free: Vec<usize>,
+    schedule: Option<Schedule>,
+    tally: Tally,
+    last_answer: Instant,
+}
+
+impl Generator {
+    pub fn open(address: SocketAddr, connection_count: usize, kind_count: usize) -> Result<Generator, Error> {
+        let poll = Poll::new()?;
+        let mut connections = Vec::with_capacity(connection_count);
+        for index in 0..connection_count {
+            let now = clock::now();
+            connections.push(Connection {
+                stream: connect(address, &poll, index)?,
+                request: Vec::new(),
+                written: 0,
+                reader: ResponseReader::new(),
+                kind: 0,
+                due: now,
+                sent: now,
+                busy: false,
+            });
+        }
+        Ok(Generator {
+            address,
+            poll,
+            events: Events::with_capacity(4096),
+            ready: Vec::with_capacity(4096),
+            connections,
+            free: (0..connection_count).collect(),
+            schedule: None,
+            tally: Tally::new(kind_count),
+            last_answer: clock::now(),
+        })
+    }
+
+    /// Starts a schedule, or none for the closed loop.
+    pub fn set_pace(&mut self, pace: Pace) {
+        self.schedule = match pace {
+            Pace::Closed => None,
+            Pace::Open { per_second, patience } => {
+                Some(Schedule { start: clock::now(), per_second, patience, passed: 0 })
+            }
+        };
+    }
+
+    /// Keeps the pace for this long. The time it took.
+    pub fn run_for(&mut self, duration: Duration, requests: &mut dyn Requests) -> Result<Duration, Error> {
+        let start = clock::now();
+        let deadline = start + duration;
+        self.last_answer = start;
+        loop {
+            let now = clock::now();
+            if now >= deadline {
+                self.give_up_what_is_late(now);
+                return Ok(now.duration_since(start));
+            }
+            self.send_what_is_due(now, requests)?;
+            self.turn(deadline.duration_since(now))?;
+        }
+    }
+
+    /// Waits for the answers that are still due, and sends nothing more.
+    pub fn finish(&mut self) -> Result<(), Error> {
+        self.schedule = None;
+        self.last_answer = clock::now();
+        while self.free.len() < self.connections.len() {
+            self.turn(POLL_TIME_MAX)?;
+        }
+        Ok(())
+    }
+
+    /// The counts since the last `take`.
+    pub fn take(&mut self) -> Tally {
+        let fresh = Tally::new(self.tally.kinds.len());
+        std::mem::replace(&mut self.tally, fresh)
+    }
+
+    fn send_what_is_due(&mut self, now: Instant, requests: &mut dyn Requests) -> Result<(), Error> {
+        self.give_up_what_is_late(now);
+        while let Some(&index) = self.free.last() {
+            let mut due = now;
+            if let Some(schedule) = &mut self.schedule {
+                due = schedule.due();
+                if due > now {
+                    return Ok(());
+                }
+                schedule.passed += 1;
+            }
+            self.free.pop();
+            self.send(index, due, requests)?;
+        }
+        Ok(())
+    }
+
+    fn give_up_what_is_late(&mut self, now: Instant) {
+        let Some(schedule) = &mut self.schedule else { return };
+        while schedule.due() + schedule.patience < now {
+            schedule.passed += 1;
+            self.tally.not_sent += 1;
+        }
+    }
+
+    fn send(&mut self, index: usize, due: Instant, requests: &mut dyn Requests) -> Result<(), Error> {
+        let connection = &mut self.connections[index];
+        connection.kind = requests.next(&mut connection.request);
+        connection.written = 0;
+        connection.reader.clear();
+        connection.busy = true;
+        connection.due = due;
+        connection.sent = clock::now();
+        if connection.write().is_err() {
+            // Closed while it was idle, which a server may do: once more on a new one.
+            self.reopen(index)?;
+            let connection = &mut self.connections[index];
+            connection.written = 0;
+            if connection.write().is_err() {
+                self.broken(index)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn turn(&mut self, time_max: Duration) -> Result<(), Error> {
+        let mut wait = time_max.min(POLL_TIME_MAX);
+        if let Some(schedule) = self.schedule.as_ref().filter(|_| !self.free.is_empty()) {
+            wait = wait.min(schedule.due().saturating_duration_since(clock::now()));
+        }
+        self.poll.poll(&mut self.events, Some(wait)).or_else(|error| match error.kind() {
+            ErrorKind::Interrupted => Ok(()),
+            _ => Err(error),
+        })?;
+        let mut ready = std::mem::take(&mut self.ready);
+        ready.clear();
+        ready.extend(
+            self.events.iter().map(|event| (event.token().0, event.is_writable(), event.is_readable())),
+        );
+        for &(index, writable, readable) in &ready {
+            if !self.connections[index].busy {
+                continue;
+            }
+            if writable && self.connections[index].write().is_err() {
+                // What made the write fail may be an answer and a close: reading tells.
+            }
+            if readable {
+                self.read(index)?;
+            }
+        }
+        self.ready = ready;
+        let silent = clock::now().duration_since(self.last_answer) > SILENCE_MAX;
+        if silent && self.free.len() < self.connections.len() {
+            return Err(format!("no answer on any connection for {SILENCE_MAX:?}").into());
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, index: usize) -> Result<(), Error> {
+        loop {
+            let connection = &mut self.connections[index];
+            let count = match connection.stream.read(connection.reader.space()) {
+                Ok(0) => return self.broken(index),
+                Ok(count) => count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(_) => return self.broken(index),
+            };
+            if let Some(status) = connection.reader.advance(count)? {
+                return self.answered(index, status);
+            }
+        }
+    }
+
+    fn answered(&mut self, index: usize, status: u16) -> Result<(), Error> {
+        let now = clock::now();
+        self.last_answer = now;
+        let connection = &mut self.connections[index];
+        let bytes = connection.reader.bytes();
+        let counts = &mut self.tally.kinds[connection.kind];
+        // A transaction is answered 202 whatever became of it; its answer is in the part.
+        let status = if status == 202 { status_of_part(bytes).unwrap_or(status) } else { status };
+        if status / 100 == 2 {
+            counts.accepted.record(now.duration_since(connection.due));
+            counts.accepted_served.record(now.duration_since(connection.sent));
+        } else if status == 503 && memmem::find(bytes, b"ServerBusy").is_some() {
+            counts.refused.record(now.duration_since(connection.sent));
+        } else {
+            counts.wrong += 1;
+            let shown = || connection.reader.text().chars().take(SHOWN_CHARACTERS_MAX).collect();
+            self.tally.first_wrong.get_or_insert_with(shown);
+        }
+        let closes = status / 100 != 2 && says_close(connection.reader.bytes());
+        // An answer that came before all of the request was read leaves the connection useless.
+        let cut_short = connection.written < connection.request.len();
+        connection.busy = false;
+        self.free.push(index);
+        if closes || cut_short { self.reopen(index) } else { Ok(()) }
+    }
+
+    fn broken(&mut self, index: usize) -> Result<(), Error> {
+        let connection = &mut self.connections[index];
+        connection.busy = false;
+        self.tally.kinds[connection.kind].broken += 1;
+        self.free.push(index);
+        self.reopen(index)
+    }
+
+    fn reopen(&mut self, index: usize) -> Result<(), Error> {
+        self.tally.reopened += 1;
+        if self.tally.reopened > REOPEN_COUNT_MAX {
+            return Err("the server closes every connection".into());
+        }
+        let _ = self.poll.registry().deregister(&mut self.connections[index].stream);
+        self.connections[index].stream = connect(self.address, &self.poll, index)?;
+        Ok(())
+    }
+}
+
+impl Connection {
+    fn write(&mut self) -> std::io::Result<()> {
+        while self.written < self.request.len() {
+            match self.stream.write(&self.request[self.written..]) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(count) => self.written += count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn connect(address: SocketAddr, poll: &Poll, index: usize) -> Result<TcpStream, Error> {
+    let stream = std::net::TcpStream::connect(address)?;
+    stream.set_nodelay(true)?;
+    stream.set_nonblocking(true)?;
+    let mut stream = TcpStream::from_std(stream);
+    poll.registry().register(&mut stream, Token(index), Interest::READABLE | Interest::WRITABLE)?;
+    Ok(stream)
+}
+
+/// The status of the first part of a transaction's answer: all succeed with the same, or one failure stands alone.
+fn status_of_part(bytes: &[u8]) -> Option<u16> {
+    let head = memmem::find(bytes, b"\r\n\r\n")?;
+    let part = head + memmem::find(&bytes[head..], b"HTTP/1.1 ")? + 9;
+    std::str::from_utf8(bytes.get(part..part + 3)?).ok()?.parse().ok()
+}
+
+fn says_close(bytes: &[u8]) -> bool {
+    let head = memmem::find(bytes, b"\r\n\r\n").unwrap_or(bytes.len());
+    bytes[..head].to_ascii_lowercase().windows(17).any(|window| window == b"connection: close")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transaction_has_the_status_of_its_part() {
+        let answer = |part: &str| {
+            format!(
+                "HTTP/1.1 202 Accepted\r\nContent-Length: 9\r\n\r\n--b\r\nContent-Type: x\r\n\r\nHTTP/1.1 {part}\r\n"
+            )
+        };
+        assert_eq!(status_of_part(answer("204 No Content").as_bytes()), Some(204));
+        assert_eq!(status_of_part(answer("503 Service Unavailable").as_bytes()), Some(503));
+        assert_eq!(status_of_part(b"HTTP/1.1 202 Accepted\r\n\r\n"), None);
+    }
+
+    #[test]
+    fn a_close_is_seen_in_the_head_only() {
+        assert!(says_close(b"HTTP/1.1 503 x\r\nConnection: Close\r\n\r\n"));
+        assert!(!says_close(b"HTTP/1.1 503 x\r\n\r\nconnection: close"));
+    }
+
+    #[test]
+    fn a_schedule_is_even() {
+        let schedule =
+            Schedule { start: clock::now(), per_second: 100.0, patience: Duration::ZERO, passed: 250 };
+        assert_eq!(schedule.due() - schedule.start, Duration::from_millis(2500));
+    }
+}

@@ -1,0 +1,358 @@
+//! Concurrent histories over HTTP, checked for linearizability: a few clients, few rows, the real binary, now and then
+//! a client that does not wait for its answer and a `kill -9` with a restart in the middle.
+//!
+//! Linearizability is local, so each partition is checked by itself; an entity group transaction is one operation on
+//! its partition, and each page of a scan one read of a part of it. Versions are checked over all partitions, along
+//! real time. `checker.rs` searches, `partition.rs` is what it holds the answers against, `record.rs` makes a violation
+//! small and readable, `traffic.rs` are the clients.
+
+mod checker;
+mod partition;
+mod record;
+mod traffic;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use fastrand::Rng;
+use lexopt::{Arg, Parser, ValueExt as _};
+use testkit::{Request, ServerProcess, Stopwatch};
+
+use self::checker::Verdict;
+use self::partition::{Answer, Call, ROW_COUNT_MAX, Tag};
+use self::record::Recorded;
+use self::traffic::{Client, Diary, Ground};
+use crate::Error;
+
+const HELP: &str = "\
+Usage: lazulite-trials histories --server PATH [OPTIONS]
+
+  --server PATH      the lazulite binary
+  --histories N      how many (default 1000)
+  --seed S           of the first one; the next has S + 1, and so on (default 1)
+";
+
+const TABLE: &str = "Histories";
+/// Calls per partition; a scan is one call and several pages.
+const CALLS_PER_PARTITION_MAX: usize = 48;
+/// One history in so many has a `kill -9` in it.
+const KILL_INTERVAL: u32 = 10;
+const TABLE_TIME_MAX: Duration = Duration::from_secs(10);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
+
+pub struct Options {
+    pub server: PathBuf,
+    pub history_count: u64,
+    pub seed: u64,
+    /// For the server.
+    pub environment: Vec<(String, String)>,
+    /// Whether a violation leaves its store and its text behind.
+    pub keeps_evidence: bool,
+}
+
+/// What was done and found.
+#[derive(Default)]
+pub struct Report {
+    pub history_count: u64,
+    pub operation_count: usize,
+    write_count: usize,
+    batch_count: usize,
+    refused_count: usize,
+    unknown_count: usize,
+    get_count: usize,
+    page_count: usize,
+    kill_count: usize,
+    busy_count: usize,
+    internal_error_count: usize,
+    undecided_count: usize,
+    partition_operation_count_max: usize,
+    configuration_count_max: usize,
+    /// The first violation, in words, with the history that shows it.
+    pub violation: Option<String>,
+}
+
+pub fn run(options: &mut Parser) -> Result<bool, Error> {
+    let (mut server, mut history_count, mut seed) = (None, 1000, 1);
+    while let Some(option) = options.next()? {
+        match option {
+            Arg::Long("server") => server = Some(PathBuf::from(options.value()?)),
+            Arg::Long("histories") => history_count = options.value()?.parse()?,
+            Arg::Long("seed") => seed = options.value()?.parse()?,
+            Arg::Long("help") | Arg::Short('h') => {
+                print!("{HELP}");
+                return Ok(true);
+            }
+            other => return Err(other.unexpected().into()),
+        }
+    }
+    let server = server.ok_or("--server names the binary to try")?;
+    let report =
+        observe(&Options { server, history_count, seed, environment: Vec::new(), keeps_evidence: true })?;
+    report.print();
+    Ok(report.is_good())
+}
+
+impl Report {
+    pub fn is_good(&self) -> bool {
+        self.violation.is_none() && self.undecided_count == 0
+    }
+
+    fn print(&self) {
+        println!("histories                      {}", self.history_count);
+        println!("operations                     {}", self.operation_count);
+        println!("  writes                       {}", self.write_count);
+        println!("    of them transactions       {}", self.batch_count);
+        println!("    refused (404, 409, 412)    {}", self.refused_count);
+        println!("    outcome unknown            {}", self.unknown_count);
+        println!("  point reads                  {}", self.get_count);
+        println!("  pages of scans               {}", self.page_count);
+        println!("kill -9 and restart            {}", self.kill_count);
+        println!("answers 503 / 500              {} / {}", self.busy_count, self.internal_error_count);
+        println!("longest history, one partition {} operations", self.partition_operation_count_max);
+        println!("largest search                 {} configurations", self.configuration_count_max);
+        println!("undecided                      {}", self.undecided_count);
+        println!("violations                     {}", usize::from(self.violation.is_some()));
+        match &self.violation {
+            Some(violation) => println!("\n{violation}"),
+            None if self.undecided_count > 0 => println!("NOT SHOWN: some searches were given up"),
+            None => println!("HELD: every history is linearizable, and versions only grew"),
+        }
+    }
+
+    fn count(&mut self, recorded: &Recorded) {
+        self.operation_count += 1;
+        match &recorded.operation.call {
+            Call::Get(_) => self.get_count += 1,
+            Call::Page(_) => self.page_count += 1,
+            Call::Write(changes) => {
+                self.write_count += 1;
+                self.batch_count += usize::from(changes.len() > 1);
+                match recorded.operation.answer {
+                    Answer::Refused { .. } => self.refused_count += 1,
+                    Answer::Unknown => self.unknown_count += 1,
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+/// Records and checks histories until one is wrong or all are done.
+pub fn observe(options: &Options) -> Result<Report, Error> {
+    let directory = tempfile::Builder::new().prefix("lazulite-histories-").tempdir()?;
+    let clock = Stopwatch::start();
+    let mut world = World {
+        options,
+        location: directory.path().to_owned(),
+        server: None,
+        clock: &clock,
+        next_id: 1,
+        last_version: 0,
+        report: Report::default(),
+    };
+    world.start_server()?;
+    world.create_table()?;
+    let mut told = Duration::ZERO;
+    for seed in options.seed..options.seed.saturating_add(options.history_count) {
+        let violation = world.history(seed).map_err(|error| format!("{error}\n{}", repeat(options, seed)));
+        if let Some(violation) = violation? {
+            let mut text = format!("VIOLATION in the history with {}\n{violation}", repeat(options, seed));
+            drop(world.server.take());
+            if options.keeps_evidence {
+                keep(&mut text, seed, directory)?;
+            }
+            world.report.violation = Some(text);
+            return Ok(world.report);
+        }
+        if clock.elapsed() > told + PROGRESS_INTERVAL {
+            told = clock.elapsed();
+            println!("{} histories, {} operations", world.report.history_count, world.report.operation_count);
+        }
+    }
+    Ok(world.report)
+}
+
+fn repeat(options: &Options, seed: u64) -> String {
+    let environment: String =
+        options.environment.iter().map(|(name, value)| format!("{name}={value} ")).collect();
+    format!(
+        "seed {seed}; in kind, though not in timing, it is repeated by\n  \
+         {environment}lazulite-trials histories --server {} --histories 100 --seed {seed}",
+        options.server.display()
+    )
+}
+
+/// The violation as a file, and the store as it was.
+fn keep(text: &mut String, seed: u64, directory: tempfile::TempDir) -> Result<(), Error> {
+    let path = std::env::temp_dir().join(format!("lazulite-history-{seed}-{}.txt", std::process::id()));
+    std::fs::write(&path, &text)?;
+    text.push_str(&format!("also in {}; the store is in {}\n", path.display(), directory.keep().display()));
+    Ok(())
+}
+
+struct World<'a> {
+    options: &'a Options,
+    location: PathBuf,
+    server: Option<ServerProcess>,
+    clock: &'a Stopwatch,
+    next_id: u32,
+    /// The greatest that anybody heard of.
+    last_version: Tag,
+    report: Report,
+}
+
+impl World<'_> {
+    fn start_server(&mut self) -> Result<(), Error> {
+        let binary = self.options.server.to_str().ok_or("the path of the server is not UTF-8")?;
+        let environment: Vec<(&str, &str)> =
+            self.options.environment.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let start = || {
+            ServerProcess::start_with(
+                binary,
+                &self.location,
+                &["--table-port", "0", "--silent"],
+                &environment,
+            )
+        };
+        let started = catch_unwind(AssertUnwindSafe(start));
+        self.server = Some(started.map_err(|_| "the server does not start")?);
+        Ok(())
+    }
+
+    fn create_table(&self) -> Result<(), Error> {
+        let server = self.server.as_ref().ok_or("no server")?;
+        let body = format!("{{\"TableName\":\"{TABLE}\"}}");
+        let answer = server.send(Request::post("/Tables").json(&body));
+        if answer.status != 201 {
+            return Err(format!("no table:\n{answer:?}").into());
+        }
+        // At once, unless the server answers too early; then the histories are to find that out, not this.
+        let watch = Stopwatch::start();
+        while server.send(Request::get(&format!("/Tables('{TABLE}')"))).status != 200 {
+            if watch.elapsed() > TABLE_TIME_MAX {
+                return Err("the table that was created is not there".into());
+            }
+        }
+        Ok(())
+    }
+
+    /// One history, recorded and checked; what is wrong with it.
+    fn history(&mut self, seed: u64) -> Result<Option<String>, Error> {
+        let mut random = Rng::with_seed(seed);
+        let partition_count = random.usize(1..=2);
+        let client_count = random.usize(3..=6);
+        let call_count = partition_count * random.usize(24..=CALLS_PER_PARTITION_MAX);
+        let kill_after = (random.u32(..KILL_INTERVAL) == 0).then(|| random.usize(1..call_count));
+        let server = self.server.as_ref().ok_or("no server")?;
+        let ground = Ground {
+            clock: self.clock,
+            address: Mutex::new(server.addr()),
+            table: TABLE,
+            partitions: (0..partition_count).map(|number| format!("h{seed}-p{number}")).collect(),
+            row_count: random.usize(2..=ROW_COUNT_MAX),
+            next_id: AtomicU32::new(self.next_id),
+            finished_count: AtomicUsize::new(0),
+            tags: (0..partition_count * ROW_COUNT_MAX).map(|_| Mutex::default()).collect(),
+        };
+        let diaries = self.traffic(&ground, &mut random, client_count, call_count, kill_after);
+        self.next_id = ground.next_id.load(Ordering::Acquire);
+        match diaries? {
+            Ok(diaries) => self.judge(diaries, partition_count),
+            Err(strange) => {
+                self.report.history_count += 1;
+                Ok(Some(strange))
+            }
+        }
+    }
+
+    /// What the clients wrote down; or an answer that the service never gives.
+    fn traffic(
+        &mut self,
+        ground: &Ground<'_>,
+        random: &mut Rng,
+        client_count: usize,
+        call_count: usize,
+        kill_after: Option<usize>,
+    ) -> Result<Result<Vec<Diary>, String>, Error> {
+        let clients = (0..client_count).map(|number| Client::new(ground, number, random.fork()));
+        let diaries = std::thread::scope(|scope| -> Result<Result<Vec<Diary>, String>, Error> {
+            let threads: Vec<_> = clients
+                .map(|mut client| {
+                    scope.spawn(move || client.run(call_count / client_count).map(|()| client.diary))
+                })
+                .collect();
+            if let Some(kill_after) = kill_after {
+                let is_over = || threads.iter().all(|thread| thread.is_finished());
+                while ground.finished_count.load(Ordering::Acquire) < kill_after && !is_over() {
+                    std::thread::sleep(Duration::from_micros(200));
+                }
+                self.kill_and_restart(ground)?;
+            }
+            let mut diaries = Vec::new();
+            for thread in threads {
+                diaries.push(thread.join().map_err(|_| "a client panicked")?);
+            }
+            Ok(diaries.into_iter().collect())
+        })?;
+        let mut last = Client::new(ground, client_count, random.fork());
+        Ok(diaries.and_then(|mut diaries| {
+            last.look_at_everything()?;
+            diaries.push(last.diary);
+            Ok(diaries)
+        }))
+    }
+
+    fn kill_and_restart(&mut self, ground: &Ground<'_>) -> Result<(), Error> {
+        if let Some(server) = self.server.take() {
+            server.kill();
+        }
+        self.report.kill_count += 1;
+        self.start_server()?;
+        let server = self.server.as_ref().ok_or("no server")?;
+        *ground.address.lock().unwrap_or_else(PoisonError::into_inner) = server.addr();
+        Ok(())
+    }
+
+    fn judge(&mut self, diaries: Vec<Diary>, partition_count: usize) -> Result<Option<String>, Error> {
+        let report = &mut self.report;
+        report.history_count += 1;
+        let mut partitions: Vec<Vec<Recorded>> = vec![Vec::new(); partition_count];
+        for diary in diaries {
+            report.busy_count += diary.busy_count;
+            report.internal_error_count += diary.internal_error_count;
+            for (partition, recorded) in diary.recorded {
+                report.count(&recorded);
+                partitions[partition].push(recorded);
+            }
+        }
+        for history in &partitions {
+            let checked = record::check(history);
+            report.partition_operation_count_max = report.partition_operation_count_max.max(history.len());
+            report.configuration_count_max = report.configuration_count_max.max(checked.configuration_count);
+            match checked.verdict {
+                Verdict::Linearizable => {}
+                Verdict::Undecided => report.undecided_count += 1,
+                Verdict::Violation { longest } => {
+                    let smallest = record::shrink(history);
+                    return Ok(Some(format!(
+                        "Not linearizable: of {} operations at most {longest} fit one order. \
+                         The smallest part found that has no order:\n\n{}\n",
+                        history.len(),
+                        record::readable(&smallest)
+                    )));
+                }
+            }
+        }
+        let all = partitions.concat();
+        match record::check_versions(&all, self.last_version) {
+            Ok(greatest) => self.last_version = greatest,
+            Err(wrong) => {
+                return Ok(Some(format!("Versions went wrong: {wrong}\n\n{}\n", record::readable(&all))));
+            }
+        }
+        Ok(None)
+    }
+}

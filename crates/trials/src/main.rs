@@ -1,0 +1,84 @@
+//! `lazulite-trials`: the long tests of what the server survives, each a command with a count to choose.
+//!
+//! Owns: the command line. Each trial is a module with a `run` that reads its own options, prints what it did and
+//! says whether every promise held. All of them drive the real binary over real sockets and real files, except the
+//! simulation, which needs to own the clock and the disk. `cargo xtask` builds what is needed and calls this.
+
+mod backup_load;
+mod contents;
+mod crash;
+mod damage;
+mod disk;
+mod disk_log;
+mod disk_states;
+mod gauge;
+mod generator;
+mod heavy;
+mod histories;
+mod hoarders;
+mod hostile;
+mod ledger;
+mod light_client;
+mod load;
+mod mix;
+mod overload;
+mod plot;
+mod power;
+mod promises;
+mod recording;
+mod seeded_bugs;
+mod simulate;
+mod soak;
+mod soak_requests;
+mod victim;
+
+use std::process::ExitCode;
+
+use lexopt::{Arg, Parser};
+
+/// What kept a trial from being made at all, in words for the person at the terminal.
+type Error = Box<dyn std::error::Error + Send + Sync>;
+
+/// A trial: `Ok(false)` when a promise was broken (already told on the terminal).
+type Trial = fn(&mut Parser) -> Result<bool, Error>;
+
+/// Name, what it does, and the trial.
+const TRIALS: [(&str, &str, Trial); 10] = [
+    ("crash", "kill -9 under load, again and again over one growing store", crash::run),
+    ("power", "disk states that a power cut could leave, each opened and checked", power::run),
+    ("damage", "bytes lost or flipped at rest: found, reported, never served", damage::run),
+    ("disk", "a full disk, a read-only directory, no file handles left", disk::run),
+    ("histories", "concurrent histories over HTTP, checked for linearizability", histories::run),
+    ("simulate", "engine and rules against a model, with seeded time and faults", simulate::run),
+    ("seeded-bugs", "each planted bug must be caught by one of the others", seeded_bugs::run),
+    ("overload", "ten times the load the server can bear, and hostile queries", overload::run),
+    ("soak", "a mixed load for minutes, with plots of memory, files and latency", soak::run),
+    ("backup", "a backup under write load is a moment of the ledger", backup_load::run),
+];
+
+fn main() -> ExitCode {
+    let mut parser = Parser::from_env();
+    let result = match parser.next() {
+        Ok(Some(Arg::Value(name))) => match TRIALS.iter().find(|(known, ..)| name == *known) {
+            Some((_, _, trial)) => trial(&mut parser),
+            None => Err(format!("there is no trial {name:?}; --help lists them").into()),
+        },
+        Ok(None | Some(Arg::Long("help") | Arg::Short('h'))) => {
+            println!("Usage: lazulite-trials TRIAL [OPTIONS]   (--help after a trial's name lists its options)\n");
+            for (name, purpose, _) in TRIALS {
+                println!("  {name:<12} {purpose}");
+            }
+            Ok(true)
+        }
+        Ok(Some(other)) => Err(other.unexpected().into()),
+        Err(error) => Err(error.into()),
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,0 +1,442 @@
+//! `power`: disk states that a power cut could leave, each opened by the real binary and compared with the ledger.
+//!
+//! The server is recorded under load (`recording.rs`); then the disk is rebuilt as a power cut at some moment may have
+//! left it (`disk_states.rs`). Whatever was acknowledged before that moment must be there, nothing that was sent after
+//! it may be, and what was open is there wholly or not at all. A store whose creation was cut short must still open.
+//!
+//! A recording cannot be made twice: its threads run as they like. So a state that breaks a promise is kept.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use fastrand::Rng;
+use lexopt::{Arg, Parser, ValueExt};
+use testkit::{Request, Stopwatch, TempDir, entity_json};
+
+use crate::Error;
+use crate::contents::{self, Contents};
+use crate::disk_log::Operation;
+use crate::disk_states::{Disk, Image, Loss};
+use crate::ledger::{MAIN_TABLE, Outcome, PROBE_PARTITION, Row, Rows, State, Version, settle, version_of};
+use crate::recording::{self, ACCOUNT, Failure, Recording};
+use crate::victim::{Launch, Victim, panicked};
+
+const HELP: &str = "\
+disk states that a power cut could leave, each opened and checked (Linux)
+
+  --server PATH      The server's binary; the shim (liblazulite_shim.so) lies beside it
+  --states N         How many states [default: 10000]
+  --jobs J           How many at a time [default: 2]
+  --seed S           What is sent, and how the states are chosen [default: a new one]";
+
+const STATE_COUNT: usize = 10_000;
+const JOB_COUNT: usize = 2;
+/// A recording takes about as long as a hundred states.
+const STATES_PER_RECORDING: usize = 500;
+const STATES_PER_REPORT: usize = 1_000;
+/// One state in so many is opened a second time.
+const REOPEN_INTERVAL: u32 = 8;
+/// One state in so many is asked for the accounts.
+const ACCOUNT_INTERVAL: u32 = 20;
+const BROKEN_SHOWN_MAX: usize = 5;
+/// Where files are in memory, so that a state costs no disk.
+const MEMORY_DIRECTORY: &str = "/dev/shm";
+
+pub struct Settings {
+    pub server: PathBuf,
+    pub states: usize,
+    pub jobs: usize,
+    pub seed: u64,
+    /// For the server alone, also while it is recorded.
+    pub environment: Vec<(String, String)>,
+}
+
+/// What came of it. Every promise held when nothing is `broken`.
+#[derive(Default)]
+pub struct Verdict {
+    pub broken: Vec<String>,
+    pub recordings: usize,
+    pub states: usize,
+    pub by_loss: [usize; Loss::NAMES.len()],
+    /// Records of file operations, over all recordings.
+    pub operations: usize,
+    /// States with something to lose.
+    pub pending: usize,
+    pub open_applied: usize,
+    pub open_absent: usize,
+    /// States in which there was no table yet.
+    pub before_first_table: usize,
+    pub reopened: usize,
+    /// Where the states lie that broke a promise.
+    pub kept: Option<PathBuf>,
+    pub skipped: Option<String>,
+}
+
+pub fn run(options: &mut Parser) -> Result<bool, Error> {
+    let mut settings = Settings {
+        server: PathBuf::new(),
+        states: STATE_COUNT,
+        jobs: JOB_COUNT,
+        seed: fastrand::u64(..),
+        environment: Vec::new(),
+    };
+    while let Some(option) = options.next()? {
+        match option {
+            Arg::Long("server") => settings.server = options.value()?.into(),
+            Arg::Long("states") => settings.states = options.value()?.parse()?,
+            Arg::Long("jobs") => settings.jobs = options.value()?.parse()?,
+            Arg::Long("seed") => settings.seed = options.value()?.parse()?,
+            Arg::Long("help") => {
+                println!("{HELP}");
+                return Ok(true);
+            }
+            other => return Err(other.unexpected().into()),
+        }
+    }
+    if settings.server.as_os_str().is_empty() {
+        return Err("--server names the binary to be tried".into());
+    }
+    println!("power: {} states, {} at a time, seed {}", settings.states, settings.jobs, settings.seed);
+    let watch = Stopwatch::start();
+    let verdict = states(&settings)?;
+    if let Some(reason) = &verdict.skipped {
+        println!("power: SKIPPED, nothing was tried: {reason}");
+        return Ok(true);
+    }
+    let seconds = watch.elapsed().as_secs_f64();
+    println!("\npower: {} states in {seconds:.0} s, seed {}", verdict.states, settings.seed);
+    println!("  {:>9} recordings with {} file operations", verdict.recordings, verdict.operations);
+    for (count, name) in verdict.by_loss.iter().zip(Loss::NAMES) {
+        println!("  {count:>9} {name}");
+    }
+    println!("  {:>9} states had something to lose", verdict.pending);
+    println!("  {:>9} states before the first table was there", verdict.before_first_table);
+    println!("  {:>9} requests open at the cut were found, whole", verdict.open_applied);
+    println!("  {:>9} requests open at the cut were not found", verdict.open_absent);
+    println!("  {:>9} states opened a second time", verdict.reopened);
+    for broken in verdict.broken.iter().take(BROKEN_SHOWN_MAX) {
+        println!("BROKEN: {broken}");
+    }
+    if let Some(kept) = &verdict.kept {
+        println!(
+            "{} states broke a promise; the first are kept in {}.",
+            verdict.broken.len(),
+            kept.display()
+        );
+        println!("Again: cargo xtask power --states {} --seed {}", settings.states, settings.seed);
+    }
+    let held = verdict.broken.is_empty();
+    println!("{}", if held { "power: every promise held" } else { "power: A PROMISE WAS BROKEN" });
+    Ok(held)
+}
+
+pub fn states(settings: &Settings) -> Result<Verdict, Error> {
+    if !cfg!(all(target_os = "linux", target_pointer_width = "64")) {
+        let skipped = Some("a library can be preloaded on 64-bit Linux only".to_owned());
+        return Ok(Verdict { skipped, ..Verdict::default() });
+    }
+    let shim = recording::shim_of(&settings.server)
+        .ok_or("there is no liblazulite_shim.so beside the server: cargo build --release --package shim")?;
+    let directory = TempDir::with_prefix_in("lazulite-power-", place())?;
+    let recording_count = settings.states.div_ceil(STATES_PER_RECORDING);
+    let next = AtomicUsize::new(0);
+    let verdict = Mutex::new(Verdict::default());
+    let failed = AtomicBool::new(false);
+    let work = || -> Result<(), Error> {
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number >= recording_count || failed.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            let done = number * STATES_PER_RECORDING;
+            let count = STATES_PER_RECORDING.min(settings.states - done);
+            let mut job = Job { settings, directory: directory.path(), number, verdict: &verdict };
+            if let Err(error) = job.run(&shim, count) {
+                failed.store(true, Ordering::Relaxed);
+                return Err(error);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..settings.jobs.max(1)).map(|_| scope.spawn(work)).collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|_| Err("a job gave up: see above".into())))
+            .collect::<Result<Vec<()>, Error>>()
+    })?;
+    let mut verdict = verdict.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if !verdict.broken.is_empty() {
+        verdict.kept = Some(directory.keep());
+    }
+    Ok(verdict)
+}
+
+/// In memory if there is such a place.
+pub fn place() -> PathBuf {
+    let memory = Path::new(MEMORY_DIRECTORY);
+    if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() }
+}
+
+/// One recording and its states.
+struct Job<'a> {
+    settings: &'a Settings,
+    directory: &'a Path,
+    number: usize,
+    verdict: &'a Mutex<Verdict>,
+}
+
+/// What the ledger says of one moment.
+struct Moment {
+    /// What each writer knew to be there.
+    known: Vec<State>,
+    /// How many entries of each writer's history are settled.
+    settled: Vec<usize>,
+    /// The greatest version acknowledged so far.
+    latest: Version,
+}
+
+/// What one state was like.
+#[derive(Default)]
+struct Seen {
+    open_applied: usize,
+    open_absent: usize,
+    before_first_table: bool,
+    reopened: bool,
+}
+
+impl Job<'_> {
+    fn run(&mut self, shim: &Path, count: usize) -> Result<(), Error> {
+        let Settings { server, environment, .. } = self.settings;
+        let seed = self.settings.seed.wrapping_add(self.number as u64);
+        let recording = match recording::record(server, shim, environment, self.directory, seed) {
+            Ok(recording) => recording,
+            Err(Failure::Trouble(error)) => return Err(error),
+            Err(Failure::Broken(what)) => {
+                self.verdict().broken.push(format!("recording {}, without a power cut: {what}", self.number));
+                return Ok(());
+            }
+        };
+        {
+            let mut verdict = self.verdict();
+            verdict.recordings += 1;
+            verdict.operations += recording.records.len();
+        }
+        let mut random = Rng::with_seed(seed);
+        let mut disk = Disk::new(&recording.root, recording.root_inode);
+        let mut moment = Moment {
+            known: vec![State::new(); recording.writers.len()],
+            settled: vec![0; recording.writers.len()],
+            latest: 0,
+        };
+        let mut applied = 0;
+        for (number, cut) in cuts(&recording, count, &mut random).into_iter().enumerate() {
+            for record in &recording.records[applied..cut] {
+                disk.apply(&record.operation)?;
+            }
+            applied = cut;
+            let position = cut.checked_sub(1).map_or(0, |last| recording.records[last].end);
+            moment.advance(&recording, position);
+            let loss = Loss::random(&mut random);
+            let image = disk.cut(loss, &mut random);
+            let outcome = self.state(number, &image, &recording, &moment, position, &mut random)?;
+            let mut verdict = self.verdict();
+            verdict.states += 1;
+            verdict.by_loss[loss.index()] += 1;
+            verdict.pending += usize::from(disk.pending_count() > 0);
+            match outcome {
+                Ok(seen) => {
+                    verdict.open_applied += seen.open_applied;
+                    verdict.open_absent += seen.open_absent;
+                    verdict.before_first_table += usize::from(seen.before_first_table);
+                    verdict.reopened += usize::from(seen.reopened);
+                }
+                Err(what) => {
+                    let records = recording.records.len();
+                    let kept = if verdict.broken.len() < BROKEN_SHOWN_MAX {
+                        let kept = self.directory.join(format!("broken-{}-{number}", self.number));
+                        image.write(&kept)?;
+                        format!(" (kept in {})", kept.display())
+                    } else {
+                        String::new()
+                    };
+                    verdict.broken.push(format!(
+                        "recording {}, state {number}, cut after {cut} of {records} operations, {}{kept}: {what}",
+                        self.number,
+                        Loss::NAMES[loss.index()],
+                    ));
+                }
+            }
+            if verdict.states.is_multiple_of(STATES_PER_REPORT) {
+                println!("  {:>6} states, {} broken", verdict.states, verdict.broken.len());
+            }
+        }
+        Ok(())
+    }
+
+    fn verdict(&self) -> std::sync::MutexGuard<'_, Verdict> {
+        self.verdict.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens one state. The inner error is a broken promise.
+    fn state(
+        &self,
+        number: usize,
+        image: &Image,
+        recording: &Recording,
+        moment: &Moment,
+        position: u64,
+        random: &mut Rng,
+    ) -> Result<Result<Seen, String>, Error> {
+        let directory = self.directory.join(format!("state-{}-{number}", self.number));
+        image.write(&directory)?;
+        let mut launch = Launch::new(&self.settings.server, &directory.join("store"));
+        launch.environment = self.settings.environment.clone();
+        let outcome = open_and_check(&launch, recording, moment, position, random);
+        std::fs::remove_dir_all(&directory)?;
+        outcome
+    }
+}
+
+fn open_and_check(
+    launch: &Launch,
+    recording: &Recording,
+    moment: &Moment,
+    position: u64,
+    random: &mut Rng,
+) -> Result<Result<Seen, String>, Error> {
+    let server = match launch.start()? {
+        Ok(server) => server,
+        Err(refusal) => return Ok(Err(format!("the server does not start: {}", refusal.words))),
+    };
+    let mut seen = Seen::default();
+    let checked = check(&server, recording, moment, position, &mut seen);
+    let words = server.finish();
+    let contents = match checked {
+        Ok(_) if panicked(&words) => return Ok(Err(format!("the server panicked: {words}"))),
+        Ok(contents) => contents,
+        Err(what) => return Ok(Err(format!("{what}; the server said: {words:?}"))),
+    };
+    if random.u32(0..REOPEN_INTERVAL) == 0 {
+        seen.reopened = true;
+        let server = match launch.start()? {
+            Ok(server) => server,
+            Err(refusal) => return Ok(Err(format!("the second start fails: {}", refusal.words))),
+        };
+        match contents::read_all(&server) {
+            Ok(again) if again == contents => {}
+            Ok(_) => return Ok(Err("the second start finds something else than the first".to_owned())),
+            Err(failure) => return Ok(Err(format!("after the second start: {failure}"))),
+        }
+    }
+    if position >= recording.account.sent_at && random.u32(0..ACCOUNT_INTERVAL) == 0 {
+        let output =
+            launch.command().args(["account", "list", "--location"]).arg(&launch.location).output()?;
+        let listed = String::from_utf8_lossy(&output.stdout).contains(ACCOUNT);
+        if !output.status.success() {
+            return Ok(Err(format!("account list: {}", String::from_utf8_lossy(&output.stderr))));
+        }
+        if !listed && position >= recording.account.settled_at {
+            return Ok(Err("the account that was added is not there".to_owned()));
+        }
+    }
+    Ok(Ok(seen))
+}
+
+/// Reads everything, compares it, and writes a row; what the store then holds.
+fn check(
+    server: &Victim,
+    recording: &Recording,
+    moment: &Moment,
+    position: u64,
+    seen: &mut Seen,
+) -> Result<Contents, String> {
+    let mut contents = contents::read_all(server).map_err(|failure| failure.to_string())?;
+    let floor = contents.values().flat_map(|rows| rows.values()).filter_map(|row| row.version).max();
+    let floor = floor.unwrap_or(0).max(moment.latest);
+    if contents.is_empty() {
+        if position >= recording.main.settled_at {
+            return Err("there are no tables at all".to_owned());
+        }
+        seen.before_first_table = true;
+        let request = Request::post("/Tables").json(&format!("{{\"TableName\":\"{MAIN_TABLE}\"}}"));
+        let response = server.ask(&request).map_err(|error| error.to_string())?;
+        if response.status != 201 {
+            return Err(format!("the first table is answered with {response:?}"));
+        }
+        contents.insert(MAIN_TABLE.to_owned(), Rows::new());
+    } else {
+        if position < recording.main.sent_at {
+            return Err("there is a table that nobody had asked for yet".to_owned());
+        }
+        let shares = contents::share(contents.clone(), moment.known.len())?;
+        if !shares.probes.is_empty() {
+            return Err("there are rows that nobody wrote".to_owned());
+        }
+        for (number, (known, found)) in moment.known.iter().zip(&shares.writers).enumerate() {
+            let next = recording.writers[number].get(moment.settled[number]);
+            let open = next.filter(|entry| entry.sent_at <= position).map(|entry| &entry.attempt);
+            let outcome =
+                settle(known, open, found).map_err(|difference| format!("writer {number}: {difference}"))?;
+            match (open, outcome) {
+                (Some(_), Outcome::Applied) => seen.open_applied += 1,
+                (Some(_), Outcome::NotApplied) => seen.open_absent += 1,
+                (None, _) => {}
+            }
+        }
+    }
+    let key = (PROBE_PARTITION.to_owned(), "after".to_owned());
+    let request = Request::post(&format!("/{MAIN_TABLE}")).json(&entity_json(&key.0, &key.1, ""));
+    let response = server.ask(&request).map_err(|error| format!("a write after the cut: {error}"))?;
+    let version = response.header("ETag").and_then(version_of).filter(|_| response.status == 201);
+    let Some(version) = version else {
+        return Err(format!("a write after the cut is answered with {response:?}"));
+    };
+    if version <= floor {
+        return Err(format!("a write after the cut got version {version}, but {floor} was given before"));
+    }
+    let row = Row { properties: Default::default(), version: Some(version) };
+    contents.entry(MAIN_TABLE.to_owned()).or_default().insert(key, row);
+    Ok(contents)
+}
+
+impl Moment {
+    /// Moments are visited in order.
+    fn advance(&mut self, recording: &Recording, position: u64) {
+        for (number, history) in recording.writers.iter().enumerate() {
+            while let Some(entry) =
+                history.get(self.settled[number]).filter(|entry| entry.settled_at <= position)
+            {
+                if entry.outcome == Outcome::Applied {
+                    self.known[number].apply(&entry.attempt);
+                    self.latest = self.latest.max(entry.attempt.version.unwrap_or(0));
+                }
+                self.settled[number] += 1;
+            }
+        }
+    }
+}
+
+/// So many moments, in order, as numbers of records that came before: half of them anywhere, the others just before or
+/// after the end of a sync, where the difference between done and not done is greatest.
+fn cuts(recording: &Recording, count: usize, random: &mut Rng) -> Vec<usize> {
+    let records = &recording.records;
+    let is_end = |at: &usize| matches!(records[*at].operation, Operation::SyncEnd { .. });
+    let ends: Vec<usize> = (0..records.len()).filter(is_end).collect();
+    let mut cuts: Vec<usize> = (0..count)
+        .map(|_| {
+            if ends.is_empty() || random.bool() {
+                return random.usize(0..=records.len());
+            }
+            ends[random.usize(0..ends.len())] + random.usize(0..2)
+        })
+        .map(|cut| {
+            // Changes found after a kill have no order among themselves: all of them, or none.
+            let later = |at: usize| at > 0 && at < records.len() && records[at].end == records[at - 1].end;
+            (cut..=records.len()).find(|at| !later(*at)).unwrap_or(records.len())
+        })
+        .collect();
+    cuts.sort_unstable();
+    cuts
+}

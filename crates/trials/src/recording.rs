@@ -1,0 +1,267 @@
+//! A recording: the real binary under load, with every file operation of its data directory logged by the preloaded
+//! shim, and for each request the stretch of that log in which it was open.
+//!
+//! Three lives of one store: the first ends gracefully, the second by `kill -9`, the third goes on until the recording
+//! ends. Tables come and go, a big one is swept, an account is added. Promises: the log describes the directory exactly
+//! (the two are compared after each life), so a disk rebuilt from it is a disk that could have been.
+
+use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use fastrand::Rng;
+use testkit::{Request, TempDir};
+
+use crate::Error;
+use crate::contents;
+use crate::disk_log::{self, Operation, Record};
+use crate::disk_states::{Disk, Image, Loss, inode};
+use crate::ledger::{MAIN_TABLE, settle};
+use crate::load::{Common, End, Entry, Shape, Tally, Writer};
+use crate::victim::{Launch, Victim};
+
+const SHIM: &str = "liblazulite_shim.so";
+const WRITER_COUNT: usize = 4;
+const STEPS_PER_LIFE: usize = 30;
+const SHAPE: Shape = Shape { row_count_max: 50, text_length_usual: 40, text_length_max: 3_000 };
+/// Rows of a table that is dropped: more than one slice of the sweep.
+const DROPPED_ROW_COUNT: usize = 600;
+const POLL: Duration = Duration::from_micros(200);
+/// The account that the recording adds.
+pub const ACCOUNT: &str = "recorded";
+
+/// When a thing was asked for and when it was known to be done, as lengths of the log.
+#[derive(Clone, Copy)]
+pub struct Span {
+    pub sent_at: u64,
+    pub settled_at: u64,
+}
+
+pub struct Recording {
+    pub root: String,
+    pub root_inode: u64,
+    pub records: Vec<Record>,
+    /// What each writer sent.
+    pub writers: Vec<Vec<Entry>>,
+    /// The creation of the main table.
+    pub main: Span,
+    pub account: Span,
+}
+
+/// Why there is none.
+pub enum Failure {
+    /// The server broke a promise even without a power cut.
+    Broken(String),
+    Trouble(Error),
+}
+
+impl<E: Into<Error>> From<E> for Failure {
+    fn from(error: E) -> Failure {
+        Failure::Trouble(error.into())
+    }
+}
+
+/// The shim lies beside the server's binary, or beside this one.
+pub fn shim_of(server: &Path) -> Option<PathBuf> {
+    let ours = std::env::current_exe().ok()?;
+    [server, &ours].into_iter().map(|binary| binary.with_file_name(SHIM)).find(|shim| shim.is_file())
+}
+
+struct Studio {
+    launch: Launch,
+    root: PathBuf,
+    log: PathBuf,
+    disk: Disk,
+    records: Vec<Record>,
+    /// The length of the log that is in `records`.
+    read: u64,
+    tally: Tally,
+    writers: Vec<Writer>,
+}
+
+pub fn record(
+    server: &Path,
+    shim: &Path,
+    environment: &[(String, String)],
+    directory: &Path,
+    seed: u64,
+) -> Result<Recording, Failure> {
+    let directory = TempDir::new_in(directory)?;
+    // The log names real paths.
+    let base = directory.path().canonicalize()?;
+    let (root, log) = (base.join("disk"), base.join("log"));
+    std::fs::create_dir(&root)?;
+    std::fs::write(&log, b"")?;
+    let mut launch = Launch::new(server, &root.join("store"));
+    launch.environment = environment.to_vec();
+    for (name, path) in [("LD_PRELOAD", shim), ("LAZULITE_SHIM_ROOT", &root), ("LAZULITE_SHIM_LOG", &log)] {
+        let path = path.to_str().ok_or("a path that is not UTF-8")?;
+        launch.environment.push((name.to_owned(), path.to_owned()));
+    }
+    let root_name = root.to_str().ok_or("a path that is not UTF-8")?.to_owned();
+    let root_inode = inode(&std::fs::metadata(&root)?);
+    let mut studio = Studio {
+        launch,
+        root,
+        log,
+        disk: Disk::new(&root_name, root_inode),
+        records: Vec::new(),
+        read: 0,
+        tally: Tally::default(),
+        // The last one makes the table that is dropped.
+        writers: (0..=WRITER_COUNT).map(|number| Writer::new(number, seed, SHAPE).recorded()).collect(),
+    };
+    let mut random = Rng::with_seed(seed);
+
+    let server = studio.start()?;
+    let main = studio.create_main(&server)?;
+    studio.load(&server, None)?;
+    stop(server)?;
+    studio.reconcile(false)?;
+
+    let server = studio.start()?;
+    studio.compare(&server)?;
+    let account = studio.add_account()?;
+    let acknowledged = studio.tally.acknowledged.load(Ordering::Relaxed);
+    let kill_at = acknowledged + random.u64(1..(WRITER_COUNT * STEPS_PER_LIFE / 2) as u64);
+    studio.load(&server, Some(kill_at))?;
+    drop(server);
+    studio.reconcile(true)?;
+
+    let server = studio.start()?;
+    studio.compare(&server)?;
+    studio.load(&server, None)?;
+    // Without a word: the power fails anyway.
+    drop(server);
+    studio.reconcile(true)?;
+
+    let writers = studio.writers.into_iter().map(|writer| writer.history.unwrap_or_default()).collect();
+    Ok(Recording { root: root_name, root_inode, records: studio.records, writers, main, account })
+}
+
+impl Studio {
+    fn start(&self) -> Result<Victim, Failure> {
+        match self.launch.start()? {
+            Ok(server) => Ok(server),
+            Err(refusal) => Err(Failure::Broken(format!("the server does not start: {}", refusal.words))),
+        }
+    }
+
+    fn position(&self) -> u64 {
+        length(&self.log)
+    }
+
+    fn create_main(&self, server: &Victim) -> Result<Span, Failure> {
+        let sent_at = self.position();
+        let request = Request::post("/Tables").json(&format!("{{\"TableName\":\"{MAIN_TABLE}\"}}"));
+        let response = server.ask(&request)?;
+        if response.status != 201 {
+            return Err(Failure::Broken(format!("the first table is answered with {response:?}")));
+        }
+        Ok(Span { sent_at, settled_at: self.position() })
+    }
+
+    fn add_account(&self) -> Result<Span, Failure> {
+        let sent_at = self.position();
+        let mut command = self.launch.command();
+        let output =
+            command.args(["account", "add", ACCOUNT, "--location"]).arg(&self.launch.location).output()?;
+        if !output.status.success() {
+            let words = String::from_utf8_lossy(&output.stderr).into_owned();
+            return Err(Failure::Broken(format!("account add: {words}")));
+        }
+        Ok(Span { sent_at, settled_at: self.position() })
+    }
+
+    /// All writers at once; killed when so many writes were acknowledged.
+    fn load(&mut self, server: &Victim, kill_at: Option<u64>) -> Result<(), Failure> {
+        let stopping = AtomicBool::new(false);
+        let log = self.log.clone();
+        let position = move || length(&log);
+        let common = Common { server, tally: &self.tally, stopping: &stopping, position: &position };
+        let (dropper, writers) = self.writers.split_last_mut().ok_or("there is a writer")?;
+        let ends: Vec<Result<End, String>> = std::thread::scope(|scope| {
+            let common = &common;
+            let mut threads: Vec<_> = writers
+                .iter_mut()
+                .map(|writer| scope.spawn(move || writer.run(common, STEPS_PER_LIFE)))
+                .collect();
+            threads.push(scope.spawn(move || dropper.fill_and_drop(common, DROPPED_ROW_COUNT)));
+            if let Some(count) = kill_at {
+                while common.tally.acknowledged.load(Ordering::Relaxed) < count
+                    && threads.iter().any(|thread| !thread.is_finished())
+                {
+                    std::thread::sleep(POLL);
+                }
+                stopping.store(true, Ordering::SeqCst);
+                server.kill();
+            }
+            let join = |thread: std::thread::ScopedJoinHandle<'_, Result<End, String>>| {
+                thread.join().unwrap_or_else(|_| Err("a writer gave up: see above".to_owned()))
+            };
+            threads.into_iter().map(join).collect()
+        });
+        match ends.into_iter().find_map(Result::err) {
+            Some(broken) => Err(Failure::Broken(broken)),
+            None => Ok(()),
+        }
+    }
+
+    /// What the server holds after a restart; requests that were open are so no longer.
+    fn compare(&mut self, server: &Victim) -> Result<(), Failure> {
+        let contents = contents::read_all(server).map_err(|failure| Failure::Broken(failure.to_string()))?;
+        let shares = contents::share(contents, self.writers.len()).map_err(Failure::Broken)?;
+        // After the reading: whoever has read it may rely on it.
+        let position = self.position();
+        for (writer, found) in self.writers.iter_mut().zip(shares.writers) {
+            let outcome = settle(&writer.known, writer.open.as_ref(), &found).map_err(Failure::Broken)?;
+            writer.settled(found, outcome, position);
+        }
+        Ok(())
+    }
+
+    /// Reads what the last life has logged, and compares the disk it describes with the real one.
+    fn reconcile(&mut self, killed: bool) -> Result<(), Failure> {
+        let (records, end) = disk_log::read(&self.log)?;
+        if killed {
+            // Half a record at most; what it would have said is found by the comparison below.
+            OpenOptions::new().write(true).open(&self.log)?.set_len(end)?;
+        }
+        for record in records.into_iter().filter(|record| record.end > self.read) {
+            self.disk.apply(&record.operation)?;
+            self.records.push(record);
+        }
+        self.read = end;
+        let (real, inodes) = Image::read(&self.root)?;
+        if killed {
+            let corrections = self.disk.correct(&real, &inodes)?;
+            let late = |operation: Operation| Record { end, operation };
+            self.records.extend(corrections.into_iter().map(late));
+        }
+        let modelled = self.disk.cut(Loss::Nothing, &mut Rng::with_seed(0));
+        if sorted(&modelled) != sorted(&real) {
+            return Err("the log does not describe what the server did to its directory".into());
+        }
+        Ok(())
+    }
+}
+
+fn sorted(image: &Image) -> (Vec<&String>, &BTreeMap<String, Vec<u8>>) {
+    let mut directories: Vec<&String> = image.directories.iter().collect();
+    directories.sort();
+    (directories, &image.files)
+}
+
+fn stop(server: Victim) -> Result<(), Failure> {
+    server.terminate()?;
+    match server.wait() {
+        Some(status) if status.success() => Ok(()),
+        other => Err(Failure::Broken(format!("asked to stop, the server ended with {other:?}"))),
+    }
+}
+
+fn length(log: &Path) -> u64 {
+    std::fs::metadata(log).map_or(0, |metadata| metadata.len())
+}

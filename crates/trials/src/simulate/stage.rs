@@ -1,0 +1,233 @@
+//! The engine as the simulation sees it: before and after each call its caller stands still, so that the seed says who
+//! goes next; and what really happened inside is written down, beside what the caller was told.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use engine::{
+    Budget, Commit, CommitError, Engine, Key, KeyRange, Load, OwnedKey, ReadError, Row, Sink, Snapshot,
+    TableId, TableRecord, Version,
+};
+
+/// What happened in one turn of one client.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Event {
+    /// A table's name was looked up.
+    LookedUp(Option<TableId>),
+    Read(TableId),
+    Committed(TableId, Result<Version, CommitError>),
+    Created(Result<TableId, CommitError>),
+    Dropped(Result<TableId, CommitError>),
+    ReadFailed(ReadError),
+    /// What the caller of a write was told, if it was an error.
+    Told(Option<CommitError>),
+}
+
+/// What a client is about to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Door {
+    Read,
+    Commit,
+    Catalogue,
+}
+
+#[derive(Default)]
+pub struct Turn {
+    pub door: Option<Door>,
+    pub has_entered: bool,
+    pub has_left: bool,
+    pub events: Vec<Event>,
+}
+
+/// What the turn that is being taken did.
+#[derive(Clone, Default)]
+pub struct Log(Arc<Mutex<Turn>>);
+
+impl Log {
+    pub fn take(&self) -> Turn {
+        std::mem::take(&mut self.turn())
+    }
+
+    fn turn(&self) -> MutexGuard<'_, Turn> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn leave(&self, told: Option<Event>) {
+        let mut turn = self.turn();
+        turn.has_left = true;
+        turn.events.extend(told);
+    }
+
+    fn note(&self, event: Event) {
+        self.turn().events.push(event);
+    }
+}
+
+/// Inside: writes down what the engine did.
+pub struct Witness {
+    pub engine: Arc<dyn Engine>,
+    pub log: Log,
+}
+
+/// Outside: where clients stand still, and what they were told.
+pub struct Stage {
+    pub engine: Arc<dyn Engine>,
+    pub log: Log,
+}
+
+/// Pending once.
+struct Pause(bool);
+
+impl Future for Pause {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<()> {
+        if std::mem::replace(&mut self.0, true) { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+impl Stage {
+    async fn call<T>(
+        &self,
+        door: Door,
+        call: impl Future<Output = T>,
+        told: impl Fn(&T) -> Option<Event>,
+    ) -> T {
+        self.log.turn().door = Some(door);
+        Pause(false).await;
+        self.log.turn().has_entered = true;
+        let answer = call.await;
+        self.log.leave(told(&answer));
+        Pause(false).await;
+        answer
+    }
+}
+
+fn read_told<T>(answer: &Result<T, ReadError>) -> Option<Event> {
+    answer.as_ref().err().map(|error| Event::ReadFailed(error.clone()))
+}
+
+fn write_told<T>(answer: &Result<T, CommitError>) -> Option<Event> {
+    Some(Event::Told(answer.as_ref().err().cloned()))
+}
+
+#[async_trait]
+impl Engine for Stage {
+    async fn get(&self, table: TableId, key: Key<'_>) -> Result<Option<Row>, ReadError> {
+        self.call(Door::Read, self.engine.get(table, key), read_told).await
+    }
+
+    async fn scan(
+        &self,
+        table: TableId,
+        ranges: &[KeyRange],
+        budget: Budget,
+        sink: &mut dyn Sink,
+    ) -> Result<Option<OwnedKey>, ReadError> {
+        self.call(Door::Read, self.engine.scan(table, ranges, budget, sink), read_told).await
+    }
+
+    async fn commit(&self, commit: Commit) -> Result<Version, CommitError> {
+        self.call(Door::Commit, self.engine.commit(commit), write_told).await
+    }
+
+    async fn create_table(
+        &self,
+        namespace: &str,
+        name: &str,
+        payload: Bytes,
+    ) -> Result<TableId, CommitError> {
+        let call = self.engine.create_table(namespace, name, payload);
+        self.call(Door::Catalogue, call, write_told).await
+    }
+
+    async fn drop_table(&self, namespace: &str, name: &str) -> Result<TableId, CommitError> {
+        self.call(Door::Catalogue, self.engine.drop_table(namespace, name), write_told).await
+    }
+
+    async fn rename_table(&self, from: Key<'_>, to: Key<'_>, payload: Bytes) -> Result<TableId, CommitError> {
+        self.engine.rename_table(from, to, payload).await
+    }
+
+    async fn snapshot(&self) -> Result<Arc<dyn Snapshot>, ReadError> {
+        self.engine.snapshot().await
+    }
+
+    async fn load(&self, load: Load) -> Result<(), CommitError> {
+        self.engine.load(load).await
+    }
+
+    async fn close(&self) {
+        self.engine.close().await;
+    }
+}
+
+#[async_trait]
+impl Engine for Witness {
+    async fn get(&self, table: TableId, key: Key<'_>) -> Result<Option<Row>, ReadError> {
+        let row = self.engine.get(table, key).await?;
+        self.log.note(match table {
+            TableId::CATALOGUE => {
+                let record = row.as_ref().and_then(|row| TableRecord::read(&row.value));
+                Event::LookedUp(record.map(|record| record.id))
+            }
+            table => Event::Read(table),
+        });
+        Ok(row)
+    }
+
+    async fn scan(
+        &self,
+        table: TableId,
+        ranges: &[KeyRange],
+        budget: Budget,
+        sink: &mut dyn Sink,
+    ) -> Result<Option<OwnedKey>, ReadError> {
+        let next = self.engine.scan(table, ranges, budget, sink).await?;
+        self.log.note(Event::Read(table));
+        Ok(next)
+    }
+
+    async fn commit(&self, commit: Commit) -> Result<Version, CommitError> {
+        let table = commit.table;
+        let result = self.engine.commit(commit).await;
+        self.log.note(Event::Committed(table, result.clone()));
+        result
+    }
+
+    async fn create_table(
+        &self,
+        namespace: &str,
+        name: &str,
+        payload: Bytes,
+    ) -> Result<TableId, CommitError> {
+        let result = self.engine.create_table(namespace, name, payload).await;
+        self.log.note(Event::Created(result.clone()));
+        result
+    }
+
+    async fn drop_table(&self, namespace: &str, name: &str) -> Result<TableId, CommitError> {
+        let result = self.engine.drop_table(namespace, name).await;
+        self.log.note(Event::Dropped(result.clone()));
+        result
+    }
+
+    async fn rename_table(&self, from: Key<'_>, to: Key<'_>, payload: Bytes) -> Result<TableId, CommitError> {
+        self.engine.rename_table(from, to, payload).await
+    }
+
+    async fn snapshot(&self) -> Result<Arc<dyn Snapshot>, ReadError> {
+        self.engine.snapshot().await
+    }
+
+    async fn load(&self, load: Load) -> Result<(), CommitError> {
+        self.engine.load(load).await
+    }
+
+    async fn close(&self) {
+        self.engine.close().await;
+    }
+}

@@ -1,0 +1,159 @@
+//! The simulation itself under test: it passes a right engine, and catches one that is not.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use engine::env::Clock;
+use engine::memory::MemoryEngine;
+use engine::{
+    Budget, Commit, CommitError, Engine, Expect, Key, KeyRange, Load, OwnedKey, ReadError, Row, Sink,
+    Snapshot, TableId, Version,
+};
+
+use super::*;
+
+const SHORT: u64 = 1_500;
+
+/// What is wrong with an engine's commits.
+#[derive(Clone, Copy)]
+enum Flaw {
+    /// Any row that is there will do.
+    BrokenEtag,
+    /// The second half may fail after the first has happened.
+    SplitBatch,
+    /// The same version is told again now and then.
+    VersionReuse,
+}
+
+struct Flawed {
+    engine: MemoryEngine,
+    flaw: Flaw,
+    first: std::sync::OnceLock<Version>,
+}
+
+impl Flawed {
+    fn make(flaw: Flaw, clock: Arc<dyn Clock>) -> Arc<dyn Engine> {
+        let engine = MemoryEngine::new(tables::merge, clock);
+        Arc::new(Flawed { engine, flaw, first: std::sync::OnceLock::new() })
+    }
+}
+
+#[async_trait]
+impl Engine for Flawed {
+    async fn get(&self, table: TableId, key: Key<'_>) -> Result<Option<Row>, ReadError> {
+        self.engine.get(table, key).await
+    }
+
+    async fn scan(
+        &self,
+        table: TableId,
+        ranges: &[KeyRange],
+        budget: Budget,
+        sink: &mut dyn Sink,
+    ) -> Result<Option<OwnedKey>, ReadError> {
+        self.engine.scan(table, ranges, budget, sink).await
+    }
+
+    async fn commit(&self, mut commit: Commit) -> Result<Version, CommitError> {
+        match self.flaw {
+            Flaw::BrokenEtag => {
+                for op in &mut commit.ops {
+                    if let Expect::Exactly(_) = op.expect {
+                        op.expect = Expect::Present;
+                    }
+                }
+            }
+            Flaw::SplitBatch if commit.ops.len() > 1 => {
+                let rest = commit.ops.split_off(commit.ops.len() / 2);
+                self.engine.commit(commit.clone()).await?;
+                commit.ops = rest;
+            }
+            Flaw::SplitBatch => {}
+            Flaw::VersionReuse => {
+                let version = self.engine.commit(commit).await?;
+                return Ok(*self.first.get_or_init(|| version));
+            }
+        }
+        self.engine.commit(commit).await
+    }
+
+    async fn create_table(
+        &self,
+        namespace: &str,
+        name: &str,
+        payload: Bytes,
+    ) -> Result<TableId, CommitError> {
+        self.engine.create_table(namespace, name, payload).await
+    }
+
+    async fn drop_table(&self, namespace: &str, name: &str) -> Result<TableId, CommitError> {
+        self.engine.drop_table(namespace, name).await
+    }
+
+    async fn rename_table(&self, from: Key<'_>, to: Key<'_>, payload: Bytes) -> Result<TableId, CommitError> {
+        self.engine.rename_table(from, to, payload).await
+    }
+
+    async fn snapshot(&self) -> Result<Arc<dyn Snapshot>, ReadError> {
+        self.engine.snapshot().await
+    }
+
+    async fn load(&self, load: Load) -> Result<(), CommitError> {
+        self.engine.load(load).await
+    }
+
+    async fn close(&self) {
+        self.engine.close().await;
+    }
+}
+
+fn outcome(store: Store, client_count: usize, seed: u64) -> (Result<(), String>, Counts) {
+    let mut counts = Counts::default();
+    let world = World::new(store, client_count, Rng::with_seed(seed)).unwrap();
+    (play(world, SHORT, &mut counts), counts)
+}
+
+#[test]
+fn the_engine_in_memory_agrees_with_the_model() {
+    for seed in 0..8 {
+        let (outcome, counts) = outcome(Store::memory(), MEMORY_CLIENT_COUNT, seed);
+        assert_eq!(outcome, Ok(()), "seed {seed}");
+        assert!(counts.committed_count > SHORT / 20 && counts.read_count > SHORT / 20, "{counts:?}");
+    }
+}
+
+#[test]
+fn the_local_engine_agrees_with_the_model_through_crashes_and_faults() {
+    let mut all = Counts::default();
+    for seed in 0..8 {
+        let (outcome, counts) = outcome(Store::local().unwrap(), LOCAL_CLIENT_COUNT, seed);
+        assert_eq!(outcome, Ok(()), "seed {seed}");
+        all.add(&counts);
+    }
+    assert!(all.crash_count > 0 && all.clock_set_back_count > 0, "{all:?}");
+}
+
+#[test]
+fn a_seed_repeats_its_episode_exactly() {
+    for seed in [3, 4] {
+        let twice = [(); 2].map(|()| {
+            let store = if seed % 2 == 0 { Store::local().unwrap() } else { Store::memory() };
+            format!("{:?}", outcome(store, MEMORY_CLIENT_COUNT, seed))
+        });
+        assert_eq!(twice[0], twice[1]);
+    }
+}
+
+#[test]
+fn an_engine_with_a_flaw_is_caught() {
+    let makes: [store::Make; 3] = [
+        |clock| Flawed::make(Flaw::BrokenEtag, clock),
+        |clock| Flawed::make(Flaw::SplitBatch, clock),
+        |clock| Flawed::make(Flaw::VersionReuse, clock),
+    ];
+    for make in makes {
+        let (outcome, _) = outcome(Store::Memory(make), MEMORY_CLIENT_COUNT, 1);
+        assert!(outcome.is_err());
+    }
+}

@@ -1,0 +1,220 @@
+//! The real binary as a trial needs it: it may refuse to start, die at any moment, and its last words count.
+//!
+//! Owns: the child process, what it said on standard error, and one kept connection for plain questions. Nothing here
+//! panics over what the server does: that is for the trial to judge.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use testkit::{Credentials, RawClient, Request, Response, Stopwatch, system_now};
+
+use crate::Error;
+
+const READY: &str = "Table service is successfully listening at http://";
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+const STOP_TIMEOUT: Duration = Duration::from_secs(30);
+const EXIT_POLL: Duration = Duration::from_millis(2);
+/// What a panic of a Rust program looks like on standard error.
+const PANIC: &str = "panicked at";
+
+/// How to start the server.
+#[derive(Clone)]
+pub struct Launch {
+    pub binary: PathBuf,
+    pub location: PathBuf,
+    pub environment: Vec<(String, String)>,
+}
+
+/// A server that did not start, in its own words.
+#[derive(Debug)]
+pub struct Refusal {
+    /// `None`: ended by a signal, or had to be killed because it neither served nor ended.
+    pub code: Option<i32>,
+    pub words: String,
+}
+
+/// Killed when dropped.
+pub struct Victim {
+    /// Locked only so that it can be killed while others still talk to it.
+    child: Mutex<Child>,
+    addr: SocketAddr,
+    credentials: Credentials,
+    words: Arc<Mutex<String>>,
+    reader: Option<JoinHandle<()>>,
+    connection: Mutex<Option<RawClient>>,
+}
+
+impl Launch {
+    pub fn new(binary: &Path, location: &Path) -> Launch {
+        Launch { binary: binary.to_owned(), location: location.to_owned(), environment: Vec::new() }
+    }
+
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(&self.binary);
+        command.env_remove("LAZULITE_ACCOUNTS").env_remove("AZURITE_ACCOUNTS");
+        // That it panicked and where is enough to know; a trial's report is no place for whole stacks.
+        command.env("RUST_BACKTRACE", "0");
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    /// Only spawned: perhaps it never gets to listen.
+    pub fn spawn(&self) -> Result<Child, Error> {
+        let mut command = self.command();
+        command.arg("--location").arg(&self.location).args(["--table-port", "0"]);
+        let spawned = command.spawn();
+        spawned.map_err(|error| format!("cannot start {}: {error}", self.binary.display()).into())
+    }
+
+    /// Begins a backup of the running server into a file beside its directory; one from before is gone.
+    pub fn backup(&self, name: &str) -> Result<Child, Error> {
+        let file = self.location.with_file_name(name);
+        let _ = std::fs::remove_file(&file);
+        let mut command = self.command();
+        // Nobody reads what it says.
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        Ok(command.arg("backup").arg(file).arg("--location").arg(&self.location).spawn()?)
+    }
+
+    /// Waits until it listens. The outer error is the trial's own trouble, the inner one the server's refusal.
+    pub fn start(&self) -> Result<Result<Victim, Refusal>, Error> {
+        let mut child = self.spawn()?;
+        let stdout = child.stdout.take().ok_or("standard output is piped")?;
+        let stderr = child.stderr.take().ok_or("standard error is piped")?;
+        let words = Arc::new(Mutex::new(String::new()));
+        let reader = std::thread::spawn({
+            let words = words.clone();
+            move || listen(stderr, &words)
+        });
+        let (sender, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            // Reads on after the ready line, so that the child never blocks on a full pipe.
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                let _ = sender.send(line);
+            }
+        });
+        let watch = Stopwatch::start();
+        let addr = loop {
+            match lines.recv_timeout(START_TIMEOUT.saturating_sub(watch.elapsed())) {
+                Ok(line) => {
+                    if let Some((_, rest)) = line.split_once(READY) {
+                        let authority = rest.split(['/', ' ']).next().unwrap_or_default();
+                        break authority.parse().map_err(|_| format!("no address in: {line}"))?;
+                    }
+                }
+                Err(_) => {
+                    let _ = child.kill();
+                    let code = child.wait()?.code();
+                    let _ = reader.join();
+                    let words = lock(&words).clone();
+                    return Ok(Err(Refusal { code, words }));
+                }
+            }
+        };
+        Ok(Ok(Victim {
+            child: Mutex::new(child),
+            addr,
+            credentials: Credentials::emulator(),
+            words,
+            reader: Some(reader),
+            connection: Mutex::new(None),
+        }))
+    }
+}
+
+impl Victim {
+    pub fn bytes_of(&self, request: &Request) -> Vec<u8> {
+        request.to_bytes(self.addr, &self.credentials, system_now())
+    }
+
+    pub fn connect(&self) -> std::io::Result<RawClient> {
+        RawClient::connect(self.addr)
+    }
+
+    /// Over the kept connection; an error is a connection that broke, and the next question gets a new one.
+    pub fn ask(&self, request: &Request) -> std::io::Result<Response> {
+        let mut kept = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut client = match kept.take() {
+            Some(client) => client,
+            None => self.connect()?,
+        };
+        let response = client.exchange(&self.bytes_of(request))?;
+        if !response.header("Connection").is_some_and(|value| value.eq_ignore_ascii_case("close")) {
+            *kept = Some(client);
+        }
+        Ok(response)
+    }
+
+    pub fn id(&self) -> u32 {
+        lock(&self.child).id()
+    }
+
+    /// Whether it has ended by itself.
+    pub fn has_ended(&self) -> bool {
+        matches!(lock(&self.child).try_wait(), Ok(Some(_)))
+    }
+
+    /// `kill -9`, while others may be talking to it.
+    pub fn kill(&self) {
+        let mut child = lock(&self.child);
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+
+    /// Asks it to end; it finishes what it has accepted.
+    pub fn terminate(&self) -> Result<(), Error> {
+        let id = self.id().to_string();
+        let status = Command::new("kill").args(["-s", "TERM", &id]).status()?;
+        if status.success() { Ok(()) } else { Err("kill -s TERM does not work".into()) }
+    }
+
+    /// Kills it if need be; all it said on standard error.
+    pub fn finish(mut self) -> String {
+        self.kill();
+        if let Some(reader) = self.reader.take() {
+            let _ = reader.join();
+        }
+        lock(&self.words).clone()
+    }
+
+    /// Waits for it to end by itself; `None` when it does not.
+    pub fn wait(&self) -> Option<ExitStatus> {
+        let watch = Stopwatch::start();
+        while watch.elapsed() < STOP_TIMEOUT {
+            if let Ok(Some(status)) = lock(&self.child).try_wait() {
+                return Some(status);
+            }
+            std::thread::sleep(EXIT_POLL);
+        }
+        None
+    }
+}
+
+impl Drop for Victim {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Whether these are the words of a process that panicked.
+pub fn panicked(words: &str) -> bool {
+    words.contains(PANIC)
+}
+
+fn listen(stderr: impl Read, words: &Mutex<String>) {
+    for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+        let mut words = lock(words);
+        words.push_str(&line);
+        words.push('\n');
+    }
+}
+
+fn lock<T>(place: &Mutex<T>) -> MutexGuard<'_, T> {
+    place.lock().unwrap_or_else(PoisonError::into_inner)
+}
