@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use engine::TableId;
@@ -17,6 +17,8 @@ const REMEMBERED_AGE_MAX: Duration = Duration::from_secs(5);
 #[derive(Default)]
 pub struct Catalogue {
     tables: RwLock<HashMap<Box<str>, Remembered>>,
+    /// Names that are being created or dropped: whatever is said of them may be wrong in a moment.
+    changing: Mutex<Vec<Box<str>>>,
     /// Counts what was forgotten: an answer that was under way meanwhile must not be remembered.
     forgotten_count: AtomicU64,
 }
@@ -46,9 +48,11 @@ impl Catalogue {
 
     pub fn remember(&self, key: &str, id: TableId, now: Duration, ticket: Ticket) {
         let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
-        if self.forgotten_count.load(Ordering::Acquire) != ticket.0 {
+        let changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.forgotten_count.load(Ordering::Acquire) != ticket.0 || changing.iter().any(|name| **name == *key) {
             return;
         }
+        drop(changing);
         if tables.len() >= REMEMBERED_COUNT_MAX {
             tables.clear();
         }
@@ -58,6 +62,7 @@ impl Catalogue {
     /// Forgets the name now and once more when the guard goes, however that happens: for a change of the name that
     /// somebody may stop waiting for.
     pub fn changing<'a>(&'a self, key: &'a str) -> Changing<'a> {
+        self.changing.lock().unwrap_or_else(PoisonError::into_inner).push(key.into());
         self.forget(key);
         Changing { catalogue: self, key }
     }
@@ -77,6 +82,11 @@ pub struct Changing<'a> {
 
 impl Drop for Changing<'_> {
     fn drop(&mut self) {
+        let mut changing = self.catalogue.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(place) = changing.iter().position(|name| **name == *self.key) {
+            changing.swap_remove(place);
+        }
+        drop(changing);
         self.catalogue.forget(self.key);
     }
 }
@@ -104,8 +114,13 @@ mod tests {
         let changing = catalogue.changing("a/t");
         assert!(catalogue.ticket() != before);
         catalogue.remember("a/t", TableId(17), Duration::ZERO, catalogue.ticket());
+        assert_eq!(catalogue.find("a/t", Duration::ZERO), None, "not while it changes");
+        catalogue.remember("a/u", TableId(18), Duration::ZERO, catalogue.ticket());
+        assert_eq!(catalogue.find("a/u", Duration::ZERO), Some(TableId(18)), "others are not concerned");
         drop(changing);
         assert_eq!(catalogue.find("a/t", Duration::ZERO), None);
+        catalogue.remember("a/t", TableId(17), Duration::ZERO, catalogue.ticket());
+        assert_eq!(catalogue.find("a/t", Duration::ZERO), Some(TableId(17)));
     }
 
     #[test]

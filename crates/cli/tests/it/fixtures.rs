@@ -50,13 +50,13 @@ fn opened_copy(name: &str) {
 }
 
 #[test]
-fn a_store_of_format_1_that_was_closed_opens() {
-    opened_copy("store-format-1-closed");
+fn a_store_of_format_2_that_was_closed_opens() {
+    opened_copy("store-format-2-closed");
 }
 
 #[test]
-fn a_store_of_format_1_that_was_killed_opens() {
-    opened_copy("store-format-1-killed");
+fn a_store_of_format_2_that_was_killed_opens() {
+    opened_copy("store-format-2-killed");
 }
 
 #[test]

@@ -7,12 +7,12 @@
 //! is brought up to date first, as any opening does). Leaves to others: what a value means, through [`ValueCheck`].
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use redb::backends::FileBackend;
 use redb::{ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata};
 
+use super::guard::guarded;
 use super::store::{self, DROPPED, LIVE, META, META_LAST_VERSION, META_NEXT_TABLE, ROWS, TABLES};
 use super::{LocalEngine, OpenError, stored};
 use crate::keys;
@@ -63,7 +63,7 @@ pub fn check_directory(
     is_value: ValueCheck,
 ) -> Result<Checked, OpenError> {
     let mut store = store::open(path, cache_bytes_max, |file: FileBackend| file)?;
-    let pages = catch_unwind(AssertUnwindSafe(|| store.database.check_integrity()));
+    let pages = guarded(|| store.database.check_integrity());
     let mut checked = match store.database.begin_read() {
         Ok(transaction) => check_rows(&transaction, is_value),
         Err(error) => unreadable(&error.to_string()),
@@ -86,7 +86,7 @@ fn unreadable(cause: &str) -> Checked {
 fn check_rows(transaction: &ReadTransaction, is_value: ValueCheck) -> Checked {
     let mut checked = Checked::default();
     // redb asserts what it expects of its pages.
-    let outcome = catch_unwind(AssertUnwindSafe(|| look_at_everything(transaction, is_value, &mut checked)));
+    let outcome = guarded(|| look_at_everything(transaction, is_value, &mut checked));
     match outcome {
         Ok(Ok(())) => {}
         Ok(Err(error)) => checked.find(format!("reading stopped: {error}")),

@@ -32,6 +32,8 @@ pub(super) enum Work {
         payload: Bytes,
     },
     Load(Load),
+    /// Nothing in a transaction: the file is to be opened anew first.
+    Reopen,
 }
 
 impl Work {
@@ -50,6 +52,7 @@ impl Work {
             }
             Work::CreateTable { key, payload } => key.len() + payload.len(),
             Work::DropTable { key } => key.len(),
+            Work::Reopen => 0,
             Work::RenameTable { from, to, payload } => from.len() + to.len() + payload.len(),
             Work::Load(load) => {
                 let row_size_bytes = |(key, row): &(OwnedKey, Row)| {
@@ -119,6 +122,7 @@ impl<'txn> Group<'txn> {
             Work::DropTable { key } => self.drop_table(key),
             Work::RenameTable { from, to, payload } => self.rename_table(from, to, payload),
             Work::Load(load) => self.load(load),
+            Work::Reopen => Ok(Ok(0)),
         }
     }
 

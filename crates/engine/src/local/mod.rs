@@ -6,8 +6,10 @@
 //! `snapshot.rs` a view for a backup, `check.rs` whether all of it is sound.
 
 mod check;
+mod checked;
 mod disk;
 mod group;
+mod guard;
 mod shared;
 mod snapshot;
 mod store;
@@ -15,9 +17,11 @@ mod store;
 #[doc(hidden)]
 pub mod stored;
 mod sweep;
+mod trouble;
 mod writer;
 
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, RwLock};
 use std::thread::JoinHandle;
 
@@ -38,14 +42,18 @@ use crate::{
 };
 
 use self::group::{Numbers, Work};
+use self::guard::guarded;
 use self::shared::{Shared, View};
 use self::snapshot::LocalSnapshot;
-use self::store::{Reopening, Store};
-use self::writer::{Job, Writer};
+use self::store::{Reopening, Store, TABLES};
+use self::trouble::Trouble;
+use self::writer::{Job, Waiting, Writer};
 
 pub use self::check::{Checked, ValueCheck, check_directory};
 pub use self::shared::LocalStats;
 pub use self::store::OpenError;
+#[doc(hidden)]
+pub use self::store::open_file;
 
 #[derive(Clone)]
 pub struct LocalOptions {
@@ -119,9 +127,14 @@ impl LocalEngine {
         store: Store,
         reopening: Option<Reopening>,
     ) -> Result<LocalEngine, OpenError> {
-        let damaged =
-            |error: redb::Error| OpenError::Damaged { path: directory.to_owned(), cause: error.to_string() };
-        let shared = Arc::new(Shared::new(store.database).map_err(damaged)?);
+        let damaged = |error: redb::Error| OpenError::Damaged {
+            path: directory.to_owned(),
+            cause: format!("{TABLES}: {error}"),
+        };
+        let shared = guarded(|| Shared::new(store.database))
+            .unwrap_or_else(|_| Err(redb::Error::Corrupted("its structure is broken".to_owned())));
+        let shared = Arc::new(shared.map_err(damaged)?);
+        shared.reopens.store(reopening.is_some(), Ordering::Release);
         let (sender, jobs) = mpsc::channel(options.commit_queue_max.max(1));
         let (done, done_receiver) = watch::channel(false);
         let writer = Writer {
@@ -135,6 +148,8 @@ impl LocalEngine {
             reopening,
             sweep_later: false,
             is_out_of_space: false,
+            is_retrying: false,
+            waiting: Waiting::default(),
             done,
         };
         let thread = std::thread::Builder::new()
@@ -189,6 +204,28 @@ impl LocalEngine {
         }
     }
 
+    /// Reads from the latest view.
+    fn read<T>(&self, read: impl Fn(&View) -> Result<T, Trouble>) -> Result<T, Trouble> {
+        let attempt = || {
+            let view = self.shared.view().map_err(|_| Trouble::Storage(StorageError::DatabaseClosed))?;
+            read(&view)
+        };
+        match attempt() {
+            // The file was opened anew in between: the latest view is another one.
+            Err(Trouble::Storage(StorageError::DatabaseClosed)) => attempt(),
+            outcome => outcome,
+        }
+    }
+
+    /// What the caller hears; and if redb has closed itself over it, the file is opened anew.
+    fn read_error(&self, trouble: Trouble, table: TableId) -> ReadError {
+        if trouble.closes_the_file() && self.shared.may_reopen_for_readers(self.clock.monotonic()) {
+            // Nobody waits for it; if the queue is full, another reader asks again.
+            drop(self.enqueue(Work::Reopen));
+        }
+        trouble.into_read_error(table)
+    }
+
     /// Lets the commit thread end once it has done what was accepted.
     fn stop_accepting(&self) {
         *self.jobs.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = None;
@@ -199,17 +236,12 @@ impl LocalEngine {
 impl Engine for LocalEngine {
     async fn get(&self, table: TableId, key: Key<'_>) -> Result<Option<Row>, ReadError> {
         let key = keys::encode(table, key);
-        let found = match self.shared.view()?.get(&key[..]) {
-            // The file was opened anew in between: the latest view is another one.
-            Err(StorageError::DatabaseClosed) => self.shared.view()?.get(&key[..]),
-            found => found,
-        };
-        let Some(stored) = found.map_err(storage)? else {
-            return Ok(None);
-        };
-        let (version, payload) =
-            stored::read(&key, stored.value()).map_err(|damage| ReadError::Damaged(damage.to_string()))?;
-        Ok(Some(Row { version, value: Bytes::copy_from_slice(payload) }))
+        let outcome = self.read(|view| {
+            let Some(stored) = view.get(&key[..])? else { return Ok(None) };
+            let (version, payload) = stored::read(&key, stored.value())?;
+            Ok(Some(Row { version, value: Bytes::copy_from_slice(payload) }))
+        });
+        outcome.map_err(|trouble| self.read_error(trouble, table))
     }
 
     async fn scan(
@@ -220,7 +252,9 @@ impl Engine for LocalEngine {
         sink: &mut dyn Sink,
     ) -> Result<Option<OwnedKey>, ReadError> {
         let pace = Pace::new(&*self.clock, budget, Some(&self.slow_lane));
-        scan_view(&*self.shared.view()?, table, ranges, pace, sink).await
+        let view = self.shared.view()?;
+        let scanned = scan_view(&view, table, ranges, pace, sink).await;
+        scanned.map_err(|trouble| self.read_error(trouble, table))
     }
 
     async fn commit(&self, commit: Commit) -> Result<Version, CommitError> {
@@ -281,7 +315,7 @@ async fn scan_view(
     ranges: &[KeyRange],
     mut pace: Pace<'_>,
     sink: &mut dyn Sink,
-) -> Result<Option<OwnedKey>, ReadError> {
+) -> Result<Option<OwnedKey>, Trouble> {
     for range in ranges {
         let (start, end) = range.in_table(table);
         if start >= end {
@@ -302,18 +336,17 @@ async fn scan_range(
     end: &[u8],
     pace: &mut Pace<'_>,
     sink: &mut dyn Sink,
-) -> Result<Option<OwnedKey>, ReadError> {
-    for entry in view.range(start..end).map_err(storage)? {
-        let (key, stored) = entry.map_err(storage)?;
+) -> Result<Option<OwnedKey>, Trouble> {
+    for entry in view.range(start..end)? {
+        let (key, stored) = entry?;
         let (key, stored) = (key.value(), stored.value());
-        let (_, partition, row) = keys::decode(key)
-            .map_err(|error| ReadError::Damaged(format!("{}: {error}", keys::describe(key))))?;
+        let (_, partition, row) =
+            keys::decode(key).map_err(|error| Trouble::Row(format!("{}: {error}", keys::describe(key))))?;
         let name = Key { partition: &partition, row: &row };
         if !pace.has_room() {
             return Ok(Some(name.into()));
         }
-        let (version, value) =
-            stored::read(key, stored).map_err(|damage| ReadError::Damaged(damage.to_string()))?;
+        let (version, value) = stored::read(key, stored)?;
         if sink.row(name, version, value) == Flow::Stop {
             return Ok(Some(name.into()));
         }
@@ -321,11 +354,4 @@ async fn scan_range(
         pace.breathe().await;
     }
     Ok(None)
-}
-
-fn storage(error: StorageError) -> ReadError {
-    match error {
-        StorageError::DatabaseClosed => ReadError::Busy,
-        error => ReadError::Storage(error.to_string()),
-    }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
+use std::time::Duration;
 
 use redb::{Database, ReadOnlyTable, ReadTransaction, ReadableDatabase, WriteTransaction};
 
@@ -34,8 +35,15 @@ pub(super) struct Shared {
     group_count: AtomicU64,
     job_count: AtomicU64,
     swept_row_count: AtomicU64,
+    /// Set when there is a way to open the file anew.
+    pub(super) reopens: AtomicBool,
+    /// When readers last asked for that, in milliseconds, plus one.
+    reopen_asked_at_ms: AtomicU64,
     held: RwLock<Held>,
 }
+
+/// A block that is damaged and read again and again must not keep the file from everybody else.
+const REOPEN_INTERVAL_MS: u64 = 500;
 
 /// The open file.
 enum Held {
@@ -54,6 +62,8 @@ impl Shared {
             group_count: AtomicU64::new(0),
             job_count: AtomicU64::new(0),
             swept_row_count: AtomicU64::new(0),
+            reopens: AtomicBool::new(false),
+            reopen_asked_at_ms: AtomicU64::new(0),
             held: RwLock::new(Held::Writable(database)),
         };
         shared.publish()?;
@@ -107,6 +117,22 @@ impl Shared {
         }
     }
 
+    /// Whether a reader that met an error may ask for the file to be opened anew. Never after a failed write: then what
+    /// the file shows may not be durable.
+    pub(super) fn may_reopen_for_readers(&self, now: Duration) -> bool {
+        if !self.reopens.load(Ordering::Acquire) || self.is_poisoned() {
+            return false;
+        }
+        let now = u64::try_from(now.as_millis()).unwrap_or(u64::MAX - 1) + 1;
+        let last = self.reopen_asked_at_ms.load(Ordering::Acquire);
+        let is_due = last == 0 || now.saturating_sub(last) >= REOPEN_INTERVAL_MS;
+        is_due
+            && self
+                .reopen_asked_at_ms
+                .compare_exchange(last, now, Ordering::AcqRel, Ordering::Acquire)
+                .is_ok()
+    }
+
     /// Closes the file and opens it again, for reading at least; whether it is open for writing. Readers who are on
     /// their way find their view closed.
     pub(super) fn reopen(&self, reopening: &Reopening) -> bool {
@@ -144,11 +170,14 @@ impl Shared {
         }
     }
 
-    /// Takes room in the queue. A commit above the bound passes when it is alone: it must be possible at all.
+    /// Takes room in the queue. A commit above the bound passes when it is alone: it must be possible at all. An eighth
+    /// of the room is for small commits, so that large ones do not shut them out.
     pub(super) fn try_reserve(&self, size_bytes: usize, size_bytes_max: usize) -> bool {
+        let room = size_bytes_max / 8;
+        let bytes_max = if size_bytes <= room / 8 { size_bytes_max } else { size_bytes_max - room };
         let reserve = |queued: usize| {
             let sum = queued.checked_add(size_bytes)?;
-            (queued == 0 || sum <= size_bytes_max).then_some(sum)
+            (queued == 0 || sum <= bytes_max).then_some(sum)
         };
         self.queued_bytes.fetch_update(Ordering::AcqRel, Ordering::Acquire, reserve).is_ok()
     }

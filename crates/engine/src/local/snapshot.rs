@@ -8,9 +8,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use redb::ReadableTableMetadata;
 
+use super::scan_view;
 use super::shared::{Shared, View};
 use super::store::{META, META_LAST_VERSION, ROWS};
-use super::{scan_view, storage};
+use super::trouble::Trouble;
 use crate::env::Clock;
 use crate::keys::{KeyRange, OwnedKey};
 use crate::pace::Pace;
@@ -43,7 +44,7 @@ impl Snapshot for LocalSnapshot {
     }
 
     fn row_count(&self) -> Result<u64, ReadError> {
-        self.rows.len().map_err(storage)
+        self.rows.len().map_err(|error| Trouble::from(error).into_read_error(TableId::CATALOGUE))
     }
 
     async fn scan(
@@ -53,6 +54,8 @@ impl Snapshot for LocalSnapshot {
         budget: Budget,
         sink: &mut dyn Sink,
     ) -> Result<Option<OwnedKey>, ReadError> {
-        scan_view(&self.rows, table, ranges, Pace::new(&*self.clock, budget, None), sink).await
+        let pace = Pace::new(&*self.clock, budget, None);
+        let scanned = scan_view(&self.rows, table, ranges, pace, sink).await;
+        scanned.map_err(|trouble| trouble.into_read_error(table))
     }
 }

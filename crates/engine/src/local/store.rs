@@ -2,7 +2,7 @@
 //! nothing or a whole store.
 //!
 //! ```text
-//! LAZULITE       one line for people and for us: "lazulite store, format 1"
+//! LAZULITE       one line for people and for us: "lazulite store, format 2"
 //! lock           locked by the process that has the store open
 //! tables.redb    the rows (table `rows`), the numbers (`meta`), the live and the dropped table ids
 //! ```
@@ -13,7 +13,6 @@
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -24,7 +23,9 @@ use redb::{
     StorageError, TableDefinition, WriteTransaction,
 };
 
+use super::checked::Checked;
 use super::disk::{Overlay, Watched};
+use super::guard::guarded;
 use crate::TableId;
 use crate::env::directory::{self, DirectoryLock};
 use crate::seeded::{self, Bug};
@@ -39,7 +40,7 @@ pub(super) const DROPPED: TableDefinition<u64, ()> = TableDefinition::new("dropp
 pub(super) const META_LAST_VERSION: &str = "last_version";
 pub(super) const META_NEXT_TABLE: &str = "next_table";
 
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 const MARKER: &str = "LAZULITE";
 const MARKER_NEW: &str = "LAZULITE.new";
 const MARKER_START: &str = "lazulite store, format ";
@@ -55,6 +56,7 @@ pub enum OpenError {
     NotADirectory(PathBuf),
     Foreign(PathBuf),
     NewerFormat { path: PathBuf, format: u32 },
+    OlderFormat { path: PathBuf, format: u32 },
     Locked(PathBuf),
     Damaged { path: PathBuf, cause: String },
     Io { path: PathBuf, source: io::Error },
@@ -71,7 +73,14 @@ impl fmt::Display for OpenError {
             ),
             OpenError::NewerFormat { path, format } => write!(
                 f,
-                "{} has store format {format} but this version reads formats up to {FORMAT}: use a newer Lazulite.",
+                "{} has store format {format} (says its file {MARKER}) but this version reads formats up to {FORMAT}: \
+                 use a newer Lazulite.",
+                path.display()
+            ),
+            OpenError::OlderFormat { path, format } => write!(
+                f,
+                "{} has store format {format} (says its file {MARKER}) of a version before the first release: take a \
+                 backup with that version and restore it with this one.",
                 path.display()
             ),
             OpenError::Locked(path) => {
@@ -184,6 +193,7 @@ fn read_marker(path: &Path) -> Result<Option<u32>, OpenError> {
     match format {
         Some(FORMAT) => Ok(Some(FORMAT)),
         Some(format) if format > FORMAT => Err(OpenError::NewerFormat { path: path.to_owned(), format }),
+        Some(format) if format > 0 => Err(OpenError::OlderFormat { path: path.to_owned(), format }),
         _ => {
             let cause = format!("{MARKER} does not name a store format");
             Err(OpenError::Damaged { path: path.to_owned(), cause })
@@ -252,6 +262,12 @@ pub(super) fn begin_write(database: &Database) -> Result<WriteTransaction, redb:
     Ok(transaction)
 }
 
+/// The database in a store that nobody has open: for tests that change it behind the engine's back.
+#[doc(hidden)]
+pub fn open_file(path: &Path) -> Result<Database, OpenError> {
+    open_database(path, TABLES, 0, &|file| file)
+}
+
 fn open_database<B: StorageBackend>(
     path: &Path,
     name: &str,
@@ -271,7 +287,7 @@ fn open_database_with<B: StorageBackend>(
 ) -> Result<Database, OpenError> {
     let file = path.join(name);
     let open = || -> Result<Database, DatabaseError> {
-        let backend = wrap(FileBackend::new(how.open(&file)?)?);
+        let backend = Checked::new(wrap(FileBackend::new(how.open(&file)?)?));
         Database::builder()
             .set_cache_size(cache_bytes_max)
             .set_repair_callback(|repair| {
@@ -280,7 +296,7 @@ fn open_database_with<B: StorageBackend>(
             .create_with_backend(backend)
     };
     // redb asserts what it expects of the file; a damaged one must be an error here, not a crash.
-    match catch_unwind(AssertUnwindSafe(open)) {
+    match guarded(open) {
         Ok(Ok(database)) => Ok(database),
         Ok(Err(DatabaseError::DatabaseAlreadyOpen)) => Err(OpenError::Locked(path.to_owned())),
         Ok(Err(DatabaseError::Storage(StorageError::Io(source))))
@@ -308,12 +324,15 @@ fn read_meta(database: &Database) -> Result<(u64, u64, bool), String> {
         let (last, next) = (meta.get(META_LAST_VERSION)?, meta.get(META_NEXT_TABLE)?);
         Ok(last.zip(next).map(|(last, next)| (last.value(), next.value(), sweep_pending)))
     };
-    match read() {
+    // redb asserts what it expects of its pages.
+    let outcome =
+        guarded(read).unwrap_or_else(|_| Err(redb::Error::Corrupted("its structure is broken".to_owned())));
+    match outcome {
         Ok(Some((_, next_table, _))) if next_table < TableId::FIRST.0 => {
-            Err(format!("the next table id is {next_table}"))
+            Err(format!("{TABLES}: the next table id is {next_table}"))
         }
         Ok(Some(numbers)) => Ok(numbers),
-        Ok(None) => Err("the last version or the next table id is missing".to_owned()),
-        Err(error) => Err(error.to_string()),
+        Ok(None) => Err(format!("{TABLES}: the last version or the next table id is missing")),
+        Err(error) => Err(format!("{TABLES}: {error}")),
     }
 }

@@ -6,6 +6,7 @@
 //! writes go on when there is some. After any other failed commit nobody knows what the disk holds, so the engine is
 //! poisoned: reads go on from the last durable view, writes are refused until the store is reopened.
 
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,16 +17,21 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::disk::is_out_of_space;
 use super::group::{Applied, Group, Numbers, Work};
+use super::guard::guarded;
 use super::shared::Shared;
 use super::store::Reopening;
 use super::sweep::{Swept, sweep_slice};
+use super::trouble::is_damage;
 use crate::env::Clock;
 use crate::seeded::{self, Bug};
 use crate::{Commit, CommitError, Effect, Expect, MergeFn};
 
 /// More would make the first callers of a group wait for the last.
 const GROUP_JOB_COUNT_MAX: usize = 512;
-const GROUP_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// What of the large ones goes into one group: with more, everybody would wait for them.
+const GROUP_LARGE_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// A batch of a hundred ordinary entities is large, a single entity mostly not.
+const SMALL_JOB_BYTES_MAX: usize = 16 * 1024;
 /// Under load, how many groups go by before one slice of a dropped table is swept.
 const SWEEP_GROUP_INTERVAL: u32 = 8;
 /// Between the halves of a commit, where that bug is planted.
@@ -51,6 +57,10 @@ pub(super) struct Writer {
     /// Where it is `None`, any failure is for good.
     pub(super) reopening: Option<Reopening>,
     pub(super) is_out_of_space: bool,
+    /// A group is tried once more after a reader has met damage, not for ever.
+    pub(super) is_retrying: bool,
+    /// Taken from the channel and not yet in a group.
+    pub(super) waiting: Waiting,
     /// Tells whoever closes the engine that this thread is done; dropping it tells them too.
     pub(super) done: watch::Sender<bool>,
 }
@@ -65,6 +75,40 @@ enum Failure {
     Before(redb::Error),
     /// While it was made durable; with what each job would have heard.
     During(redb::Error, Vec<Result<u64, CommitError>>),
+}
+
+/// Jobs in the order they came, small ones apart from large ones: a small write goes with the next group, however many
+/// large ones wait. Callers wait for their answers, so nobody sees the order of two that waited together.
+#[derive(Default)]
+pub(super) struct Waiting {
+    small: VecDeque<Job>,
+    large: VecDeque<Job>,
+}
+
+impl Waiting {
+    fn is_empty(&self) -> bool {
+        self.small.is_empty() && self.large.is_empty()
+    }
+
+    fn push(&mut self, job: Job) {
+        let line = if job.size_bytes <= SMALL_JOB_BYTES_MAX { &mut self.small } else { &mut self.large };
+        line.push_back(job);
+    }
+
+    /// At least one, if any waits.
+    fn take_group(&mut self) -> Vec<Job> {
+        let small_count = self.small.len().min(GROUP_JOB_COUNT_MAX);
+        let mut jobs: Vec<Job> = self.small.drain(..small_count).collect();
+        let mut bytes: usize = 0;
+        while let Some(job) = self.large.front() {
+            if bytes > 0 && bytes + job.size_bytes > GROUP_LARGE_BYTES_MAX {
+                break;
+            }
+            bytes += job.size_bytes;
+            jobs.extend(self.large.pop_front());
+        }
+        jobs
+    }
 }
 
 /// What to do next.
@@ -93,28 +137,26 @@ impl Writer {
         if sweep && self.groups_since_sweep >= SWEEP_GROUP_INTERVAL {
             return Next::Sweep;
         }
-        let first = if sweep {
-            match self.jobs.try_recv() {
-                Ok(job) => job,
-                Err(TryRecvError::Empty) => return Next::Sweep,
-                // What is not swept yet is swept after the next opening.
-                Err(TryRecvError::Disconnected) => return Next::End,
-            }
-        } else {
-            match self.jobs.blocking_recv() {
-                Some(job) => job,
-                None => return Next::End,
-            }
-        };
-
-        let mut bytes = first.size_bytes;
-        let mut jobs = vec![first];
-        while jobs.len() < GROUP_JOB_COUNT_MAX && bytes < GROUP_BYTES_MAX {
-            let Ok(job) = self.jobs.try_recv() else { break };
-            bytes += job.size_bytes;
-            jobs.push(job);
+        if self.waiting.is_empty() {
+            let first = if sweep {
+                match self.jobs.try_recv() {
+                    Ok(job) => job,
+                    Err(TryRecvError::Empty) => return Next::Sweep,
+                    // What is not swept yet is swept after the next opening.
+                    Err(TryRecvError::Disconnected) => return Next::End,
+                }
+            } else {
+                match self.jobs.blocking_recv() {
+                    Some(job) => job,
+                    None => return Next::End,
+                }
+            };
+            self.waiting.push(first);
         }
-        Next::Group(jobs)
+        while let Ok(job) = self.jobs.try_recv() {
+            self.waiting.push(job);
+        }
+        Next::Group(self.waiting.take_group())
     }
 
     fn run_group(&mut self, mut jobs: Vec<Job>) {
@@ -122,6 +164,12 @@ impl Writer {
             self.run_first_halves(&mut jobs);
         }
         self.groups_since_sweep = self.groups_since_sweep.saturating_add(1);
+        if jobs.iter().any(|job| matches!(job.work, Work::Reopen)) && !self.shared.is_poisoned() {
+            log::error!(
+                "a reader met damage: the store's file is opened anew. 'lazulite check' says what is damaged."
+            );
+            self.reopen();
+        }
         let size_bytes = jobs.iter().map(|job| job.size_bytes).sum();
         let results = self.results(&mut jobs);
         debug_assert_eq!(jobs.len(), results.len());
@@ -144,14 +192,33 @@ impl Writer {
             Ok(Err(Failure::Closed)) => everyone(CommitError::Busy),
             Ok(Err(Failure::During(error, results))) if self.may_reopen(&error) => {
                 // The file tells whether the group is in it: every change takes a version.
-                match self.reopen() {
+                match self.reopen_full() {
                     Some(last_version) if last_version == self.numbers.last_version => results,
                     _ => everyone(CommitError::Busy),
                 }
             }
             Ok(Err(Failure::Before(error) | Failure::Refused(error))) if self.may_reopen(&error) => {
-                self.reopen();
-                everyone(CommitError::Busy)
+                if is_out_of_space(&error) {
+                    self.reopen_full();
+                    return everyone(CommitError::Busy);
+                }
+                // Something in the file is damaged, or was found damaged by a reader.
+                log::error!("a group of {job_count} commits was rolled back: {error}");
+                let is_latched = matches!(error, redb::Error::PreviousIo);
+                if self.reopen().is_none() {
+                    return everyone(CommitError::Busy);
+                }
+                match jobs {
+                    // Whoever touches the damage fails alone.
+                    [_, _, ..] => jobs.chunks_mut(1).flat_map(|job| self.results(job)).collect(),
+                    _ if is_latched && !self.is_retrying => {
+                        self.is_retrying = true;
+                        let results = self.results(jobs);
+                        self.is_retrying = false;
+                        results
+                    }
+                    _ => everyone(CommitError::Storage(format!("damaged data: {error}"))),
+                }
             }
             Ok(Err(Failure::Before(error))) => {
                 log::error!("a group of {job_count} commits was rolled back: {error}");
@@ -181,7 +248,7 @@ impl Writer {
     fn commit_group(&mut self, jobs: &mut [Job]) -> Result<Vec<Result<u64, CommitError>>, Failure> {
         let transaction = match self.shared.begin_write() {
             Some(begun) => begun,
-            None if self.reopen().is_some() => self.shared.begin_write().ok_or(Failure::Closed)?,
+            None if self.reopen_full().is_some() => self.shared.begin_write().ok_or(Failure::Closed)?,
             None => return Err(Failure::Closed),
         };
         let transaction = transaction.map_err(Failure::Refused)?;
@@ -219,13 +286,15 @@ impl Writer {
 
     /// Whether the failure leaves the file as it was, so that opening it again shows the last commit.
     fn may_reopen(&self, error: &redb::Error) -> bool {
+        let is_harmless = is_out_of_space(error)
+            || matches!(error, redb::Error::PreviousIo)
+            || matches!(error, redb::Error::Io(cause) if is_damage(cause));
         let sync_failed = |reopening: &Reopening| reopening.sync_failed.load(Ordering::Acquire);
-        is_out_of_space(error) && self.reopening.as_ref().is_some_and(|reopening| !sync_failed(reopening))
+        is_harmless && self.reopening.as_ref().is_some_and(|reopening| !sync_failed(reopening))
     }
 
-    /// Opens the file anew; the last version in it, if it is open for writing now.
-    fn reopen(&mut self) -> Option<u64> {
-        let reopening = self.reopening.as_ref()?;
+    /// Opens the file anew because it takes no more.
+    fn reopen_full(&mut self) -> Option<u64> {
         if !std::mem::replace(&mut self.is_out_of_space, true) {
             log::error!(
                 "the store's file takes no more: the disk is full, a quota is used up, or the file system is read-only. \
@@ -233,9 +302,13 @@ impl Writer {
                  nothing that was acknowledged is lost."
             );
         }
-        let opened = catch_unwind(AssertUnwindSafe(|| {
-            self.shared.reopen(reopening).then(|| self.shared.last_version())
-        }));
+        self.reopen()
+    }
+
+    /// Opens the file anew; the last version in it, if it is open for writing now.
+    fn reopen(&self) -> Option<u64> {
+        let reopening = self.reopening.as_ref()?;
+        let opened = guarded(|| self.shared.reopen(reopening).then(|| self.shared.last_version()));
         opened.ok()?.and_then(Result::ok)
     }
 
@@ -281,7 +354,12 @@ impl Writer {
             }
             Ok(Err(error)) if self.may_reopen(&error) => {
                 (self.sweep_pending, self.sweep_later) = (false, true);
-                self.reopen();
+                if is_out_of_space(&error) {
+                    self.reopen_full();
+                } else {
+                    log::error!("sweeping a dropped table: {error}");
+                    self.reopen();
+                }
             }
             Ok(Err(error)) => self.shared.poison(&format!("sweeping a dropped table: {error}")),
             Err(_) => self.shared.poison("sweeping a dropped table panicked"),

@@ -106,7 +106,7 @@ fn a_missing_directory_is_created() {
     let directory = tempfile::tempdir().unwrap();
     let store = directory.path().join("some/where");
     drop(open(&store));
-    assert_eq!(fs::read_to_string(store.join("LAZULITE")).unwrap(), "lazulite store, format 1\n");
+    assert_eq!(fs::read_to_string(store.join("LAZULITE")).unwrap(), "lazulite store, format 2\n");
     assert!(store.join("tables.redb").is_file());
     let mut names: Vec<_> = fs::read_dir(&store).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
@@ -134,12 +134,15 @@ fn a_file_is_not_a_store() {
 }
 
 #[test]
-fn a_newer_format_is_refused() {
+fn another_format_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     drop(open(directory.path()));
-    fs::write(directory.path().join("LAZULITE"), "lazulite store, format 2\n").unwrap();
+    fs::write(directory.path().join("LAZULITE"), "lazulite store, format 3\n").unwrap();
     let error = refusal(directory.path());
-    assert!(matches!(error, OpenError::NewerFormat { format: 2, .. }), "{error}");
+    assert!(matches!(error, OpenError::NewerFormat { format: 3, .. }), "{error}");
+    fs::write(directory.path().join("LAZULITE"), "lazulite store, format 1\n").unwrap();
+    let error = refusal(directory.path());
+    assert!(matches!(error, OpenError::OlderFormat { format: 1, .. }), "{error}");
     fs::write(directory.path().join("LAZULITE"), "something else\n").unwrap();
     let error = refusal(directory.path());
     assert!(matches!(error, OpenError::Damaged { .. }), "{error}");
@@ -161,7 +164,7 @@ fn a_creation_that_was_cut_short_is_done_again() {
             }
         }
         drop(open(directory.path()));
-        assert_eq!(fs::read(directory.path().join("LAZULITE")).unwrap(), b"lazulite store, format 1\n");
+        assert_eq!(fs::read(directory.path().join("LAZULITE")).unwrap(), b"lazulite store, format 2\n");
     };
     cut(&["lock"]);
     cut(&["lock", "tables.redb.new"]);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use engine::conformance::merge;
-use engine::env::FakeClock;
+use engine::env::{FakeClock, SystemClock};
 use engine::local::{LocalEngine, LocalOptions};
 use engine::{
     Budget, Commit, CommitError, Effect, Engine, Expect, Flow, Key, KeyRange, Op, ReadError, Row, Sink,
@@ -17,6 +17,11 @@ pub const GENEROUS: Budget = Budget { rows_examined_max: u64::MAX, time_max: Dur
 
 pub fn options(clock: &Arc<FakeClock>) -> LocalOptions {
     LocalOptions::new(merge, clock.clone())
+}
+
+/// With the time as it is.
+pub fn system_options() -> LocalOptions {
+    LocalOptions::new(merge, Arc::new(SystemClock::new()))
 }
 
 pub fn open(directory: &Path) -> LocalEngine {
