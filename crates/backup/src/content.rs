@@ -209,7 +209,7 @@ impl<R: Read> BackupReader<R> {
     }
 
     /// The next block; `None` after the end.
-    pub fn next(&mut self) -> Result<Option<Content<'_>>, BackupError> {
+    pub fn next_content(&mut self) -> Result<Option<Content<'_>>, BackupError> {
         if self.ended {
             return Ok(None);
         }
@@ -257,7 +257,7 @@ impl<R: Read> BackupReader<R> {
 
     /// Reads all that is left and throws it away: whether the file is whole.
     pub fn verify(mut self) -> Result<(Head, End), BackupError> {
-        while self.next()?.is_some() {}
+        while self.next_content()?.is_some() {}
         Ok((self.head, self.seen))
     }
 }

@@ -70,7 +70,7 @@ pub async fn load<R: Read + Send>(
     let mut loading =
         Loading { engine, versions_until, open: None, ready: Vec::new(), loaded: Loaded::default() };
     loop {
-        match backup.next()? {
+        match backup.next_content()? {
             Some(Content::Properties { account, properties }) => {
                 if *selection == Selection::All {
                     loading.properties(account, properties).await?;

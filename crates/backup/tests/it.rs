@@ -253,7 +253,7 @@ async fn a_reader_gives_what_the_format_says() {
     let mut reader = BackupReader::open(&file[..]).unwrap();
     assert_eq!(reader.head().program_version, env!("CARGO_PKG_VERSION"));
     let mut story = Vec::new();
-    while let Some(content) = reader.next().unwrap() {
+    while let Some(content) = reader.next_content().unwrap() {
         story.push(match content {
             Content::Properties { account, .. } => format!("properties of {account}"),
             Content::Table(table) => format!("table {}/{}", table.account, table.name),

@@ -72,7 +72,11 @@ fn from_server(
     let tee = Tee { input, out: &mut out };
     let mut backup = BackupReader::open(tee).map_err(|error| error.to_string())?;
     let total = backup.head().row_count;
-    while backup.next().map_err(|error| format!("what the server sent is not whole: {error}"))?.is_some() {
+    while backup
+        .next_content()
+        .map_err(|error| format!("what the server sent is not whole: {error}"))?
+        .is_some()
+    {
         progress.show(backup.seen().row_count, total);
     }
     drop(backup);
@@ -113,7 +117,7 @@ fn verify(part: &Path, progress: &mut Progress) -> Result<End, String> {
     let bad = |error: backup::BackupError| format!("{} does not read back: {error}", part.display());
     let mut backup = BackupReader::open(BufReader::new(file)).map_err(bad)?;
     let total = backup.head().row_count;
-    while backup.next().map_err(bad)?.is_some() {
+    while backup.next_content().map_err(bad)?.is_some() {
         progress.show(backup.seen().row_count, total);
     }
     Ok(backup.seen())

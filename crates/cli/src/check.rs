@@ -81,7 +81,7 @@ fn check_backup(file: &Path) -> Result<ExitCode, String> {
     let read = || -> Result<_, BackupError> {
         let mut backup = BackupReader::open(BufReader::new(opened))?;
         let head = backup.head().clone();
-        while backup.next()?.is_some() {
+        while backup.next_content()?.is_some() {
             progress.show(backup.seen().row_count, head.row_count);
         }
         Ok((head, backup.seen()))

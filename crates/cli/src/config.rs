@@ -86,7 +86,13 @@ impl AccountSource {
         if self.may_be_well_known && self.fixed.is_empty() {
             entries.push(format!("{}:{}", server::EMULATOR_ACCOUNT, server::EMULATOR_KEY));
         }
-        Accounts::read(entries.iter().flat_map(|entry| entry.split(';')))
+        let read = Accounts::read(entries.iter().flat_map(|entry| entry.split(';')));
+        read.map_err(|error| {
+            match self.location.as_deref().map(AccountsFile::path).filter(|path| path.exists()) {
+                Some(path) => format!("{error} (accounts come from {} too)", path.display()),
+                None => error,
+            }
+        })
     }
 }
 

@@ -13,6 +13,7 @@ use tables::Transaction;
 
 use crate::answer::{Answer, Body, Refusal};
 use crate::handle::Shared;
+use crate::heavy::TURN_BYTES;
 use crate::respond::{self, Dress};
 use crate::tables::{Call, Session, check, run as run_operation};
 use crate::write::{Write, Written};
@@ -83,10 +84,18 @@ async fn run_change_set(
     parts: &[BatchPart<'_>],
     version: &str,
 ) -> Result<Vec<Answer>, Refusal> {
+    let payload_bytes = parts.iter().map(|part| part.body.len()).sum();
+    let turn = session.heavy_lane.turn(payload_bytes).await;
     let mut transaction = Transaction::new();
     let mut table = None;
     let mut written: Vec<Written> = Vec::with_capacity(parts.len());
+    let mut read_bytes = 0;
     for (index, part) in parts.iter().enumerate() {
+        read_bytes += part.body.len();
+        if read_bytes >= TURN_BYTES {
+            read_bytes = 0;
+            tokio::task::yield_now().await;
+        }
         let write = read_write(session, part, version).and_then(|write| {
             if index == BATCH_OPERATION_COUNT_MAX {
                 return Err(too_many_operations());
@@ -102,6 +111,7 @@ async fn run_change_set(
         written.push(write.map_err(|error| error.of_operation(index))?);
     }
     let table = table.ok_or(ErrorCode::InvalidInput)?;
+    drop(turn);
     let version = session.service.commit(session.account, &table, transaction).await?;
     written.iter().map(|written| written.answer(session, &table, version)).collect()
 }

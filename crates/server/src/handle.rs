@@ -29,6 +29,7 @@ use crate::audit::Audit;
 use crate::authenticate::{self, Caller, Signed};
 use crate::cors::CorsRules;
 use crate::current::Current;
+use crate::heavy::HeavyLane;
 use crate::limits::Limits;
 use crate::request_id::RequestIds;
 use crate::respond::{self, Dress};
@@ -49,6 +50,7 @@ pub struct Shared {
     pub in_flight: Semaphore,
     pub payload_room: SharedRoom,
     pub answer_room: SharedRoom,
+    pub heavy_lane: HeavyLane,
     pub cors_rules: CorsRules,
     pub audit: Audit,
 }
@@ -160,6 +162,7 @@ async fn process(
         grant: &grant,
         peer: connection.peer,
         answer_room: &shared.answer_room,
+        heavy_lane: &shared.heavy_lane,
     };
     let work = async {
         let (payload, payload_room) = if tables::takes_payload(&operation) {

@@ -13,6 +13,7 @@ mod batch;
 mod cors;
 mod current;
 mod handle;
+mod heavy;
 mod limits;
 mod listener;
 mod request_id;

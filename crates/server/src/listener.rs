@@ -22,6 +22,7 @@ use crate::audit::Audit;
 use crate::cors::CorsRules;
 use crate::current::Current;
 use crate::handle::{Shared, handle};
+use crate::heavy::HeavyLane;
 use crate::limits::Limits;
 use crate::request_id::RequestIds;
 use crate::room::SharedRoom;
@@ -71,6 +72,7 @@ pub async fn bind(config: Config, service: TableService, clock: Arc<dyn Clock>) 
         in_flight,
         payload_room,
         answer_room,
+        heavy_lane: HeavyLane::new(),
         cors_rules: CorsRules::default(),
         audit: Audit::default(),
     });

@@ -16,6 +16,7 @@ use protocol::{ErrorCode, ServiceError};
 use tables::{EntityQuery, EntitySink, EntityView, TableQuery, TableService};
 
 use crate::answer::{Answer, Next, Refusal};
+use crate::heavy::HeavyLane;
 use crate::room::{Room, SharedRoom};
 use crate::{settings, write};
 
@@ -30,6 +31,7 @@ pub struct Session<'a> {
     /// From where; for the audit.
     pub peer: IpAddr,
     pub answer_room: &'a SharedRoom,
+    pub heavy_lane: &'a HeavyLane,
 }
 
 /// How one operation was asked for.

@@ -131,6 +131,7 @@ pub async fn run_one(
     payload: &[u8],
     call: Call<'_>,
 ) -> Result<Answer, Refusal> {
+    let turn = session.heavy_lane.turn(payload.len()).await;
     let Some(Write { table, change, reply }) = Write::read(operation, payload, call)? else {
         return Err(protocol::ErrorCode::NotImplemented.into());
     };
@@ -138,6 +139,7 @@ pub async fn run_one(
     session.grant.authorize_key(&change.partition_key, &change.row_key)?;
     let transaction = Transaction::one(change)?;
     let written = reply.keep(&transaction, 0);
+    drop(turn);
     let version = session.service.commit(session.account, &table, transaction).await?;
     written.answer(session, &table, version)
 }

@@ -49,7 +49,9 @@ impl Catalogue {
     pub fn remember(&self, key: &str, id: TableId, now: Duration, ticket: Ticket) {
         let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
         let changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.forgotten_count.load(Ordering::Acquire) != ticket.0 || changing.iter().any(|name| **name == *key) {
+        if self.forgotten_count.load(Ordering::Acquire) != ticket.0
+            || changing.iter().any(|name| **name == *key)
+        {
             return;
         }
         drop(changing);

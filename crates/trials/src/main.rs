@@ -64,7 +64,9 @@ fn main() -> ExitCode {
             None => Err(format!("there is no trial {name:?}; --help lists them").into()),
         },
         Ok(None | Some(Arg::Long("help") | Arg::Short('h'))) => {
-            println!("Usage: lazulite-trials TRIAL [OPTIONS]   (--help after a trial's name lists its options)\n");
+            println!(
+                "Usage: lazulite-trials TRIAL [OPTIONS]   (--help after a trial's name lists its options)\n"
+            );
             for (name, purpose, _) in TRIALS {
                 println!("  {name:<12} {purpose}");
             }

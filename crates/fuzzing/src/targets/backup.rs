@@ -105,7 +105,7 @@ async fn again(file: &[u8]) -> Result<(Vec<u8>, u64), BackupError> {
 fn contents(file: &[u8]) -> Vec<String> {
     let mut reader = BackupReader::open(file).expect("a saved file opens");
     let mut contents = Vec::new();
-    while let Some(content) = reader.next().expect("a saved file reads") {
+    while let Some(content) = reader.next_content().expect("a saved file reads") {
         contents.push(format!("{content:?}"));
     }
     contents
