@@ -1,5 +1,7 @@
 //! What is saved comes back; what is damaged does not.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -51,7 +51,8 @@ fn an_answer_that_has_no_room_is_refused_as_busy_and_small_ones_go_on() {
     let server = server(SMALL, 64 * 1024 * 1024);
     server.insert("large", "p", "large", &text_of(400));
     server.insert("large", "p", "small", "\"n\":1");
-    server.get("large", "p", "large").expect_error(503, "ServerBusy");
+    let busy = server.get("large", "p", "large").expect_error(503, "ServerBusy");
+    assert_eq!(busy.header("Retry-After"), None);
     server.send(Request::get("/large()").query("$top", "1")).expect_error(503, "ServerBusy");
     server.get("large", "p", "small").expect(200);
     // What was written is not taken back because its answer is large.
