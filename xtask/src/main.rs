@@ -27,7 +27,8 @@ Commands:
   test [--only NAME]...    the whole gate: format, clippy, rust tests, release build, official SDKs, a
                            slice of the long tests
                            NAME is one of: format, clippy, rust, build, python, javascript, go, java,
-                           rust-sdk, browser, crash, power, damage, disk, histories, simulate, backup, fuzz
+                           rust-sdk, browser, crash, power, damage, disk, histories, simulate, backup,
+                           overload, fuzz
   conformance [--against azurite] [--only NAME]...
                            every official client and the raw HTTP suite, counted and written down in
                            docs/conformance.md; with --against, the raw HTTP suite against Azurite too
