@@ -1,6 +1,7 @@
 //! The one place where an engine's errors become the service's.
 
 use engine::{CommitError, Expect, Found, Op, ReadError};
+use protocol::model::TableName;
 use protocol::{ErrorCode, ServiceError};
 
 use crate::record;
@@ -21,6 +22,17 @@ pub fn from_commit(error: CommitError, ops: &[Expect]) -> ServiceError {
         CommitError::Busy => ErrorCode::ServerBusy.into(),
         CommitError::Poisoned | CommitError::Unknown(_) | CommitError::Storage(_) => {
             ServiceError::with_source(ErrorCode::InternalError, error)
+        }
+    }
+}
+
+/// A failure to read rows of a table: the log names it as its users do.
+pub fn of_table(table: &TableName, error: ReadError) -> ServiceError {
+    match error {
+        ReadError::Busy => ErrorCode::ServerBusy.into(),
+        error => {
+            let cause = format!("table '{}': {error}", table.as_str());
+            ServiceError::with_source(ErrorCode::InternalError, cause)
         }
     }
 }

@@ -8,7 +8,7 @@ use protocol::filter::{Filter, Properties, Property};
 use protocol::model::{AccountName, TableName, Value};
 use protocol::{ErrorCode, ServiceError};
 
-use crate::error::from_read;
+use crate::error::{from_read, of_table};
 use crate::limits::{PAGE_BYTES_MAX, PAGE_TIME_MAX};
 use crate::plan::{Plan, PlanKind};
 use crate::record::EntityView;
@@ -81,7 +81,7 @@ impl TableService {
             None
         } else {
             let ranges = resume_ranges(clip(ranges, query.within.as_ref()), query.resume);
-            self.engine.scan(id, &ranges, BUDGET, &mut page).await.map_err(from_read)?
+            self.engine.scan(id, &ranges, BUDGET, &mut page).await.map_err(|error| of_table(table, error))?
         };
         if page.damaged {
             return Err(ServiceError::with_source(

@@ -9,7 +9,7 @@ use protocol::model::{AccountName, TableName};
 use protocol::{ErrorCode, ServiceError};
 
 use crate::catalogue::{Catalogue, Ticket};
-use crate::error::{expectations, from_commit, from_read};
+use crate::error::{expectations, from_commit, from_read, of_table};
 use crate::record::StoredEntity;
 use crate::transaction::Transaction;
 
@@ -69,9 +69,9 @@ impl TableService {
         partition_key: &str,
         row_key: &str,
     ) -> Result<Option<StoredEntity>, ServiceError> {
-        let table = self.table_id(account, table).await?;
+        let id = self.table_id(account, table).await?;
         let key = Key { partition: partition_key, row: row_key };
-        let row = self.engine.get(table, key).await.map_err(from_read)?;
+        let row = self.engine.get(id, key).await.map_err(|error| of_table(table, error))?;
         Ok(row.map(|row| StoredEntity {
             key: OwnedKey { partition: partition_key.into(), row: row_key.into() },
             version: row.version,
