@@ -25,12 +25,16 @@ pub const TRIALS: [&str; 10] = [
 /// A bounded slice of each, for the gate: name, what it shows, arguments. The seeds are fixed, so that a failure is the
 /// change's and not the day's; the long forms take new ones.
 pub const SLICES: [(&str, &str, &[&str]); 8] = [
-    ("crash", "kill -9 under a mixed load, checked against a ledger", &["--rounds", "8", "--seed", "1"]),
-    ("power", "states that a power cut could leave, each opened", &["--states", "300", "--seed", "1"]),
-    ("damage", "bytes flipped or lost at rest", &["--states", "150", "--seed", "1"]),
+    ("crash", "kill -9 under a mixed load, checked against a ledger", &["--rounds", "12", "--seed", "1"]),
+    ("power", "states that a power cut could leave, each opened", &["--states", "500", "--seed", "1"]),
+    ("damage", "bytes flipped or lost at rest", &["--states", "300", "--seed", "1"]),
     ("disk", "a full disk, a read-only directory, no file handles", &[]),
-    ("histories", "concurrent histories, checked for linearizability", &["--histories", "40", "--seed", "1"]),
-    ("simulate", "engine and rules against a model", &["--operations", "200000", "--seed", "1"]),
+    (
+        "histories",
+        "concurrent histories, checked for linearizability",
+        &["--histories", "100", "--seed", "1"],
+    ),
+    ("simulate", "engine and rules against a model", &["--operations", "300000", "--seed", "1"]),
     ("backup", "a backup under load, restored and compared", &["--entities", "20000"]),
     ("overload", "heavy clients beside light ones", &["--only", "heavy", "--seconds", "3", "--seed", "1"]),
 ];

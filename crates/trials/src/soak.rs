@@ -35,6 +35,8 @@ a mixed load for minutes, with plots of memory, files, latency and throughput
 
 const CONNECTION_COUNT: usize = 64;
 const CAPACITY_TIME: Duration = Duration::from_secs(6);
+/// More than this much of one processor, and latency is not judged.
+const OTHERS_PERCENT_MAX: f64 = 30.0;
 const CAPACITY_SHARE: f64 = 0.6;
 /// A request that finds no free connection for so long counts as an error.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -61,6 +63,8 @@ struct Sample {
     open_files: u64,
     threads: u64,
     rows: u64,
+    /// What other programs used of the machine meanwhile.
+    other_processors: f64,
     tally: SampleTally,
 }
 
@@ -212,6 +216,11 @@ fn drive(
     let per_second = capacity * CAPACITY_SHARE;
     println!("  capacity of this mix: {capacity:.0} requests a second; the load is {per_second:.0}");
     generator.set_pace(Pace::Open { per_second, patience: PATIENCE });
+    let others = || -> Result<f64, Error> {
+        let ours = gauge.cpu()? + Gauge::own().cpu()?;
+        Ok(gauge::machine_cpu()?.saturating_sub(ours).as_secs_f64())
+    };
+    let mut others_before = others()?;
     for second in 0..seconds {
         if second == seconds / 2 {
             backup.start()?;
@@ -220,7 +229,11 @@ fn drive(
         let tally = generator.take();
         quarters[second * 4 / seconds].add(&tally.all());
         first_wrong = first_wrong.or(tally.first_wrong.clone());
+        let others_now = others()?;
+        let other_processors = (others_now - others_before) / SECOND.as_secs_f64();
+        others_before = others_now;
         samples.push(Sample {
+            other_processors,
             memory_bytes: gauge.memory_bytes()?,
             file_bytes: directory_bytes(store),
             open_files: gauge.open_file_count()?,
@@ -306,6 +319,17 @@ fn judge(samples: &[Sample], quarters: &[Counts], promises: &mut Promises) {
     let (before, after) = (&quarters[1].accepted, &quarters[3].accepted);
     println!("    latency in the second quarter: {}", latencies(before));
     println!("    latency in the last quarter:   {}", latencies(after));
+    // On a machine that others use too, latency says something about them.
+    let others =
+        [1, 3].map(|number| median(quarter(number, |sample| (sample.other_processors * 100.0) as u64)));
+    if others.iter().any(|percent| *percent > OTHERS_PERCENT_MAX) {
+        println!(
+            "    not judged: other programs used {:.2} processors in the second quarter and {:.2} in the last",
+            others[0] / 100.0,
+            others[1] / 100.0
+        );
+        return;
+    }
     let (before_us, after_us) = (before.percentile_us(0.99), after.percentile_us(0.99));
     promises.check(
         after_us <= (before_us * LATENCY_FACTOR_MAX).max(LATENCY_FLOOR_US),
