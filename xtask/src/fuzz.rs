@@ -42,7 +42,7 @@ impl Slice {
         let log = target.join("fuzz.log");
         let running = std::thread::spawn(move || {
             let mut command = behind_others(driver);
-            command.args(["--seconds", SLICE_SECONDS]).current_dir(process::root());
+            command.args(["--seconds", SLICE_SECONDS, "--slowness", "20"]).current_dir(process::root());
             process::run_quietly(&mut command, &log)
         });
         Ok(Slice { running })

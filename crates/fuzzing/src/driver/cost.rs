@@ -7,6 +7,7 @@
 //! processor time, the least of several tries, and a suspicion is measured again with more of them: other programs, cold
 //! caches and fresh pages make things slower, never faster.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use fastrand::Rng;
@@ -18,7 +19,7 @@ use super::failure::attempt;
 /// From one length to the next.
 const GROWTH: usize = 8;
 /// Linear is 8, `n log n` is about 10, quadratic is 64.
-const TIME_GROWTH_MAX: f64 = 28.0;
+const TIME_GROWTH_MAX: f64 = 36.0;
 /// For twice the bytes: linear is 2, quadratic is 4.
 const DOUBLING_TIME_GROWTH_MAX: f64 = 2.8;
 /// Below this the clock and the caches say more than the work does.
@@ -28,6 +29,8 @@ const SCREENED_SHAPE_COUNT: usize = 1_500;
 const SCREENED_BYTES_MAX: usize = 32 * 1024;
 /// What the longest input may take: a generous time for a byte, and one for everything that does not grow.
 const NANOSECONDS_PER_BYTE_MAX: u128 = 2_000;
+/// A build without optimisation takes that many times as long.
+static SLOWNESS: AtomicU32 = AtomicU32::new(1);
 const FIXED_MAX: Duration = Duration::from_millis(50);
 const TRY_COUNT: usize = 2;
 const SECOND_LOOK_TRY_COUNT: usize = 8;
@@ -76,7 +79,8 @@ pub fn measure(
     let started = clock::now();
     let mut cost = Cost::default();
     let modest = target.input_bytes_max.min(SCREENED_BYTES_MAX);
-    for _ in 0..SCREENED_SHAPE_COUNT {
+    // A slow build looks at fewer: the fast ones have seen the others.
+    for _ in 0..SCREENED_SHAPE_COUNT / SLOWNESS.load(Ordering::Relaxed) as usize {
         let shape = choose(target, seeds, &mut rng);
         measure_shape(target, &shape, &[modest / GROWTH, modest], &mut cost)?;
     }
@@ -115,6 +119,11 @@ fn choose(target: &Target, seeds: &[Vec<u8>], rng: &mut Rng) -> Shape {
     Shape { head: base[..at].to_vec(), piece, tail: base[end..].to_vec() }
 }
 
+/// Said once, before anything is measured.
+pub fn expect_slowness(times: u32) {
+    SLOWNESS.store(times.max(1), Ordering::Relaxed);
+}
+
 fn measure_shape(target: &Target, shape: &Shape, lengths: &[usize], cost: &mut Cost) -> Result<(), TooSlow> {
     cost.shape_count += 1;
     let mut before: Option<(Vec<u8>, Duration)> = None;
@@ -122,6 +131,7 @@ fn measure_shape(target: &Target, shape: &Shape, lengths: &[usize], cost: &mut C
         let input = shape.input(*length);
         let mut took = least_time(target, &input, TRY_COUNT);
         let bound = FIXED_MAX + Duration::from_nanos((NANOSECONDS_PER_BYTE_MAX * input.len() as u128) as u64);
+        let bound = bound * SLOWNESS.load(Ordering::Relaxed);
         if took > bound {
             took = took.min(least_time(target, &input, SECOND_LOOK_TRY_COUNT));
         }

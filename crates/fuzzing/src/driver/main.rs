@@ -36,6 +36,7 @@ Options:
   --input FILE         run one saved input through the one target named
   --outcomes           print how often each target ended in each way
   --write-corpus DIR   write seeds and words of each target for libFuzzer, and run nothing
+  --slowness N         this build may take N times as long as an optimised one (default: 1)
   --list               the targets
   --help               this text
 ";
@@ -90,6 +91,7 @@ fn read_options() -> Result<Option<Options>, String> {
             Long("seconds") => options.budget.time = Some(Duration::from_secs(number(&mut parser)?)),
             Long("executions") => options.budget.execution_count = Some(number(&mut parser)?),
             Long("seed") => options.seed = number(&mut parser)?,
+            Long("slowness") => cost::expect_slowness(number(&mut parser)? as u32),
             Long("jobs") => options.jobs = (number(&mut parser)? as usize).max(1),
             Long("target") => {
                 let name = parser.value().and_then(|value| value.string()).map_err(words)?;
