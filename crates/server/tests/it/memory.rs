@@ -70,11 +70,11 @@ fn a_caller_who_does_not_read_holds_room_until_it_goes_and_others_get_short_page
     let page = |server: &TestServer| server.send(Request::get("/large()")).expect(200).body.len();
     let whole = page(&server);
     assert!(whole > 3 * 1024 * 1024, "{whole}");
-    // Larger than what sockets hold by themselves.
+    // Many pages for each, one after the other: sockets hold several megabytes by themselves.
     let mut idle: Vec<RawClient> = Vec::new();
     for _ in 0..8 {
         let mut client = server.connect();
-        client.send(&server.bytes_of(&Request::get("/large()"))).unwrap();
+        client.send(&server.bytes_of(&Request::get("/large()")).repeat(12)).unwrap();
         idle.push(client);
     }
     let watch = testkit::Stopwatch::start();
