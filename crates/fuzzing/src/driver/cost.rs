@@ -124,6 +124,10 @@ pub fn expect_slowness(times: u32) {
     SLOWNESS.store(times.max(1), Ordering::Relaxed);
 }
 
+pub fn is_slow() -> bool {
+    SLOWNESS.load(Ordering::Relaxed) > 1
+}
+
 fn measure_shape(target: &Target, shape: &Shape, lengths: &[usize], cost: &mut Cost) -> Result<(), TooSlow> {
     cost.shape_count += 1;
     let mut before: Option<(Vec<u8>, Duration)> = None;

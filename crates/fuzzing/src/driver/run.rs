@@ -60,7 +60,11 @@ pub fn run(target: &Target, golden: &Golden, seed: u64, budget: Budget, progress
         return report;
     }
     progress.store(MEASURING, Ordering::Relaxed);
-    let cost_time = budget.time.map_or(Duration::ZERO, |time| time / COST_TIME_SHARE);
+    // A slow build measures the same shapes whenever it runs: how many would otherwise depend on the machine.
+    let cost_time = match budget.time {
+        Some(time) if !cost::is_slow() => time / COST_TIME_SHARE,
+        _ => Duration::ZERO,
+    };
     match cost::measure(target, &seeds, own_seed(target, seed), LONG_SHAPE_COUNT_MIN, cost_time) {
         Ok(cost) => report.cost = cost,
         Err(slow) => {
