@@ -186,6 +186,16 @@ pub(crate) fn table_range(table: TableId) -> (Vec<u8>, Vec<u8>) {
     (table.0.to_be_bytes().to_vec(), table_end(table))
 }
 
+/// The bytes between which all keys lie.
+pub(crate) fn everything() -> (Vec<u8>, Vec<u8>) {
+    (Vec::new(), vec![0xff; TABLE_ID_SIZE_BYTES + 1])
+}
+
+/// The table that an encoded key belongs to.
+pub(crate) fn table_of(bytes: &[u8]) -> Option<TableId> {
+    bytes.first_chunk::<TABLE_ID_SIZE_BYTES>().map(|id| TableId(u64::from_be_bytes(*id)))
+}
+
 /// Cuts an encoded key; borrows the strings unless they hold an escape.
 #[doc(hidden)]
 pub fn decode(bytes: &[u8]) -> Result<(TableId, Cow<'_, str>, Cow<'_, str>), KeyDamaged> {

@@ -231,7 +231,7 @@ pub trait Snapshot: Send + Sync {
     /// No row has a greater version, and none that was deleted before had. `None`: nothing was ever written.
     fn last_version(&self) -> Option<Version>;
 
-    /// How many rows there are, those that nobody can see any more included: good for a progress bar.
+    /// About how many rows there are, those that nobody can see included: good for a progress bar.
     fn row_count(&self) -> Result<u64, ReadError>;
 
     /// As [`Engine::scan`].

@@ -8,15 +8,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-
-use redb::backends::FileBackend;
-use redb::{ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata};
+use std::sync::Arc;
 
 use super::guard::guarded;
-use super::store::{self, DROPPED, LIVE, META, META_LAST_VERSION, META_NEXT_TABLE, ROWS, TABLES};
-use super::{LocalEngine, OpenError, stored};
+use super::shared::Shared;
+use super::store::{self, DROPPED, LIVE, Store, TABLES, listed_table};
+use super::stored::Damage;
+use super::trouble::Trouble;
+use super::view::View;
+use super::{LocalEngine, OpenError};
+use crate::env::{DirectoryFiles, Files};
 use crate::keys;
-use crate::{TableId, TableRecord};
+use crate::{TableId, TableRecord, Version};
 
 /// Of the findings, so many are kept in words; the others are counted.
 const FINDINGS_KEPT_MAX: usize = 1000;
@@ -49,8 +52,8 @@ impl Checked {
 impl LocalEngine {
     /// Looks at everything in the latest durable state. Takes as long as reading the whole file does.
     pub fn check(&self, is_value: ValueCheck) -> Checked {
-        match self.shared.begin_read() {
-            Ok(transaction) => check_rows(&transaction, is_value),
+        match self.shared.view() {
+            Ok(view) => check_rows(&view, is_value),
             Err(error) => unreadable(&error.to_string()),
         }
     }
@@ -62,12 +65,20 @@ pub fn check_directory(
     cache_bytes_max: usize,
     is_value: ValueCheck,
 ) -> Result<Checked, OpenError> {
-    let mut store = store::open(path, cache_bytes_max, |file: FileBackend| file)?;
-    let pages = guarded(|| store.database.check_integrity());
-    let mut checked = match store.database.begin_read() {
-        Ok(transaction) => check_rows(&transaction, is_value),
-        Err(error) => unreadable(&error.to_string()),
+    let files: Arc<dyn Files> = Arc::new(DirectoryFiles::new(path));
+    let Store { mut database, recent, numbers, replayed, lock, .. } =
+        store::open(path, cache_bytes_max, &files)?;
+    let pages = guarded(|| database.check_integrity());
+    let opened = guarded(|| Shared::new(database, recent, replayed.last, numbers));
+    let mut checked = match opened {
+        Ok(Ok(shared)) => match shared.view() {
+            Ok(view) => check_rows(&view, is_value),
+            Err(error) => unreadable(&error.to_string()),
+        },
+        Ok(Err(error)) => unreadable(&error.to_string()),
+        Err(_) => unreadable("its structure is broken"),
     };
+    drop(lock);
     match pages {
         Ok(Ok(true)) => {}
         Ok(Ok(false)) => checked.find("pages did not match their checksums".to_owned()),
@@ -83,13 +94,13 @@ fn unreadable(cause: &str) -> Checked {
     checked
 }
 
-fn check_rows(transaction: &ReadTransaction, is_value: ValueCheck) -> Checked {
+fn check_rows(view: &View, is_value: ValueCheck) -> Checked {
     let mut checked = Checked::default();
     // redb asserts what it expects of its pages.
-    let outcome = guarded(|| look_at_everything(transaction, is_value, &mut checked));
+    let outcome = guarded(|| look_at_everything(view, is_value, &mut checked));
     match outcome {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => checked.find(format!("reading stopped: {error}")),
+        Ok(Err(trouble)) => checked.find(format!("reading stopped: {}", trouble.cause())),
         Err(_) => checked.find("reading stopped: a page is broken".to_owned()),
     }
     checked
@@ -114,24 +125,14 @@ impl Known {
     }
 }
 
-fn look_at_everything(
-    transaction: &ReadTransaction,
-    is_value: ValueCheck,
-    checked: &mut Checked,
-) -> Result<(), redb::Error> {
-    let rows = transaction.open_table(ROWS)?;
-    let meta = transaction.open_table(META)?;
-    let number = |name| -> Result<u64, redb::Error> { Ok(meta.get(name)?.map_or(0, |value| value.value())) };
-    let ids = |entries: redb::Range<'_, u64, ()>| -> Result<BTreeSet<u64>, redb::Error> {
-        entries.map(|entry| Ok(entry?.0.value())).collect()
-    };
+fn look_at_everything(view: &View, is_value: ValueCheck, checked: &mut Checked) -> Result<(), Trouble> {
     let mut known = Known {
-        last_version: number(META_LAST_VERSION)?,
-        live: ids(transaction.open_table(LIVE)?.iter()?)?,
-        dropped: ids(transaction.open_table(DROPPED)?.iter()?)?,
+        last_version: view.numbers.last_version,
+        live: listed(view, LIVE)?,
+        dropped: listed(view, DROPPED)?,
         names: BTreeMap::new(),
     };
-    let next_table = number(META_NEXT_TABLE)?;
+    let next_table = view.numbers.next_table;
     for id in known.live.union(&known.dropped) {
         if *id >= next_table || *id < TableId::FIRST.0 {
             checked.find(format!("table {id} has an id that was never given"));
@@ -143,19 +144,21 @@ fn look_at_everything(
     let mut seen_count = 0u64;
     let mut orphans: BTreeMap<u64, u64> = BTreeMap::new();
     let mut last_key: Vec<u8> = Vec::new();
-    for entry in rows.iter()? {
-        let (key, stored) = entry?;
-        let (key, stored) = (key.value(), stored.value());
+    let (start, end) = keys::everything();
+    let mut rows = view.range(&start, &end)?;
+    while let Some(found) = rows.next()? {
+        let key = found.key();
         seen_count += 1;
         if seen_count > 1 && *key <= *last_key {
             checked.find(format!("{}: it is not behind the key before it", known.describe(key)));
         }
         last_key.clear();
         last_key.extend_from_slice(key);
-        look_at_row(key, stored, is_value, &mut known, &mut orphans, checked);
+        look_at_row(key, found.row(), is_value, &mut known, &mut orphans, checked);
     }
-    let counted = rows.len()?;
-    if counted != seen_count {
+    // What is both recent and in the tree is counted twice.
+    let counted = view.row_count()?;
+    if view.recent_bytes() == 0 && counted != seen_count {
         checked.find(format!("{counted} rows are counted but {seen_count} are there"));
     }
     for id in known.live.iter().filter(|id| !known.names.contains_key(id)) {
@@ -167,9 +170,23 @@ fn look_at_everything(
     Ok(())
 }
 
+/// The tables on one of the lists.
+fn listed(view: &View, list: TableId) -> Result<BTreeSet<u64>, Trouble> {
+    let (start, end) = keys::table_range(list);
+    let mut rows = view.range(&start, &end)?;
+    let mut tables = BTreeSet::new();
+    while let Some(found) = rows.next()? {
+        let key = found.key();
+        let table = listed_table(key)
+            .ok_or_else(|| Trouble::Row(format!("{}: it names no table", keys::describe(key))))?;
+        tables.insert(table.0);
+    }
+    Ok(tables)
+}
+
 fn look_at_row(
     key: &[u8],
-    stored: &[u8],
+    row: Result<(Version, &[u8]), Damage>,
     is_value: ValueCheck,
     known: &mut Known,
     orphans: &mut BTreeMap<u64, u64>,
@@ -179,7 +196,7 @@ fn look_at_row(
         checked.find(format!("{}: it does not decode", keys::describe(key)));
         return;
     };
-    let (version, value) = match stored::read(key, stored) {
+    let (version, value) = match row {
         Ok(read) => read,
         Err(_) => {
             checked.find(format!("{}: the row does not match its checksum", known.describe(key)));
@@ -208,7 +225,8 @@ fn look_at_row(
             }
             None => checked.find(format!("{partition}/{name}: the catalogue's entry does not read")),
         },
-        TableId::SETTINGS => {}
+        // The lists were looked at before.
+        TableId::SETTINGS | LIVE | DROPPED => {}
         _ if !known.live.contains(&table.0) => *orphans.entry(table.0).or_default() += 1,
         _ => {
             checked.row_count += 1;

@@ -160,8 +160,12 @@ impl<B: StorageBackend> StorageBackend for Overlay<B> {
 
 /// Whether the error says that the file takes no more for now, which may change: somebody makes room, or makes the file
 /// system writable again.
-pub(super) fn is_out_of_space(error: &redb::Error) -> bool {
+pub(super) fn is_full(error: &io::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
-    let redb::Error::Io(cause) = error else { return false };
-    matches!(cause.kind(), StorageFull | QuotaExceeded | FileTooLarge | ReadOnlyFilesystem)
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge | ReadOnlyFilesystem)
+}
+
+/// The same of an error of the tree.
+pub(super) fn is_out_of_space(error: &redb::Error) -> bool {
+    matches!(error, redb::Error::Io(cause) if is_full(cause))
 }

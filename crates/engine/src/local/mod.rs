@@ -1,15 +1,19 @@
-//! The embedded engine on disk: redb below, one commit thread above it.
+//! The embedded engine on disk: a commit log, the rows of recent commits in memory, and redb's tree below them.
 //!
 //! Promises: all of the contract; what is acknowledged survives a crash and a power cut; every row read was
-//! checked against its checksum; memory is bounded by [`LocalOptions`]. `store.rs` knows the files, `writer.rs`
-//! the commit thread, `group.rs` what it does, `stored.rs` a row's bytes, `sweep.rs` the end of a table,
-//! `snapshot.rs` a view for a backup, `check.rs` whether all of it is sound.
+//! checked against its checksum; memory is bounded by [`LocalOptions`]. `store.rs` knows the files, `commit_log/` the
+//! commit log, `writer.rs` the commit thread, `group.rs` what it does, `recent.rs` the rows that are not yet in the tree, `fold.rs`
+//! how they get there, `view.rs` what a reader sees, `stored.rs` a row's bytes in the tree, `sweep.rs` the end of a
+//! table, `snapshot.rs` a view for a backup, `check.rs` whether all of it is sound.
 
 mod check;
 mod checked;
+mod commit_log;
 mod disk;
+mod fold;
 mod group;
 mod guard;
+mod recent;
 mod shared;
 mod snapshot;
 mod store;
@@ -18,10 +22,10 @@ mod store;
 pub mod stored;
 mod sweep;
 mod trouble;
+mod view;
 mod writer;
 
 use std::path::Path;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, RwLock};
 use std::thread::JoinHandle;
 
@@ -32,8 +36,8 @@ use redb::{StorageBackend, StorageError};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::env::Clock;
 use crate::env::directory::DirectoryLock;
+use crate::env::{Clock, DirectoryFiles, Files};
 use crate::keys::{self, Key, KeyRange, OwnedKey};
 use crate::pace::{Pace, SlowLane};
 use crate::{
@@ -41,13 +45,15 @@ use crate::{
     Version,
 };
 
-use self::group::{Numbers, Work};
+use self::fold::Folder;
+use self::group::{KnownTables, Work};
 use self::guard::guarded;
-use self::shared::{Shared, View};
+use self::shared::Shared;
 use self::snapshot::LocalSnapshot;
-use self::store::{Reopening, Store, TABLES};
+use self::store::{Store, TABLES};
 use self::trouble::Trouble;
-use self::writer::{Job, Waiting, Writer};
+use self::view::View;
+use self::writer::{Folding, Job, Waiting, Writer};
 
 pub use self::check::{Checked, ValueCheck, check_directory};
 pub use self::shared::LocalStats;
@@ -65,6 +71,11 @@ pub struct LocalOptions {
     pub commit_queue_bytes_max: usize,
     /// Pages kept in memory, read and written ones together. Grows with use, not at the start.
     pub cache_bytes_max: usize,
+    /// Recent rows in memory before they are folded into the tree. While that is done others take their place, twice as
+    /// many at the most.
+    pub recent_bytes_max: usize,
+    /// Whether the commit thread folds by itself, between two groups: for those who want the same every time.
+    pub folds_between_groups: bool,
 }
 
 impl LocalOptions {
@@ -75,6 +86,8 @@ impl LocalOptions {
             commit_queue_max: 4096,
             commit_queue_bytes_max: 16 * 1024 * 1024,
             cache_bytes_max: 64 * 1024 * 1024,
+            recent_bytes_max: 32 * 1024 * 1024,
+            folds_between_groups: false,
         }
     }
 }
@@ -95,67 +108,72 @@ pub struct LocalEngine {
 impl LocalEngine {
     /// Opens the store in this directory, or creates one if the directory is empty or missing.
     pub fn open(directory: &Path, options: LocalOptions) -> Result<LocalEngine, OpenError> {
-        LocalEngine::open_reopening(directory, options, |file| file)
+        LocalEngine::open_on(directory, options, Arc::new(DirectoryFiles::new(directory)))
     }
 
-    /// Like [`LocalEngine::open`], with something between the database and its file that can be put there again.
+    /// Like [`LocalEngine::open`], with something between the store and its files: how tests fail the disk.
     #[doc(hidden)]
-    pub fn open_reopening<B: StorageBackend>(
+    pub fn open_wrapped<B: StorageBackend>(
         directory: &Path,
         options: LocalOptions,
-        wrap: impl Fn(FileBackend) -> B + Clone + Send + 'static,
+        wrap: impl Fn(FileBackend) -> B + Send + Sync + 'static,
     ) -> Result<LocalEngine, OpenError> {
-        let (store, reopening) = store::open_reopening(directory, options.cache_bytes_max, wrap)?;
-        LocalEngine::start(directory, options, store, Some(reopening))
+        LocalEngine::open_on(directory, options, Arc::new(DirectoryFiles::wrapped(directory, wrap)))
     }
 
-    /// Like [`LocalEngine::open`], with something between the database and its file: how tests fail the disk. After a
-    /// write that fails it stays closed for writing, also when there was merely no space.
+    /// Like [`LocalEngine::open`], but `files` stand for those of the directory, which has the marker and the lock.
     #[doc(hidden)]
-    pub fn open_with_backend<B: StorageBackend>(
+    pub fn open_on(
         directory: &Path,
         options: LocalOptions,
-        wrap: impl Fn(FileBackend) -> B,
+        files: Arc<dyn Files>,
     ) -> Result<LocalEngine, OpenError> {
-        let store = store::open(directory, options.cache_bytes_max, wrap)?;
-        LocalEngine::start(directory, options, store, None)
-    }
-
-    fn start(
-        directory: &Path,
-        options: LocalOptions,
-        store: Store,
-        reopening: Option<Reopening>,
-    ) -> Result<LocalEngine, OpenError> {
+        let store = store::open(directory, options.cache_bytes_max, &files)?;
+        let Store { database, recent, numbers, folded, replayed, sweep_pending, reopening, lock } = store;
         let damaged = |error: redb::Error| OpenError::Damaged {
             path: directory.to_owned(),
             cause: format!("{TABLES}: {error}"),
         };
-        let shared = guarded(|| Shared::new(store.database))
+        let shared = guarded(|| Shared::new(database, recent, replayed.last, numbers))
             .unwrap_or_else(|_| Err(redb::Error::Corrupted("its structure is broken".to_owned())));
         let shared = Arc::new(shared.map_err(damaged)?);
-        shared.reopens.store(reopening.is_some(), Ordering::Release);
         let (sender, jobs) = mpsc::channel(options.commit_queue_max.max(1));
         let (done, done_receiver) = watch::channel(false);
+        let folder = Folder {
+            shared: shared.clone(),
+            segments: replayed.segments,
+            clock: options.clock.clone(),
+            reopening,
+            recent_bytes_max: options.recent_bytes_max,
+            sweep_pending,
+            folded,
+            seen_sequence: 0,
+            is_stuck: false,
+        };
+        let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
+            let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(run);
+            spawned.map_err(|source| OpenError::Io { path: directory.to_owned(), source })
+        };
+        let folding = if options.folds_between_groups {
+            Folding::Here(Box::new(folder))
+        } else {
+            Folding::Thread(spawn("lazulite-fold", Box::new(move || folder.run()))?)
+        };
         let writer = Writer {
             shared: shared.clone(),
             jobs,
             merge: options.merge,
             clock: options.clock.clone(),
-            numbers: Numbers { last_version: store.last_version, next_table: store.next_table },
-            sweep_pending: store.sweep_pending,
-            groups_since_sweep: 0,
-            reopening,
-            sweep_later: false,
-            is_out_of_space: false,
-            is_retrying: false,
+            numbers,
+            known_tables: KnownTables::default(),
+            log: replayed.log,
+            record: Default::default(),
+            recent_bytes_max: options.recent_bytes_max,
+            folding,
             waiting: Waiting::default(),
             done,
         };
-        let thread = std::thread::Builder::new()
-            .name("lazulite-commit".to_owned())
-            .spawn(move || writer.run())
-            .map_err(|source| OpenError::Io { path: directory.to_owned(), source })?;
+        let thread = spawn("lazulite-commit", Box::new(move || writer.run()))?;
         Ok(LocalEngine {
             jobs: RwLock::new(Some(sender)),
             done: done_receiver,
@@ -164,7 +182,7 @@ impl LocalEngine {
             slow_lane: SlowLane::new(),
             commit_queue_bytes_max: options.commit_queue_bytes_max,
             shared,
-            _lock: store.lock,
+            _lock: lock,
         })
     }
 
@@ -220,8 +238,7 @@ impl LocalEngine {
     /// What the caller hears; and if redb has closed itself over it, the file is opened anew.
     fn read_error(&self, trouble: Trouble, table: TableId) -> ReadError {
         if trouble.closes_the_file() && self.shared.may_reopen_for_readers(self.clock.monotonic()) {
-            // Nobody waits for it; if the queue is full, another reader asks again.
-            drop(self.enqueue(Work::Reopen));
+            self.shared.ask(|asked| asked.reopen = true);
         }
         trouble.into_read_error(table)
     }
@@ -236,12 +253,7 @@ impl LocalEngine {
 impl Engine for LocalEngine {
     async fn get(&self, table: TableId, key: Key<'_>) -> Result<Option<Row>, ReadError> {
         let key = keys::encode(table, key);
-        let outcome = self.read(|view| {
-            let Some(stored) = view.get(&key[..])? else { return Ok(None) };
-            let (version, payload) = stored::read(&key, stored.value())?;
-            Ok(Some(Row { version, value: Bytes::copy_from_slice(payload) }))
-        });
-        outcome.map_err(|trouble| self.read_error(trouble, table))
+        self.read(|view| view.get(&key)).map_err(|trouble| self.read_error(trouble, table))
     }
 
     async fn scan(
@@ -283,7 +295,7 @@ impl Engine for LocalEngine {
     }
 
     async fn snapshot(&self) -> Result<Arc<dyn Snapshot>, ReadError> {
-        Ok(Arc::new(LocalSnapshot::take(&self.shared, self.clock.clone())?))
+        Ok(Arc::new(LocalSnapshot { view: self.shared.view()?, clock: self.clock.clone() }))
     }
 
     async fn load(&self, load: Load) -> Result<(), CommitError> {
@@ -337,16 +349,16 @@ async fn scan_range(
     pace: &mut Pace<'_>,
     sink: &mut dyn Sink,
 ) -> Result<Option<OwnedKey>, Trouble> {
-    for entry in view.range(start..end)? {
-        let (key, stored) = entry?;
-        let (key, stored) = (key.value(), stored.value());
+    let mut rows = view.range(start, end)?;
+    while let Some(found) = rows.next()? {
+        let key = found.key();
         let (_, partition, row) =
             keys::decode(key).map_err(|error| Trouble::Row(format!("{}: {error}", keys::describe(key))))?;
         let name = Key { partition: &partition, row: &row };
         if !pace.has_room() {
             return Ok(Some(name.into()));
         }
-        let (version, value) = stored::read(key, stored)?;
+        let (version, value) = found.row()?;
         if sink.row(name, version, value) == Flow::Stop {
             return Ok(Some(name.into()));
         }

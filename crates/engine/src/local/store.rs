@@ -2,45 +2,54 @@
 //! nothing or a whole store.
 //!
 //! ```text
-//! LAZULITE       one line for people and for us: "lazulite store, format 2"
-//! lock           locked by the process that has the store open
-//! tables.redb    the rows (table `rows`), the numbers (`meta`), the live and the dropped table ids
+//! LAZULITE           one line for people and for us: "lazulite store, format 3"
+//! lock               locked by the process that has the store open
+//! commits-….log      the commit log: what was committed lately
+//! tables.redb        the tree: the rows (table `rows`) and the numbers (`meta`), as of some record of the log
 //! ```
 //!
 //! Promises: a directory with anything else in it and no marker is never touched; the marker is written last, so
 //! a store that has one is complete.
 
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use redb::backends::FileBackend;
 use redb::{
-    Database, DatabaseError, Durability, ReadableDatabase, ReadableTableMetadata, StorageBackend,
-    StorageError, TableDefinition, WriteTransaction,
+    Database, DatabaseError, Durability, ReadableDatabase, StorageBackend, StorageError, TableDefinition,
+    WriteTransaction,
 };
 
 use super::checked::Checked;
+use super::commit_log::{self, Numbers, ReplayError, Replayed, replay};
 use super::disk::{Overlay, Watched};
 use super::guard::guarded;
+use super::recent::Recent;
+use super::sweep::first_dropped;
 use crate::TableId;
 use crate::env::directory::{self, DirectoryLock};
+use crate::env::{Access, AnyFile, DirectoryFiles, Files, random};
+use crate::keys::{self, Key};
 use crate::seeded::{self, Bug};
 
 /// Encoded key -> stored row (see `stored.rs`).
 pub(super) const ROWS: TableDefinition<&[u8], &[u8]> = TableDefinition::new("rows");
 pub(super) const META: TableDefinition<&str, u64> = TableDefinition::new("meta");
-pub(super) const LIVE: TableDefinition<u64, ()> = TableDefinition::new("live");
-/// Tables whose rows are still to be swept.
-pub(super) const DROPPED: TableDefinition<u64, ()> = TableDefinition::new("dropped");
 
+/// Lists of tables, kept as rows of tables of the engine's own: those that there are,
+pub(super) const LIVE: TableId = TableId(2);
+/// and those whose rows are still to be swept.
+pub(super) const DROPPED: TableId = TableId(3);
+
+/// The last record of the log that is in the tree.
+pub(super) const META_FOLDED: &str = "folded";
 pub(super) const META_LAST_VERSION: &str = "last_version";
 pub(super) const META_NEXT_TABLE: &str = "next_table";
 
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 const MARKER: &str = "LAZULITE";
 const MARKER_NEW: &str = "LAZULITE.new";
 const MARKER_START: &str = "lazulite store, format ";
@@ -49,6 +58,17 @@ pub(super) const TABLES: &str = "tables.redb";
 const TABLES_NEW: &str = "tables.redb.new";
 /// What an interrupted creation may leave behind.
 const OURS: [&str; 5] = [MARKER, MARKER_NEW, LOCK, TABLES, TABLES_NEW];
+
+/// Where a table stands on one of the lists.
+pub(super) fn list_key(list: TableId, table: TableId) -> Vec<u8> {
+    keys::encode(list, Key { partition: "", row: &format!("{:020}", table.0) })
+}
+
+/// The table that stands there.
+pub(super) fn listed_table(key: &[u8]) -> Option<TableId> {
+    let (_, _, row) = keys::decode(key).ok()?;
+    row.parse().ok().map(TableId)
+}
 
 /// Why a store did not open.
 #[derive(Debug)]
@@ -103,7 +123,7 @@ impl std::error::Error for OpenError {
     }
 }
 
-/// How to open the store's file again, while the store stays locked.
+/// How to open the tree's file again, while the store stays locked.
 pub(super) struct Reopening {
     pub(super) writable: Box<dyn Fn() -> Result<Database, OpenError> + Send>,
     /// For reading only: what opening it has to repair is repaired in memory.
@@ -112,44 +132,21 @@ pub(super) struct Reopening {
     pub(super) sync_failed: Arc<AtomicBool>,
 }
 
-/// Opens the store on its file, such that it can be opened again.
-pub(super) fn open_reopening<B: StorageBackend>(
-    path: &Path,
-    cache_bytes_max: usize,
-    wrap: impl Fn(FileBackend) -> B + Clone + Send + 'static,
-) -> Result<(Store, Reopening), OpenError> {
-    let sync_failed = Arc::new(AtomicBool::new(false));
-    let failed = sync_failed.clone();
-    let watch = move |file: FileBackend| Watched::new(wrap(file), failed.clone());
-    let store = open(path, cache_bytes_max, watch.clone())?;
-    let place = path.to_owned();
-    let same_place = place.clone();
-    let reopening = Reopening {
-        writable: Box::new(move || open_database(&place, TABLES, cache_bytes_max, &watch)),
-        read_only: Box::new(move || {
-            let read = OpenOptions::new().read(true).clone();
-            open_database_with(&read, &same_place, TABLES, cache_bytes_max, &Overlay::new)
-        }),
-        sync_failed,
-    };
-    Ok((store, reopening))
-}
-
-/// An open store. The lock is the last to go.
+/// An open store: the tree, the log's end, and what the log has that the tree has not. The lock is the last to go.
 pub(super) struct Store {
     pub(super) database: Database,
-    pub(super) last_version: u64,
-    pub(super) next_table: u64,
+    pub(super) recent: Recent,
+    pub(super) numbers: Numbers,
+    /// The last record in the tree.
+    pub(super) folded: u64,
+    pub(super) replayed: Replayed,
     pub(super) sweep_pending: bool,
+    pub(super) reopening: Reopening,
     pub(super) lock: DirectoryLock,
 }
 
-/// Opens the store, or creates it. `wrap` may put something between the file and the database.
-pub(super) fn open<B: StorageBackend>(
-    path: &Path,
-    cache_bytes_max: usize,
-    wrap: impl Fn(FileBackend) -> B,
-) -> Result<Store, OpenError> {
+/// Opens the store, or creates it. `files` are those of `path`, or stand for them.
+pub(super) fn open(path: &Path, cache_bytes_max: usize, files: &Arc<dyn Files>) -> Result<Store, OpenError> {
     let io = |source| OpenError::Io { path: path.to_owned(), source };
     let damaged = |cause| OpenError::Damaged { path: path.to_owned(), cause };
 
@@ -167,19 +164,93 @@ pub(super) fn open<B: StorageBackend>(
 
     // Read again: until the lock was ours, another process may have been creating the store.
     let complete = read_marker(path)?.is_some();
-    if !path.join(TABLES).is_file() {
+    if !files.names().map_err(io)?.iter().any(|name| name == TABLES) {
         if complete {
             return Err(damaged(format!("{TABLES} is missing")));
         }
-        create_tables(path, cache_bytes_max, &wrap)?;
+        create_tables(path, cache_bytes_max, files)?;
     }
-    let database = open_database(path, TABLES, cache_bytes_max, &wrap)?;
-    let (last_version, next_table, sweep_pending) = read_meta(&database).map_err(damaged)?;
-    let last_version = if seeded::is(Bug::VersionReuse) { 0 } else { last_version };
+    let sync_failed = Arc::new(AtomicBool::new(false));
+    let opener = Opener { path: path.to_owned(), files: files.clone(), cache_bytes_max };
+    let database = opener.open_watched(&sync_failed)?;
+    let meta = read_meta(&database).map_err(damaged)?;
+
+    let (recent, mut numbers) = (Recent::default(), meta.numbers);
+    let replayed = replay(files, meta.folded, !complete, random::unguessable(), |record| {
+        numbers = record.numbers;
+        record.for_each_change(|key, row| recent.add(record.sequence, key.into(), row))
+    });
+    let replayed = replayed.map_err(|error| match error {
+        ReplayError::Damaged(cause) => damaged(cause),
+        ReplayError::Io(name, source) => OpenError::Io { path: path.join(name), source },
+    })?;
+    if seeded::is(Bug::VersionReuse) {
+        numbers.last_version = 0;
+    }
     if !complete {
         write_marker(path).map_err(io)?;
     }
-    Ok(Store { database, last_version, next_table, sweep_pending, lock })
+    let (writable, failed) = (opener.clone(), sync_failed.clone());
+    let reopening = Reopening {
+        writable: Box::new(move || writable.open_watched(&failed)),
+        read_only: Box::new(move || opener.open_read_only()),
+        sync_failed,
+    };
+    let Meta { folded, sweep_pending, .. } = meta;
+    Ok(Store { database, recent, numbers, folded, replayed, sweep_pending, reopening, lock })
+}
+
+/// Opens the tree's file.
+#[derive(Clone)]
+struct Opener {
+    path: PathBuf,
+    files: Arc<dyn Files>,
+    cache_bytes_max: usize,
+}
+
+impl Opener {
+    fn open_watched(&self, sync_failed: &Arc<AtomicBool>) -> Result<Database, OpenError> {
+        self.open(TABLES, Access::Write, |file| AnyFile::new(Watched::new(file, sync_failed.clone())))
+    }
+
+    fn open_read_only(&self) -> Result<Database, OpenError> {
+        self.open(TABLES, Access::Read, |file| AnyFile::new(Overlay::new(file)))
+    }
+
+    fn open(
+        &self,
+        name: &str,
+        access: Access,
+        wrap: impl Fn(AnyFile) -> AnyFile,
+    ) -> Result<Database, OpenError> {
+        let open = || -> Result<Database, DatabaseError> {
+            let backend = Checked::new(wrap(self.files.open(name, access)?));
+            Database::builder()
+                .set_cache_size(self.cache_bytes_max)
+                .set_repair_callback(|repair| {
+                    log::warn!("checking the store after a crash: {:.0} % done", repair.progress() * 100.0);
+                })
+                .create_with_backend(backend)
+        };
+        // redb asserts what it expects of the file; a damaged one must be an error here, not a crash.
+        match guarded(open) {
+            Ok(Ok(database)) => Ok(database),
+            Ok(Err(DatabaseError::DatabaseAlreadyOpen)) => Err(OpenError::Locked(self.path.clone())),
+            Ok(Err(DatabaseError::Storage(StorageError::Io(source))))
+                if source.kind() != io::ErrorKind::InvalidData
+                    && source.kind() != io::ErrorKind::UnexpectedEof =>
+            {
+                Err(OpenError::Io { path: self.path.join(name), source })
+            }
+            Ok(Err(error)) => {
+                Err(OpenError::Damaged { path: self.path.clone(), cause: format!("{name}: {error}") })
+            }
+            Err(_) => {
+                let cause = format!("{name}: its structure is broken");
+                Err(OpenError::Damaged { path: self.path.clone(), cause })
+            }
+        }
+    }
 }
 
 /// `None`: there is none.
@@ -213,7 +284,8 @@ fn write_marker(path: &Path) -> io::Result<()> {
 fn has_foreign_entries(path: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(path)? {
         let name = entry?.file_name();
-        if !OURS.iter().any(|ours| name == *ours) {
+        let is_ours = |name: &str| OURS.contains(&name) || commit_log::is_ours(name);
+        if !name.to_str().is_some_and(is_ours) {
             return Ok(true);
         }
     }
@@ -221,32 +293,23 @@ fn has_foreign_entries(path: &Path) -> io::Result<bool> {
 }
 
 /// Builds the file under another name first: redb would not open one whose creation was cut short.
-fn create_tables<B: StorageBackend>(
-    path: &Path,
-    cache_bytes_max: usize,
-    wrap: &impl Fn(FileBackend) -> B,
-) -> Result<(), OpenError> {
+fn create_tables(path: &Path, cache_bytes_max: usize, files: &Arc<dyn Files>) -> Result<(), OpenError> {
     let io = |source| OpenError::Io { path: path.to_owned(), source };
-    let unfinished = path.join(TABLES_NEW);
-    if unfinished.exists() {
-        fs::remove_file(&unfinished).map_err(io)?;
-    }
-    let database = open_database(path, TABLES_NEW, cache_bytes_max, wrap)?;
+    let opener = Opener { path: path.to_owned(), files: files.clone(), cache_bytes_max };
+    let database = opener.open(TABLES_NEW, Access::Create, |file| file)?;
     create_schema(&database).map_err(|error| io(io::Error::other(error.to_string())))?;
     drop(database);
-    // Opened for writing because Windows syncs no other file.
-    OpenOptions::new().write(true).open(&unfinished).and_then(|file| file.sync_all()).map_err(io)?;
-    fs::rename(&unfinished, path.join(TABLES)).map_err(io)?;
-    directory::sync(path).map_err(io)
+    files.open(TABLES_NEW, Access::Write).and_then(|file| file.sync_data()).map_err(io)?;
+    files.rename(TABLES_NEW, TABLES).map_err(io)?;
+    files.sync().map_err(io)
 }
 
 fn create_schema(database: &Database) -> Result<(), redb::Error> {
     let transaction = begin_write(database)?;
     transaction.open_table(ROWS)?;
-    transaction.open_table(LIVE)?;
-    transaction.open_table(DROPPED)?;
     {
         let mut meta = transaction.open_table(META)?;
+        meta.insert(META_FOLDED, 0)?;
         meta.insert(META_LAST_VERSION, 0)?;
         meta.insert(META_NEXT_TABLE, TableId::FIRST.0)?;
     }
@@ -262,77 +325,41 @@ pub(super) fn begin_write(database: &Database) -> Result<WriteTransaction, redb:
     Ok(transaction)
 }
 
-/// The database in a store that nobody has open: for tests that change it behind the engine's back.
+/// The tree in a store that nobody has open: for tests that change it behind the engine's back.
 #[doc(hidden)]
 pub fn open_file(path: &Path) -> Result<Database, OpenError> {
-    open_database(path, TABLES, 0, &|file| file)
+    let files: Arc<dyn Files> = Arc::new(DirectoryFiles::new(path));
+    Opener { path: path.to_owned(), files, cache_bytes_max: 0 }.open(TABLES, Access::Write, |file| file)
 }
 
-fn open_database<B: StorageBackend>(
-    path: &Path,
-    name: &str,
-    cache_bytes_max: usize,
-    wrap: &impl Fn(FileBackend) -> B,
-) -> Result<Database, OpenError> {
-    let write = OpenOptions::new().read(true).write(true).create(true).truncate(false).clone();
-    open_database_with(&write, path, name, cache_bytes_max, wrap)
+/// What the tree says of itself.
+struct Meta {
+    numbers: Numbers,
+    folded: u64,
+    /// Whether a dropped table waits to be swept.
+    sweep_pending: bool,
 }
 
-fn open_database_with<B: StorageBackend>(
-    how: &OpenOptions,
-    path: &Path,
-    name: &str,
-    cache_bytes_max: usize,
-    wrap: &impl Fn(FileBackend) -> B,
-) -> Result<Database, OpenError> {
-    let file = path.join(name);
-    let open = || -> Result<Database, DatabaseError> {
-        let backend = Checked::new(wrap(FileBackend::new(how.open(&file)?)?));
-        Database::builder()
-            .set_cache_size(cache_bytes_max)
-            .set_repair_callback(|repair| {
-                log::warn!("checking the store after a crash: {:.0} % done", repair.progress() * 100.0);
-            })
-            .create_with_backend(backend)
-    };
-    // redb asserts what it expects of the file; a damaged one must be an error here, not a crash.
-    match guarded(open) {
-        Ok(Ok(database)) => Ok(database),
-        Ok(Err(DatabaseError::DatabaseAlreadyOpen)) => Err(OpenError::Locked(path.to_owned())),
-        Ok(Err(DatabaseError::Storage(StorageError::Io(source))))
-            if source.kind() != io::ErrorKind::InvalidData
-                && source.kind() != io::ErrorKind::UnexpectedEof =>
-        {
-            Err(OpenError::Io { path: file, source })
-        }
-        Ok(Err(error)) => {
-            Err(OpenError::Damaged { path: path.to_owned(), cause: format!("{name}: {error}") })
-        }
-        Err(_) => {
-            let cause = format!("{name}: its structure is broken");
-            Err(OpenError::Damaged { path: path.to_owned(), cause })
-        }
-    }
-}
-
-/// The last version, the next table id, and whether a dropped table waits to be swept.
-fn read_meta(database: &Database) -> Result<(u64, u64, bool), String> {
-    let read = || -> Result<Option<(u64, u64, bool)>, redb::Error> {
+fn read_meta(database: &Database) -> Result<Meta, String> {
+    let read = || -> Result<Option<Meta>, redb::Error> {
         let transaction = database.begin_read()?;
         let meta = transaction.open_table(META)?;
-        let sweep_pending = !transaction.open_table(DROPPED)?.is_empty()?;
-        let (last, next) = (meta.get(META_LAST_VERSION)?, meta.get(META_NEXT_TABLE)?);
-        Ok(last.zip(next).map(|(last, next)| (last.value(), next.value(), sweep_pending)))
+        let number =
+            |name| -> Result<Option<u64>, redb::Error> { Ok(meta.get(name)?.map(|value| value.value())) };
+        let sweep_pending = first_dropped(&transaction.open_table(ROWS)?)?.is_some();
+        let (last, next) = (number(META_LAST_VERSION)?, number(META_NEXT_TABLE)?);
+        let numbers = last.zip(next).map(|(last_version, next_table)| Numbers { last_version, next_table });
+        Ok(numbers.zip(number(META_FOLDED)?).map(|(numbers, folded)| Meta { numbers, folded, sweep_pending }))
     };
     // redb asserts what it expects of its pages.
     let outcome =
         guarded(read).unwrap_or_else(|_| Err(redb::Error::Corrupted("its structure is broken".to_owned())));
     match outcome {
-        Ok(Some((_, next_table, _))) if next_table < TableId::FIRST.0 => {
-            Err(format!("{TABLES}: the next table id is {next_table}"))
+        Ok(Some(Meta { numbers, .. })) if numbers.next_table < TableId::FIRST.0 => {
+            Err(format!("{TABLES}: the next table id is {}", numbers.next_table))
         }
-        Ok(Some(numbers)) => Ok(numbers),
-        Ok(None) => Err(format!("{TABLES}: the last version or the next table id is missing")),
+        Ok(Some(meta)) => Ok(meta),
+        Ok(None) => Err(format!("{TABLES}: one of its numbers is missing")),
         Err(error) => Err(format!("{TABLES}: {error}")),
     }
 }

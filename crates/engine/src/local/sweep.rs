@@ -1,11 +1,12 @@
 //! Gives back the space of dropped tables, a slice at a time.
 //!
-//! Promises: one slice is one short durable transaction, so commits never wait long behind it; a sweep that is
-//! cut short goes on where it was, because a table leaves the list of dropped ones only when its last row is gone.
+//! Promises: one slice is one short durable transaction; a sweep that is cut short goes on where it was, because a table
+//! leaves the list of dropped ones only when its last row is gone. A table is on the list in the tree only when all that
+//! was ever written to it is in the tree too: folding goes in the order of the commits.
 
 use redb::{ReadableTable, WriteTransaction};
 
-use super::store::{DROPPED, ROWS};
+use super::store::{DROPPED, ROWS, listed_table};
 use crate::TableId;
 use crate::keys;
 
@@ -23,25 +24,36 @@ pub(super) struct Swept {
 pub(super) fn sweep_slice(transaction: WriteTransaction) -> Result<Swept, redb::Error> {
     let row_count;
     {
-        let mut dropped = transaction.open_table(DROPPED)?;
-        let Some(table) = dropped.first()?.map(|(id, _)| TableId(id.value())) else {
-            drop(dropped);
+        let mut rows = transaction.open_table(ROWS)?;
+        let Some((listed, table)) = first_dropped(&rows)? else {
+            drop(rows);
             transaction.abort()?;
             return Ok(Swept { row_count: 0, more: false });
         };
-        let mut rows = transaction.open_table(ROWS)?;
         let (keys, last) = next_keys(&rows, table)?;
         for key in &keys {
             rows.remove(&key[..])?;
         }
         if last {
-            dropped.remove(table.0)?;
+            rows.remove(&listed[..])?;
         }
         row_count = keys.len() as u64;
     }
     transaction.commit()?;
     // Perhaps that was the last table; the next slice finds out.
     Ok(Swept { row_count, more: true })
+}
+
+/// The first table on the list, and its key there.
+pub(super) fn first_dropped(
+    rows: &impl ReadableTable<&'static [u8], &'static [u8]>,
+) -> Result<Option<(Vec<u8>, TableId)>, redb::Error> {
+    let (start, end) = keys::table_range(DROPPED);
+    let Some(entry) = rows.range(&start[..]..&end[..])?.next() else { return Ok(None) };
+    let listed = entry?.0.value().to_vec();
+    let broken = || redb::Error::Corrupted(format!("{}: it names no table", keys::describe(&listed)));
+    let table = listed_table(&listed).ok_or_else(broken)?;
+    Ok(Some((listed, table)))
 }
 
 /// The table's first keys, and whether they are all it has.

@@ -1,4 +1,4 @@
-//! What may go wrong when the file is read, and what the caller hears of it.
+//! What may go wrong when the tree's file is read, and what the caller hears of it.
 
 use redb::StorageError;
 
@@ -16,7 +16,29 @@ pub(super) enum Trouble {
 impl Trouble {
     /// Whether redb reads nothing more from the file after it, until it is opened anew.
     pub(super) fn closes_the_file(&self) -> bool {
-        matches!(self, Trouble::Storage(StorageError::Io(_) | StorageError::PreviousIo))
+        matches!(
+            self,
+            Trouble::Storage(StorageError::Io(_) | StorageError::PreviousIo | StorageError::DatabaseClosed)
+        )
+    }
+
+    /// What it was.
+    pub(super) fn cause(&self) -> String {
+        match self {
+            Trouble::Row(what) => what.clone(),
+            Trouble::Storage(error) => error.to_string(),
+        }
+    }
+
+    /// For whoever wanted to write.
+    pub(super) fn describe(&self) -> String {
+        match self {
+            Trouble::Row(what) => format!("damaged data: {TABLES}: {what}"),
+            Trouble::Storage(StorageError::Io(error)) if is_damage(error) => {
+                format!("damaged data: {TABLES}: {error}")
+            }
+            Trouble::Storage(error) => format!("{TABLES}: {error}"),
+        }
     }
 
     pub(super) fn into_read_error(self, table: TableId) -> ReadError {

@@ -1,27 +1,24 @@
-//! The commit pipeline: one thread that takes everything that waits, makes it durable with one sync, publishes
-//! it and answers all. While one group syncs, the next one forms in the queue.
+//! The commit pipeline: one thread that takes everything that waits, makes it durable with one record of the log and one
+//! sync, shows it to readers and answers all. While one group syncs, the next one forms in the queue.
 //!
 //! Promises: a caller hears of success only after the sync; readers see only what is durable, and see it before
-//! its caller hears; no caller is left without an answer, whatever fails. A commit that finds no space is refused, and
-//! writes go on when there is some. After any other failed commit nobody knows what the disk holds, so the engine is
-//! poisoned: reads go on from the last durable view, writes are refused until the store is reopened.
+//! its caller hears; no caller is left without an answer, whatever fails. A group that finds no space is refused, and
+//! writes go on when there is some. After any other failed write nobody knows what the disk holds, so the engine is
+//! poisoned: reads go on from the last durable view, writes are refused until the store is reopened. Recent rows have a
+//! bound: near it commits slow down to what the folding can follow.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
-use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::disk::is_out_of_space;
-use super::group::{Applied, Group, Numbers, Work};
-use super::guard::guarded;
-use super::shared::Shared;
-use super::store::Reopening;
-use super::sweep::{Swept, sweep_slice};
-use super::trouble::is_damage;
+use super::commit_log::{AppendError, CommitLog, Numbers, RecordBuilder};
+use super::fold::Folder;
+use super::group::{Group, KnownTables, Work};
+use super::shared::{Asked, Shared};
 use crate::env::Clock;
 use crate::seeded::{self, Bug};
 use crate::{Commit, CommitError, Effect, Expect, MergeFn};
@@ -32,8 +29,15 @@ const GROUP_JOB_COUNT_MAX: usize = 512;
 const GROUP_LARGE_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// A batch of a hundred ordinary entities is large, a single entity mostly not.
 const SMALL_JOB_BYTES_MAX: usize = 16 * 1024;
-/// Under load, how many groups go by before one slice of a dropped table is swept.
-const SWEEP_GROUP_INTERVAL: u32 = 8;
+/// Taken for the folding's speed until it has shown its own.
+const FOLD_BYTES_PER_SECOND: u64 = 20_000_000;
+/// The longest that a group is held back to let the folding follow.
+const SLOWDOWN_MAX: Duration = Duration::from_millis(100);
+/// How long a group waits for room among the recent rows before it is refused.
+const ROOM_WAIT_MAX: Duration = Duration::from_secs(10);
+const ROOM_WAIT_STEP: Duration = Duration::from_millis(50);
+/// How long a group waits for the tree's file to be opened anew.
+const REOPEN_WAIT_MAX: Duration = Duration::from_secs(5);
 /// Between the halves of a commit, where that bug is planted.
 const SEEDED_PAUSE: Duration = Duration::from_millis(2);
 
@@ -50,31 +54,22 @@ pub(super) struct Writer {
     pub(super) merge: MergeFn,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) numbers: Numbers,
-    pub(super) sweep_pending: bool,
-    pub(super) groups_since_sweep: u32,
-    /// A sweep found no space: the next one waits until a group has found some.
-    pub(super) sweep_later: bool,
-    /// Where it is `None`, any failure is for good.
-    pub(super) reopening: Option<Reopening>,
-    pub(super) is_out_of_space: bool,
-    /// A group is tried once more after a reader has met damage, not for ever.
-    pub(super) is_retrying: bool,
+    pub(super) known_tables: KnownTables,
+    pub(super) log: CommitLog,
+    pub(super) record: RecordBuilder,
+    pub(super) recent_bytes_max: usize,
+    pub(super) folding: Folding,
     /// Taken from the channel and not yet in a group.
     pub(super) waiting: Waiting,
     /// Tells whoever closes the engine that this thread is done; dropping it tells them too.
     pub(super) done: watch::Sender<bool>,
 }
 
-/// How a group failed as a whole.
-enum Failure {
-    /// The file is not open for writing, because there is no space.
-    Closed,
-    /// No transaction begins: redb has locked itself after an earlier error.
-    Refused(redb::Error),
-    /// Rolled back before anything was made durable.
-    Before(redb::Error),
-    /// While it was made durable; with what each job would have heard.
-    During(redb::Error, Vec<Result<u64, CommitError>>),
+/// Who folds.
+pub(super) enum Folding {
+    Thread(JoinHandle<()>),
+    /// This thread, between two groups: then the same commits make the same files, whatever the time.
+    Here(Box<Folder>),
 }
 
 /// Jobs in the order they came, small ones apart from large ones: a small write goes with the next group, however many
@@ -111,44 +106,36 @@ impl Waiting {
     }
 }
 
-/// What to do next.
-enum Next {
-    Group(Vec<Job>),
-    Sweep,
-    End,
-}
+type Outcome = Result<u64, CommitError>;
 
 impl Writer {
-    /// Returns when every sender is gone and the queue is empty.
+    /// Returns when every sender is gone, the queue is empty and all of it is folded.
     pub(super) fn run(mut self) {
-        loop {
-            match self.next() {
-                Next::Group(jobs) => self.run_group(jobs),
-                Next::Sweep => self.run_sweep(),
-                Next::End => break,
+        while let Some(jobs) = self.next_group() {
+            self.run_group(jobs);
+        }
+        let end = Asked { end: true, ..Asked::default() };
+        match self.folding {
+            Folding::Here(mut folder) => folder.turn(end),
+            Folding::Thread(thread) => {
+                self.shared.ask(|asked| *asked = end);
+                if thread.join().is_err() {
+                    log::error!("the folding thread panicked");
+                }
             }
         }
         // Nobody is listening when the engine was dropped without being closed.
         let _ = self.done.send(true);
     }
 
-    fn next(&mut self) -> Next {
-        let sweep = self.sweep_pending && !self.shared.is_poisoned();
-        if sweep && self.groups_since_sweep >= SWEEP_GROUP_INTERVAL {
-            return Next::Sweep;
-        }
+    /// `None`: there will be no more.
+    fn next_group(&mut self) -> Option<Vec<Job>> {
         if self.waiting.is_empty() {
-            let first = if sweep {
-                match self.jobs.try_recv() {
-                    Ok(job) => job,
-                    Err(TryRecvError::Empty) => return Next::Sweep,
-                    // What is not swept yet is swept after the next opening.
-                    Err(TryRecvError::Disconnected) => return Next::End,
-                }
-            } else {
-                match self.jobs.blocking_recv() {
-                    Some(job) => job,
-                    None => return Next::End,
+            let first = match self.jobs.try_recv() {
+                Ok(job) => job,
+                Err(_) => {
+                    self.log.seal();
+                    self.jobs.blocking_recv()?
                 }
             };
             self.waiting.push(first);
@@ -156,22 +143,18 @@ impl Writer {
         while let Ok(job) = self.jobs.try_recv() {
             self.waiting.push(job);
         }
-        Next::Group(self.waiting.take_group())
+        Some(self.waiting.take_group())
     }
 
     fn run_group(&mut self, mut jobs: Vec<Job>) {
         if seeded::is(Bug::SplitBatch) {
             self.run_first_halves(&mut jobs);
         }
-        self.groups_since_sweep = self.groups_since_sweep.saturating_add(1);
-        if jobs.iter().any(|job| matches!(job.work, Work::Reopen)) && !self.shared.is_poisoned() {
-            log::error!(
-                "a reader met damage: the store's file is opened anew. 'lazulite check' says what is damaged."
-            );
-            self.reopen();
+        if let Folding::Here(folder) = &mut self.folding {
+            folder.turn_if_asked();
         }
         let size_bytes = jobs.iter().map(|job| job.size_bytes).sum();
-        let results = self.results(&mut jobs);
+        let results = self.results(&mut jobs, size_bytes);
         debug_assert_eq!(jobs.len(), results.len());
         // First, so that a caller who hears back finds room for its next commit.
         self.shared.release(size_bytes);
@@ -181,63 +164,17 @@ impl Writer {
         }
     }
 
-    fn results(&mut self, jobs: &mut [Job]) -> Vec<Result<u64, CommitError>> {
+    fn results(&mut self, jobs: &mut [Job], size_bytes: usize) -> Vec<Outcome> {
         let job_count = jobs.len();
         let everyone = |error: CommitError| (0..job_count).map(|_| Err(error.clone())).collect();
         if self.shared.is_poisoned() {
             return everyone(CommitError::Poisoned);
         }
+        if !self.make_room(size_bytes) {
+            return everyone(CommitError::Busy);
+        }
         match catch_unwind(AssertUnwindSafe(|| self.commit_group(jobs))) {
-            Ok(Ok(results)) => results,
-            Ok(Err(Failure::Closed)) => everyone(CommitError::Busy),
-            Ok(Err(Failure::During(error, results))) if self.may_reopen(&error) => {
-                // The file tells whether the group is in it: every change takes a version.
-                match self.reopen_full() {
-                    Some(last_version) if last_version == self.numbers.last_version => results,
-                    _ => everyone(CommitError::Busy),
-                }
-            }
-            Ok(Err(Failure::Before(error) | Failure::Refused(error))) if self.may_reopen(&error) => {
-                if is_out_of_space(&error) {
-                    self.reopen_full();
-                    return everyone(CommitError::Busy);
-                }
-                // Something in the file is damaged, or was found damaged by a reader.
-                log::error!("a group of {job_count} commits was rolled back: {error}");
-                let is_latched = matches!(error, redb::Error::PreviousIo);
-                if self.reopen().is_none() {
-                    return everyone(CommitError::Busy);
-                }
-                match jobs {
-                    // Whoever touches the damage fails alone.
-                    [_, _, ..] => jobs.chunks_mut(1).flat_map(|job| self.results(job)).collect(),
-                    _ if is_latched && !self.is_retrying => {
-                        self.is_retrying = true;
-                        let results = self.results(jobs);
-                        self.is_retrying = false;
-                        results
-                    }
-                    _ => everyone(CommitError::Storage(format!("damaged data: {error}"))),
-                }
-            }
-            Ok(Err(Failure::Before(error))) => {
-                log::error!("a group of {job_count} commits was rolled back: {error}");
-                everyone(CommitError::Storage(error.to_string()))
-            }
-            Ok(Err(Failure::Refused(error))) => {
-                self.shared.poison(&error.to_string());
-                everyone(CommitError::Poisoned)
-            }
-            Ok(Err(Failure::During(error, results))) => {
-                self.shared.poison(&error.to_string());
-                // A job that changed nothing still may have looked at what another one of the group wrote, so
-                // what it found is not to be told; that it changed nothing is certain.
-                let unsure = |result: Result<u64, CommitError>| match result {
-                    Ok(_) => Err(CommitError::Unknown(error.to_string())),
-                    Err(_) => Err(CommitError::Poisoned),
-                };
-                results.into_iter().map(unsure).collect()
-            }
+            Ok(results) => results,
             Err(_) => {
                 self.shared.poison("the commit thread panicked");
                 everyone(CommitError::Unknown("the commit thread panicked".to_owned()))
@@ -245,71 +182,126 @@ impl Writer {
         }
     }
 
-    fn commit_group(&mut self, jobs: &mut [Job]) -> Result<Vec<Result<u64, CommitError>>, Failure> {
-        let transaction = match self.shared.begin_write() {
-            Some(begun) => begun,
-            None if self.reopen_full().is_some() => self.shared.begin_write().ok_or(Failure::Closed)?,
-            None => return Err(Failure::Closed),
+    fn commit_group(&mut self, jobs: &mut [Job]) -> Vec<Outcome> {
+        let Ok(view) = self.shared.view() else {
+            return jobs.iter().map(|_| Err(CommitError::Poisoned)).collect();
         };
-        let transaction = transaction.map_err(Failure::Refused)?;
-        let mut group =
-            Group::open(&transaction, self.merge, &*self.clock, self.numbers).map_err(Failure::Before)?;
+        self.record.clear();
+        let mut group = Group {
+            view,
+            merge: self.merge,
+            clock: &*self.clock,
+            numbers: self.numbers,
+            known_tables: &mut self.known_tables,
+            record: &mut self.record,
+            written: Default::default(),
+            dropped_any: false,
+            met_closed_file: Default::default(),
+        };
         let mut results = Vec::with_capacity(jobs.len());
         for job in jobs.iter() {
-            results.push(group.apply(&job.work).map_err(Failure::Before)?);
+            let mut result = group.apply(&job.work);
+            if group.met_closed_file.take() && reopen(&self.shared, &mut self.folding, &mut group) {
+                // Whoever touches the damage itself fails again, alone.
+                result = group.apply(&job.work);
+                if group.met_closed_file.take() {
+                    reopen(&self.shared, &mut self.folding, &mut group);
+                }
+            }
+            results.push(result);
         }
-        let Applied { numbers, changed, dropped_any } = group.finish().map_err(Failure::Before)?;
+        let Group { numbers, written, dropped_any, .. } = group;
         // Also when nothing was written: a version once handed out is not handed out again.
         self.numbers = numbers;
-        if !changed {
-            transaction.abort().map_err(|error| Failure::Before(error.into()))?;
-            return Ok(results);
+        if self.record.is_empty() {
+            return results;
         }
         if seeded::is(Bug::AnswerBeforeSync) {
             answer_too_early(jobs, &results);
         }
-        if let Err(error) = transaction.commit() {
-            return Err(match error {
-                redb::CommitError::TransactionPoisoned => Failure::Before(error.into()),
-                error => Failure::During(error.into(), results),
-            });
-        }
-        if std::mem::take(&mut self.is_out_of_space) {
-            log::warn!("the store's file takes writes again");
-        }
-        self.sweep_pending |= std::mem::take(&mut self.sweep_later);
+        let sequence = match self.log.append(&mut self.record, numbers) {
+            Ok(sequence) => sequence,
+            Err(AppendError::Full(error)) => {
+                self.known_tables.clear();
+                self.shared.note_full();
+                log::debug!("a group of {} commits found no space: {error}", jobs.len());
+                return jobs.iter().map(|_| Err(CommitError::Busy)).collect();
+            }
+            Err(AppendError::Lost(error)) => {
+                self.shared.poison(&error.to_string());
+                // A job that changed nothing still may have looked at what another one of the group wrote, so
+                // what it found is not to be told; that it changed nothing is certain.
+                let unsure = |result: Outcome| match result {
+                    Ok(_) => Err(CommitError::Unknown(error.to_string())),
+                    Err(_) => Err(CommitError::Poisoned),
+                };
+                return results.into_iter().map(unsure).collect();
+            }
+        };
         self.shared.count_group(jobs.len());
-        self.sweep_pending |= dropped_any;
-        self.publish();
-        Ok(results)
-    }
-
-    /// Whether the failure leaves the file as it was, so that opening it again shows the last commit.
-    fn may_reopen(&self, error: &redb::Error) -> bool {
-        let is_harmless = is_out_of_space(error)
-            || matches!(error, redb::Error::PreviousIo)
-            || matches!(error, redb::Error::Io(cause) if is_damage(cause));
-        let sync_failed = |reopening: &Reopening| reopening.sync_failed.load(Ordering::Acquire);
-        is_harmless && self.reopening.as_ref().is_some_and(|reopening| !sync_failed(reopening))
-    }
-
-    /// Opens the file anew because it takes no more.
-    fn reopen_full(&mut self) -> Option<u64> {
-        if !std::mem::replace(&mut self.is_out_of_space, true) {
-            log::error!(
-                "the store's file takes no more: the disk is full, a quota is used up, or the file system is read-only. \
-                 Writes are refused (503) until that has changed; make room, no restart is needed. Reads go on, and \
-                 nothing that was acknowledged is lost."
-            );
+        if self.shared.publish(sequence, written, numbers).is_err() {
+            self.shared.poison("there is no view to show a commit in");
         }
-        self.reopen()
+        if !self.shared.is_folding_stuck() {
+            self.shared.note_space();
+        }
+        self.let_fold(dropped_any);
+        results
     }
 
-    /// Opens the file anew; the last version in it, if it is open for writing now.
-    fn reopen(&self) -> Option<u64> {
-        let reopening = self.reopening.as_ref()?;
-        let opened = guarded(|| self.shared.reopen(reopening).then(|| self.shared.last_version()));
-        opened.ok()?.and_then(Result::ok)
+    /// Has folded what is due.
+    fn let_fold(&mut self, dropped_any: bool) {
+        let is_due = dropped_any || self.log.wants_spare() || self.recent_bytes() >= self.recent_bytes_max;
+        if !is_due {
+            return;
+        }
+        let asked = Asked { fold: dropped_any, look: true, ..Asked::default() };
+        match &mut self.folding {
+            Folding::Here(folder) => folder.turn(asked),
+            Folding::Thread(_) => self.shared.ask(|now| {
+                now.look = true;
+                now.fold |= dropped_any;
+            }),
+        }
+    }
+
+    /// Bytes of the rows that are not frozen yet.
+    fn recent_bytes(&self) -> usize {
+        self.shared.view().map_or(0, |view| view.active.size_bytes())
+    }
+
+    /// Waits until recent rows may grow by this much; `false` when that does not come to pass. Between the bound and
+    /// twice the bound the wait grows, so that commits come to be as fast as the folding, and no faster, without a stop.
+    fn make_room(&mut self, size_bytes: usize) -> bool {
+        let bytes_max = self.recent_bytes_max;
+        let mut waited = Duration::ZERO;
+        loop {
+            let recent_bytes = self.recent_bytes();
+            if recent_bytes < bytes_max {
+                return true;
+            }
+            self.let_fold(false);
+            if recent_bytes < 2 * bytes_max {
+                std::thread::sleep(self.slowdown(size_bytes, recent_bytes - bytes_max));
+                return true;
+            }
+            if self.shared.is_folding_stuck() || self.shared.is_poisoned() || waited >= ROOM_WAIT_MAX {
+                return false;
+            }
+            self.shared.wait_for_folding(ROOM_WAIT_STEP);
+            waited += ROOM_WAIT_STEP;
+        }
+    }
+
+    fn slowdown(&self, size_bytes: usize, excess_bytes: usize) -> Duration {
+        let bytes_per_second = match self.shared.folding().bytes_per_second {
+            0 => FOLD_BYTES_PER_SECOND,
+            rate => rate,
+        };
+        // In the middle, as fast as the folding.
+        let share = 2.0 * excess_bytes as f64 / self.recent_bytes_max.max(1) as f64;
+        let seconds = size_bytes as f64 / bytes_per_second as f64 * share;
+        Duration::from_secs_f64(seconds).min(SLOWDOWN_MAX)
     }
 
     /// The planted bug: half of each commit with several ops is made durable and shown to readers by itself.
@@ -322,7 +314,7 @@ impl Writer {
             let half = commit.ops.len() / 2;
             let first = Commit { ops: commit.ops[..half].to_vec(), ..commit.clone() };
             let first = Job { work: Work::Commit(first), size_bytes: 0, answer: oneshot::channel().0 };
-            if self.results(&mut [first]).iter().all(Result::is_ok) {
+            if self.results(&mut [first], 0).iter().all(Result::is_ok) {
                 for op in &mut commit.ops[..half] {
                     (op.expect, op.effect) = (Expect::Any, Effect::CheckOnly);
                 }
@@ -330,45 +322,31 @@ impl Writer {
             std::thread::sleep(SEEDED_PAUSE);
         }
     }
+}
 
-    /// Without a new view readers would miss what callers are about to hear of, so then there is none at all.
-    fn publish(&self) {
-        if let Err(error) = self.shared.publish() {
-            self.shared.poison(&format!("the new view does not open: {error}"));
+/// Has the tree's file opened anew, and gives the group the view of it; whether there is one.
+fn reopen(shared: &Shared, folding: &mut Folding, group: &mut Group<'_>) -> bool {
+    match folding {
+        Folding::Here(folder) => folder.turn(Asked { reopen: true, ..Asked::default() }),
+        Folding::Thread(_) => {
+            let count = shared.folding().reopen_count;
+            shared.ask(|asked| asked.reopen = true);
+            shared.wait_while_folding(REOPEN_WAIT_MAX, |folding| {
+                folding.reopen_count == count && !folding.has_ended
+            });
         }
     }
-
-    fn run_sweep(&mut self) {
-        self.groups_since_sweep = 0;
-        let Some(transaction) = self.shared.begin_write() else {
-            (self.sweep_pending, self.sweep_later) = (false, true);
-            return;
-        };
-        match catch_unwind(AssertUnwindSafe(|| sweep_slice(transaction?))) {
-            Ok(Ok(Swept { row_count, more })) => {
-                self.sweep_pending = more;
-                self.shared.count_swept(row_count);
-                if more {
-                    self.publish();
-                }
-            }
-            Ok(Err(error)) if self.may_reopen(&error) => {
-                (self.sweep_pending, self.sweep_later) = (false, true);
-                if is_out_of_space(&error) {
-                    self.reopen_full();
-                } else {
-                    log::error!("sweeping a dropped table: {error}");
-                    self.reopen();
-                }
-            }
-            Ok(Err(error)) => self.shared.poison(&format!("sweeping a dropped table: {error}")),
-            Err(_) => self.shared.poison("sweeping a dropped table panicked"),
+    match shared.view() {
+        Ok(view) => {
+            group.view = view;
+            true
         }
+        Err(_) => false,
     }
 }
 
 /// The planted bug: what is about to be made durable is told already.
-fn answer_too_early(jobs: &mut [Job], results: &[Result<u64, CommitError>]) {
+fn answer_too_early(jobs: &mut [Job], results: &[Outcome]) {
     for (job, result) in jobs.iter_mut().zip(results) {
         let answer = std::mem::replace(&mut job.answer, oneshot::channel().0);
         let _ = answer.send(result.clone());

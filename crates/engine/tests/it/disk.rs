@@ -1,15 +1,13 @@
-//! A disk that fails, panics or stalls when told to, between redb and the real file.
+//! A disk that fails, panics or stalls when told to, between the engine and its real files.
 
 use std::io;
 use std::ops::Bound;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
+use engine::local::{LocalEngine, LocalOptions};
 use redb::backends::FileBackend;
 use redb::{BackendError, StorageBackend};
-
-/// A redb commit with quick repair: the data, then the switch to it.
-const SYNCS_PER_COMMIT: u32 = 2;
 
 /// A test that fails while the disk stalls must end, not hang.
 const STALL_MAX: Duration = Duration::from_secs(30);
@@ -69,21 +67,11 @@ impl Disk {
         self.0.1.notify_all();
     }
 
-    /// The next commit to reach the disk, or the one that stalls there at its first sync, is let through; those
-    /// after it fail.
-    pub fn fail_after_next_commit(&self) {
-        self.let_through(1, Behaviour::Fail);
-    }
-
-    /// So many commits are let through, the one that stalls at its first sync included; the next one stalls.
-    pub fn stall_after_commits(&self, count: u32) {
-        self.let_through(count, Behaviour::Stall);
-    }
-
-    fn let_through(&self, commits: u32, then: Behaviour) {
+    /// The next syncs, or those that stall, are let through; the ones after them fail.
+    pub fn fail_after_syncs(&self, count: u32) {
         let mut state = self.state();
         state.syncs = Behaviour::Work;
-        state.syncs_left = Some((commits * SYNCS_PER_COMMIT, then));
+        state.syncs_left = Some((count, Behaviour::Fail));
         self.0.1.notify_all();
     }
 
@@ -135,6 +123,11 @@ impl Disk {
             Behaviour::Work | Behaviour::Stall => Ok(()),
         }
     }
+}
+
+pub fn open_failing(directory: &std::path::Path, options: LocalOptions, disk: &Disk) -> LocalEngine {
+    let disk = disk.clone();
+    LocalEngine::open_wrapped(directory, options, move |file| disk.wrap(file)).unwrap()
 }
 
 #[derive(Debug)]

@@ -7,12 +7,13 @@ use engine::env::FakeClock;
 use engine::local::LocalEngine;
 use engine::{Commit, CommitError, Effect, Engine, Expect, Op, TableId};
 
-use crate::disk::{Behaviour, Disk};
+use crate::disk::{Behaviour, Disk, open_failing};
 use crate::support::*;
 
 async fn open_on(directory: &Path, disk: &Disk) -> (Arc<LocalEngine>, TableId) {
-    let options = options(&Arc::new(FakeClock::default()));
-    let engine = LocalEngine::open_with_backend(directory, options, |file| disk.wrap(file)).unwrap();
+    let mut options = options(&Arc::new(FakeClock::default()));
+    options.folds_between_groups = true;
+    let engine = open_failing(directory, options, disk);
     let id = table(&engine, "t").await;
     (Arc::new(engine), id)
 }
@@ -123,23 +124,25 @@ async fn a_job_that_changed_nothing_in_a_failed_group_is_not_unknown() {
     let insert = spawn("unsure", Expect::Absent);
     let loser = spawn("unsure", Expect::Absent);
     let_tasks_run().await;
-    disk.fail_after_next_commit();
+    disk.fail_after_syncs(1);
     plug.await.unwrap().unwrap();
     assert!(matches!(insert.await.unwrap(), Err(CommitError::Unknown(_))));
     assert_eq!(loser.await.unwrap(), Err(CommitError::Poisoned));
     check_poisoned(directory.path(), &disk, engine, table).await;
 }
 
-fn open_reopening(directory: &Path, disk: &Disk) -> LocalEngine {
-    let (options, disk) = (options(&Arc::new(FakeClock::default())), disk.clone());
-    LocalEngine::open_reopening(directory, options, move |file| disk.wrap(file)).unwrap()
+/// With recent rows folded after each commit.
+fn open_folding(directory: &Path, disk: &Disk) -> LocalEngine {
+    let mut options = options(&Arc::new(FakeClock::default()));
+    (options.folds_between_groups, options.recent_bytes_max) = (true, 1);
+    open_failing(directory, options, disk)
 }
 
 #[tokio::test]
 async fn a_full_disk_refuses_writes_while_it_is_full_and_takes_them_again_afterwards() {
     let directory = tempfile::tempdir().unwrap();
     let disk = Disk::default();
-    let engine = open_reopening(directory.path(), &disk);
+    let engine = open_folding(directory.path(), &disk);
     let table = table(&engine, "t").await;
     let mut versions = Vec::new();
     for round in 0..3 {
@@ -168,7 +171,7 @@ async fn a_full_disk_refuses_writes_while_it_is_full_and_takes_them_again_afterw
 async fn a_sync_that_fails_for_want_of_space_is_not_forgiven() {
     let directory = tempfile::tempdir().unwrap();
     let disk = Disk::default();
-    let engine = open_reopening(directory.path(), &disk);
+    let engine = open_folding(directory.path(), &disk);
     let table = table(&engine, "t").await;
     commit(&engine, put(table, "p", "kept", "v")).await.unwrap();
     disk.syncs(Behaviour::Full);
@@ -181,7 +184,7 @@ async fn a_sync_that_fails_for_want_of_space_is_not_forgiven() {
 async fn a_group_that_was_durable_before_the_disk_was_full_is_answered_as_such() {
     let directory = tempfile::tempdir().unwrap();
     let disk = Disk::default();
-    let engine = open_reopening(directory.path(), &disk);
+    let engine = open_folding(directory.path(), &disk);
     let table = table(&engine, "t").await;
     // A disk that fills up at every single write of a commit in turn: what is answered must be what is there.
     for after in 0..40 {

@@ -75,7 +75,11 @@ async fn run(seed: u64) {
     let mut random = Random(fastrand::Rng::with_seed(seed));
     let clock = Arc::new(FakeClock::default());
     let directory = tempfile::tempdir().unwrap();
-    let mut local = LocalEngine::open(directory.path(), options(&clock)).unwrap();
+    // All of it recent, some of it, or none; by a thread of its own or not.
+    let mut options = options(&clock);
+    options.recent_bytes_max = [options.recent_bytes_max, 3_000, 1][seed as usize % 3];
+    options.folds_between_groups = seed % 2 == 0;
+    let mut local = LocalEngine::open(directory.path(), options.clone()).unwrap();
     let memory = MemoryEngine::new(merge, clock.clone());
     let mut tables = vec![TableId::SETTINGS];
     // Dropped ones, too: commits to them must be refused by both.
@@ -107,7 +111,7 @@ async fn run(seed: u64) {
                 drop(local);
                 // The version of a commit that wrote nothing is not remembered; past it, both follow the clock.
                 clock.advance(Duration::from_secs(1));
-                local = LocalEngine::open(directory.path(), options(&clock)).unwrap();
+                local = LocalEngine::open(directory.path(), options.clone()).unwrap();
             }
             5..=7 => {
                 let table = tables[random.0.usize(0..tables.len())];
@@ -134,7 +138,7 @@ async fn run(seed: u64) {
 
 #[tokio::test]
 async fn local_and_memory_agree_on_random_work() {
-    for seed in 0..8 {
+    for seed in 0..12 {
         run(seed).await;
     }
 }

@@ -6,7 +6,7 @@ use engine::env::FakeClock;
 use engine::local::{LocalEngine, LocalOptions};
 use engine::{Commit, CommitError, Effect, Engine, Expect, Op, TableId};
 
-use crate::disk::{Behaviour, Disk};
+use crate::disk::{Behaviour, Disk, open_failing};
 use crate::support::*;
 
 /// An engine whose disk is in our hand, and a table in it.
@@ -16,8 +16,9 @@ async fn on_disk(
     let directory = tempfile::tempdir().unwrap();
     let disk = Disk::default();
     let mut options = options(&Arc::new(FakeClock::default()));
+    options.folds_between_groups = true;
     change(&mut options);
-    let engine = LocalEngine::open_with_backend(directory.path(), options, |file| disk.wrap(file)).unwrap();
+    let engine = open_failing(directory.path(), options, &disk);
     let id = table(&engine, "t").await;
     (directory, disk, Arc::new(engine), id)
 }
@@ -178,72 +179,81 @@ async fn fill(engine: &LocalEngine, table: TableId, count: usize) {
     }
 }
 
-#[tokio::test]
-async fn the_rows_of_a_dropped_table_are_swept() {
+/// As left by a store that was closed: all of it is in the tree.
+async fn filled(tables: &[(&str, usize)]) -> (tempfile::TempDir, Vec<TableId>) {
     let directory = tempfile::tempdir().unwrap();
     let engine = open(directory.path());
-    let (doomed, kept) = (table(&engine, "doomed").await, table(&engine, "kept").await);
-    let next = table(&engine, "next").await;
-    fill(&engine, doomed, 1234).await;
-    fill(&engine, kept, 300).await;
-    fill(&engine, next, 100).await;
+    let mut ids = Vec::new();
+    for (name, count) in tables {
+        ids.push(table(&engine, name).await);
+        fill(&engine, ids[ids.len() - 1], *count).await;
+    }
+    engine.close().await;
+    (directory, ids)
+}
+
+#[tokio::test]
+async fn the_rows_of_a_dropped_table_are_swept() {
+    let (directory, ids) = filled(&[("doomed", 1234), ("kept", 300), ("next", 100)]).await;
+    let engine = open(directory.path());
     engine.drop_table("n", "doomed").await.unwrap();
     engine.drop_table("n", "next").await.unwrap();
     // Only when the first one is done with does the next one's turn come.
     eventually("the rows are swept", async || engine.stats().swept_row_count == 1334).await;
-    for gone in [doomed, next] {
+    for gone in [ids[0], ids[2]] {
         eventually("the rows are gone", async || all(&engine, gone).await.unwrap().is_empty()).await;
     }
-    assert_eq!(all(&engine, kept).await.unwrap().len(), 300);
+    assert_eq!(all(&engine, ids[1]).await.unwrap().len(), 300);
     assert_eq!(engine.stats().swept_row_count, 1334);
     assert!(!engine.stats().poisoned);
 }
 
 #[tokio::test]
+async fn rows_that_were_never_in_the_tree_go_without_a_sweep() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(directory.path());
+    let (doomed, kept) = (table(&engine, "doomed").await, table(&engine, "kept").await);
+    fill(&engine, doomed, 300).await;
+    fill(&engine, kept, 200).await;
+    engine.drop_table("n", "doomed").await.unwrap();
+    eventually("the rows are gone", async || all(&engine, doomed).await.unwrap().is_empty()).await;
+    assert_eq!(engine.stats().swept_row_count, 0);
+    engine.close().await;
+    drop(engine);
+    let engine = open(directory.path());
+    assert_eq!(all(&engine, kept).await.unwrap().len(), 200);
+    assert_eq!(engine.check(|_| true).findings, Vec::<String>::new());
+}
+
+#[tokio::test]
 async fn a_sweep_goes_on_under_load() {
-    let (_directory, disk, engine, doomed) = on_disk(|_| {}).await;
-    let kept = table(&*engine, "kept").await;
-    fill(&engine, doomed, 900).await;
-    disk.syncs(Behaviour::Stall);
-    let plug = spawn(&engine, put(kept, "p", "plug", "v"));
-    stalled(&disk).await;
-    let dropping = tokio::spawn({
-        let engine = engine.clone();
-        async move { engine.drop_table("n", "t").await }
-    });
-    // More than two groups of them, so that the queue is not empty when the sweep's turn comes.
-    let load: Vec<_> = (0..1200).map(|n| spawn(&engine, put(kept, "p", &n.to_string(), "v"))).collect();
-    let_tasks_run().await;
-    // The plug, the group with the drop in it, and one slice of the sweep; the next group stalls.
-    disk.stall_after_commits(3);
-    eventually("a slice is swept", async || engine.stats().swept_row_count == 500).await;
-    assert!(!load[1199].is_finished());
-    disk.syncs(Behaviour::Work);
-    plug.await.unwrap().unwrap();
-    dropping.await.unwrap().unwrap();
-    for task in load {
-        task.await.unwrap().unwrap();
+    let (directory, ids) = filled(&[("doomed", 3000), ("kept", 1)]).await;
+    let engine = open(directory.path());
+    engine.drop_table("n", "doomed").await.unwrap();
+    let mut count = 0;
+    while engine.stats().swept_row_count < 3000 {
+        commit(&engine, put(ids[1], "p", &format!("load {count}"), "v")).await.unwrap();
+        count += 1;
+        assert!(count < 1_000_000, "it never ends");
     }
-    eventually("all is swept", async || engine.stats().swept_row_count == 900).await;
+    assert_eq!(all(&engine, ids[1]).await.unwrap().len(), 1 + count);
 }
 
 #[tokio::test]
 async fn a_sweep_goes_on_after_reopening() {
-    let directory = tempfile::tempdir().unwrap();
+    let (directory, ids) = filled(&[("doomed", 2_000)]).await;
     let disk = Disk::default();
-    let clock = Arc::new(FakeClock::default());
-    let engine =
-        LocalEngine::open_with_backend(directory.path(), options(&clock), |file| disk.wrap(file)).unwrap();
-    let doomed = table(&engine, "doomed").await;
-    fill(&engine, doomed, 2_000).await;
-    // The drop is made durable; what comes after it, the sweep, fails.
-    disk.fail_after_next_commit();
+    let mut options = options(&Arc::new(FakeClock::default()));
+    options.folds_between_groups = true;
+    let engine = open_failing(directory.path(), options, &disk);
+    // The drop is in the log, and in the tree, whose transactions sync twice; what comes after it, the sweep, fails.
+    disk.fail_after_syncs(3);
     engine.drop_table("n", "doomed").await.unwrap();
     eventually("the sweep fails", async || engine.stats().poisoned).await;
     assert_eq!(engine.stats().swept_row_count, 0);
     drop(engine);
 
     let engine = open(directory.path());
-    eventually("the rows are gone", async || all(&engine, doomed).await.unwrap().is_empty()).await;
+    eventually("the rows are gone", async || all(&engine, ids[0]).await.unwrap().is_empty()).await;
     assert_eq!(engine.stats().swept_row_count, 2_000);
 }

@@ -106,11 +106,11 @@ fn a_missing_directory_is_created() {
     let directory = tempfile::tempdir().unwrap();
     let store = directory.path().join("some/where");
     drop(open(&store));
-    assert_eq!(fs::read_to_string(store.join("LAZULITE")).unwrap(), "lazulite store, format 2\n");
+    assert_eq!(fs::read_to_string(store.join("LAZULITE")).unwrap(), "lazulite store, format 3\n");
     assert!(store.join("tables.redb").is_file());
     let mut names: Vec<_> = fs::read_dir(&store).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
-    assert_eq!(names, ["LAZULITE", "lock", "tables.redb"]);
+    assert_eq!(names, ["LAZULITE", "commits-00000000000000000001.log", "lock", "tables.redb"]);
 }
 
 #[test]
@@ -137,12 +137,12 @@ fn a_file_is_not_a_store() {
 fn another_format_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     drop(open(directory.path()));
-    fs::write(directory.path().join("LAZULITE"), "lazulite store, format 3\n").unwrap();
+    fs::write(directory.path().join("LAZULITE"), "lazulite store, format 4\n").unwrap();
     let error = refusal(directory.path());
-    assert!(matches!(error, OpenError::NewerFormat { format: 3, .. }), "{error}");
-    fs::write(directory.path().join("LAZULITE"), "lazulite store, format 1\n").unwrap();
+    assert!(matches!(error, OpenError::NewerFormat { format: 4, .. }), "{error}");
+    fs::write(directory.path().join("LAZULITE"), "lazulite store, format 2\n").unwrap();
     let error = refusal(directory.path());
-    assert!(matches!(error, OpenError::OlderFormat { format: 1, .. }), "{error}");
+    assert!(matches!(error, OpenError::OlderFormat { format: 2, .. }), "{error}");
     fs::write(directory.path().join("LAZULITE"), "something else\n").unwrap();
     let error = refusal(directory.path());
     assert!(matches!(error, OpenError::Damaged { .. }), "{error}");
@@ -164,7 +164,7 @@ fn a_creation_that_was_cut_short_is_done_again() {
             }
         }
         drop(open(directory.path()));
-        assert_eq!(fs::read(directory.path().join("LAZULITE")).unwrap(), b"lazulite store, format 2\n");
+        assert_eq!(fs::read(directory.path().join("LAZULITE")).unwrap(), b"lazulite store, format 3\n");
     };
     cut(&["lock"]);
     cut(&["lock", "tables.redb.new"]);

@@ -14,6 +14,8 @@ use super::stage::{Log, Stage, Witness};
 
 /// So little that the engine must go back to its disk.
 const CACHE_BYTES_MAX: usize = 256 * 1024;
+/// So little that it folds every now and then.
+const RECENT_BYTES_MAX: usize = 64 * 1024;
 
 /// Makes an engine that lasts as long as the process.
 pub type Make = fn(Arc<dyn Clock>) -> Arc<dyn Engine>;
@@ -60,7 +62,9 @@ impl Store {
             Store::Local { directory, disk } => {
                 let mut options = LocalOptions::new(tables::merge, clock.clone());
                 options.cache_bytes_max = CACHE_BYTES_MAX;
-                let opened = LocalEngine::open_with_backend(directory.path(), options, |_file| disk.clone());
+                options.recent_bytes_max = RECENT_BYTES_MAX;
+                options.folds_between_groups = true;
+                let opened = LocalEngine::open_on(directory.path(), options, Arc::new(disk.clone()));
                 Arc::new(opened.map_err(|error| error.to_string())?)
             }
         };

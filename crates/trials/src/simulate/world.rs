@@ -30,8 +30,6 @@ use super::store::{Opened, Store};
 
 /// A client may wait this long for the commit thread before it looks again by itself.
 const PARK_MAX: Duration = Duration::from_millis(20);
-/// A commit that syncs: the data, then the switch to it.
-const SYNCS_PER_COMMIT: u64 = 2;
 
 /// What an episode did.
 #[derive(Clone, Copy, Default, Debug)]
@@ -86,8 +84,6 @@ struct Client {
     /// Its engine call was told to fail.
     is_troubled: bool,
     began: u64,
-    /// On the disk, before its call.
-    syncs_before: u64,
 }
 
 enum Expected {
@@ -272,7 +268,6 @@ impl World {
                     read: None,
                     is_troubled: false,
                     began: self.now,
-                    syncs_before: 0,
                 };
                 self.clients[index] = Some(client);
             }
@@ -283,9 +278,6 @@ impl World {
     /// One turn of one client, through its call if it makes one.
     fn hand_over(&mut self, index: usize) -> Checked {
         self.trouble(index);
-        if let (Store::Local { disk, .. }, Some(client)) = (&self.store, &mut self.clients[index]) {
-            client.syncs_before = disk.sync_count();
-        }
         self.poll(index)?;
         while self.is_in_call(index) {
             std::thread::park_timeout(PARK_MAX);
@@ -569,10 +561,6 @@ impl World {
                 self.dropped.insert(id, None);
                 client.read = Some(id);
                 client.expected = Some(Expected::Exactly(Answer::Done));
-                if let Store::Local { disk, .. } = &self.store {
-                    // Its own, and that of the sweep.
-                    disk.wait_for_syncs(client.syncs_before + 2 * SYNCS_PER_COMMIT);
-                }
             }
             Err(CommitError::Precondition { .. }) => {
                 must(!self.ids.contains_key(&lower), || "refused, but there is such a table".to_owned())?;
@@ -654,9 +642,6 @@ impl World {
         }
         let Opened { service, engine, faults } = self.store.open(&self.clock, &self.log)?;
         (self.service, self.engine, self.faults) = (Some(service), Some(engine), faults);
-        if !self.dropped.is_empty() {
-            disk.settle();
-        }
         self.compare()
     }
 
