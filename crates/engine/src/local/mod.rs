@@ -22,6 +22,7 @@ mod store;
 pub mod stored;
 mod sweep;
 mod trouble;
+mod upgrade;
 mod view;
 mod writer;
 

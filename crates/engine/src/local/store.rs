@@ -29,6 +29,7 @@ use super::disk::{Overlay, Watched};
 use super::guard::guarded;
 use super::recent::Recent;
 use super::sweep::first_dropped;
+use super::upgrade;
 use crate::TableId;
 use crate::env::directory::{self, DirectoryLock};
 use crate::env::{Access, AnyFile, DirectoryFiles, Files, random};
@@ -50,6 +51,8 @@ pub(super) const META_LAST_VERSION: &str = "last_version";
 pub(super) const META_NEXT_TABLE: &str = "next_table";
 
 const FORMAT: u32 = 3;
+/// Brought up to date when it is opened.
+const FORMAT_BEFORE: u32 = 2;
 const MARKER: &str = "LAZULITE";
 const MARKER_NEW: &str = "LAZULITE.new";
 const MARKER_START: &str = "lazulite store, format ";
@@ -163,7 +166,8 @@ pub(super) fn open(path: &Path, cache_bytes_max: usize, files: &Arc<dyn Files>) 
     };
 
     // Read again: until the lock was ours, another process may have been creating the store.
-    let complete = read_marker(path)?.is_some();
+    let format = read_marker(path)?;
+    let complete = format.is_some();
     if !files.names().map_err(io)?.iter().any(|name| name == TABLES) {
         if complete {
             return Err(damaged(format!("{TABLES} is missing")));
@@ -173,10 +177,14 @@ pub(super) fn open(path: &Path, cache_bytes_max: usize, files: &Arc<dyn Files>) 
     let sync_failed = Arc::new(AtomicBool::new(false));
     let opener = Opener { path: path.to_owned(), files: files.clone(), cache_bytes_max };
     let database = opener.open_watched(&sync_failed)?;
+    if format == Some(FORMAT_BEFORE) {
+        log::warn!("the store in {} has format 2: it is brought to format 3", path.display());
+        upgrade::from_format_2(&database).map_err(|error| damaged(format!("{TABLES}: {error}")))?;
+    }
     let meta = read_meta(&database).map_err(damaged)?;
 
     let (recent, mut numbers) = (Recent::default(), meta.numbers);
-    let replayed = replay(files, meta.folded, !complete, random::unguessable(), |record| {
+    let replayed = replay(files, meta.folded, format != Some(FORMAT), random::unguessable(), |record| {
         numbers = record.numbers;
         record.for_each_change(|key, row| recent.add(record.sequence, key.into(), row))
     });
@@ -187,7 +195,7 @@ pub(super) fn open(path: &Path, cache_bytes_max: usize, files: &Arc<dyn Files>) 
     if seeded::is(Bug::VersionReuse) {
         numbers.last_version = 0;
     }
-    if !complete {
+    if format != Some(FORMAT) {
         write_marker(path).map_err(io)?;
     }
     let (writable, failed) = (opener.clone(), sync_failed.clone());
@@ -262,7 +270,7 @@ fn read_marker(path: &Path) -> Result<Option<u32>, OpenError> {
     };
     let format = text.trim_end().strip_prefix(MARKER_START).and_then(|number| number.parse::<u32>().ok());
     match format {
-        Some(FORMAT) => Ok(Some(FORMAT)),
+        Some(format @ (FORMAT | FORMAT_BEFORE)) => Ok(Some(format)),
         Some(format) if format > FORMAT => Err(OpenError::NewerFormat { path: path.to_owned(), format }),
         Some(format) if format > 0 => Err(OpenError::OlderFormat { path: path.to_owned(), format }),
         _ => {

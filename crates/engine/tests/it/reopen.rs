@@ -140,9 +140,9 @@ fn another_format_is_refused() {
     fs::write(directory.path().join("LAZULITE"), "lazulite store, format 4\n").unwrap();
     let error = refusal(directory.path());
     assert!(matches!(error, OpenError::NewerFormat { format: 4, .. }), "{error}");
-    fs::write(directory.path().join("LAZULITE"), "lazulite store, format 2\n").unwrap();
+    fs::write(directory.path().join("LAZULITE"), "lazulite store, format 1\n").unwrap();
     let error = refusal(directory.path());
-    assert!(matches!(error, OpenError::OlderFormat { format: 2, .. }), "{error}");
+    assert!(matches!(error, OpenError::OlderFormat { format: 1, .. }), "{error}");
     fs::write(directory.path().join("LAZULITE"), "something else\n").unwrap();
     let error = refusal(directory.path());
     assert!(matches!(error, OpenError::Damaged { .. }), "{error}");
