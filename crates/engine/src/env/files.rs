@@ -8,6 +8,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use redb::backends::FileBackend;
 use redb::{BackendError, StorageBackend};
@@ -36,6 +37,9 @@ pub trait Files: fmt::Debug + Send + Sync + 'static {
 pub struct DirectoryFiles<W> {
     directory: PathBuf,
     wrap: W,
+    /// An open file of no use, given up for one that is needed when the process may open no more: clients take all the
+    /// handles there are, and a commit must not fail for that.
+    reserve: Mutex<Option<File>>,
 }
 
 impl DirectoryFiles<fn(FileBackend) -> FileBackend> {
@@ -46,7 +50,20 @@ impl DirectoryFiles<fn(FileBackend) -> FileBackend> {
 
 impl<W> DirectoryFiles<W> {
     pub fn wrapped(directory: &Path, wrap: W) -> DirectoryFiles<W> {
-        DirectoryFiles { directory: directory.to_owned(), wrap }
+        DirectoryFiles { directory: directory.to_owned(), wrap, reserve: Mutex::new(None) }
+    }
+
+    /// Opens something, with the reserve if there is no other way.
+    fn with_reserve<T>(&self, open: impl Fn() -> io::Result<T>) -> io::Result<T> {
+        let mut reserve = self.reserve.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut opened = open();
+        if opened.as_ref().is_err_and(is_out_of_handles) && reserve.take().is_some() {
+            opened = open();
+        } else if opened.is_ok() && reserve.is_none() {
+            // Elsewhere than on Unix a directory does not open, and there is no reserve.
+            *reserve = File::open(&self.directory).ok();
+        }
+        opened
     }
 }
 
@@ -75,7 +92,7 @@ impl<B: StorageBackend, W: Fn(FileBackend) -> B + Send + Sync + 'static> Files f
             Access::Write => how.write(true),
             Access::Create => how.write(true).create(true).truncate(true),
         };
-        let file: File = how.open(self.directory.join(name))?;
+        let file: File = self.with_reserve(|| how.open(self.directory.join(name)))?;
         let file = FileBackend::new(file).map_err(|error| io::Error::other(error.to_string()))?;
         Ok(AnyFile::new((self.wrap)(file)))
     }
@@ -89,8 +106,15 @@ impl<B: StorageBackend, W: Fn(FileBackend) -> B + Send + Sync + 'static> Files f
     }
 
     fn sync(&self) -> io::Result<()> {
-        directory::sync(&self.directory)
+        self.with_reserve(|| directory::sync(&self.directory))
     }
+}
+
+/// Neither this process nor, perhaps, any other may open one more file.
+fn is_out_of_handles(error: &io::Error) -> bool {
+    const ENFILE: i32 = 23;
+    const EMFILE: i32 = 24;
+    cfg!(unix) && matches!(error.raw_os_error(), Some(ENFILE | EMFILE))
 }
 
 /// An open file of any kind.

@@ -164,8 +164,3 @@ pub(super) fn is_full(error: &io::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
     matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge | ReadOnlyFilesystem)
 }
-
-/// The same of an error of the tree.
-pub(super) fn is_out_of_space(error: &redb::Error) -> bool {
-    matches!(error, redb::Error::Io(cause) if is_full(cause))
-}

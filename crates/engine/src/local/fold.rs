@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::commit_log::Segments;
-use super::disk::is_out_of_space;
+use super::disk::is_full;
 use super::guard::guarded;
 use super::shared::{Asked, Shared};
 use super::store::{
@@ -45,6 +45,9 @@ pub(super) struct Folder {
     pub(super) folded: u64,
     pub(super) seen_sequence: u64,
     pub(super) is_stuck: bool,
+    /// Folded, but perhaps still held by a reader. Freeing so many rows takes milliseconds, which are not to be spent by
+    /// whoever happens to be the last reader: they are freed here.
+    pub(super) retired: Vec<Arc<Frozen>>,
 }
 
 /// Why nothing was folded.
@@ -91,6 +94,7 @@ impl Folder {
 
     /// Does what is asked, and what is due.
     pub(super) fn turn(&mut self, asked: Asked) {
+        self.retired.retain(|frozen| Arc::strong_count(frozen) > 1 || Arc::strong_count(&frozen.recent) > 1);
         if asked.reopen {
             self.reopen_after_damage();
         }
@@ -136,7 +140,7 @@ impl Folder {
         self.shared.tell_folding(|folding| folding.reopen_count += 1);
     }
 
-    fn fold(&mut self, frozen: &Frozen) {
+    fn fold(&mut self, frozen: &Arc<Frozen>) {
         let (started, size_bytes) = (self.clock.monotonic(), frozen.recent.size_bytes());
         match catch_unwind(AssertUnwindSafe(|| self.write(frozen))) {
             Ok(Ok(dropped_any)) => {
@@ -194,7 +198,7 @@ impl Folder {
         Ok(!dropped.is_empty())
     }
 
-    fn folded_until(&mut self, frozen: &Frozen) {
+    fn folded_until(&mut self, frozen: &Arc<Frozen>) {
         self.works_again();
         self.shared.count_fold();
         if let Err(error) = self.shared.publish_base(true) {
@@ -202,6 +206,7 @@ impl Folder {
             self.shared.poison(&format!("the new view does not open: {error}"));
             return;
         }
+        self.retired.push(frozen.clone());
         let before = std::mem::replace(&mut self.folded, frozen.until);
         if let Err(error) = self.segments.forget_until(before) {
             log::warn!("an old part of the commit log does not go: {error}");
@@ -236,10 +241,10 @@ impl Folder {
         match failure {
             Failure::Closed => {}
             Failure::Tree(error) if self.may_reopen(&error) => {
-                if is_out_of_space(&error) {
-                    self.shared.note_full();
-                } else if !self.is_stuck {
-                    log::error!("{what}: {error}");
+                match &error {
+                    redb::Error::Io(cause) if is_full(cause) => self.shared.note_full(cause),
+                    error if !self.is_stuck => log::error!("{what}: {error}"),
+                    _ => {}
                 }
                 self.reopen();
             }
@@ -258,9 +263,11 @@ impl Folder {
 
     /// Whether the failure leaves the file as it was, so that opening it again shows the last transaction.
     fn may_reopen(&self, error: &redb::Error) -> bool {
-        let is_harmless = is_out_of_space(error)
-            || matches!(error, redb::Error::PreviousIo | redb::Error::DatabaseClosed)
-            || matches!(error, redb::Error::Io(cause) if is_damage(cause));
+        let is_harmless = match error {
+            redb::Error::Io(cause) => is_full(cause) || is_damage(cause),
+            redb::Error::PreviousIo | redb::Error::DatabaseClosed => true,
+            _ => false,
+        };
         is_harmless && !self.reopening.sync_failed.load(Ordering::Acquire)
     }
 

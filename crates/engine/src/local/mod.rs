@@ -150,6 +150,7 @@ impl LocalEngine {
             folded,
             seen_sequence: 0,
             is_stuck: false,
+            retired: Vec::new(),
         };
         let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
             let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(run);

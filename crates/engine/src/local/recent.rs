@@ -117,10 +117,11 @@ impl Recent {
 }
 
 type Bounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
+type Entries<'a> = Range<'a, [u8], Bounds<'a>, Box<[u8]>, Changes>;
 
 /// A run of rows, with the next one at hand.
 pub(super) struct RecentRows<'a> {
-    rows: Option<Range<'a, [u8], Bounds<'a>, Box<[u8]>, Changes>>,
+    rows: Option<Entries<'a>>,
     head: Option<RecentRow<'a>>,
     sequence: u64,
 }

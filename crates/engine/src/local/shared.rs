@@ -7,6 +7,7 @@ use std::time::Duration;
 use redb::{Database, ReadTransaction, ReadableDatabase, WriteTransaction};
 
 use super::commit_log::Numbers;
+use super::disk::is_full;
 use super::group::Written;
 use super::recent::Recent;
 use super::store::{META, META_FOLDED, ROWS, Reopening, begin_write};
@@ -286,12 +287,15 @@ impl Shared {
     }
 
     /// Says once that there is no space.
-    pub(super) fn note_full(&self) {
+    pub(super) fn note_full(&self, cause: &std::io::Error) {
         if !self.is_full.swap(true, Ordering::AcqRel) {
+            let why = match is_full(cause) {
+                true => "the disk is full, a quota is used up, or the file system is read-only",
+                false => "no file can be made",
+            };
             log::error!(
-                "the store's files take no more: the disk is full, a quota is used up, or the file system is read-only. \
-                 Writes are refused (503) until that has changed; make room, no restart is needed. Reads go on, and \
-                 nothing that was acknowledged is lost."
+                "the store's files take no more: {why} ({cause}). Writes are refused (503) until that has changed; make \
+                 room, no restart is needed. Reads go on, and nothing that was acknowledged is lost."
             );
         }
     }

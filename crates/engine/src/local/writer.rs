@@ -221,10 +221,9 @@ impl Writer {
         }
         let sequence = match self.log.append(&mut self.record, numbers) {
             Ok(sequence) => sequence,
-            Err(AppendError::Full(error)) => {
+            Err(AppendError::NoRoom(error)) => {
                 self.known_tables.clear();
-                self.shared.note_full();
-                log::debug!("a group of {} commits found no space: {error}", jobs.len());
+                self.shared.note_full(&error);
                 return jobs.iter().map(|_| Err(CommitError::Busy)).collect();
             }
             Err(AppendError::Lost(error)) => {

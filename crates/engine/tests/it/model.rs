@@ -78,7 +78,7 @@ async fn run(seed: u64) {
     // All of it recent, some of it, or none; by a thread of its own or not.
     let mut options = options(&clock);
     options.recent_bytes_max = [options.recent_bytes_max, 3_000, 1][seed as usize % 3];
-    options.folds_between_groups = seed % 2 == 0;
+    options.folds_between_groups = seed.is_multiple_of(2);
     let mut local = LocalEngine::open(directory.path(), options.clone()).unwrap();
     let memory = MemoryEngine::new(merge, clock.clone());
     let mut tables = vec![TableId::SETTINGS];

@@ -34,8 +34,8 @@ const SEGMENT_BYTES: u64 = 16 * 1024 * 1024;
 /// How an append failed.
 #[derive(Debug)]
 pub(super) enum AppendError {
-    /// There is no space: nothing has changed.
-    Full(io::Error),
+    /// There is no room for it: nothing has changed.
+    NoRoom(io::Error),
     /// Nobody knows what the disk holds.
     Lost(io::Error),
 }
@@ -63,11 +63,15 @@ impl CommitLog {
         numbers: Numbers,
     ) -> Result<u64, AppendError> {
         if self.position + record.size_bytes() as u64 > self.current.head.length {
-            self.rotate(record.size_bytes() as u64).map_err(sort)?;
+            self.rotate(record.size_bytes() as u64).map_err(AppendError::NoRoom)?;
         }
         let sequence = self.last + 1;
         let bytes = record.finish(self.current.head.salt, sequence, numbers);
-        self.current.file.write(self.position, bytes).map_err(sort)?;
+        let written = self.current.file.write(self.position, bytes);
+        written.map_err(|error| match is_full(&error) {
+            true => AppendError::NoRoom(error),
+            false => AppendError::Lost(error),
+        })?;
         // Also when it is for want of space: what a failed sync leaves behind nobody knows.
         self.current.file.sync_data().map_err(AppendError::Lost)?;
         self.position += bytes.len() as u64;
@@ -100,10 +104,6 @@ impl CommitLog {
         *self = CommitLog::at(self.segments.clone(), segment, RECORDS_OFFSET, self.last);
         Ok(())
     }
-}
-
-fn sort(error: io::Error) -> AppendError {
-    if is_full(&error) { AppendError::Full(error) } else { AppendError::Lost(error) }
 }
 
 /// The files of the log, shared by the commit thread, which adds some, and the folding, which lets them go.
