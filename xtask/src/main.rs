@@ -7,6 +7,7 @@ mod azurite;
 mod bench;
 mod cases;
 mod conformance;
+mod cost;
 mod counts;
 mod differences;
 mod document;
@@ -26,9 +27,9 @@ Usage: cargo xtask COMMAND
 Commands:
   test [--only NAME]...    the whole gate: format, clippy, rust tests, release build, official SDKs, a
                            slice of the long tests
-                           NAME is one of: format, clippy, rust, build, python, javascript, go, java,
-                           rust-sdk, browser, crash, power, damage, disk, histories, simulate, backup,
-                           overload, fuzz
+                           NAME is one of: format, clippy, rust, build, cost, python, javascript, go,
+                           java, rust-sdk, browser, crash, power, damage, disk, histories, simulate,
+                           backup, overload, fuzz
   conformance [--against azurite] [--only NAME]...
                            every official client and the raw HTTP suite, counted and written down in
                            docs/conformance.md; with --against, the raw HTTP suite against Azurite too
@@ -36,6 +37,8 @@ Commands:
                            (with --only, nothing is written down)
   bench [ARGUMENTS]...     build the server and the load generator, then measure
                            (`cargo xtask bench --help` lists its arguments)
+  cost [ARGUMENTS]...      instructions and allocations of the hot paths, against crates/cost/budgets.txt
+                           (`cargo xtask cost --help` lists its arguments)
   golden --endpoint URL    replay tests/golden against any server and print the differences
                            (`cargo xtask golden --help` lists its arguments)
   fuzz [ARGUMENTS]...      mutated inputs for everything that reads bytes from strangers or from the disk
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
         "test" => test::run(&rest),
         "conformance" => conformance::run(&rest),
         "bench" => bench::run(&rest),
+        "cost" => cost::run(&rest),
         "golden" => golden::run(&rest),
         "fuzz" => fuzz::run(&rest),
         trial if trials::TRIALS.contains(&trial) => trials::run(trial, &rest),

@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::counts::{self, Counts};
 use crate::process::{self, cargo};
 use crate::suites::{self, SUITES, SetUps};
-use crate::{fuzz, trials};
+use crate::{cost, fuzz, trials};
 
 /// Name and purpose, in the order they run.
 const STEPS: [(&str, &str); 4] = [
@@ -20,13 +20,15 @@ const STEPS: [(&str, &str); 4] = [
     ("rust", "cargo test: unit, integration and doc tests of every crate"),
     ("build", "cargo build --release: the server that the suites talk to, and its trials"),
 ];
+/// Counts, not times: whatever else runs meanwhile does not matter.
+const COST: (&str, &str) = ("cost", "instructions and allocations of the hot paths, against their budgets");
 /// Runs behind the suites and the trials, and is waited for at the end.
 const FUZZ: (&str, &str) = ("fuzz", "a minute of mutated inputs for everything that reads strangers' bytes");
 
 /// Every step, in the order they run: the SDK suites need the server, and so do the trials.
 fn steps() -> impl Iterator<Item = (&'static str, &'static str)> {
     let trials = trials::SLICES.iter().map(|(name, purpose, _)| (*name, *purpose));
-    STEPS.into_iter().chain(SUITES).chain(trials).chain([FUZZ])
+    STEPS.into_iter().chain([COST]).chain(SUITES).chain(trials).chain([FUZZ])
 }
 
 pub enum Outcome {
@@ -65,6 +67,7 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
                 fuzzing = selected.contains(&FUZZ.0).then(fuzz::Slice::start);
                 outcome
             }
+            "cost" => costs(),
             "fuzz" => finish_fuzzing(fuzzing.take().unwrap_or_else(fuzz::Slice::start)),
             _ if !built => Ok(Outcome::Skipped("the server was not built".to_owned())),
             suite if is_suite(&suite) => run_suite(&set_ups, suite),
@@ -149,6 +152,11 @@ fn rust_tests() -> Result<Outcome, String> {
 
 fn build() -> Result<Outcome, String> {
     Ok(one_result(trials::build()?))
+}
+
+fn costs() -> Result<Outcome, String> {
+    let finished = cost::measure(&[])?;
+    Ok(Outcome::Ran(counts::from_cargo_test(&finished.output).of_run(finished.succeeded)))
 }
 
 fn run_trial(name: &str) -> Result<Outcome, String> {

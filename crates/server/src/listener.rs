@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::Future;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -83,6 +83,19 @@ pub async fn bind(config: Config, service: TableService, clock: Arc<dyn Clock>) 
 impl Server {
     pub fn local_addr(&self) -> SocketAddr {
         self.local_addr
+    }
+
+    /// Serves one connection that no listener accepted: a stream in memory, for whoever measures what a request costs.
+    pub fn serve_stream<S: AsyncRead + AsyncWrite + Unpin>(
+        &self,
+        stream: S,
+        peer: IpAddr,
+    ) -> impl Future<Output = ()> + use<S> {
+        let (shared, connection) = (self.shared.clone(), Connection { peer, is_https: self.is_https });
+        async move {
+            let (_never_closing, closing) = watch::channel(false);
+            serve(stream, connection, shared, closing).await;
+        }
     }
 
     /// Serves until `shutdown` is ready; then finishes open requests and closes the engine.

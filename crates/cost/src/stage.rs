@@ -1,0 +1,113 @@
+//! The server in memory: all of it but the sockets, on this thread.
+
+use std::convert::Infallible;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use engine::env::{Clock, FakeClock, UNIX_EPOCH_TICKS};
+use engine::memory::MemoryEngine;
+use http::Response;
+use http_body_util::Full;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use server::{Accounts, Config, Current, Limits};
+use tables::TableService;
+use testkit::{Batch, Credentials, Request, entity_json};
+
+use crate::client::Client;
+
+pub const TABLE: &str = "entities";
+pub const PARTITION: &str = "p";
+pub const ENTITY_COUNT: usize = 1000;
+const BATCH_OPERATION_COUNT: usize = 100;
+/// Whole answers fit, so that neither side ever waits for the other in the middle of one.
+const STREAM_BYTES: usize = 1024 * 1024;
+/// What stands in `Host`; nothing listens there.
+const HOST: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 10002);
+pub const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+pub struct Stage {
+    clock: Arc<FakeClock>,
+    pub client: Client,
+}
+
+impl Stage {
+    /// A server with [`ENTITY_COUNT`] entities in [`TABLE`].
+    pub async fn new() -> Stage {
+        let clock = Arc::new(FakeClock::default());
+        let engine = Arc::new(MemoryEngine::new(tables::merge, clock.clone()));
+        let service = TableService::new(engine, clock.clone());
+        let config = Config {
+            listen: SocketAddr::new(PEER, 0),
+            accounts: Arc::new(Current::new(Accounts::emulator())),
+            tokens: None,
+            tls: None,
+            is_behind_tls_proxy: false,
+            limits: Limits::default(),
+            host_suffixes: Vec::new(),
+        };
+        let server = server::bind(config, service, clock.clone()).await.expect("a free port can be bound");
+        let (ours, theirs) = tokio::io::duplex(STREAM_BYTES);
+        tokio::spawn(server.serve_stream(theirs, PEER));
+        let mut stage = Stage { clock, client: Client::new(ours) };
+        stage.fill().await;
+        stage
+    }
+
+    async fn fill(&mut self) {
+        let table = Request::post("/Tables").json(&format!("{{\"TableName\":\"{TABLE}\"}}"));
+        self.send(&table, 201).await;
+        let rows: Vec<usize> = (0..ENTITY_COUNT).collect();
+        for some in rows.chunks(BATCH_OPERATION_COUNT) {
+            let batch = some
+                .iter()
+                .fold(Batch::new(), |batch, row| batch.insert(TABLE, &entity(&row_key(*row), *row)));
+            self.send(&batch.request(), 202).await;
+        }
+    }
+
+    async fn send(&mut self, request: &Request, status: u16) {
+        let bytes = self.bytes_of(request);
+        self.client.exchange(&bytes, status).await;
+    }
+
+    /// Signed for this server's clock, which stands still: good for as often as it is sent.
+    pub fn bytes_of(&self, request: &Request) -> Vec<u8> {
+        request.to_bytes(HOST, &Credentials::emulator(), self.now())
+    }
+
+    pub fn now(&self) -> SystemTime {
+        let since_epoch = self.clock.now_ticks() - UNIX_EPOCH_TICKS;
+        SystemTime::UNIX_EPOCH + Duration::from_nanos(since_epoch * 100)
+    }
+}
+
+/// Hyper without us: the floor.
+pub fn bare() -> Client {
+    let (ours, theirs) = tokio::io::duplex(STREAM_BYTES);
+    let hello = service_fn(async |_| {
+        let body = Full::new(Bytes::from_static(b"Hello, World!"));
+        Ok::<_, Infallible>(Response::new(body))
+    });
+    tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(theirs), hello));
+    Client::new(ours)
+}
+
+pub fn row_key(row: usize) -> String {
+    format!("{row:016}")
+}
+
+/// A middling entity: eight properties of six types. `Score` is 0 to 99, each equally often.
+pub fn entity(row_key: &str, row: usize) -> String {
+    let members = format!(
+        "\"Name\":\"Ada Lovelace\",\"Email\":\"ada.lovelace@example.com\",\"Age\":36,\"Active\":true,\
+         \"Score\":{},\"Balance\":1234.56,\
+         \"Visits\":\"9007199254740993\",\"Visits@odata.type\":\"Edm.Int64\",\
+         \"Joined\":\"2024-02-29T12:34:56.789Z\",\"Joined@odata.type\":\"Edm.DateTime\"",
+        row % 100
+    );
+    entity_json(PARTITION, row_key, &members)
+}
