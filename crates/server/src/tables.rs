@@ -243,7 +243,13 @@ async fn get_entity(
     };
     let mut json = Vec::with_capacity(512 + stored.record.len() * 2);
     writer.write_single(&view, &mut json);
+    check_text(&json)?;
     Ok(Answer { etag, ..Answer::json(200, level, json) })
+}
+
+/// Names and texts are copied as they are stored. Looking at the whole answer once costs a tenth of looking at each.
+fn check_text(json: &[u8]) -> Result<(), ServiceError> {
+    std::str::from_utf8(json).map(|_| ()).map_err(|_| unreadable_record())
 }
 
 /// Writes each entity into the answer as the scan passes it.
@@ -285,6 +291,7 @@ async fn query_entities(session: &Session<'_>, table: &TableName, call: Call<'_>
     let page = session.service.query_entities(session.account, table, query, &mut sink).await?;
     let JsonSink { mut json, mut room, .. } = sink;
     json_write::end_set(&mut json);
+    check_text(&json)?;
     // The one entity of a page may be too large for the room that is left.
     if !room.grow(json.len()) && json.len() > room.bytes() + ROOM_SLACK_BYTES {
         return Err(ErrorCode::ServerBusy.into());

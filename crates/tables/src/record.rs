@@ -4,12 +4,10 @@
 //! Promises: a property is found, and a filter evaluated, without building an entity; what was encoded decodes the
 //! same. The keys and the Timestamp are the engine's: they are not in here.
 
-use std::borrow::Cow;
-
 use bytes::Bytes;
 use engine::{OwnedKey, Refusal, Version};
 use protocol::filter::{Properties, Property as FilterProperty};
-use protocol::model::{DateTime, EntitySource, Guid, Property, Value};
+use protocol::model::{DateTime, EntitySource, Guid, Property, RawValue, Value};
 use protocol::{ErrorCode, ServiceError};
 
 use crate::limits;
@@ -115,7 +113,14 @@ impl<'a> Record<'a> {
     }
 
     fn find(self, name: &str) -> Option<Value<'a>> {
-        self.entries().find(|entry| entry.name == name.as_bytes()).and_then(|entry| entry.value())
+        let mut entries = self.entries();
+        while let Some((found, tag, value)) = entries.read() {
+            if found == name.as_bytes() {
+                return raw_value(tag, value)?.checked();
+            }
+        }
+        debug_assert!(entries.rest.is_empty(), "a stored record does not decode");
+        None
     }
 }
 
@@ -156,6 +161,7 @@ impl<'a> Iterator for Entries<'a> {
 }
 
 impl<'a> Entries<'a> {
+    #[inline]
     fn read(&mut self) -> Option<(&'a [u8], u8, &'a [u8])> {
         let name_len = self.varint()?;
         let name = self.take(name_len)?;
@@ -178,6 +184,17 @@ impl<'a> Entries<'a> {
     }
 
     fn varint(&mut self) -> Option<usize> {
+        match self.rest {
+            // Most names and values are short.
+            [byte, rest @ ..] if *byte < 0x80 => {
+                self.rest = rest;
+                Some(usize::from(*byte))
+            }
+            _ => self.long_varint(),
+        }
+    }
+
+    fn long_varint(&mut self) -> Option<usize> {
         let mut value = 0usize;
         for shift in (0..32).step_by(7) {
             let byte = self.take(1)?[0];
@@ -196,25 +213,33 @@ impl<'a> Entry<'a> {
     }
 
     fn value(&self) -> Option<Value<'a>> {
-        Some(match self.tag {
-            tag::STRING => Value::String(Cow::Borrowed(std::str::from_utf8(self.value).ok()?)),
-            tag::BINARY => Value::Binary(Cow::Borrowed(self.value)),
-            tag::INT32 => Value::Int32(i32::from_le_bytes(self.value.try_into().ok()?)),
-            tag::INT64 => Value::Int64(i64::from_le_bytes(self.value.try_into().ok()?)),
-            tag::DOUBLE => Value::Double(f64::from_bits(u64::from_le_bytes(self.value.try_into().ok()?))),
-            tag::FALSE => Value::Boolean(false),
-            tag::TRUE => Value::Boolean(true),
-            tag::DATE_TIME => {
-                Value::DateTime(DateTime::from_ticks(u64::from_le_bytes(self.value.try_into().ok()?)))
-            }
-            tag::GUID => Value::Guid(Guid(self.value.try_into().ok()?)),
-            _ => return None,
-        })
+        self.raw_value()?.checked()
+    }
+
+    fn raw_value(&self) -> Option<RawValue<'a>> {
+        raw_value(self.tag, self.value)
     }
 
     fn size(&self) -> Option<usize> {
         Some(limits::property_size(self.name()?, &self.value()?))
     }
+}
+
+fn raw_value(tag: u8, value: &[u8]) -> Option<RawValue<'_>> {
+    Some(match tag {
+        tag::STRING => RawValue::String(value),
+        tag::BINARY => RawValue::Binary(value),
+        tag::INT32 => RawValue::Int32(i32::from_le_bytes(value.try_into().ok()?)),
+        tag::INT64 => RawValue::Int64(i64::from_le_bytes(value.try_into().ok()?)),
+        tag::DOUBLE => RawValue::Double(f64::from_bits(u64::from_le_bytes(value.try_into().ok()?))),
+        tag::FALSE => RawValue::Boolean(false),
+        tag::TRUE => RawValue::Boolean(true),
+        tag::DATE_TIME => {
+            RawValue::DateTime(DateTime::from_ticks(u64::from_le_bytes(value.try_into().ok()?)))
+        }
+        tag::GUID => RawValue::Guid(Guid(value.try_into().ok()?)),
+        _ => return None,
+    })
 }
 
 const REFUSED_DAMAGED: u16 = 0;
@@ -308,10 +333,10 @@ impl EntitySource for EntityView<'_> {
         self.record.find(name)
     }
 
-    fn for_each_property(&self, visit: &mut dyn FnMut(&str, &Value<'_>)) {
+    fn for_each_raw(&self, mut visit: impl FnMut(&[u8], RawValue<'_>)) {
         for entry in self.record.entries() {
-            if let (Some(name), Some(value)) = (entry.name(), entry.value()) {
-                visit(name, &value);
+            if let Some(value) = entry.raw_value() {
+                visit(entry.name, value);
             }
         }
     }

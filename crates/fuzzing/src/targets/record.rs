@@ -85,7 +85,9 @@ pub fn run(input: &[u8]) -> Outcome {
     let properties = stored::properties_of(&view);
     let written = [MetadataLevel::None, MetadataLevel::Minimal, MetadataLevel::Full]
         .map(|level| stored::write(&view, level));
-    assert!(written.iter().all(|written| is_json(written)), "an answer that is no JSON");
+    // The server refuses to send what is not even text.
+    let is_sent = |written: &&Vec<u8>| is_whole || std::str::from_utf8(written).is_ok();
+    assert!(written.iter().filter(is_sent).all(|written| is_json(written)), "an answer that is no JSON");
     let merged = merge(Some(input), &PATCH.record);
     let patched = merge(Some(&PATCH.record), input);
     if !is_whole {
@@ -117,7 +119,7 @@ fn check_merged(old: &EntityView<'_>, merged: Option<&[u8]>) {
     for property in stored::properties_of(&patch) {
         assert_eq!(merged.property(&property.name), Some(property.value));
     }
-    old.for_each_property(&mut |name, _| {
+    old.for_each_property(|name, _| {
         assert!(merged.property(name).is_some(), "a merge lost {name}");
     });
 }

@@ -52,7 +52,7 @@ pub fn sample() -> StoredEntity {
 /// The properties in stored order.
 pub fn properties_of(view: &EntityView<'_>) -> Vec<Property<'static>> {
     let mut properties = Vec::new();
-    view.for_each_property(&mut |name, value| {
+    view.for_each_property(|name, value| {
         properties.push(Property { name: name.to_owned().into(), value: value.clone().into_owned() });
     });
     properties

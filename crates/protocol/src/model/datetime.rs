@@ -1,5 +1,7 @@
 //! Edm.DateTime: an instant in ticks of 100 ns since 0001-01-01T00:00:00Z, and its texts.
 
+use super::decimal::pair;
+
 const TICKS_PER_SECOND: u64 = 10_000_000;
 const TICKS_PER_DAY: u64 = 86_400 * TICKS_PER_SECOND;
 /// The first day of each month, counted from 1 March, so that the leap day comes last.
@@ -64,79 +66,76 @@ impl DateTime {
 
     /// The service's text: trailing zeros of the fraction trimmed, the point dropped when nothing is left.
     pub fn write(self, out: &mut Vec<u8>) {
-        self.write_seconds(out, b":");
-        self.write_trimmed_fraction(out);
-        out.push(b'Z');
+        out.extend_from_slice(&self.seconds());
+        self.write_end(out);
     }
 
     /// The text inside an ETag: as [`DateTime::write`], with `:` escaped.
     pub fn write_escaped(self, out: &mut Vec<u8>) {
-        self.write_seconds(out, b"%3A");
-        self.write_trimmed_fraction(out);
-        out.push(b'Z');
+        let plain = self.seconds();
+        let mut text = *b"yyyy-MM-ddTHH%3Amm%3Ass";
+        text[..13].copy_from_slice(&plain[..13]);
+        text[16..18].copy_from_slice(&plain[14..16]);
+        text[21..].copy_from_slice(&plain[17..]);
+        out.extend_from_slice(&text);
+        self.write_end(out);
     }
 
     /// The text with exactly seven fraction digits, as error bodies carry it.
     pub fn write_padded(self, out: &mut Vec<u8>) {
-        self.write_seconds(out, b":");
-        out.push(b'.');
-        push_digits(out, self.0 % TICKS_PER_SECOND, FRACTION_DIGITS_MAX);
+        out.extend_from_slice(&self.seconds());
+        out.extend_from_slice(&self.fraction());
         out.push(b'Z');
     }
 
     /// `MM/dd/yyyy HH:mm:ss`, as the service prints a date that it finds out of range.
     pub fn write_american(self, out: &mut Vec<u8>) {
-        let (year, month, day) = civil(self.0 / TICKS_PER_DAY);
-        let second_of_day = self.0 % TICKS_PER_DAY / TICKS_PER_SECOND;
-        push_digits(out, month, 2);
-        out.push(b'/');
-        push_digits(out, day, 2);
-        out.push(b'/');
-        push_digits(out, year, 4);
-        out.push(b' ');
-        push_clock(out, second_of_day, b":");
-    }
-
-    fn write_seconds(self, out: &mut Vec<u8>, colon: &[u8]) {
-        let (year, month, day) = civil(self.0 / TICKS_PER_DAY);
-        push_digits(out, year, 4);
-        out.push(b'-');
-        push_digits(out, month, 2);
-        out.push(b'-');
-        push_digits(out, day, 2);
-        out.push(b'T');
-        push_clock(out, self.0 % TICKS_PER_DAY / TICKS_PER_SECOND, colon);
-    }
-
-    fn write_trimmed_fraction(self, out: &mut Vec<u8>) {
-        let fraction = self.0 % TICKS_PER_SECOND;
-        if fraction == 0 {
-            return;
-        }
-        out.push(b'.');
-        push_digits(out, fraction, FRACTION_DIGITS_MAX);
-        while out.last() == Some(&b'0') {
-            out.pop();
+        let text = self.seconds();
+        for piece in [&text[5..7], b"/", &text[8..10], b"/", &text[..4], b" ", &text[11..]] {
+            out.extend_from_slice(piece);
         }
     }
-}
 
-fn push_clock(out: &mut Vec<u8>, second_of_day: u64, colon: &[u8]) {
-    push_digits(out, second_of_day / 3600, 2);
-    out.extend_from_slice(colon);
-    push_digits(out, second_of_day / 60 % 60, 2);
-    out.extend_from_slice(colon);
-    push_digits(out, second_of_day % 60, 2);
-}
-
-/// `value` in decimal, padded with zeros to `width`.
-fn push_digits(out: &mut Vec<u8>, mut value: u64, width: usize) {
-    let mut buffer = [b'0'; 20];
-    for digit in buffer[20 - width..].iter_mut().rev() {
-        *digit = b'0' + (value % 10) as u8;
-        value /= 10;
+    /// `yyyy-MM-ddTHH:mm:ss`.
+    fn seconds(self) -> [u8; 19] {
+        let (year, month, day) = civil(self.0 / TICKS_PER_DAY);
+        let second = self.0 % TICKS_PER_DAY / TICKS_PER_SECOND;
+        let mut text = *b"yyyy-MM-ddTHH:mm:ss";
+        text[..2].copy_from_slice(&pair(year / 100));
+        text[2..4].copy_from_slice(&pair(year));
+        text[5..7].copy_from_slice(&pair(month));
+        text[8..10].copy_from_slice(&pair(day));
+        text[11..13].copy_from_slice(&pair(second / 3600));
+        text[14..16].copy_from_slice(&pair(second / 60 % 60));
+        text[17..].copy_from_slice(&pair(second % 60));
+        text
     }
-    out.extend_from_slice(&buffer[20 - width..]);
+
+    /// `.fffffff`.
+    fn fraction(self) -> [u8; 1 + FRACTION_DIGITS_MAX] {
+        let ticks = self.0 % TICKS_PER_SECOND;
+        let mut text = *b".fffffff";
+        text[1] = b'0' + (ticks / 1_000_000) as u8;
+        text[2..4].copy_from_slice(&pair(ticks / 10_000));
+        text[4..6].copy_from_slice(&pair(ticks / 100));
+        text[6..].copy_from_slice(&pair(ticks));
+        text
+    }
+
+    /// What of the fraction is not zero, and the zone.
+    fn write_end(self, out: &mut Vec<u8>) {
+        let mut text = *b".fffffffZ";
+        text[..8].copy_from_slice(&self.fraction());
+        let mut len = 8;
+        while text[len - 1] == b'0' {
+            len -= 1;
+        }
+        if len == 1 {
+            len = 0;
+        }
+        text[len] = b'Z';
+        out.extend_from_slice(&text[..=len]);
+    }
 }
 
 /// Exactly `width` decimal digits.

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use super::decimal::Digits;
+
 /// Writes a finite double: 15 significant digits if they read back as the same number, else 17; exponent form
 /// outside 1E-5 < |x| < 1E15; `.0` where nothing else would show that it is not an Int32.
 /// NaN and the infinities are strings in JSON; their text comes from here too.
@@ -20,6 +22,9 @@ pub fn write_double(value: f64, out: &mut Vec<u8>) {
     if value.is_sign_negative() {
         out.push(b'-');
     }
+    if write_short(value.abs(), out) {
+        return;
+    }
     let mut scratch = Scratch::default();
     let (digits, exponent) = scratch.decimal(value.abs());
     if exponent <= -5 || exponent >= 15 {
@@ -27,6 +32,44 @@ pub fn write_double(value: f64, out: &mut Vec<u8>) {
     } else {
         write_plain(digits, exponent, out);
     }
+}
+
+const SHORT_POWERS: [f64; 7] = [1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6];
+
+/// Writes a number that has few digits after its point, as prices and measurements have. `false`: this is none.
+///
+/// Both the digits, read as one whole number below 1E15, and the power of ten are exact, so that their quotient is what
+/// the text reads back as; and no two texts of at most 15 digits read back as the same number, so that it is the one.
+fn write_short(value: f64, out: &mut Vec<u8>) -> bool {
+    for (places, power) in SHORT_POWERS.into_iter().enumerate() {
+        let scaled = (value * power).round();
+        if scaled >= 1e15 {
+            return false;
+        }
+        if scaled / power != value {
+            continue;
+        }
+        let digits = Digits::new(scaled as u64);
+        let digits = digits.as_bytes();
+        // Smaller numbers have an exponent.
+        if digits.len() + 4 <= places {
+            return false;
+        }
+        if places == 0 {
+            out.extend_from_slice(digits);
+            out.extend_from_slice(b".0");
+        } else if digits.len() <= places {
+            out.extend_from_slice(&b"0.00000"[..2 + places - digits.len()]);
+            out.extend_from_slice(digits);
+        } else {
+            let (whole, fraction) = digits.split_at(digits.len() - places);
+            out.extend_from_slice(whole);
+            out.push(b'.');
+            out.extend_from_slice(fraction);
+        }
+        return true;
+    }
+    false
 }
 
 /// Room for `d.dddddddddddddddde-ddd`, on the stack.
@@ -155,6 +198,29 @@ mod tests {
         for (value, expected) in cases {
             assert_eq!(text(*value), *expected);
         }
+    }
+
+    #[test]
+    fn short_numbers_are_written_as_the_long_way_writes_them() {
+        let mut seed = 1u64;
+        let mut short_count = 0;
+        for round in 0..400_000u64 {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let whole = (seed >> 12) >> (seed % 52);
+            let value = whole as f64 / 10f64.powi((round % 12) as i32);
+            let (mut short, mut long) = (Vec::new(), Vec::new());
+            if write_short(value, &mut short) {
+                let mut scratch = Scratch::default();
+                let (digits, exponent) = scratch.decimal(value);
+                assert!((-4..15).contains(&exponent), "{value:e}");
+                write_plain(digits, exponent, &mut long);
+                assert_eq!(short, long, "{value:e}");
+                short_count += 1;
+            } else {
+                assert_eq!(short, long, "nothing is written");
+            }
+        }
+        assert!(short_count > 100_000, "{short_count}");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{DateTime, Value};
+use super::{DateTime, RawValue, Value};
 
 /// One custom property.
 #[derive(Clone, PartialEq, Debug)]
@@ -26,5 +26,15 @@ pub trait EntitySource {
     fn row_key(&self) -> &str;
     fn timestamp(&self) -> DateTime;
     fn property(&self, name: &str) -> Option<Value<'_>>;
-    fn for_each_property(&self, visit: &mut dyn FnMut(&str, &Value<'_>));
+    /// Names and values as they lie there: the names are UTF-8 like the texts among the values.
+    fn for_each_raw(&self, visit: impl FnMut(&[u8], RawValue<'_>));
+
+    /// The same, checked.
+    fn for_each_property(&self, mut visit: impl FnMut(&str, &Value<'_>)) {
+        self.for_each_raw(|name, value| {
+            if let (Ok(name), Some(value)) = (std::str::from_utf8(name), value.checked()) {
+                visit(name, &value);
+            }
+        });
+    }
 }

@@ -86,3 +86,48 @@ impl Value<'_> {
         }
     }
 }
+
+/// A value where it lies in stored bytes. Texts are bytes here: they were UTF-8 when they were stored, and whoever only
+/// copies them need not look again.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum RawValue<'a> {
+    String(&'a [u8]),
+    Int32(i32),
+    Int64(i64),
+    Double(f64),
+    Boolean(bool),
+    DateTime(DateTime),
+    Guid(Guid),
+    Binary(&'a [u8]),
+}
+
+impl<'a> RawValue<'a> {
+    /// `None` when a text is not one.
+    pub fn checked(self) -> Option<Value<'a>> {
+        Some(match self {
+            RawValue::String(text) => Value::String(Cow::Borrowed(std::str::from_utf8(text).ok()?)),
+            RawValue::Int32(value) => Value::Int32(value),
+            RawValue::Int64(value) => Value::Int64(value),
+            RawValue::Double(value) => Value::Double(value),
+            RawValue::Boolean(value) => Value::Boolean(value),
+            RawValue::DateTime(value) => Value::DateTime(value),
+            RawValue::Guid(value) => Value::Guid(value),
+            RawValue::Binary(bytes) => Value::Binary(Cow::Borrowed(bytes)),
+        })
+    }
+}
+
+impl<'a> From<&'a Value<'_>> for RawValue<'a> {
+    fn from(value: &'a Value<'_>) -> RawValue<'a> {
+        match value {
+            Value::String(text) => RawValue::String(text.as_bytes()),
+            Value::Int32(value) => RawValue::Int32(*value),
+            Value::Int64(value) => RawValue::Int64(*value),
+            Value::Double(value) => RawValue::Double(*value),
+            Value::Boolean(value) => RawValue::Boolean(*value),
+            Value::DateTime(value) => RawValue::DateTime(*value),
+            Value::Guid(value) => RawValue::Guid(*value),
+            Value::Binary(bytes) => RawValue::Binary(bytes),
+        }
+    }
+}

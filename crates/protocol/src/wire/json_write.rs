@@ -2,12 +2,11 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use std::io::Write as _;
 
 use super::negotiate::MetadataLevel;
 use super::options::Selection;
 use super::uri;
-use crate::model::{DateTime, ETag, EntitySource, Value, write_double};
+use crate::model::{DateTime, ETag, EdmType, EntitySource, RawValue, write_double, write_integer};
 
 /// What every entity of one answer shares.
 pub struct EntityWriter<'a> {
@@ -98,7 +97,7 @@ impl EntityWriter<'_> {
         write_string(entity.row_key(), out);
         out.push(b',');
         self.write_timestamp(entity, out);
-        entity.for_each_property(&mut |name, value| self.write_property(name, value, out));
+        entity.for_each_raw(|name, value| self.write_property(name, value, out));
     }
 
     fn write_selected(&self, entity: &impl EntitySource, selection: &Selection<'_>, out: &mut Vec<u8>) {
@@ -116,7 +115,7 @@ impl EntityWriter<'_> {
                 }
                 "Timestamp" => self.write_timestamp(entity, out),
                 _ => match entity.property(name) {
-                    Some(value) => self.write_property(name, &value, out),
+                    Some(value) => self.write_property(name.as_bytes(), (&value).into(), out),
                     None => {
                         write_name(name, out);
                         out.extend_from_slice(b"null,");
@@ -135,15 +134,19 @@ impl EntityWriter<'_> {
         out.extend_from_slice(b"\",");
     }
 
-    fn write_property(&self, name: &str, value: &Value<'_>, out: &mut Vec<u8>) {
-        if self.level != MetadataLevel::None && needs_type(value) {
+    fn write_property(&self, name: &[u8], value: RawValue<'_>, out: &mut Vec<u8>) {
+        if self.level != MetadataLevel::None
+            && let Some(type_name) = needed_type(value)
+        {
             out.push(b'"');
-            escape(name, out);
+            escape_bytes(name, out);
             out.extend_from_slice(b"@odata.type\":\"");
-            out.extend_from_slice(value.edm_type().name().as_bytes());
+            out.extend_from_slice(type_name.as_bytes());
             out.extend_from_slice(b"\",");
         }
-        write_name(name, out);
+        out.push(b'"');
+        escape_bytes(name, out);
+        out.extend_from_slice(b"\":");
         write_value(value, out);
         out.push(b',');
     }
@@ -233,12 +236,17 @@ fn end_object(out: &mut Vec<u8>) {
     out.push(b'}');
 }
 
-fn needs_type(value: &Value<'_>) -> bool {
-    match value {
-        Value::Int64(_) | Value::DateTime(_) | Value::Guid(_) | Value::Binary(_) => true,
-        Value::Double(value) => !value.is_finite(),
-        Value::String(_) | Value::Int32(_) | Value::Boolean(_) => false,
-    }
+/// The type that JSON would not show.
+fn needed_type(value: RawValue<'_>) -> Option<&'static str> {
+    let edm_type = match value {
+        RawValue::Int64(_) => EdmType::Int64,
+        RawValue::DateTime(_) => EdmType::DateTime,
+        RawValue::Guid(_) => EdmType::Guid,
+        RawValue::Binary(_) => EdmType::Binary,
+        RawValue::Double(value) if !value.is_finite() => EdmType::Double,
+        RawValue::Double(_) | RawValue::String(_) | RawValue::Int32(_) | RawValue::Boolean(_) => return None,
+    };
+    Some(edm_type.name())
 }
 
 fn write_name(name: &str, out: &mut Vec<u8>) {
@@ -246,17 +254,17 @@ fn write_name(name: &str, out: &mut Vec<u8>) {
     out.push(b':');
 }
 
-fn write_value(value: &Value<'_>, out: &mut Vec<u8>) {
+fn write_value(value: RawValue<'_>, out: &mut Vec<u8>) {
     match value {
-        Value::String(text) => write_string(text, out),
-        Value::Int32(value) => write_integer(i64::from(*value), out),
-        Value::Boolean(value) => out.extend_from_slice(if *value { b"true" } else { b"false" }),
-        Value::Double(value) if value.is_finite() => write_double(*value, out),
-        Value::Double(value) => quoted(out, |out| write_double(*value, out)),
-        Value::Int64(value) => quoted(out, |out| write_integer(*value, out)),
-        Value::DateTime(value) => quoted(out, |out| value.write(out)),
-        Value::Guid(value) => quoted(out, |out| value.write(out)),
-        Value::Binary(bytes) => quoted(out, |out| write_base64(bytes, out)),
+        RawValue::String(text) => quoted(out, |out| escape_bytes(text, out)),
+        RawValue::Int32(value) => write_integer(i64::from(value), out),
+        RawValue::Boolean(value) => out.extend_from_slice(if value { b"true" } else { b"false" }),
+        RawValue::Double(value) if value.is_finite() => write_double(value, out),
+        RawValue::Double(value) => quoted(out, |out| write_double(value, out)),
+        RawValue::Int64(value) => quoted(out, |out| write_integer(value, out)),
+        RawValue::DateTime(value) => quoted(out, |out| value.write(out)),
+        RawValue::Guid(value) => quoted(out, |out| value.write(out)),
+        RawValue::Binary(bytes) => quoted(out, |out| write_base64(bytes, out)),
     }
 }
 
@@ -264,10 +272,6 @@ fn quoted(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     out.push(b'"');
     write(out);
     out.push(b'"');
-}
-
-fn write_integer(value: i64, out: &mut Vec<u8>) {
-    write!(out, "{value}").expect("a Vec takes every write");
 }
 
 fn write_base64(bytes: &[u8], out: &mut Vec<u8>) {
@@ -284,13 +288,54 @@ fn write_string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Copies text in runs; only quotes, backslashes and control characters need an escape.
 fn escape(text: &str, out: &mut Vec<u8>) {
+    escape_bytes(text.as_bytes(), out);
+}
+
+/// Copies text as it is; only quotes, backslashes and control characters need an escape, and few texts have any.
+fn escape_bytes(text: &[u8], out: &mut Vec<u8>) {
+    if is_plain(text) {
+        out.extend_from_slice(text);
+    } else {
+        escape_in_runs(text, out);
+    }
+}
+
+/// Looks at eight bytes at a time, of which some may be seen twice; without an early end, which would cost more than
+/// it saves.
+fn is_plain(text: &[u8]) -> bool {
+    if let Some(last) = text.last_chunk::<8>() {
+        let (words, _) = text.as_chunks::<8>();
+        let last = escapes_in(u64::from_le_bytes(*last));
+        return words.iter().fold(last, |found, word| found | escapes_in(u64::from_le_bytes(*word))) == 0;
+    }
+    match (text.first_chunk::<4>(), text.last_chunk::<4>()) {
+        (Some(first), Some(last)) => {
+            let [first, last] = [first, last].map(|half| u64::from(u32::from_le_bytes(*half)));
+            escapes_in(first << 32 | last) == 0
+        }
+        _ => text.iter().all(|byte| !needs_escape(*byte)),
+    }
+}
+
+fn needs_escape(byte: u8) -> bool {
+    byte < 0x20 || byte == b'"' || byte == b'\\'
+}
+
+/// Not 0 when any of eight bytes does: the usual arithmetic that finds a byte below a bound, or equal to another.
+fn escapes_in(word: u64) -> u64 {
+    const ONES: u64 = u64::MAX / 255;
+    const HIGH_BITS: u64 = ONES << 7;
+    let below = |word: u64, bound: u8| word.wrapping_sub(ONES * u64::from(bound)) & !word;
+    let equal = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
+    (below(word, 0x20) | equal(b'"') | equal(b'\\')) & HIGH_BITS
+}
+
+fn escape_in_runs(bytes: &[u8], out: &mut Vec<u8>) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
-    let bytes = text.as_bytes();
     let mut copied = 0;
     for (at, &byte) in bytes.iter().enumerate() {
-        if byte >= 0x20 && byte != b'"' && byte != b'\\' {
+        if !needs_escape(byte) {
             continue;
         }
         out.extend_from_slice(&bytes[copied..at]);
@@ -321,6 +366,23 @@ pub fn etag_text(timestamp: DateTime) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Value;
+
+    #[test]
+    fn every_byte_is_escaped_wherever_it_stands() {
+        for len in 0..40 {
+            for at in 0..len {
+                for byte in (0..=0xFFu8).filter(|byte| *byte < 0x80 || at % 7 == 0) {
+                    let mut text = vec![b'a'; len];
+                    text[at] = byte;
+                    assert_eq!(is_plain(&text), !needs_escape(byte), "{byte:02x} at {at} of {len}");
+                }
+            }
+        }
+        let mut out = Vec::new();
+        escape("a\"b\\c\u{1}\n\r\t\u{8}\u{C}é\u{7F}", &mut out);
+        assert_eq!(String::from_utf8(out).unwrap(), "a\\\"b\\\\c\\u0001\\n\\r\\t\\b\\fé\u{7F}");
+    }
 
     struct Sample(Vec<(&'static str, Value<'static>)>);
 
@@ -337,8 +399,8 @@ mod tests {
         fn property(&self, name: &str) -> Option<Value<'_>> {
             self.0.iter().find(|(found, _)| *found == name).map(|(_, value)| value.clone())
         }
-        fn for_each_property(&self, visit: &mut dyn FnMut(&str, &Value<'_>)) {
-            self.0.iter().for_each(|(name, value)| visit(name, value));
+        fn for_each_raw(&self, mut visit: impl FnMut(&[u8], RawValue<'_>)) {
+            self.0.iter().for_each(|(name, value)| visit(name.as_bytes(), value.into()));
         }
     }
 

@@ -33,7 +33,7 @@ pub fn service_change(change: &Change) -> tables::Change<'static> {
 
 pub fn read(view: &EntityView<'_>) -> Row {
     let mut properties: Properties = BTreeMap::new();
-    view.for_each_property(&mut |name, value| {
+    view.for_each_property(|name, value| {
         let earlier = properties.insert(name.to_owned(), value.clone().into_owned());
         assert_eq!(earlier, None, "{name} is stored twice");
     });
