@@ -1,5 +1,6 @@
 //! A client that costs next to nothing: it sends bytes that are ready and reads one answer.
 
+use memchr::memmem::Finder;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
 /// In the place of a row key that is filled in later: signatures do not cover payloads.
@@ -8,18 +9,24 @@ pub const HOLE: &str = "################";
 pub struct Client {
     stream: DuplexStream,
     answer: Vec<u8>,
+    head_end: Finder<'static>,
+    length: Finder<'static>,
 }
+
+const HEAD_END: &[u8] = b"\r\n\r\n";
+const LENGTH: &[u8] = b"\r\ncontent-length: ";
 
 impl Client {
     pub fn new(stream: DuplexStream) -> Client {
-        Client { stream, answer: Vec::with_capacity(1024 * 1024) }
+        let answer = Vec::with_capacity(1024 * 1024);
+        Client { stream, answer, head_end: Finder::new(HEAD_END), length: Finder::new(LENGTH) }
     }
 
     /// Sends one request and reads its answer. Fails on a status other than the expected one.
     pub async fn exchange(&mut self, request: &[u8], status: u16) -> &[u8] {
         self.stream.write_all(request).await.expect("the server reads");
         self.answer.clear();
-        while !is_whole(&self.answer) {
+        while !self.is_whole() {
             let count = self.stream.read_buf(&mut self.answer).await.expect("the server writes");
             assert!(count > 0, "the server closes the connection");
         }
@@ -27,15 +34,14 @@ impl Client {
         assert_eq!(found, Some(status), "{}", String::from_utf8_lossy(&self.answer));
         &self.answer
     }
-}
 
-fn is_whole(answer: &[u8]) -> bool {
-    let Some(head_len) = memchr::memmem::find(answer, b"\r\n\r\n") else { return false };
-    let name = b"\r\ncontent-length: ";
-    let Some(at) = memchr::memmem::find(&answer[..head_len], name) else { return true };
-    let digits = answer[at + name.len()..].iter().take_while(|byte| byte.is_ascii_digit());
-    let len = digits.fold(0, |len, digit| len * 10 + usize::from(digit - b'0'));
-    answer.len() >= head_len + 4 + len
+    fn is_whole(&self) -> bool {
+        let Some(head_len) = self.head_end.find(&self.answer) else { return false };
+        let Some(at) = self.length.find(&self.answer[..head_len]) else { return true };
+        let digits = self.answer[at + LENGTH.len()..].iter().take_while(|byte| byte.is_ascii_digit());
+        let len = digits.fold(0, |len, digit| len * 10 + usize::from(digit - b'0'));
+        self.answer.len() >= head_len + HEAD_END.len() + len
+    }
 }
 
 /// A request with holes, filled with row keys that were never used before.

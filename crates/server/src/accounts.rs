@@ -1,6 +1,6 @@
 //! The accounts this server answers for, and their keys.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use protocol::auth::AccountKey;
@@ -23,7 +23,7 @@ pub struct Account {
 
 #[derive(Clone, Debug)]
 pub struct Accounts {
-    by_name: HashMap<Box<str>, Arc<Account>>,
+    by_name: BTreeMap<Box<str>, Arc<Account>>,
     /// Whether some account can be used by anyone who has read the emulator's documentation.
     has_well_known_key: bool,
 }
@@ -53,7 +53,7 @@ impl Accounts {
     /// Reads entries of the form `name:key1[:key2]`. Where a name comes again, the first one counts: sources are given
     /// in the order of their rank. The error says which account is wrong, and never shows a key.
     pub fn read<'a>(texts: impl Iterator<Item = &'a str>) -> Result<Accounts, String> {
-        let mut by_name = HashMap::new();
+        let mut by_name = BTreeMap::new();
         let mut has_well_known_key = false;
         for entry in entries(texts) {
             let mut fields = entry.split(':').map(str::trim);
@@ -92,9 +92,7 @@ impl Accounts {
     }
 
     pub fn names(&self) -> Vec<&AccountName> {
-        let mut names: Vec<_> = self.by_name.values().map(|account| &account.name).collect();
-        names.sort();
-        names
+        self.by_name.values().map(|account| &account.name).collect()
     }
 }
 

@@ -31,7 +31,7 @@ pub fn locate<'a>(host: &'a str, path: &'a str, suffixes: &[String]) -> Target<'
         return Target { account, is_secondary, path: path.strip_prefix('/').unwrap_or(path), base_path: "" };
     }
     let bare = path.strip_prefix('/').unwrap_or(path);
-    let segment_len = bare.find('/').unwrap_or(bare.len());
+    let segment_len = bare.bytes().position(|byte| byte == b'/').unwrap_or(bare.len());
     let (account, is_secondary) = split_secondary(&bare[..segment_len]);
     let base_len = path.len() - bare.len() + segment_len;
     let rest = &bare[segment_len..];
@@ -51,8 +51,9 @@ pub fn locate<'a>(host: &'a str, path: &'a str, suffixes: &[String]) -> Target<'
 
 fn account_label<'a>(host: &'a str, suffixes: &[String]) -> Option<&'a str> {
     // An address in brackets has colons of its own; it has no label either way.
-    let name = host.split(':').next().unwrap_or_default();
-    let (label, rest) = name.split_once('.')?;
+    let name_len = host.bytes().position(|byte| byte == b':').unwrap_or(host.len());
+    let dot = host[..name_len].bytes().position(|byte| byte == b'.')?;
+    let (label, rest) = (&host[..dot], &host[dot + 1..name_len]);
     let is_known = HOST_SUFFIXES.iter().any(|suffix| rest.eq_ignore_ascii_case(suffix))
         || suffixes.iter().any(|suffix| rest.eq_ignore_ascii_case(suffix));
     is_known.then_some(label)

@@ -3,13 +3,13 @@
 //! Pure: the request as it was sent, the account's keys and the time in, a verdict out. A shared access signature that
 //! names a stored policy is only half a verdict: the policy has to be looked up before it says what it grants.
 
-use http::HeaderMap;
+use http::header::{AUTHORIZATION, CONTENT_TYPE, DATE, HeaderMap, HeaderName};
 use protocol::auth::{Authorization, BearerValidator, Connection, Grant, SasToken, SignedRequest};
 use protocol::model::DateTime;
-use protocol::wire::headers::X_MS_DATE;
 use protocol::{ErrorCode, ServiceError};
 
 use crate::accounts::Account;
+use crate::header_names::{CONTENT_MD5, X_MS_DATE};
 
 /// How far a request's date may be from the server's, in ticks of 100 ns: 15 minutes.
 const CLOCK_SKEW_TICKS_MAX: u64 = 15 * 60 * 10_000_000;
@@ -44,7 +44,7 @@ pub fn authenticate(
     tokens: Option<&BearerValidator>,
     now: DateTime,
 ) -> Result<Caller, ServiceError> {
-    let Some(authorization) = headers.get(http::header::AUTHORIZATION) else {
+    let Some(authorization) = headers.get(AUTHORIZATION) else {
         return match SasToken::parse(request.query)? {
             Some(token) if token.verify(account.name.as_str(), &account.keys) => {
                 Ok(Caller::Sas(Box::new(token)))
@@ -67,16 +67,16 @@ pub fn authenticate(
             };
         }
     };
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let date = text(X_MS_DATE).or_else(|| text("date")).ok_or(ErrorCode::AuthenticationFailed)?;
+    let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+    let date = text(X_MS_DATE).or_else(|| text(DATE)).ok_or(ErrorCode::AuthenticationFailed)?;
     let sent = DateTime::parse_http(date).ok_or(ErrorCode::AuthenticationFailed)?;
     if name != account.name.as_str() || sent.ticks().abs_diff(now.ticks()) > CLOCK_SKEW_TICKS_MAX {
         return Err(ErrorCode::AuthenticationFailed.into());
     }
     let signed = SignedRequest {
         method: request.method,
-        content_md5: text("content-md5").unwrap_or_default(),
-        content_type: text("content-type").unwrap_or_default(),
+        content_md5: text(CONTENT_MD5).unwrap_or_default(),
+        content_type: text(CONTENT_TYPE).unwrap_or_default(),
         date,
         account: name,
         path: request.path,

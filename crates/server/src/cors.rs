@@ -1,6 +1,7 @@
 //! CORS over HTTP: the account's rules, the answer to a preflight, and what the rules add to any other answer.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -14,9 +15,9 @@ use protocol::model::AccountName;
 use protocol::wire::cors::{self, CorsRule};
 use tables::TableService;
 
-use crate::address;
 use crate::answer::Answer;
-use crate::handle::{Shared, host};
+use crate::deadline::within;
+use crate::handle::Shared;
 use crate::{respond, settings};
 
 /// How long rules that another front end may have changed are believed.
@@ -24,7 +25,7 @@ const RULES_AGE_MAX: Duration = Duration::from_secs(5);
 
 /// Each account's CORS rules, remembered: they are asked for by every request that has an `Origin`.
 #[derive(Default)]
-pub struct CorsRules(RwLock<HashMap<AccountName, Remembered>>);
+pub struct CorsRules(RwLock<BTreeMap<AccountName, Remembered>>);
 
 #[derive(Clone)]
 struct Remembered {
@@ -39,15 +40,18 @@ impl CorsRules {
         account: &AccountName,
         now: Duration,
     ) -> Result<Arc<[CorsRule]>, ServiceError> {
-        let remembered = self.0.read().unwrap_or_else(PoisonError::into_inner).get(account).cloned();
-        if let Some(Remembered { at, rules }) = remembered
-            && now.saturating_sub(at) <= RULES_AGE_MAX
-        {
+        if let Some(rules) = self.remembered(account, now) {
             return Ok(rules);
         }
         let rules: Arc<[CorsRule]> = settings::properties(service, account).await?.cors.into();
         self.remember(account, rules.clone(), now);
         Ok(rules)
+    }
+
+    fn remembered(&self, account: &AccountName, now: Duration) -> Option<Arc<[CorsRule]>> {
+        let accounts = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let Remembered { at, rules } = accounts.get(account)?;
+        (now.saturating_sub(*at) <= RULES_AGE_MAX).then(|| rules.clone())
     }
 
     pub fn remember(&self, account: &AccountName, rules: Arc<[CorsRule]>, now: Duration) {
@@ -79,19 +83,15 @@ pub async fn preflight(
 }
 
 /// A request runs whatever its origin; the rules only decide what the browser lets its page see.
-pub async fn decorate<B>(shared: &Shared, parts: &Parts, response: &mut Response<B>) {
+pub async fn decorate<B>(shared: &Shared, account: &AccountName, parts: &Parts, response: &mut Response<B>) {
     let origin = parts.headers.get(ORIGIN).and_then(|origin| origin.to_str().ok());
     let is_read = matches!(parts.method, http::Method::GET | http::Method::HEAD);
     if parts.method == http::Method::OPTIONS || (origin.is_none() && !is_read) {
         return;
     }
-    let Some(host) = host(parts) else { return };
-    let target = address::locate(host, parts.uri.path(), &shared.host_suffixes);
-    let accounts = shared.accounts.get();
-    let Some(account) = accounts.find(target.account) else { return };
-    let rules = shared.cors_rules.of(&shared.service, &account.name, shared.clock.monotonic());
+    let rules = pin!(shared.cors_rules.of(&shared.service, account, shared.clock.monotonic()));
     // Where the rules cannot be read, in time, the request itself has failed too.
-    let Ok(Ok(rules)) = tokio::time::timeout(RULES_TIME_MAX, rules).await else { return };
+    let Some(Ok(rules)) = within(RULES_TIME_MAX, rules).await else { return };
     if rules.is_empty() {
         return;
     }

@@ -3,32 +3,36 @@
 //! The first check that fails answers, in the order in which the service checks.
 
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ::tables::TableService;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use engine::env::Clock;
 use futures_util::FutureExt;
 use http::request::Parts;
 use http::{HeaderMap, Request, Response};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::BodyExt;
 use hyper::body::{Body as _, Incoming};
 use protocol::auth::{BearerValidator, Connection, Grant};
 use protocol::model::DateTime;
 use protocol::operation::{Component, Operation};
-use protocol::wire::headers::{OperationHeaders, X_MS_VERSION, is_version};
+use protocol::wire::headers::{OperationHeaders, is_version};
 use protocol::wire::options::QueryOptions;
 use protocol::wire::uri;
 use protocol::{ErrorCode, ServiceError};
 use tokio::sync::Semaphore;
 
 use crate::accounts::{Account, Accounts};
+use crate::address::{self, Target};
 use crate::answer::{Answer, Refusal, Shape};
 use crate::audit::Audit;
 use crate::authenticate::{self, Caller, Signed};
 use crate::cors::CorsRules;
 use crate::current::Current;
+use crate::deadline::within;
+use crate::header_names::{EXPLAIN, X_MS_VERSION};
 use crate::heavy::HeavyLane;
 use crate::limits::Limits;
 use crate::request_id::RequestIds;
@@ -36,7 +40,7 @@ use crate::respond::{self, Dress};
 use crate::room::{FREE_BYTES, Room, SharedRoom};
 use crate::tables::{self, Call, Session};
 use crate::whole_body::WholeBody;
-use crate::{address, batch, cors, settings};
+use crate::{batch, cors, settings};
 
 /// What all requests share.
 pub struct Shared {
@@ -61,9 +65,6 @@ impl Shared {
     }
 }
 
-/// A caller who sends this header is told how the query found its rows.
-pub const EXPLAIN: &str = "x-lazulite-explain";
-
 /// Never fails: whatever goes wrong, even a panic, becomes a response.
 pub async fn handle(
     shared: &Shared,
@@ -75,9 +76,16 @@ pub async fn handle(
     let Ok(_permit) = shared.in_flight.try_acquire() else {
         return respond::refusal(ErrorCode::ServerBusy.into(), &dress, shared.now());
     };
-    let work = async {
+    // Pinned where it stands: handed over by value, the whole of its state would be copied.
+    let work = pin!(async {
         let mut body = Some(body);
-        let outcome = process(shared, connection, &parts, &mut body, &dress).await;
+        let (account, outcome) = match locate(shared, &parts) {
+            Err(refusal) => (None, Err(refusal)),
+            Ok(place) => {
+                let outcome = process(shared, connection, &parts, &place, &mut body, &dress).await;
+                (Some(place.account), outcome)
+            }
+        };
         discard(body, &parts.headers, &shared.limits);
         let mut response = match outcome {
             Ok(answer) => respond::answer(answer, &dress),
@@ -96,9 +104,11 @@ pub async fn handle(
                 respond::refusal(refusal, &dress, shared.now())
             }
         };
-        cors::decorate(shared, &parts, &mut response).await;
+        if let Some(account) = account {
+            cors::decorate(shared, &account.name, &parts, &mut response).await;
+        }
         response
-    };
+    });
     match AssertUnwindSafe(work).catch_unwind().await {
         Ok(response) => response,
         Err(_) => {
@@ -108,20 +118,34 @@ pub async fn handle(
     }
 }
 
+/// Where a request goes.
+struct Place<'a> {
+    /// As the caller wrote it.
+    host: &'a str,
+    target: Target<'a>,
+    account: Arc<Account>,
+}
+
+fn locate<'a>(shared: &Shared, parts: &'a Parts) -> Result<Place<'a>, Refusal> {
+    let front_end = |code: ErrorCode| Refusal::new(Shape::FrontEnd, code);
+    let host = host(parts).ok_or_else(|| front_end(ErrorCode::HostInformationNotPresent))?;
+    let target = address::locate(host, parts.uri.path(), &shared.host_suffixes);
+    let accounts = shared.accounts.get();
+    let account = accounts.find(target.account).ok_or_else(|| front_end(ErrorCode::ResourceNotFound))?;
+    Ok(Place { host, target, account: account.clone() })
+}
+
 async fn process(
     shared: &Shared,
     connection: &Connection,
     parts: &Parts,
+    place: &Place<'_>,
     body: &mut Option<Incoming>,
     dress: &Dress<'_>,
 ) -> Result<Answer, Refusal> {
     let front_end = |error: ServiceError| Refusal::new(Shape::FrontEnd, error);
-    let host = host(parts).ok_or_else(|| front_end(ErrorCode::HostInformationNotPresent.into()))?;
+    let Place { host, target, account } = place;
     let raw_path = parts.uri.path();
-    let target = address::locate(host, raw_path, &shared.host_suffixes);
-    let accounts = shared.accounts.get();
-    let account =
-        accounts.find(target.account).ok_or_else(|| front_end(ErrorCode::ResourceNotFound.into()))?;
     if parts.method == http::Method::OPTIONS {
         return cors::preflight(shared, &account.name, &parts.headers).await.map_err(front_end);
     }
@@ -154,7 +178,7 @@ async fn process(
     let time_max = Duration::from_secs(options.timeout_seconds().map_err(front_end)?);
 
     let scheme = if connection.is_https { "https" } else { "http" };
-    let base = format!("{scheme}://{host}{}", target.base_path);
+    let base = [scheme, "://", host, target.base_path].concat();
     let session = Session {
         service: &shared.service,
         account: &account.name,
@@ -164,14 +188,15 @@ async fn process(
         answer_room: &shared.answer_room,
         heavy_lane: &shared.heavy_lane,
     };
-    let work = async {
+    let work = pin!(async {
         let (payload, payload_room) = if tables::takes_payload(&operation) {
             read_payload(shared, &operation, body, &parts.headers).await?
         } else {
             (Bytes::new(), None)
         };
         let outcome = match operation {
-            Operation::Batch => batch::run(&session, &payload, call, dress, shared).await,
+            // In boxes: what is rare must not make the state of every request larger.
+            Operation::Batch => Box::pin(batch::run(&session, &payload, call, dress, shared)).await,
             operation if settings::owns(&operation) => {
                 let call = settings::Call {
                     service: &shared.service,
@@ -182,16 +207,13 @@ async fn process(
                     now: shared.now(),
                     monotonic: shared.clock.monotonic(),
                 };
-                settings::run(&call, operation, &payload).await.map_err(front_end)
+                Box::pin(settings::run(&call, operation, &payload)).await.map_err(front_end)
             }
             operation => tables::run(&session, operation, &payload, call).await,
         };
         outcome.and_then(|answer| make_room(answer, payload_room, &shared.answer_room))
-    };
-    match tokio::time::timeout(time_max, work).await {
-        Ok(outcome) => outcome,
-        Err(_) => Err(ErrorCode::OperationTimedOut.into()),
-    }
+    });
+    within(time_max, work).await.unwrap_or_else(|| Err(ErrorCode::OperationTimedOut.into()))
 }
 
 /// A large answer needs room until it is read. What was done is not undone for want of it: the answer to a write, which
@@ -257,7 +279,7 @@ fn operation_headers(headers: &HeaderMap) -> OperationHeaders<'_> {
     let mut found = OperationHeaders::default();
     for (name, value) in headers {
         // A value that is not text cannot be one that an operation understands.
-        found.take(name.as_str(), value.to_str().unwrap_or("\u{FFFD}"));
+        found.take(name.as_str(), || value.to_str().unwrap_or("\u{FFFD}"));
     }
     found
 }
@@ -322,21 +344,36 @@ async fn read_payload(
         return Err(ErrorCode::ServerBusy.into());
     }
     let Some(body) = body.take() else { return Ok((Bytes::new(), None)) };
-    match tokio::time::timeout(limits.body_time_max, collect(body, limits.body_bytes_max)).await {
-        Ok(outcome) => outcome.map(|payload| (payload, Some(room))),
-        Err(_) => Err(ErrorCode::OperationTimedOut.into()),
+    match within(limits.body_time_max, pin!(collect(body, limits.body_bytes_max))).await {
+        Some(outcome) => outcome.map(|payload| (payload, Some(room))),
+        None => Err(ErrorCode::OperationTimedOut.into()),
     }
 }
 
 async fn collect(mut body: Incoming, bytes_max: usize) -> Result<Bytes, Refusal> {
-    if body.size_hint().lower() <= bytes_max as u64 {
-        return match Limited::new(body, bytes_max).collect().await {
-            Ok(payload) => Ok(payload.to_bytes()),
-            Err(error) if error.is::<LengthLimitError>() => Err(ErrorCode::RequestBodyTooLarge.into()),
-            // The caller has gone or breaks the framing: nobody reads this answer.
-            Err(_) => Err(ErrorCode::InvalidInput.into()),
-        };
+    let announced = body.size_hint().lower();
+    if announced > bytes_max as u64 {
+        while let Some(Ok(_)) = body.frame().await {}
+        return Err(ErrorCode::RequestBodyTooLarge.into());
     }
-    while let Some(Ok(_)) = body.frame().await {}
-    Err(ErrorCode::RequestBodyTooLarge.into())
+    // A small payload comes in one piece and is not copied.
+    let (mut first, mut rest) = (Bytes::new(), BytesMut::new());
+    while let Some(frame) = body.frame().await {
+        // The caller has gone or breaks the framing: nobody reads this answer.
+        let frame = frame.map_err(|_| ErrorCode::InvalidInput)?;
+        let Ok(data) = frame.into_data() else { continue };
+        if first.len() + rest.len() + data.len() > bytes_max {
+            return Err(ErrorCode::RequestBodyTooLarge.into());
+        }
+        if first.is_empty() && rest.is_empty() {
+            first = data;
+            continue;
+        }
+        if rest.is_empty() {
+            rest.reserve((announced as usize).max(first.len() + data.len()));
+            rest.extend_from_slice(&std::mem::take(&mut first));
+        }
+        rest.extend_from_slice(&data);
+    }
+    Ok(if rest.is_empty() { first } else { rest.freeze() })
 }

@@ -178,6 +178,8 @@ async fn serve(
         .serve_connection(TokioIo::new(StallGuard::new(stream, shared.limits.write_time_max)), service);
     let mut connection = pin!(connection);
     let outcome = tokio::select! {
+        // In this order always: which one is asked first does not matter, and a random choice costs.
+        biased;
         outcome = connection.as_mut() => outcome,
         _ = closing.changed() => {
             connection.as_mut().graceful_shutdown();

@@ -1,9 +1,10 @@
 //! The only place that writes a response: an answer or a refusal, dressed as HTTP or as a part of a batch.
 
+use bytes::Bytes;
 use http::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, CACHE_CONTROL,
-    CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, LOCATION, SERVER, VARY, WWW_AUTHENTICATE,
+    CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderValue, LOCATION, SERVER, VARY, WWW_AUTHENTICATE,
 };
 use http::{HeaderMap, Response, StatusCode};
 use hyper::ext::ReasonPhrase;
@@ -11,16 +12,17 @@ use protocol::auth::protocol_version;
 use protocol::model::DateTime;
 use protocol::wire::MetadataLevel;
 use protocol::wire::cors::CorsHeaders;
-use protocol::wire::headers::{
-    CONTINUATION_NEXT_PARTITION_KEY, CONTINUATION_NEXT_ROW_KEY, CONTINUATION_NEXT_TABLE_NAME,
-    X_MS_CLIENT_REQUEST_ID, X_MS_ERROR_CODE, X_MS_REQUEST_ID, X_MS_VERSION,
-};
 use protocol::wire::json_write::{etag_text, write_error};
 use protocol::wire::negotiate::{self, Preference};
 use protocol::wire::options::QueryOptions;
 use protocol::{ErrorCode, ServiceError};
 
 use crate::answer::{Answer, Body, Next, Refusal, Shape};
+use crate::header_names::{
+    CONTINUATION_NEXT_PARTITION_KEY, CONTINUATION_NEXT_ROW_KEY, CONTINUATION_NEXT_TABLE_NAME,
+    DATA_SERVICE_ID, EXPLANATION, NO_SNIFF, PREFERENCE_APPLIED, X_MS_CLIENT_REQUEST_ID, X_MS_ERROR_CODE,
+    X_MS_REQUEST_ID, X_MS_VERSION,
+};
 use crate::request_id::RequestId;
 use crate::whole_body::WholeBody;
 
@@ -28,7 +30,9 @@ use crate::whole_body::WholeBody;
 pub struct Dress<'a> {
     request_id: RequestId,
     client_request_id: Option<&'a HeaderValue>,
-    version: Option<&'a HeaderValue>,
+    version: &'a str,
+    /// The header that says so, if it is a header.
+    version_header: Option<&'a HeaderValue>,
     accept: Option<&'a str>,
     query: &'a str,
 }
@@ -42,25 +46,27 @@ const FRONT_END_SERVER_NAME: &str = "Microsoft-HTTPAPI/2.0";
 const CHALLENGE: &str = "Bearer authorization_uri=https://login.microsoftonline.com/common/oauth2/authorize \
                          resource_id=https://storage.azure.com";
 
-const DATA_SERVICE_ID: HeaderName = HeaderName::from_static("dataserviceid");
-const NO_SNIFF: HeaderName = HeaderName::from_static("x-content-type-options");
-const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
-const EXPLANATION: HeaderName = HeaderName::from_static("x-lazulite-plan");
+/// The headers that an answer usually has, and those of one that makes something.
+const HEADER_COUNT: usize = 8;
+const CREATION_HEADER_COUNT: usize = 12;
 
 impl<'a> Dress<'a> {
     pub fn new(request_id: RequestId, headers: &'a HeaderMap, query: Option<&'a str>) -> Dress<'a> {
         let client_request_id = headers.get(X_MS_CLIENT_REQUEST_ID).filter(|value| {
             value.len() <= CLIENT_REQUEST_ID_BYTES_MAX && value.as_bytes().iter().all(u8::is_ascii_graphic)
         });
-        let version = headers.get(X_MS_VERSION);
+        let query = query.unwrap_or_default();
+        let header = headers.get(X_MS_VERSION);
+        let header_text = header.and_then(|version| version.to_str().ok());
+        let version = protocol_version(query, header_text).unwrap_or(DEFAULT_VERSION);
+        let version_header = header.filter(|header| header.as_bytes() == version.as_bytes());
         let accept = headers.get(http::header::ACCEPT).and_then(|value| value.to_str().ok());
-        Dress { request_id, client_request_id, version, accept, query: query.unwrap_or_default() }
+        Dress { request_id, client_request_id, version, version_header, accept, query }
     }
 
     /// The version that the request is served by.
     pub fn version(&self) -> &'a str {
-        let header = self.version.and_then(|version| version.to_str().ok());
-        protocol_version(self.query, header).unwrap_or(DEFAULT_VERSION)
+        self.version
     }
 
     /// Only errors ask for it, so it is worked out only then.
@@ -69,37 +75,46 @@ impl<'a> Dress<'a> {
         negotiate::error_level(options.format.as_deref(), self.accept)
     }
 
-    fn start(&self, status: u16) -> Response<WholeBody> {
+    fn start(&self, status: u16, header_count: usize) -> Response<WholeBody> {
         let mut response = Response::new(WholeBody::empty());
         *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let headers = response.headers_mut();
-        headers.reserve(12);
+        headers.reserve(header_count);
         headers.insert(SERVER, HeaderValue::from_static(SERVER_NAME));
         put(headers, X_MS_REQUEST_ID, self.request_id.as_str());
         if let Some(id) = self.client_request_id {
             headers.insert(X_MS_CLIENT_REQUEST_ID, id.clone());
         }
-        put(headers, X_MS_VERSION, self.version());
+        match self.version_header {
+            Some(header) => {
+                headers.insert(X_MS_VERSION, header.clone());
+            }
+            None => put(headers, X_MS_VERSION, self.version),
+        }
         response
     }
 }
 
 pub fn answer(answer: Answer, dress: &Dress<'_>) -> Response<WholeBody> {
-    let mut response = dress.start(answer.status);
+    let header_count = if answer.location.is_some() { CREATION_HEADER_COUNT } else { HEADER_COUNT };
+    let mut response = dress.start(answer.status, header_count);
     let headers = response.headers_mut();
     if !answer.is_front_end {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         headers.insert(NO_SNIFF, HeaderValue::from_static("nosniff"));
     }
-    if let Some(etag) =
-        answer.etag.and_then(|timestamp| HeaderValue::from_maybe_shared(etag_text(timestamp)).ok())
+    if let Some(etag) = answer
+        .etag
+        .and_then(|timestamp| HeaderValue::from_maybe_shared(Bytes::from(etag_text(timestamp))).ok())
     {
         headers.insert(ETAG, etag);
     }
-    if let Some(location) = &answer.location {
-        put(headers, LOCATION, location);
+    if let Some(location) =
+        answer.location.and_then(|url| HeaderValue::from_maybe_shared(Bytes::from(url)).ok())
+    {
+        headers.insert(LOCATION, location.clone());
         if answer.preference == Some(Preference::ReturnNoContent) {
-            put(headers, DATA_SERVICE_ID, location);
+            headers.insert(DATA_SERVICE_ID, location);
         }
     }
     if let Some(preference) = answer.preference {
@@ -177,7 +192,7 @@ pub fn refusal(refusal: Refusal, dress: &Dress<'_>, now: DateTime) -> Response<W
     let Refusal { error, shape, preference } = refusal;
     log_cause(&error, dress);
     let code = error.code;
-    let mut response = dress.start(code.status());
+    let mut response = dress.start(code.status(), HEADER_COUNT);
     let headers = response.headers_mut();
     let body = if shape == Shape::OData {
         if code.is_raised_by_execution() {

@@ -233,7 +233,8 @@ async fn get_entity(
     if if_none_match.is_some_and(names_this) {
         return Ok(Answer { status: 304, etag, ..Answer::default() });
     }
-    let view = stored.view().ok_or_else(unreadable_record)?;
+    let view = EntityView::open(partition_key, row_key, stored.version, &stored.value);
+    let view = view.ok_or_else(unreadable_record)?;
     let writer = EntityWriter {
         base: session.base,
         account: session.account.as_str(),
@@ -241,7 +242,7 @@ async fn get_entity(
         level,
         selection: selection.as_ref(),
     };
-    let mut json = Vec::with_capacity(512 + stored.record.len() * 2);
+    let mut json = Vec::with_capacity(512 + stored.value.len() * 2);
     writer.write_single(&view, &mut json);
     check_text(&json)?;
     Ok(Answer { etag, ..Answer::json(200, level, json) })

@@ -145,7 +145,10 @@ pub async fn run_one(
 }
 
 fn entity_url(base: &str, table: &TableName, key: &OwnedKey) -> String {
-    let mut url = format!("{base}/").into_bytes();
+    let names_len = "/(PartitionKey='',RowKey='')".len() + table.as_str().len();
+    let mut url = Vec::with_capacity(base.len() + names_len + key.partition.len() + key.row.len());
+    url.extend_from_slice(base.as_bytes());
+    url.push(b'/');
     uri::write_entity_path(table.as_str(), &key.partition, &key.row, &mut url);
-    String::from_utf8_lossy(&url).into_owned()
+    String::from_utf8(url).expect("the path is escaped, and the rest was text before")
 }

@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use engine::env::Clock;
-use engine::{Commit, CommitError, Engine, Key, OwnedKey, TableId, TableRecord, Version};
+use engine::{Commit, CommitError, Engine, Key, Row, TableId, TableRecord, Version};
 use protocol::model::{AccountName, TableName};
 use protocol::{ErrorCode, ServiceError};
 
 use crate::catalogue::{Catalogue, Ticket};
 use crate::error::{expectations, from_commit, from_read, of_table};
-use crate::record::StoredEntity;
 use crate::transaction::Transaction;
 
 pub struct TableService {
@@ -61,22 +60,18 @@ impl TableService {
         String::from_utf8(record.payload.to_vec()).map_err(|_| damaged_catalogue())
     }
 
-    /// `None` when there is no such entity.
+    /// The entity's version and record, to be read with [`EntityView::open`](crate::EntityView::open). `None` when
+    /// there is no such entity.
     pub async fn get_entity(
         &self,
         account: &AccountName,
         table: &TableName,
         partition_key: &str,
         row_key: &str,
-    ) -> Result<Option<StoredEntity>, ServiceError> {
+    ) -> Result<Option<Row>, ServiceError> {
         let id = self.table_id(account, table).await?;
         let key = Key { partition: partition_key, row: row_key };
-        let row = self.engine.get(id, key).await.map_err(|error| of_table(table, error))?;
-        Ok(row.map(|row| StoredEntity {
-            key: OwnedKey { partition: partition_key.into(), row: row_key.into() },
-            version: row.version,
-            record: row.value,
-        }))
+        self.engine.get(id, key).await.map_err(|error| of_table(table, error))
     }
 
     /// All changes happen, durably, or none. Each written entity gets the version returned.

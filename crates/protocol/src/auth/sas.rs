@@ -167,7 +167,7 @@ impl SasToken {
 /// has `api-version` before the header and `sv` behind it.
 pub fn protocol_version<'a>(query: &'a str, x_ms_version: Option<&'a str>) -> Option<&'a str> {
     let header = x_ms_version.filter(|text| is_version(text));
-    if memchr::memmem::find(query.as_bytes(), b"sig=").is_none() {
+    if query.is_empty() || memchr::memmem::find(query.as_bytes(), b"sig=").is_none() {
         return header;
     }
     let named = |name: &str| {

@@ -149,7 +149,7 @@ fn read_part(part: &[u8]) -> Result<BatchPart<'_>, ServiceError> {
     let (headers, body) = split_headers(rest)?;
     let mut operation_headers = OperationHeaders::default();
     for (name, value) in &headers {
-        operation_headers.take(name, value);
+        operation_headers.take(name, || value);
     }
     let content_id = find_header(&headers, "content-id");
     Ok(BatchPart { method, url, headers: operation_headers, content_id, body: body.trim_ascii() })

@@ -35,8 +35,9 @@ pub struct OperationHeaders<'a> {
 }
 
 impl<'a> OperationHeaders<'a> {
-    /// Takes the header if it is one of ours; the first value of a repeated header counts.
-    pub fn take(&mut self, name: &str, value: &'a str) {
+    /// Takes the header if it is one of ours; the first value of a repeated header counts. Of others the value is not
+    /// even looked at.
+    pub fn take(&mut self, name: &str, value: impl FnOnce() -> &'a str) {
         let slot = match name.len() {
             6 if name.eq_ignore_ascii_case("accept") => &mut self.accept,
             6 if name.eq_ignore_ascii_case("prefer") => &mut self.prefer,
@@ -51,6 +52,6 @@ impl<'a> OperationHeaders<'a> {
             21 if name.eq_ignore_ascii_case("maxdataserviceversion") => &mut self.max_data_service_version,
             _ => return,
         };
-        slot.get_or_insert(value);
+        slot.get_or_insert_with(value);
     }
 }

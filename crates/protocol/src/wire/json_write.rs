@@ -358,7 +358,8 @@ fn escape_in_runs(bytes: &[u8], out: &mut Vec<u8>) {
 
 /// The text of an ETag header.
 pub fn etag_text(timestamp: DateTime) -> Vec<u8> {
-    let mut out = Vec::with_capacity(48);
+    // Exactly as long as most are.
+    let mut out = Vec::with_capacity("W/\"datetime'2020-07-24T14%3A34%3A32.2506465Z'\"".len());
     ETag::write(timestamp, &mut out);
     out
 }

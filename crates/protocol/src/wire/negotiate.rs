@@ -79,6 +79,10 @@ pub fn accepts_json(accept: Option<&str>) -> bool {
 /// Whether a payload of this type can be read.
 pub fn check_content_type(content_type: Option<&str>) -> Result<(), ServiceError> {
     let Some(content_type) = content_type else { return Ok(()) };
+    // What the official clients send, letter by letter.
+    if matches!(content_type, "application/json" | "application/json;odata=nometadata") {
+        return Ok(());
+    }
     let media_type = content_type.split(';').next().unwrap_or_default().trim();
     if media_type.eq_ignore_ascii_case("application/json") {
         return match parameter(content_type, "odata") {
@@ -99,6 +103,9 @@ pub fn check_content_type(content_type: Option<&str>) -> Result<(), ServiceError
 /// The data service version must be one that JSON belongs to.
 pub fn check_data_service_version(headers: &OperationHeaders<'_>) -> Result<(), ServiceError> {
     let Some(text) = headers.max_data_service_version.or(headers.data_service_version) else { return Ok(()) };
+    if matches!(text, "3.0" | "3.0;") {
+        return Ok(());
+    }
     let version = text.split(';').next().unwrap_or_default().trim();
     match version {
         "3.0" | "3" | "" => Ok(()),
@@ -109,6 +116,13 @@ pub fn check_data_service_version(headers: &OperationHeaders<'_>) -> Result<(), 
 
 /// The first supported media type of an `Accept` list decides.
 fn choose(accept: &str) -> Result<MetadataLevel, ServiceError> {
+    // What the official clients send, letter by letter.
+    match accept {
+        "application/json;odata=minimalmetadata" | "application/json" => return Ok(MetadataLevel::Minimal),
+        "application/json;odata=nometadata" => return Ok(MetadataLevel::None),
+        "application/json;odata=fullmetadata" => return Ok(MetadataLevel::Full),
+        _ => {}
+    }
     let mut refusal = ErrorCode::MediaTypeNotSupported;
     for range in accept.split(',') {
         let media_type = range.split(';').next().unwrap_or_default().trim();

@@ -103,7 +103,7 @@ fn parse_decoded(path: &str) -> Result<Resource<'_>, ServiceError> {
     if path.is_empty() {
         return Ok(Resource::Root);
     }
-    let name_end = path.find(['(', '/']).unwrap_or(path.len());
+    let name_end = memchr::memchr2(b'(', b'/', path.as_bytes()).unwrap_or(path.len());
     let (name, rest) = path.split_at(name_end);
     if rest.is_empty() || rest == "/" {
         return Ok(match name {
@@ -156,7 +156,7 @@ fn entity<'a>(table: &'a str, keys: Vec<(&'a str, Cow<'a, str>)>) -> Result<Reso
             _ => return Err(syntax_error()),
         };
         // `/` and `\` would be path separators to the service, wherever they stand.
-        if slot.is_some() || key.contains(['/', '\\']) {
+        if slot.is_some() || memchr::memchr2(b'/', b'\\', key.as_bytes()).is_some() {
             return Err(syntax_error());
         }
         *slot = Some(key);

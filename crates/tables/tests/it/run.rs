@@ -13,7 +13,7 @@ use fastrand::Rng;
 use protocol::filter::{self, Schema};
 use protocol::model::{AccountName, TableName};
 use protocol::{ErrorCode, ServiceError};
-use tables::{EntityQuery, TableQuery, TableService, Transaction};
+use tables::{EntityQuery, EntityView, TableQuery, TableService, Transaction};
 
 use super::condition;
 use super::convert::{Collected, read, service_change};
@@ -154,7 +154,9 @@ impl World {
             assert_eq!(answer.err().map(|error| error.code), Some(ErrorCode::TableNotFound));
             return;
         };
-        let found = answer.unwrap().map(|stored| read(&stored.view().unwrap()));
+        let found = answer
+            .unwrap()
+            .map(|stored| read(&EntityView::open(partition, row, stored.version, &stored.value).unwrap()));
         assert_eq!(found, expected.rows.get(&(Units::of(partition), Units::of(row))).cloned());
     }
 

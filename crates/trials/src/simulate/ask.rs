@@ -7,7 +7,7 @@ use fastrand::Rng;
 use protocol::filter::{self, Schema};
 use protocol::model::{AccountName, TableName};
 use protocol::{ErrorCode, ServiceError};
-use tables::{EntityQuery, TableQuery, TableService, Transaction};
+use tables::{EntityQuery, EntityView, TableQuery, TableService, Transaction};
 
 use super::condition::Condition as Filter;
 use super::convert::{Collected, read, service_change};
@@ -121,9 +121,10 @@ impl Ask {
                 let (table, (partition, row)) = (name(table), place.clone());
                 Box::pin(async move {
                     match service.get_entity(&account, &table, &partition, &row).await {
-                        Ok(found) => Answer::Row(
-                            found.map(|stored| read(&stored.view().expect("what is stored decodes"))),
-                        ),
+                        Ok(found) => Answer::Row(found.map(|stored| {
+                            let view = EntityView::open(&partition, &row, stored.version, &stored.value);
+                            read(&view.expect("what is stored decodes"))
+                        })),
                         Err(error) => refused(&error),
                     }
                 })
