@@ -1,49 +1,60 @@
-//! The load generator: `lazulite-bench run` measures, `lazulite-bench hello` is the ceiling to measure against.
+//! The benchmark: `lazulite-bench run` measures, `lazulite-bench hello` is the ceiling to measure against.
 //!
-//! Numbers of one machine mean little, so the report gives ratios within one run: every workload runs against the
-//! durable server, the in-memory server and a bare HTTP server in turn, several rounds, medians. The generator is one
-//! thread in its own process and says how busy it was, so that nobody mistakes its limit for the server's.
+//! Numbers of one machine mean little, so the report gives ratios within one run: every workload runs against each
+//! system in turn, several rounds, medians. The generator is one thread in its own process and says how busy it was, so
+//! that nobody mistakes its limit for the server's.
 
+mod chart;
+mod compare;
+mod disturbed;
+mod document;
+mod floors;
 mod hello;
-mod measure;
+mod large;
+mod machine;
+mod options;
+mod plan;
 mod report;
+mod results;
+mod system;
+mod targets;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
-use bench::Error;
+use bench::{Error, process};
 use lexopt::{Arg, Parser, ValueExt};
 
-const HELP: &str = "\
-Usage: cargo xtask bench [OPTIONS]
-       lazulite-bench run --server PATH [OPTIONS]
-       lazulite-bench hello [--port PORT]
+use compare::Comparison;
+use machine::Machine;
+use options::{Options, PlanName};
+use results::{Results, Run, fact};
+use system::{DataDirectory, Kind, Programs, System};
 
-Options of run:
-  --server PATH      the lazulite binary (cargo xtask bench sets it)
-  --rounds N         rounds per workload, the report gives medians [3]
-  --seconds S        length of one measurement, after a warm-up of a third of it [3]
-  --connections N    connections of the workloads that normally have 64
-  --only NAME        only this workload, may be repeated: read-1k, read-100k, read-1m, insert, upsert, page, batch
-  --quick            one short round, and no table of a million entities
-  --data DIR         where the durable server keeps its data [in the target directory]
-  --out FILE         write the report there too
-";
-
-pub struct Options {
-    server: PathBuf,
-    data: Option<PathBuf>,
-    rounds: usize,
-    seconds: Duration,
-    connections: Option<usize>,
-    only: Vec<String>,
-    quick: bool,
-    out: Option<PathBuf>,
-}
+const WRONG_USE: u8 = 2;
 
 fn main() -> ExitCode {
-    match run() {
+    let mut parser = Parser::from_env();
+    let outcome = match parser.next() {
+        Ok(Some(Arg::Value(command))) if command == "run" => match options::parse(&mut parser) {
+            Ok(Some(options)) => run(&options),
+            Ok(None) => {
+                print!("{}", options::HELP);
+                Ok(())
+            }
+            Err(sentence) => return wrong_use(&sentence),
+        },
+        Ok(Some(Arg::Value(command))) if command == "hello" => match hello_port(&mut parser) {
+            Ok(port) => hello::serve(port),
+            Err(error) => return wrong_use(&error.to_string()),
+        },
+        Ok(None | Some(Arg::Long("help") | Arg::Short('h'))) => {
+            print!("{}", options::HELP);
+            Ok(())
+        }
+        Ok(Some(other)) => return wrong_use(&other.unexpected().to_string()),
+        Err(error) => return wrong_use(&error.to_string()),
+    };
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
@@ -52,80 +63,130 @@ fn main() -> ExitCode {
     }
 }
 
-fn run() -> Result<(), Error> {
-    let mut parser = Parser::from_env();
-    match parser.next()? {
-        Some(Arg::Value(command)) if command == "run" => {
-            let Some(options) = run_options(&mut parser)? else { return Ok(()) };
-            let report = measure::run(&options)?;
-            println!("{report}");
-            if let Some(path) = &options.out {
-                std::fs::write(path, &report)
-                    .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
-            }
-            Ok(())
-        }
-        Some(Arg::Value(command)) if command == "hello" => {
-            let mut port = 0;
-            while let Some(argument) = parser.next()? {
-                match argument {
-                    Arg::Long("port") => port = parser.value()?.parse()?,
-                    other => return Err(other.unexpected().into()),
-                }
-            }
-            hello::serve(port)
-        }
-        None | Some(Arg::Long("help") | Arg::Short('h')) => {
-            print!("{HELP}");
-            Ok(())
-        }
-        Some(other) => Err(other.unexpected().into()),
-    }
+fn wrong_use(sentence: &str) -> ExitCode {
+    eprintln!("error: {sentence}");
+    ExitCode::from(WRONG_USE)
 }
 
-/// `None` when help was asked for and given.
-fn run_options(parser: &mut Parser) -> Result<Option<Options>, Error> {
-    let mut server = None;
-    let mut data = None;
-    let mut rounds = None;
-    let mut seconds = None;
-    let mut connections = None;
-    let mut only = Vec::new();
-    let mut quick = false;
-    let mut out = None;
+fn hello_port(parser: &mut Parser) -> Result<u16, lexopt::Error> {
+    let mut port = 0;
     while let Some(argument) = parser.next()? {
         match argument {
-            Arg::Long("server") => server = Some(PathBuf::from(parser.value()?)),
-            Arg::Long("data") => data = Some(PathBuf::from(parser.value()?)),
-            Arg::Long("rounds") => rounds = Some(parser.value()?.parse::<usize>()?),
-            Arg::Long("seconds") => seconds = Some(parser.value()?.parse::<f64>()?),
-            Arg::Long("connections") => connections = Some(parser.value()?.parse::<usize>()?),
-            Arg::Long("only") => only.push(parser.value()?.string()?),
-            Arg::Long("quick") => quick = true,
-            Arg::Long("out") => out = Some(PathBuf::from(parser.value()?)),
-            Arg::Long("help") | Arg::Short('h') => {
-                print!("{HELP}");
-                return Ok(None);
-            }
-            other => return Err(other.unexpected().into()),
+            Arg::Long("port") => port = parser.value()?.parse()?,
+            other => return Err(other.unexpected()),
         }
     }
-    let seconds = seconds.unwrap_or(if quick { 1.0 } else { 3.0 });
-    let rounds = rounds.unwrap_or(if quick { 1 } else { 3 });
-    if !(0.1..=600.0).contains(&seconds) {
-        return Err("--seconds must lie between 0.1 and 600".into());
+    Ok(port)
+}
+
+fn run(options: &Options) -> Result<(), Error> {
+    let run = measure(options)?;
+    let results = match &options.write {
+        Some(directory) => document::write(run, directory)?,
+        None => {
+            let mut results = Results::default();
+            results.put(run);
+            results
+        }
+    };
+    let shown = if matches!(options.plan, PlanName::Large | PlanName::LargeFull) {
+        &results.large
+    } else {
+        &results.main
+    };
+    let mut text = String::new();
+    if let Some(run) = shown {
+        text.push_str(&report::tables(run));
     }
-    if rounds == 0 || connections == Some(0) {
-        return Err("--rounds and --connections must be at least 1".into());
+    text.push_str(&targets::table(&results));
+    println!("{text}");
+    if let Some(path) = &options.out {
+        results::write_file(path, &text)?;
     }
-    Ok(Some(Options {
-        server: server.ok_or("--server is missing: which lazulite binary is to be measured?")?,
-        data,
-        rounds,
-        seconds: Duration::from_secs_f64(seconds),
-        connections,
-        only,
-        quick,
-        out,
-    }))
+    Ok(())
+}
+
+fn measure(options: &Options) -> Result<Run, Error> {
+    let data = DataDirectory::create(options.data.as_deref())?;
+    let mut kinds = plan::systems(options);
+    let mut notes = Vec::new();
+    if let (Err(why), true) = (&options.azurite, kinds.contains(&Kind::Azurite)) {
+        eprintln!("\n*** AZURITE IS NOT MEASURED: {why} ***\n");
+        notes.push(format!("Azurite was not measured: {why}."));
+        kinds.retain(|kind| *kind != Kind::Azurite);
+    }
+    let programs =
+        Programs { server: options.server.clone(), azurite: options.azurite.as_ref().ok().cloned() };
+    let azurite = programs.azurite.as_deref().filter(|_| kinds.contains(&Kind::Azurite));
+    let mut run = Run {
+        plan: match options.plan {
+            PlanName::Usual => "usual",
+            PlanName::Quick => "quick",
+            PlanName::Full => "full",
+            PlanName::Large | PlanName::LargeFull => "large",
+        }
+        .to_owned(),
+        command: options.command.clone(),
+        commit: machine::commit(),
+        machine: Machine::describe(&data.0, azurite),
+        rounds: options.rounds,
+        seconds: options.seconds.as_secs_f64(),
+        load_average_before: process::load_average(),
+        cells: Vec::new(),
+        floors: Vec::new(),
+        processes: Vec::new(),
+        facts: Default::default(),
+        notes,
+    };
+    if let Ok(metadata) = std::fs::metadata(&options.server) {
+        run.facts.insert(fact::BINARY_BYTES.to_owned(), metadata.len() as f64);
+    }
+    if matches!(options.plan, PlanName::Large | PlanName::LargeFull) {
+        large::run(options, &programs, &data, &mut run)?;
+    } else {
+        compare_systems(options, &programs, &kinds, &data, &mut run)?;
+    }
+    Ok(run)
+}
+
+fn compare_systems(
+    options: &Options,
+    programs: &Programs,
+    kinds: &[Kind],
+    data: &DataDirectory,
+    run: &mut Run,
+) -> Result<(), Error> {
+    if options.wants_floors() {
+        run.floors = floors::measure(&data.0, options.seconds)?;
+    }
+    let mut systems = Vec::new();
+    for kind in kinds {
+        match System::start(*kind, programs, &data.0) {
+            Ok(system) => systems.push(system),
+            Err(error) if *kind == Kind::Azurite => {
+                eprintln!("\n*** AZURITE IS NOT MEASURED: {error} ***\n");
+                run.notes.push(format!("Azurite was not measured: {error}."));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    let workloads = plan::workloads(options);
+    if let (true, Some(system)) =
+        (options.wants_disturbed(), systems.iter().find(|system| system.kind == Kind::Durable))
+    {
+        let shape = plan::usual_shape(options);
+        disturbed::run(system, shape, options.rounds, options.seconds, run)?;
+    }
+    Comparison::new(options, &systems).run(&workloads, run)?;
+    run.processes = systems.iter().map(System::cost).collect();
+    for system in systems {
+        let is_durable = system.kind == Kind::Durable;
+        system.stop()?;
+        if is_durable {
+            let again = System::start(Kind::Durable, programs, &data.0)?;
+            run.facts.insert(fact::RESTART_MS.to_owned(), again.first_answer.as_secs_f64() * 1000.0);
+            again.stop()?;
+        }
+    }
+    Ok(())
 }

@@ -1,186 +1,259 @@
-//! The run: start the systems, fill their tables, measure each workload in turn, collect the report.
+//! One measurement: a probe that looks at an answer, a warm-up, and then counts, latencies and processor time.
 //!
-//! Systems take turns within every round, so that whatever else the machine does is shared fairly among them.
+//! In the open loop latencies count from when a request was due, so that a server that stalls cannot hide it by making
+//! the generator wait (coordinated omission).
 
-use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bench::Error;
-use bench::load::Load;
-use bench::request::Signer;
-use bench::system::{self, DataDirectory, Kind, System};
-use bench::workload::{self, Workload};
+use serde::{Deserialize, Serialize};
 
-use crate::Options;
-use crate::report::{Memory, Report, Row};
+use crate::endpoint::Endpoint;
+use crate::generator::{Generator, Pace, Requests};
+use crate::workload::{Action, Counter, Workload, count_entities};
+use crate::{Error, clock, process, table};
 
-const FILL_CONNECTIONS: usize = 16;
-const FILL_TIMEOUT: Duration = Duration::from_secs(14 * 60);
+/// How long a slow server may take for the first answer of a measurement.
+const FIRST_ANSWER_TIME_MAX: Duration = Duration::from_secs(30);
+/// A whole pass of a scan, before anything is measured.
+const PASS_TIME_MAX: Duration = Duration::from_secs(60);
+/// Below so many answers, the time since the last one would distort the rate.
+const FEW_ANSWERS: u64 = 1000;
+const SHOWN_CHARACTERS_MAX: usize = 1000;
+/// A request of the open loop that found no connection for so long is given up and counted.
+const PATIENCE: Duration = Duration::from_secs(10);
 
-/// One measurement of one workload on one system.
-#[derive(Clone, Copy)]
+/// What is known of one workload on one system after one measurement.
+#[derive(Clone, Copy, Serialize, Deserialize, PartialEq, Debug)]
 pub struct Sample {
     pub requests_per_second: f64,
+    /// Read or written; for scans, those that were returned.
+    pub entities_per_second: f64,
+    /// For scans, also those that a filter rejected.
+    pub examined_per_second: f64,
     pub p50_us: f64,
     pub p99_us: f64,
+    pub longest_us: f64,
+    /// The longest time without any answer.
+    pub gap_longest_us: f64,
+    /// Processor time of the server for each request.
     pub server_cpu_us: Option<f64>,
     /// Share of one core that the generator used.
     pub generator_busy: Option<f64>,
+    /// Due in the open loop, but never sent.
+    pub not_sent: u64,
 }
 
-pub fn run(options: &Options) -> Result<String, Error> {
-    let workloads = select(options)?;
-    let load_average = system::load_average();
-    let data = DataDirectory::create(options.data.as_deref())?;
-    let mut systems = Vec::new();
-    for kind in Kind::ALL {
-        systems.push(System::start(kind, &options.server, &data.0)?);
-    }
-    // How many entities each system was given by the insert workloads; the tables differ, the numbers never repeat.
-    let mut counters = vec![0u64; systems.len()];
-    let mut filled = HashSet::new();
-    let mut rows = Vec::new();
-    for workload in &workloads {
-        let connections = match options.connections {
-            Some(count) if workload.connections == 64 => count,
-            _ => workload.connections,
+/// Entities and pages of a whole scan.
+#[derive(Clone, Copy)]
+pub struct Pass {
+    pub pages: u64,
+    pub entities: u64,
+}
+
+pub struct Measurement<'a> {
+    pub workload: &'a Workload,
+    pub endpoint: &'a Endpoint,
+    pub table: &'a str,
+    pub counter: &'a Counter,
+    /// Requests per second of the open loop; `None` for the closed one.
+    pub rate: Option<f64>,
+    pub warm_up: Duration,
+    pub seconds: Duration,
+    /// The server's process, when it runs on this machine.
+    pub process: Option<u32>,
+    /// Whether any answer will do: the bare server answers all questions alike.
+    pub accepts_all: bool,
+    pub pass: Option<Pass>,
+    pub stop: Option<&'a Arc<AtomicBool>>,
+}
+
+impl Measurement<'_> {
+    pub fn run(&self) -> Result<Sample, Error> {
+        let mut requests = self.workload.requests(self.endpoint, self.table, self.counter)?;
+        let mut requests = Judged { requests: &mut *requests, accepts_all: self.accepts_all };
+        let mut generator = Generator::open(self.endpoint.address, self.workload.connections, 1)?;
+        if let Some(stop) = self.stop {
+            generator.stop_with(stop.clone());
+        }
+        let pace = match self.rate {
+            Some(per_second) => Pace::Open { per_second, patience: PATIENCE },
+            None => Pace::Closed,
         };
-        if filled.insert(workload.table()) {
-            prepare_table(workload, &systems)?;
+        generator.set_pace(pace);
+        generator.run_for(self.warm_up, &mut requests)?;
+        generator.finish(&mut requests)?;
+        generator.take().only_accepted()?;
+
+        generator.set_pace(pace);
+        let server_cpu = || self.process.and_then(process::cpu);
+        let (server_before, own_before, start) = (server_cpu(), process::own_cpu(), clock::now());
+        generator.run_for(self.seconds, &mut requests)?;
+        let mut tally = generator.take();
+        while tally.all().accepted.total() == 0 && tally.only_accepted().is_ok() {
+            let is_stopped = self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed));
+            if is_stopped || clock::now().duration_since(start) > self.seconds + FIRST_ANSWER_TIME_MAX {
+                return Err(format!("no answer within {FIRST_ANSWER_TIME_MAX:?}").into());
+            }
+            generator.run_for(Duration::from_millis(100), &mut requests)?;
+            tally = generator.take();
         }
-        for (system, counter) in systems.iter().zip(&mut counters) {
-            probe(workload, system, counter)?;
-        }
-        let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); systems.len()];
-        for round in 0..options.rounds {
-            eprintln!("{}: round {} of {}", workload.name, round + 1, options.rounds);
-            for (index, system) in systems.iter().enumerate() {
-                let sample = measure(workload, system, connections, &mut counters[index], options.seconds)
-                    .map_err(|error| format!("{} on {}: {error}", workload.name, system.kind.name()))?;
-                samples[index].push(sample);
+        let (server_after, own_after) = (server_cpu(), process::own_cpu());
+        let end = match tally.all().accepted.total() {
+            few if few < FEW_ANSWERS => generator.last_answer(),
+            _ => clock::now(),
+        };
+        let took = end.duration_since(start).as_secs_f64().max(1e-9);
+        tally.only_accepted()?;
+        generator.finish(&mut requests)?;
+
+        let all = tally.all();
+        let count = all.accepted.total() as f64;
+        let requests_per_second = count / took;
+        let used = |before: Option<Duration>, after: Option<Duration>| Some((after? - before?).as_secs_f64());
+        let (per_request, examined) = self.entities_per_request();
+        Ok(Sample {
+            requests_per_second,
+            entities_per_second: requests_per_second * per_request,
+            examined_per_second: requests_per_second * examined,
+            p50_us: all.accepted.percentile_us(0.5),
+            p99_us: all.accepted.percentile_us(0.99),
+            longest_us: all.accepted.longest().as_secs_f64() * 1e6,
+            gap_longest_us: tally.gap_longest.as_secs_f64() * 1e6,
+            server_cpu_us: used(server_before, server_after).map(|seconds| seconds * 1e6 / count.max(1.0)),
+            generator_busy: used(own_before, own_after).map(|seconds| seconds / took),
+            not_sent: tally.not_sent,
+        })
+    }
+
+    /// Returned or written, and examined.
+    fn entities_per_request(&self) -> (f64, f64) {
+        match self.pass {
+            Some(pass) if self.workload.entities_per_pass().is_some() => {
+                let pages = pass.pages.max(1) as f64;
+                let shape = self.workload.shape;
+                let examined = match self.workload.action {
+                    Action::Filter => shape.entities / shape.partitions,
+                    _ => shape.entities,
+                };
+                (pass.entities as f64 / pages, examined as f64 / pages)
+            }
+            _ => {
+                let entities = self.workload.entities_per_request() as f64;
+                (entities, entities)
             }
         }
-        for (system, samples) in systems.iter().zip(&samples) {
-            rows.push(Row {
-                workload: workload.what,
-                entities_per_request: workload.entities_per_request(),
-                system: system.kind,
-                connections,
-                sample: median(samples),
-            });
+    }
+}
+
+/// Requests as they are, with any answer accepted where that is wanted.
+struct Judged<'a> {
+    requests: &'a mut dyn Requests,
+    accepts_all: bool,
+}
+
+impl Requests for Judged<'_> {
+    fn next(&mut self, connection: usize, out: &mut Vec<u8>) -> Option<usize> {
+        self.requests.next(connection, out)
+    }
+
+    fn accepts(&self, status: u16) -> bool {
+        self.accepts_all || self.requests.accepts(status)
+    }
+
+    fn answered(&mut self, connection: usize, answer: &[u8]) {
+        if !self.accepts_all {
+            self.requests.answered(connection, answer);
         }
     }
-    let memory = systems.iter().map(Memory::of).collect();
-    let restart = restart_durable(systems, options, &data)?;
-    Ok(Report { rounds: options.rounds, seconds: options.seconds, load_average, rows, memory, restart }
-        .to_string())
 }
 
-fn select(options: &Options) -> Result<Vec<Workload>, Error> {
-    if let Some(unknown) = options.only.iter().find(|name| !workload::ALL.iter().any(|w| w.name == **name)) {
-        return Err(format!("there is no workload called '{unknown}'").into());
-    }
-    let wanted = |workload: &Workload| match options.only.is_empty() {
-        true => !(options.quick && workload.entities >= 1_000_000),
-        false => options.only.iter().any(|name| name == workload.name),
-    };
-    Ok(workload::ALL.into_iter().filter(wanted).collect())
-}
-
-/// Creates the workload's table on every server and fills it.
-fn prepare_table(workload: &Workload, systems: &[System]) -> Result<(), Error> {
-    for system in systems.iter().filter(|system| system.kind != Kind::Hello) {
-        system.ask(&Signer::new()?.create_table(&workload.table()), 204)?;
-        let entities = workload.entities;
-        if entities == 0 {
-            continue;
-        }
-        eprintln!("filling {} with {entities} entities, {}", workload.table(), system.kind.name());
-        let mut counter = 0;
-        let mut source = workload::fill(&workload.table(), &mut counter, entities)?;
-        let mut load = Load::open(system.address, FILL_CONNECTIONS, &mut *source, Some(202))?;
-        load.run_for(FILL_TIMEOUT)?;
-        load.finish()?;
-        let transactions = load.histogram().total();
-        if transactions * 100 != entities {
-            return Err(format!("{} of {entities} entities were loaded in time", transactions * 100).into());
-        }
-    }
-    Ok(())
-}
-
-/// Sends one request and looks at the answer itself: a status alone can hide an empty page.
-fn probe(workload: &Workload, system: &System, counter: &mut u64) -> Result<(), Error> {
-    let mut request = Vec::new();
-    workload.source(counter)?.next(&mut request);
-    let answer =
-        system.ask(&request, workload.status).map_err(|error| format!("{}: {error}", workload.name))?;
-    if system.kind != Kind::Hello && !workload.is_right(&answer) {
-        let shown: String = answer.chars().take(2000).collect();
-        return Err(format!("{} on {}: a wrong answer:\n{shown}", workload.name, system.kind.name()).into());
-    }
-    Ok(())
-}
-
-fn measure(
+/// Sends one request and looks at the answer itself; for a scan, follows it to its end and counts. An error when
+/// something else comes back than was loaded.
+pub fn probe(
     workload: &Workload,
-    system: &System,
-    connections: usize,
-    counter: &mut u64,
-    seconds: Duration,
-) -> Result<Sample, Error> {
-    let expected = (system.kind != Kind::Hello).then_some(workload.status);
-    let mut source = workload.source(counter)?;
-    let mut load = Load::open(system.address, connections, &mut *source, expected)?;
-    load.run_for(seconds / 3)?;
-
-    let (server_before, own_before) = (system.cpu(), system::own_cpu());
-    let took = load.run_for(seconds)?;
-    let (server_after, own_after) = (system.cpu(), system::own_cpu());
-
-    let histogram = load.histogram();
-    let requests = histogram.total() as f64;
-    let used = |before: Option<Duration>, after: Option<Duration>| Some((after? - before?).as_secs_f64());
-    let sample = Sample {
-        requests_per_second: requests / took.as_secs_f64(),
-        p50_us: histogram.percentile_us(0.5),
-        p99_us: histogram.percentile_us(0.99),
-        server_cpu_us: used(server_before, server_after).map(|seconds| seconds * 1e6 / requests.max(1.0)),
-        generator_busy: used(own_before, own_after).map(|seconds| seconds / took.as_secs_f64()),
-    };
-    load.finish()?;
-    Ok(sample)
-}
-
-/// The median of each number by itself.
-fn median(samples: &[Sample]) -> Sample {
-    let middle = |number: &dyn Fn(&Sample) -> f64| {
-        let mut numbers: Vec<f64> = samples.iter().map(number).collect();
-        numbers.sort_by(f64::total_cmp);
-        let upper = numbers[numbers.len() / 2];
-        let lower = numbers[(numbers.len() - 1) / 2];
-        (lower + upper) / 2.0
-    };
-    let optional = |number: &dyn Fn(&Sample) -> Option<f64>| {
-        let all_known = samples.iter().all(|sample| number(sample).is_some());
-        all_known.then(|| middle(&|sample| number(sample).unwrap_or_default()))
-    };
-    Sample {
-        requests_per_second: middle(&|sample| sample.requests_per_second),
-        p50_us: middle(&|sample| sample.p50_us),
-        p99_us: middle(&|sample| sample.p99_us),
-        server_cpu_us: optional(&|sample| sample.server_cpu_us),
-        generator_busy: optional(&|sample| sample.generator_busy),
+    endpoint: &Endpoint,
+    table: &str,
+    counter: &Counter,
+) -> Result<Option<Pass>, Error> {
+    let mut requests = workload.requests(endpoint, table, counter)?;
+    let (mut request, mut pass) = (Vec::new(), Pass { pages: 0, entities: 0 });
+    let start = clock::now();
+    loop {
+        requests.next(0, &mut request).ok_or("the workload asks nothing")?;
+        let (status, answer) = table::ask(endpoint, &request)?;
+        if !workload.is_right(status, &answer) {
+            let shown: String = answer.chars().take(SHOWN_CHARACTERS_MAX).collect();
+            return Err(format!("a wrong answer:\n{shown}").into());
+        }
+        let Some(expected) = workload.entities_per_pass() else { return Ok(None) };
+        pass.pages += 1;
+        pass.entities += count_entities(&answer);
+        requests.answered(0, answer.as_bytes());
+        if crate::sources::continuation_of(answer.as_bytes()).is_empty() {
+            if pass.entities != expected {
+                return Err(format!("a scan gave {} entities, not {expected}", pass.entities).into());
+            }
+            return Ok(Some(pass));
+        }
+        if clock::now().duration_since(start) > PASS_TIME_MAX {
+            return Err(format!("one pass takes longer than {PASS_TIME_MAX:?}").into());
+        }
     }
 }
 
-/// Stops the durable server with all its data and starts it again: from start to first answer.
-fn restart_durable(systems: Vec<System>, options: &Options, data: &DataDirectory) -> Result<Duration, Error> {
-    for system in systems {
-        system.stop()?;
+impl Sample {
+    /// Throughput in terms of another system's: of entities for scans, since pages differ between systems.
+    pub fn throughput_of(&self, other: &Sample, workload: &str) -> f64 {
+        match Action::from_name(workload) {
+            Some(Action::Scan | Action::Filter) => self.examined_per_second / other.examined_per_second,
+            _ => self.requests_per_second / other.requests_per_second,
+        }
     }
-    let again = System::start(Kind::Durable, &options.server, &data.0)?;
-    let first_answer = again.first_answer;
-    again.stop()?;
-    Ok(first_answer)
+
+    /// The median of each number by itself. `None` without samples.
+    pub fn median(samples: &[Sample]) -> Option<Sample> {
+        if samples.is_empty() {
+            return None;
+        }
+        let of = |number: &dyn Fn(&Sample) -> f64| median(samples.iter().map(number).collect());
+        let optional = |number: &dyn Fn(&Sample) -> Option<f64>| {
+            let numbers: Option<Vec<f64>> = samples.iter().map(number).collect();
+            numbers.map(median)
+        };
+        Some(Sample {
+            requests_per_second: of(&|sample| sample.requests_per_second),
+            entities_per_second: of(&|sample| sample.entities_per_second),
+            examined_per_second: of(&|sample| sample.examined_per_second),
+            p50_us: of(&|sample| sample.p50_us),
+            p99_us: of(&|sample| sample.p99_us),
+            longest_us: of(&|sample| sample.longest_us),
+            gap_longest_us: of(&|sample| sample.gap_longest_us),
+            server_cpu_us: optional(&|sample| sample.server_cpu_us),
+            generator_busy: optional(&|sample| sample.generator_busy),
+            not_sent: samples.iter().map(|sample| sample.not_sent).max().unwrap_or(0),
+        })
+    }
+}
+
+/// The middle one, or the mean of the two in the middle.
+pub fn median(mut numbers: Vec<f64>) -> f64 {
+    if numbers.is_empty() {
+        return 0.0;
+    }
+    numbers.sort_by(f64::total_cmp);
+    (numbers[numbers.len() / 2] + numbers[(numbers.len() - 1) / 2]) / 2.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians_are_of_the_middle() {
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
+        assert_eq!(median(Vec::new()), 0.0);
+    }
 }

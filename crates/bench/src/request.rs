@@ -8,47 +8,73 @@ use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
+use crate::endpoint::Endpoint;
 use crate::{Error, clock};
-
-const ACCOUNT: &str = "devstoreaccount1";
-const ACCOUNT_KEY: &str =
-    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
 /// Row keys have this many characters, so that a request with another key has the same length.
 pub const ROW_KEY_LENGTH: usize = 16;
 /// What a template has in the place of a row key.
 pub const HOLE: &str = "################";
 pub const BATCH_OPERATION_COUNT: usize = 100;
+/// What a template has in the place of an entity's group.
+const GROUP_HOLE: &str = "@@";
+/// The characters of a row key that are its entity's group.
+const GROUP_PLACE: std::ops::Range<usize> = 6..8;
+/// The partition of entities that are in one partition only.
+pub const PARTITION: &str = "p";
 
+#[derive(Clone)]
 pub struct Signer {
     key: Hmac<Sha256>,
     date: String,
+    account: String,
+    host: String,
+    base_path: String,
 }
 
 impl Signer {
+    /// For the development account, wherever the server is.
     pub fn new() -> Result<Signer, Error> {
-        let key = Hmac::new_from_slice(&STANDARD.decode(ACCOUNT_KEY)?)?;
-        Ok(Signer { key, date: clock::http_date() })
+        Signer::of(&Endpoint::development(([127, 0, 0, 1], 80).into()))
+    }
+
+    pub fn of(endpoint: &Endpoint) -> Result<Signer, Error> {
+        let key = STANDARD.decode(&endpoint.key).map_err(|_| "the account's key is not Base64")?;
+        Ok(Signer {
+            key: Hmac::new_from_slice(&key)?,
+            date: clock::http_date(),
+            account: endpoint.account.clone(),
+            host: endpoint.host.clone(),
+            base_path: endpoint.base_path.clone(),
+        })
+    }
+
+    /// Signs with the present time from now on: a signature is good for fifteen minutes.
+    pub fn renew(&mut self) {
+        self.date = clock::http_date();
     }
 
     /// A whole request. `target` starts after the account, as in `/Tables`; `headers` end with CRLF each.
     pub fn request(&self, method: &str, target: &str, headers: &str, body: &str) -> Vec<u8> {
         let path = target.split('?').next().unwrap_or(target);
         let mut mac = self.key.clone();
-        mac.update(format!("{}\n/{ACCOUNT}/{ACCOUNT}{path}", self.date).as_bytes());
+        mac.update(format!("{}\n/{}{}{path}", self.date, self.account, self.base_path).as_bytes());
         let signature = STANDARD.encode(mac.finalize().into_bytes());
         let length =
             if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
         format!(
-            "{method} /{ACCOUNT}{target} HTTP/1.1\r\n\
-             Host: 127.0.0.1\r\n\
+            "{method} {base}{target} HTTP/1.1\r\n\
+             Host: {host}\r\n\
              x-ms-date: {date}\r\n\
              x-ms-version: 2019-02-02\r\n\
              DataServiceVersion: 3.0\r\n\
              Accept: application/json;odata=minimalmetadata\r\n\
-             Authorization: SharedKeyLite {ACCOUNT}:{signature}\r\n\
+             Authorization: SharedKeyLite {account}:{signature}\r\n\
              {headers}{length}\r\n{body}",
+            base = self.base_path,
+            host = self.host,
             date = self.date,
+            account = self.account,
         )
         .into_bytes()
     }
@@ -62,39 +88,80 @@ impl Signer {
         self.request("POST", "/Tables", headers, &format!(r#"{{"TableName":"{table}"}}"#))
     }
 
-    pub fn get(&self, table: &str, row_key: &str) -> Vec<u8> {
-        self.request("GET", &entity_target(table, row_key), "", "")
+    pub fn delete_table(&self, table: &str) -> Vec<u8> {
+        self.request("DELETE", &format!("/Tables('{table}')"), "", "")
     }
 
-    pub fn upsert(&self, table: &str, row_key: &str) -> Vec<u8> {
+    pub fn get(&self, table: &str, row_key: &str) -> Vec<u8> {
+        self.get_in(table, PARTITION, row_key)
+    }
+
+    pub fn get_in(&self, table: &str, partition: &str, row_key: &str) -> Vec<u8> {
+        self.request("GET", &entity_target(table, partition, row_key), "", "")
+    }
+
+    pub fn upsert(&self, table: &str, partition: &str, row_key: &str) -> Vec<u8> {
+        let body = entity(partition, row_key).replace(GROUP_HOLE, &row_key[GROUP_PLACE]);
         self.request(
             "PUT",
-            &entity_target(table, row_key),
+            &entity_target(table, partition, row_key),
             "Content-Type: application/json\r\n",
-            &entity(row_key),
+            &body,
         )
     }
 
+    /// A merge of one property, up to the ETag that it is conditioned on, and from there on.
+    pub fn merge(&self, table: &str, partition: &str, row_key: &str) -> (Vec<u8>, Vec<u8>) {
+        let headers = format!("Content-Type: application/json\r\nIf-Match: {HOLE}\r\n");
+        let request =
+            self.request("PATCH", &entity_target(table, partition, row_key), &headers, r#"{"Age":37}"#);
+        let hole = memchr::memmem::find(&request, HOLE.as_bytes()).unwrap_or(request.len());
+        let rest = request.get(hole + HOLE.len()..).unwrap_or_default().to_vec();
+        (request[..hole].to_vec(), rest)
+    }
+
     /// The thousand entities from `row_key` on.
-    pub fn page(&self, table: &str, row_key: &str) -> Vec<u8> {
-        let filter = format!("PartitionKey%20eq%20'p'%20and%20RowKey%20ge%20'{row_key}'");
-        self.request("GET", &format!("/{table}()?$filter={filter}&$top=1000"), "", "")
+    pub fn page(&self, table: &str, partition: &str, row_key: &str) -> Vec<u8> {
+        let filter = format!("PartitionKey%20eq%20'{partition}'%20and%20RowKey%20ge%20'{row_key}'");
+        self.query(table, &format!("$filter={filter}&$top=1000"))
+    }
+
+    /// The entities of these keys, by one filter.
+    pub fn any_of(&self, table: &str, partition: &str, row_keys: &[String]) -> Vec<u8> {
+        let keys: Vec<String> = row_keys.iter().map(|key| format!("RowKey%20eq%20'{key}'")).collect();
+        let keys = keys.join("%20or%20");
+        self.query(table, &format!("$filter=PartitionKey%20eq%20'{partition}'%20and%20({keys})"))
+    }
+
+    /// One in a hundred of a partition's entities: those of a group.
+    pub fn group_filter(partition: &str, group: &str) -> String {
+        format!("$filter=PartitionKey%20eq%20'{partition}'%20and%20Group%20eq%20'{group}'")
+    }
+
+    /// A query with these options. They are not signed, so that a continuation can be added to a signed request.
+    pub fn query(&self, table: &str, options: &str) -> Vec<u8> {
+        self.request("GET", &format!("/{table}()?{options}"), "", "")
     }
 
     /// An insert whose row key is a hole.
     pub fn insert(&self, table: &str) -> Template {
         let headers = "Content-Type: application/json\r\nPrefer: return-no-content\r\n";
-        Template::new(self.request("POST", &format!("/{table}"), headers, &entity(HOLE)))
+        Template::new(self.request("POST", &format!("/{table}"), headers, &entity(PARTITION, HOLE)))
     }
 
     /// A transaction of so many inserts, each with a hole for its row key.
     pub fn batch(&self, table: &str, operation_count: usize) -> Template {
+        self.batch_in(table, PARTITION, operation_count)
+    }
+
+    pub fn batch_in(&self, table: &str, partition: &str, operation_count: usize) -> Template {
         let mut body =
             String::from("--batch_b\r\nContent-Type: multipart/mixed; boundary=changeset_c\r\n\r\n");
-        let entity = entity(HOLE);
+        let entity = entity(partition, HOLE);
+        let (host, base) = (&self.host, &self.base_path);
         for _ in 0..operation_count {
             body.push_str("--changeset_c\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n");
-            body.push_str(&format!("POST http://127.0.0.1/{ACCOUNT}/{table} HTTP/1.1\r\n"));
+            body.push_str(&format!("POST http://{host}{base}/{table} HTTP/1.1\r\n"));
             body.push_str(
                 "Accept: application/json;odata=minimalmetadata\r\nContent-Type: application/json\r\n",
             );
@@ -112,15 +179,21 @@ impl Signer {
     }
 }
 
-fn entity_target(table: &str, row_key: &str) -> String {
-    format!("/{table}(PartitionKey='p',RowKey='{row_key}')")
+fn entity_target(table: &str, partition: &str, row_key: &str) -> String {
+    format!("/{table}(PartitionKey='{partition}',RowKey='{row_key}')")
 }
 
-/// A middling entity: eight properties of six types, all in one partition.
-fn entity(row_key: &str) -> String {
+/// A middling entity: nine properties of six types. Its group is cut from its row key, so that one in a hundred of the
+/// entities of a table has the same.
+fn entity(partition: &str, row_key: &str) -> String {
     format!(
-        r#"{{"PartitionKey":"p","RowKey":"{row_key}","Name":"Ada Lovelace","City":"London","Age":36,"Score":99.5,"Active":true,"Visits":"1234567890123","Visits@odata.type":"Edm.Int64","Since":"2020-01-02T03:04:05.678Z","Since@odata.type":"Edm.DateTime","Note":"the quick brown fox"}}"#
+        r#"{{"PartitionKey":"{partition}","RowKey":"{row_key}","Name":"Ada Lovelace","City":"London","Age":36,"Score":99.5,"Active":true,"Visits":"1234567890123","Visits@odata.type":"Edm.Int64","Since":"2020-01-02T03:04:05.678Z","Since@odata.type":"Edm.DateTime","Note":"the quick brown fox","Group":"{GROUP_HOLE}"}}"#
     )
+}
+
+/// About as many bytes as an entity has on the wire, for whoever writes rows without a server.
+pub fn entity_bytes() -> usize {
+    entity(PARTITION, HOLE).len()
 }
 
 /// The row key of the `number`th entity, in listing order.
@@ -132,20 +205,31 @@ pub fn row_key(number: u64) -> String {
 pub struct Template {
     bytes: Vec<u8>,
     holes: Vec<usize>,
+    /// One for each hole, or none at all.
+    groups: Vec<usize>,
 }
 
 impl Template {
     pub fn new(bytes: Vec<u8>) -> Template {
-        let holes = memchr::memmem::find_iter(&bytes, HOLE).collect();
-        Template { bytes, holes }
+        let holes: Vec<usize> = memchr::memmem::find_iter(&bytes, HOLE).collect();
+        let mut groups: Vec<usize> =
+            memchr::memmem::find_iter(&bytes, &format!(":\"{GROUP_HOLE}\"")).map(|place| place + 2).collect();
+        if groups.len() != holes.len() {
+            groups.clear();
+        }
+        Template { bytes, holes, groups }
     }
 
-    /// Writes the request into `out`, filling each hole with the next of `keys`.
+    /// Writes the request into `out`, filling each hole with the next key, and each group from its key.
     pub fn fill(&self, out: &mut Vec<u8>, mut key: impl FnMut() -> [u8; ROW_KEY_LENGTH]) {
         out.clear();
         out.extend_from_slice(&self.bytes);
-        for hole in &self.holes {
-            out[*hole..*hole + ROW_KEY_LENGTH].copy_from_slice(&key());
+        for (index, hole) in self.holes.iter().enumerate() {
+            let key = key();
+            out[*hole..*hole + ROW_KEY_LENGTH].copy_from_slice(&key);
+            if let Some(group) = self.groups.get(index) {
+                out[*group..*group + GROUP_HOLE.len()].copy_from_slice(&key[GROUP_PLACE]);
+            }
         }
     }
 }
@@ -194,16 +278,35 @@ mod tests {
     }
 
     #[test]
+    fn a_merge_has_one_place_for_its_etag() {
+        let (head, rest) = Signer::new().unwrap().merge("t", "p", "k");
+        assert!(head.ends_with(b"If-Match: ") && rest.starts_with(b"\r\n"));
+    }
+
+    #[test]
+    fn requests_name_the_endpoint_that_they_are_for() {
+        let endpoint = Endpoint::from_url("http://127.0.0.1:81", "acme", "a2V5").unwrap();
+        let request = Signer::of(&endpoint).unwrap().get("t", "k");
+        let text = String::from_utf8(request).unwrap();
+        assert!(
+            text.starts_with("GET /t(PartitionKey='p',RowKey='k') HTTP/1.1\r\nHost: 127.0.0.1:81\r\n"),
+            "{text}"
+        );
+        assert!(text.contains("SharedKeyLite acme:"));
+    }
+
+    #[test]
     fn a_batch_has_a_hole_for_every_entity() {
         let template = Signer::new().unwrap().batch("t", BATCH_OPERATION_COUNT);
         assert_eq!(template.holes.len(), BATCH_OPERATION_COUNT);
         let (mut out, mut next) = (Vec::new(), 0);
         template.fill(&mut out, || {
             next += 1;
-            row_key_bytes(next)
+            row_key_bytes(next * 100_000_000)
         });
         let text = String::from_utf8(out).unwrap();
-        assert!(!text.contains('#'));
-        assert!(text.contains(r#""RowKey":"0000000000000100""#));
+        assert!(!text.contains('#') && !text.contains(GROUP_HOLE));
+        assert!(text.contains(r#""RowKey":"0000004200000000""#));
+        assert_eq!(text.matches(r#""Group":"42""#).count(), 1);
     }
 }

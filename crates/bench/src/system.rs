@@ -1,44 +1,70 @@
 //! The systems compared, each a process of its own: how it is started, what it costs, how it ends.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::request::Signer;
-use crate::response::ResponseReader;
-use crate::{Error, clock};
+use bench::endpoint::Endpoint;
+use bench::request::Signer;
+use bench::workload::Counter;
+use bench::{Error, clock, process, table};
+use serde::{Deserialize, Serialize};
+
+use crate::results::ProcessCost;
 
 const READY_TEXT: &str = "Table service is successfully listening at http://";
 const START_TIMEOUT: Duration = Duration::from_secs(120);
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
-/// Linux counts process time in these for user space, whatever the kernel's own tick is.
-const TICKS_PER_SECOND: f64 = 100.0;
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Kind {
     Durable,
     InMemory,
+    Azurite,
     Hello,
 }
 
 impl Kind {
-    pub const ALL: [Kind; 3] = [Kind::Durable, Kind::InMemory, Kind::Hello];
+    pub const ALL: [Kind; 4] = [Kind::Durable, Kind::InMemory, Kind::Azurite, Kind::Hello];
 
+    /// As on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Durable => "durable",
-            Kind::InMemory => "in memory",
+            Kind::InMemory => "in-memory",
+            Kind::Azurite => "azurite",
+            Kind::Hello => "hello",
+        }
+    }
+
+    pub fn what(self) -> &'static str {
+        match self {
+            Kind::Durable => "Lazulite, durable",
+            Kind::InMemory => "Lazulite, in memory",
+            Kind::Azurite => "Azurite",
             Kind::Hello => "hello world",
         }
     }
+
+    pub fn from_name(name: &str) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+/// What is started.
+pub struct Programs {
+    pub server: PathBuf,
+    /// Azurite's script for tables, run by node.
+    pub azurite: Option<PathBuf>,
 }
 
 pub struct System {
     pub kind: Kind,
-    pub address: SocketAddr,
+    pub endpoint: Endpoint,
+    pub counter: Counter,
     /// From the start of the process to its first answer.
     pub first_answer: Duration,
     /// Resident memory right after that answer.
@@ -47,7 +73,12 @@ pub struct System {
 }
 
 impl System {
-    pub fn start(kind: Kind, server: &Path, data: &Path) -> Result<System, Error> {
+    /// Its data is in a directory of its own below `data`.
+    pub fn start(kind: Kind, programs: &Programs, data: &Path) -> Result<System, Error> {
+        let directory = data.join(kind.name());
+        std::fs::create_dir_all(&directory)
+            .map_err(|error| format!("cannot create {}: {error}", directory.display()))?;
+        let mut azurite_address = None;
         let mut command = match kind {
             Kind::Hello => {
                 let mut command = Command::new(std::env::current_exe()?);
@@ -55,79 +86,126 @@ impl System {
                 command
             }
             Kind::Durable | Kind::InMemory => {
-                let mut command = Command::new(server);
+                let mut command = Command::new(&programs.server);
                 command.args(["serve", "--tableHost", "127.0.0.1", "--tablePort", "0", "--silent"]);
-                command.env_remove("LAZULITE_ACCOUNTS");
+                command.env_remove("LAZULITE_ACCOUNTS").env_remove("AZURITE_ACCOUNTS");
                 if kind == Kind::Durable {
-                    command.arg("--location").arg(data);
+                    command.arg("--location").arg(&directory);
                 } else {
                     command.arg("--in-memory");
                 }
                 command
             }
+            Kind::Azurite => {
+                let script = programs.azurite.as_ref().ok_or("Azurite is not installed")?;
+                let address = free_address()?;
+                azurite_address = Some(address);
+                let mut command = Command::new("node");
+                command.arg(script).arg("--location").arg(&directory);
+                command.args(["--tableHost", "127.0.0.1", "--tablePort", &address.port().to_string()]);
+                command.args(["--silent", "--skipApiVersionCheck", "--disableTelemetry"]);
+                command.env_remove("AZURITE_ACCOUNTS").current_dir(&directory);
+                command
+            }
         };
         let start = clock::now();
-        let mut child = command
+        let child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()
             .map_err(|error| format!("cannot start {:?}: {error}", command.get_program()))?;
-        let address = wait_until_ready(&mut child, kind)?;
-        let mut system = System { kind, address, first_answer: Duration::ZERO, idle_bytes: None, child };
-        system.ask(&Signer::new()?.list_tables(), 200)?;
+        // From here on whatever fails ends the process too.
+        let mut system = System {
+            kind,
+            endpoint: Endpoint::development(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
+            counter: Counter::new(1.into()),
+            first_answer: Duration::ZERO,
+            idle_bytes: None,
+            child,
+        };
+        let address = match azurite_address {
+            Some(address) => system.wait_until_connected(address)?,
+            None => system.wait_until_ready()?,
+        };
+        system.endpoint = Endpoint::development(address);
+        table::ask_for(&system.endpoint, &Signer::of(&system.endpoint)?.list_tables(), 200)?;
         system.first_answer = clock::now().duration_since(start);
         system.idle_bytes = system.memory_bytes("VmRSS:");
         Ok(system)
     }
 
-    /// One request outside any measurement. The answer's text, provided that it has the expected status.
-    pub fn ask(&self, request: &[u8], expected: u16) -> Result<String, Error> {
-        let mut stream = TcpStream::connect(self.address)?;
-        stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
-        stream.set_nodelay(true)?;
-        stream.write_all(request)?;
-        let mut reader = ResponseReader::new();
-        loop {
-            let count = stream.read(reader.space())?;
-            if count == 0 {
-                return Err(format!("{} closed the connection instead of answering", self.kind.name()).into());
-            }
-            match reader.advance(count)? {
-                Some(status) if status == expected || self.kind == Kind::Hello => return Ok(reader.text()),
-                Some(_) => {
-                    let (name, answer) = (self.kind.name(), reader.text());
-                    return Err(
-                        format!("{name}: expected status {expected}, not this answer:\n{answer}").into()
-                    );
-                }
-                None => {}
-            }
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn memory_bytes(&self, line: &str) -> Option<u64> {
+        process::memory_bytes(self.child.id(), line)
+    }
+
+    /// What it costs so far.
+    pub fn cost(&self) -> ProcessCost {
+        ProcessCost {
+            system: self.kind,
+            first_answer_ms: self.first_answer.as_secs_f64() * 1000.0,
+            idle_bytes: self.idle_bytes,
+            end_bytes: self.memory_bytes("VmRSS:"),
+            peak_bytes: self.memory_bytes("VmHWM:"),
         }
     }
 
-    /// Processor time used so far, by all threads.
-    pub fn cpu(&self) -> Option<Duration> {
-        process_cpu(&self.child.id().to_string())
-    }
-
-    /// A line of the process's memory status, such as `VmRSS:` or `VmHWM:` (the peak).
-    pub fn memory_bytes(&self, line: &str) -> Option<u64> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
-        let rest = status.lines().find_map(|text| text.strip_prefix(line))?;
-        let kibibytes: u64 = rest.split_whitespace().next()?.parse().ok()?;
-        Some(kibibytes * 1024)
-    }
-
-    /// Ends it the polite way and says how long that took.
-    pub fn stop(mut self) -> Result<Duration, Error> {
-        let start = clock::now();
+    /// Ends it the polite way.
+    pub fn stop(mut self) -> Result<(), Error> {
         let pid = self.child.id().to_string();
         let signalled = cfg!(unix) && Command::new("kill").args(["-TERM", &pid]).status()?.success();
         if !signalled {
             self.child.kill()?;
         }
         self.child.wait()?;
-        Ok(clock::now().duration_since(start))
+        Ok(())
+    }
+
+    fn has_ended(&mut self) -> Result<(), Error> {
+        match self.child.try_wait()? {
+            Some(status) => Err(format!("{} ended before it was ready: {status}", self.kind.what()).into()),
+            None => Ok(()),
+        }
+    }
+
+    fn wait_until_connected(&mut self, address: SocketAddr) -> Result<SocketAddr, Error> {
+        let deadline = clock::now() + START_TIMEOUT;
+        while clock::now() < deadline {
+            if TcpStream::connect(address).is_ok() {
+                return Ok(address);
+            }
+            self.has_ended()?;
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Err(format!("{} does not listen", self.kind.what()).into())
+    }
+
+    fn wait_until_ready(&mut self) -> Result<SocketAddr, Error> {
+        let stdout = self.child.stdout.take().ok_or("the server has no standard output")?;
+        let (found, ready) = mpsc::channel();
+        // The thread reads on after the ready line, or the server would block on a full pipe.
+        std::thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                if let Some((_, address)) = line.split_once(READY_TEXT) {
+                    let _ = found.send(address.trim().trim_end_matches('/').to_owned());
+                }
+            }
+        });
+        let deadline = clock::now() + START_TIMEOUT;
+        loop {
+            match ready.recv_timeout(Duration::from_millis(200)) {
+                Ok(address) => {
+                    return address.parse().map_err(|_| format!("'{address}' is no address").into());
+                }
+                Err(_) => self.has_ended()?,
+            }
+            if clock::now() > deadline {
+                return Err(format!("{} never said that it listens", self.kind.what()).into());
+            }
+        }
     }
 }
 
@@ -138,56 +216,12 @@ impl Drop for System {
     }
 }
 
-/// Processor time of this process, the generator.
-pub fn own_cpu() -> Option<Duration> {
-    process_cpu("self")
+/// An address of this machine that was free a moment ago: Azurite does not choose one by itself.
+fn free_address() -> Result<SocketAddr, Error> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
 }
 
-/// How many processes wanted a core during the last minute: a busy machine measures its other tenants too.
-pub fn load_average() -> Option<String> {
-    let text = std::fs::read_to_string("/proc/loadavg").ok()?;
-    text.split_whitespace().next().map(str::to_owned)
-}
-
-fn process_cpu(process: &str) -> Option<Duration> {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name, in parentheses, may contain blanks; utime and stime are the 12th and 13th fields after it.
-    let (_, fields) = stat.rsplit_once(')')?;
-    let mut fields = fields.split_whitespace().skip(11);
-    let user: f64 = fields.next()?.parse().ok()?;
-    let system: f64 = fields.next()?.parse().ok()?;
-    Some(Duration::from_secs_f64((user + system) / TICKS_PER_SECOND))
-}
-
-fn wait_until_ready(child: &mut Child, kind: Kind) -> Result<SocketAddr, Error> {
-    let stdout = child.stdout.take().ok_or("the server has no standard output")?;
-    let (found, ready) = mpsc::channel();
-    // The thread reads on after the ready line, or the server would block on a full pipe.
-    std::thread::spawn(move || {
-        for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-            if let Some((_, address)) = line.split_once(READY_TEXT) {
-                let _ = found.send(address.trim().trim_end_matches('/').to_owned());
-            }
-        }
-    });
-    let deadline: Instant = clock::now() + START_TIMEOUT;
-    loop {
-        match ready.recv_timeout(Duration::from_millis(200)) {
-            Ok(address) => return address.parse().map_err(|_| format!("'{address}' is no address").into()),
-            Err(_) => {
-                if let Some(status) = child.try_wait()? {
-                    return Err(format!("{} ended before it was ready: {status}", kind.name()).into());
-                }
-                if clock::now() > deadline {
-                    let _ = child.kill();
-                    return Err(format!("{} never said that it listens", kind.name()).into());
-                }
-            }
-        }
-    }
-}
-
-/// A directory for the durable server's data, removed at the end.
+/// A directory for the data of one run, removed at the end.
 pub struct DataDirectory(pub PathBuf);
 
 impl DataDirectory {
@@ -206,6 +240,21 @@ impl DataDirectory {
             .map_err(|error| format!("cannot create {}: {error}", path.display()))?;
         Ok(DataDirectory(path))
     }
+
+    /// Bytes of all files in it, as the disk counts them.
+    pub fn bytes(&self) -> u64 {
+        bytes_below(&self.0)
+    }
+}
+
+fn bytes_below(directory: &Path) -> u64 {
+    let Ok(entries) = std::fs::read_dir(directory) else { return 0 };
+    let bytes = |entry: std::fs::DirEntry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => bytes_below(&entry.path()),
+        Ok(metadata) => metadata.len(),
+        Err(_) => 0,
+    };
+    entries.flatten().map(bytes).sum()
 }
 
 impl Drop for DataDirectory {

@@ -10,12 +10,12 @@ use testkit::Stopwatch;
 
 use crate::Error;
 use crate::gauge::{self, Gauge};
-use crate::generator::{Generator, Pace, Requests, Tally};
 use crate::hoarders::{self, Appetite, Hoard};
 use crate::light_client::{self, Experience};
 use crate::mix::{self, LargeBatches, Same};
 use crate::overload::{Bench, memory_within_bound, quiet_down};
 use crate::promises::{Promises, latencies};
+use bench::generator::{Generator, Pace, Requests, Tally};
 
 const SCAN_CONNECTION_COUNT: usize = 250;
 const BATCH_CONNECTION_COUNT: usize = 250;
@@ -164,7 +164,7 @@ fn closed_loop(
     while !over.load(Ordering::Relaxed) {
         generator.run_for(Duration::from_millis(200), requests)?;
     }
-    generator.finish()?;
+    generator.finish(requests)?;
     Ok(generator.take())
 }
 
@@ -217,7 +217,7 @@ fn fill_large(bench: &Bench) -> Result<(), Error> {
     let mut batches = LargeBatches::new()?;
     let mut request = Vec::new();
     for _ in 0..2 {
-        batches.next(&mut request);
+        batches.next(0, &mut request);
         mix::ask(bench.address, &request, 202)?;
     }
     let page = mix::ask(bench.address, &mix::large_page()?, 200)?;

@@ -12,7 +12,6 @@ mod disk;
 mod disk_log;
 mod disk_states;
 mod gauge;
-mod generator;
 mod heavy;
 mod histories;
 mod hoarders;

@@ -7,14 +7,13 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use bench::load::{Load, Source};
+use bench::generator::{self, Requests};
 use bench::request::{HOLE, Signer, Template, row_key, row_key_bytes, row_key_hex};
 use bench::response::ResponseReader;
-use bench::workload;
+use bench::sources::Batches;
 use fastrand::Rng;
 
 use crate::Error;
-use crate::generator::Requests;
 
 /// The table that point reads go to, filled by [`fill`].
 pub const READ_TABLE: &str = "reading";
@@ -69,7 +68,7 @@ impl Mix {
 }
 
 impl Requests for Mix {
-    fn next(&mut self, out: &mut Vec<u8>) -> usize {
+    fn next(&mut self, _connection: usize, out: &mut Vec<u8>) -> Option<usize> {
         let key = || {
             self.counter += 1;
             row_key_hex(self.counter.wrapping_mul(SCATTER))
@@ -77,14 +76,14 @@ impl Requests for Mix {
         if self.random.u32(0..10) < self.reads_of_ten {
             out.clear();
             out.extend_from_slice(&self.reads[self.random.usize(0..self.reads.len())]);
-            return 0;
+            return Some(0);
         }
         if self.random.u32(0..3) < 2 {
             self.insert.fill(out, key);
-            return 1;
+            return Some(1);
         }
         self.batch.fill(out, key);
-        2
+        Some(2)
     }
 }
 
@@ -92,10 +91,10 @@ impl Requests for Mix {
 pub struct Same(pub Vec<u8>);
 
 impl Requests for Same {
-    fn next(&mut self, out: &mut Vec<u8>) -> usize {
+    fn next(&mut self, _connection: usize, out: &mut Vec<u8>) -> Option<usize> {
         out.clear();
         out.extend_from_slice(&self.0);
-        0
+        Some(0)
     }
 }
 
@@ -132,12 +131,12 @@ impl LargeBatches {
 }
 
 impl Requests for LargeBatches {
-    fn next(&mut self, out: &mut Vec<u8>) -> usize {
+    fn next(&mut self, _connection: usize, out: &mut Vec<u8>) -> Option<usize> {
         self.template.fill(out, || {
             self.counter += 1;
             row_key_bytes(self.counter % LARGE_ROW_COUNT)
         });
-        0
+        Some(0)
     }
 }
 
@@ -157,30 +156,21 @@ pub fn create_table(address: SocketAddr, table: &str) -> Result<(), Error> {
 
 /// Fills a table with entities 0 to `count`, a multiple of a hundred, in transactions.
 pub fn fill(address: SocketAddr, table: &str, count: u64) -> Result<(), Error> {
-    let mut counter = 0;
-    let mut source = workload::fill(table, &mut counter, count)?;
-    let mut load = Load::open(address, FILL_CONNECTION_COUNT, &mut *source, Some(202))?;
-    load.run_for(FILL_TIME_MAX)?;
-    load.finish()?;
-    let transactions = load.histogram().total();
-    if transactions * 100 == count {
-        return Ok(());
-    }
-    Err(format!("{} of {count} entities were loaded in time", transactions * 100).into())
+    send_all(address, &mut Batches::new(&Signer::new()?, table, count), count)
 }
 
 /// Fills a table like [`fill`], with entities that differ, so that their size on disk and in a backup means something.
 pub fn fill_varied(address: SocketAddr, table: &str, count: u64) -> Result<(), Error> {
-    let mut source = Varied::new(table, count)?;
-    let mut load = Load::open(address, FILL_CONNECTION_COUNT, &mut source, Some(202))?;
-    load.run_for(FILL_TIME_MAX)?;
-    load.finish()?;
-    let transactions = load.histogram().total();
-    if transactions * FULL_BATCH_OPERATION_COUNT == count {
+    send_all(address, &mut Varied::new(table, count)?, count)
+}
+
+fn send_all(address: SocketAddr, requests: &mut dyn Requests, count: u64) -> Result<(), Error> {
+    let transactions = generator::send_all(address, FILL_CONNECTION_COUNT, FILL_TIME_MAX, requests)?;
+    let loaded = transactions * FULL_BATCH_OPERATION_COUNT;
+    if loaded == count {
         return Ok(());
     }
-    Err(format!("{} of {count} entities were loaded in time", transactions * FULL_BATCH_OPERATION_COUNT)
-        .into())
+    Err(format!("{loaded} of {count} entities were loaded in time").into())
 }
 
 /// The Name that [`fill_varied`] gives to the entity of this number.
@@ -218,10 +208,10 @@ impl Varied {
     }
 }
 
-impl Source for Varied {
-    fn next(&mut self, out: &mut Vec<u8>) -> bool {
+impl Requests for Varied {
+    fn next(&mut self, _connection: usize, out: &mut Vec<u8>) -> Option<usize> {
         if self.counter >= self.end {
-            return false;
+            return None;
         }
         let mut hole = 0;
         self.template.fill(out, || {
@@ -236,7 +226,7 @@ impl Source for Varied {
                 _ => row_key_hex(self.random.u64(..)),
             }
         });
-        true
+        Some(0)
     }
 }
 
@@ -271,7 +261,7 @@ mod tests {
     fn large_batches_fit_a_payload_and_have_a_key_each() {
         let mut out = Vec::new();
         let mut batches = LargeBatches::new().unwrap();
-        batches.next(&mut out);
+        batches.next(0, &mut out);
         assert!((3 << 20..4 << 20).contains(&out.len()), "{}", out.len());
         let text = String::from_utf8(out).unwrap();
         assert!(text.contains("RowKey='0000000000000100'") && !text.contains(HOLE));
@@ -280,13 +270,13 @@ mod tests {
     #[test]
     fn varied_entities_have_the_name_of_their_number() {
         let (mut source, mut out) = (Varied::new("t", 100).unwrap(), Vec::new());
-        assert!(source.next(&mut out));
+        assert!(source.next(0, &mut out).is_some());
         let text = String::from_utf8(out.clone()).unwrap();
         assert!(
             text.contains(&format!(r#""RowKey":"{}","Name":"{}""#, row_key(99), varied_name(99))),
             "{text}"
         );
-        assert!(!text.contains(HOLE) && !source.next(&mut out));
+        assert!(!text.contains(HOLE) && source.next(0, &mut out).is_none());
     }
 
     #[test]
@@ -294,7 +284,7 @@ mod tests {
         let mut mix = Mix::new(7, 1, 7).unwrap();
         let mut seen = [0; MIX_KINDS.len()];
         let mut out = Vec::new();
-        (0..1000).for_each(|_| seen[mix.next(&mut out)] += 1);
+        (0..1000).for_each(|_| seen[mix.next(0, &mut out).unwrap()] += 1);
         assert!(seen[0] > 600 && seen[1] > 100 && seen[2] > 50, "{seen:?}");
     }
 }

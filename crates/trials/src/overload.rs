@@ -20,10 +20,10 @@ use testkit::{ServerProcess, Stopwatch, TempDir};
 
 use crate::Error;
 use crate::gauge::{self, Gauge, MIB};
-use crate::generator::{Generator, Pace, Tally};
 use crate::mix::{self, MIX_KINDS, Mix, READ_ROW_COUNT, READ_TABLE, WRITE_TABLE};
 use crate::promises::{Promises, latencies};
 use crate::{heavy, hostile};
+use bench::generator::{Generator, Pace, Tally};
 
 const HELP: &str = "\
 ten times the load the server can bear, a heavy client beside a light one, hostile queries
@@ -183,7 +183,7 @@ fn measure(
     let took = generator.run_for(bench.seconds, mix)?;
     let (server_after, own_after) = (bench.gauge.cpu()?, Gauge::own().cpu()?);
     let tally = generator.take();
-    generator.finish()?;
+    generator.finish(mix)?;
     Ok(Measured {
         tally,
         seconds: took.as_secs_f64(),

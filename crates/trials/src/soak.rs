@@ -19,11 +19,11 @@ use testkit::{Credentials, RawClient, Request, ServerProcess, Stopwatch, TempDir
 
 use crate::Error;
 use crate::gauge::{self, Gauge, MIB, directory_bytes};
-use crate::generator::{Counts, Generator, Pace, Tally};
 use crate::mix;
 use crate::plot::{Plot, Scale, Series};
 use crate::promises::{Promises, latencies};
 use crate::soak_requests::{KINDS, ROW_COUNT_MIN, SoakRequests, TABLE};
+use bench::generator::{Counts, Generator, Pace, Tally};
 
 const HELP: &str = "\
 a mixed load for minutes, with plots of memory, files, latency and throughput
@@ -255,7 +255,7 @@ fn drive(
             );
         }
     }
-    generator.finish()?;
+    generator.finish(requests)?;
     let rest = generator.take();
     let lost = rest.all();
     backup.finish(promises)?;

@@ -10,7 +10,7 @@ use fastrand::Rng;
 use testkit::Stopwatch;
 
 use crate::Error;
-use crate::generator::Requests;
+use bench::generator::Requests;
 
 pub const TABLE: &str = "soaked";
 pub const KINDS: [&str; 7] = ["read", "insert", "merge", "batch", "scan", "delete", "table"];
@@ -119,7 +119,14 @@ impl SoakRequests {
 }
 
 impl Requests for SoakRequests {
-    fn next(&mut self, out: &mut Vec<u8>) -> usize {
+    fn next(&mut self, _connection: usize, out: &mut Vec<u8>) -> Option<usize> {
+        Some(self.next_kind(out))
+    }
+}
+
+impl SoakRequests {
+    /// Writes the next request into `out`; its kind.
+    fn next_kind(&mut self, out: &mut Vec<u8>) -> usize {
         self.renew_signatures().expect("the account key is well-formed");
         self.sent += 1;
         if self.sent.is_multiple_of(REQUESTS_PER_TABLE_STEP) {
@@ -206,7 +213,7 @@ mod tests {
         }
         let mut seen = [0u64; KINDS.len()];
         for _ in 0..400_000 {
-            seen[requests.next(&mut out)] += 1;
+            seen[requests.next_kind(&mut out)] += 1;
         }
         assert!(seen.iter().all(|count| *count > 0), "{seen:?}");
         let rows = requests.row_count();

@@ -5,22 +5,23 @@
 //! that time, so that waiting for a free connection is not hidden. One that finds no connection within its patience
 //! is given up and counted as not sent.
 //!
-//! Owns: connections, schedule, counts. Answers are judged by status only: 2xx is accepted, 503 `ServerBusy` is refused,
-//! everything else is wrong and the first such answer is kept. A connection that the server closed is opened again; if
-//! an answer was due on it, that counts as broken.
+//! Owns: connections, schedule, counts. Answers are judged by status only: what the requests' maker accepts (2xx unless it
+//! says otherwise) is accepted, 503 `ServerBusy` is refused, everything else is wrong and the first such answer is kept.
+//! A connection that the server closed is opened again; if an answer was due on it, that counts as broken.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use bench::clock;
-use bench::histogram::Histogram;
-use bench::response::ResponseReader;
 use memchr::memmem;
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
 
-use crate::Error;
+use crate::histogram::Histogram;
+use crate::response::ResponseReader;
+use crate::{Error, clock};
 
 const POLL_TIME_MAX: Duration = Duration::from_millis(20);
 /// How long an answer may take before the run is given up.
@@ -30,8 +31,17 @@ const REOPEN_COUNT_MAX: u64 = 100_000;
 
 /// Where requests come from.
 pub trait Requests {
-    /// Writes the next request into `out`; its kind, an index into the tally.
-    fn next(&mut self, out: &mut Vec<u8>) -> usize;
+    /// Writes the next request of this connection into `out`; its kind, an index into the tally. `None` when there
+    /// are no more.
+    fn next(&mut self, connection: usize, out: &mut Vec<u8>) -> Option<usize>;
+
+    /// Whether an answer with this status is what was asked for.
+    fn accepts(&self, status: u16) -> bool {
+        status / 100 == 2
+    }
+
+    /// A look at an accepted answer, for requests that follow from it.
+    fn answered(&mut self, _connection: usize, _answer: &[u8]) {}
 }
 
 #[derive(Clone, Copy)]
@@ -75,11 +85,25 @@ pub struct Tally {
     pub not_sent: u64,
     pub reopened: u64,
     pub first_wrong: Option<String>,
+    /// The longest time without an answer on any connection.
+    pub gap_longest: Duration,
 }
 
 impl Tally {
     fn new(kind_count: usize) -> Tally {
         Tally { kinds: vec![Counts::default(); kind_count], ..Tally::default() }
+    }
+
+    /// An error unless every answer was an accepted one.
+    pub fn only_accepted(&self) -> Result<(), Error> {
+        let all = self.all();
+        if let Some(answer) = &self.first_wrong {
+            return Err(format!("{} wrong answers, the first:\n{answer}", all.wrong).into());
+        }
+        match all.broken + all.refused.total() {
+            0 => Ok(()),
+            _ => Err(format!("{} requests refused, {} unanswered", all.refused.total(), all.broken).into()),
+        }
     }
 
     pub fn all(&self) -> Counts {
@@ -125,6 +149,10 @@ pub struct Generator {
     schedule: Option<Schedule>,
     tally: Tally,
     last_answer: Instant,
+    /// The source has no more requests.
+    is_exhausted: bool,
+    /// Set from elsewhere to end a run early.
+    stop: Option<Arc<AtomicBool>>,
 }
 
 impl Generator {
@@ -154,7 +182,19 @@ impl Generator {
             schedule: None,
             tally: Tally::new(kind_count),
             last_answer: clock::now(),
+            is_exhausted: false,
+            stop: None,
         })
+    }
+
+    /// Ends every run as soon as the flag is set.
+    pub fn stop_with(&mut self, flag: Arc<AtomicBool>) {
+        self.stop = Some(flag);
+    }
+
+    /// When the last answer came, or the last run began.
+    pub fn last_answer(&self) -> Instant {
+        self.last_answer
     }
 
     /// Starts a schedule, or none for the closed loop.
@@ -167,28 +207,34 @@ impl Generator {
         };
     }
 
-    /// Keeps the pace for this long. The time it took.
+    /// Keeps the pace for this long, or until there are no more requests and all are answered. The time it took.
     pub fn run_for(&mut self, duration: Duration, requests: &mut dyn Requests) -> Result<Duration, Error> {
         let start = clock::now();
         let deadline = start + duration;
         self.last_answer = start;
+        self.is_exhausted = false;
         loop {
             let now = clock::now();
-            if now >= deadline {
+            let is_done = self.is_exhausted && self.free.len() == self.connections.len();
+            if now >= deadline || is_done || self.is_stopped() {
                 self.give_up_what_is_late(now);
                 return Ok(now.duration_since(start));
             }
             self.send_what_is_due(now, requests)?;
-            self.turn(deadline.duration_since(now))?;
+            self.turn(deadline.duration_since(now), requests)?;
         }
     }
 
+    fn is_stopped(&self) -> bool {
+        self.stop.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed))
+    }
+
     /// Waits for the answers that are still due, and sends nothing more.
-    pub fn finish(&mut self) -> Result<(), Error> {
+    pub fn finish(&mut self, requests: &mut dyn Requests) -> Result<(), Error> {
         self.schedule = None;
         self.last_answer = clock::now();
-        while self.free.len() < self.connections.len() {
-            self.turn(POLL_TIME_MAX)?;
+        while self.free.len() < self.connections.len() && !self.is_stopped() {
+            self.turn(POLL_TIME_MAX, requests)?;
         }
         Ok(())
     }
@@ -201,7 +247,9 @@ impl Generator {
 
     fn send_what_is_due(&mut self, now: Instant, requests: &mut dyn Requests) -> Result<(), Error> {
         self.give_up_what_is_late(now);
-        while let Some(&index) = self.free.last() {
+        while !self.is_exhausted
+            && let Some(&index) = self.free.last()
+        {
             let mut due = now;
             if let Some(schedule) = &mut self.schedule {
                 due = schedule.due();
@@ -210,7 +258,6 @@ impl Generator {
                 }
                 schedule.passed += 1;
             }
-            self.free.pop();
             self.send(index, due, requests)?;
         }
         Ok(())
@@ -226,7 +273,12 @@ impl Generator {
 
     fn send(&mut self, index: usize, due: Instant, requests: &mut dyn Requests) -> Result<(), Error> {
         let connection = &mut self.connections[index];
-        connection.kind = requests.next(&mut connection.request);
+        let Some(kind) = requests.next(index, &mut connection.request) else {
+            self.is_exhausted = true;
+            return Ok(());
+        };
+        self.free.pop();
+        connection.kind = kind;
         connection.written = 0;
         connection.reader.clear();
         connection.busy = true;
@@ -244,7 +296,7 @@ impl Generator {
         Ok(())
     }
 
-    fn turn(&mut self, time_max: Duration) -> Result<(), Error> {
+    fn turn(&mut self, time_max: Duration, requests: &mut dyn Requests) -> Result<(), Error> {
         let mut wait = time_max.min(POLL_TIME_MAX);
         if let Some(schedule) = self.schedule.as_ref().filter(|_| !self.free.is_empty()) {
             wait = wait.min(schedule.due().saturating_duration_since(clock::now()));
@@ -266,7 +318,7 @@ impl Generator {
                 // What made the write fail may be an answer and a close: reading tells.
             }
             if readable {
-                self.read(index)?;
+                self.read(index, requests)?;
             }
         }
         self.ready = ready;
@@ -277,7 +329,7 @@ impl Generator {
         Ok(())
     }
 
-    fn read(&mut self, index: usize) -> Result<(), Error> {
+    fn read(&mut self, index: usize, requests: &mut dyn Requests) -> Result<(), Error> {
         loop {
             let connection = &mut self.connections[index];
             let count = match connection.stream.read(connection.reader.space()) {
@@ -288,22 +340,24 @@ impl Generator {
                 Err(_) => return self.broken(index),
             };
             if let Some(status) = connection.reader.advance(count)? {
-                return self.answered(index, status);
+                return self.answered(index, status, requests);
             }
         }
     }
 
-    fn answered(&mut self, index: usize, status: u16) -> Result<(), Error> {
+    fn answered(&mut self, index: usize, status: u16, requests: &mut dyn Requests) -> Result<(), Error> {
         let now = clock::now();
+        self.tally.gap_longest = self.tally.gap_longest.max(now.duration_since(self.last_answer));
         self.last_answer = now;
         let connection = &mut self.connections[index];
         let bytes = connection.reader.bytes();
         let counts = &mut self.tally.kinds[connection.kind];
         // A transaction is answered 202 whatever became of it; its answer is in the part.
         let status = if status == 202 { status_of_part(bytes).unwrap_or(status) } else { status };
-        if status / 100 == 2 {
+        if requests.accepts(status) {
             counts.accepted.record(now.duration_since(connection.due));
             counts.accepted_served.record(now.duration_since(connection.sent));
+            requests.answered(index, bytes);
         } else if status == 503 && memmem::find(bytes, b"ServerBusy").is_some() {
             counts.refused.record(now.duration_since(connection.sent));
         } else {
@@ -336,6 +390,22 @@ impl Generator {
         self.connections[index].stream = connect(self.address, &self.poll, index)?;
         Ok(())
     }
+}
+
+/// Sends every request that there is, in the closed loop, and waits for the answers: how many were accepted. Any other
+/// answer is an error. Requests that were not sent in time stay with their maker.
+pub fn send_all(
+    address: SocketAddr,
+    connection_count: usize,
+    time_max: Duration,
+    requests: &mut dyn Requests,
+) -> Result<u64, Error> {
+    let mut generator = Generator::open(address, connection_count, 1)?;
+    generator.run_for(time_max, requests)?;
+    generator.finish(requests)?;
+    let tally = generator.take();
+    tally.only_accepted()?;
+    Ok(tally.all().accepted.total())
 }
 
 impl Connection {

@@ -1,0 +1,143 @@
+//! Where load is sent, and as whom: an address, an account, its key.
+//!
+//! Promises: a connection string or URL that cannot be measured is refused with one sentence. Plain HTTP only: the
+//! generator must not measure its own encryption.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+
+/// The account and key that every emulator knows. They protect nothing.
+pub const DEVELOPMENT_ACCOUNT: &str = "devstoreaccount1";
+pub const DEVELOPMENT_KEY: &str =
+    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
+const DEVELOPMENT_URL: &str = "http://127.0.0.1:10002/devstoreaccount1";
+
+/// No `Debug`: the key stays out of every print.
+#[derive(Clone)]
+pub struct Endpoint {
+    pub address: SocketAddr,
+    pub account: String,
+    /// In Base64.
+    pub key: String,
+    /// As in the `Host` header.
+    pub host: String,
+    /// What every path begins with: `/devstoreaccount1`, or nothing where the host names the account.
+    pub base_path: String,
+}
+
+impl Endpoint {
+    /// The development account of a server on this machine.
+    pub fn development(address: SocketAddr) -> Endpoint {
+        Endpoint {
+            address,
+            account: DEVELOPMENT_ACCOUNT.to_owned(),
+            key: DEVELOPMENT_KEY.to_owned(),
+            host: address.to_string(),
+            base_path: format!("/{DEVELOPMENT_ACCOUNT}"),
+        }
+    }
+
+    /// `DefaultEndpointsProtocol=http;AccountName=…;AccountKey=…;TableEndpoint=…;`, as SDKs take it.
+    pub fn from_connection_string(text: &str) -> Result<Endpoint, String> {
+        let parts = text.split(';').filter(|part| !part.trim().is_empty());
+        let mut fields = Vec::new();
+        for part in parts {
+            let (name, value) =
+                part.split_once('=').ok_or("a connection string has the form Name=Value;Name=Value;…")?;
+            fields.push((name.trim().to_ascii_lowercase(), value.trim()));
+        }
+        let field = |name: &str| fields.iter().find(|(field, _)| field == name).map(|(_, value)| *value);
+        if field("usedevelopmentstorage").is_some_and(|value| value.eq_ignore_ascii_case("true")) {
+            return Endpoint::from_url(DEVELOPMENT_URL, DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY);
+        }
+        let account = field("accountname").ok_or("the connection string has no AccountName")?;
+        let key = field("accountkey").ok_or("the connection string has no AccountKey")?;
+        let url = match field("tableendpoint") {
+            Some(url) => url.to_owned(),
+            None => {
+                let protocol = field("defaultendpointsprotocol").unwrap_or("https");
+                let suffix = field("endpointsuffix").ok_or("the connection string has no TableEndpoint")?;
+                format!("{protocol}://{account}.table.{suffix}")
+            }
+        };
+        Endpoint::from_url(&url, account, key)
+    }
+
+    /// `http://host:port/account`, or `http://account.host`.
+    pub fn from_url(url: &str, account: &str, key: &str) -> Result<Endpoint, String> {
+        if url.len() >= 8 && url[..8].eq_ignore_ascii_case("https://") {
+            return Err(format!(
+                "{url} is https, which the benchmark does not speak: give it an http endpoint"
+            ));
+        }
+        let rest =
+            url.strip_prefix("http://").ok_or_else(|| format!("'{url}' does not begin with http://"))?;
+        let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+        let with_port = if has_port { host.to_owned() } else { format!("{host}:80") };
+        let mut addresses =
+            with_port.to_socket_addrs().map_err(|error| format!("no host {host}: {error}"))?;
+        let address = addresses.next().ok_or_else(|| format!("no host {host}"))?;
+        let path = path.trim_end_matches('/');
+        Ok(Endpoint {
+            address,
+            account: account.to_owned(),
+            key: key.to_owned(),
+            host: host.to_owned(),
+            base_path: if path.is_empty() { String::new() } else { format!("/{path}") },
+        })
+    }
+
+    /// The server of this machine that everybody starts.
+    pub fn default_url() -> &'static str {
+        DEVELOPMENT_URL
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: (&str, &str, &str, &str)) {
+        let endpoint = Endpoint::from_connection_string(text).unwrap();
+        let address = endpoint.address.to_string();
+        let found = (
+            address.as_str(),
+            endpoint.account.as_str(),
+            endpoint.host.as_str(),
+            endpoint.base_path.as_str(),
+        );
+        assert_eq!(found, expected, "{text}");
+    }
+
+    #[test]
+    fn connection_strings_name_where_and_who() {
+        check(
+            "UseDevelopmentStorage=true",
+            ("127.0.0.1:10002", "devstoreaccount1", "127.0.0.1:10002", "/devstoreaccount1"),
+        );
+        check(
+            "AccountName=acme;AccountKey=a2V5;TableEndpoint=http://127.0.0.1:7/acme/;",
+            ("127.0.0.1:7", "acme", "127.0.0.1:7", "/acme"),
+        );
+        check(
+            "accountname=acme; AccountKey=a2V5==;TableEndpoint=http://127.0.0.1",
+            ("127.0.0.1:80", "acme", "127.0.0.1", ""),
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_measured_gets_a_sentence() {
+        for (text, part) in [
+            ("AccountName=a;AccountKey=k;TableEndpoint=https://127.0.0.1", "https"),
+            ("AccountName=a;AccountKey=k;EndpointSuffix=core.windows.net", "https"),
+            ("AccountName=a;AccountKey=k", "no TableEndpoint"),
+            ("AccountKey=k", "no AccountName"),
+            ("AccountName=a", "no AccountKey"),
+            ("rubbish", "Name=Value"),
+            ("AccountName=a;AccountKey=k;TableEndpoint=127.0.0.1:1", "does not begin with http://"),
+        ] {
+            let Err(sentence) = Endpoint::from_connection_string(text) else { panic!("{text} was taken") };
+            assert!(sentence.contains(part), "{text}: {sentence}");
+        }
+    }
+}

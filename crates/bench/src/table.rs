@@ -1,0 +1,111 @@
+//! Tables to measure on: created, filled through transactions, deleted; and single requests outside any measurement.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::endpoint::Endpoint;
+use crate::generator::Generator;
+use crate::request::{BATCH_OPERATION_COUNT, Signer};
+use crate::response::ResponseReader;
+use crate::sources::Batches;
+use crate::workload::Shape;
+use crate::{Error, clock};
+
+const FILL_CONNECTION_COUNT: usize = 16;
+/// Between two reports of progress.
+const FILL_STEP: Duration = Duration::from_secs(1);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+const SHOWN_CHARACTERS_MAX: usize = 1000;
+
+/// One request on a connection of its own: the answer's status and text.
+pub fn ask(endpoint: &Endpoint, request: &[u8]) -> Result<(u16, String), Error> {
+    let cannot = |error: std::io::Error| format!("cannot reach {}: {error}", endpoint.address);
+    let mut stream = TcpStream::connect_timeout(&endpoint.address, CONNECT_TIMEOUT).map_err(cannot)?;
+    stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+    stream.set_nodelay(true)?;
+    stream.write_all(request)?;
+    let mut reader = ResponseReader::new();
+    loop {
+        let count = stream.read(reader.space()).map_err(|error| format!("no answer: {error}"))?;
+        if count == 0 {
+            return Err("the server closed the connection instead of answering".into());
+        }
+        if let Some(status) = reader.advance(count)? {
+            return Ok((status, reader.text()));
+        }
+    }
+}
+
+/// The same, when only this status will do.
+pub fn ask_for(endpoint: &Endpoint, request: &[u8], expected: u16) -> Result<String, Error> {
+    match ask(endpoint, request)? {
+        (status, answer) if status == expected => Ok(answer),
+        (_, answer) => {
+            let shown: String = answer.chars().take(SHOWN_CHARACTERS_MAX).collect();
+            Err(format!("expected status {expected}, not this answer:\n{shown}").into())
+        }
+    }
+}
+
+pub fn create(endpoint: &Endpoint, table: &str) -> Result<(), Error> {
+    ask_for(endpoint, &Signer::of(endpoint)?.create_table(table), 204).map(|_| ())
+}
+
+pub fn delete(endpoint: &Endpoint, table: &str) -> Result<(), Error> {
+    ask_for(endpoint, &Signer::of(endpoint)?.delete_table(table), 204).map(|_| ())
+}
+
+/// How a table was filled.
+pub struct Filled {
+    pub entities: u64,
+    pub took: Duration,
+}
+
+impl Filled {
+    pub fn entities_per_second(&self) -> f64 {
+        self.entities as f64 / self.took.as_secs_f64().max(1e-9)
+    }
+}
+
+/// Fills a table with the entities of a shape. An error when that takes longer than `time_max`, or is stopped.
+pub fn fill(
+    endpoint: &Endpoint,
+    table: &str,
+    shape: Shape,
+    time_max: Duration,
+    stop: Option<&Arc<AtomicBool>>,
+    mut progress: impl FnMut(&Filled),
+) -> Result<Filled, Error> {
+    let mut batches = Batches::loading(&Signer::of(endpoint)?, table, shape);
+    let mut generator = Generator::open(endpoint.address, FILL_CONNECTION_COUNT, 1)?;
+    if let Some(stop) = stop {
+        generator.stop_with(stop.clone());
+    }
+    let start = clock::now();
+    let mut filled = Filled { entities: 0, took: Duration::ZERO };
+    loop {
+        generator.run_for(FILL_STEP, &mut batches)?;
+        if batches.sent() >= shape.entities {
+            generator.finish(&mut batches)?;
+        }
+        let tally = generator.take();
+        tally.only_accepted()?;
+        filled.entities += tally.all().accepted.total() * BATCH_OPERATION_COUNT as u64;
+        filled.took = clock::now().duration_since(start);
+        if filled.entities >= shape.entities {
+            return Ok(filled);
+        }
+        if stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            return Err("stopped while a table was being filled".into());
+        }
+        if filled.took > time_max {
+            let (done, wanted) = (filled.entities, shape.entities);
+            return Err(format!("only {done} of {wanted} entities were loaded in {time_max:?}").into());
+        }
+        progress(&filled);
+    }
+}
