@@ -8,6 +8,7 @@ use lexopt::prelude::*;
 
 use crate::account::AccountCommand;
 use crate::backup::BackupRequest;
+use crate::bench::BenchRequest;
 use crate::restore::RestoreRequest;
 use crate::sas::SasRequest;
 
@@ -23,6 +24,7 @@ Usage: lazulite [serve] [OPTIONS]
        lazulite backup FILE [OPTIONS]
        lazulite restore FILE [OPTIONS]
        lazulite check [OPTIONS]
+       lazulite bench [OPTIONS]
 
 Options of serve:
   -l, --location DIR        Where the data is kept [default: lazulite-data]
@@ -67,6 +69,18 @@ Options of backup, restore and check (all work while a server runs on the direct
       --backup FILE         check: look at this backup file instead of a store
 Exit codes: 0 done and sound, 1 could not be done, 2 damage found (check).
 
+Options of bench (measures any http endpoint, in a table of its own that it deletes at the end):
+      --connection-string TEXT
+                            What to measure, as SDKs are told; or --url, and --account and --key
+                            [default: the emulator's account at http://127.0.0.1:10002]
+      --workload NAME       May be repeated: read, read-miss, insert, upsert, merge, hot-merge, batch, page,
+                            any-of, filter, scan, mix [default: a few of them]
+      --connections N       Connections that are kept busy [default: 16]
+      --seconds S           Length of each measurement, after a warm-up of a fifth of it [default: 5]
+      --rate R              Send so many requests a second, whatever the server does; latency counts from when
+                            a request was due [default: the next request follows an answer]
+      --entities N          Entities in the table before it is measured [default: 10000]
+
 The spellings --tableHost, --tablePort, --inMemoryPersistence and so on work too.
 
 Accounts come from the environment variable LAZULITE_ACCOUNTS (or AZURITE_ACCOUNTS), as
@@ -82,6 +96,7 @@ pub enum Command {
     Backup { request: BackupRequest, location: Option<PathBuf> },
     Restore { request: RestoreRequest, location: Option<PathBuf> },
     Check { backup: Option<PathBuf>, location: Option<PathBuf> },
+    Bench(Box<BenchRequest>),
     Help,
     Version,
 }
@@ -110,7 +125,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, S
     let mut arguments: Vec<OsString> = arguments.into_iter().collect();
     let command = arguments.first().and_then(|word| word.to_str()).unwrap_or_default().to_owned();
     let has_command =
-        matches!(command.as_str(), "serve" | "account" | "sas" | "backup" | "restore" | "check");
+        matches!(command.as_str(), "serve" | "account" | "sas" | "backup" | "restore" | "check" | "bench");
     let mut parser = lexopt::Parser::from_args(arguments.split_off(usize::from(has_command)));
     let outcome = match command.as_str() {
         "account" => read_account(&mut parser),
@@ -118,6 +133,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, S
         "backup" => read_backup(&mut parser),
         "restore" => read_restore(&mut parser),
         "check" => read_check(&mut parser),
+        "bench" => read_bench(&mut parser),
         _ => read_serve(&mut parser),
     };
     outcome.map_err(|error| format!("{error}; 'lazulite --help' lists what it takes"))
@@ -277,6 +293,27 @@ fn read_check(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
     Ok(Command::Check { backup, location })
 }
 
+fn read_bench(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let mut request = BenchRequest::default();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Short('h') | Long("help") => return Ok(Command::Help),
+            Long("connection-string") => request.connection_string = Some(parser.value()?.string()?),
+            Long("url") => request.url = Some(parser.value()?.string()?),
+            Long("account") => request.account = Some(parser.value()?.string()?),
+            Long("key") => request.key = Some(parser.value()?.string()?),
+            Long("workload") => request.workloads.push(parser.value()?.string()?),
+            Long("connections") => request.connections = Some(parser.value()?.parse()?),
+            Long("seconds") => request.seconds = Some(parser.value()?.parse()?),
+            Long("rate") => request.rate = Some(parser.value()?.parse()?),
+            Long("entities") => request.entities = Some(parser.value()?.parse()?),
+            Long(name) => return Err(no_option(name)),
+            other => return Err(other.unexpected()),
+        }
+    }
+    Ok(Command::Bench(Box::new(request)))
+}
+
 fn no_option(name: &str) -> lexopt::Error {
     format!("there is no option '--{name}' here").into()
 }
@@ -325,6 +362,23 @@ mod tests {
     }
 
     #[test]
+    fn a_benchmark_is_asked_for_by_its_options() {
+        let arguments =
+            ["bench", "--url", "http://h:1/a", "--workload", "read", "--workload=scan", "--rate", "50"];
+        let Ok(Command::Bench(request)) = parse(arguments.map(OsString::from)) else { panic!("not bench") };
+        let expected = BenchRequest {
+            url: Some("http://h:1/a".into()),
+            workloads: vec!["read".into(), "scan".into()],
+            rate: Some(50.0),
+            ..BenchRequest::default()
+        };
+        assert_eq!(*request, expected);
+        for name in ::bench::workload::Action::ALL.map(::bench::workload::Action::name) {
+            assert!(HELP.contains(name), "{name}");
+        }
+    }
+
+    #[test]
     fn the_readme_shows_this_help() {
         let readme =
             std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
@@ -349,6 +403,9 @@ mod tests {
             (&["restore", "f", "--as", "x"], "say which with --table"),
             (&["check", "--backup", "f", "-l", "d"], "not at both"),
             (&["sas", "--bogus"], "there is no option '--bogus'"),
+            (&["bench", "--bogus"], "there is no option '--bogus'"),
+            (&["bench", "--connections", "x"], "x"),
+            (&["bench", "word"], "unexpected argument"),
         ] {
             let sentence = flags(arguments).unwrap_err();
             assert!(sentence.contains(part) && sentence.contains("--help"), "{arguments:?}: {sentence}");

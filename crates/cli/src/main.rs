@@ -6,6 +6,7 @@ mod account;
 mod accounts_file;
 mod args;
 mod backup;
+mod bench;
 mod check;
 mod config;
 mod control;
@@ -43,6 +44,7 @@ fn run(command: Command) -> Result<ExitCode, String> {
         Command::Sas { request, location } => sas::run(&request, &location_or_default(location))?,
         Command::Backup { request, location } => backup::run(&request, &location_or_default(location))?,
         Command::Restore { request, location } => restore::run(request, &location_or_default(location))?,
+        Command::Bench(request) => bench::run(&request)?,
         Command::Check { backup, location } => {
             return check::run(backup.as_deref(), &location_or_default(location));
         }

@@ -1,0 +1,260 @@
+//! `lazulite bench`: how fast an endpoint answers, whoever serves it.
+//!
+//! Promises: it works in a table of its own with a name that nobody has, and deletes it at the end, also when it is
+//! interrupted or fails. Nothing else of the account is touched.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use ::bench::endpoint::{DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, Endpoint};
+use ::bench::measure::{Measurement, Sample, probe};
+use ::bench::table;
+use ::bench::workload::{Action, Counter, Shape, Workload};
+
+use crate::progress::Progress;
+
+const CONNECTIONS_DEFAULT: usize = 16;
+const CONNECTIONS_MAX: usize = 1024;
+const SECONDS_DEFAULT: f64 = 5.0;
+const ENTITIES_DEFAULT: u64 = 10_000;
+/// A row key has eight digits for an entity's number.
+const ENTITIES_MAX: u64 = 50_000_000;
+const FILL_TIME_MAX: Duration = Duration::from_secs(3600);
+const WORKLOADS_DEFAULT: [Action; 6] =
+    [Action::Read, Action::Page, Action::Upsert, Action::HotMerge, Action::Insert, Action::Batch];
+
+/// What to measure, as the command line says it.
+#[derive(Default, PartialEq, Debug)]
+pub struct BenchRequest {
+    pub connection_string: Option<String>,
+    pub url: Option<String>,
+    pub account: Option<String>,
+    pub key: Option<String>,
+    pub workloads: Vec<String>,
+    pub connections: Option<usize>,
+    pub seconds: Option<f64>,
+    pub rate: Option<f64>,
+    pub entities: Option<u64>,
+}
+
+/// The request with everything checked and nothing left open.
+struct Plan {
+    endpoint: Endpoint,
+    workloads: Vec<Workload>,
+    shape: Shape,
+    seconds: Duration,
+    rate: Option<f64>,
+}
+
+pub fn run(request: &BenchRequest) -> Result<(), String> {
+    let plan = plan(request)?;
+    let stop = stop_on_signal()?;
+    let table = unique_table_name()?;
+    table::create(&plan.endpoint, &table).map_err(|error| format!("cannot create a table: {error}"))?;
+    let measured = measure_all(&plan, &table, &stop);
+    // Whatever happened, the table goes.
+    let deleted = table::delete(&plan.endpoint, &table);
+    measured?;
+    deleted.map_err(|error| format!("cannot delete the table {table} again: {error}"))
+}
+
+fn plan(request: &BenchRequest) -> Result<Plan, String> {
+    let endpoint = endpoint(request)?;
+    let connections = request.connections.unwrap_or(CONNECTIONS_DEFAULT);
+    if !(1..=CONNECTIONS_MAX).contains(&connections) {
+        return Err(format!("--connections must lie between 1 and {CONNECTIONS_MAX}"));
+    }
+    let seconds = request.seconds.unwrap_or(SECONDS_DEFAULT);
+    if !(0.1..=3600.0).contains(&seconds) {
+        return Err("--seconds must lie between 0.1 and 3600".into());
+    }
+    if request.rate.is_some_and(|rate| !(0.1..=1e6).contains(&rate)) {
+        return Err("--rate must lie between 0.1 and a million".into());
+    }
+    let entities = request.entities.unwrap_or(ENTITIES_DEFAULT);
+    if !(1000..=ENTITIES_MAX).contains(&entities) {
+        return Err(format!("--entities must lie between 1000 and {ENTITIES_MAX}"));
+    }
+    let mut actions = Vec::new();
+    for name in &request.workloads {
+        let unknown = || format!("there is no workload '{name}', only {}", Action::names());
+        actions.push(Action::from_name(name).ok_or_else(unknown)?);
+    }
+    if actions.is_empty() {
+        actions.extend(WORKLOADS_DEFAULT);
+    }
+    // One table for all: those that count its entities come before those that add some.
+    actions.sort_by_key(|action| action.adds_entities());
+    let shape = Shape::one_partition(entities.next_multiple_of(100));
+    let workloads: Vec<Workload> =
+        actions.into_iter().map(|action| Workload { action, shape, connections }).collect();
+    for workload in &workloads {
+        workload.check().map_err(|error| error.to_string())?;
+    }
+    Ok(Plan { endpoint, workloads, shape, seconds: Duration::from_secs_f64(seconds), rate: request.rate })
+}
+
+fn endpoint(request: &BenchRequest) -> Result<Endpoint, String> {
+    match &request.connection_string {
+        Some(text) => {
+            if request.url.is_some() || request.account.is_some() || request.key.is_some() {
+                return Err("--connection-string says it all: leave --url, --account and --key out".into());
+            }
+            Endpoint::from_connection_string(text)
+        }
+        None => {
+            if request.account.is_some() != request.key.is_some() {
+                return Err("--account and --key go together".into());
+            }
+            let account = request.account.as_deref().unwrap_or(DEVELOPMENT_ACCOUNT);
+            let key = request.key.as_deref().unwrap_or(DEVELOPMENT_KEY);
+            Endpoint::from_url(request.url.as_deref().unwrap_or(Endpoint::default_url()), account, key)
+        }
+    }
+}
+
+fn measure_all(plan: &Plan, table: &str, stop: &Arc<AtomicBool>) -> Result<(), String> {
+    let mut progress = Progress::start();
+    let filled = table::fill(&plan.endpoint, table, plan.shape, FILL_TIME_MAX, Some(stop), |filled| {
+        progress.show(filled.entities, plan.shape.entities);
+    });
+    progress.clear();
+    let filled = filled.map_err(|error| error.to_string())?;
+    println!(
+        "{} entities loaded in transactions of 100, {:.0}/s",
+        plan.shape.entities,
+        filled.entities_per_second()
+    );
+    println!(
+        "{:28} {:>11} {:>11} {:>11} {:>10} {:>10} {:>10}",
+        "workload", "connections", "requests/s", "entities/s", "p50", "p99", "longest"
+    );
+    let counter = Counter::new(1.into());
+    for workload in &plan.workloads {
+        let named = |error: ::bench::Error| format!("{}: {error}", workload.action.name());
+        let pass = probe(workload, &plan.endpoint, table, &counter).map_err(named)?;
+        let sample = Measurement {
+            workload,
+            endpoint: &plan.endpoint,
+            table,
+            counter: &counter,
+            rate: plan.rate,
+            warm_up: plan.seconds / 5,
+            seconds: plan.seconds,
+            process: None,
+            accepts_all: false,
+            pass,
+            stop: Some(stop),
+        }
+        .run();
+        if stop.load(Ordering::Relaxed) {
+            return Err("stopped; what was measured is above, the table is deleted".into());
+        }
+        println!("{}", row(workload, &sample.map_err(named)?));
+    }
+    Ok(())
+}
+
+fn row(workload: &Workload, sample: &Sample) -> String {
+    let mut text = format!(
+        "{:28} {:>11} {:>11.0} {:>11.0} {:>10} {:>10} {:>10}",
+        workload.action.what(),
+        workload.connections,
+        sample.requests_per_second,
+        sample.entities_per_second,
+        time(sample.p50_us),
+        time(sample.p99_us),
+        time(sample.longest_us)
+    );
+    if sample.not_sent > 0 {
+        text.push_str(&format!("  {} requests were due and never sent", sample.not_sent));
+    }
+    text
+}
+
+fn time(microseconds: f64) -> String {
+    match microseconds {
+        us if us < 1000.0 => format!("{us:.0} us"),
+        us => format!("{:.1} ms", us / 1000.0),
+    }
+}
+
+/// Set when somebody wants this to end.
+fn stop_on_signal() -> Result<Arc<AtomicBool>, String> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| format!("cannot wait for signals: {error}"))?;
+    let flag = stop.clone();
+    std::thread::spawn(move || {
+        runtime.block_on(until_signal());
+        flag.store(true, Ordering::Relaxed);
+    });
+    Ok(stop)
+}
+
+#[cfg(unix)]
+async fn until_signal() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else { return std::future::pending().await };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = terminate.recv() => {}
+    }
+}
+
+#[cfg(not(unix))]
+async fn until_signal() {
+    let _ = tokio::signal::ctrl_c().await;
+}
+
+fn unique_table_name() -> Result<String, String> {
+    let mut random = [0; 8];
+    getrandom::fill(&mut random).map_err(|error| format!("no randomness: {error}"))?;
+    Ok(format!("lazulitebench{:016x}", u64::from_le_bytes(random)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workloads_that_add_entities_come_last() {
+        let workloads = ["insert", "scan", "mix", "read"].map(str::to_owned).to_vec();
+        let plan = plan(&BenchRequest { workloads, ..BenchRequest::default() }).map_err(drop).unwrap();
+        let actions: Vec<&str> = plan.workloads.iter().map(|workload| workload.action.name()).collect();
+        assert_eq!(actions, ["scan", "read", "insert", "mix"]);
+        assert_eq!(plan.endpoint.address.to_string(), "127.0.0.1:10002");
+    }
+
+    #[test]
+    fn mistakes_get_one_sentence() {
+        let some = |text: &str| Some(text.to_owned());
+        let check = |request: BenchRequest, part: &str| {
+            let Err(sentence) = plan(&request) else { panic!("{request:?} was taken") };
+            assert!(sentence.contains(part) && sentence.lines().count() == 1, "{sentence}");
+        };
+        let none = BenchRequest::default;
+        check(BenchRequest { connections: Some(0), ..none() }, "--connections");
+        check(BenchRequest { seconds: Some(f64::NAN), ..none() }, "--seconds");
+        check(BenchRequest { rate: Some(0.0), ..none() }, "--rate");
+        check(BenchRequest { entities: Some(10), ..none() }, "--entities");
+        check(BenchRequest { workloads: vec!["reed".to_owned()], ..none() }, "there is no workload 'reed'");
+        check(BenchRequest { account: some("acme"), ..none() }, "--account and --key");
+        check(BenchRequest { url: some("https://127.0.0.1:1/a"), ..none() }, "https");
+        check(
+            BenchRequest {
+                connection_string: some("UseDevelopmentStorage=true"),
+                url: some("http://x"),
+                ..none()
+            },
+            "--connection-string",
+        );
+        check(
+            BenchRequest { workloads: vec!["merge".to_owned()], connections: Some(65), ..none() },
+            "merge takes at most",
+        );
+    }
+}
