@@ -35,7 +35,8 @@ Commands:
                            docs/conformance.md; with --against, the raw HTTP suite against Azurite too
                            NAME is one of: raw-http, python, javascript, go, java, rust-sdk, az, browser
                            (with --only, nothing is written down)
-  bench [ARGUMENTS]...     build the server and the load generator, then measure
+  bench [ARGUMENTS]...     Lazulite beside Azurite, a bare HTTP server and the raw engine; with --write the
+                           result is written down in docs/performance.md
                            (`cargo xtask bench --help` lists its arguments)
   cost [ARGUMENTS]...      instructions and allocations of the hot paths, against crates/cost/budgets.txt
                            (`cargo xtask cost --help` lists its arguments)

@@ -82,6 +82,7 @@ fn read(system: &System, table: &str, shape: Shape, seconds: Duration) -> Result
         seconds,
         process: None,
         accepts_all: false,
+        tolerates_closing: false,
         pass: None,
         stop: None,
     }

@@ -63,7 +63,8 @@ impl Histogram {
         for (index, count) in self.counts.iter().enumerate() {
             seen += count;
             if seen >= wanted {
-                return upper_bound(index) as f64 / 1000.0;
+                // No percentile lies beyond the longest, though its bucket may end there.
+                return (upper_bound(index) as f64 / 1000.0).min(self.longest.as_secs_f64() * 1e6);
             }
         }
         0.0
@@ -115,6 +116,7 @@ mod tests {
         assert!((histogram.percentile_us(0.99) / 990.0 - 1.0).abs() < 0.01);
         assert_eq!(histogram.total(), 1000);
         assert_eq!(histogram.longest(), Duration::from_millis(1));
+        assert_eq!(histogram.percentile_us(1.0), 1000.0);
         let mut twice = histogram.clone();
         twice.add(&histogram);
         assert_eq!((twice.total(), twice.percentile_us(0.5)), (2000, histogram.percentile_us(0.5)));

@@ -10,12 +10,13 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::endpoint::Endpoint;
-use crate::generator::{Generator, Pace, Requests};
+use crate::generator::{Generator, Pace, Requests, Tally};
 use crate::workload::{Action, Counter, Workload, count_entities};
 use crate::{Error, clock, process, table};
 
-/// How long a slow server may take for the first answer of a measurement.
-const FIRST_ANSWER_TIME_MAX: Duration = Duration::from_secs(30);
+/// A server that gave fewer answers in the time of a measurement goes on, for so many times as long at most.
+const ANSWERS_WANTED: u64 = 20;
+const SLOW_FACTOR: u32 = 5;
 /// A whole pass of a scan, before anything is measured.
 const PASS_TIME_MAX: Duration = Duration::from_secs(60);
 /// Below so many answers, the time since the last one would distort the rate.
@@ -43,6 +44,8 @@ pub struct Sample {
     pub generator_busy: Option<f64>,
     /// Due in the open loop, but never sent.
     pub not_sent: u64,
+    /// Sent on connections that the server closed without an answer.
+    pub unanswered: u64,
 }
 
 /// Entities and pages of a whole scan.
@@ -65,6 +68,9 @@ pub struct Measurement<'a> {
     pub process: Option<u32>,
     /// Whether any answer will do: the bare server answers all questions alike.
     pub accepts_all: bool,
+    /// Whether a connection may be closed instead of answered. Azurite does that when it is behind: its timer for idle
+    /// connections runs while requests wait to be read.
+    pub tolerates_closing: bool,
     pub pass: Option<Pass>,
     pub stop: Option<&'a Arc<AtomicBool>>,
 }
@@ -84,31 +90,35 @@ impl Measurement<'_> {
         generator.set_pace(pace);
         generator.run_for(self.warm_up, &mut requests)?;
         generator.finish(&mut requests)?;
-        generator.take().only_accepted()?;
+        self.judge(&generator.take())?;
 
         generator.set_pace(pace);
         let server_cpu = || self.process.and_then(process::cpu);
         let (server_before, own_before, start) = (server_cpu(), process::own_cpu(), clock::now());
         generator.run_for(self.seconds, &mut requests)?;
-        let mut tally = generator.take();
-        while tally.all().accepted.total() == 0 && tally.only_accepted().is_ok() {
+        // A slow server gets some more time, so that its rate is not that of chance.
+        while generator.tally().all().accepted.total() < ANSWERS_WANTED
+            && self.judge(generator.tally()).is_ok()
+        {
             let is_stopped = self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed));
-            if is_stopped || clock::now().duration_since(start) > self.seconds + FIRST_ANSWER_TIME_MAX {
-                return Err(format!("no answer within {FIRST_ANSWER_TIME_MAX:?}").into());
+            if is_stopped || clock::now().duration_since(start) > self.seconds * SLOW_FACTOR {
+                break;
             }
             generator.run_for(Duration::from_millis(100), &mut requests)?;
-            tally = generator.take();
         }
+        let tally = generator.take();
         let (server_after, own_after) = (server_cpu(), process::own_cpu());
         let end = match tally.all().accepted.total() {
             few if few < FEW_ANSWERS => generator.last_answer(),
             _ => clock::now(),
         };
         let took = end.duration_since(start).as_secs_f64().max(1e-9);
-        tally.only_accepted()?;
-        generator.finish(&mut requests)?;
-
+        self.judge(&tally)?;
         let all = tally.all();
+        if all.accepted.total() == 0 {
+            return Err(format!("no answer within {:?}", self.seconds * SLOW_FACTOR).into());
+        }
+        generator.finish(&mut requests)?;
         let count = all.accepted.total() as f64;
         let requests_per_second = count / took;
         let used = |before: Option<Duration>, after: Option<Duration>| Some((after? - before?).as_secs_f64());
@@ -124,20 +134,25 @@ impl Measurement<'_> {
             server_cpu_us: used(server_before, server_after).map(|seconds| seconds * 1e6 / count.max(1.0)),
             generator_busy: used(own_before, own_after).map(|seconds| seconds / took),
             not_sent: tally.not_sent,
+            unanswered: all.broken,
         })
+    }
+
+    fn judge(&self, tally: &Tally) -> Result<(), Error> {
+        if self.tolerates_closing { tally.nothing_refused() } else { tally.only_accepted() }
     }
 
     /// Returned or written, and examined.
     fn entities_per_request(&self) -> (f64, f64) {
         match self.pass {
-            Some(pass) if self.workload.entities_per_pass().is_some() => {
-                let pages = pass.pages.max(1) as f64;
+            // A filter is measured by whole passes, a scan by pages.
+            Some(pass) if self.workload.action == Action::Filter => {
                 let shape = self.workload.shape;
-                let examined = match self.workload.action {
-                    Action::Filter => shape.entities / shape.partitions,
-                    _ => shape.entities,
-                };
-                (pass.entities as f64 / pages, examined as f64 / pages)
+                (pass.entities as f64, (shape.entities / shape.partitions) as f64)
+            }
+            Some(pass) => {
+                let per_page = pass.entities as f64 / pass.pages.max(1) as f64;
+                (per_page, per_page)
             }
             _ => {
                 let entities = self.workload.entities_per_request() as f64;
@@ -162,10 +177,8 @@ impl Requests for Judged<'_> {
         self.accepts_all || self.requests.accepts(status)
     }
 
-    fn answered(&mut self, connection: usize, answer: &[u8]) {
-        if !self.accepts_all {
-            self.requests.answered(connection, answer);
-        }
+    fn answered(&mut self, connection: usize, answer: &[u8]) -> bool {
+        self.accepts_all || self.requests.answered(connection, answer)
     }
 }
 
@@ -233,6 +246,7 @@ impl Sample {
             server_cpu_us: optional(&|sample| sample.server_cpu_us),
             generator_busy: optional(&|sample| sample.generator_busy),
             not_sent: samples.iter().map(|sample| sample.not_sent).max().unwrap_or(0),
+            unanswered: samples.iter().map(|sample| sample.unanswered).sum(),
         })
     }
 }

@@ -51,6 +51,16 @@ pub fn tables(run: &Run) -> String {
         }
     }
     text.push_str(&facts(run));
+    for cell in &run.cells {
+        if let Some(unanswered) = cell.sample.map(|sample| sample.unanswered).filter(|count| *count > 0) {
+            let (system, what) = (cell.system.what(), cell.what());
+            let _ = writeln!(
+                text,
+                "\n{system} closed connections instead of answering {unanswered} requests ({what}, {} connections).",
+                cell.connections
+            );
+        }
+    }
     for note in &run.notes {
         let _ = writeln!(text, "\n{note}");
     }
@@ -202,6 +212,7 @@ pub mod tests {
             server_cpu_us: Some(12.34),
             generator_busy: None,
             not_sent: 0,
+            unanswered: 0,
         }
     }
 

@@ -204,20 +204,22 @@ impl Requests for Merges {
         Some(0)
     }
 
-    fn answered(&mut self, connection: usize, answer: &[u8]) {
-        if !self.uses_etags {
-            return;
-        }
-        let Some((row, _)) = self.turns.get(connection) else { return };
+    fn answered(&mut self, connection: usize, answer: &[u8]) -> bool {
         let count = self.rows.len();
-        if let Some(etag) = header(answer, b"etag") {
+        if self.uses_etags
+            && let Some((row, _)) = self.turns.get(connection)
+            && let Some(etag) = header(answer, b"etag")
+        {
             self.rows[*row % count].etag = etag.to_vec();
         }
+        true
     }
 }
 
 /// Queries followed through all their pages, by each connection for itself.
 pub struct Scan {
+    /// Whether each page is an operation, or the whole query.
+    counts_pages: bool,
     /// Each cut where a continuation goes: behind its options.
     queries: Vec<(Vec<u8>, Vec<u8>)>,
     next: usize,
@@ -226,12 +228,17 @@ pub struct Scan {
 }
 
 impl Scan {
-    pub fn new(queries: impl IntoIterator<Item = Vec<u8>>) -> Box<Scan> {
+    pub fn new(queries: impl IntoIterator<Item = Vec<u8>>, counts_pages: bool) -> Box<Scan> {
         let cut = |request: Vec<u8>| {
             let at = memmem::find(&request, b" HTTP/1.1\r\n").unwrap_or(request.len());
             (request[..at].to_vec(), request[at..].to_vec())
         };
-        Box::new(Scan { queries: queries.into_iter().map(cut).collect(), next: 0, places: Vec::new() })
+        Box::new(Scan {
+            counts_pages,
+            queries: queries.into_iter().map(cut).collect(),
+            next: 0,
+            places: Vec::new(),
+        })
     }
 }
 
@@ -253,10 +260,10 @@ impl Requests for Scan {
         Some(0)
     }
 
-    fn answered(&mut self, connection: usize, answer: &[u8]) {
-        if let Some((_, continuation)) = self.places.get_mut(connection) {
-            *continuation = continuation_of(answer);
-        }
+    fn answered(&mut self, connection: usize, answer: &[u8]) -> bool {
+        let Some((_, continuation)) = self.places.get_mut(connection) else { return true };
+        *continuation = continuation_of(answer);
+        self.counts_pages || continuation.is_empty()
     }
 }
 

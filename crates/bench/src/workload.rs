@@ -227,10 +227,13 @@ impl Workload {
                 let numbers = (0..MERGED_ROW_COUNT).map(|index| index * (shape.entities / MERGED_ROW_COUNT));
                 Merges::new(numbers.map(|number| merge(&signer, table, shape, number)).collect(), true)
             }
-            Action::Filter => Scan::new((0..GROUP_COUNT).map(|group| {
-                signer.query(table, &Signer::group_filter(&shape.partition(0), &format!("{group:02}")))
-            })),
-            Action::Scan => Scan::new([signer.query(table, "$top=1000")]),
+            Action::Filter => {
+                let query = |group: u64| {
+                    signer.query(table, &Signer::group_filter(&shape.partition(0), &format!("{group:02}")))
+                };
+                Scan::new((0..GROUP_COUNT).map(query), false)
+            }
+            Action::Scan => Scan::new([signer.query(table, "$top=1000")], true),
             Action::Mix => Mix::new(
                 prepare(PREPARED_REQUEST_COUNT, shape.entities, &get),
                 prepare(PREPARED_REQUEST_COUNT, shape.entities, &upsert),

@@ -54,9 +54,12 @@ pub fn run(request: &BenchRequest) -> Result<(), String> {
     table::create(&plan.endpoint, &table).map_err(|error| format!("cannot create a table: {error}"))?;
     let measured = measure_all(&plan, &table, &stop);
     // Whatever happened, the table goes.
-    let deleted = table::delete(&plan.endpoint, &table);
-    measured?;
-    deleted.map_err(|error| format!("cannot delete the table {table} again: {error}"))
+    let deleted = table::delete(&plan.endpoint, &table)
+        .map_err(|error| format!("the table {table} could not be deleted: {error}"));
+    match (measured, deleted) {
+        (Err(failure), Err(left_behind)) => Err(format!("{failure}; {left_behind}")),
+        (measured, deleted) => measured.and(deleted),
+    }
 }
 
 fn plan(request: &BenchRequest) -> Result<Plan, String> {
@@ -144,12 +147,13 @@ fn measure_all(plan: &Plan, table: &str, stop: &Arc<AtomicBool>) -> Result<(), S
             seconds: plan.seconds,
             process: None,
             accepts_all: false,
+            tolerates_closing: true,
             pass,
             stop: Some(stop),
         }
         .run();
         if stop.load(Ordering::Relaxed) {
-            return Err("stopped; what was measured is above, the table is deleted".into());
+            return Err("stopped before the end".into());
         }
         println!("{}", row(workload, &sample.map_err(named)?));
     }
@@ -169,6 +173,9 @@ fn row(workload: &Workload, sample: &Sample) -> String {
     );
     if sample.not_sent > 0 {
         text.push_str(&format!("  {} requests were due and never sent", sample.not_sent));
+    }
+    if sample.unanswered > 0 {
+        text.push_str(&format!("  {} requests got no answer", sample.unanswered));
     }
     text
 }

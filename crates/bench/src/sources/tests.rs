@@ -69,19 +69,20 @@ fn connections_never_share_a_conditional_row() {
 
 #[test]
 fn a_scan_follows_its_continuation_and_begins_again() {
-    let mut scan = Scan::new([b"GET /t()?$top=1000 HTTP/1.1\r\n\r\n".to_vec()]);
+    let mut scan = Scan::new([b"GET /t()?$top=1000 HTTP/1.1\r\n\r\n".to_vec()], false);
     assert_eq!(text(&mut *scan, 0), "GET /t()?$top=1000 HTTP/1.1\r\n\r\n");
-    scan.answered(
+    let is_done = scan.answered(
         0,
         b"HTTP/1.1 200 OK\r\nx-ms-continuation-NextPartitionKey: 1!4!cA=\r\nX-MS-Continuation-NextRowKey: b\r\n\r\nx-ms: y",
     );
+    assert!(!is_done, "the query has more pages");
     assert_eq!(
         text(&mut *scan, 0),
         "GET /t()?$top=1000&NextPartitionKey=1!4!cA%3D&NextRowKey=b HTTP/1.1\r\n\r\n"
     );
     // Another connection is somewhere else.
     assert_eq!(text(&mut *scan, 1), "GET /t()?$top=1000 HTTP/1.1\r\n\r\n");
-    scan.answered(0, b"HTTP/1.1 200 OK\r\n\r\n");
+    assert!(scan.answered(0, b"HTTP/1.1 200 OK\r\n\r\n"));
     assert_eq!(text(&mut *scan, 0), "GET /t()?$top=1000 HTTP/1.1\r\n\r\n");
 }
 

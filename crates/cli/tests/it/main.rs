@@ -7,6 +7,7 @@ mod accounts;
 mod arguments;
 mod backup;
 mod bearer;
+mod bench;
 mod configuration;
 mod crash;
 mod directory;
