@@ -209,7 +209,7 @@ impl Generator {
     }
 
     /// When the last answer came, or the last run that found nothing under way began.
-    pub fn last_answer(&self) -> Instant {
+    pub fn last_sign(&self) -> Instant {
         self.last_sign
     }
 

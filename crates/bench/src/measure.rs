@@ -109,7 +109,7 @@ impl Measurement<'_> {
         let tally = generator.take();
         let (server_after, own_after) = (server_cpu(), process::own_cpu());
         let end = match tally.all().accepted.total() {
-            few if few < FEW_ANSWERS => generator.last_answer(),
+            few if few < FEW_ANSWERS => generator.last_sign(),
             _ => clock::now(),
         };
         let took = end.duration_since(start).as_secs_f64().max(1e-9);

@@ -7,6 +7,7 @@ use bench::workload::Action;
 use lexopt::{Arg, Parser, ValueExt};
 
 use crate::system::Kind;
+use crate::targets::LARGE_ENTITIES;
 
 pub const HELP: &str = "\
 Usage: cargo xtask bench [OPTIONS]
@@ -171,6 +172,9 @@ fn read(parser: &mut Parser) -> Result<Option<Options>, lexopt::Error> {
     if options.write.is_some() && (plan == PlanName::Quick || options.is_partial()) {
         return Err("--write goes with whole runs only, not with --quick or --only".into());
     }
+    if options.write.is_some() && options.large_entities != LARGE_ENTITIES {
+        return Err("--write goes with ten million entities, not with --entities".into());
+    }
     Ok(Some(options))
 }
 
@@ -210,6 +214,7 @@ mod tests {
             (&["--quick", "--write", "docs"], "--write"),
             (&["--only", "page", "--write", "docs"], "--write"),
             (&["--entities", "51"], "--entities"),
+            (&["--large", "--entities", "1", "--write", "docs"], "--entities"),
             (&["word"], "word"),
         ] {
             let sentence = options(arguments).unwrap_err();
