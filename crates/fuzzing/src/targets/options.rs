@@ -111,7 +111,7 @@ fn read(input: &[u8]) -> Result<Outcome, Outcome> {
     let mut headers = OperationHeaders::default();
     let mut version = None;
     for (name, value) in lines.filter_map(|line| line.split_once(':')) {
-        headers.take(name.trim(), value.trim());
+        headers.take(name.trim(), || value.trim());
         if name.trim().eq_ignore_ascii_case("x-ms-version") {
             version = Some(value.trim());
         }

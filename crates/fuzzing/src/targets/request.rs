@@ -110,7 +110,7 @@ fn read(input: &[u8]) -> Result<Outcome, Outcome> {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let mut headers = OperationHeaders::default();
     for (name, value) in lines.filter_map(|line| line.split_once(':')) {
-        headers.take(name.trim(), value.trim());
+        headers.take(name.trim(), || value.trim());
     }
 
     let resource = uri::parse_path(path)?;
