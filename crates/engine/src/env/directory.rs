@@ -63,15 +63,39 @@ fn parent(directory: &Path) -> Option<&Path> {
 }
 
 /// Makes the directory's entries durable.
-#[cfg(not(windows))]
 pub(crate) fn sync(directory: &Path) -> io::Result<()> {
-    File::open(directory)?.sync_all()
+    DirectoryHandle::open(directory)?.sync()
+}
+
+/// An open directory.
+#[derive(Debug)]
+pub(crate) struct DirectoryHandle {
+    #[cfg(not(windows))]
+    file: File,
+}
+
+#[cfg(not(windows))]
+impl DirectoryHandle {
+    pub(crate) fn open(directory: &Path) -> io::Result<DirectoryHandle> {
+        Ok(DirectoryHandle { file: File::open(directory)? })
+    }
+
+    /// Makes its entries durable.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        self.file.sync_all()
+    }
 }
 
 /// Windows cannot open a directory as a file; NTFS journals its entries by itself.
 #[cfg(windows)]
-pub(crate) fn sync(_directory: &Path) -> io::Result<()> {
-    Ok(())
+impl DirectoryHandle {
+    pub(crate) fn open(_directory: &Path) -> io::Result<DirectoryHandle> {
+        Ok(DirectoryHandle {})
+    }
+
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 #[cfg(test)]

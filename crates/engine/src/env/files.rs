@@ -8,12 +8,12 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 
 use redb::backends::FileBackend;
 use redb::{BackendError, StorageBackend};
 
-use super::directory;
+use super::directory::DirectoryHandle;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Access {
@@ -40,6 +40,8 @@ pub struct DirectoryFiles<W> {
     /// An open file of no use, given up for one that is needed when the process may open no more: clients take all the
     /// handles there are, and a commit must not fail for that.
     reserve: Mutex<Option<File>>,
+    /// The directory itself, kept open for the same reason.
+    handle: OnceLock<DirectoryHandle>,
 }
 
 impl DirectoryFiles<fn(FileBackend) -> FileBackend> {
@@ -50,7 +52,20 @@ impl DirectoryFiles<fn(FileBackend) -> FileBackend> {
 
 impl<W> DirectoryFiles<W> {
     pub fn wrapped(directory: &Path, wrap: W) -> DirectoryFiles<W> {
-        DirectoryFiles { directory: directory.to_owned(), wrap, reserve: Mutex::new(None) }
+        DirectoryFiles {
+            directory: directory.to_owned(),
+            wrap,
+            reserve: Mutex::new(None),
+            handle: OnceLock::new(),
+        }
+    }
+
+    fn handle(&self) -> io::Result<&DirectoryHandle> {
+        if let Some(handle) = self.handle.get() {
+            return Ok(handle);
+        }
+        let handle = DirectoryHandle::open(&self.directory)?;
+        Ok(self.handle.get_or_init(|| handle))
     }
 
     /// Opens something, with the reserve if there is no other way.
@@ -75,6 +90,7 @@ impl<W> fmt::Debug for DirectoryFiles<W> {
 
 impl<B: StorageBackend, W: Fn(FileBackend) -> B + Send + Sync + 'static> Files for DirectoryFiles<W> {
     fn names(&self) -> io::Result<Vec<String>> {
+        self.handle()?;
         let names = std::fs::read_dir(&self.directory)?.map(|entry| Ok(entry?.file_name()));
         // What is not even text is not ours.
         Ok(names
@@ -106,7 +122,7 @@ impl<B: StorageBackend, W: Fn(FileBackend) -> B + Send + Sync + 'static> Files f
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.with_reserve(|| directory::sync(&self.directory))
+        self.handle()?.sync()
     }
 }
 
