@@ -10,6 +10,7 @@ mod check;
 mod checked;
 mod commit_log;
 mod disk;
+mod filter;
 mod fold;
 mod group;
 mod guard;

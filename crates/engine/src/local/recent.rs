@@ -12,6 +12,7 @@ use std::sync::{Mutex, MutexGuard};
 use crossbeam_skiplist::SkipMap;
 use crossbeam_skiplist::map::{Entry, Range};
 
+use super::filter::{Filter, Print};
 use crate::Row;
 
 /// What a row takes beside its key and value: the node, the row, and what the allocator adds.
@@ -22,6 +23,7 @@ const CHANGE_OVERHEAD_BYTES: usize = 64;
 #[derive(Default)]
 pub(super) struct Recent {
     rows: SkipMap<Box<[u8]>, Changes>,
+    filter: Filter,
     size_bytes: AtomicUsize,
 }
 
@@ -60,6 +62,7 @@ impl Recent {
     pub(super) fn add(&self, sequence: u64, key: Box<[u8]>, row: Option<Row>) {
         let value_bytes = row.as_ref().map_or(0, |row| row.value.len());
         let key_bytes = key.len();
+        self.filter.add(Print::of(&key));
         let mut change = Some(Change { sequence, row });
         let new = || {
             let first = change.take().expect("made once, of the one change");
@@ -79,8 +82,8 @@ impl Recent {
     }
 
     /// The row as of this record; the outer `None` when nothing had happened to it here.
-    pub(super) fn get(&self, key: &[u8], sequence: u64) -> Option<Option<Row>> {
-        if self.is_empty() {
+    pub(super) fn get(&self, key: &[u8], print: Print, sequence: u64) -> Option<Option<Row>> {
+        if !self.filter.may_hold(print) {
             return None;
         }
         self.rows.get(key)?.value().as_of(sequence)
@@ -175,7 +178,8 @@ mod tests {
     #[test]
     fn a_view_is_a_number() {
         let recent = Recent::default();
-        assert_eq!(recent.get(b"a", 9), None);
+        let get = |key: &[u8], sequence| recent.get(key, Print::of(key), sequence);
+        assert_eq!(get(b"a", 9), None);
         recent.add(2, b"b"[..].into(), row(2));
         recent.add(3, b"a"[..].into(), row(3));
         recent.add(4, b"b"[..].into(), None);
@@ -188,11 +192,7 @@ mod tests {
             (5, Some(row(3)), Some(None)),
             (6, Some(row(3)), Some(row(6))),
         ] {
-            assert_eq!(
-                (recent.get(b"a", sequence), recent.get(b"b", sequence)),
-                (a.clone(), b.clone()),
-                "{sequence}"
-            );
+            assert_eq!((get(b"a", sequence), get(b"b", sequence)), (a.clone(), b.clone()), "{sequence}");
             let mut range = recent.range(b"a", b"c", sequence);
             let listed: Vec<_> =
                 std::iter::from_fn(|| range.take()).map(|row| (row.key().to_vec(), row.row)).collect();

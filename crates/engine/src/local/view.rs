@@ -9,6 +9,7 @@ use std::sync::Arc;
 use redb::{AccessGuard, Range, ReadOnlyTable, ReadableTableMetadata};
 
 use super::commit_log::Numbers;
+use super::filter::Print;
 use super::recent::{Recent, RecentRow, RecentRows};
 use super::stored;
 use super::trouble::Trouble;
@@ -54,11 +55,15 @@ impl View {
         [Some(&*self.active), self.frozen.as_deref().map(|frozen| &*frozen.recent)].into_iter().flatten()
     }
 
+    /// The row among the recent ones; the outer `None` when it is not there.
+    fn recent(&self, key: &[u8]) -> Option<Option<Row>> {
+        let print = Print::of(key);
+        self.layers().find_map(|recent| recent.get(key, print, self.sequence))
+    }
+
     pub(super) fn get(&self, key: &[u8]) -> Result<Option<Row>, Trouble> {
-        for recent in self.layers() {
-            if let Some(row) = recent.get(key, self.sequence) {
-                return Ok(row);
-            }
+        if let Some(row) = self.recent(key) {
+            return Ok(row);
         }
         let Some(stored) = self.base.get(key)? else { return Ok(None) };
         let (version, payload) = stored::read(key, stored.value())?;
@@ -67,7 +72,7 @@ impl View {
 
     /// Reads the place where this row is, or would be, and looks at nothing.
     pub(super) fn touch(&self, key: &[u8]) -> Result<(), Trouble> {
-        if self.layers().any(|recent| recent.get(key, self.sequence).is_some()) {
+        if self.recent(key).is_some() {
             return Ok(());
         }
         Ok(self.base.get(key).map(|_| ())?)

@@ -1,0 +1,68 @@
+//! A filter that says quickly that a key is not there.
+//!
+//! Most keys that are looked for among the recent rows are not there, and finding that out in the ordered table costs a
+//! score of comparisons in as many places of memory; here it costs a look at two bits.
+//!
+//! Promises: a key that was added is never said to be missing. One that was not may be said to be there, rarely as long as
+//! there are not many more keys than [`KEY_COUNT_USUAL`].
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// About as many rows as are folded together.
+const KEY_COUNT_USUAL: usize = 64 * 1024;
+const BITS_PER_KEY: usize = 16;
+const WORD_COUNT: usize = KEY_COUNT_USUAL * BITS_PER_KEY / 64;
+
+pub(super) struct Filter {
+    words: Box<[AtomicU64]>,
+}
+
+/// A key as the filter knows it: worked out once, for all filters.
+#[derive(Clone, Copy)]
+pub(super) struct Print(u64);
+
+impl Print {
+    pub(super) fn of(key: &[u8]) -> Print {
+        // Its thirty-two bits, spread over sixty-four.
+        Print(u64::from(crc32fast::hash(key)).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
+    /// Two bits of one word.
+    fn place(self) -> (usize, u64) {
+        let word = (self.0 >> 44) as usize % WORD_COUNT;
+        (word, 1 << (self.0 >> 38 & 63) | 1 << (self.0 >> 32 & 63))
+    }
+}
+
+impl Default for Filter {
+    fn default() -> Filter {
+        Filter { words: (0..WORD_COUNT).map(|_| AtomicU64::new(0)).collect() }
+    }
+}
+
+impl Filter {
+    pub(super) fn add(&self, print: Print) {
+        let (word, bits) = print.place();
+        self.words[word].fetch_or(bits, Ordering::Relaxed);
+    }
+
+    pub(super) fn may_hold(&self, print: Print) -> bool {
+        let (word, bits) = print.place();
+        self.words[word].load(Ordering::Relaxed) & bits == bits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_was_added_is_missing_and_little_else_is_found() {
+        let filter = Filter::default();
+        let print = |n: usize| Print::of(format!("key {n}").as_bytes());
+        (0..KEY_COUNT_USUAL).for_each(|n| filter.add(print(n)));
+        assert!((0..KEY_COUNT_USUAL).all(|n| filter.may_hold(print(n))));
+        let wrong = (KEY_COUNT_USUAL..2 * KEY_COUNT_USUAL).filter(|n| filter.may_hold(print(*n))).count();
+        assert!(wrong < KEY_COUNT_USUAL / 20, "{wrong}");
+    }
+}
