@@ -478,31 +478,4 @@ fn says_close(bytes: &[u8]) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_transaction_has_the_status_of_its_part() {
-        let answer = |part: &str| {
-            format!(
-                "HTTP/1.1 202 Accepted\r\nContent-Length: 9\r\n\r\n--b\r\nContent-Type: x\r\n\r\nHTTP/1.1 {part}\r\n"
-            )
-        };
-        assert_eq!(status_of_part(answer("204 No Content").as_bytes()), Some(204));
-        assert_eq!(status_of_part(answer("503 Service Unavailable").as_bytes()), Some(503));
-        assert_eq!(status_of_part(b"HTTP/1.1 202 Accepted\r\n\r\n"), None);
-    }
-
-    #[test]
-    fn a_close_is_seen_in_the_head_only() {
-        assert!(says_close(b"HTTP/1.1 503 x\r\nConnection: Close\r\n\r\n"));
-        assert!(!says_close(b"HTTP/1.1 503 x\r\n\r\nconnection: close"));
-    }
-
-    #[test]
-    fn a_schedule_is_even() {
-        let schedule =
-            Schedule { start: clock::now(), per_second: 100.0, patience: Duration::ZERO, passed: 250 };
-        assert_eq!(schedule.due() - schedule.start, Duration::from_millis(2500));
-    }
-}
+mod tests;
