@@ -42,8 +42,13 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
     Ok(status.success())
 }
 
-/// Neither a quick run nor one on a large table has it.
+/// Neither a quick run nor one on a large table has it, nor one of other systems.
 fn wants_azurite(arguments: &[String]) -> bool {
+    let systems = arguments.iter().position(|argument| argument == "--systems");
+    let named = systems.and_then(|index| arguments.get(index + 1));
+    if named.is_some_and(|systems| !systems.contains("azurite")) {
+        return false;
+    }
     !arguments.iter().any(|argument| matches!(argument.as_str(), "--quick" | "--large" | "--help" | "-h"))
 }
 
@@ -77,5 +82,8 @@ mod tests {
         let arguments = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(with_directory(&arguments("--rounds 2 --write")), ["--rounds", "2", "--write", "docs"]);
         assert!(wants_azurite(&arguments("--full")) && !wants_azurite(&arguments("--quick --rounds 2")));
+        assert!(
+            wants_azurite(&arguments("--systems azurite")) && !wants_azurite(&arguments("--systems hello"))
+        );
     }
 }

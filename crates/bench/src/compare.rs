@@ -60,7 +60,7 @@ impl<'a> Comparison<'a> {
                 continue;
             }
             let ready = self.prepare(workload, system);
-            runners.push(Runner { system, ready, samples: Vec::new() });
+            runners.push(Runner { system, ready, samples: Vec::new(), half_load: Vec::new() });
         }
         for _ in 0..self.options.rounds {
             for runner in &mut runners {
@@ -94,6 +94,7 @@ impl<'a> Comparison<'a> {
                 connections: workload.connections,
                 system: runner.system.kind,
                 sample,
+                half_load: Sample::median(&runner.half_load),
                 not_measured,
             });
         }
@@ -122,24 +123,38 @@ struct Runner<'a> {
     /// Whether it takes part; the first failure decides.
     ready: Result<Option<Pass>, String>,
     samples: Vec<Sample>,
+    half_load: Vec<Sample>,
 }
 
 impl Runner<'_> {
     fn measure(&mut self, workload: &Workload, seconds: Duration) {
         let Ok(pass) = self.ready else { return };
-        match measure_on(self.system, workload, &workload.table(), pass, seconds) {
-            Ok(sample) => self.samples.push(sample),
-            Err(error) => self.ready = Err(one_line(&error.to_string())),
+        let table = workload.table();
+        let sample = match measure_on(self.system, workload, &table, pass, None, seconds) {
+            Ok(sample) => sample,
+            Err(error) => {
+                self.ready = Err(one_line(&error.to_string()));
+                return;
+            }
+        };
+        self.samples.push(sample);
+        if plan::has_half_load(workload) {
+            let rate = sample.requests_per_second / 2.0;
+            match measure_on(self.system, workload, &table, pass, Some(rate), seconds) {
+                Ok(sample) => self.half_load.push(sample),
+                Err(error) => eprintln!("    {}: no latency at half load: {error}", self.system.kind.what()),
+            }
         }
     }
 }
 
-/// One measurement in the closed loop, after a warm-up of a third.
+/// One measurement after a warm-up of a third: in the closed loop, or at so many requests a second.
 pub fn measure_on(
     system: &System,
     workload: &Workload,
     table: &str,
     pass: Option<Pass>,
+    rate: Option<f64>,
     seconds: Duration,
 ) -> Result<Sample, Error> {
     Measurement {
@@ -147,7 +162,7 @@ pub fn measure_on(
         endpoint: &system.endpoint,
         table,
         counter: &system.counter,
-        rate: None,
+        rate,
         warm_up: seconds / 3,
         seconds,
         process: Some(system.process()),

@@ -43,9 +43,21 @@ pub fn run(options: &Options, programs: &Programs, data: &DataDirectory, run: &m
     }
     sizes(options, &server[0], &table, large, run)?;
 
+    if !options.is_partial() || options.only.contains(&Action::Insert) {
+        sustained(&server[0], &table, large, run)?;
+    }
+    if let Some(bytes) = server[0].memory_bytes("VmHWM:") {
+        run.facts.insert(fact::LOADED_PEAK_BYTES.to_owned(), bytes as f64);
+    }
+    run.processes.push(server[0].cost());
+    Ok(())
+}
+
+/// A minute of random inserts: how many, and how long anybody had to wait.
+fn sustained(server: &System, table: &str, large: Shape, run: &mut Run) -> Result<(), Error> {
     eprintln!("a minute of random inserts among {} entities", large.label());
     let inserts = Workload { action: Action::Insert, shape: large, connections: MANY_CONNECTIONS };
-    let sample = compare::measure_on(&server[0], &inserts, &table, None, SUSTAINED)?;
+    let sample = compare::measure_on(server, &inserts, table, None, None, SUSTAINED)?;
     for (name, figure) in [
         (fact::SUSTAINED_PER_SECOND, sample.requests_per_second),
         (fact::SUSTAINED_LONGEST_US, sample.longest_us),
@@ -53,10 +65,6 @@ pub fn run(options: &Options, programs: &Programs, data: &DataDirectory, run: &m
     ] {
         run.facts.insert(name.to_owned(), figure);
     }
-    if let Some(bytes) = server[0].memory_bytes("VmHWM:") {
-        run.facts.insert(fact::LOADED_PEAK_BYTES.to_owned(), bytes as f64);
-    }
-    run.processes.push(server[0].cost());
     Ok(())
 }
 
@@ -72,6 +80,9 @@ fn sizes(
     for (action, connections) in
         [(Action::Read, MANY_CONNECTIONS), (Action::Page, 1), (Action::Insert, MANY_CONNECTIONS)]
     {
+        if options.is_partial() && !options.only.contains(&action) {
+            continue;
+        }
         let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); shapes.len()];
         for round in 0..options.rounds {
             eprintln!("{} by size: round {} of {}", action.what(), round + 1, options.rounds);
@@ -86,7 +97,7 @@ fn sizes(
                     table
                 };
                 probe(&workload, &server.endpoint, &table, &server.counter)?;
-                samples.push(compare::measure_on(server, &workload, &table, None, options.seconds)?);
+                samples.push(compare::measure_on(server, &workload, &table, None, None, options.seconds)?);
             }
         }
         for (shape, samples) in shapes.iter().zip(&samples) {
@@ -97,6 +108,7 @@ fn sizes(
                 connections,
                 system: Kind::Durable,
                 sample: Sample::median(samples),
+                half_load: None,
                 not_measured: None,
             });
         }

@@ -171,14 +171,15 @@ fn compare_systems(
         }
     }
     let workloads = plan::workloads(options);
+    Comparison::new(options, &systems).run(&workloads, run)?;
+    run.processes = systems.iter().map(System::cost).collect();
+    // At the end: its tables are in the durable server's store alone.
     if let (true, Some(system)) =
         (options.wants_disturbed(), systems.iter().find(|system| system.kind == Kind::Durable))
     {
         let shape = plan::usual_shape(options);
         disturbed::run(system, shape, options.rounds, options.seconds, run)?;
     }
-    Comparison::new(options, &systems).run(&workloads, run)?;
-    run.processes = systems.iter().map(System::cost).collect();
     for system in systems {
         let is_durable = system.kind == Kind::Durable;
         system.stop()?;

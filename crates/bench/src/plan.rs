@@ -89,6 +89,13 @@ pub fn has_ceiling(action: Action) -> bool {
     !matches!(action, Action::Batch | Action::Page | Action::AnyOf | Action::Filter | Action::Scan)
 }
 
+/// Whether latency is also measured at half load, where it is the server's and not that of a queue.
+pub fn has_half_load(workload: &Workload) -> bool {
+    workload.connections == MANY_CONNECTIONS
+        && workload.shape.partitions == 1
+        && matches!(workload.action, Action::Read | Action::Insert | Action::Mix)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

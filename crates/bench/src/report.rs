@@ -25,6 +25,28 @@ pub fn tables(run: &Run) -> String {
     if !run.cells.is_empty() {
         text.push_str(&cells(run));
     }
+    if run.cells.iter().any(|cell| cell.half_load.is_some()) {
+        text.push_str(
+            "\nOpen loop, at half of the throughput above, latency from when a request was due:\n\n\
+             | workload | entities | connections | system | requests/s | p50 | p99 | longest |\n\
+             | --- | ---: | ---: | --- | ---: | ---: | ---: | ---: |\n",
+        );
+    }
+    for cell in &run.cells {
+        let Some(sample) = &cell.half_load else { continue };
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {} | {} | {} | {} |",
+            cell.what(),
+            cell.shape().label(),
+            cell.connections,
+            cell.system.what(),
+            thousands(sample.requests_per_second),
+            time(sample.p50_us),
+            time(sample.p99_us),
+            time(sample.longest_us)
+        );
+    }
     if !run.floors.is_empty() {
         text.push_str("\n| floor, one thread that commits | syncs/s | rows/s |\n| --- | ---: | ---: |\n");
         for floor in &run.floors {
@@ -225,6 +247,7 @@ pub mod tests {
             connections,
             system,
             sample: outcome.ok().map(sample),
+            half_load: None,
             not_measured: outcome.err().map(str::to_owned),
         };
         let machine = Machine {

@@ -59,6 +59,8 @@ pub struct Cell {
     pub system: Kind,
     /// Medians of all rounds.
     pub sample: Option<Sample>,
+    /// The same in the open loop, at half of that throughput: latencies count from when a request was due.
+    pub half_load: Option<Sample>,
     pub not_measured: Option<String>,
 }
 
