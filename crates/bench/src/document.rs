@@ -133,14 +133,13 @@ fn by_system(
 fn at_half_load(run: &Run) -> Chart<'static> {
     let mut groups = Vec::new();
     for first in run.cells.iter().filter(|cell| cell.system == Kind::Durable && cell.half_load.is_some()) {
-        let figures: [(&str, fn(&Sample) -> f64); 2] =
-            [("p50", |sample| sample.p50_us), ("p99", |sample| sample.p99_us)];
-        for (name, figure) in figures {
+        for percent in [50, 99] {
+            let figure = |sample: &Sample| if percent == 50 { sample.p50_us } else { sample.p99_us };
             let value = |kind: Kind| {
                 let cell = run.cells.iter().find(|cell| cell.system == kind && cell.asks_the_same(first))?;
                 cell.half_load.as_ref().map(figure)
             };
-            groups.push((format!("{}, {name}", first.what()), Kind::ALL.map(value).to_vec()));
+            groups.push((format!("{}, p{percent}", first.what()), Kind::ALL.map(value).to_vec()));
         }
     }
     Chart {
