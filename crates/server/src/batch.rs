@@ -34,7 +34,7 @@ pub async fn run(
             match run_change_set(session, &parts, call.version).await {
                 Ok(answers) => {
                     for (part, done) in parts.iter().zip(answers) {
-                        answer.push(&respond::part(&done, part.content_id));
+                        answer.push(|out| respond::part(&done, part.content_id, out));
                     }
                 }
                 // Our own trouble is the whole request's: clients try again when they see it there.
@@ -48,14 +48,10 @@ pub async fn run(
                 Err(refusal) => {
                     let index = refusal.error.operation.unwrap_or(0).min(parts.len() - 1);
                     let is_alone = parts.len() == 1;
-                    answer.push(&refuse_part(
-                        &parts[index],
-                        refusal,
-                        index,
-                        is_alone,
-                        dress,
-                        (shared, session.peer),
-                    ));
+                    let part = &parts[index];
+                    answer.push(|out| {
+                        refuse_part(part, refusal, index, is_alone, dress, (shared, session.peer), out)
+                    });
                 }
             }
             answer
@@ -64,11 +60,13 @@ pub async fn run(
             let mut answer = BatchAnswer::new(batch_id.as_str(), None);
             match run_query(session, &part, call.version).await {
                 Ok(found) => {
-                    answer.push(&respond::part(&found, part.content_id));
+                    answer.push(|out| respond::part(&found, part.content_id, out));
                     room = found.room;
                 }
                 Err(refusal) => {
-                    answer.push(&refuse_part(&part, refusal, 0, false, dress, (shared, session.peer)))
+                    answer.push(|out| {
+                        refuse_part(&part, refusal, 0, false, dress, (shared, session.peer), out)
+                    });
                 }
             }
             answer
@@ -194,7 +192,8 @@ fn refuse_part(
     is_alone: bool,
     dress: &Dress<'_>,
     (shared, peer): (&Shared, IpAddr),
-) -> Vec<u8> {
+    out: &mut Vec<u8>,
+) {
     let error = refusal.error;
     let OperationHeaders { accept, prefer, x_http_method, .. } = part.headers;
     let message = if is_alone && error.code.is_raised_by_execution() {
@@ -211,7 +210,8 @@ fn refuse_part(
     // Only an insert listens to `Prefer`.
     let is_insert = part.method == "POST" && x_http_method.is_none();
     let preference = negotiate::Preference::parse(prefer).filter(|_| is_insert);
-    respond::refusal_part(error.code, &message, level, preference, part.content_id, dress, shared.now())
+    let said = (error.code, message.as_str());
+    respond::refusal_part(said, level, preference, part.content_id, dress, shared.now(), out);
 }
 
 fn too_many_operations() -> ServiceError {

@@ -9,7 +9,7 @@ use http::header::{
 use http::{HeaderMap, Response, StatusCode};
 use hyper::ext::ReasonPhrase;
 use protocol::auth::protocol_version;
-use protocol::model::DateTime;
+use protocol::model::{DateTime, ETag};
 use protocol::wire::MetadataLevel;
 use protocol::wire::cors::CorsHeaders;
 use protocol::wire::json_write::{etag_text, write_error};
@@ -275,8 +275,8 @@ fn xml_escape(text: &str) -> String {
 }
 
 /// A success as a part of a batch: status line, headers in the service's order, body.
-pub fn part(answer: &Answer, content_id: Option<&str>) -> Vec<u8> {
-    let mut part = PartWriter::new(answer.status, content_id);
+pub fn part(answer: &Answer, content_id: Option<&str>, out: &mut Vec<u8>) {
+    let mut part = PartWriter::new(out, answer.status, content_id);
     // What makes or reads something speaks of OData 3; what only changes it, of OData 1.
     let version =
         if answer.location.is_some() || matches!(answer.body, Body::Json(..)) { "3.0;" } else { "1.0;" };
@@ -307,7 +307,9 @@ pub fn part(answer: &Answer, content_id: Option<&str>) -> Vec<u8> {
         None => {}
     }
     if let Some(etag) = answer.etag {
-        part.header("ETag", &String::from_utf8_lossy(&etag_text(etag)));
+        part.0.extend_from_slice(b"ETag: ");
+        ETag::write(etag, part.0);
+        part.0.extend_from_slice(b"\r\n");
     }
     match &answer.body {
         Body::Json(_, json) => part.finish(json),
@@ -318,15 +320,15 @@ pub fn part(answer: &Answer, content_id: Option<&str>) -> Vec<u8> {
 
 /// A refusal as the one part that answers a change set.
 pub fn refusal_part(
-    code: ErrorCode,
-    message: &str,
+    (code, message): (ErrorCode, &str),
     level: MetadataLevel,
     preference: Option<Preference>,
     content_id: Option<&str>,
     dress: &Dress<'_>,
     now: DateTime,
-) -> Vec<u8> {
-    let mut part = PartWriter::new(code.status(), content_id);
+    out: &mut Vec<u8>,
+) {
+    let mut part = PartWriter::new(out, code.status(), content_id);
     part.header("X-Content-Type-Options", "nosniff");
     if code.is_raised_by_execution() {
         part.header("Cache-Control", "no-cache");
@@ -336,18 +338,20 @@ pub fn refusal_part(
     }
     part.header("DataServiceVersion", "3.0;");
     part.header("Content-Type", level.content_type());
-    part.finish(&json_error(code, message, dress, now))
+    part.finish(&json_error(code, message, dress, now));
 }
 
-struct PartWriter(Vec<u8>);
+struct PartWriter<'a>(&'a mut Vec<u8>);
 
-impl PartWriter {
-    fn new(status: u16, content_id: Option<&str>) -> PartWriter {
-        let reason = StatusCode::from_u16(status)
-            .ok()
-            .and_then(|status| status.canonical_reason())
-            .unwrap_or_default();
-        let mut part = PartWriter(format!("HTTP/1.1 {status} {reason}\r\n").into_bytes());
+impl<'a> PartWriter<'a> {
+    fn new(out: &'a mut Vec<u8>, status: u16, content_id: Option<&str>) -> PartWriter<'a> {
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        for piece in
+            ["HTTP/1.1 ", status.as_str(), " ", status.canonical_reason().unwrap_or_default(), "\r\n"]
+        {
+            out.extend_from_slice(piece.as_bytes());
+        }
+        let mut part = PartWriter(out);
         if let Some(id) = content_id {
             part.header("Content-ID", id);
         }
@@ -360,10 +364,9 @@ impl PartWriter {
         }
     }
 
-    fn finish(mut self, body: &[u8]) -> Vec<u8> {
+    fn finish(self, body: &[u8]) {
         self.0.extend_from_slice(b"\r\n");
         self.0.extend_from_slice(body);
-        self.0
     }
 }
 

@@ -37,7 +37,8 @@ pub enum Reply {
 /// What the answer to a write repeats of it, once the change itself is on its way.
 pub struct Written {
     reply: Reply,
-    key: OwnedKey,
+    /// Of an insert.
+    key: Option<OwnedKey>,
     record: Option<Bytes>,
 }
 
@@ -80,13 +81,12 @@ impl<'a> Write<'a> {
 impl Reply {
     /// Takes what the answer needs from the change at `index`, which is the last one pushed.
     pub fn keep(self, transaction: &Transaction, index: usize) -> Written {
-        let row = transaction.row_key(index).into();
-        let key = OwnedKey { partition: transaction.partition_key().into(), row };
-        let record = match self {
-            Reply::Insert { level: Some(_), .. } => transaction.record(index),
-            Reply::Insert { level: None, .. } | Reply::Update | Reply::Delete => None,
+        let Reply::Insert { level, .. } = self else {
+            return Written { reply: self, key: None, record: None };
         };
-        Written { reply: self, key, record }
+        let (partition, row) = (transaction.partition_key().into(), transaction.row_key(index).into());
+        let record = level.and_then(|_| transaction.record(index));
+        Written { reply: self, key: Some(OwnedKey { partition, row }), record }
     }
 }
 
@@ -98,14 +98,14 @@ impl Written {
         version: Version,
     ) -> Result<Answer, Refusal> {
         let etag = Some(DateTime::from_ticks(version.ticks()));
-        let (level, preference) = match self.reply {
-            Reply::Delete => return Ok(Answer::no_content()),
-            Reply::Update => return Ok(Answer { etag, ..Answer::no_content() }),
-            Reply::Insert { level, preference } => (level, preference),
+        let (level, preference, key) = match (self.reply, &self.key) {
+            (Reply::Delete, _) => return Ok(Answer::no_content()),
+            (Reply::Insert { level, preference }, Some(key)) => (level, preference, key),
+            (Reply::Update | Reply::Insert { .. }, _) => return Ok(Answer { etag, ..Answer::no_content() }),
         };
         let answer = match (level, &self.record) {
             (Some(level), Some(record)) => {
-                let view = EntityView::open(&self.key.partition, &self.key.row, version, record);
+                let view = EntityView::open(&key.partition, &key.row, version, record);
                 let writer = EntityWriter {
                     base: session.base,
                     account: session.account.as_str(),
@@ -119,7 +119,7 @@ impl Written {
             }
             _ => Answer::no_content(),
         };
-        let location = Some(entity_url(session.base, table, &self.key));
+        let location = Some(entity_url(session.base, table, key));
         Ok(Answer { etag, location, preference, ..answer })
     }
 }

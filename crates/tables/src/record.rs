@@ -30,7 +30,9 @@ mod tag {
 
 /// The stored form of checked properties. A patch for [`merge`] has the same form.
 pub fn encode(size: usize, properties: &[Property<'_>]) -> Bytes {
-    let mut out = Vec::with_capacity(HEADER_BYTES + size);
+    let exact = properties.iter().map(encoded_len).sum::<usize>();
+    // Exactly: what is stored keeps its room for as long as it is stored.
+    let mut out = Vec::with_capacity(HEADER_BYTES + exact);
     begin(size, properties.len(), &mut out);
     for property in properties {
         push_varint(property.name.len(), &mut out);
@@ -38,6 +40,19 @@ pub fn encode(size: usize, properties: &[Property<'_>]) -> Bytes {
         push_value(&property.value, &mut out);
     }
     out.into()
+}
+
+fn encoded_len(property: &Property<'_>) -> usize {
+    let text_len = |len: usize| varint_len(len) + len;
+    let value_len = match &property.value {
+        Value::String(text) => text_len(text.len()),
+        Value::Binary(bytes) => text_len(bytes.len()),
+        Value::Int32(_) => 4,
+        Value::Int64(_) | Value::Double(_) | Value::DateTime(_) => 8,
+        Value::Boolean(_) => 0,
+        Value::Guid(_) => 16,
+    };
+    text_len(property.name.len()) + 1 + value_len
 }
 
 fn begin(size: usize, count: usize, out: &mut Vec<u8>) {
@@ -74,6 +89,10 @@ fn push_value(value: &Value<'_>, out: &mut Vec<u8>) {
 fn push_fixed(tag: u8, bytes: &[u8], out: &mut Vec<u8>) {
     out.push(tag);
     out.extend_from_slice(bytes);
+}
+
+fn varint_len(value: usize) -> usize {
+    (value | 1).ilog2() as usize / 7 + 1
 }
 
 /// Seven bits a byte, lowest first; the high bit says that more follow.
@@ -409,6 +428,17 @@ mod tests {
             Some(Value::DateTime(DateTime::MAX))
         );
         assert_eq!(Record::open(&record(&sample())).unwrap().find("When"), None);
+    }
+
+    #[test]
+    fn the_room_for_a_record_is_exact() {
+        for len in [0, 1, 127, 128, 16_383, 16_384, 30_000] {
+            let properties = [property("s", Value::String("x".repeat(len).into()))];
+            let expected: usize = properties.iter().map(encoded_len).sum();
+            assert_eq!(record(&properties).len(), HEADER_BYTES + expected, "{len}");
+        }
+        let expected: usize = sample().iter().map(encoded_len).sum();
+        assert_eq!(record(&sample()).len(), HEADER_BYTES + expected);
     }
 
     #[test]

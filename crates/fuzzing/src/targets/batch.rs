@@ -163,7 +163,7 @@ fn write_change_set(parts: &[BatchPart<'_>], boundary: &str) -> Vec<u8> {
     out.extend_from_slice(format!("--{boundary}--\r\n--{boundary}-outer--\r\n").as_bytes());
     // An answer is put together the same way; it has to be readable as multipart too.
     let mut answer = BatchAnswer::new("1", Some("2"));
-    parts.iter().for_each(|part| answer.push(part.method.as_bytes()));
+    parts.iter().for_each(|part| answer.push(|out| out.extend_from_slice(part.method.as_bytes())));
     assert!(answer.finish().ends_with(b"--changesetresponse_2--\r\n--batchresponse_1--\r\n"));
     out
 }

@@ -39,6 +39,10 @@ impl DateTime {
 
     /// Reads `yyyy-MM-ddTHH:mm[:ss[.fffffff]][Z|±hh:mm]`. No zone means UTC; an offset is converted.
     pub fn parse(text: &str) -> Option<DateTime> {
+        parse_usual(text.as_bytes()).or_else(|| DateTime::parse_any(text))
+    }
+
+    fn parse_any(text: &str) -> Option<DateTime> {
         let (date, time) = text.split_once(['T', 't'])?;
         let (year, month_day) = date.split_once('-')?;
         let (month, day) = month_day.split_once('-')?;
@@ -58,7 +62,8 @@ impl DateTime {
         if parts.next().is_some() || clock.ends_with('.') {
             return None;
         }
-        let of_day = (hour * 3600 + minute * 60 + second) * TICKS_PER_SECOND + fraction_ticks(fraction)?;
+        let of_day =
+            (hour * 3600 + minute * 60 + second) * TICKS_PER_SECOND + fraction_ticks(fraction.as_bytes())?;
         let local = days * TICKS_PER_DAY + of_day;
         let utc = i128::from(local) - i128::from(offset_ticks(zone)?);
         u64::try_from(utc).ok().filter(|ticks| *ticks <= Self::MAX.0).map(DateTime)
@@ -138,19 +143,44 @@ impl DateTime {
     }
 }
 
+/// Reads `yyyy-MM-ddTHH:mm:ss[.fffffff]Z`, the one form that nearly all clients send. `None`: another form, or none.
+fn parse_usual(text: &[u8]) -> Option<DateTime> {
+    let (head, end) = text.split_first_chunk::<19>()?;
+    let two = |at: usize| {
+        let (high, low) = (head[at].wrapping_sub(b'0'), head[at + 1].wrapping_sub(b'0'));
+        (high < 10 && low < 10).then_some(u64::from(high) * 10 + u64::from(low))
+    };
+    if [head[4], head[7], head[10], head[13], head[16]] != *b"--T::" {
+        return None;
+    }
+    let fraction = match end {
+        [b'Z'] => 0,
+        [b'.', digits @ .., b'Z'] if !digits.is_empty() => fraction_ticks(digits)?,
+        _ => return None,
+    };
+    let days = days_since_epoch(two(0)? * 100 + two(2)?, two(5)?, two(8)?)?;
+    let (hour, minute, second) = (two(11)?, two(14)?, two(17)?);
+    if hour > 23 || minute > 59 || second > 59 {
+        return None;
+    }
+    let of_day = (hour * 3600 + minute * 60 + second) * TICKS_PER_SECOND + fraction;
+    // The year has four digits, so this is no later than the last instant.
+    Some(DateTime(days * TICKS_PER_DAY + of_day))
+}
+
 /// Exactly `width` decimal digits.
 fn digits(text: &str, width: usize) -> Option<u64> {
     let all_digits = text.len() == width && text.bytes().all(|byte| byte.is_ascii_digit());
     all_digits.then(|| text.parse().ok()).flatten()
 }
 
-fn fraction_ticks(digits: &str) -> Option<u64> {
-    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+fn fraction_ticks(digits: &[u8]) -> Option<u64> {
+    if !digits.iter().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
     let mut ticks = 0;
     for place in 0..FRACTION_DIGITS_MAX {
-        ticks = ticks * 10 + digits.as_bytes().get(place).map_or(0, |digit| u64::from(digit - b'0'));
+        ticks = ticks * 10 + digits.get(place).map_or(0, |digit| u64::from(digit - b'0'));
     }
     Some(ticks)
 }

@@ -58,7 +58,8 @@ impl TableName {
         let valid_characters = text.bytes().all(|byte| byte.is_ascii_alphanumeric())
             && !text.as_bytes().first().is_some_and(u8::is_ascii_digit)
             && !text.eq_ignore_ascii_case("tables");
-        if !TABLE_NAME_LEN.contains(&text.encode_utf16().count()) {
+        let units = if valid_characters { text.len() } else { text.encode_utf16().count() };
+        if !TABLE_NAME_LEN.contains(&units) {
             return Err(TableNameError::Length);
         }
         if !valid_characters {
@@ -84,11 +85,22 @@ impl PartialEq for TableName {
     }
 }
 
+/// ASCII letters, digits and `_`.
+const IS_PLAIN: [bool; 256] = {
+    let mut plain = [false; 256];
+    let mut byte = 0;
+    while byte < plain.len() {
+        plain[byte] = (byte as u8).is_ascii_alphanumeric() || byte as u8 == b'_';
+        byte += 1;
+    }
+    plain
+};
+
 /// C# identifier rules: a letter or `_`, then letters, digits, connectors and marks.
 pub fn check_property_name(name: &str) -> Result<(), ErrorCode> {
     // Most names are short and plain; they pay for one look at each byte.
     let plain = name.len() <= PROPERTY_NAME_UTF16_UNITS_MAX
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        && name.bytes().all(|byte| IS_PLAIN[usize::from(byte)])
         && name.as_bytes().first().is_some_and(|first| !first.is_ascii_digit());
     if plain {
         return Ok(());
@@ -119,6 +131,13 @@ fn is_identifier_part(character: char) -> bool {
 pub fn find_forbidden_key_char(key: &str) -> Option<char> {
     let is_forbidden =
         |character: char| matches!(character, '/' | '\\' | '#' | '?' | '\0'..='\u{1F}' | '\u{7F}'..='\u{9F}');
+    // Most keys are plain; a fold without an early end looks at many bytes at once.
+    let is_plain = key.bytes().fold(true, |plain, byte| {
+        plain & (0x20..0x7F).contains(&byte) & !matches!(byte, b'/' | b'\\' | b'#' | b'?')
+    });
+    if is_plain {
+        return None;
+    }
     key.chars().find(|character| is_forbidden(*character))
 }
 

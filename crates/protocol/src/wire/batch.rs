@@ -37,8 +37,13 @@ pub fn read_batch<'a>(content_type: Option<&str>, body: &'a [u8]) -> Result<Batc
     let mut change_set: Option<Vec<BatchPart<'a>>> = None;
     // A change set or one query: a third part is one too many, whatever it is.
     for part in split(body, boundary, 3)? {
-        let (headers, content) = split_headers(part)?;
-        let content_type = find_header(&headers, "content-type").unwrap_or_default();
+        let mut content_type = None;
+        let content = read_headers(part, |name, value| {
+            if name.eq_ignore_ascii_case("content-type") {
+                content_type.get_or_insert(value);
+            }
+        })?;
+        let content_type = content_type.unwrap_or_default();
         if content_type.trim_start().get(..10).is_some_and(|start| start.eq_ignore_ascii_case("multipart/")) {
             let inner = self::boundary(content_type).ok_or(ErrorCode::InvalidInput)?;
             if change_set.is_some() {
@@ -103,27 +108,39 @@ fn trim_line_end(part: &[u8]) -> &[u8] {
     part.strip_suffix(b"\r").unwrap_or(part)
 }
 
-type Headers<'a> = Vec<(&'a str, &'a str)>;
-
 /// More headers than any client sends are not worth reading.
 const PART_HEADER_COUNT_MAX: usize = 64;
 
-/// Header lines up to a blank one, and what follows it.
-fn split_headers(part: &[u8]) -> Result<(Headers<'_>, &[u8]), ServiceError> {
-    let mut headers = Vec::new();
+/// Shows the header lines up to a blank one, and returns what follows it.
+fn read_headers<'a>(
+    part: &'a [u8],
+    mut visit: impl FnMut(&'a str, &'a str),
+) -> Result<&'a [u8], ServiceError> {
+    let mut count = 0;
     let mut rest = part;
     loop {
         let (line, after) = next_line(rest);
         rest = after;
         if line.trim_ascii().is_empty() {
-            return Ok((headers, rest));
+            return Ok(rest);
         }
-        if headers.len() == PART_HEADER_COUNT_MAX {
+        if count == PART_HEADER_COUNT_MAX {
             return Err(ErrorCode::InvalidInput.into());
         }
+        count += 1;
         let line = std::str::from_utf8(line).map_err(|_| ErrorCode::InvalidInput)?;
-        let (name, value) = line.split_once(':').ok_or(ErrorCode::InvalidInput)?;
-        headers.push((name.trim(), value.trim()));
+        let colon = memchr::memchr(b':', line.as_bytes()).ok_or(ErrorCode::InvalidInput)?;
+        visit(trim(&line[..colon]), trim(&line[colon + 1..]));
+    }
+}
+
+/// As [`str::trim`], and quick where there is one blank in front and a line end behind, or neither.
+fn trim(text: &str) -> &str {
+    let bare = text.strip_prefix(' ').unwrap_or(text);
+    let bare = bare.strip_suffix('\r').unwrap_or(bare);
+    match bare.as_bytes() {
+        [0x21..=0x7E] | [0x21..=0x7E, .., 0x21..=0x7E] => bare,
+        _ => bare.trim(),
     }
 }
 
@@ -134,25 +151,22 @@ fn next_line(text: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-fn find_header<'a>(headers: &Headers<'a>, name: &str) -> Option<&'a str> {
-    headers.iter().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| *value)
-}
-
 /// One `application/http` part: its MIME headers, then a request.
 fn read_part(part: &[u8]) -> Result<BatchPart<'_>, ServiceError> {
-    let (_, request) = split_headers(part)?;
+    let request = read_headers(part, |_, _| {})?;
     let (line, rest) = next_line(request.trim_ascii_start());
     let line = std::str::from_utf8(line).map_err(|_| ErrorCode::InvalidInput)?.trim();
     let (method, target) = line.split_once(' ').ok_or(ErrorCode::InvalidInput)?;
     // The version is optional, and a URL holds no blank.
     let url = target.trim().split(' ').next().unwrap_or_default();
-    let (headers, body) = split_headers(rest)?;
-    let mut operation_headers = OperationHeaders::default();
-    for (name, value) in &headers {
-        operation_headers.take(name, || value);
-    }
-    let content_id = find_header(&headers, "content-id");
-    Ok(BatchPart { method, url, headers: operation_headers, content_id, body: body.trim_ascii() })
+    let (mut headers, mut content_id) = (OperationHeaders::default(), None);
+    let body = read_headers(rest, |name, value| {
+        headers.take(name, || value);
+        if name.eq_ignore_ascii_case("content-id") {
+            content_id.get_or_insert(value);
+        }
+    })?;
+    Ok(BatchPart { method, url, headers, content_id, body: body.trim_ascii() })
 }
 
 /// The answer's body, put together part by part. Byte for byte what clients look for: boundary names that begin
@@ -181,14 +195,15 @@ impl BatchAnswer {
         format!("multipart/mixed; boundary={}", self.batch_boundary)
     }
 
-    /// Adds one embedded response: status line, headers, blank line, body.
-    pub fn push(&mut self, response: &[u8]) {
+    /// Adds one embedded response, as it is written: status line, headers, blank line, body.
+    pub fn push(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         let boundary = self.change_set_boundary.as_ref().unwrap_or(&self.batch_boundary);
-        let opening = format!(
-            "--{boundary}\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n"
+        self.body.extend_from_slice(b"--");
+        self.body.extend_from_slice(boundary.as_bytes());
+        self.body.extend_from_slice(
+            b"\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n",
         );
-        self.body.extend_from_slice(opening.as_bytes());
-        self.body.extend_from_slice(response);
+        write(&mut self.body);
         self.body.extend_from_slice(b"\r\n");
     }
 

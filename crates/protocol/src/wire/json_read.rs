@@ -42,7 +42,8 @@ struct Members<'a> {
 fn read_members(body: &[u8]) -> Option<Members<'_>> {
     let text = std::str::from_utf8(body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body)).ok()?;
     let mut reader = Reader::new(text);
-    let mut members = Members::default();
+    // Room for an entity of middling size.
+    let mut members = Members { properties: Vec::with_capacity(16), types: Vec::new() };
     reader.take(b'{')?;
     if !reader.take_if(b'}') {
         loop {

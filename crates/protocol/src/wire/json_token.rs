@@ -5,6 +5,8 @@
 
 use std::borrow::Cow;
 
+use super::json_text::plain_len;
+
 /// Objects and arrays inside annotations, which are skipped, may nest this deep.
 const SKIPPED_DEPTH_MAX: usize = 64;
 
@@ -58,16 +60,14 @@ impl<'a> Reader<'a> {
         self.take(b'"')?;
         let start = self.at;
         let bytes = self.text.as_bytes();
-        loop {
-            match *bytes.get(self.at)? {
-                b'"' => {
-                    self.at += 1;
-                    return Some(Cow::Borrowed(&self.text[start..self.at - 1]));
-                }
-                b'\\' => return self.escaped_string(start).map(Cow::Owned),
-                0..=0x1F => return None,
-                _ => self.at += 1,
+        self.at += plain_len(&bytes[start..]);
+        match *bytes.get(self.at)? {
+            b'"' => {
+                self.at += 1;
+                Some(Cow::Borrowed(&self.text[start..self.at - 1]))
             }
+            b'\\' => self.escaped_string(start).map(Cow::Owned),
+            _ => None,
         }
     }
 
@@ -153,9 +153,8 @@ impl<'a> Reader<'a> {
         let bytes = self.text.as_bytes();
         loop {
             let run = self.at;
-            while !matches!(bytes.get(self.at)?, b'"' | b'\\' | 0..=0x1F) {
-                self.at += 1;
-            }
+            self.at += plain_len(&bytes[run..]);
+            bytes.get(self.at)?;
             out.push_str(&self.text[run..self.at]);
             self.at += 1;
             match bytes[self.at - 1] {

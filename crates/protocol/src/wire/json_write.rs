@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use super::json_text::{is_plain, needs_escape};
 use super::negotiate::MetadataLevel;
 use super::options::Selection;
 use super::uri;
@@ -301,36 +302,6 @@ fn escape_bytes(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Looks at eight bytes at a time, of which some may be seen twice; without an early end, which would cost more than
-/// it saves.
-fn is_plain(text: &[u8]) -> bool {
-    if let Some(last) = text.last_chunk::<8>() {
-        let (words, _) = text.as_chunks::<8>();
-        let last = escapes_in(u64::from_le_bytes(*last));
-        return words.iter().fold(last, |found, word| found | escapes_in(u64::from_le_bytes(*word))) == 0;
-    }
-    match (text.first_chunk::<4>(), text.last_chunk::<4>()) {
-        (Some(first), Some(last)) => {
-            let [first, last] = [first, last].map(|half| u64::from(u32::from_le_bytes(*half)));
-            escapes_in(first << 32 | last) == 0
-        }
-        _ => text.iter().all(|byte| !needs_escape(*byte)),
-    }
-}
-
-fn needs_escape(byte: u8) -> bool {
-    byte < 0x20 || byte == b'"' || byte == b'\\'
-}
-
-/// Not 0 when any of eight bytes does: the usual arithmetic that finds a byte below a bound, or equal to another.
-fn escapes_in(word: u64) -> u64 {
-    const ONES: u64 = u64::MAX / 255;
-    const HIGH_BITS: u64 = ONES << 7;
-    let below = |word: u64, bound: u8| word.wrapping_sub(ONES * u64::from(bound)) & !word;
-    let equal = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
-    (below(word, 0x20) | equal(b'"') | equal(b'\\')) & HIGH_BITS
-}
-
 fn escape_in_runs(bytes: &[u8], out: &mut Vec<u8>) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     let mut copied = 0;
@@ -370,16 +341,7 @@ mod tests {
     use crate::model::Value;
 
     #[test]
-    fn every_byte_is_escaped_wherever_it_stands() {
-        for len in 0..40 {
-            for at in 0..len {
-                for byte in (0..=0xFFu8).filter(|byte| *byte < 0x80 || at % 7 == 0) {
-                    let mut text = vec![b'a'; len];
-                    text[at] = byte;
-                    assert_eq!(is_plain(&text), !needs_escape(byte), "{byte:02x} at {at} of {len}");
-                }
-            }
-        }
+    fn what_json_cannot_hold_is_escaped() {
         let mut out = Vec::new();
         escape("a\"b\\c\u{1}\n\r\t\u{8}\u{C}é\u{7F}", &mut out);
         assert_eq!(String::from_utf8(out).unwrap(), "a\\\"b\\\\c\\u0001\\n\\r\\t\\b\\fé\u{7F}");

@@ -7,6 +7,7 @@ pub mod continuation;
 pub mod cors;
 pub mod headers;
 pub mod json_read;
+mod json_text;
 mod json_token;
 pub mod json_write;
 pub mod negotiate;

@@ -59,6 +59,10 @@ pub fn percent_decode(text: &str) -> Option<Cow<'_, str>> {
 /// outside a small set of characters escaped as UTF-8 with upper-case hex.
 pub fn write_key(key: &str, out: &mut Vec<u8>) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    if key.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        out.extend_from_slice(key.as_bytes());
+        return;
+    }
     for byte in key.bytes() {
         match byte {
             b'\'' => out.extend_from_slice(b"''"),
