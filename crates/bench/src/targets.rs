@@ -48,59 +48,85 @@ const fn target(what: &'static str, unit: Unit, bound: Bound, figure: fn(&Result
 
 /// In the order of the document. 64 connections unless said otherwise.
 pub const TARGETS: [Target; 28] = [
-    target("point read, 100k entities: of hello world", Unit::Times, Bound::None, |results| {
+    target("point read, 100k entities: of hello world", Unit::Times, Bound::AtLeast(0.6), |results| {
         beside(results, Action::Read, USUAL, MANY_CONNECTIONS, Kind::Hello)
     }),
-    target("point read, 100k entities: of Azurite", Unit::Times, NOT_SLOWER, |results| {
+    target("point read, 100k entities: of Azurite", Unit::Times, Bound::AtLeast(500.0), |results| {
         beside(results, Action::Read, USUAL, MANY_CONNECTIONS, Kind::Azurite)
     }),
-    target("point read, 100k entities in 100 partitions: of Azurite", Unit::Times, NOT_SLOWER, |results| {
-        beside(results, Action::Read, SCATTERED, MANY_CONNECTIONS, Kind::Azurite)
-    }),
-    target("durable insert: of hello world", Unit::Times, Bound::None, |results| {
+    target(
+        "point read, 100k entities in 100 partitions: of Azurite",
+        Unit::Times,
+        Bound::AtLeast(40.0),
+        |results| beside(results, Action::Read, SCATTERED, MANY_CONNECTIONS, Kind::Azurite),
+    ),
+    target("durable insert: of hello world", Unit::Times, Bound::AtLeast(0.35), |results| {
         beside(results, Action::Insert, EMPTY, MANY_CONNECTIONS, Kind::Hello)
     }),
-    target("durable insert: of Azurite", Unit::Times, NOT_SLOWER, |results| {
+    target("durable insert: of Azurite", Unit::Times, Bound::AtLeast(40.0), |results| {
         beside(results, Action::Insert, EMPTY, MANY_CONNECTIONS, Kind::Azurite)
     }),
-    target("merge of one hot entity: of the insert rate", Unit::Times, Bound::None, |results| {
+    target("merge of one hot entity: of the insert rate", Unit::Times, Bound::AtLeast(0.8), |results| {
         let merges = durable(&results.main, Action::HotMerge, USUAL, MANY_CONNECTIONS)?;
         let inserts = durable(&results.main, Action::Insert, EMPTY, MANY_CONNECTIONS)?;
         Some(merges.requests_per_second / inserts.requests_per_second)
     }),
-    target("transaction of 100 inserts: of Azurite", Unit::Times, NOT_SLOWER, |results| {
+    target("transaction of 100 inserts: of Azurite", Unit::Times, Bound::AtLeast(15.0), |results| {
         beside(results, Action::Batch, EMPTY, MANY_CONNECTIONS, Kind::Azurite)
     }),
-    target("transaction of 100 inserts: of redb, one per commit", Unit::Times, Bound::None, |results| {
-        of_floor(results, floors::REDB_BATCH)
-    }),
-    target("transaction of 100 inserts: of redb, ten per commit", Unit::Times, Bound::None, |results| {
-        of_floor(results, floors::REDB_TEN_BATCHES)
-    }),
-    target("row range page of 1,000, one connection: entities", Unit::PerSecond, Bound::None, |results| {
-        Some(durable(&results.main, Action::Page, USUAL, 1)?.entities_per_second)
-    }),
-    target("row range page of 1,000, one connection: of Azurite", Unit::Times, NOT_SLOWER, |results| {
-        beside(results, Action::Page, USUAL, 1, Kind::Azurite)
-    }),
-    target("scan of 100k entities, one connection: entities", Unit::PerSecond, Bound::None, |results| {
-        Some(durable(&results.main, Action::Scan, USUAL, 1)?.entities_per_second)
-    }),
-    target("scan of 100k entities, one connection: of Azurite", Unit::Times, NOT_SLOWER, |results| {
-        beside(results, Action::Scan, USUAL, 1, Kind::Azurite)
-    }),
+    target(
+        "transaction of 100 inserts: of redb, one per commit",
+        Unit::Times,
+        Bound::AtLeast(0.4),
+        |results| of_floor(results, floors::REDB_BATCH),
+    ),
+    target(
+        "transaction of 100 inserts: of redb, ten per commit",
+        Unit::Times,
+        Bound::AtLeast(0.4),
+        |results| of_floor(results, floors::REDB_TEN_BATCHES),
+    ),
+    target(
+        "row range page of 1,000, one connection: entities",
+        Unit::PerSecond,
+        Bound::AtLeast(500_000.0),
+        |results| Some(durable(&results.main, Action::Page, USUAL, 1)?.entities_per_second),
+    ),
+    target(
+        "row range page of 1,000, one connection: of Azurite",
+        Unit::Times,
+        Bound::AtLeast(12.0),
+        |results| beside(results, Action::Page, USUAL, 1, Kind::Azurite),
+    ),
+    target(
+        "scan of 100k entities, one connection: entities",
+        Unit::PerSecond,
+        Bound::AtLeast(500_000.0),
+        |results| Some(durable(&results.main, Action::Scan, USUAL, 1)?.entities_per_second),
+    ),
+    target(
+        "scan of 100k entities, one connection: of Azurite",
+        Unit::Times,
+        Bound::AtLeast(20.0),
+        |results| beside(results, Action::Scan, USUAL, 1, Kind::Azurite),
+    ),
     target("filter that 1 % pass, one connection: of Azurite", Unit::Times, NOT_SLOWER, |results| {
         beside(results, Action::Filter, USUAL, 1, Kind::Azurite)
     }),
-    target("filter that 1 % pass: examined per second and core", Unit::PerSecond, Bound::None, |results| {
-        let sample = durable(&results.main, Action::Filter, USUAL, 1)?;
-        let per_request = sample.examined_per_second / sample.requests_per_second;
-        Some(per_request / sample.server_cpu_us? * 1e6)
-    }),
-    target("`or` of 20 row keys: of Azurite", Unit::Times, NOT_SLOWER, |results| {
+    target(
+        "filter that 1 % pass: examined per second and core",
+        Unit::PerSecond,
+        Bound::AtLeast(2_000_000.0),
+        |results| {
+            let sample = durable(&results.main, Action::Filter, USUAL, 1)?;
+            let per_request = sample.examined_per_second / sample.requests_per_second;
+            Some(per_request / sample.server_cpu_us? * 1e6)
+        },
+    ),
+    target("`or` of 20 row keys: of Azurite", Unit::Times, Bound::AtLeast(50.0), |results| {
         beside(results, Action::AnyOf, USUAL, MANY_CONNECTIONS, Kind::Azurite)
     }),
-    target("`or` of 20 row keys: CPU, of 20 point reads", Unit::Times, Bound::None, |results| {
+    target("`or` of 20 row keys: CPU, of 20 point reads", Unit::Times, Bound::AtMost(0.5), |results| {
         let query = durable(&results.main, Action::AnyOf, USUAL, MANY_CONNECTIONS)?;
         let read = durable(&results.main, Action::Read, USUAL, MANY_CONNECTIONS)?;
         Some(query.server_cpu_us? / (read.server_cpu_us? * bench::workload::ANY_OF_KEY_COUNT as f64))
