@@ -48,7 +48,7 @@ pub struct Target {
 }
 
 /// Every format, in the order in which they are run.
-pub const TARGETS: [Target; 15] = [
+pub const TARGETS: [Target; 16] = [
     request::TARGET,
     options::TARGET,
     filter::TARGET,
@@ -63,6 +63,7 @@ pub const TARGETS: [Target; 15] = [
     record::TARGET,
     key::TARGET,
     row::TARGET,
+    log::TARGET,
     backup::TARGET,
 ];
 

@@ -68,7 +68,9 @@ impl Folder {
     pub(super) fn run(mut self) {
         loop {
             let asked = self.shared.wait_until_asked(self.pause());
-            self.turn(asked);
+            if catch_unwind(AssertUnwindSafe(|| self.turn(asked))).is_err() {
+                self.shared.poison("the folding thread panicked");
+            }
             if asked.end {
                 break;
             }

@@ -58,6 +58,8 @@ use self::view::View;
 use self::writer::{Folding, Job, Waiting, Writer};
 
 pub use self::check::{Checked, ValueCheck, check_directory};
+#[doc(hidden)]
+pub use self::commit_log::record::fuzzed as log_record;
 pub use self::shared::LocalStats;
 pub use self::store::OpenError;
 #[doc(hidden)]

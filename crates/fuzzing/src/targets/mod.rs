@@ -9,6 +9,7 @@ pub mod continuation;
 pub mod entity;
 pub mod filter;
 pub mod key;
+pub mod log;
 pub mod options;
 pub mod properties;
 pub mod record;

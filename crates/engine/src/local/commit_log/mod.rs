@@ -7,7 +7,8 @@
 //! Promises: a record that [`CommitLog::append`] returned from survives a power cut; one it has not returned from is
 //! there as a whole or not at all. Leaves to others: what the changes mean, and saying which records are folded.
 
-mod record;
+#[doc(hidden)]
+pub mod record;
 mod replay;
 mod segment;
 

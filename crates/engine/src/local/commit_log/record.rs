@@ -86,19 +86,9 @@ impl RecordBuilder {
 
     /// The whole record.
     pub(crate) fn finish(&mut self, salt: Salt, sequence: u64, numbers: Numbers) -> &[u8] {
-        let body_length = self.bytes.len() - HEAD_BYTES;
-        let length =
-            u32::try_from(body_length).expect("the bounds on a group are far below 4 GiB").to_le_bytes();
         self.bytes[HEAD_BYTES..][..8].copy_from_slice(&numbers.last_version.to_le_bytes());
         self.bytes[HEAD_BYTES + 8..][..8].copy_from_slice(&numbers.next_table.to_le_bytes());
-        let body_checksum = crc32fast::hash(&self.bytes[HEAD_BYTES..]).to_le_bytes();
-        self.bytes[..4].copy_from_slice(&MARKER);
-        self.bytes[4..8].copy_from_slice(&length);
-        self.bytes[8..16].copy_from_slice(&sequence.to_le_bytes());
-        self.bytes[16..20].copy_from_slice(&body_checksum);
-        let head_checksum = head_checksum(salt, &self.bytes[..20]).to_le_bytes();
-        self.bytes[20..24].copy_from_slice(&head_checksum);
-        self.bytes.resize(self.bytes.len().next_multiple_of(ALIGNMENT), 0);
+        write_head(&mut self.bytes, salt, sequence);
         &self.bytes
     }
 
@@ -179,6 +169,19 @@ impl<'a> Record<'a> {
     }
 }
 
+/// Makes a record of a body that has room for the head before it.
+fn write_head(bytes: &mut Vec<u8>, salt: Salt, sequence: u64) {
+    let length = u32::try_from(bytes.len() - HEAD_BYTES).expect("the bounds on a group are far below 4 GiB");
+    let body_checksum = crc32fast::hash(&bytes[HEAD_BYTES..]);
+    bytes[..4].copy_from_slice(&MARKER);
+    bytes[4..8].copy_from_slice(&length.to_le_bytes());
+    bytes[8..16].copy_from_slice(&sequence.to_le_bytes());
+    bytes[16..20].copy_from_slice(&body_checksum.to_le_bytes());
+    let head_checksum = head_checksum(salt, &bytes[..20]);
+    bytes[20..24].copy_from_slice(&head_checksum.to_le_bytes());
+    bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);
+}
+
 fn head_checksum(salt: Salt, head: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&salt.0.to_le_bytes());
@@ -218,6 +221,31 @@ fn pull_sized<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     let (content, rest) = bytes.split_at_checked(length)?;
     *bytes = rest;
     Some(content)
+}
+
+/// For the fuzzer alone: records of any body.
+#[doc(hidden)]
+pub mod fuzzed {
+    use super::{HEAD_BYTES, Record, Row, Salt, write_head};
+
+    pub struct Change {
+        pub key: Vec<u8>,
+        pub row: Option<Row>,
+    }
+
+    pub fn write(salt: u64, sequence: u64, body: &[u8]) -> Vec<u8> {
+        let mut bytes = [&[0; HEAD_BYTES], body].concat();
+        write_head(&mut bytes, Salt(salt), sequence);
+        bytes
+    }
+
+    /// The sequence number, the length, and the changes if they read.
+    pub fn read(salt: u64, bytes: &[u8]) -> Option<(u64, usize, Option<Vec<Change>>)> {
+        let record = Record::read(Salt(salt), bytes)?;
+        let mut changes = Vec::new();
+        let whole = record.for_each_change(|key, row| changes.push(Change { key: key.to_vec(), row }));
+        Some((record.sequence, record.size_bytes, whole.map(|()| changes)))
+    }
 }
 
 #[cfg(test)]
