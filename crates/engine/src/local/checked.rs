@@ -2,7 +2,7 @@
 //!
 //! redb keeps checksums of its pages but looks at them only when it repairs; our rows have their own, which find a
 //! damaged row but not a lost one. So below redb each block of 4 KiB has a checksum, kept in the same file and made
-//! durable by the same sync:
+//! durable by the same sync (`checksums.rs` keeps those in use in memory):
 //!
 //! ```text
 //! checksums of blocks 0 to 1023 (4 KiB) · blocks 0 to 1023 · checksums of blocks 1024 to 2047 · …
@@ -20,9 +20,8 @@ use std::ops::{Bound, Range};
 
 use redb::{BackendError, StorageBackend};
 
-pub(super) const BLOCK_BYTES: usize = 4096;
-const CHECKSUM_BYTES: usize = 4;
-const GROUP_BLOCK_COUNT: u64 = (BLOCK_BYTES / CHECKSUM_BYTES) as u64;
+use super::checksums::{BLOCK_BYTES, CHECKSUM_BYTES, Checksums, GROUP_BLOCK_COUNT, group_offset};
+
 /// Runs up to this long need no allocation for their checksums.
 const SHORT_RUN_BLOCK_COUNT: usize = 32;
 const BLOCK: u64 = BLOCK_BYTES as u64;
@@ -30,11 +29,12 @@ const BLOCK: u64 = BLOCK_BYTES as u64;
 #[derive(Debug)]
 pub(super) struct Checked<B> {
     file: B,
+    checksums: Checksums,
 }
 
 impl<B: StorageBackend> Checked<B> {
     pub(super) fn new(file: B) -> Checked<B> {
-        Checked { file }
+        Checked { file, checksums: Checksums::new() }
     }
 
     /// Reads whole blocks of one group into `out`, and checks them.
@@ -42,7 +42,7 @@ impl<B: StorageBackend> Checked<B> {
         self.file.read(block_offset(first), out)?;
         let count = out.len() / BLOCK_BYTES;
         with_checksums(count, |checksums| {
-            self.file.read(checksum_offset(first), checksums)?;
+            self.checksums.read(&self.file, first, checksums)?;
             for (number, (block, stored)) in
                 (first..).zip(out.chunks_exact(BLOCK_BYTES).zip(checksums.chunks_exact(CHECKSUM_BYTES)))
             {
@@ -64,7 +64,7 @@ impl<B: StorageBackend> Checked<B> {
             {
                 stored.copy_from_slice(&checksum(number, block).to_le_bytes());
             }
-            self.file.write(checksum_offset(first), checksums)
+            self.checksums.write(&self.file, first, checksums)
         })
     }
 }
@@ -94,16 +94,18 @@ impl<B: StorageBackend> StorageBackend for Checked<B> {
     fn set_len(&self, len: u64) -> io::Result<()> {
         let (old, new) = (self.len()? / BLOCK, len.div_ceil(BLOCK));
         self.file.set_len(if new == 0 { 0 } else { block_offset(new - 1) + BLOCK })?;
+        self.checksums.forget_from(new.div_ceil(GROUP_BLOCK_COUNT));
         let group_end = new.next_multiple_of(GROUP_BLOCK_COUNT);
         if new < old && new < group_end {
             // Blocks that are gone have never been written when they come again.
             let zeros = vec![0; (group_end - new) as usize * CHECKSUM_BYTES];
-            self.file.write(checksum_offset(new), &zeros)?;
+            self.checksums.write(&self.file, new, &zeros)?;
         }
         Ok(())
     }
 
     fn sync_data(&self) -> io::Result<()> {
+        self.checksums.flush(&self.file)?;
         self.file.sync_data()
     }
 
@@ -125,6 +127,8 @@ impl<B: StorageBackend> StorageBackend for Checked<B> {
     }
 
     fn close(&self) -> io::Result<()> {
+        // What was written after the last sync is still there if nothing happens to the machine.
+        self.checksums.flush(&self.file)?;
         self.file.close()
     }
 
@@ -173,13 +177,7 @@ fn runs(offset: u64, len: usize) -> impl Iterator<Item = (u64, Part)> {
 
 /// Where a block is in the file.
 fn block_offset(number: u64) -> u64 {
-    (number + number / GROUP_BLOCK_COUNT + 1) * BLOCK
-}
-
-/// Where its checksum is.
-fn checksum_offset(number: u64) -> u64 {
-    let group = number / GROUP_BLOCK_COUNT;
-    group * (GROUP_BLOCK_COUNT + 1) * BLOCK + number % GROUP_BLOCK_COUNT * CHECKSUM_BYTES as u64
+    group_offset(number / GROUP_BLOCK_COUNT) + (number % GROUP_BLOCK_COUNT + 1) * BLOCK
 }
 
 fn with_checksums<T>(count: usize, work: impl FnOnce(&mut [u8]) -> T) -> T {
@@ -213,6 +211,10 @@ mod tests {
 
     const GROUP: u64 = GROUP_BLOCK_COUNT * BLOCK;
 
+    fn checksum_offset(number: u64) -> u64 {
+        group_offset(number / GROUP_BLOCK_COUNT) + number % GROUP_BLOCK_COUNT * CHECKSUM_BYTES as u64
+    }
+
     /// The same in a plain vector.
     struct Both {
         checked: Checked<InMemoryBackend>,
@@ -230,6 +232,12 @@ mod tests {
         fn write(&mut self, offset: u64, data: &[u8]) {
             self.checked.write(offset, data).unwrap();
             self.plain[offset as usize..][..data.len()].copy_from_slice(data);
+        }
+
+        /// As another process finds it.
+        fn reopen(&mut self) {
+            self.checked.sync_data().unwrap();
+            self.checked.checksums = Checksums::new();
         }
 
         fn compare(&self, offset: u64, len: usize) {
@@ -251,18 +259,45 @@ mod tests {
             let data: Vec<u8> = (0..len).map(|_| random.u8(..)).collect();
             both.write(offset, &data);
             both.compare(offset.saturating_sub(5_000), len + 5_000);
+            if random.u8(..20) == 0 {
+                both.reopen();
+            }
         }
         both.compare(0, both.plain.len());
+        both.reopen();
+        both.compare(0, both.plain.len());
+    }
+
+    #[test]
+    fn a_file_with_more_groups_than_are_kept_in_memory_is_read_all_the_same() {
+        let groups = 11;
+        let mut checked = Checked::new(InMemoryBackend::new());
+        checked.set_len(groups * GROUP).unwrap();
+        let at = |group: u64| group * GROUP + (1 + group % 7) * BLOCK;
+        for group in 0..groups {
+            checked.write(at(group), &[group as u8; BLOCK_BYTES]).unwrap();
+        }
+        for _ in 0..2 {
+            for group in (0..groups).rev() {
+                let mut out = [0; BLOCK_BYTES];
+                checked.read(at(group), &mut out).unwrap();
+                assert_eq!(out, [group as u8; BLOCK_BYTES], "{group}");
+            }
+            checked.sync_data().unwrap();
+            checked.checksums = Checksums::new();
+        }
     }
 
     #[test]
     fn any_flipped_bit_of_a_block_or_its_checksum_is_found_and_harms_no_other() {
         let mut both = Both::new(8 * BLOCK);
         both.write(BLOCK, &vec![9; 6 * BLOCK_BYTES]);
+        both.reopen();
         for at in [block_offset(3), block_offset(3) + 4095, checksum_offset(3), checksum_offset(3) + 3] {
             let mut byte = [0];
             both.checked.file.read(at, &mut byte).unwrap();
             both.checked.file.write(at, &[byte[0] ^ 0x10]).unwrap();
+            both.checked.checksums = Checksums::new();
             let mut out = vec![0; BLOCK_BYTES];
             let error = both.checked.read(3 * BLOCK, &mut out).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidData);
@@ -272,6 +307,7 @@ mod tests {
             both.compare(2 * BLOCK, BLOCK_BYTES);
             both.compare(4 * BLOCK, BLOCK_BYTES);
             both.checked.file.write(at, &byte).unwrap();
+            both.checked.checksums = Checksums::new();
         }
         both.compare(0, 8 * BLOCK_BYTES);
     }
@@ -281,11 +317,13 @@ mod tests {
         let mut both = Both::new(8 * BLOCK);
         both.write(BLOCK, &vec![9; BLOCK_BYTES]);
         both.write(2 * BLOCK, &vec![5; BLOCK_BYTES]);
+        both.reopen();
         let (mut block, mut sum) = (vec![0; BLOCK_BYTES], [0; 4]);
         both.checked.file.read(block_offset(1), &mut block).unwrap();
         both.checked.file.read(checksum_offset(1), &mut sum).unwrap();
         both.checked.file.write(block_offset(2), &block).unwrap();
         both.checked.file.write(checksum_offset(2), &sum).unwrap();
+        both.checked.checksums = Checksums::new();
         assert!(both.checked.read(2 * BLOCK, &mut block).is_err());
     }
 

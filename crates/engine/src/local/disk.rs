@@ -12,6 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use redb::{BackendError, StorageBackend};
 
+use super::checksums::BLOCK_BYTES;
+
 /// Passes everything on, and remembers a sync that failed.
 #[derive(Debug)]
 pub(super) struct Watched<B> {
@@ -77,8 +79,6 @@ struct Written {
     blocks: BTreeMap<u64, Box<[u8]>>,
     len: Option<u64>,
 }
-
-const BLOCK_BYTES: usize = 4096;
 
 impl<B: StorageBackend> Overlay<B> {
     pub(super) fn new(inner: B) -> Overlay<B> {

@@ -8,6 +8,7 @@
 
 mod check;
 mod checked;
+mod checksums;
 mod commit_log;
 mod disk;
 mod filter;
