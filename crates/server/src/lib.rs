@@ -14,6 +14,7 @@ mod cors;
 mod current;
 mod deadline;
 mod handle;
+mod head_timer;
 mod header_names;
 mod heavy;
 mod limits;

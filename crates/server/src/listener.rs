@@ -11,7 +11,7 @@ use ::tables::TableService;
 use engine::env::Clock;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use protocol::auth::{BearerValidator, Connection};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -22,6 +22,7 @@ use crate::audit::Audit;
 use crate::cors::CorsRules;
 use crate::current::Current;
 use crate::handle::{Shared, handle};
+use crate::head_timer::HeadTimer;
 use crate::heavy::HeavyLane;
 use crate::limits::Limits;
 use crate::request_id::RequestIds;
@@ -171,7 +172,7 @@ async fn serve(
         async move { Ok::<_, Infallible>(handle(&shared, &connection, request).await) }
     });
     let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
+        .timer(HeadTimer::default())
         .header_read_timeout(shared.limits.header_time_max)
         .max_buf_size(shared.limits.header_bytes_max)
         .max_headers(shared.limits.header_count_max)

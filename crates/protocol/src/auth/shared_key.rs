@@ -70,19 +70,26 @@ pub enum Authorization<'a> {
 
 impl<'a> Authorization<'a> {
     pub fn parse(text: &'a str) -> Result<Authorization<'a>, ServiceError> {
-        let (scheme, rest) = text.trim().split_once(' ').ok_or(ErrorCode::InvalidAuthenticationInfo)?;
+        let (scheme, rest) = split_once(text.trim(), b' ').ok_or(ErrorCode::InvalidAuthenticationInfo)?;
         let scheme = match scheme {
             "SharedKey" => Scheme::SharedKey,
             "SharedKeyLite" => Scheme::SharedKeyLite,
             _ if scheme.eq_ignore_ascii_case("Bearer") => return Ok(Authorization::Bearer(rest.trim())),
             _ => return Err(ErrorCode::InvalidAuthenticationInfo.into()),
         };
-        let (account, signature) = rest.trim().split_once(':').ok_or(ErrorCode::InvalidAuthenticationInfo)?;
+        let (account, signature) =
+            split_once(rest.trim(), b':').ok_or(ErrorCode::InvalidAuthenticationInfo)?;
         if account.is_empty() || signature.is_empty() {
             return Err(ErrorCode::InvalidAuthenticationInfo.into());
         }
         Ok(Authorization::Signed { scheme, account, signature })
     }
+}
+
+/// As [`str::split_once`], for an ASCII character.
+fn split_once(text: &str, separator: u8) -> Option<(&str, &str)> {
+    let at = memchr::memchr(separator, text.as_bytes())?;
+    Some((&text[..at], &text[at + 1..]))
 }
 
 /// The parts of a request that a Shared Key signature covers, exactly as they were sent.

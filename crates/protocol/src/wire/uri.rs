@@ -191,7 +191,8 @@ fn parse_predicate(text: &str) -> Result<(Predicate<'_>, &str), ServiceError> {
     }
     let mut keys = Vec::with_capacity(2);
     loop {
-        let (name, value) = rest.split_once('=').ok_or_else(syntax_error)?;
+        let equals = memchr::memchr(b'=', rest.as_bytes()).ok_or_else(syntax_error)?;
+        let (name, value) = (&rest[..equals], &rest[equals + 1..]);
         let (key, after) = parse_quoted(skip_blanks(value))?;
         keys.push((name.trim(), key));
         let after = skip_blanks(after);
