@@ -5,6 +5,8 @@
 //! Instructions are counted by valgrind, which runs this program twice, once with more repetitions: the difference is
 //! what the repetitions cost, and start-up is not in it.
 //!
+//! Valgrind has no SHA instructions, so a signature counts as software; that is the same before and after any change.
+//!
 //! `budgets.txt` says what each path may cost. The instructions hold for one version of the compiler, on x86-64: they
 //! are renewed (`cargo xtask cost --write`) together with the toolchain.
 
