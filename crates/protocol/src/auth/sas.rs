@@ -256,7 +256,8 @@ impl SasTerms {
 
     /// Every parameter but the signature.
     fn parameters(&self) -> Vec<(&'static str, &str)> {
-        let mut parameters = vec![
+        let mut parameters = Vec::with_capacity(PARAMETER_COUNT);
+        parameters.extend([
             ("sv", self.version.as_str()),
             ("sp", &self.permissions),
             ("st", &self.start),
@@ -264,7 +265,7 @@ impl SasTerms {
             ("sip", &self.ip),
             ("spr", &self.protocol),
             ("api-version", &self.api_version),
-        ];
+        ]);
         match &self.scope {
             SasScope::Account(scope) => parameters.extend([
                 ("ss", scope.services.as_str()),
@@ -285,7 +286,7 @@ impl SasTerms {
 
     /// Whether a token can have these terms at all, and those that are more than text as values.
     fn check(&self) -> Result<Limits, MalformedSas> {
-        if self.parameters().iter().any(|(_, value)| value.contains(char::is_control)) {
+        if self.parameters().iter().any(|(_, value)| has_control(value)) {
             return Err(MalformedSas("a field holds a control character"));
         }
         if !is_version(&self.version) {
@@ -337,6 +338,9 @@ impl SasTerms {
     }
 }
 
+/// As many as a token and the options beside it usually have.
+const PARAMETER_COUNT: usize = 16;
+
 /// The parameters of a query string in their order, names decoded.
 struct Parameters<'a>(Vec<(Cow<'a, str>, &'a str)>);
 
@@ -347,7 +351,9 @@ impl<'a> Parameters<'a> {
             // A name that cannot be read is nobody's here; whoever reads all options complains of it.
             Some((percent_decode(name)?, value))
         });
-        Parameters(pairs.collect())
+        let mut parameters = Vec::with_capacity(PARAMETER_COUNT);
+        parameters.extend(pairs);
+        Parameters(parameters)
     }
 
     /// The first value of that name: clients are known to append the same token twice.
@@ -357,10 +363,13 @@ impl<'a> Parameters<'a> {
 
     /// As in every query option, a raw `+` is a blank.
     fn text(&self, name: &str) -> Result<String, MalformedSas> {
-        let decoded = percent_decode(&self.raw(name).unwrap_or_default().replace('+', " "))
-            .ok_or(MalformedSas("a field is not percent-encoded UTF-8"))?
-            .into_owned();
-        Ok(decoded)
+        let raw = self.raw(name).unwrap_or_default();
+        let text = match memchr::memchr(b'+', raw.as_bytes()) {
+            None => Cow::Borrowed(raw),
+            Some(_) => Cow::Owned(raw.replace('+', " ")),
+        };
+        let decoded = percent_decode(&text).ok_or(MalformedSas("a field is not percent-encoded UTF-8"))?;
+        Ok(decoded.into_owned())
     }
 
     fn terms(&self) -> Result<SasTerms, MalformedSas> {
@@ -394,6 +403,12 @@ impl<'a> Parameters<'a> {
             end_row_key: self.text("erk")?,
         }))
     }
+}
+
+fn has_control(text: &str) -> bool {
+    // Most texts are plain ASCII; a fold without an early end looks at many bytes at once.
+    let is_plain = text.bytes().fold(true, |plain, byte| plain & (0x20..0x7F).contains(&byte));
+    !is_plain && text.contains(char::is_control)
 }
 
 fn time(text: &str) -> Result<Option<DateTime>, MalformedSas> {
