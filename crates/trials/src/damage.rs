@@ -324,7 +324,11 @@ fn open_and_read(launch: &Launch, expected: &Contents, random: &mut Rng) -> Resu
                 None => Class::Hang,
                 Some(_) if panicked(&words) => Class::RefusedWithPanic,
                 Some(_) if sentence.contains("accounts.toml") => Class::AccountsRefused,
-                Some(_) if [TABLES_FILE, "LAZULITE", "lock"].iter().any(|name| sentence.contains(name)) => {
+                Some(_)
+                    if [TABLES_FILE, "commits-", "LAZULITE", "lock"]
+                        .iter()
+                        .any(|name| sentence.contains(name)) =>
+                {
                     Class::Refused
                 }
                 Some(_) => Class::RefusedWithoutFile,

@@ -52,10 +52,7 @@ impl Checked {
 impl LocalEngine {
     /// Looks at everything in the latest durable state. Takes as long as reading the whole file does.
     pub fn check(&self, is_value: ValueCheck) -> Checked {
-        match self.shared.view() {
-            Ok(view) => check_rows(&view, is_value),
-            Err(error) => unreadable(&error.to_string()),
-        }
+        check_rows(&self.shared.view(), is_value)
     }
 }
 
@@ -71,10 +68,7 @@ pub fn check_directory(
     let pages = guarded(|| database.check_integrity());
     let opened = guarded(|| Shared::new(database, recent, replayed.last, numbers));
     let mut checked = match opened {
-        Ok(Ok(shared)) => match shared.view() {
-            Ok(view) => check_rows(&view, is_value),
-            Err(error) => unreadable(&error.to_string()),
-        },
+        Ok(Ok(shared)) => check_rows(&shared.view(), is_value),
         Ok(Err(error)) => unreadable(&error.to_string()),
         Err(_) => unreadable("its structure is broken"),
     };

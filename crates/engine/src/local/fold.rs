@@ -109,7 +109,7 @@ impl Folder {
             // Whoever needs it will try again, and is told.
             log::warn!("no file for the next part of the commit log: {error}");
         }
-        let Ok(view) = self.shared.view() else { return };
+        let view = self.shared.view();
         let is_idle = asked == Asked::default() && view.sequence == self.seen_sequence;
         self.seen_sequence = view.sequence;
         let is_due = is_idle || asked.fold || asked.end || view.active.size_bytes() >= self.recent_bytes_max;
@@ -201,13 +201,13 @@ impl Folder {
     }
 
     fn folded_until(&mut self, frozen: &Arc<Frozen>) {
-        self.works_again();
-        self.shared.count_fold();
         if let Err(error) = self.shared.publish_base(true) {
-            // Readers would miss what their callers have heard of, so then there is no view at all.
-            self.shared.poison(&format!("the new view does not open: {error}"));
+            // Readers have it from memory for as long as it takes.
+            self.failed("opening the tree with what was folded", error.into());
             return;
         }
+        self.works_again();
+        self.shared.count_fold();
         self.retired.push(frozen.clone());
         let before = std::mem::replace(&mut self.folded, frozen.until);
         if let Err(error) = self.segments.forget_until(before) {
@@ -228,8 +228,7 @@ impl Folder {
                         return;
                     }
                     if let Err(error) = self.shared.publish_base(false) {
-                        self.shared.poison(&format!("the new view does not open: {error}"));
-                        return;
+                        return self.failed("opening the tree after a sweep", error.into());
                     }
                 }
                 Ok(Err(error)) => return self.failed("sweeping a dropped table", Failure::Tree(error)),

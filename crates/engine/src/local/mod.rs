@@ -230,10 +230,7 @@ impl LocalEngine {
 
     /// Reads from the latest view.
     fn read<T>(&self, read: impl Fn(&View) -> Result<T, Trouble>) -> Result<T, Trouble> {
-        let attempt = || {
-            let view = self.shared.view().map_err(|_| Trouble::Storage(StorageError::DatabaseClosed))?;
-            read(&view)
-        };
+        let attempt = || read(&self.shared.view());
         match attempt() {
             // The file was opened anew in between: the latest view is another one.
             Err(Trouble::Storage(StorageError::DatabaseClosed)) => attempt(),
@@ -270,7 +267,7 @@ impl Engine for LocalEngine {
         sink: &mut dyn Sink,
     ) -> Result<Option<OwnedKey>, ReadError> {
         let pace = Pace::new(&*self.clock, budget, Some(&self.slow_lane));
-        let view = self.shared.view()?;
+        let view = self.shared.view();
         let scanned = scan_view(&view, table, ranges, pace, sink).await;
         scanned.map_err(|trouble| self.read_error(trouble, table))
     }
@@ -301,7 +298,7 @@ impl Engine for LocalEngine {
     }
 
     async fn snapshot(&self) -> Result<Arc<dyn Snapshot>, ReadError> {
-        Ok(Arc::new(LocalSnapshot { view: self.shared.view()?, clock: self.clock.clone() }))
+        Ok(Arc::new(LocalSnapshot { view: self.shared.view(), clock: self.clock.clone() }))
     }
 
     async fn load(&self, load: Load) -> Result<(), CommitError> {

@@ -12,7 +12,6 @@ use super::group::Written;
 use super::recent::Recent;
 use super::store::{META, META_FOLDED, ROWS, Reopening, begin_write};
 use super::view::{Base, Frozen, View};
-use crate::ReadError;
 
 /// Counters since the store was opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,9 +32,8 @@ pub struct LocalStats {
 }
 
 pub(super) struct Shared {
-    /// `None`: the tree does not open. Kept open between commits: opening a transaction and a table costs more than
-    /// reading a row.
-    view: RwLock<Option<Arc<View>>>,
+    /// Kept open between commits: opening a transaction and a table costs more than reading a row.
+    view: RwLock<Arc<View>>,
     /// Held while recent rows are added and shown, and while they are frozen: none is added to what is frozen.
     adding: Mutex<()>,
     poisoned: AtomicBool,
@@ -97,8 +95,10 @@ impl Shared {
         sequence: u64,
         numbers: Numbers,
     ) -> Result<Shared, redb::Error> {
-        let shared = Shared {
-            view: RwLock::new(None),
+        let base = Arc::new(database.begin_read()?.open_table(ROWS)?);
+        let view = View { sequence, active: Arc::new(recent), frozen: None, base, numbers };
+        Ok(Shared {
+            view: RwLock::new(Arc::new(view)),
             adding: Mutex::new(()),
             poisoned: AtomicBool::new(false),
             is_full: AtomicBool::new(false),
@@ -112,20 +112,15 @@ impl Shared {
             folding: Mutex::default(),
             asked: Condvar::new(),
             done: Condvar::new(),
-        };
-        let base = Arc::new(shared.open_base()?);
-        shared.replace_view(Some(View { sequence, active: Arc::new(recent), frozen: None, base, numbers }));
-        Ok(shared)
+        })
     }
 
-    pub(super) fn view(&self) -> Result<Arc<View>, ReadError> {
-        let view = self.view.read().unwrap_or_else(|poisoned| poisoned.into_inner());
-        view.clone()
-            .ok_or_else(|| ReadError::Storage("no view of the store opens; restart to reopen it".to_owned()))
+    pub(super) fn view(&self) -> Arc<View> {
+        self.view.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
     }
 
-    fn replace_view(&self, view: Option<View>) {
-        let view = view.map(Arc::new);
+    fn replace_view(&self, view: View) {
+        let view = Arc::new(view);
         let mut current = self.view.write().unwrap_or_else(|poisoned| poisoned.into_inner());
         let old = std::mem::replace(&mut *current, view);
         drop(current);
@@ -138,47 +133,38 @@ impl Shared {
     }
 
     /// Shows readers what a durable record wrote.
-    pub(super) fn publish(&self, sequence: u64, written: Written, numbers: Numbers) -> Result<(), ReadError> {
+    pub(super) fn publish(&self, sequence: u64, written: Written, numbers: Numbers) {
         let _adding = self.lock_adding();
-        let view = self.view()?;
+        let view = self.view();
         for (key, row) in written {
             view.active.add(sequence, key.into_boxed_slice(), row);
         }
-        self.replace_view(Some(View { sequence, numbers, ..(*view).clone() }));
-        Ok(())
+        self.replace_view(View { sequence, numbers, ..(*view).clone() });
     }
 
     /// What is recent now is frozen, to be folded; nothing, if there is none or if some is frozen already.
     pub(super) fn freeze(&self) -> Option<Arc<Frozen>> {
         let _adding = self.lock_adding();
-        let view = self.view().ok()?;
+        let view = self.view();
         if view.frozen.is_some() || view.active.is_empty() {
             return view.frozen.clone();
         }
         let frozen =
             Arc::new(Frozen { recent: view.active.clone(), until: view.sequence, numbers: view.numbers });
         let active = Arc::new(Recent::default());
-        self.replace_view(Some(View { active, frozen: Some(frozen.clone()), ..(*view).clone() }));
+        self.replace_view(View { active, frozen: Some(frozen.clone()), ..(*view).clone() });
         Some(frozen)
     }
 
-    /// Shows readers the tree as it is now. `is_folded`: what was frozen is in it. On failure readers see nothing rather
-    /// than the past.
+    /// Shows readers the tree as it is now. `is_folded`: what was frozen is in it. If it does not open they go on with what
+    /// they have, which is as right: the tree as it was, and all that was written since.
     pub(super) fn publish_base(&self, is_folded: bool) -> Result<(), redb::Error> {
-        let base = self.open_base().map(Arc::new);
+        let base = Arc::new(self.open_base()?);
         let _adding = self.lock_adding();
-        let Ok(view) = self.view() else { return base.map(|_| ()) };
-        match base {
-            Ok(base) => {
-                let frozen = view.frozen.clone().filter(|_| !is_folded);
-                self.replace_view(Some(View { base, frozen, ..(*view).clone() }));
-                Ok(())
-            }
-            Err(error) => {
-                self.replace_view(None);
-                Err(error)
-            }
-        }
+        let view = self.view();
+        let frozen = view.frozen.clone().filter(|_| !is_folded);
+        self.replace_view(View { base, frozen, ..(*view).clone() });
+        Ok(())
     }
 
     fn open_base(&self) -> Result<Base, redb::Error> {
@@ -351,7 +337,7 @@ impl Shared {
     }
 
     pub(super) fn stats(&self) -> LocalStats {
-        let recent_bytes = self.view().map_or(0, |view| view.recent_bytes());
+        let recent_bytes = self.view().recent_bytes();
         LocalStats {
             group_count: self.group_count.load(Ordering::Relaxed),
             job_count: self.job_count.load(Ordering::Relaxed),

@@ -183,12 +183,9 @@ impl Writer {
     }
 
     fn commit_group(&mut self, jobs: &mut [Job]) -> Vec<Outcome> {
-        let Ok(view) = self.shared.view() else {
-            return jobs.iter().map(|_| Err(CommitError::Poisoned)).collect();
-        };
         self.record.clear();
         let mut group = Group {
-            view,
+            view: self.shared.view(),
             merge: self.merge,
             clock: &*self.clock,
             numbers: self.numbers,
@@ -201,7 +198,8 @@ impl Writer {
         let mut results = Vec::with_capacity(jobs.len());
         for job in jobs.iter() {
             let mut result = group.apply(&job.work);
-            if group.met_closed_file.take() && reopen(&self.shared, &mut self.folding, &mut group) {
+            if group.met_closed_file.take() {
+                reopen(&self.shared, &mut self.folding, &mut group);
                 // Whoever touches the damage itself fails again, alone.
                 result = group.apply(&job.work);
                 if group.met_closed_file.take() {
@@ -238,9 +236,7 @@ impl Writer {
             }
         };
         self.shared.count_group(jobs.len());
-        if self.shared.publish(sequence, written, numbers).is_err() {
-            self.shared.poison("there is no view to show a commit in");
-        }
+        self.shared.publish(sequence, written, numbers);
         if !self.shared.is_folding_stuck() {
             self.shared.note_space();
         }
@@ -266,7 +262,7 @@ impl Writer {
 
     /// Bytes of the rows that are not frozen yet.
     fn recent_bytes(&self) -> usize {
-        self.shared.view().map_or(0, |view| view.active.size_bytes())
+        self.shared.view().active.size_bytes()
     }
 
     /// Waits until recent rows may grow by this much; `false` when that does not come to pass. Between the bound and
@@ -323,8 +319,8 @@ impl Writer {
     }
 }
 
-/// Has the tree's file opened anew, and gives the group the view of it; whether there is one.
-fn reopen(shared: &Shared, folding: &mut Folding, group: &mut Group<'_>) -> bool {
+/// Has the tree's file opened anew, and gives the group the view of it.
+fn reopen(shared: &Shared, folding: &mut Folding, group: &mut Group<'_>) {
     match folding {
         Folding::Here(folder) => folder.turn(Asked { reopen: true, ..Asked::default() }),
         Folding::Thread(_) => {
@@ -335,13 +331,7 @@ fn reopen(shared: &Shared, folding: &mut Folding, group: &mut Group<'_>) -> bool
             });
         }
     }
-    match shared.view() {
-        Ok(view) => {
-            group.view = view;
-            true
-        }
-        Err(_) => false,
-    }
+    group.view = shared.view();
 }
 
 /// The planted bug: what is about to be made durable is told already.

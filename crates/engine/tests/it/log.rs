@@ -134,7 +134,7 @@ async fn damage_is_refused_wherever_it_is() {
 async fn a_log_that_is_missing_is_refused() {
     let (store, _) = unfolded(3).await;
     fs::remove_file(&segments(store.path())[0]).unwrap();
-    assert!(refused(store.path()).contains("the commit log is missing"));
+    assert!(refused(store.path()).contains("the commit log (commits-….log) is missing"));
 }
 
 #[tokio::test]

@@ -485,7 +485,9 @@ impl World {
         let Some(name) = self.names.get(&table).cloned() else {
             self.may_be_stale(client, table)?;
             let is_fit = match &result {
-                Err(CommitError::Poisoned | CommitError::Storage(_)) => self.store.has_failed(),
+                Err(CommitError::Poisoned | CommitError::Storage(_) | CommitError::Busy) => {
+                    self.store.has_failed()
+                }
                 other => matches!(other, Err(CommitError::TableGone)),
             };
             must(is_fit, || format!("a commit to a dropped table: {result:?}"))?;
@@ -508,7 +510,7 @@ impl World {
             (Err(CommitError::Unknown(_)), _) => {
                 self.unknown.push(Unknown::Commit { table: name, changes: changes.clone() });
             }
-            (Err(CommitError::Poisoned | CommitError::Storage(_)), _) => {}
+            (Err(CommitError::Poisoned | CommitError::Storage(_) | CommitError::Busy), _) => {}
             (result, judged) => return Err(format!("{result:?}, but {judged:?}")),
         }
         Ok(())

@@ -146,9 +146,16 @@ impl Segments {
         let (file, length) = match spare.take() {
             Some((file, length)) if length >= length_min => (file, length),
             _ => {
-                let length = if first == 1 { FIRST_SEGMENT_BYTES } else { SEGMENT_BYTES };
-                let length = length.max(length_min.next_multiple_of(RECORDS_OFFSET));
-                (segment::create_spare(&*self.files, length)?, length)
+                let length_min = length_min.next_multiple_of(RECORDS_OFFSET).max(FIRST_SEGMENT_BYTES);
+                let length = if first == 1 { length_min } else { length_min.max(SEGMENT_BYTES) };
+                match segment::create_spare(&*self.files, length) {
+                    Ok(file) => (file, length),
+                    // A little space is enough to go on with.
+                    Err(error) if is_full(&error) && length > length_min => {
+                        (segment::create_spare(&*self.files, length_min)?, length_min)
+                    }
+                    Err(error) => return Err(error),
+                }
             }
         };
         let salt = Salt(self.salt.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed));

@@ -50,7 +50,7 @@ pub(in crate::local) fn replay(
     let segments = |firsts| Arc::new(Segments::new(files.clone(), firsts, salt));
     let Some(first) = firsts.front().copied() else {
         if !is_new {
-            return Err(ReplayError::Damaged("the commit log is missing".to_owned()));
+            return Err(ReplayError::Damaged("the commit log (commits-….log) is missing".to_owned()));
         }
         let segments = segments(firsts);
         let current = segments.begin(folded + 1, 0).map_err(io(segment::SPARE))?;
@@ -58,7 +58,8 @@ pub(in crate::local) fn replay(
         return Ok(Replayed { log, segments, last: folded });
     };
     if first > folded + 1 {
-        let text = format!("the commit log begins with record {first}, but {} is needed", folded + 1);
+        let text =
+            format!("{} is the first of the log, but record {} is needed", segment::name(first), folded + 1);
         return Err(ReplayError::Damaged(text));
     }
 
