@@ -7,8 +7,8 @@
 //! is accepted until the store is reopened; what was unknown then happened wholly or not at all.
 //! It leaves to others: HTTP, real disks, and threads racing inside an engine (`histories`, `crash`, `power`).
 //!
-//! An episode is one seed, and is repeated exactly by it. `world.rs` is an episode, `ask.rs` what clients ask,
-//! `stage.rs` where they take turns, `disk.rs` the disk. The model is the one of the tests of `tables`.
+//! An episode is one seed, and is repeated exactly by it. `world.rs` is an episode and `world/` what judges it,
+//! `ask.rs` what clients ask, `stage.rs` where they take turns, `disk.rs` the disk. The model is the one of the tests of `tables`.
 
 mod ask;
 mod disk;

@@ -134,7 +134,9 @@ impl Writer {
             let first = match self.jobs.try_recv() {
                 Ok(job) => job,
                 Err(_) => {
-                    self.log.seal();
+                    if matches!(self.folding, Folding::Thread(_)) {
+                        self.log.seal();
+                    }
                     self.jobs.blocking_recv()?
                 }
             };
@@ -239,6 +241,10 @@ impl Writer {
         self.shared.publish(sequence, written, numbers);
         if !self.shared.is_folding_stuck() {
             self.shared.note_space();
+        }
+        if let Folding::Here(_) = self.folding {
+            // Not when there is nothing to do, which depends on the time.
+            self.log.seal();
         }
         self.let_fold(dropped_any);
         results
