@@ -18,13 +18,14 @@ use std::time::{Duration, Instant};
 
 use bench::clock;
 use bench::request::row_key;
-use lexopt::{Arg, Parser, ValueExt};
+use lexopt::Parser;
 use testkit::{
     Batch, Credentials, RawClient, Request, Response, ServerProcess, Stopwatch, TempDir, entity_json,
     entity_path, system_now,
 };
 
 use crate::gauge::{self, MIB, directory_bytes};
+use crate::options::{self, Value};
 use crate::promises::Promises;
 use crate::soak::{last_line, pages};
 use crate::{Error, mix};
@@ -65,17 +66,10 @@ struct Span {
 
 pub fn run(options: &mut Parser) -> Result<bool, Error> {
     let (mut server, mut entities, mut writer_count) = (PathBuf::new(), 1_000_000u64, 8usize);
-    while let Some(option) = options.next()? {
-        match option {
-            Arg::Long("server") => server = options.value()?.into(),
-            Arg::Long("entities") => entities = options.value()?.parse()?,
-            Arg::Long("writers") => writer_count = options.value()?.parse()?,
-            Arg::Long("help") => {
-                println!("{HELP}");
-                return Ok(true);
-            }
-            other => return Err(other.unexpected().into()),
-        }
+    let known: &mut [(&str, &mut dyn Value)] =
+        &mut [("server", &mut server), ("entities", &mut entities), ("writers", &mut writer_count)];
+    if !options::read(options, HELP, known)? {
+        return Ok(true);
     }
     let binary = server.to_str().filter(|path| !path.is_empty()).ok_or("--server names the binary")?;
     if entities < 100 || !entities.is_multiple_of(100) || writer_count == 0 {

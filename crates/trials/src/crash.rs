@@ -10,13 +10,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use fastrand::Rng;
-use lexopt::{Arg, Parser, ValueExt};
+use lexopt::Parser;
 use testkit::{Request, Stopwatch, TempDir, entity_json};
 
 use crate::Error;
 use crate::contents::{self, Shares};
 use crate::ledger::{MAIN_TABLE, Outcome, PROBE_PARTITION, Rows, settle, version_of};
 use crate::load::{Common, End, Shape, Tally, Writer, version_in};
+use crate::options::{self, Value};
+use crate::summary;
 use crate::victim::{Launch, Victim, panicked};
 
 const HELP: &str = "\
@@ -44,7 +46,6 @@ const BACKUP_FILE: &str = "backup";
 const SWEEP_MS_MAX: u64 = 40;
 /// Not tight: other work may have the processor. What it really took is reported.
 const BACK_WITHIN: Duration = Duration::from_secs(10);
-const BROKEN_SHOWN_MAX: usize = 5;
 const ROUNDS_PER_REPORT: usize = 10;
 /// How many rows a writer may have after so many rounds, so that the store grows steadily and reading it all after
 /// each kill stays affordable.
@@ -120,18 +121,14 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
         seed: fastrand::u64(..),
         environment: Vec::new(),
     };
-    while let Some(option) = options.next()? {
-        match option {
-            Arg::Long("server") => settings.server = options.value()?.into(),
-            Arg::Long("rounds") => settings.rounds = options.value()?.parse()?,
-            Arg::Long("connections") => settings.connections = options.value()?.parse()?,
-            Arg::Long("seed") => settings.seed = options.value()?.parse()?,
-            Arg::Long("help") => {
-                println!("{HELP}");
-                return Ok(true);
-            }
-            other => return Err(other.unexpected().into()),
-        }
+    let known: &mut [(&str, &mut dyn Value)] = &mut [
+        ("server", &mut settings.server),
+        ("rounds", &mut settings.rounds),
+        ("connections", &mut settings.connections),
+        ("seed", &mut settings.seed),
+    ];
+    if !options::read(options, HELP, known)? {
+        return Ok(true);
     }
     if settings.server.as_os_str().is_empty() {
         return Err("--server names the binary to be killed".into());
@@ -142,28 +139,19 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
     );
     let watch = Stopwatch::start();
     let verdict = rounds(&settings)?;
-    println!(
-        "\ncrash: {} rounds in {:.0} s, seed {}",
-        verdict.rounds,
-        watch.elapsed().as_secs_f64(),
-        settings.seed
-    );
+    summary::head("crash", &format!("{} rounds", verdict.rounds), watch.elapsed(), settings.seed);
     for (count, (_, name)) in verdict.kills.iter().zip(Kind::ALL) {
-        println!("  {count:>9} {name}");
+        summary::line(count, name);
     }
-    println!("  {:>9} writes acknowledged, {} of them batches", verdict.acknowledged, verdict.batches);
-    println!("  {:>9} writes refused as they must be", verdict.refused);
-    println!("  {:>9} reads and scans compared under load", verdict.reads);
-    println!("  {:>9} requests open at a kill were found, whole", verdict.open_applied);
-    println!("  {:>9} requests open at a kill were not found", verdict.open_absent);
-    println!("  {:>9} rows at the end", verdict.rows);
-    println!(
-        "  {:>9.3} s from restart to the first accepted write, at the slowest",
-        verdict.back_slowest.as_secs_f64()
-    );
-    for broken in verdict.broken.iter().take(BROKEN_SHOWN_MAX) {
-        println!("BROKEN: {broken}");
-    }
+    summary::line(verdict.acknowledged, &format!("writes acknowledged, {} of them batches", verdict.batches));
+    summary::line(verdict.refused, "writes refused as they must be");
+    summary::line(verdict.reads, "reads and scans compared under load");
+    summary::line(verdict.open_applied, "requests open at a kill were found, whole");
+    summary::line(verdict.open_absent, "requests open at a kill were not found");
+    summary::line(verdict.rows, "rows at the end");
+    let slowest = format!("{:.3}", verdict.back_slowest.as_secs_f64());
+    summary::line(slowest, "s from restart to the first accepted write, at the slowest");
+    summary::broken(&verdict.broken);
     if let Some(kept) = &verdict.kept {
         println!("The store is kept in {}.", kept.display());
         println!(
@@ -171,9 +159,7 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
             settings.rounds, settings.connections, settings.seed
         );
     }
-    let held = verdict.broken.is_empty();
-    println!("{}", if held { "crash: every promise held" } else { "crash: A PROMISE WAS BROKEN" });
-    Ok(held)
+    Ok(summary::verdict("crash", &verdict.broken))
 }
 
 /// Stops at the first round in which a promise is broken.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use fastrand::Rng;
-use lexopt::{Arg, Parser, ValueExt};
+use lexopt::Parser;
 use testkit::{Request, Stopwatch, TempDir, entity_json, entity_path};
 
 use crate::Error;
@@ -18,7 +18,9 @@ use crate::contents::{self, Contents, ReadFailure};
 use crate::disk_states::Image;
 use crate::ledger::{Key, MAIN_TABLE, PROBE_PARTITION, Row, settle};
 use crate::load::{Common, Shape, Tally, Writer};
+use crate::options::{self, Value};
 use crate::power::place;
+use crate::summary;
 use crate::victim::{Launch, Victim, panicked};
 
 const HELP: &str = "\
@@ -106,18 +108,14 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
         only: None,
         environment: Vec::new(),
     };
-    while let Some(option) = options.next()? {
-        match option {
-            Arg::Long("server") => settings.server = options.value()?.into(),
-            Arg::Long("states") => settings.states = options.value()?.parse()?,
-            Arg::Long("seed") => settings.seed = options.value()?.parse()?,
-            Arg::Long("state") => settings.only = Some(options.value()?.parse()?),
-            Arg::Long("help") => {
-                println!("{HELP}");
-                return Ok(true);
-            }
-            other => return Err(other.unexpected().into()),
-        }
+    let known: &mut [(&str, &mut dyn Value)] = &mut [
+        ("server", &mut settings.server),
+        ("states", &mut settings.states),
+        ("seed", &mut settings.seed),
+        ("state", &mut settings.only),
+    ];
+    if !options::read(options, HELP, known)? {
+        return Ok(true);
     }
     if settings.server.as_os_str().is_empty() {
         return Err("--server names the binary to be tried".into());
@@ -125,22 +123,19 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
     println!("damage: {} states, seed {}", settings.states, settings.seed);
     let watch = Stopwatch::start();
     let verdict = states(&settings)?;
-    let seconds = watch.elapsed().as_secs_f64();
-    println!("\ndamage: {} states in {seconds:.0} s, seed {}", verdict.states, settings.seed);
+    summary::head("damage", &format!("{} states", verdict.states), watch.elapsed(), settings.seed);
     for (class, meaning) in Class::ALL {
-        println!("  {:>9} {meaning}", verdict.classes.get(&class).copied().unwrap_or(0));
+        summary::line(verdict.classes.get(&class).copied().unwrap_or(0), meaning);
     }
-    println!("  {:>9} of the last two kinds are found by lazulite check", verdict.found_by_check);
-    println!("  {:>9} of the last two kinds are not", verdict.missed_by_check);
+    summary::line(verdict.found_by_check, "of the last two kinds are found by lazulite check");
+    summary::line(verdict.missed_by_check, "of the last two kinds are not");
     for broken in &verdict.broken {
         println!("BROKEN: {}", broken.trim_end());
     }
     if !verdict.broken.is_empty() {
         println!("One of them again: cargo xtask damage --seed {} --state N", settings.seed);
     }
-    let held = verdict.broken.is_empty();
-    println!("{}", if held { "damage: every promise held" } else { "damage: A PROMISE WAS BROKEN" });
-    Ok(held)
+    Ok(summary::verdict("damage", &verdict.broken))
 }
 
 pub fn states(settings: &Settings) -> Result<Verdict, Error> {

@@ -20,6 +20,7 @@ mod ledger;
 mod light_client;
 mod load;
 mod mix;
+mod options;
 mod overload;
 mod plot;
 mod power;
@@ -29,6 +30,7 @@ mod seeded_bugs;
 mod simulate;
 mod soak;
 mod soak_requests;
+mod summary;
 mod victim;
 
 use std::process::ExitCode;

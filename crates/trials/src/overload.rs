@@ -15,12 +15,13 @@ use std::time::Duration;
 
 use engine::env::SystemClock;
 use engine::local::LocalOptions;
-use lexopt::{Arg, Parser, ValueExt};
+use lexopt::Parser;
 use testkit::{ServerProcess, Stopwatch, TempDir};
 
 use crate::Error;
 use crate::gauge::{self, Gauge, MIB};
 use crate::mix::{self, MIX_KINDS, Mix, READ_ROW_COUNT, READ_TABLE, WRITE_TABLE};
+use crate::options::{self, Value};
 use crate::promises::{Promises, latencies};
 use crate::{heavy, hostile};
 use bench::generator::{Generator, Pace, Tally};
@@ -67,19 +68,15 @@ pub struct Bench {
 pub fn run(options: &mut Parser) -> Result<bool, Error> {
     let (mut server, mut seconds, mut rows) = (PathBuf::new(), 10.0f64, 300_000u64);
     let (mut only, mut seed) = (String::from("overload,heavy,hoard,hostile"), fastrand::u64(..1 << 32));
-    while let Some(option) = options.next()? {
-        match option {
-            Arg::Long("server") => server = options.value()?.into(),
-            Arg::Long("seconds") => seconds = options.value()?.parse()?,
-            Arg::Long("rows") => rows = options.value()?.parse()?,
-            Arg::Long("only") => only = options.value()?.string()?,
-            Arg::Long("seed") => seed = options.value()?.parse()?,
-            Arg::Long("help") => {
-                println!("{HELP}");
-                return Ok(true);
-            }
-            other => return Err(other.unexpected().into()),
-        }
+    let known: &mut [(&str, &mut dyn Value)] = &mut [
+        ("server", &mut server),
+        ("seconds", &mut seconds),
+        ("rows", &mut rows),
+        ("only", &mut only),
+        ("seed", &mut seed),
+    ];
+    if !options::read(options, HELP, known)? {
+        return Ok(true);
     }
     let binary = server.to_str().filter(|path| !path.is_empty()).ok_or("--server names the binary")?;
     if !(1.0..=300.0).contains(&seconds) || rows < 1000 || !rows.is_multiple_of(100) {

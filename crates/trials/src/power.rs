@@ -12,7 +12,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use fastrand::Rng;
-use lexopt::{Arg, Parser, ValueExt};
+use lexopt::Parser;
 use testkit::{Request, Stopwatch, TempDir, entity_json};
 
 use crate::Error;
@@ -20,7 +20,9 @@ use crate::contents::{self, Contents};
 use crate::disk_log::Operation;
 use crate::disk_states::{Disk, Image, Loss};
 use crate::ledger::{MAIN_TABLE, Outcome, PROBE_PARTITION, Row, Rows, State, Version, settle, version_of};
+use crate::options::{self, Value};
 use crate::recording::{self, ACCOUNT, Failure, Recording};
+use crate::summary::{self, BROKEN_SHOWN_MAX};
 use crate::victim::{Launch, Victim, panicked};
 
 const HELP: &str = "\
@@ -40,7 +42,6 @@ const STATES_PER_REPORT: usize = 1_000;
 const REOPEN_INTERVAL: u32 = 8;
 /// One state in so many is asked for the accounts.
 const ACCOUNT_INTERVAL: u32 = 20;
-const BROKEN_SHOWN_MAX: usize = 5;
 /// Where files are in memory, so that a state costs no disk.
 const MEMORY_DIRECTORY: &str = "/dev/shm";
 
@@ -82,18 +83,14 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
         seed: fastrand::u64(..),
         environment: Vec::new(),
     };
-    while let Some(option) = options.next()? {
-        match option {
-            Arg::Long("server") => settings.server = options.value()?.into(),
-            Arg::Long("states") => settings.states = options.value()?.parse()?,
-            Arg::Long("jobs") => settings.jobs = options.value()?.parse()?,
-            Arg::Long("seed") => settings.seed = options.value()?.parse()?,
-            Arg::Long("help") => {
-                println!("{HELP}");
-                return Ok(true);
-            }
-            other => return Err(other.unexpected().into()),
-        }
+    let known: &mut [(&str, &mut dyn Value)] = &mut [
+        ("server", &mut settings.server),
+        ("states", &mut settings.states),
+        ("jobs", &mut settings.jobs),
+        ("seed", &mut settings.seed),
+    ];
+    if !options::read(options, HELP, known)? {
+        return Ok(true);
     }
     if settings.server.as_os_str().is_empty() {
         return Err("--server names the binary to be tried".into());
@@ -105,20 +102,17 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
         println!("power: SKIPPED, nothing was tried: {reason}");
         return Ok(true);
     }
-    let seconds = watch.elapsed().as_secs_f64();
-    println!("\npower: {} states in {seconds:.0} s, seed {}", verdict.states, settings.seed);
-    println!("  {:>9} recordings with {} file operations", verdict.recordings, verdict.operations);
+    summary::head("power", &format!("{} states", verdict.states), watch.elapsed(), settings.seed);
+    summary::line(verdict.recordings, &format!("recordings with {} file operations", verdict.operations));
     for (count, name) in verdict.by_loss.iter().zip(Loss::NAMES) {
-        println!("  {count:>9} {name}");
+        summary::line(count, name);
     }
-    println!("  {:>9} states had something to lose", verdict.pending);
-    println!("  {:>9} states before the first table was there", verdict.before_first_table);
-    println!("  {:>9} requests open at the cut were found, whole", verdict.open_applied);
-    println!("  {:>9} requests open at the cut were not found", verdict.open_absent);
-    println!("  {:>9} states opened a second time", verdict.reopened);
-    for broken in verdict.broken.iter().take(BROKEN_SHOWN_MAX) {
-        println!("BROKEN: {broken}");
-    }
+    summary::line(verdict.pending, "states had something to lose");
+    summary::line(verdict.before_first_table, "states before the first table was there");
+    summary::line(verdict.open_applied, "requests open at the cut were found, whole");
+    summary::line(verdict.open_absent, "requests open at the cut were not found");
+    summary::line(verdict.reopened, "states opened a second time");
+    summary::broken(&verdict.broken);
     if let Some(kept) = &verdict.kept {
         println!(
             "{} states broke a promise; the first are kept in {}.",
@@ -127,9 +121,7 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
         );
         println!("Again: cargo xtask power --states {} --seed {}", settings.states, settings.seed);
     }
-    let held = verdict.broken.is_empty();
-    println!("{}", if held { "power: every promise held" } else { "power: A PROMISE WAS BROKEN" });
-    Ok(held)
+    Ok(summary::verdict("power", &verdict.broken))
 }
 
 pub fn states(settings: &Settings) -> Result<Verdict, Error> {

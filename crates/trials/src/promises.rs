@@ -2,6 +2,8 @@
 
 use bench::histogram::Histogram;
 
+use crate::summary;
+
 #[derive(Default)]
 pub struct Promises {
     pub kept: usize,
@@ -25,13 +27,10 @@ impl Promises {
         for broken in &self.broken {
             println!("BROKEN: {broken}");
         }
-        if self.broken.is_empty() {
-            println!("{trial}: every promise held");
-            return true;
+        if !self.broken.is_empty() {
+            println!("Again, though no two runs are alike in time: {again}");
         }
-        println!("Again, though no two runs are alike in time: {again}");
-        println!("{trial}: A PROMISE WAS BROKEN");
-        false
+        summary::verdict(trial, &self.broken)
     }
 }
 

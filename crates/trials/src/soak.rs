@@ -14,12 +14,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use lexopt::{Arg, Parser, ValueExt};
+use lexopt::Parser;
 use testkit::{Credentials, RawClient, Request, ServerProcess, Stopwatch, TempDir, system_now};
 
 use crate::Error;
 use crate::gauge::{self, Gauge, MIB, directory_bytes};
 use crate::mix;
+use crate::options::{self, Value};
 use crate::plot::{Plot, Scale, Series};
 use crate::promises::{Promises, latencies};
 use crate::soak_requests::{KINDS, ROW_COUNT_MIN, SoakRequests, TABLE};
@@ -101,20 +102,12 @@ impl SampleTally {
 }
 
 pub fn run(options: &mut Parser) -> Result<bool, Error> {
-    let (mut server, mut minutes, mut out) = (PathBuf::new(), 10.0f64, None);
+    let (mut server, mut minutes, mut out) = (PathBuf::new(), 10.0f64, None::<PathBuf>);
     let mut seed = fastrand::u64(..1 << 32);
-    while let Some(option) = options.next()? {
-        match option {
-            Arg::Long("server") => server = options.value()?.into(),
-            Arg::Long("minutes") => minutes = options.value()?.parse()?,
-            Arg::Long("out") => out = Some(PathBuf::from(options.value()?)),
-            Arg::Long("seed") => seed = options.value()?.parse()?,
-            Arg::Long("help") => {
-                println!("{HELP}");
-                return Ok(true);
-            }
-            other => return Err(other.unexpected().into()),
-        }
+    let known: &mut [(&str, &mut dyn Value)] =
+        &mut [("server", &mut server), ("minutes", &mut minutes), ("out", &mut out), ("seed", &mut seed)];
+    if !options::read(options, HELP, known)? {
+        return Ok(true);
     }
     if server.as_os_str().is_empty() {
         return Err("--server names the binary".into());
