@@ -57,6 +57,10 @@ impl View {
 
     /// The row among the recent ones; the outer `None` when it is not there.
     fn recent(&self, key: &[u8]) -> Option<Option<Row>> {
+        // Most of the time nothing is recent, and nothing need be known of the key.
+        if self.frozen.is_none() && self.active.is_empty() {
+            return None;
+        }
         let print = Print::of(key);
         self.layers().find_map(|recent| recent.get(key, print, self.sequence))
     }
