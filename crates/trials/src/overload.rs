@@ -296,7 +296,7 @@ pub fn memory_within_bound(peak_bytes: u64, connection_count: usize, promises: &
     let engine = LocalOptions::new(tables::merge, Arc::new(SystemClock::new()));
     let parts = [
         ("pages in the engine's cache", engine.cache_bytes_max as u64),
-        ("recent rows, those being folded included", 3 * engine.recent_bytes_max as u64),
+        ("recent rows, those being folded included", 4 * engine.recent_bytes_max as u64),
         ("commits that wait, and those being written", 2 * engine.commit_queue_bytes_max as u64),
         ("payloads, as received and as decoded", 2 * limits.payload_bytes_max as u64),
         ("answers that wait for their readers", limits.answer_bytes_max as u64),

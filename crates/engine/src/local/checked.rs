@@ -128,8 +128,8 @@ impl<B: StorageBackend> StorageBackend for Checked<B> {
 
     fn close(&self) -> io::Result<()> {
         // What was written after the last sync is still there if nothing happens to the machine.
-        self.checksums.flush(&self.file)?;
-        self.file.close()
+        let flushed = self.checksums.flush(&self.file);
+        self.file.close().and(flushed)
     }
 
     fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {

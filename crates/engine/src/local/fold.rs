@@ -29,8 +29,10 @@ use crate::{Row, TableId};
 
 /// Without a commit for so long, what there is is folded.
 const IDLE_TIME: Duration = Duration::from_secs(1);
-/// How long after a failure it is tried again.
+/// How long after a failure it is tried again: soon, then ever later, because every attempt closes the tree's file and
+/// whoever is reading it.
 const RETRY_TIME: Duration = Duration::from_millis(250);
+const RETRY_TIME_MAX: Duration = Duration::from_secs(5);
 /// After this time without a new commit, or under this much load, at least one slice is swept.
 const SLICES_PER_TURN_MAX: u32 = 4;
 
@@ -45,6 +47,7 @@ pub(super) struct Folder {
     pub(super) folded: u64,
     pub(super) seen_sequence: u64,
     pub(super) is_stuck: bool,
+    pub(super) retry_time: Duration,
     /// Folded, but perhaps still held by a reader. Freeing so many rows takes milliseconds, which are not to be spent by
     /// whoever happens to be the last reader: they are freed here.
     pub(super) retired: Vec<Arc<Frozen>>,
@@ -80,7 +83,7 @@ impl Folder {
 
     fn pause(&self) -> Duration {
         match () {
-            () if self.is_stuck => RETRY_TIME,
+            () if self.is_stuck => self.retry_time,
             () if self.sweep_pending && !self.shared.is_poisoned() => Duration::ZERO,
             () => IDLE_TIME,
         }
@@ -126,7 +129,8 @@ impl Folder {
             self.fold(&frozen);
         }
         // What is not swept yet is swept after the next opening.
-        if self.sweep_pending && !asked.end && !self.is_stuck {
+        let is_stuck_folding = self.is_stuck && self.shared.view().frozen.is_some();
+        if self.sweep_pending && !asked.end && !is_stuck_folding {
             self.sweep();
         }
     }
@@ -218,11 +222,17 @@ impl Folder {
 
     fn sweep(&mut self) {
         for _ in 0..SLICES_PER_TURN_MAX {
-            let Some(transaction) = self.shared.begin_write() else { return };
+            let Some(transaction) = self.shared.begin_write() else {
+                if self.reopen() {
+                    continue;
+                }
+                return self.failed("sweeping a dropped table", Failure::Closed);
+            };
             let swept = catch_unwind(AssertUnwindSafe(|| sweep_slice(transaction?)));
             match swept {
                 Ok(Ok(Swept { row_count, more })) => {
                     self.sweep_pending = more;
+                    self.works_again();
                     self.shared.count_swept(row_count);
                     if !more {
                         return;
@@ -251,6 +261,7 @@ impl Folder {
             }
             Failure::Tree(error) => return self.shared.poison(&format!("{what}: {error}")),
         }
+        self.retry_time = if self.is_stuck { (2 * self.retry_time).min(RETRY_TIME_MAX) } else { RETRY_TIME };
         self.is_stuck = true;
         self.shared.tell_folding(|folding| folding.is_stuck = true);
     }

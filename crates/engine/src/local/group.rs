@@ -138,6 +138,7 @@ impl Group<'_> {
             return Err(CommitError::Precondition { op: 0, found: Found::Present(row.version) });
         }
         let id = TableId(self.numbers.next_table);
+        self.touch(&list_key(LIVE, id))?;
         self.numbers.next_table += 1;
         let version = self.take_version();
         let named = Write { key: key.to_vec(), value: Some(TableRecord { id, payload }.write()) };
@@ -161,6 +162,7 @@ impl Group<'_> {
 
     fn drop_table(&mut self, key: &[u8]) -> Result<u64, CommitError> {
         let id = self.table_named(key)?;
+        self.touch(&list_key(DROPPED, id))?;
         // It tells the state with the table from the state without it.
         let version = self.take_version();
         let forgotten = [key.to_vec(), list_key(LIVE, id)].map(|key| Write { key, value: None });
@@ -173,13 +175,16 @@ impl Group<'_> {
 
     fn load(&mut self, load: &Load) -> Result<u64, CommitError> {
         self.check_live(load.table)?;
+        let keys = load.rows.iter().map(|(key, _)| keys::encode(load.table, key.as_key()));
+        let keys: Vec<Vec<u8>> = keys.collect();
+        keys.iter().try_for_each(|key| self.touch(key))?;
         let greatest = load.rows.iter().map(|(_, row)| row.version).max().unwrap_or(load.versions_until);
         let greatest = greatest.max(load.versions_until).ticks();
         self.numbers.last_version = self.numbers.last_version.max(greatest);
         let version = self.take_version();
         self.record.push_load(version, load.table, &load.rows);
-        for (key, row) in &load.rows {
-            self.written.insert(keys::encode(load.table, key.as_key()), Some(row.clone()));
+        for (key, (_, row)) in keys.into_iter().zip(&load.rows) {
+            self.written.insert(key, Some(row.clone()));
         }
         Ok(version.ticks())
     }

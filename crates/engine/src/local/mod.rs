@@ -76,8 +76,8 @@ pub struct LocalOptions {
     pub commit_queue_bytes_max: usize,
     /// Pages kept in memory, read and written ones together. Grows with use, not at the start.
     pub cache_bytes_max: usize,
-    /// Recent rows in memory before they are folded into the tree. While that is done others take their place, twice as
-    /// many at the most.
+    /// Recent rows in memory before they are folded into the tree. While that is done others take their place; when it
+    /// cannot follow, there are four times as many at the most.
     pub recent_bytes_max: usize,
     /// Whether the commit thread folds by itself, between two groups: for those who want the same every time.
     pub folds_between_groups: bool,
@@ -154,6 +154,7 @@ impl LocalEngine {
             folded,
             seen_sequence: 0,
             is_stuck: false,
+            retry_time: Default::default(),
             retired: Vec::new(),
         };
         let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
@@ -177,9 +178,13 @@ impl LocalEngine {
             recent_bytes_max: options.recent_bytes_max,
             folding,
             waiting: Waiting::default(),
+            unfolded_log_bytes: 0,
             done,
         };
-        let thread = spawn("lazulite-commit", Box::new(move || writer.run()))?;
+        let thread = spawn("lazulite-commit", Box::new(move || writer.run())).inspect_err(|_| {
+            // Nobody else would ever tell it.
+            shared.ask(|asked| asked.end = true);
+        })?;
         Ok(LocalEngine {
             jobs: RwLock::new(Some(sender)),
             done: done_receiver,

@@ -26,9 +26,11 @@ use redb::{
 use super::checked::Checked;
 use super::commit_log::{self, Numbers, ReplayError, Replayed, replay};
 use super::disk::{Overlay, Watched};
+use super::group::Written;
 use super::guard::guarded;
 use super::recent::Recent;
 use super::sweep::first_dropped;
+use super::trouble::is_damage;
 use super::upgrade;
 use crate::TableId;
 use crate::env::directory::{self, DirectoryLock};
@@ -179,14 +181,29 @@ pub(super) fn open(path: &Path, cache_bytes_max: usize, files: &Arc<dyn Files>) 
     let database = opener.open_watched(&sync_failed)?;
     if format == Some(FORMAT_BEFORE) {
         log::warn!("the store in {} has format 2: it is brought to format 3", path.display());
-        upgrade::from_format_2(&database).map_err(|error| damaged(format!("{TABLES}: {error}")))?;
+        let upgraded = guarded(|| upgrade::from_format_2(&database))
+            .unwrap_or_else(|_| Err(redb::Error::Corrupted("its structure is broken".to_owned())));
+        upgraded.map_err(|error| match error {
+            redb::Error::Io(source) if !is_damage(&source) => {
+                OpenError::Io { path: path.join(TABLES), source }
+            }
+            error => damaged(format!("{TABLES}: {error}")),
+        })?;
     }
     let meta = read_meta(&database).map_err(damaged)?;
 
     let (recent, mut numbers) = (Recent::default(), meta.numbers);
     let replayed = replay(files, meta.folded, format != Some(FORMAT), random::unguessable(), |record| {
         numbers = record.numbers;
-        record.for_each_change(|key, row| recent.add(record.sequence, key.into(), row))
+        // Of a row that is written again and again, only how each group left it.
+        let mut written = Written::new();
+        record.for_each_change(|key, row| {
+            written.insert(key.to_vec(), row);
+        })?;
+        for (key, row) in written {
+            recent.add(record.sequence, key.into_boxed_slice(), row);
+        }
+        Some(())
     });
     let replayed = replayed.map_err(|error| match error {
         ReplayError::Damaged(cause) => damaged(cause),

@@ -29,6 +29,8 @@ const GROUP_JOB_COUNT_MAX: usize = 512;
 const GROUP_LARGE_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// A batch of a hundred ordinary entities is large, a single entity mostly not.
 const SMALL_JOB_BYTES_MAX: usize = 16 * 1024;
+/// So much of the log is folded however few rows it is about: one row that is written all the time is little in memory.
+const UNFOLDED_LOG_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Taken for the folding's speed until it has shown its own.
 const FOLD_BYTES_PER_SECOND: u64 = 20_000_000;
 /// The longest that a group is held back to let the folding follow.
@@ -61,6 +63,8 @@ pub(super) struct Writer {
     pub(super) folding: Folding,
     /// Taken from the channel and not yet in a group.
     pub(super) waiting: Waiting,
+    /// Of the log, since it was last asked to be folded.
+    pub(super) unfolded_log_bytes: usize,
     /// Tells whoever closes the engine that this thread is done; dropping it tells them too.
     pub(super) done: watch::Sender<bool>,
 }
@@ -219,8 +223,8 @@ impl Writer {
         if seeded::is(Bug::AnswerBeforeSync) {
             answer_too_early(jobs, &results);
         }
-        let sequence = match self.log.append(&mut self.record, numbers) {
-            Ok(sequence) => sequence,
+        let (sequence, record_bytes) = match self.log.append(&mut self.record, numbers) {
+            Ok(appended) => appended,
             Err(AppendError::NoRoom(error)) => {
                 self.known_tables.clear();
                 self.shared.note_full(&error);
@@ -237,6 +241,7 @@ impl Writer {
                 return results.into_iter().map(unsure).collect();
             }
         };
+        self.unfolded_log_bytes += record_bytes;
         self.shared.count_group(jobs.len());
         self.shared.publish(sequence, written, numbers);
         if !self.shared.is_folding_stuck() {
@@ -252,16 +257,21 @@ impl Writer {
 
     /// Has folded what is due.
     fn let_fold(&mut self, dropped_any: bool) {
-        let is_due = dropped_any || self.log.wants_spare() || self.recent_bytes() >= self.recent_bytes_max;
+        let is_long = self.unfolded_log_bytes >= UNFOLDED_LOG_BYTES_MAX;
+        let must_fold = dropped_any || is_long;
+        let is_due = must_fold || self.log.wants_spare() || self.recent_bytes() >= self.recent_bytes_max;
         if !is_due {
             return;
         }
-        let asked = Asked { fold: dropped_any, look: true, ..Asked::default() };
+        if is_long {
+            self.unfolded_log_bytes = 0;
+        }
+        let asked = Asked { fold: must_fold, look: true, ..Asked::default() };
         match &mut self.folding {
             Folding::Here(folder) => folder.turn(asked),
             Folding::Thread(_) => self.shared.ask(|now| {
                 now.look = true;
-                now.fold |= dropped_any;
+                now.fold |= must_fold;
             }),
         }
     }

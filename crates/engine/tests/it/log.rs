@@ -1,12 +1,14 @@
 //! The commit log after a crash: what is replayed, what is cut, what is refused, and what it leaves on the disk.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::{fs, io};
 
-use engine::env::FakeClock;
+use engine::env::{Access, AnyFile, DirectoryFiles, FakeClock, Files};
 use engine::local::{LocalEngine, OpenError};
-use engine::{Commit, Effect, Engine, Expect, Op, TableId};
+use engine::{Commit, CommitError, Effect, Engine, Expect, Op, TableId};
+use redb::backends::FileBackend;
 
 use crate::support::*;
 
@@ -203,4 +205,62 @@ async fn a_missing_segment_is_refused_whichever_it_is() {
         refused(copy.path());
     }
     assert_eq!(all(&open(killed(directory.path()).path()), table).await.unwrap().len(), 20);
+}
+
+/// Files whose names cannot be made durable, when told so.
+#[derive(Debug)]
+struct Unsyncable {
+    files: DirectoryFiles<fn(FileBackend) -> FileBackend>,
+    fails: AtomicBool,
+}
+
+impl Files for Unsyncable {
+    fn names(&self) -> io::Result<Vec<String>> {
+        self.files.names()
+    }
+
+    fn open(&self, name: &str, access: Access) -> io::Result<AnyFile> {
+        self.files.open(name, access)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.files.rename(from, to)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.files.remove(name)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        match self.fails.load(Ordering::Acquire) {
+            true => Err(io::Error::other("the directory does not sync, as it was told to")),
+            false => self.files.sync(),
+        }
+    }
+}
+
+#[tokio::test]
+async fn after_a_segment_that_could_not_be_begun_nothing_goes_into_the_one_before() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = DirectoryFiles::new(directory.path());
+    let files = Arc::new(Unsyncable { files, fails: AtomicBool::new(false) });
+    let mut options = options(&Arc::new(FakeClock::default()));
+    options.folds_between_groups = true;
+    let engine = LocalEngine::open_on(directory.path(), options, files.clone()).unwrap();
+    let table = table(&engine, "t").await;
+    commit(&engine, put(table, "p", "kept", "v")).await.unwrap();
+    files.fails.store(true, Ordering::Release);
+    // Too long for the first segment; and one that would still find room there.
+    let long = "x".repeat(100_000);
+    assert_eq!(commit(&engine, put(table, "p", "long", &long)).await, Err(CommitError::Busy));
+    assert_eq!(commit(&engine, put(table, "p", "short", "v")).await, Err(CommitError::Busy));
+    assert_eq!(value(&engine, table, "short").await, None);
+    assert!(!engine.stats().poisoned);
+    files.fails.store(false, Ordering::Release);
+    commit(&engine, put(table, "p", "short", "v")).await.unwrap();
+    commit(&engine, put(table, "p", "long", &long)).await.unwrap();
+
+    let engine = open(killed(directory.path()).path());
+    let rows: Vec<String> = all(&engine, table).await.unwrap().into_iter().map(|row| row.1).collect();
+    assert_eq!(rows, ["kept", "long", "short"]);
 }

@@ -50,20 +50,24 @@ pub(super) struct CommitLog {
     sealed: u64,
     /// For the segment after this one.
     has_asked: bool,
+    /// A segment for the next record may have been begun, and its beginning failed: nothing may go into this one any more,
+    /// or replay would look for it in the other.
+    must_rotate: bool,
 }
 
 impl CommitLog {
     fn at(segments: Arc<Segments>, current: Segment, position: u64, last: u64) -> CommitLog {
-        CommitLog { segments, current, position, last, sealed: 0, has_asked: false }
+        CommitLog { segments, current, position, last, sealed: 0, has_asked: false, must_rotate: false }
     }
 
-    /// Makes the record durable; its sequence number.
+    /// Makes the record durable; its sequence number and its length.
     pub(super) fn append(
         &mut self,
         record: &mut RecordBuilder,
         numbers: Numbers,
-    ) -> Result<u64, AppendError> {
-        if self.position + record.size_bytes() as u64 > self.current.head.length {
+    ) -> Result<(u64, usize), AppendError> {
+        let end = self.position + record.size_bytes() as u64;
+        if self.must_rotate || end > self.current.head.length {
             self.rotate(record.size_bytes() as u64).map_err(AppendError::NoRoom)?;
         }
         let sequence = self.last + 1;
@@ -75,13 +79,14 @@ impl CommitLog {
         })?;
         // Also when it is for want of space: what a failed sync leaves behind nobody knows.
         self.current.file.sync_data().map_err(AppendError::Lost)?;
-        self.position += bytes.len() as u64;
+        let size_bytes = bytes.len();
+        self.position += size_bytes as u64;
         self.last = sequence;
         if !self.has_asked && self.position * 4 > self.current.head.length {
             self.has_asked = true;
             self.segments.wants_spare.store(true, Ordering::Release);
         }
-        Ok(sequence)
+        Ok((sequence, size_bytes))
     }
 
     pub(super) fn wants_spare(&self) -> bool {
@@ -100,6 +105,7 @@ impl CommitLog {
     /// Goes on in another segment, which has room for a record of this size.
     fn rotate(&mut self, record_bytes: u64) -> io::Result<()> {
         let first = self.last + 1;
+        self.must_rotate = true;
         let segment = self.segments.begin(first, record_bytes)?;
         let _ = self.current.write_seal(Seal { sequence: self.last, is_closed: true });
         *self = CommitLog::at(self.segments.clone(), segment, RECORDS_OFFSET, self.last);

@@ -64,7 +64,7 @@ pub(in crate::local) fn replay(
     }
 
     let needed = firsts.iter().rposition(|first| *first <= folded + 1).unwrap_or(0);
-    let mut reading = Reading { last: folded, end: RECORDS_OFFSET };
+    let mut reading = Reading { last: folded, end: RECORDS_OFFSET, last_record: None };
     for index in needed..firsts.len() {
         let name = segment::name(firsts[index]);
         let sorted = |error: io::Error| match error.kind() {
@@ -95,7 +95,11 @@ pub(in crate::local) fn replay(
     let name = segment::name(last_first);
     let head = Segment::open(&**files, last_first).map_err(io(&name))?.head;
     let file = files.open(&name, Access::Write).map_err(io(&name))?;
-    // A record that was written and not synced when its process ended is about to be shown to readers.
+    // A record that was written and not synced when its process ended is about to be shown to readers. Written again,
+    // because after a sync that failed the system may believe that it is on the disk.
+    if let Some((offset, bytes)) = &reading.last_record {
+        file.write(*offset, bytes).map_err(io(&name))?;
+    }
     file.sync_data().map_err(io(&name))?;
     let segments = segments(firsts);
     let last = reading.last;
@@ -109,6 +113,8 @@ struct Reading {
     last: u64,
     /// Where the last record of the segment ends.
     end: u64,
+    /// The last record of the segment, and where it begins.
+    last_record: Option<(u64, Vec<u8>)>,
 }
 
 impl Reading {
@@ -119,6 +125,7 @@ impl Reading {
         apply: &mut impl FnMut(&Record<'_>) -> Option<()>,
     ) -> Result<(), String> {
         let mut at = 0;
+        let mut last_record = None;
         self.end = RECORDS_OFFSET;
         while at < bytes.len() {
             let Some(record) = Record::read(segment.head.salt, &bytes[at..]) else {
@@ -133,9 +140,12 @@ impl Reading {
                 apply(&record).ok_or_else(|| format!("record {} does not read", record.sequence))?;
                 self.last = record.sequence;
             }
+            last_record = Some(at..at + record.size_bytes);
             at += record.size_bytes;
             self.end = RECORDS_OFFSET + at as u64;
         }
+        self.last_record = last_record
+            .and_then(|place| Some((RECORDS_OFFSET + place.start as u64, bytes.get(place)?.to_vec())));
         Ok(())
     }
 }

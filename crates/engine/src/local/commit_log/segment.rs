@@ -159,6 +159,17 @@ impl Segment {
 /// A new spare file of this length, all of it allocated.
 pub(crate) fn create_spare(files: &dyn Files, length: u64) -> io::Result<AnyFile> {
     let file = files.open(SPARE, Access::Create)?;
+    match fill(&file, length) {
+        Ok(()) => Ok(file),
+        Err(error) => {
+            // What little space there was may be just what somebody else needs.
+            let _ = files.remove(SPARE);
+            Err(error)
+        }
+    }
+}
+
+fn fill(file: &AnyFile, length: u64) -> io::Result<()> {
     file.set_len(length)?;
     let zeros = vec![0; CHUNK_BYTES.min(length as usize)];
     let mut offset = 0;
@@ -167,6 +178,5 @@ pub(crate) fn create_spare(files: &dyn Files, length: u64) -> io::Result<AnyFile
         file.write(offset, &zeros[..size as usize])?;
         offset += size;
     }
-    file.sync_data()?;
-    Ok(file)
+    file.sync_data()
 }
