@@ -93,7 +93,8 @@ impl fmt::Display for OpenError {
             OpenError::NotADirectory(path) => write!(f, "{} is not a directory.", path.display()),
             OpenError::Foreign(path) => write!(
                 f,
-                "{} is not empty and not a Lazulite store: choose an empty directory or an existing store.",
+                "{} is not empty and not a Lazulite store (it has no file {MARKER}): choose an empty directory or an existing \
+                 store.",
                 path.display()
             ),
             OpenError::NewerFormat { path, format } => write!(
