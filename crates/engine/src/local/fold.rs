@@ -33,7 +33,7 @@ const IDLE_TIME: Duration = Duration::from_secs(1);
 /// whoever is reading it.
 const RETRY_TIME: Duration = Duration::from_millis(250);
 const RETRY_TIME_MAX: Duration = Duration::from_secs(5);
-/// After this time without a new commit, or under this much load, at least one slice is swept.
+/// So many slices are swept before it is looked whether there is something to fold.
 const SLICES_PER_TURN_MAX: u32 = 4;
 
 pub(super) struct Folder {
@@ -43,7 +43,7 @@ pub(super) struct Folder {
     pub(super) reopening: Reopening,
     pub(super) recent_bytes_max: usize,
     pub(super) sweep_pending: bool,
-    /// The last record that was folded, and the one before the last folding.
+    /// The last record that was folded.
     pub(super) folded: u64,
     pub(super) seen_sequence: u64,
     pub(super) is_stuck: bool,
@@ -113,7 +113,9 @@ impl Folder {
             log::warn!("no file for the next part of the commit log: {error}");
         }
         let view = self.shared.view();
-        let is_idle = asked == Asked::default() && view.sequence == self.seen_sequence;
+        // Between the slices of a sweep hardly any time goes by, so that says nothing.
+        let has_waited = asked == Asked::default() && !self.sweep_pending && !self.is_stuck;
+        let is_idle = has_waited && view.sequence == self.seen_sequence;
         self.seen_sequence = view.sequence;
         let is_due = is_idle || asked.fold || asked.end || view.active.size_bytes() >= self.recent_bytes_max;
         // What was frozen before and could not be folded goes first.
