@@ -101,6 +101,7 @@ fn pem_files_serve() {
     server.send_over_tls(&authority.path("ca.pem"), tables().sas(&sas)).expect(200);
 }
 
+#[cfg(feature = "pfx")]
 #[test]
 fn a_pfx_file_serves_with_its_password() {
     let root = Path::new(TESTDATA).join("root.pem");
