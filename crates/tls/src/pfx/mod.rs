@@ -1,7 +1,7 @@
 //! Reads a certificate and its key from a PFX file (PKCS#12, RFC 7292).
 //!
 //! Reads the files that OpenSSL, Windows and Java write today (PBES2 with AES and SHA-2) and those that they wrote before
-//! (RC2 and triple DES with SHA-1). `docs/decisions/0006-pfx.md` says why this is not a library's work. Promises: never
+//! (RC2 and triple DES with SHA-1). `docs/decisions/0006-pfx.md` says why we do not use a library. Promises: never
 //! panics, whatever the bytes; verifies the MAC, if the file has one, before it reads the content. Leaves to
 //! `cipher`: the cryptography.
 
