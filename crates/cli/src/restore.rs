@@ -168,5 +168,5 @@ fn about(file: &Path, error: &BackupError) -> String {
 }
 
 fn options() -> LocalOptions {
-    LocalOptions::new(tables::merge, Arc::new(SystemClock::new()))
+    LocalOptions::new(tables::FAMILIES, Arc::new(SystemClock::new()))
 }

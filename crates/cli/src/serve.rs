@@ -94,10 +94,10 @@ struct Opened {
 
 fn open_engine(location: Option<&Path>, clock: Arc<dyn Clock>) -> Result<Opened, String> {
     let Some(location) = location else {
-        let engine = Arc::new(MemoryEngine::new(tables::merge, clock));
+        let engine = Arc::new(MemoryEngine::new(tables::FAMILIES, clock));
         return Ok(Opened { engine, local: None, name: "memory; nothing is kept".to_owned() });
     };
-    let options = LocalOptions::new(tables::merge, clock);
+    let options = LocalOptions::new(tables::FAMILIES, clock);
     let engine = Arc::new(LocalEngine::open(location, options).map_err(|error| error.to_string())?);
     Ok(Opened { engine: engine.clone(), local: Some(engine), name: location.display().to_string() })
 }

@@ -177,7 +177,7 @@ fn tests_are_found_where_they_are_and_nowhere_else() {
         "tls: tests::plain_http_is_told_that_this_port_speaks_https",
         "protocol: filter::tests::matching::logic_is_two_valued",
         "protocol: auth::sas::tests::an_empty_field_is_an_absent_one",
-        "engine: conformance::local_keeps_every_promise",
+        "engine-local: conformance::local_keeps_every_promise",
         "cli: restart::a_continuation_token_survives_a_restart",
         "sdk/python: test_tables.py::test_the_name_tables_is_reserved",
         "sdk/javascript: entities.test.mjs::delete minds the etag",
