@@ -7,12 +7,13 @@
 use std::io::Read;
 
 use bytes::Bytes;
+use catalogue::Setting;
 use engine::{
     Budget, Commit, CommitError, Effect, Engine, Expect, Flow, Key, Load, Namespace, Op, OwnedKey, Row, Sink,
     TableId, TablePath, Version,
 };
-use protocol::model::{AccountName, TableName};
-use tables::Setting;
+use protocol::common::AccountName;
+use protocol::table::model::TableName;
 
 use crate::BackupError;
 use crate::content::{BackupReader, Content, End, RowIter, TableHead};
@@ -171,7 +172,7 @@ impl Loading<'_> {
     async fn finish_table(&mut self) -> Result<(), BackupError> {
         let Some(target) = self.open.take() else { return Ok(()) };
         if let Some(policies) = &target.policies {
-            self.put_setting(&Setting::TableAcl(target.id).key(), policies).await?;
+            self.put_setting(&Setting::Policies(target.id).key(), policies).await?;
         }
         self.ready.push(target);
         Ok(())

@@ -7,11 +7,11 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::time::Duration;
 
+use catalogue::Setting;
 use engine::env::Clock;
 use engine::{
     Budget, Engine, Flow, Key, KeyRange, OwnedKey, ReadError, Sink, Snapshot, TableId, TableRecord, Version,
 };
-use tables::Setting;
 
 use crate::BackupError;
 use crate::block::{self, BlockWriter};
@@ -56,7 +56,7 @@ pub async fn save(
     let mut policies = HashMap::new();
     for (key, value) in all_rows(&*snapshot, TableId::SETTINGS).await? {
         match Setting::read(key.as_key()) {
-            Some(Setting::TableAcl(id)) => {
+            Some(Setting::Policies(id)) => {
                 policies.insert(id, value);
             }
             Some(Setting::ServiceProperties(account)) => {

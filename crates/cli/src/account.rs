@@ -4,7 +4,7 @@ use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use protocol::model::AccountName;
+use protocol::common::AccountName;
 
 use crate::accounts_file::{AccountEntry, AccountsFile};
 use crate::serve;

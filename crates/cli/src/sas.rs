@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use protocol::auth::{AccountKey, AccountScope, SasScope, SasTerms, TableScope};
-use protocol::model::TableName;
+use protocol::auth::{AccountKey, AccountScope, MalformedSas, SasScope, SasTerms};
+use protocol::table::TableScope;
+use protocol::table::model::TableName;
 
 use crate::accounts_file::AccountsFile;
 
@@ -35,8 +36,7 @@ pub fn run(request: &SasRequest, location: &Path) -> Result<(), String> {
     let account = request.account.as_deref().unwrap_or(server::EMULATOR_ACCOUNT);
     let key = find_key(account, location)?;
     let terms = terms(request)?;
-    let token =
-        terms.mint(account, &key).map_err(|error| format!("such a token would be refused: {error}"))?;
+    let token = terms.mint(account, &key).map_err(|error| refused(&error))?;
     eprintln!("{}", summary(account, request));
     println!("{token}");
     Ok(())
@@ -93,35 +93,41 @@ fn find_key(account: &str, location: &Path) -> Result<AccountKey, String> {
     })
 }
 
-fn terms(request: &SasRequest) -> Result<SasTerms, String> {
+fn terms(request: &SasRequest) -> Result<SasTerms<'_>, String> {
     let text = |field: &Option<String>| field.clone().unwrap_or_default();
     let scope = match &request.table {
         Some(table) => {
             let table = TableName::parse(table).map_err(|_| format!("'{table}' is not a table name"))?;
-            SasScope::Table(TableScope {
+            let scope = TableScope {
                 policy: text(&request.policy),
                 start_partition_key: text(&request.start_partition_key),
                 start_row_key: text(&request.start_row_key),
                 end_partition_key: text(&request.end_partition_key),
                 end_row_key: text(&request.end_row_key),
                 ..TableScope::new(table)
-            })
+            };
+            SasScope::Service(scope.into_scope().map_err(|error| refused(&error))?)
         }
         None => SasScope::Account(AccountScope {
-            services: request.services.clone().unwrap_or_else(|| "t".into()),
-            resource_types: request.resource_types.clone().unwrap_or_else(|| "sco".into()),
-            encryption_scope: String::new(),
+            services: request.services.as_deref().unwrap_or("t").into(),
+            resource_types: request.resource_types.as_deref().unwrap_or("sco").into(),
+            encryption_scope: "".into(),
         }),
     };
-    let version = request.version.clone().unwrap_or_else(|| VERSION_DEFAULT.into());
+    let given = |field: &'_ Option<String>| field.clone().unwrap_or_default().into();
+    let version = request.version.as_deref().unwrap_or(VERSION_DEFAULT);
     Ok(SasTerms {
-        permissions: text(&request.permissions),
-        start: text(&request.start),
-        expiry: text(&request.expiry),
-        ip: text(&request.ip),
-        protocol: text(&request.protocol),
+        permissions: given(&request.permissions),
+        start: given(&request.start),
+        expiry: given(&request.expiry),
+        ip: given(&request.ip),
+        protocol: given(&request.protocol),
         ..SasTerms::new(version, scope)
     })
+}
+
+fn refused(error: &MalformedSas) -> String {
+    format!("such a token would be refused: {error}")
 }
 
 fn summary(account: &str, request: &SasRequest) -> String {

@@ -1,6 +1,7 @@
 //! `lazulite serve`: opens the store, takes the port, says so, and serves until it is told to stop.
 
 use std::io::Write as _;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -10,7 +11,9 @@ use engine::env::{Clock, SystemClock, UNIX_EPOCH_TICKS};
 use engine::memory::MemoryEngine;
 use engine_local::{LocalEngine, LocalOptions};
 use protocol::auth::BearerValidator;
-use server::{Accounts, Config, Current, EMULATOR_ACCOUNT, EMULATOR_KEY, Limits, Server};
+use server::{
+    Accounts, Binding, Current, EMULATOR_ACCOUNT, EMULATOR_KEY, Front, FrontConfig, Limits, TableHttp,
+};
 use tables::TableService;
 use tls::{Tls, UnixTime, WallClock};
 
@@ -32,7 +35,7 @@ pub fn serve(settings: Settings) -> Result<(), String> {
     }
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let Opened { engine, local, name: store } = open_engine(settings.location.as_deref(), clock.clone())?;
-    let service = TableService::new(engine, clock.clone());
+    let service = TableHttp::new(TableService::new(engine.clone(), clock.clone()));
     // First the stamp, then the file: a change in between is noticed later, not lost.
     let seen = settings.accounts.location.as_deref().and_then(stamp);
     let accounts = Arc::new(Current::new(settings.accounts.read()?));
@@ -52,26 +55,26 @@ pub fn serve(settings: Settings) -> Result<(), String> {
     }
     runtime.block_on(async {
         let listen = settings.listen;
-        let config = Config {
-            listen,
+        let config = FrontConfig {
             accounts: accounts.clone(),
             tokens: validator(settings.oauth).await?,
-            tls: tls.clone(),
             is_behind_tls_proxy: settings.is_behind_tls_proxy,
             limits: Limits::default(),
-            host_suffixes: settings.host_suffixes,
         };
-        let server = server::bind(config, service, clock).await.map_err(|error| match error.kind() {
+        let binding = Binding { listen, tls: tls.clone(), host_suffixes: settings.host_suffixes };
+        let front = Front::new(config, clock);
+        let server = server::bind(&front, binding, service).await.map_err(|error| match error.kind() {
             std::io::ErrorKind::AddrInUse => format!("{listen} is taken: another program listens there"),
             _ => format!("cannot listen on {listen}: {error}"),
         })?;
         let shutdown = shutdown_signal()?;
-        announce(&server, &accounts.get(), &store, tls.as_ref(), settings.silent);
+        announce(server.local_addr(), &accounts.get(), &store, tls.as_ref(), settings.silent);
         tokio::spawn(watch_accounts(settings.accounts, accounts, seen));
         if let Some(tls) = tls {
             tokio::spawn(tls.watch());
         }
         server.run(shutdown).await;
+        engine.close().await;
         Ok(())
     })
 }
@@ -154,8 +157,7 @@ async fn watch_accounts(source: AccountSource, accounts: Arc<Current<Accounts>>,
 }
 
 /// The first line is for people and for scripts that wait for it; the rest is for people.
-fn announce(server: &Server, accounts: &Accounts, store: &str, tls: Option<&Tls>, silent: bool) {
-    let address = server.local_addr();
+fn announce(address: SocketAddr, accounts: &Accounts, store: &str, tls: Option<&Tls>, silent: bool) {
     let scheme = if tls.is_some() { "https" } else { "http" };
     let mut lines = vec![format!("Lazulite Table service is successfully listening at {scheme}://{address}")];
     if !silent {

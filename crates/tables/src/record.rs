@@ -6,8 +6,9 @@
 
 use bytes::Bytes;
 use engine::{OwnedKey, Refusal, Version};
-use protocol::filter::{Properties, Property as FilterProperty};
-use protocol::model::{DateTime, EntitySource, Guid, Property, RawValue, Value};
+use protocol::common::DateTime;
+use protocol::table::filter::{Properties, Property as FilterProperty};
+use protocol::table::model::{EntitySource, Guid, Property, RawValue, Value};
 use protocol::{ErrorCode, ServiceError};
 
 use crate::limits;

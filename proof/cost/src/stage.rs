@@ -13,7 +13,7 @@ use http_body_util::Full;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use server::{Accounts, Config, Current, Limits};
+use server::{Accounts, Binding, Current, Front, FrontConfig, Limits, TableHttp};
 use tables::TableService;
 use testkit::{Batch, Credentials, Request, entity_json};
 
@@ -40,16 +40,16 @@ impl Stage {
         let clock = Arc::new(FakeClock::default());
         let engine = Arc::new(MemoryEngine::new(tables::FAMILIES, clock.clone()));
         let service = TableService::new(engine, clock.clone());
-        let config = Config {
-            listen: SocketAddr::new(PEER, 0),
+        let config = FrontConfig {
             accounts: Arc::new(Current::new(Accounts::emulator())),
             tokens: None,
-            tls: None,
             is_behind_tls_proxy: false,
             limits: Limits::default(),
-            host_suffixes: Vec::new(),
         };
-        let server = server::bind(config, service, clock.clone()).await.expect("a free port can be bound");
+        let front = Front::new(config, clock.clone());
+        let binding = Binding { listen: SocketAddr::new(PEER, 0), tls: None, host_suffixes: Vec::new() };
+        let server = server::bind(&front, binding, TableHttp::new(service)).await;
+        let server = server.expect("a free port can be bound");
         let (ours, theirs) = tokio::io::duplex(STREAM_BYTES);
         tokio::spawn(server.serve_stream(theirs, PEER));
         let mut stage = Stage { clock, client: Client::new(ours) };

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use engine::Engine;
 use engine::env::{Clock, FakeClock, SystemClock, UNIX_EPOCH_TICKS};
 use engine::memory::MemoryEngine;
-use server::{Accounts, Config, Current, Limits};
+use server::{Accounts, Binding, Current, Front, FrontConfig, Limits, TableHttp};
 use tables::TableService;
 use tokio::sync::oneshot;
 
@@ -83,13 +83,15 @@ impl Options {
         let mut fields = first.split(':');
         let credentials =
             Credentials::new(fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
-        let config = Config {
-            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+        let config = FrontConfig {
             accounts: Arc::new(Current::new(Accounts::parse(&text).expect("the test's accounts are valid"))),
             tokens: None,
-            tls: None,
             is_behind_tls_proxy: false,
             limits: self.limits,
+        };
+        let binding = Binding {
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            tls: None,
             host_suffixes: vec!["table.core.windows.net".to_owned()],
         };
         let (addr_sender, addr_receiver) = mpsc::channel();
@@ -101,13 +103,15 @@ impl Options {
                 .build()
                 .expect("a runtime starts");
             runtime.block_on(async move {
-                let service = TableService::new(engine, clock.clone());
-                let server = server::bind(config, service, clock).await.expect("a free port can be bound");
+                let service = TableHttp::new(TableService::new(engine.clone(), clock.clone()));
+                let front = Front::new(config, clock);
+                let server = server::bind(&front, binding, service).await.expect("a free port can be bound");
                 addr_sender.send(server.local_addr()).expect("the test waits for the address");
                 let shutdown = async move {
                     let _ = stopped.await;
                 };
                 server.run(shutdown).await;
+                engine.close().await;
             });
             runtime.shutdown_timeout(Duration::from_millis(100));
         });

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use loadgen::histogram::Histogram;
 use loadgen::request::row_key;
-use protocol::wire::continuation::decode;
+use protocol::table::wire::continuation::decode;
 use testkit::{Credentials, RawClient, Request, Response, Stopwatch, percent_encode, system_now};
 
 use crate::Error;

@@ -2,7 +2,8 @@
 
 use std::cmp::Ordering;
 
-use protocol::model::{Value, compare_ordinal};
+use protocol::common::ordinal::compare_ordinal;
+use protocol::table::model::Value;
 
 use super::model::Row;
 

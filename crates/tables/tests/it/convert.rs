@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use protocol::model::{DateTime, ETag, Entity, EntitySource, Property};
+use protocol::common::DateTime;
+use protocol::table::model::{ETag, Entity, EntitySource, Property};
 use tables::{Action, EntitySink, EntityView};
 
 use super::model::{Change, Condition, Properties, Row, Verb};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use protocol::ErrorCode;
-use protocol::model::Value;
+use protocol::table::model::Value;
 
 /// A string that sorts the way the service lists: by UTF-16 code unit.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]

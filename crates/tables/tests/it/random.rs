@@ -1,7 +1,7 @@
 //! What the random walk may do: few names and keys, so that operations meet; all of it from one seeded source.
 
 use fastrand::Rng;
-use protocol::model::Value;
+use protocol::table::model::Value;
 
 use super::condition::Condition as Filter;
 use super::model::{Change, Condition, Model, Properties, Units, Verb};

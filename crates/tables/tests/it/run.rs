@@ -10,8 +10,9 @@ use engine::env::{Clock, FakeClock};
 use engine::memory::MemoryEngine;
 use engine_local::{LocalEngine, LocalOptions};
 use fastrand::Rng;
-use protocol::filter::{self, Schema};
-use protocol::model::{AccountName, TableName};
+use protocol::common::AccountName;
+use protocol::table::filter::{self, Schema};
+use protocol::table::model::TableName;
 use protocol::{ErrorCode, ServiceError};
 use tables::{EntityQuery, EntityView, TableQuery, TableService, Transaction};
 
@@ -171,7 +172,7 @@ impl World {
         loop {
             let parsed =
                 filter::parse(&text, Schema::Entities).unwrap_or_else(|error| panic!("{text}: {error}"));
-            let query = EntityQuery { plan: tables::plan(parsed), within: None, resume, entity_count_max };
+            let query = EntityQuery { filter: parsed, within: None, resume, entity_count_max };
             let mut page = Collected(Vec::new());
             let end = self.service.query_entities(&self.account, &name, query, &mut page).await;
             let Some(end) = self.known(table, end) else { return };

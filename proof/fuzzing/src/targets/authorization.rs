@@ -8,8 +8,8 @@ use std::sync::LazyLock;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, Mac};
-use protocol::auth::{AccountKey, Authorization, Scheme, SignedRequest};
-use protocol::model::DateTime;
+use protocol::auth::{AccountKey, Authorization, Scheme, ShortRequest};
+use protocol::common::DateTime;
 use sha2::Sha256;
 
 use crate::golden::distinct;
@@ -90,7 +90,7 @@ fn read(input: &[u8]) -> Result<Outcome, Outcome> {
         (line(), line(), line(), line(), line(), line());
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let comp = query.split('&').find_map(|pair| pair.strip_prefix("comp="));
-    let request = SignedRequest { method, content_md5, content_type, date, account: ACCOUNT, path, comp };
+    let request = ShortRequest { method, content_md5, content_type, date, account: ACCOUNT, path, comp };
     DateTime::parse_http(date);
 
     for scheme in [Scheme::SharedKey, Scheme::SharedKeyLite] {
@@ -129,7 +129,7 @@ fn read(input: &[u8]) -> Result<Outcome, Outcome> {
 }
 
 /// The signature by the published rules.
-fn sign(request: &SignedRequest<'_>, scheme: Scheme) -> [u8; 32] {
+fn sign(request: &ShortRequest<'_>, scheme: Scheme) -> [u8; 32] {
     let path = if request.path.is_empty() { "/" } else { request.path };
     let comp = request.comp.map(|comp| format!("?comp={comp}")).unwrap_or_default();
     let resource = format!("/{}{path}{comp}", request.account);

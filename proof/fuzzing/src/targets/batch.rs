@@ -2,11 +2,14 @@
 //!
 //! An input is the value of `Content-Type` on a line of its own, then the body.
 
-use protocol::operation::{Component, Operation};
-use protocol::wire::batch::{BATCH_OPERATION_COUNT_MAX, BatchAnswer, BatchPart, BatchRequest, read_batch};
-use protocol::wire::json_read::read_entity;
-use protocol::wire::options::QueryOptions;
-use protocol::wire::uri;
+use protocol::common::query::Query;
+use protocol::table::operation::{Component, Operation};
+use protocol::table::wire::batch::{
+    BATCH_OPERATION_COUNT_MAX, BatchAnswer, BatchPart, BatchRequest, read_batch,
+};
+use protocol::table::wire::json_read::read_entity;
+use protocol::table::wire::options::QueryOptions;
+use protocol::table::wire::uri;
 
 use crate::golden::distinct;
 use crate::{ACCOUNT, Golden, Outcome, Target, as_text, cut_line};
@@ -111,7 +114,7 @@ fn read_part(part: &BatchPart<'_>) -> bool {
         url.split_once("://").map_or(url, |(_, rest)| rest.find('/').map_or("", |slash| &rest[slash..]));
     let path = path.strip_prefix("/devstoreaccount1").unwrap_or(path);
     let Ok(resource) = uri::parse_path(path) else { return false };
-    if QueryOptions::parse(query).is_err() {
+    if QueryOptions::read(&Query::split(query)).is_err() {
         return false;
     }
     let operation = Operation::read(ACCOUNT, part.method, resource, Component::default(), &part.headers);

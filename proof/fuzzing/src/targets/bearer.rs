@@ -9,9 +9,10 @@ use std::sync::LazyLock;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use protocol::auth::{
-    BearerConfig, BearerError, BearerValidator, Connection, Grant, KeySet, Role, STORAGE_AUDIENCES,
+    BearerConfig, BearerError, BearerValidator, Connection, Grant, KeySet, STORAGE_AUDIENCES,
 };
-use protocol::model::{AccountName, DateTime};
+use protocol::common::{AccountName, DateTime};
+use protocol::table::{CONTRIBUTOR, KIND};
 
 use crate::golden::distinct;
 use crate::{ACCOUNT, Golden, Outcome, Target, as_text, cut_line};
@@ -128,13 +129,13 @@ fn read(input: &[u8]) -> Result<Outcome, Outcome> {
     let now = DateTime::parse("2020-08-20T22:20:23Z").expect("a date");
     let mut connection = Connection { peer: IpAddr::V4(Ipv4Addr::LOCALHOST), is_https: false };
     let basic = BearerValidator::basic();
-    assert_eq!(basic.validate(&token, &account, &connection, now), Err(BearerError::PlainHttp));
+    assert_eq!(basic.validate(&token, &KIND, &account, &connection, now), Err(BearerError::PlainHttp));
     connection.is_https = true;
-    let strict = ISSUER.validate(&token, &account, &connection, now);
+    let strict = ISSUER.validate(&token, &KIND, &account, &connection, now);
     assert!(strict.is_err(), "nobody has the keys, yet a token is taken: {token}");
-    match basic.validate(&token, &account, &connection, now) {
+    match basic.validate(&token, &KIND, &account, &connection, now) {
         Ok(grant) => {
-            assert_eq!(grant, Grant::Role(Some(Role::Contributor)));
+            assert_eq!(grant, Grant::Roles(CONTRIBUTOR));
             Ok(Outcome::Accepted(match strict {
                 Err(BearerError::Signature) => "well formed, of a known key",
                 _ => "well formed",

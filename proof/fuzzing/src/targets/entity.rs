@@ -1,9 +1,9 @@
 //! An entity's JSON: read, checked, stored, written at every metadata level, read again.
 
 use protocol::ErrorCode;
-use protocol::model::{EntitySource, Value};
-use protocol::wire::MetadataLevel;
-use protocol::wire::json_read::{read_entity, read_table_name};
+use protocol::table::model::{EntitySource, Value};
+use protocol::table::wire::MetadataLevel;
+use protocol::table::wire::json_read::{read_entity, read_table_name};
 use tables::merge;
 
 use super::stored::{self, are_same, is_json};

@@ -4,8 +4,8 @@
 //! filter speaks of, which lie on the bounds of its ranges.
 
 use engine::KeyRange;
-use protocol::filter::{Expr, Filter, Property, Schema, parse};
-use protocol::model::Value;
+use protocol::table::filter::{Expr, Filter, Property, Schema, parse};
+use protocol::table::model::Value;
 use tables::{PlanKind, StoredEntity, plan};
 
 use super::stored;
@@ -94,7 +94,7 @@ fn seeds(golden: &Golden) -> Vec<Vec<u8>> {
     let from_requests = golden.requests().filter_map(|request| {
         let filter = request.query().split('&').find_map(|pair| pair.strip_prefix("$filter="))?;
         let text = filter.replace('+', " ");
-        protocol::wire::uri::percent_decode(&text).map(|text| text.into_owned().into_bytes())
+        protocol::common::percent::percent_decode(&text).map(|text| text.into_owned().into_bytes())
     });
     let by_hand = [
         "PartitionKey eq 'p' and RowKey eq 'r'",

@@ -5,7 +5,7 @@ use std::ops::Bound::{Excluded, Included, Unbounded};
 
 use engine::keys::{decode, encode};
 use engine::{Key, KeyRange, TableId};
-use protocol::model::compare_ordinal;
+use protocol::common::ordinal::compare_ordinal;
 
 use crate::golden::distinct;
 use crate::{Golden, Outcome, Target};

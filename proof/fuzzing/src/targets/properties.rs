@@ -1,7 +1,7 @@
 //! Service properties as XML: read, applied, stored, read again; and the CORS rules among them at work.
 
-use protocol::wire::cors::{actual, preflight};
-use protocol::wire::service_properties::{ServiceProperties, read_update};
+use protocol::common::cors::{actual, preflight};
+use protocol::common::service_properties::{ServiceProperties, read_update};
 
 use crate::golden::distinct;
 use crate::{Golden, Outcome, Target};

@@ -5,9 +5,9 @@
 
 use std::sync::LazyLock;
 
-use protocol::filter::{Filter, Schema, parse};
-use protocol::model::{EntitySource, Property, Value};
-use protocol::wire::MetadataLevel;
+use protocol::table::filter::{Filter, Schema, parse};
+use protocol::table::model::{EntitySource, Property, Value};
+use protocol::table::wire::MetadataLevel;
 use tables::{EntityView, StoredEntity, is_record, merge};
 
 use super::stored::{self, are_same, is_json};

@@ -2,12 +2,17 @@
 //!
 //! An input is the head of a request, as on the wire.
 
-use protocol::auth::{Grant, KeyBounds, LetterSet, Role};
-use protocol::model::{ETag, TableName};
-use protocol::operation::{Address, Component, Operation};
-use protocol::wire::headers::OperationHeaders;
-use protocol::wire::options::QueryOptions;
-use protocol::wire::uri::{self, Resource};
+use protocol::auth::{Grant, KeyBounds, LetterSet, RoleSet};
+use protocol::common::query::Query;
+use protocol::service::ServiceOperation;
+use protocol::table::model::{ETag, TableName};
+use protocol::table::operation::{
+    AclOperation, Address, Component, EntityRead, EntityWrite, Operation, TableOperation,
+};
+use protocol::table::wire::headers::OperationHeaders;
+use protocol::table::wire::options::QueryOptions;
+use protocol::table::wire::uri::{self, Resource};
+use protocol::table::{KIND, READER};
 
 use crate::golden::distinct;
 use crate::{ACCOUNT, Golden, Outcome, Target, as_text};
@@ -115,7 +120,7 @@ fn read(input: &[u8]) -> Result<Outcome, Outcome> {
 
     let resource = uri::parse_path(path)?;
     check_resource(&resource);
-    let options = QueryOptions::parse(query)?;
+    let options = QueryOptions::read(&Query::split(query))?;
     let component = Component { restype: options.restype.as_deref(), comp: options.comp.as_deref() };
     let operation = Operation::read(ACCOUNT, method, resource, component, &headers)?;
     check_grants(&operation);
@@ -146,53 +151,54 @@ fn check_operation(operation: &Operation<'_>) -> &'static str {
         }
     };
     match operation {
-        Operation::QueryTables => "QueryTables",
-        Operation::CreateTable => "CreateTable",
-        Operation::GetTable(_) => "GetTable",
-        Operation::DeleteTable(_) => "DeleteTable",
-        Operation::QueryEntities(_) => "QueryEntities",
-        Operation::InsertEntity(_) => "InsertEntity",
-        Operation::GetEntity { if_match, if_none_match, .. } => {
+        Operation::Tables(TableOperation::Query) => "QueryTables",
+        Operation::Tables(TableOperation::Create) => "CreateTable",
+        Operation::Tables(TableOperation::Get(_)) => "GetTable",
+        Operation::Tables(TableOperation::Delete(_)) => "DeleteTable",
+        Operation::Read(EntityRead::Query(_)) => "QueryEntities",
+        Operation::Write(EntityWrite::Insert(_)) => "InsertEntity",
+        Operation::Read(EntityRead::Get { if_match, if_none_match, .. }) => {
             check(if_match);
             check(if_none_match);
             "GetEntity"
         }
-        Operation::ReplaceEntity { condition, .. } => {
+        Operation::Write(EntityWrite::Replace { condition, .. }) => {
             check(condition);
             "ReplaceEntity"
         }
-        Operation::MergeEntity { condition, .. } => {
+        Operation::Write(EntityWrite::Merge { condition, .. }) => {
             check(condition);
             "MergeEntity"
         }
-        Operation::DeleteEntity { condition, .. } => {
+        Operation::Write(EntityWrite::Delete { condition, .. }) => {
             check(&Some(*condition));
             "DeleteEntity"
         }
         Operation::Batch => "Batch",
-        Operation::GetServiceProperties => "GetServiceProperties",
-        Operation::SetServiceProperties => "SetServiceProperties",
-        Operation::GetServiceStats => "GetServiceStats",
-        Operation::GetTableAcl(_) => "GetTableAcl",
-        Operation::SetTableAcl(_) => "SetTableAcl",
+        Operation::Service(ServiceOperation::GetProperties) => "GetServiceProperties",
+        Operation::Service(ServiceOperation::SetProperties) => "SetServiceProperties",
+        Operation::Service(ServiceOperation::GetStats) => "GetServiceStats",
+        Operation::Acl(AclOperation::Get(_)) => "GetTableAcl",
+        Operation::Acl(AclOperation::Set(_)) => "SetTableAcl",
     }
 }
 
 /// A key opens everything, whatever the operation; nothing opens nothing but the envelope of a batch; and keys
 /// outside a range stay outside.
 fn check_grants(operation: &Operation<'_>) {
-    assert!(Grant::Everything.authorize(operation).is_ok());
+    assert!(Grant::Everything.authorize(&KIND, &operation.need()).is_ok());
     let is_batch = *operation == Operation::Batch;
-    assert_eq!(Grant::Role(None).authorize(operation).is_ok(), is_batch);
+    assert_eq!(Grant::Roles(RoleSet::NONE).authorize(&KIND, &operation.need()).is_ok(), is_batch);
     let letters = LetterSet::parse("raud");
     let bounds = KeyBounds { start: Some(("p".to_owned(), None)), end: Some(("p".to_owned(), None)) };
-    let grant = |table: &TableName| Grant::TableSas {
-        table: table.clone(),
+    let grant = |table: &TableName| Grant::ServiceSas {
+        resource: table.as_str().into(),
         permissions: letters,
         bounds: bounds.clone(),
     };
-    if let Operation::GetEntity { address: Address { table, partition_key, .. }, .. } = operation {
-        assert_eq!(grant(table).authorize(operation).is_ok(), partition_key == "p");
-        assert!(Grant::Role(Some(Role::Reader)).authorize(operation).is_ok());
+    if let Operation::Read(EntityRead::Get { address: Address { table, partition_key, .. }, .. }) = operation
+    {
+        assert_eq!(grant(table).authorize(&KIND, &operation.need()).is_ok(), partition_key == "p");
+        assert!(Grant::Roles(READER).authorize(&KIND, &operation.need()).is_ok());
     }
 }

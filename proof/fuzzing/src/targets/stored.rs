@@ -2,9 +2,10 @@
 
 use engine::{OwnedKey, Version};
 use protocol::ServiceError;
-use protocol::model::{DateTime, EntitySource, Guid, Property, Value};
-use protocol::wire::MetadataLevel;
-use protocol::wire::json_write::EntityWriter;
+use protocol::common::DateTime;
+use protocol::table::model::{EntitySource, Guid, Property, Value};
+use protocol::table::wire::MetadataLevel;
+use protocol::table::wire::json_write::EntityWriter;
 use tables::{Action, Change, EntityView, StoredEntity, Transaction};
 
 use crate::ACCOUNT;

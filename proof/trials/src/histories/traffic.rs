@@ -10,8 +10,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use fastrand::Rng;
-use protocol::model::{DateTime, ETag};
-use protocol::wire::continuation;
+use protocol::common::DateTime;
+use protocol::table::model::ETag;
+use protocol::table::wire::continuation;
 use testkit::{
     Batch, Credentials, RawClient, Request, Response, Stopwatch, batch_parts, entity_json, entity_path,
     system_now,

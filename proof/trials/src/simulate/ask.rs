@@ -4,8 +4,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use fastrand::Rng;
-use protocol::filter::{self, Schema};
-use protocol::model::{AccountName, TableName};
+use protocol::common::AccountName;
+use protocol::table::filter::{self, Schema};
+use protocol::table::model::TableName;
 use protocol::{ErrorCode, ServiceError};
 use tables::{EntityQuery, EntityView, TableQuery, TableService, Transaction};
 
@@ -131,9 +132,9 @@ impl Ask {
             }
             Ask::Query { table, filter, resume, entity_count_max } => {
                 let text = filter.as_ref().map(Filter::text).unwrap_or_default();
-                let parsed = filter::parse(&text, Schema::Entities).map_err(|error| refused(&error))?;
-                let (plan, resume) = (tables::plan(parsed), resume.clone());
-                let query = EntityQuery { plan, within: None, resume, entity_count_max: *entity_count_max };
+                let filter = filter::parse(&text, Schema::Entities).map_err(|error| refused(&error))?;
+                let (resume, entity_count_max) = (resume.clone(), *entity_count_max);
+                let query = EntityQuery { filter, within: None, resume, entity_count_max };
                 let table = name(table);
                 Box::pin(async move {
                     let mut page = Collected(Vec::new());

@@ -24,7 +24,7 @@ use engine::env::FakeClock;
 use engine::faults::Faults;
 use engine::{CommitError, Engine, ReadError, TableId};
 use fastrand::Rng;
-use protocol::model::AccountName;
+use protocol::common::AccountName;
 use tables::TableService;
 
 use self::compare::Unknown;
