@@ -75,7 +75,7 @@ pub fn compare() -> Result<Result<Comparison, Missing>, String> {
 /// The test binary of the raw HTTP suite, built when it is not.
 fn suite_binary() -> Result<PathBuf, String> {
     let mut build = cargo();
-    build.args(["test", "--package", "server", "--test", "it", "--no-run", "--message-format=json"]);
+    build.args(["test", "--package", "lazulite-server", "--test", "it", "--no-run", "--message-format=json"]);
     let built = build.stderr(Stdio::inherit()).output();
     let built = built.map_err(|error| format!("cannot start cargo: {error}"))?;
     let found = executable(&String::from_utf8_lossy(&built.stdout));

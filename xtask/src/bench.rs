@@ -1,7 +1,7 @@
 //! `cargo xtask bench`: builds the server and the load generator in release mode, installs Azurite, lets the generator
 //! measure.
 //!
-//! What is measured and how is the business of `crates/bench`; its arguments are passed on untouched, but for `--write`,
+//! What is measured and how is the business of `proof/bench`; its arguments are passed on untouched, but for `--write`,
 //! which needs no directory here.
 
 use std::path::PathBuf;
@@ -16,7 +16,8 @@ const WRONG_USE: i32 = 2;
 
 pub fn run(arguments: &[String]) -> Result<bool, String> {
     println!("==> building the server and the load generator");
-    let built = process::run(cargo().args(["build", "--release", "--package", "cli", "--package", "bench"]))?;
+    let built =
+        process::run(cargo().args(["build", "--release", "--package", "lazulite", "--package", "bench"]))?;
     if !built.succeeded {
         return Ok(false);
     }

@@ -214,7 +214,7 @@ fn run_client(client: &Client, set_ups: &SetUps) -> Result<Result<Row, String>, 
 }
 
 fn raw_http_suite() -> Result<(Vec<Case>, u64), String> {
-    let finished = process::run(cargo().args(["test", "--package", "server", "--test", "it"]))?;
+    let finished = process::run(cargo().args(["test", "--package", "lazulite-server", "--test", "it"]))?;
     let cases = cases::from_cargo_test(&finished.output);
     let failed = cases::counts(&cases).of_run(finished.succeeded).failed;
     Ok((cases, failed))

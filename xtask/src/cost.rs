@@ -1,6 +1,6 @@
 //! `cargo xtask cost`: builds the measurement of instructions and allocations in release mode and lets it run.
 //!
-//! What is measured and how is the business of `crates/cost`; its arguments are passed on untouched.
+//! What is measured and how is the business of `proof/cost`; its arguments are passed on untouched.
 
 use std::process::Command;
 

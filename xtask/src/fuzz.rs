@@ -1,6 +1,6 @@
 //! `cargo xtask fuzz`: builds the fuzzing driver in release mode, with its assertions on, and lets it run.
 //!
-//! What is fuzzed and how is the business of `crates/fuzzing`; its arguments are passed on untouched.
+//! What is fuzzed and how is the business of `proof/fuzzing`; its arguments are passed on untouched.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -1,6 +1,6 @@
 //! `cargo xtask golden`: replays the exchanges of `tests/golden` against any server and prints the differences.
 //!
-//! The player is a binary of `crates/testkit`; its arguments are passed on untouched.
+//! The player is a binary of `proof/testkit`; its arguments are passed on untouched.
 
 use crate::process::{self, cargo};
 

@@ -38,7 +38,7 @@ Commands:
   bench [ARGUMENTS]...     Lazulite beside Azurite, a bare HTTP server and the raw engine; with --write the
                            result is written down in docs/performance.md
                            (`cargo xtask bench --help` lists its arguments)
-  cost [ARGUMENTS]...      instructions and allocations of the hot paths, against crates/cost/budgets.txt
+  cost [ARGUMENTS]...      instructions and allocations of the hot paths, against proof/cost/budgets.txt
                            (`cargo xtask cost --help` lists its arguments)
   golden --endpoint URL    replay tests/golden against any server and print the differences
                            (`cargo xtask golden --help` lists its arguments)

@@ -190,7 +190,7 @@ fn run_suite(set_ups: &SetUps, name: &str) -> Result<Outcome, String> {
 }
 
 pub fn build_server() -> Result<bool, String> {
-    Ok(process::run(cargo().args(["build", "--release", "--package", "cli"]))?.succeeded)
+    Ok(process::run(cargo().args(["build", "--release", "--package", "lazulite"]))?.succeeded)
 }
 
 pub fn server_binary() -> Result<PathBuf, String> {

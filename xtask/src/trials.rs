@@ -1,6 +1,6 @@
 //! `cargo xtask crash|power|damage|…`: builds the server and the trials in release mode and lets a trial run.
 //!
-//! What a trial does is the business of `crates/trials`; its arguments are passed on untouched, after the path of
+//! What a trial does is the business of `proof/trials`; its arguments are passed on untouched, after the path of
 //! the server's binary.
 
 use std::process::Command;
@@ -53,7 +53,7 @@ pub fn run(trial: &str, arguments: &[String]) -> Result<bool, String> {
 
 /// Builds the server, the trials, and what records file operations for them.
 pub fn build() -> Result<bool, String> {
-    let packages = ["cli", "trials", "shim"].map(|package| format!("--package={package}"));
+    let packages = ["lazulite", "trials", "shim"].map(|package| format!("--package={package}"));
     Ok(process::run(cargo().args(["build", "--release"]).args(packages))?.succeeded)
 }
 

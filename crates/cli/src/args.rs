@@ -373,7 +373,7 @@ mod tests {
             ..BenchRequest::default()
         };
         assert_eq!(*request, expected);
-        for name in ::bench::workload::Action::ALL.map(::bench::workload::Action::name) {
+        for name in loadgen::workload::Action::ALL.map(loadgen::workload::Action::name) {
             assert!(HELP.contains(name), "{name}");
         }
     }

@@ -53,7 +53,7 @@ pub fn run(request: &BackupRequest, location: &Path) -> Result<(), String> {
     Ok(())
 }
 
-fn from_store(engine: &engine::local::LocalEngine, rate_bytes_max: u64, part: &Path) -> Result<(), String> {
+fn from_store(engine: &engine_local::LocalEngine, rate_bytes_max: u64, part: &Path) -> Result<(), String> {
     let mut out = BufWriter::new(create(part)?);
     let clock = SystemClock::new();
     let saving = backup::save(engine, &clock, SaveOptions { rate_bytes_max }, &mut out);

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use ::bench::endpoint::{DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, Endpoint};
-use ::bench::measure::{Measurement, Sample, probe};
-use ::bench::table;
-use ::bench::workload::{Action, Counter, Shape, Workload};
+use loadgen::endpoint::{DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, Endpoint};
+use loadgen::measure::{Measurement, Sample, probe};
+use loadgen::table;
+use loadgen::workload::{Action, Counter, Shape, Workload};
 
 use crate::progress::Progress;
 
@@ -135,7 +135,7 @@ fn measure_all(plan: &Plan, table: &str, stop: &Arc<AtomicBool>) -> Result<(), S
     );
     let counter = Counter::new(1.into());
     for workload in &plan.workloads {
-        let named = |error: ::bench::Error| format!("{}: {error}", workload.action.name());
+        let named = |error: loadgen::Error| format!("{}: {error}", workload.action.name());
         let pass = probe(workload, &plan.endpoint, table, &counter).map_err(named)?;
         let sample = Measurement {
             workload,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use backup::{BackupError, BackupReader};
-use engine::local::{Checked, OpenError, check_directory};
+use engine_local::{Checked, OpenError, check_directory};
 
 use crate::control::{self, Request};
 use crate::progress::Progress;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use backup::{BackupError, BackupReader, Loaded, Selection};
 use engine::Engine;
 use engine::env::SystemClock;
-use engine::local::{LocalEngine, LocalOptions};
+use engine_local::{LocalEngine, LocalOptions};
 
 use crate::control::{self, Request};
 use crate::progress::Progress;

@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime};
 
 use engine::Engine;
 use engine::env::{Clock, SystemClock};
-use engine::local::{LocalEngine, LocalOptions};
 use engine::memory::MemoryEngine;
+use engine_local::{LocalEngine, LocalOptions};
 use protocol::auth::BearerValidator;
 use server::{Accounts, Config, Current, EMULATOR_ACCOUNT, EMULATOR_KEY, Limits, Server, Tls};
 use tables::TableService;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use engine::env::SystemClock;
-use engine::local::{LocalEngine, LocalOptions, OpenError};
+use engine_local::{LocalEngine, LocalOptions, OpenError};
 
 const MARKER: &str = "LAZULITE";
 

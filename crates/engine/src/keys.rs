@@ -158,7 +158,7 @@ impl KeyRange {
     }
 
     /// The range's bytes in one table: `start <= key < end`.
-    pub(crate) fn in_table(&self, table: TableId) -> (Vec<u8>, Vec<u8>) {
+    pub fn in_table(&self, table: TableId) -> (Vec<u8>, Vec<u8>) {
         let prefix = table.0.to_be_bytes();
         let start = [&prefix[..], &self.start].concat();
         let end = match &self.end {
@@ -182,17 +182,17 @@ pub fn encode(table: TableId, key: Key<'_>) -> Vec<u8> {
 }
 
 /// The bytes between which all keys of a table lie: `start <= key < end`.
-pub(crate) fn table_range(table: TableId) -> (Vec<u8>, Vec<u8>) {
+pub fn table_range(table: TableId) -> (Vec<u8>, Vec<u8>) {
     (table.0.to_be_bytes().to_vec(), table_end(table))
 }
 
 /// The bytes between which all keys lie.
-pub(crate) fn everything() -> (Vec<u8>, Vec<u8>) {
+pub fn everything() -> (Vec<u8>, Vec<u8>) {
     (Vec::new(), vec![0xff; TABLE_ID_SIZE_BYTES + 1])
 }
 
 /// The table that an encoded key belongs to.
-pub(crate) fn table_of(bytes: &[u8]) -> Option<TableId> {
+pub fn table_of(bytes: &[u8]) -> Option<TableId> {
     bytes.first_chunk::<TABLE_ID_SIZE_BYTES>().map(|id| TableId(u64::from_be_bytes(*id)))
 }
 
@@ -218,7 +218,7 @@ impl fmt::Display for KeyDamaged {
 }
 
 /// An encoded key for the log: readable if it decodes, hexadecimal if not.
-pub(crate) fn describe(bytes: &[u8]) -> String {
+pub fn describe(bytes: &[u8]) -> String {
     match decode(bytes) {
         Ok((table, partition, row)) => format!("table {}, partition {partition:?}, row {row:?}", table.0),
         Err(_) => format!("key {bytes:02x?}"),

@@ -12,9 +12,8 @@ pub mod decide;
 pub mod env;
 pub mod faults;
 pub mod keys;
-pub mod local;
 pub mod memory;
-mod pace;
+pub mod pace;
 pub mod seeded;
 
 use std::fmt;

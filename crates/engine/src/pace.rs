@@ -21,18 +21,18 @@ const CLOCK_ROW_COUNT: u32 = 16;
 const CLOCK_BYTES: usize = 64 * 1024;
 
 /// The slow lane of one engine.
-pub(crate) struct SlowLane {
+pub struct SlowLane {
     turns: Semaphore,
 }
 
 impl SlowLane {
-    pub(crate) fn new() -> SlowLane {
+    pub fn new() -> SlowLane {
         let processors = std::thread::available_parallelism().map_or(1, |count| count.get());
         SlowLane { turns: Semaphore::new((processors / 2).max(1)) }
     }
 }
 
-pub(crate) struct Pace<'a> {
+pub struct Pace<'a> {
     clock: &'a dyn Clock,
     /// `None`: nobody waits for this scan's worker.
     slow_lane: Option<&'a SlowLane>,
@@ -53,7 +53,7 @@ pub(crate) struct Pace<'a> {
 }
 
 impl<'a> Pace<'a> {
-    pub(crate) fn new(clock: &'a dyn Clock, budget: Budget, slow_lane: Option<&'a SlowLane>) -> Pace<'a> {
+    pub fn new(clock: &'a dyn Clock, budget: Budget, slow_lane: Option<&'a SlowLane>) -> Pace<'a> {
         let now = clock.monotonic();
         Pace {
             clock,
@@ -75,11 +75,11 @@ impl<'a> Pace<'a> {
     }
 
     /// Whether the budget has room for one more row.
-    pub(crate) fn has_room(&self) -> bool {
+    pub fn has_room(&self) -> bool {
         self.rows_examined == 0 || (self.rows_examined < self.budget.rows_examined_max && !self.out_of_time)
     }
 
-    pub(crate) fn examined(&mut self, value_size_bytes: usize) {
+    pub fn examined(&mut self, value_size_bytes: usize) {
         self.rows_examined += 1;
         self.step(value_size_bytes);
         // A budget of no time at all means one row, not as many as pass before the clock is asked.
@@ -89,7 +89,7 @@ impl<'a> Pace<'a> {
     }
 
     /// Work that is not a row: the seek to a range.
-    pub(crate) fn sought(&mut self) {
+    pub fn sought(&mut self) {
         self.step(0);
     }
 
@@ -115,7 +115,7 @@ impl<'a> Pace<'a> {
     }
 
     /// Lets the others have the worker, when the turn is over.
-    pub(crate) async fn breathe(&mut self) {
+    pub async fn breathe(&mut self) {
         if !self.turn_over {
             return;
         }

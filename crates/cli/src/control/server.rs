@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use backup::{BackupReader, SaveOptions, Selection};
 use engine::env::Clock;
-use engine::local::LocalEngine;
+use engine_local::LocalEngine;
 use tokio::runtime::Handle;
 
 use super::{GREETING, Invitation, Request, read_line};

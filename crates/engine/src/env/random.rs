@@ -3,6 +3,6 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// Different in every process, and in every call. Not for keys: the hasher it comes from makes no such promise.
-pub(crate) fn unguessable() -> u64 {
+pub fn unguessable() -> u64 {
     RandomState::new().build_hasher().finish()
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use engine::env::FakeClock;
-use engine::local::{LocalEngine, LocalOptions};
+use engine_local::{LocalEngine, LocalOptions};
 use testkit::{Batch, Request, Response, Sas, TempDir, TestServer, batch_parts, entity_json};
 
 use crate::sas::{VERSIONS, not_authenticated, not_authorized};

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use engine::env::SystemClock;
-use engine::local::{LocalEngine, LocalOptions};
+use engine_local::{LocalEngine, LocalOptions};
 use testkit::{EMULATOR_KEY, Request, Response, Style, TempDir, TestServer};
 
 const TARGET: &str = "/?restype=service&comp=properties";

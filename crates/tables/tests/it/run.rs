@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use engine::Engine;
 use engine::env::{Clock, FakeClock};
-use engine::local::{LocalEngine, LocalOptions};
 use engine::memory::MemoryEngine;
+use engine_local::{LocalEngine, LocalOptions};
 use fastrand::Rng;
 use protocol::filter::{self, Schema};
 use protocol::model::{AccountName, TableName};

@@ -1,0 +1,232 @@
+//! Whether a store is sound: every row reads, the catalogue and the rows agree, nothing lies about.
+//!
+//! [`LocalEngine::check`] looks at one state of a running store. [`check_directory`] looks at one that nobody has open,
+//! and first has redb verify its own pages, which a running store cannot.
+//!
+//! Promises: damage is a finding that says where, never a panic; nothing is changed (but a store that was not closed
+//! is brought up to date first, as any opening does). Leaves to others: what a value means, through [`ValueCheck`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::files::{DirectoryFiles, Files};
+use crate::guard::guarded;
+use crate::shared::Shared;
+use crate::store::{self, DROPPED, LIVE, Store, TABLES, listed_table};
+use crate::stored::Damage;
+use crate::trouble::Trouble;
+use crate::view::View;
+use crate::{LocalEngine, OpenError};
+use engine::keys;
+use engine::{TableId, TableRecord, Version};
+
+/// Of the findings, so many are kept in words; the others are counted.
+const FINDINGS_KEPT_MAX: usize = 1000;
+
+/// Whether a value of a table (not the engine's own) is what it should be.
+pub type ValueCheck = fn(&[u8]) -> bool;
+
+/// What a check saw.
+#[derive(Clone, Default, Debug)]
+pub struct Checked {
+    pub table_count: u64,
+    pub row_count: u64,
+    /// Tables that were dropped and whose rows still wait to be swept: no damage.
+    pub dropped_table_count: u64,
+    pub dropped_row_count: u64,
+    /// Damage, one sentence each, the first [`FINDINGS_KEPT_MAX`] of it.
+    pub findings: Vec<String>,
+    pub finding_count: u64,
+}
+
+impl Checked {
+    fn find(&mut self, finding: String) {
+        self.finding_count += 1;
+        if self.findings.len() < FINDINGS_KEPT_MAX {
+            self.findings.push(format!("{TABLES}: {finding}"));
+        }
+    }
+}
+
+impl LocalEngine {
+    /// Looks at everything in the latest durable state. Takes as long as reading the whole file does.
+    pub fn check(&self, is_value: ValueCheck) -> Checked {
+        check_rows(&self.shared.view(), is_value)
+    }
+}
+
+/// Looks at a store that nobody has open, pages and rows.
+pub fn check_directory(
+    path: &Path,
+    cache_bytes_max: usize,
+    is_value: ValueCheck,
+) -> Result<Checked, OpenError> {
+    let files: Arc<dyn Files> = Arc::new(DirectoryFiles::new(path));
+    let Store { mut database, recent, numbers, replayed, lock, .. } =
+        store::open(path, cache_bytes_max, &files)?;
+    let pages = guarded(|| database.check_integrity());
+    let opened = guarded(|| Shared::new(database, recent, replayed.last, numbers));
+    let mut checked = match opened {
+        Ok(Ok(shared)) => check_rows(&shared.view(), is_value),
+        Ok(Err(error)) => unreadable(&error.to_string()),
+        Err(_) => unreadable("its structure is broken"),
+    };
+    drop(lock);
+    match pages {
+        Ok(Ok(true)) => {}
+        Ok(Ok(false)) => checked.find("pages did not match their checksums".to_owned()),
+        Ok(Err(error)) => checked.find(format!("its pages do not verify: {error}")),
+        Err(_) => checked.find("its pages are broken".to_owned()),
+    }
+    Ok(checked)
+}
+
+fn unreadable(cause: &str) -> Checked {
+    let mut checked = Checked::default();
+    checked.find(cause.to_owned());
+    checked
+}
+
+fn check_rows(view: &View, is_value: ValueCheck) -> Checked {
+    let mut checked = Checked::default();
+    // redb asserts what it expects of its pages.
+    let outcome = guarded(|| look_at_everything(view, is_value, &mut checked));
+    match outcome {
+        Ok(Ok(())) => {}
+        Ok(Err(trouble)) => checked.find(format!("reading stopped: {}", trouble.cause())),
+        Err(_) => checked.find("reading stopped: a page is broken".to_owned()),
+    }
+    checked
+}
+
+/// What the catalogue and the lists beside it say.
+struct Known {
+    last_version: u64,
+    live: BTreeSet<u64>,
+    dropped: BTreeSet<u64>,
+    /// Names by table id, from the catalogue's rows.
+    names: BTreeMap<u64, String>,
+}
+
+impl Known {
+    fn describe(&self, key: &[u8]) -> String {
+        let name = keys::decode(key).ok().and_then(|(table, ..)| self.names.get(&table.0));
+        match name {
+            Some(name) => format!("{} ({name})", keys::describe(key)),
+            None => keys::describe(key),
+        }
+    }
+}
+
+fn look_at_everything(view: &View, is_value: ValueCheck, checked: &mut Checked) -> Result<(), Trouble> {
+    let mut known = Known {
+        last_version: view.numbers.last_version,
+        live: listed(view, LIVE)?,
+        dropped: listed(view, DROPPED)?,
+        names: BTreeMap::new(),
+    };
+    let next_table = view.numbers.next_table;
+    for id in known.live.union(&known.dropped) {
+        if *id >= next_table || *id < TableId::FIRST.0 {
+            checked.find(format!("table {id} has an id that was never given"));
+        }
+    }
+    checked.table_count = known.live.len() as u64;
+    checked.dropped_table_count = known.dropped.len() as u64;
+
+    let mut seen_count = 0u64;
+    let mut orphans: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut last_key: Vec<u8> = Vec::new();
+    let (start, end) = keys::everything();
+    let mut rows = view.range(&start, &end)?;
+    while let Some(found) = rows.next()? {
+        let key = found.key();
+        seen_count += 1;
+        if seen_count > 1 && *key <= *last_key {
+            checked.find(format!("{}: it is not behind the key before it", known.describe(key)));
+        }
+        last_key.clear();
+        last_key.extend_from_slice(key);
+        look_at_row(key, found.row(), is_value, &mut known, &mut orphans, checked);
+    }
+    // What is both recent and in the tree is counted twice.
+    let counted = view.row_count()?;
+    if view.recent_bytes() == 0 && counted != seen_count {
+        checked.find(format!("{counted} rows are counted but {seen_count} are there"));
+    }
+    for id in known.live.iter().filter(|id| !known.names.contains_key(id)) {
+        checked.find(format!("table {id} is live but has no name in the catalogue"));
+    }
+    for (id, count) in orphans {
+        checked.find(format!("{count} rows belong to table {id}, which is neither live nor dropped"));
+    }
+    Ok(())
+}
+
+/// The tables on one of the lists.
+fn listed(view: &View, list: TableId) -> Result<BTreeSet<u64>, Trouble> {
+    let (start, end) = keys::table_range(list);
+    let mut rows = view.range(&start, &end)?;
+    let mut tables = BTreeSet::new();
+    while let Some(found) = rows.next()? {
+        let key = found.key();
+        let table = listed_table(key)
+            .ok_or_else(|| Trouble::Row(format!("{}: it names no table", keys::describe(key))))?;
+        tables.insert(table.0);
+    }
+    Ok(tables)
+}
+
+fn look_at_row(
+    key: &[u8],
+    row: Result<(Version, &[u8]), Damage>,
+    is_value: ValueCheck,
+    known: &mut Known,
+    orphans: &mut BTreeMap<u64, u64>,
+    checked: &mut Checked,
+) {
+    let Ok((table, partition, name)) = keys::decode(key) else {
+        checked.find(format!("{}: it does not decode", keys::describe(key)));
+        return;
+    };
+    let (version, value) = match row {
+        Ok(read) => read,
+        Err(_) => {
+            checked.find(format!("{}: the row does not match its checksum", known.describe(key)));
+            return;
+        }
+    };
+    // A dropped table's rows may be anything: nobody reads them again.
+    if known.dropped.contains(&table.0) {
+        checked.dropped_row_count += 1;
+        return;
+    }
+    if version.ticks() > known.last_version {
+        checked.find(format!("{}: its version was never given", known.describe(key)));
+    }
+    match table {
+        // Sorts before all others, so the names are known when their rows come.
+        TableId::CATALOGUE => match TableRecord::read(value) {
+            Some(record) if known.live.contains(&record.id.0) => {
+                let text = format!("{partition}/{}", String::from_utf8_lossy(record.payload));
+                if let Some(other) = known.names.insert(record.id.0, text) {
+                    checked.find(format!("table {} has two names, one of them {other}", record.id.0));
+                }
+            }
+            Some(record) => {
+                checked.find(format!("{partition}/{name} is table {}, which is not live", record.id.0));
+            }
+            None => checked.find(format!("{partition}/{name}: the catalogue's entry does not read")),
+        },
+        // The lists were looked at before.
+        TableId::SETTINGS | LIVE | DROPPED => {}
+        _ if !known.live.contains(&table.0) => *orphans.entry(table.0).or_default() += 1,
+        _ => {
+            checked.row_count += 1;
+            if !is_value(value) {
+                checked.find(format!("{}: the entity does not read", known.describe(key)));
+            }
+        }
+    }
+}

@@ -1,0 +1,349 @@
+//! A file whose every block is checked when it is read: damage at rest is an error, never data.
+//!
+//! redb keeps checksums of its pages but looks at them only when it repairs; our rows have their own, which find a
+//! damaged row but not a lost one. So below redb each block of 4 KiB has a checksum, kept in the same file and made
+//! durable by the same sync (`checksums.rs` keeps those in use in memory):
+//!
+//! ```text
+//! checksums of blocks 0 to 1023 (4 KiB) · blocks 0 to 1023 · checksums of blocks 1024 to 2047 · …
+//! ```
+//!
+//! A checksum is the CRC-32 of the block's number and content; 0 stands for a block that was never written. Block 0 has
+//! none: redb overwrites its header in place, and checks both of its halves itself.
+//!
+//! Promises: what is read is what was written, or an error of the kind `InvalidData` that names the block. A power cut
+//! may leave a block and its checksum from different writes, but only a block that no commit had made durable: redb
+//! never overwrites one that is in use, and nobody reads the others.
+
+use std::io;
+use std::ops::{Bound, Range};
+
+use redb::{BackendError, StorageBackend};
+
+use crate::checksums::{BLOCK_BYTES, CHECKSUM_BYTES, Checksums, GROUP_BLOCK_COUNT, group_offset};
+
+/// Runs up to this long need no allocation for their checksums.
+const SHORT_RUN_BLOCK_COUNT: usize = 32;
+const BLOCK: u64 = BLOCK_BYTES as u64;
+
+#[derive(Debug)]
+pub(super) struct Checked<B> {
+    file: B,
+    checksums: Checksums,
+}
+
+impl<B: StorageBackend> Checked<B> {
+    pub(super) fn new(file: B) -> Checked<B> {
+        Checked { file, checksums: Checksums::new() }
+    }
+
+    /// Reads whole blocks of one group into `out`, and checks them.
+    fn read_run(&self, first: u64, out: &mut [u8]) -> io::Result<()> {
+        self.file.read(block_offset(first), out)?;
+        let count = out.len() / BLOCK_BYTES;
+        with_checksums(count, |checksums| {
+            self.checksums.read(&self.file, first, checksums)?;
+            for (number, (block, stored)) in
+                (first..).zip(out.chunks_exact(BLOCK_BYTES).zip(checksums.chunks_exact(CHECKSUM_BYTES)))
+            {
+                if !matches(number, block, stored) {
+                    let text = format!("block {number} of the file does not match its checksum");
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Writes whole blocks of one group, with their checksums.
+    fn write_run(&self, first: u64, data: &[u8]) -> io::Result<()> {
+        self.file.write(block_offset(first), data)?;
+        with_checksums(data.len() / BLOCK_BYTES, |checksums| {
+            for (number, (block, stored)) in
+                (first..).zip(data.chunks_exact(BLOCK_BYTES).zip(checksums.chunks_exact_mut(CHECKSUM_BYTES)))
+            {
+                stored.copy_from_slice(&checksum(number, block).to_le_bytes());
+            }
+            self.checksums.write(&self.file, first, checksums)
+        })
+    }
+}
+
+impl<B: StorageBackend> StorageBackend for Checked<B> {
+    fn len(&self) -> io::Result<u64> {
+        let blocks = self.file.len()?.div_ceil(BLOCK);
+        Ok((blocks - blocks.div_ceil(GROUP_BLOCK_COUNT + 1)) * BLOCK)
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        for (first, part) in runs(offset, out.len()) {
+            let out = &mut out[part.bytes];
+            if part.is_header {
+                self.file.read(block_offset(0) + part.within as u64, out)?;
+            } else if part.is_whole {
+                self.read_run(first, out)?;
+            } else {
+                let mut block = [0; BLOCK_BYTES];
+                self.read_run(first, &mut block)?;
+                out.copy_from_slice(&block[part.within..part.within + out.len()]);
+            }
+        }
+        Ok(())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        let (old, new) = (self.len()? / BLOCK, len.div_ceil(BLOCK));
+        self.file.set_len(if new == 0 { 0 } else { block_offset(new - 1) + BLOCK })?;
+        self.checksums.forget_from(new.div_ceil(GROUP_BLOCK_COUNT));
+        let group_end = new.next_multiple_of(GROUP_BLOCK_COUNT);
+        if new < old && new < group_end {
+            // Blocks that are gone have never been written when they come again.
+            let zeros = vec![0; (group_end - new) as usize * CHECKSUM_BYTES];
+            self.checksums.write(&self.file, new, &zeros)?;
+        }
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.checksums.flush(&self.file)?;
+        self.file.sync_data()
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        for (first, part) in runs(offset, data.len()) {
+            let data = &data[part.bytes];
+            if part.is_header {
+                self.file.write(block_offset(0) + part.within as u64, data)?;
+            } else if part.is_whole {
+                self.write_run(first, data)?;
+            } else {
+                let mut block = [0; BLOCK_BYTES];
+                self.read_run(first, &mut block)?;
+                block[part.within..part.within + data.len()].copy_from_slice(data);
+                self.write_run(first, &block)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn close(&self) -> io::Result<()> {
+        // What was written after the last sync is still there if nothing happens to the machine.
+        let flushed = self.checksums.flush(&self.file);
+        self.file.close().and(flushed)
+    }
+
+    fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
+        self.file.try_lock_range(start, end)
+    }
+
+    fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
+        self.file.unlock_range(start, end)
+    }
+}
+
+/// A piece of a run of bytes: whole blocks of one group, or a part of one block.
+struct Part {
+    /// Which of the bytes.
+    bytes: Range<usize>,
+    /// Where in its first block it begins.
+    within: usize,
+    is_whole: bool,
+    is_header: bool,
+}
+
+/// Cuts a run of bytes; each piece with the number of its first block.
+fn runs(offset: u64, len: usize) -> impl Iterator<Item = (u64, Part)> {
+    let mut done = 0;
+    std::iter::from_fn(move || {
+        if done == len {
+            return None;
+        }
+        let at = offset + done as u64;
+        let (first, within) = (at / BLOCK, (at % BLOCK) as usize);
+        let left = len - done;
+        let is_header = first == 0;
+        let is_whole = !is_header && within == 0 && left >= BLOCK_BYTES;
+        let size = if is_whole {
+            let to_group_end = GROUP_BLOCK_COUNT - first % GROUP_BLOCK_COUNT;
+            (left / BLOCK_BYTES).min(to_group_end as usize) * BLOCK_BYTES
+        } else {
+            left.min(BLOCK_BYTES - within)
+        };
+        let bytes = done..done + size;
+        done += size;
+        Some((first, Part { bytes, within, is_whole, is_header }))
+    })
+}
+
+/// Where a block is in the file.
+fn block_offset(number: u64) -> u64 {
+    group_offset(number / GROUP_BLOCK_COUNT) + (number % GROUP_BLOCK_COUNT + 1) * BLOCK
+}
+
+fn with_checksums<T>(count: usize, work: impl FnOnce(&mut [u8]) -> T) -> T {
+    let mut short = [0; SHORT_RUN_BLOCK_COUNT * CHECKSUM_BYTES];
+    match short.get_mut(..count * CHECKSUM_BYTES) {
+        Some(checksums) => work(checksums),
+        None => work(&mut vec![0; count * CHECKSUM_BYTES]),
+    }
+}
+
+/// Never 0, which stands for a block that was never written.
+fn checksum(number: u64, block: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&number.to_le_bytes());
+    hasher.update(block);
+    hasher.finalize().max(1)
+}
+
+fn matches(number: u64, block: &[u8], stored: &[u8]) -> bool {
+    if stored == [0; CHECKSUM_BYTES] {
+        return block.iter().all(|byte| *byte == 0);
+    }
+    stored == checksum(number, block).to_le_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use redb::backends::InMemoryBackend;
+
+    use super::*;
+
+    const GROUP: u64 = GROUP_BLOCK_COUNT * BLOCK;
+
+    fn checksum_offset(number: u64) -> u64 {
+        group_offset(number / GROUP_BLOCK_COUNT) + number % GROUP_BLOCK_COUNT * CHECKSUM_BYTES as u64
+    }
+
+    /// The same in a plain vector.
+    struct Both {
+        checked: Checked<InMemoryBackend>,
+        plain: Vec<u8>,
+    }
+
+    impl Both {
+        fn new(len: u64) -> Both {
+            let checked = Checked::new(InMemoryBackend::new());
+            checked.set_len(len).unwrap();
+            assert_eq!(checked.len().unwrap(), len);
+            Both { checked, plain: vec![0; len as usize] }
+        }
+
+        fn write(&mut self, offset: u64, data: &[u8]) {
+            self.checked.write(offset, data).unwrap();
+            self.plain[offset as usize..][..data.len()].copy_from_slice(data);
+        }
+
+        /// As another process finds it.
+        fn reopen(&mut self) {
+            self.checked.sync_data().unwrap();
+            self.checked.checksums = Checksums::new();
+        }
+
+        fn compare(&self, offset: u64, len: usize) {
+            let mut out = vec![7; len];
+            self.checked.read(offset, &mut out).unwrap();
+            assert!(out == self.plain[offset as usize..][..len], "{offset} {len}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_wherever_it_begins_and_ends() {
+        let mut both = Both::new(2 * GROUP + 5 * BLOCK);
+        let mut random = fastrand::Rng::with_seed(7);
+        for _ in 0..300 {
+            let len = random.usize(1..40_000);
+            // Around the boundaries of groups, and anywhere.
+            let start = if random.bool() { GROUP - 20_000 } else { random.u64(0..2 * GROUP - 40_000) };
+            let offset = start + random.u64(0..20_000);
+            let data: Vec<u8> = (0..len).map(|_| random.u8(..)).collect();
+            both.write(offset, &data);
+            both.compare(offset.saturating_sub(5_000), len + 5_000);
+            if random.u8(..20) == 0 {
+                both.reopen();
+            }
+        }
+        both.compare(0, both.plain.len());
+        both.reopen();
+        both.compare(0, both.plain.len());
+    }
+
+    #[test]
+    fn a_file_with_more_groups_than_are_kept_in_memory_is_read_all_the_same() {
+        let groups = 11;
+        let mut checked = Checked::new(InMemoryBackend::new());
+        checked.set_len(groups * GROUP).unwrap();
+        let at = |group: u64| group * GROUP + (1 + group % 7) * BLOCK;
+        for group in 0..groups {
+            checked.write(at(group), &[group as u8; BLOCK_BYTES]).unwrap();
+        }
+        for _ in 0..2 {
+            for group in (0..groups).rev() {
+                let mut out = [0; BLOCK_BYTES];
+                checked.read(at(group), &mut out).unwrap();
+                assert_eq!(out, [group as u8; BLOCK_BYTES], "{group}");
+            }
+            checked.sync_data().unwrap();
+            checked.checksums = Checksums::new();
+        }
+    }
+
+    #[test]
+    fn any_flipped_bit_of_a_block_or_its_checksum_is_found_and_harms_no_other() {
+        let mut both = Both::new(8 * BLOCK);
+        both.write(BLOCK, &vec![9; 6 * BLOCK_BYTES]);
+        both.reopen();
+        for at in [block_offset(3), block_offset(3) + 4095, checksum_offset(3), checksum_offset(3) + 3] {
+            let mut byte = [0];
+            both.checked.file.read(at, &mut byte).unwrap();
+            both.checked.file.write(at, &[byte[0] ^ 0x10]).unwrap();
+            both.checked.checksums = Checksums::new();
+            let mut out = vec![0; BLOCK_BYTES];
+            let error = both.checked.read(3 * BLOCK, &mut out).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+            assert!(error.to_string().contains("block 3"), "{error}");
+            assert!(both.checked.read(3 * BLOCK + 100, &mut out[..10]).is_err());
+            assert!(both.checked.write(3 * BLOCK + 100, &[1]).is_err(), "a part of it is not made right");
+            both.compare(2 * BLOCK, BLOCK_BYTES);
+            both.compare(4 * BLOCK, BLOCK_BYTES);
+            both.checked.file.write(at, &byte).unwrap();
+            both.checked.checksums = Checksums::new();
+        }
+        both.compare(0, 8 * BLOCK_BYTES);
+    }
+
+    #[test]
+    fn a_block_in_anothers_place_is_found() {
+        let mut both = Both::new(8 * BLOCK);
+        both.write(BLOCK, &vec![9; BLOCK_BYTES]);
+        both.write(2 * BLOCK, &vec![5; BLOCK_BYTES]);
+        both.reopen();
+        let (mut block, mut sum) = (vec![0; BLOCK_BYTES], [0; 4]);
+        both.checked.file.read(block_offset(1), &mut block).unwrap();
+        both.checked.file.read(checksum_offset(1), &mut sum).unwrap();
+        both.checked.file.write(block_offset(2), &block).unwrap();
+        both.checked.file.write(checksum_offset(2), &sum).unwrap();
+        both.checked.checksums = Checksums::new();
+        assert!(both.checked.read(2 * BLOCK, &mut block).is_err());
+    }
+
+    #[test]
+    fn a_file_grows_and_shrinks_and_what_comes_again_is_empty() {
+        let checked = Checked::new(InMemoryBackend::new());
+        let mut out = vec![7; 3 * BLOCK_BYTES];
+        for blocks in [4, 1023, 1024, 1025, 2048, 3000, 1024, 1025, 10] {
+            let old = checked.len().unwrap();
+            checked.set_len(blocks * BLOCK).unwrap();
+            assert_eq!(checked.len().unwrap(), blocks * BLOCK);
+            if old < blocks * BLOCK {
+                checked.read(blocks * BLOCK - BLOCK, &mut out[..BLOCK_BYTES]).unwrap();
+                assert!(out[..BLOCK_BYTES].iter().all(|byte| *byte == 0));
+            }
+            checked.write(blocks * BLOCK - 3 * BLOCK, &vec![blocks as u8; 3 * BLOCK_BYTES]).unwrap();
+            checked.read(blocks * BLOCK - 3 * BLOCK, &mut out).unwrap();
+            assert!(out.iter().all(|byte| *byte == blocks as u8));
+        }
+        checked.set_len(0).unwrap();
+        assert_eq!(checked.len().unwrap(), 0);
+    }
+}

@@ -1,0 +1,219 @@
+//! The commit log: what makes a group of commits durable, with one write and one sync, before the tree below hears of it.
+//!
+//! A group is one record (`record.rs`), with a sequence number one above the last; records lie in segments
+//! (`segment.rs`). When the rows of a record have been folded into the tree its segment is of no more use, and becomes
+//! the next one: its blocks are there already. Opening reads the records that were not folded yet (`replay.rs`).
+//!
+//! Promises: a record that [`CommitLog::append`] returned from survives a power cut; one it has not returned from is
+//! there as a whole or not at all. Leaves to others: what the changes mean, and saying which records are folded.
+
+#[doc(hidden)]
+pub mod record;
+mod replay;
+mod segment;
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use redb::StorageBackend;
+
+use self::record::Salt;
+pub(super) use self::record::{Numbers, RecordBuilder};
+pub(super) use self::replay::{ReplayError, Replayed, replay};
+pub(super) use self::segment::is_ours;
+use self::segment::{Head, RECORDS_OFFSET, Seal, Segment};
+use super::disk::is_full;
+use crate::files::{Access, AnyFile, Files};
+
+/// A new store is made in milliseconds, so its first segment is small.
+const FIRST_SEGMENT_BYTES: u64 = 64 * 1024;
+/// The others: as long as it takes to make the next one, and not much more.
+const SEGMENT_BYTES: u64 = 16 * 1024 * 1024;
+
+/// How an append failed.
+#[derive(Debug)]
+pub(super) enum AppendError {
+    /// There is no room for it: nothing has changed.
+    NoRoom(io::Error),
+    /// Nobody knows what the disk holds.
+    Lost(io::Error),
+}
+
+/// The end of the log: where the commit thread writes.
+pub(super) struct CommitLog {
+    segments: Arc<Segments>,
+    current: Segment,
+    position: u64,
+    last: u64,
+    sealed: u64,
+    /// For the segment after this one.
+    has_asked: bool,
+    /// A segment for the next record may have been begun, and its beginning failed: nothing may go into this one any more,
+    /// or replay would look for it in the other.
+    must_rotate: bool,
+}
+
+impl CommitLog {
+    fn at(segments: Arc<Segments>, current: Segment, position: u64, last: u64) -> CommitLog {
+        CommitLog { segments, current, position, last, sealed: 0, has_asked: false, must_rotate: false }
+    }
+
+    /// Makes the record durable; its sequence number and its length.
+    pub(super) fn append(
+        &mut self,
+        record: &mut RecordBuilder,
+        numbers: Numbers,
+    ) -> Result<(u64, usize), AppendError> {
+        let end = self.position + record.size_bytes() as u64;
+        if self.must_rotate || end > self.current.head.length {
+            self.rotate(record.size_bytes() as u64).map_err(AppendError::NoRoom)?;
+        }
+        let sequence = self.last + 1;
+        let bytes = record.finish(self.current.head.salt, sequence, numbers);
+        let written = self.current.file.write(self.position, bytes);
+        written.map_err(|error| match is_full(&error) {
+            true => AppendError::NoRoom(error),
+            false => AppendError::Lost(error),
+        })?;
+        // Also when it is for want of space: what a failed sync leaves behind nobody knows.
+        self.current.file.sync_data().map_err(AppendError::Lost)?;
+        let size_bytes = bytes.len();
+        self.position += size_bytes as u64;
+        self.last = sequence;
+        if !self.has_asked && self.position * 4 > self.current.head.length {
+            self.has_asked = true;
+            self.segments.wants_spare.store(true, Ordering::Release);
+        }
+        Ok((sequence, size_bytes))
+    }
+
+    pub(super) fn wants_spare(&self) -> bool {
+        self.segments.wants_spare()
+    }
+
+    /// Notes that everything was synced. Costs a small write, so it is for moments when nobody waits.
+    pub(super) fn seal(&mut self) {
+        if self.sealed != self.last {
+            self.sealed = self.last;
+            // Only a hint, which may fail.
+            let _ = self.current.write_seal(Seal { sequence: self.last, is_closed: false });
+        }
+    }
+
+    /// Goes on in another segment, which has room for a record of this size.
+    fn rotate(&mut self, record_bytes: u64) -> io::Result<()> {
+        let first = self.last + 1;
+        self.must_rotate = true;
+        let segment = self.segments.begin(first, record_bytes)?;
+        let _ = self.current.write_seal(Seal { sequence: self.last, is_closed: true });
+        *self = CommitLog::at(self.segments.clone(), segment, RECORDS_OFFSET, self.last);
+        Ok(())
+    }
+}
+
+/// The files of the log, shared by the commit thread, which adds some, and the folding, which lets them go.
+#[derive(Debug)]
+pub(super) struct Segments {
+    files: Arc<dyn Files>,
+    /// First record of each, the oldest first.
+    firsts: Mutex<VecDeque<u64>>,
+    /// A file for the next segment, all of it allocated; and its length.
+    spare: Mutex<Option<(AnyFile, u64)>>,
+    wants_spare: AtomicBool,
+    /// Different for every segment that this process begins.
+    salt: AtomicU64,
+}
+
+impl Segments {
+    fn new(files: Arc<dyn Files>, firsts: VecDeque<u64>, salt: u64) -> Segments {
+        Segments {
+            files,
+            firsts: Mutex::new(firsts),
+            spare: Mutex::new(None),
+            wants_spare: AtomicBool::new(false),
+            salt: AtomicU64::new(salt),
+        }
+    }
+
+    fn firsts(&self) -> MutexGuard<'_, VecDeque<u64>> {
+        self.firsts.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn spare(&self) -> MutexGuard<'_, Option<(AnyFile, u64)>> {
+        self.spare.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn begin(&self, first: u64, record_bytes: u64) -> io::Result<Segment> {
+        let length_min = RECORDS_OFFSET + record_bytes;
+        // Waits for one that is being made: another would have the same name.
+        let mut spare = self.spare();
+        let (file, length) = match spare.take() {
+            Some((file, length)) if length >= length_min => (file, length),
+            _ => {
+                let length_min = length_min.next_multiple_of(RECORDS_OFFSET).max(FIRST_SEGMENT_BYTES);
+                let length = if first == 1 { length_min } else { length_min.max(SEGMENT_BYTES) };
+                match segment::create_spare(&*self.files, length) {
+                    Ok(file) => (file, length),
+                    // A little space is enough to go on with.
+                    Err(error) if is_full(&error) && length > length_min => {
+                        (segment::create_spare(&*self.files, length_min)?, length_min)
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+        };
+        let salt = Salt(self.salt.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed));
+        let segment = Segment::begin(&*self.files, file, Head { first, length, salt })?;
+        drop(spare);
+        self.firsts().push_back(first);
+        Ok(segment)
+    }
+
+    pub(super) fn wants_spare(&self) -> bool {
+        self.wants_spare.load(Ordering::Acquire)
+    }
+
+    /// Makes the next segment's file, if there is none, so that nobody has to wait for it.
+    pub(super) fn make_spare(&self) -> io::Result<()> {
+        self.wants_spare.store(false, Ordering::Release);
+        let mut spare = self.spare();
+        if spare.is_none() {
+            *spare = Some((segment::create_spare(&*self.files, SEGMENT_BYTES)?, SEGMENT_BYTES));
+        }
+        Ok(())
+    }
+
+    /// The records up to this one are of no more use.
+    pub(super) fn forget_until(&self, sequence: u64) -> io::Result<()> {
+        loop {
+            let first = {
+                let mut firsts = self.firsts();
+                match (firsts.front(), firsts.get(1)) {
+                    (Some(first), Some(next)) if *next <= sequence + 1 => {
+                        let first = *first;
+                        firsts.pop_front();
+                        first
+                    }
+                    _ => return Ok(()),
+                }
+            };
+            self.recycle(&segment::name(first))?;
+        }
+    }
+
+    fn recycle(&self, name: &str) -> io::Result<()> {
+        let mut spare = self.spare();
+        if spare.is_none() {
+            let file = self.files.open(name, Access::Write)?;
+            let length = file.len()?;
+            if length == SEGMENT_BYTES {
+                self.files.rename(name, segment::SPARE)?;
+                *spare = Some((file, length));
+                return Ok(());
+            }
+        }
+        self.files.remove(name)
+    }
+}

@@ -1,0 +1,151 @@
+//! The log as it was left: which of its records are still to be applied, and whether they are all there.
+//!
+//! A record that was being written when the power failed is torn: it was never acknowledged, and is cut. Anything else
+//! that is missing was acknowledged once: a record before others, one that the seal knows, a segment that others point
+//! to. Then the store is damaged and does not open.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+
+use redb::StorageBackend;
+
+use super::record::{ALIGNMENT, Record};
+use super::segment::{self, RECORDS_OFFSET, Segment};
+use super::{CommitLog, Segments};
+use crate::files::{Access, Files};
+
+/// Why a log does not open.
+#[derive(Debug)]
+pub(crate) enum ReplayError {
+    Damaged(String),
+    Io(String, io::Error),
+}
+
+/// The log, ready for its next record.
+pub(crate) struct Replayed {
+    pub(crate) log: CommitLog,
+    pub(crate) segments: Arc<Segments>,
+    pub(crate) last: u64,
+}
+
+/// Calls `apply` with every record above `folded`, in order. `is_new`: there may be no log yet.
+pub(crate) fn replay(
+    files: &Arc<dyn Files>,
+    folded: u64,
+    is_new: bool,
+    salt: u64,
+    mut apply: impl FnMut(&Record<'_>) -> Option<()>,
+) -> Result<Replayed, ReplayError> {
+    let io = |name: &str| {
+        let name = name.to_owned();
+        move |error| ReplayError::Io(name, error)
+    };
+    let names = files.names().map_err(io("the directory"))?;
+    if names.iter().any(|name| name == segment::SPARE) {
+        files.remove(segment::SPARE).map_err(io(segment::SPARE))?;
+    }
+    let mut firsts: VecDeque<u64> = names.iter().filter_map(|name| segment::first_of(name)).collect();
+    firsts.make_contiguous().sort_unstable();
+    let segments = |firsts| Arc::new(Segments::new(files.clone(), firsts, salt));
+    let Some(first) = firsts.front().copied() else {
+        if !is_new {
+            return Err(ReplayError::Damaged("the commit log (commits-….log) is missing".to_owned()));
+        }
+        let segments = segments(firsts);
+        let current = segments.begin(folded + 1, 0).map_err(io(segment::SPARE))?;
+        let log = CommitLog::at(segments.clone(), current, RECORDS_OFFSET, folded);
+        return Ok(Replayed { log, segments, last: folded });
+    };
+    if first > folded + 1 {
+        let text =
+            format!("{} is the first of the log, but record {} is needed", segment::name(first), folded + 1);
+        return Err(ReplayError::Damaged(text));
+    }
+
+    let needed = firsts.iter().rposition(|first| *first <= folded + 1).unwrap_or(0);
+    let mut reading = Reading { last: folded, end: RECORDS_OFFSET, last_record: None };
+    for index in needed..firsts.len() {
+        let name = segment::name(firsts[index]);
+        let sorted = |error: io::Error| match error.kind() {
+            io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
+                ReplayError::Damaged(format!("{name}: {error}"))
+            }
+            _ => ReplayError::Io(name.clone(), error),
+        };
+        let damaged = |what: String| ReplayError::Damaged(format!("{name}: {what}"));
+        let segment = Segment::open(&**files, firsts[index]).map_err(sorted)?;
+        let bytes = segment.read_records().map_err(sorted)?;
+        reading.segment(&segment, &bytes, &mut apply).map_err(damaged)?;
+        let seal = segment.read_seal().map_err(sorted)?;
+        let next = firsts.get(index + 1).copied();
+        let is_complete = match next {
+            Some(next) => reading.last + 1 >= next,
+            None => reading.last >= seal.sequence,
+        };
+        if !is_complete {
+            return Err(damaged(format!("records after {} are damaged", reading.last)));
+        }
+        if next.is_none() && seal.is_closed {
+            return Err(damaged("the segment that follows it is missing".to_owned()));
+        }
+    }
+
+    let last_first = firsts.back().copied().unwrap_or(first);
+    let name = segment::name(last_first);
+    let head = Segment::open(&**files, last_first).map_err(io(&name))?.head;
+    let file = files.open(&name, Access::Write).map_err(io(&name))?;
+    // A record that was written and not synced when its process ended is about to be shown to readers. Written again,
+    // because after a sync that failed the system may believe that it is on the disk.
+    if let Some((offset, bytes)) = &reading.last_record {
+        file.write(*offset, bytes).map_err(io(&name))?;
+    }
+    file.sync_data().map_err(io(&name))?;
+    let segments = segments(firsts);
+    let last = reading.last;
+    let log = CommitLog::at(segments.clone(), Segment { head, file }, reading.end, last);
+    Ok(Replayed { log, segments, last })
+}
+
+/// How far the reading has come.
+struct Reading {
+    /// The last record that was applied, or folded before.
+    last: u64,
+    /// Where the last record of the segment ends.
+    end: u64,
+    /// The last record of the segment, and where it begins.
+    last_record: Option<(u64, Vec<u8>)>,
+}
+
+impl Reading {
+    fn segment(
+        &mut self,
+        segment: &Segment,
+        bytes: &[u8],
+        apply: &mut impl FnMut(&Record<'_>) -> Option<()>,
+    ) -> Result<(), String> {
+        let mut at = 0;
+        let mut last_record = None;
+        self.end = RECORDS_OFFSET;
+        while at < bytes.len() {
+            let Some(record) = Record::read(segment.head.salt, &bytes[at..]) else {
+                // The end; or something damaged, with records behind it.
+                at += ALIGNMENT;
+                continue;
+            };
+            if record.sequence > self.last + 1 {
+                return Err(format!("records {} to {} are damaged", self.last + 1, record.sequence - 1));
+            }
+            if record.sequence == self.last + 1 {
+                apply(&record).ok_or_else(|| format!("record {} does not read", record.sequence))?;
+                self.last = record.sequence;
+            }
+            last_record = Some(at..at + record.size_bytes);
+            at += record.size_bytes;
+            self.end = RECORDS_OFFSET + at as u64;
+        }
+        self.last_record = last_record
+            .and_then(|place| Some((RECORDS_OFFSET + place.start as u64, bytes.get(place)?.to_vec())));
+        Ok(())
+    }
+}

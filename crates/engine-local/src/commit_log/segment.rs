@@ -1,0 +1,182 @@
+//! One file of the commit log: a head that says what it is, and records behind it.
+//!
+//! ```text
+//! "LZLSEGM1" · first sequence, u64 · length of the file, u64 · salt, u64 · CRC-32 of these, u32      at 0
+//! "LZLS" or "LZLC" · CRC-32 of salt, sequence and these letters, u32 · sequence, u64                 at 512: the seal
+//! records                                                                                            from 4096
+//! ```
+//!
+//! The file has its whole length from the beginning, written with zeros or with what an older segment left: a sync then
+//! has no blocks to allocate, which is what makes it cheap. The seal says up to which record everything was synced; it is
+//! written when there is nothing else to do and not synced itself. It tells a last record that was damaged after it had
+//! been acknowledged from one that a power cut tore. "LZLC" says that the log goes on in another segment.
+
+use std::io;
+
+use redb::StorageBackend;
+
+use super::record::Salt;
+use crate::files::{Access, AnyFile, Files};
+
+const MARKER: [u8; 8] = *b"LZLSEGM1";
+const HEAD_BYTES: usize = 36;
+const SEAL_MARKER: [u8; 4] = *b"LZLS";
+const CLOSED_MARKER: [u8; 4] = *b"LZLC";
+const SEAL_OFFSET: u64 = 512;
+const SEAL_BYTES: usize = 16;
+pub(crate) const RECORDS_OFFSET: u64 = 4096;
+/// Zeros are written so many at a time.
+const CHUNK_BYTES: usize = 256 * 1024;
+
+const PREFIX: &str = "commits-";
+const SUFFIX: &str = ".log";
+/// The next segment while it is being made.
+pub(crate) const SPARE: &str = "commits.spare";
+
+/// The name of the segment that begins with this record.
+pub(crate) fn name(first: u64) -> String {
+    format!("{PREFIX}{first:020}{SUFFIX}")
+}
+
+/// The first record of the segment with this name.
+pub(crate) fn first_of(name: &str) -> Option<u64> {
+    let digits = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?;
+    (digits.len() == 20).then(|| digits.parse().ok())?
+}
+
+/// Whether a file of this name is the log's.
+pub(crate) fn is_ours(name: &str) -> bool {
+    name == SPARE || first_of(name).is_some()
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Head {
+    pub(crate) first: u64,
+    pub(crate) length: u64,
+    pub(crate) salt: Salt,
+}
+
+impl Head {
+    fn write(&self) -> [u8; HEAD_BYTES] {
+        let mut bytes = [0; HEAD_BYTES];
+        bytes[..8].copy_from_slice(&MARKER);
+        bytes[8..16].copy_from_slice(&self.first.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.length.to_le_bytes());
+        bytes[24..32].copy_from_slice(&self.salt.0.to_le_bytes());
+        let checksum = crc32fast::hash(&bytes[..32]);
+        bytes[32..].copy_from_slice(&checksum.to_le_bytes());
+        bytes
+    }
+
+    fn read(bytes: &[u8; HEAD_BYTES]) -> Option<Head> {
+        let number = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
+        let is_whole = bytes[..8] == MARKER && bytes[32..] == crc32fast::hash(&bytes[..32]).to_le_bytes();
+        is_whole.then(|| Some(Head { first: number(8)?, length: number(16)?, salt: Salt(number(24)?) }))?
+    }
+}
+
+/// What is known to have been synced.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Seal {
+    /// Everything up to this record.
+    pub(crate) sequence: u64,
+    /// The log goes on in another segment.
+    pub(crate) is_closed: bool,
+}
+
+/// An open segment.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    pub(crate) head: Head,
+    pub(crate) file: AnyFile,
+}
+
+impl Segment {
+    /// Makes the spare file the segment that begins with record `first`, durably. `file` is the open spare, of this length.
+    pub(crate) fn begin(files: &dyn Files, file: AnyFile, head: Head) -> io::Result<Segment> {
+        file.write(SEAL_OFFSET, &[0; SEAL_BYTES])?;
+        file.write(0, &head.write())?;
+        file.sync_data()?;
+        files.rename(SPARE, &name(head.first))?;
+        files.sync()?;
+        Ok(Segment { head, file })
+    }
+
+    /// Opens a segment; the error of a damaged one is of the kind `InvalidData`.
+    pub(crate) fn open(files: &dyn Files, first: u64) -> io::Result<Segment> {
+        let file = files.open(&name(first), Access::Read)?;
+        let damaged = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
+        let mut head = [0; HEAD_BYTES];
+        let length = file.len()?;
+        if length < RECORDS_OFFSET {
+            return Err(damaged("it is too short"));
+        }
+        file.read(0, &mut head)?;
+        let head = Head::read(&head).ok_or_else(|| damaged("its head is damaged"))?;
+        if head.first != first {
+            return Err(damaged("its head belongs to another segment"));
+        }
+        if length < head.length {
+            return Err(damaged("it was cut short"));
+        }
+        Ok(Segment { head, file })
+    }
+
+    /// All behind the head.
+    pub(crate) fn read_records(&self) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; (self.head.length.saturating_sub(RECORDS_OFFSET)) as usize];
+        self.file.read(RECORDS_OFFSET, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    pub(crate) fn write_seal(&self, seal: Seal) -> io::Result<()> {
+        self.file.write(SEAL_OFFSET, &self.seal_bytes(seal))
+    }
+
+    /// What was sealed; nothing, when that is not known.
+    pub(crate) fn read_seal(&self) -> io::Result<Seal> {
+        let mut bytes = [0; SEAL_BYTES];
+        self.file.read(SEAL_OFFSET, &mut bytes)?;
+        let mut sequence = [0; 8];
+        sequence.copy_from_slice(&bytes[8..]);
+        let seal = Seal { sequence: u64::from_le_bytes(sequence), is_closed: bytes[..4] == CLOSED_MARKER };
+        Ok(if self.seal_bytes(seal) == bytes { seal } else { Seal::default() })
+    }
+
+    fn seal_bytes(&self, seal: Seal) -> [u8; SEAL_BYTES] {
+        let mut bytes = [0; SEAL_BYTES];
+        bytes[..4].copy_from_slice(if seal.is_closed { &CLOSED_MARKER } else { &SEAL_MARKER });
+        bytes[8..].copy_from_slice(&seal.sequence.to_le_bytes());
+        let mut hasher = crc32fast::Hasher::new();
+        hasher.update(&self.head.salt.0.to_le_bytes());
+        hasher.update(&bytes[8..]);
+        hasher.update(&bytes[..4]);
+        bytes[4..8].copy_from_slice(&hasher.finalize().to_le_bytes());
+        bytes
+    }
+}
+
+/// A new spare file of this length, all of it allocated.
+pub(crate) fn create_spare(files: &dyn Files, length: u64) -> io::Result<AnyFile> {
+    let file = files.open(SPARE, Access::Create)?;
+    match fill(&file, length) {
+        Ok(()) => Ok(file),
+        Err(error) => {
+            // What little space there was may be just what somebody else needs.
+            let _ = files.remove(SPARE);
+            Err(error)
+        }
+    }
+}
+
+fn fill(file: &AnyFile, length: u64) -> io::Result<()> {
+    file.set_len(length)?;
+    let zeros = vec![0; CHUNK_BYTES.min(length as usize)];
+    let mut offset = 0;
+    while offset < length {
+        let size = (length - offset).min(zeros.len() as u64);
+        file.write(offset, &zeros[..size as usize])?;
+        offset += size;
+    }
+    file.sync_data()
+}

@@ -1,0 +1,166 @@
+//! What is known of the disk after an error: whether a sync failed, and whether there was merely no space.
+//!
+//! A write that finds no space harms nothing: whatever reached the file is not part of any commit, and reopening the
+//! file shows the last one. After a sync that failed nobody knows what the disk holds, so that is never forgiven.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::io;
+use std::ops::{Bound, Range};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use redb::{BackendError, StorageBackend};
+
+use crate::checksums::BLOCK_BYTES;
+
+/// Passes everything on, and remembers a sync that failed.
+#[derive(Debug)]
+pub(super) struct Watched<B> {
+    inner: B,
+    sync_failed: Arc<AtomicBool>,
+}
+
+impl<B> Watched<B> {
+    pub(super) fn new(inner: B, sync_failed: Arc<AtomicBool>) -> Watched<B> {
+        Watched { inner, sync_failed }
+    }
+}
+
+impl<B: StorageBackend> StorageBackend for Watched<B> {
+    fn len(&self) -> io::Result<u64> {
+        self.inner.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.inner.read(offset, out)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.inner.set_len(len)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        let outcome = self.inner.sync_data();
+        if outcome.is_err() {
+            self.sync_failed.store(true, Ordering::Release);
+        }
+        outcome
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.inner.write(offset, data)
+    }
+
+    fn close(&self) -> io::Result<()> {
+        self.inner.close()
+    }
+
+    fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
+        self.inner.try_lock_range(start, end)
+    }
+
+    fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
+        self.inner.unlock_range(start, end)
+    }
+}
+
+/// A file that is only read: what is written stays in memory, and is gone with this. Opening a database writes a few
+/// pages; nobody else writes here.
+#[derive(Debug)]
+pub(super) struct Overlay<B> {
+    inner: B,
+    written: Mutex<Written>,
+}
+
+#[derive(Default, Debug)]
+struct Written {
+    /// What was written, by the number of its block.
+    blocks: BTreeMap<u64, Box<[u8]>>,
+    len: Option<u64>,
+}
+
+impl<B: StorageBackend> Overlay<B> {
+    pub(super) fn new(inner: B) -> Overlay<B> {
+        Overlay { inner, written: Mutex::default() }
+    }
+
+    fn written(&self) -> MutexGuard<'_, Written> {
+        self.written.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// What the file has there; nothing but zeros behind its end.
+    fn read_file(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        let there = self.inner.len()?.saturating_sub(offset).min(out.len() as u64) as usize;
+        out[there..].fill(0);
+        self.inner.read(offset, &mut out[..there])
+    }
+}
+
+/// The blocks that a run of bytes touches: number of the block, where in it, and which of the bytes.
+fn blocks(offset: u64, len: usize) -> impl Iterator<Item = (u64, usize, Range<usize>)> {
+    let mut done = 0;
+    std::iter::from_fn(move || {
+        let at = offset + done as u64;
+        let within = (at % BLOCK_BYTES as u64) as usize;
+        let size = (BLOCK_BYTES - within).min(len - done);
+        let part = done..done + size;
+        done += size;
+        (size > 0).then_some((at / BLOCK_BYTES as u64, within, part))
+    })
+}
+
+impl<B: StorageBackend> StorageBackend for Overlay<B> {
+    fn len(&self) -> io::Result<u64> {
+        let len = self.written().len;
+        len.map_or_else(|| self.inner.len(), Ok)
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.read_file(offset, out)?;
+        let written = self.written();
+        for (number, within, part) in blocks(offset, out.len()) {
+            if let Some(block) = written.blocks.get(&number) {
+                let size = part.len();
+                out[part].copy_from_slice(&block[within..within + size]);
+            }
+        }
+        Ok(())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.written().len = Some(len);
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        let mut written = self.written();
+        for (number, within, part) in blocks(offset, data.len()) {
+            let block = match written.blocks.entry(number) {
+                Entry::Occupied(entry) => entry.into_mut(),
+                Entry::Vacant(entry) => {
+                    let mut block = vec![0; BLOCK_BYTES].into_boxed_slice();
+                    self.read_file(number * BLOCK_BYTES as u64, &mut block)?;
+                    entry.insert(block)
+                }
+            };
+            block[within..within + part.len()].copy_from_slice(&data[part]);
+        }
+        Ok(())
+    }
+
+    fn close(&self) -> io::Result<()> {
+        self.inner.close()
+    }
+}
+
+/// Whether the error says that the file takes no more for now, which may change: somebody makes room, or makes the file
+/// system writable again.
+pub(super) fn is_full(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge | ReadOnlyFilesystem)
+}

@@ -1,0 +1,302 @@
+//! Folding: what commits left in memory and in the log goes into the tree, in key order, in one transaction; then the
+//! log lets go of it. On a thread of its own, or between two groups of the commit thread.
+//!
+//! Promises: the transaction that folds also says up to which record, so that after a crash nothing is missed and what is
+//! applied twice changes nothing; a segment of the log goes one folding later than it could. A disk without space and a
+//! damaged page stop the folding, not the commits, until memory is full. This is the only place that writes to the tree,
+//! so it also opens its file anew, and sweeps dropped tables.
+
+use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crate::commit_log::Segments;
+use crate::disk::is_full;
+use crate::guard::guarded;
+use crate::shared::{Asked, Shared};
+use crate::store::{
+    DROPPED, META, META_FOLDED, META_LAST_VERSION, META_NEXT_TABLE, ROWS, Reopening, listed_table,
+};
+use crate::stored;
+use crate::sweep::{Swept, sweep_slice};
+use crate::trouble::is_damage;
+use crate::view::Frozen;
+use engine::env::Clock;
+use engine::keys;
+use engine::{Row, TableId};
+
+/// Without a commit for so long, what there is is folded.
+const IDLE_TIME: Duration = Duration::from_secs(1);
+/// How long after a failure it is tried again: soon, then ever later, because every attempt closes the tree's file and
+/// whoever is reading it.
+const RETRY_TIME: Duration = Duration::from_millis(250);
+const RETRY_TIME_MAX: Duration = Duration::from_secs(5);
+/// So many slices are swept before it is looked whether there is something to fold.
+const SLICES_PER_TURN_MAX: u32 = 4;
+
+pub(super) struct Folder {
+    pub(super) shared: Arc<Shared>,
+    pub(super) segments: Arc<Segments>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) reopening: Reopening,
+    pub(super) recent_bytes_max: usize,
+    pub(super) sweep_pending: bool,
+    /// The last record that was folded.
+    pub(super) folded: u64,
+    pub(super) seen_sequence: u64,
+    pub(super) is_stuck: bool,
+    pub(super) retry_time: Duration,
+    /// Folded, but perhaps still held by a reader. Freeing so many rows takes milliseconds, which are not to be spent by
+    /// whoever happens to be the last reader: they are freed here.
+    pub(super) retired: Vec<Arc<Frozen>>,
+}
+
+/// Why nothing was folded.
+enum Failure {
+    /// The file is not open for writing.
+    Closed,
+    Tree(redb::Error),
+}
+
+impl<E: Into<redb::Error>> From<E> for Failure {
+    fn from(error: E) -> Failure {
+        Failure::Tree(error.into())
+    }
+}
+
+impl Folder {
+    /// Returns when it is asked to end, with everything folded if that is possible.
+    pub(super) fn run(mut self) {
+        loop {
+            let asked = self.shared.wait_until_asked(self.pause());
+            if catch_unwind(AssertUnwindSafe(|| self.turn(asked))).is_err() {
+                self.shared.poison("the folding thread panicked");
+            }
+            if asked.end {
+                break;
+            }
+        }
+        self.shared.tell_folding(|folding| folding.has_ended = true);
+    }
+
+    fn pause(&self) -> Duration {
+        match () {
+            () if self.is_stuck => self.retry_time,
+            () if self.sweep_pending && !self.shared.is_poisoned() => Duration::ZERO,
+            () => IDLE_TIME,
+        }
+    }
+
+    /// For whoever has no thread for it.
+    pub(super) fn turn_if_asked(&mut self) {
+        let asked = self.shared.wait_until_asked(Duration::ZERO);
+        if asked != Asked::default() {
+            self.turn(asked);
+        }
+    }
+
+    /// Does what is asked, and what is due.
+    pub(super) fn turn(&mut self, asked: Asked) {
+        self.retired.retain(|frozen| Arc::strong_count(frozen) > 1 || Arc::strong_count(&frozen.recent) > 1);
+        if asked.reopen {
+            self.reopen_after_damage();
+        }
+        if self.shared.is_poisoned() {
+            return;
+        }
+        if self.segments.wants_spare()
+            && let Err(error) = self.segments.make_spare()
+        {
+            // Whoever needs it will try again, and is told.
+            log::warn!("no file for the next part of the commit log: {error}");
+        }
+        let view = self.shared.view();
+        // Between the slices of a sweep hardly any time goes by, so that says nothing.
+        let has_waited = asked == Asked::default() && !self.sweep_pending && !self.is_stuck;
+        let is_idle = has_waited && view.sequence == self.seen_sequence;
+        self.seen_sequence = view.sequence;
+        let is_due = is_idle || asked.fold || asked.end || view.active.size_bytes() >= self.recent_bytes_max;
+        // What was frozen before and could not be folded goes first.
+        if (is_due || view.frozen.is_some())
+            && let Some(frozen) = self.shared.freeze()
+        {
+            self.fold(&frozen);
+        }
+        if asked.end
+            && !self.is_stuck
+            && let Some(frozen) = self.shared.freeze()
+        {
+            self.fold(&frozen);
+        }
+        // What is not swept yet is swept after the next opening.
+        let is_stuck_folding = self.is_stuck && self.shared.view().frozen.is_some();
+        if self.sweep_pending && !asked.end && !is_stuck_folding {
+            self.sweep();
+        }
+    }
+
+    fn reopen_after_damage(&self) {
+        if !self.shared.is_poisoned() {
+            log::error!(
+                "damage was met: the store's file is opened anew. 'lazulite check' says what is damaged."
+            );
+            self.reopen();
+        }
+        // Also if not: somebody waits.
+        self.shared.tell_folding(|folding| folding.reopen_count += 1);
+    }
+
+    fn fold(&mut self, frozen: &Arc<Frozen>) {
+        let (started, size_bytes) = (self.clock.monotonic(), frozen.recent.size_bytes());
+        match catch_unwind(AssertUnwindSafe(|| self.write(frozen))) {
+            Ok(Ok(dropped_any)) => {
+                self.sweep_pending |= dropped_any;
+                self.folded_until(frozen);
+                let took = self.clock.monotonic().saturating_sub(started).as_secs_f64().max(0.001);
+                let rate = (size_bytes as f64 / took) as u64;
+                self.shared.tell_folding(|folding| folding.bytes_per_second = rate.max(1));
+            }
+            Ok(Err(failure)) => {
+                self.failed("folding commits into the tree", failure);
+                // The file tells whether it has happened all the same.
+                if !self.shared.is_poisoned() && self.shared.folded().is_ok_and(|until| until == frozen.until)
+                {
+                    self.sweep_pending = true;
+                    self.folded_until(frozen);
+                }
+            }
+            Err(_) => self.shared.poison("folding commits into the tree panicked"),
+        }
+    }
+
+    /// One transaction; whether a table was dropped.
+    fn write(&self, frozen: &Frozen) -> Result<bool, Failure> {
+        let transaction = match self.shared.begin_write() {
+            Some(begun) => begun?,
+            None if self.reopen() => self.shared.begin_write().ok_or(Failure::Closed)??,
+            None => return Err(Failure::Closed),
+        };
+        let dropped = dropped_tables(frozen);
+        {
+            let mut rows = transaction.open_table(ROWS)?;
+            for (entry, row) in frozen.recent.iter() {
+                let key = entry.key();
+                // Of a table that is gone nothing new goes into the tree; what is there is swept.
+                if !dropped.is_empty() && keys::table_of(key).is_some_and(|table| dropped.contains(&table)) {
+                    continue;
+                }
+                match row {
+                    Some(Row { version, value }) => {
+                        let mut place = rows.insert_reserve(&key[..], stored::size_bytes(&value))?;
+                        stored::write(place.as_mut(), key, version, &value);
+                    }
+                    None => {
+                        rows.remove(&key[..])?;
+                    }
+                }
+            }
+            let mut meta = transaction.open_table(META)?;
+            meta.insert(META_FOLDED, frozen.until)?;
+            meta.insert(META_LAST_VERSION, frozen.numbers.last_version)?;
+            meta.insert(META_NEXT_TABLE, frozen.numbers.next_table)?;
+        }
+        transaction.commit()?;
+        Ok(!dropped.is_empty())
+    }
+
+    fn folded_until(&mut self, frozen: &Arc<Frozen>) {
+        if let Err(error) = self.shared.publish_base(true) {
+            // Readers have it from memory for as long as it takes.
+            self.failed("opening the tree with what was folded", error.into());
+            return;
+        }
+        self.works_again();
+        self.shared.count_fold();
+        self.retired.push(frozen.clone());
+        let before = std::mem::replace(&mut self.folded, frozen.until);
+        if let Err(error) = self.segments.forget_until(before) {
+            log::warn!("an old part of the commit log does not go: {error}");
+        }
+        self.shared.tell_folding(|_| {});
+    }
+
+    fn sweep(&mut self) {
+        for _ in 0..SLICES_PER_TURN_MAX {
+            let Some(transaction) = self.shared.begin_write() else {
+                if self.reopen() {
+                    continue;
+                }
+                return self.failed("sweeping a dropped table", Failure::Closed);
+            };
+            let swept = catch_unwind(AssertUnwindSafe(|| sweep_slice(transaction?)));
+            match swept {
+                Ok(Ok(Swept { row_count, more })) => {
+                    self.sweep_pending = more;
+                    self.works_again();
+                    self.shared.count_swept(row_count);
+                    if !more {
+                        return;
+                    }
+                    if let Err(error) = self.shared.publish_base(false) {
+                        return self.failed("opening the tree after a sweep", error.into());
+                    }
+                }
+                Ok(Err(error)) => return self.failed("sweeping a dropped table", Failure::Tree(error)),
+                Err(_) => return self.shared.poison("sweeping a dropped table panicked"),
+            }
+        }
+    }
+
+    /// Stuck for now, or for good.
+    fn failed(&mut self, what: &str, failure: Failure) {
+        match failure {
+            Failure::Closed => {}
+            Failure::Tree(error) if self.may_reopen(&error) => {
+                match &error {
+                    redb::Error::Io(cause) if is_full(cause) => self.shared.note_full(cause),
+                    error if !self.is_stuck => log::error!("{what}: {error}"),
+                    _ => {}
+                }
+                self.reopen();
+            }
+            Failure::Tree(error) => return self.shared.poison(&format!("{what}: {error}")),
+        }
+        self.retry_time = if self.is_stuck { (2 * self.retry_time).min(RETRY_TIME_MAX) } else { RETRY_TIME };
+        self.is_stuck = true;
+        self.shared.tell_folding(|folding| folding.is_stuck = true);
+    }
+
+    fn works_again(&mut self) {
+        if std::mem::take(&mut self.is_stuck) {
+            self.shared.tell_folding(|folding| folding.is_stuck = false);
+        }
+        self.shared.note_space();
+    }
+
+    /// Whether the failure leaves the file as it was, so that opening it again shows the last transaction.
+    fn may_reopen(&self, error: &redb::Error) -> bool {
+        let is_harmless = match error {
+            redb::Error::Io(cause) => is_full(cause) || is_damage(cause),
+            redb::Error::PreviousIo | redb::Error::DatabaseClosed => true,
+            _ => false,
+        };
+        is_harmless && !self.reopening.sync_failed.load(Ordering::Acquire)
+    }
+
+    /// Opens the file anew; whether it takes writes.
+    fn reopen(&self) -> bool {
+        guarded(|| self.shared.reopen(&self.reopening)).unwrap_or(false)
+    }
+}
+
+/// Which tables were dropped by what is frozen.
+fn dropped_tables(frozen: &Frozen) -> HashSet<TableId> {
+    let (start, end) = keys::table_range(DROPPED);
+    let mut listed = frozen.recent.range(&start, &end, u64::MAX);
+    std::iter::from_fn(|| listed.take())
+        .filter(|found| found.row.is_some())
+        .filter_map(|found| listed_table(found.key()))
+        .collect()
+}

@@ -1,0 +1,258 @@
+//! One group of commits: each decided over the state that the ones before it left, all of them put into one record.
+//!
+//! Promises: a job that fails changes nothing; what a later job of the group sees is what the earlier ones wrote.
+//! Leaves to others: making the record durable, showing it to readers, and answering.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::commit_log::{Numbers, RecordBuilder};
+use crate::store::{DROPPED, LIVE, list_key};
+use crate::trouble::Trouble;
+use crate::view::View;
+use engine::decide::{Write, decide, next_version};
+use engine::env::Clock;
+use engine::keys::{self, OwnedKey};
+use engine::{
+    Commit, CommitError, Effect, Expect, Found, Load, MergeFn, Op, Row, TableId, TableRecord, Version,
+};
+
+/// What a caller wants done; success is a number: the version's ticks, or the table's id.
+pub(super) enum Work {
+    Commit(Commit),
+    /// By encoded catalogue key.
+    CreateTable {
+        key: Vec<u8>,
+        payload: Bytes,
+    },
+    DropTable {
+        key: Vec<u8>,
+    },
+    RenameTable {
+        from: Vec<u8>,
+        to: Vec<u8>,
+        payload: Bytes,
+    },
+    Load(Load),
+}
+
+impl Work {
+    /// About what it holds in memory.
+    pub(super) fn size_bytes(&self) -> usize {
+        let content = match self {
+            Work::Commit(commit) => {
+                let op_size_bytes = |op: &Op| {
+                    let value = match &op.effect {
+                        Effect::Put(value) | Effect::Merge(value) => value.len(),
+                        Effect::Delete | Effect::CheckOnly => 0,
+                    };
+                    size_of::<Op>() + op.row.len() + value
+                };
+                commit.partition.len() + commit.ops.iter().map(op_size_bytes).sum::<usize>()
+            }
+            Work::CreateTable { key, payload } => key.len() + payload.len(),
+            Work::DropTable { key } => key.len(),
+            Work::RenameTable { from, to, payload } => from.len() + to.len() + payload.len(),
+            Work::Load(load) => {
+                let row_size_bytes = |(key, row): &(OwnedKey, Row)| {
+                    size_of::<(OwnedKey, Row)>() + key.partition.len() + key.row.len() + row.value.len()
+                };
+                load.rows.iter().map(row_size_bytes).sum()
+            }
+        };
+        size_of::<Work>() + content
+    }
+}
+
+/// Which tables were found to be live, so that they need not be looked up for every commit. Only the commit thread
+/// changes that, so what it remembers is right.
+#[derive(Default)]
+pub(super) struct KnownTables(HashMap<TableId, bool>);
+
+const KNOWN_TABLE_COUNT_MAX: usize = 10_000;
+
+impl KnownTables {
+    /// After a group that did not happen.
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    fn get(&self, table: TableId) -> Option<bool> {
+        self.0.get(&table).copied()
+    }
+
+    fn set(&mut self, table: TableId, is_live: bool) {
+        if self.0.len() >= KNOWN_TABLE_COUNT_MAX {
+            self.0.clear();
+        }
+        self.0.insert(table, is_live);
+    }
+}
+
+/// Rows by encoded key; `None`: removed.
+pub(super) type Written = HashMap<Vec<u8>, Option<Row>>;
+
+pub(super) struct Group<'a> {
+    pub(super) view: Arc<View>,
+    pub(super) merge: MergeFn,
+    pub(super) clock: &'a dyn Clock,
+    pub(super) numbers: Numbers,
+    pub(super) known_tables: &'a mut KnownTables,
+    pub(super) record: &'a mut RecordBuilder,
+    /// What the commits of this group wrote so far.
+    pub(super) written: Written,
+    pub(super) dropped_any: bool,
+    /// A job failed because the tree's file must be opened anew.
+    pub(super) met_closed_file: Cell<bool>,
+}
+
+impl Group<'_> {
+    pub(super) fn apply(&mut self, work: &Work) -> Result<u64, CommitError> {
+        match work {
+            Work::Commit(commit) => self.commit(commit),
+            Work::CreateTable { key, payload } => self.create_table(key, payload),
+            Work::DropTable { key } => self.drop_table(key),
+            Work::RenameTable { from, to, payload } => self.rename_table(from, to, payload),
+            Work::Load(load) => self.load(load),
+        }
+    }
+
+    fn commit(&mut self, commit: &Commit) -> Result<u64, CommitError> {
+        self.check_live(commit.table)?;
+        let writes = decide(commit, |key| self.lookup_parts(key), self.merge)?;
+        // What nobody has looked at yet: folding it later must not be the first to find its page damaged.
+        let is_blind = |op: &Op| op.expect == Expect::Any && matches!(op.effect, Effect::Put(_));
+        if commit.ops.iter().any(is_blind) {
+            writes.iter().try_for_each(|write| self.touch(&write.key))?;
+        }
+        let version = self.take_version();
+        self.write(version, writes);
+        Ok(version.ticks())
+    }
+
+    fn create_table(&mut self, key: &[u8], payload: &[u8]) -> Result<u64, CommitError> {
+        if let Some(row) = self.lookup(key)? {
+            return Err(CommitError::Precondition { op: 0, found: Found::Present(row.version) });
+        }
+        let id = TableId(self.numbers.next_table);
+        self.touch(&list_key(LIVE, id))?;
+        self.numbers.next_table += 1;
+        let version = self.take_version();
+        let named = Write { key: key.to_vec(), value: Some(TableRecord { id, payload }.write()) };
+        let live = Write { key: list_key(LIVE, id), value: Some(Bytes::new()) };
+        self.write(version, vec![named, live]);
+        self.known_tables.set(id, true);
+        Ok(id.0)
+    }
+
+    fn rename_table(&mut self, from: &[u8], to: &[u8], payload: &[u8]) -> Result<u64, CommitError> {
+        let id = self.table_named(from)?;
+        if let Some(row) = self.lookup(to)? {
+            return Err(CommitError::Precondition { op: 1, found: Found::Present(row.version) });
+        }
+        let version = self.take_version();
+        let forgotten = Write { key: from.to_vec(), value: None };
+        let named = Write { key: to.to_vec(), value: Some(TableRecord { id, payload }.write()) };
+        self.write(version, vec![forgotten, named]);
+        Ok(id.0)
+    }
+
+    fn drop_table(&mut self, key: &[u8]) -> Result<u64, CommitError> {
+        let id = self.table_named(key)?;
+        self.touch(&list_key(DROPPED, id))?;
+        // It tells the state with the table from the state without it.
+        let version = self.take_version();
+        let forgotten = [key.to_vec(), list_key(LIVE, id)].map(|key| Write { key, value: None });
+        let dropped = Write { key: list_key(DROPPED, id), value: Some(Bytes::new()) };
+        self.write(version, forgotten.into_iter().chain([dropped]).collect());
+        self.known_tables.set(id, false);
+        self.dropped_any = true;
+        Ok(id.0)
+    }
+
+    fn load(&mut self, load: &Load) -> Result<u64, CommitError> {
+        self.check_live(load.table)?;
+        let keys = load.rows.iter().map(|(key, _)| keys::encode(load.table, key.as_key()));
+        let keys: Vec<Vec<u8>> = keys.collect();
+        keys.iter().try_for_each(|key| self.touch(key))?;
+        let greatest = load.rows.iter().map(|(_, row)| row.version).max().unwrap_or(load.versions_until);
+        let greatest = greatest.max(load.versions_until).ticks();
+        self.numbers.last_version = self.numbers.last_version.max(greatest);
+        let version = self.take_version();
+        self.record.push_load(version, load.table, &load.rows);
+        for (key, (_, row)) in keys.into_iter().zip(&load.rows) {
+            self.written.insert(key, Some(row.clone()));
+        }
+        Ok(version.ticks())
+    }
+
+    /// The id that a catalogue key stands for.
+    fn table_named(&self, key: &[u8]) -> Result<TableId, CommitError> {
+        let Some(row) = self.lookup(key)? else {
+            return Err(CommitError::Precondition { op: 0, found: Found::Absent });
+        };
+        let short = || CommitError::Storage("damaged data: a catalogue row is too short".to_owned());
+        TableRecord::read(&row.value).map(|record| record.id).ok_or_else(short)
+    }
+
+    fn check_live(&mut self, table: TableId) -> Result<(), CommitError> {
+        let is_live = match table {
+            // Changed by its own verbs only.
+            TableId::CATALOGUE => false,
+            TableId::SETTINGS => true,
+            // The engine's own lists.
+            table if table < TableId::FIRST => false,
+            table => match self.known_tables.get(table) {
+                Some(is_live) => is_live,
+                None => {
+                    let is_live = self.lookup(&list_key(LIVE, table))?.is_some();
+                    self.known_tables.set(table, is_live);
+                    is_live
+                }
+            },
+        };
+        if is_live { Ok(()) } else { Err(CommitError::TableGone) }
+    }
+
+    fn take_version(&mut self) -> Version {
+        let version = next_version(self.clock, self.numbers.last_version);
+        self.numbers.last_version = version.ticks();
+        version
+    }
+
+    fn write(&mut self, version: Version, writes: Vec<Write>) {
+        self.record.push_commit(version, &writes);
+        for Write { key, value } in writes {
+            self.written.insert(key, value.map(|value| Row { version, value }));
+        }
+    }
+
+    fn lookup(&self, key: &[u8]) -> Result<Option<Row>, CommitError> {
+        match self.written.get(key) {
+            Some(row) => Ok(row.clone()),
+            None => self.view.get(key).map_err(|trouble| self.failed(trouble)),
+        }
+    }
+
+    fn lookup_parts(&self, key: &[u8]) -> Result<Option<(Version, Bytes)>, CommitError> {
+        Ok(self.lookup(key)?.map(|row| (row.version, row.value)))
+    }
+
+    /// Whether the place of this key can be read; what is there does not matter.
+    fn touch(&self, key: &[u8]) -> Result<(), CommitError> {
+        if self.written.contains_key(key) {
+            return Ok(());
+        }
+        self.view.touch(key).map_err(|trouble| self.failed(trouble))
+    }
+
+    fn failed(&self, trouble: Trouble) -> CommitError {
+        if trouble.closes_the_file() {
+            self.met_closed_file.set(true);
+        }
+        CommitError::Storage(trouble.describe())
+    }
+}

@@ -1,0 +1,380 @@
+//! The embedded engine on disk: a commit log, the rows of recent commits in memory, and redb's tree below them.
+//!
+//! Promises: all of the contract; what is acknowledged survives a crash and a power cut; every row read was
+//! checked against its checksum; memory is bounded by [`LocalOptions`]. `store.rs` knows the files, `commit_log/` the
+//! commit log, `writer.rs` the commit thread, `group.rs` what it does, `recent.rs` the rows that are not yet in the tree, `fold.rs`
+//! how they get there, `view.rs` what a reader sees, `stored.rs` a row's bytes in the tree, `sweep.rs` the end of a
+//! table, `snapshot.rs` a view for a backup, `check.rs` whether all of it is sound.
+
+mod check;
+mod checked;
+mod checksums;
+mod commit_log;
+mod directory;
+mod disk;
+mod files;
+mod filter;
+mod fold;
+mod group;
+mod guard;
+mod recent;
+mod shared;
+mod snapshot;
+mod store;
+/// Public for the fuzzer alone.
+#[doc(hidden)]
+pub mod stored;
+mod sweep;
+mod trouble;
+mod upgrade;
+mod view;
+mod writer;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, RwLock};
+use std::thread::JoinHandle;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use redb::backends::FileBackend;
+use redb::{StorageBackend, StorageError};
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::directory::DirectoryLock;
+pub use crate::files::{Access, AnyFile, DirectoryFiles, Files};
+use engine::env::Clock;
+use engine::keys::{self, Key, KeyRange, OwnedKey};
+use engine::pace::{Pace, SlowLane};
+use engine::{
+    Budget, Commit, CommitError, Engine, Flow, Load, MergeFn, ReadError, Row, Sink, Snapshot, TableId,
+    Version,
+};
+
+use crate::fold::Folder;
+use crate::group::{KnownTables, Work};
+use crate::guard::guarded;
+use crate::shared::Shared;
+use crate::snapshot::LocalSnapshot;
+use crate::store::{Store, TABLES};
+use crate::trouble::Trouble;
+use crate::view::View;
+use crate::writer::{Folding, Job, Waiting, Writer};
+
+pub use crate::check::{Checked, ValueCheck, check_directory};
+#[doc(hidden)]
+pub use crate::commit_log::record::fuzzed as log_record;
+pub use crate::shared::LocalStats;
+pub use crate::store::OpenError;
+#[doc(hidden)]
+pub use crate::store::open_file;
+
+#[derive(Clone)]
+pub struct LocalOptions {
+    pub merge: MergeFn,
+    pub clock: Arc<dyn Clock>,
+    /// Commits that may wait; past it the answer is `Busy`.
+    pub commit_queue_max: usize,
+    /// Bytes of commits that may wait or be under way; past it the answer is `Busy`.
+    pub commit_queue_bytes_max: usize,
+    /// Pages kept in memory, read and written ones together. Grows with use, not at the start.
+    pub cache_bytes_max: usize,
+    /// Recent rows in memory before they are folded into the tree. While that is done others take their place; when it
+    /// cannot follow, there are four times as many at the most.
+    pub recent_bytes_max: usize,
+    /// Whether the commit thread folds by itself, between two groups: for those who want the same every time.
+    pub folds_between_groups: bool,
+}
+
+impl LocalOptions {
+    pub fn new(merge: MergeFn, clock: Arc<dyn Clock>) -> LocalOptions {
+        LocalOptions {
+            merge,
+            clock,
+            commit_queue_max: 4096,
+            commit_queue_bytes_max: 16 * 1024 * 1024,
+            cache_bytes_max: 64 * 1024 * 1024,
+            recent_bytes_max: 48 * 1024 * 1024,
+            folds_between_groups: false,
+        }
+    }
+}
+
+pub struct LocalEngine {
+    /// `None` once closed.
+    jobs: RwLock<Option<mpsc::Sender<Job>>>,
+    done: watch::Receiver<bool>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    clock: Arc<dyn Clock>,
+    slow_lane: SlowLane,
+    commit_queue_bytes_max: usize,
+    shared: Arc<Shared>,
+    /// After `shared`, which holds the open file.
+    _lock: DirectoryLock,
+}
+
+impl LocalEngine {
+    /// Opens the store in this directory, or creates one if the directory is empty or missing.
+    pub fn open(directory: &Path, options: LocalOptions) -> Result<LocalEngine, OpenError> {
+        LocalEngine::open_on(directory, options, Arc::new(DirectoryFiles::new(directory)))
+    }
+
+    /// Like [`LocalEngine::open`], with something between the store and its files: how tests fail the disk.
+    #[doc(hidden)]
+    pub fn open_wrapped<B: StorageBackend>(
+        directory: &Path,
+        options: LocalOptions,
+        wrap: impl Fn(FileBackend) -> B + Send + Sync + 'static,
+    ) -> Result<LocalEngine, OpenError> {
+        LocalEngine::open_on(directory, options, Arc::new(DirectoryFiles::wrapped(directory, wrap)))
+    }
+
+    /// Like [`LocalEngine::open`], but `files` stand for those of the directory, which has the marker and the lock.
+    #[doc(hidden)]
+    pub fn open_on(
+        directory: &Path,
+        options: LocalOptions,
+        files: Arc<dyn Files>,
+    ) -> Result<LocalEngine, OpenError> {
+        let store = store::open(directory, options.cache_bytes_max, &files)?;
+        let Store { database, recent, numbers, folded, replayed, sweep_pending, reopening, lock } = store;
+        let damaged = |error: redb::Error| OpenError::Damaged {
+            path: directory.to_owned(),
+            cause: format!("{TABLES}: {error}"),
+        };
+        let shared = guarded(|| Shared::new(database, recent, replayed.last, numbers))
+            .unwrap_or_else(|_| Err(redb::Error::Corrupted("its structure is broken".to_owned())));
+        let shared = Arc::new(shared.map_err(damaged)?);
+        let (sender, jobs) = mpsc::channel(options.commit_queue_max.max(1));
+        let (done, done_receiver) = watch::channel(false);
+        let folder = Folder {
+            shared: shared.clone(),
+            segments: replayed.segments,
+            clock: options.clock.clone(),
+            reopening,
+            recent_bytes_max: options.recent_bytes_max,
+            sweep_pending,
+            folded,
+            seen_sequence: 0,
+            is_stuck: false,
+            retry_time: Default::default(),
+            retired: Vec::new(),
+        };
+        let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
+            let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(run);
+            spawned.map_err(|source| OpenError::Io { path: directory.to_owned(), source })
+        };
+        let folding = if options.folds_between_groups {
+            Folding::Here(Box::new(folder))
+        } else {
+            Folding::Thread(spawn("lazulite-fold", Box::new(move || folder.run()))?)
+        };
+        let writer = Writer {
+            shared: shared.clone(),
+            jobs,
+            merge: options.merge,
+            clock: options.clock.clone(),
+            numbers,
+            known_tables: KnownTables::default(),
+            log: replayed.log,
+            record: Default::default(),
+            recent_bytes_max: options.recent_bytes_max,
+            folding,
+            waiting: Waiting::default(),
+            unfolded_log_bytes: 0,
+            done,
+        };
+        let thread = spawn("lazulite-commit", Box::new(move || writer.run())).inspect_err(|_| {
+            // Nobody else would ever tell it.
+            shared.ask(|asked| asked.end = true);
+        })?;
+        Ok(LocalEngine {
+            jobs: RwLock::new(Some(sender)),
+            done: done_receiver,
+            thread: Mutex::new(Some(thread)),
+            clock: options.clock,
+            slow_lane: SlowLane::new(),
+            commit_queue_bytes_max: options.commit_queue_bytes_max,
+            shared,
+            _lock: lock,
+        })
+    }
+
+    pub fn stats(&self) -> LocalStats {
+        self.shared.stats()
+    }
+
+    /// Queues the work and waits until it is durable.
+    async fn submit(&self, work: Work) -> Result<u64, CommitError> {
+        let answer = self.enqueue(work)?;
+        let lost = |_| Err(CommitError::Unknown("the commit thread ended before it answered".to_owned()));
+        answer.await.unwrap_or_else(lost)
+    }
+
+    fn enqueue(&self, work: Work) -> Result<oneshot::Receiver<Result<u64, CommitError>>, CommitError> {
+        if self.shared.is_poisoned() {
+            return Err(CommitError::Poisoned);
+        }
+        let jobs = self.jobs.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let Some(jobs) = &*jobs else {
+            return Err(CommitError::Storage("the engine is closed".to_owned()));
+        };
+        let size_bytes = work.size_bytes();
+        if !self.shared.try_reserve(size_bytes, self.commit_queue_bytes_max) {
+            return Err(CommitError::Busy);
+        }
+        let (answer, receiver) = oneshot::channel();
+        match jobs.try_send(Job { work, size_bytes, answer }) {
+            Ok(()) => Ok(receiver),
+            Err(error) => {
+                self.shared.release(size_bytes);
+                Err(match error {
+                    TrySendError::Full(_) => CommitError::Busy,
+                    TrySendError::Closed(_) => CommitError::Poisoned,
+                })
+            }
+        }
+    }
+
+    /// Reads from the latest view.
+    fn read<T>(&self, read: impl Fn(&View) -> Result<T, Trouble>) -> Result<T, Trouble> {
+        let attempt = || read(&self.shared.view());
+        match attempt() {
+            // The file was opened anew in between: the latest view is another one.
+            Err(Trouble::Storage(StorageError::DatabaseClosed)) => attempt(),
+            outcome => outcome,
+        }
+    }
+
+    /// What the caller hears; and if redb has closed itself over it, the file is opened anew.
+    fn read_error(&self, trouble: Trouble, table: TableId) -> ReadError {
+        if trouble.closes_the_file() && self.shared.may_reopen_for_readers(self.clock.monotonic()) {
+            self.shared.ask(|asked| asked.reopen = true);
+        }
+        trouble.into_read_error(table)
+    }
+
+    /// Lets the commit thread end once it has done what was accepted.
+    fn stop_accepting(&self) {
+        *self.jobs.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = None;
+    }
+}
+
+#[async_trait]
+impl Engine for LocalEngine {
+    async fn get(&self, table: TableId, key: Key<'_>) -> Result<Option<Row>, ReadError> {
+        let key = keys::encode(table, key);
+        self.read(|view| view.get(&key)).map_err(|trouble| self.read_error(trouble, table))
+    }
+
+    async fn scan(
+        &self,
+        table: TableId,
+        ranges: &[KeyRange],
+        budget: Budget,
+        sink: &mut dyn Sink,
+    ) -> Result<Option<OwnedKey>, ReadError> {
+        let pace = Pace::new(&*self.clock, budget, Some(&self.slow_lane));
+        let view = self.shared.view();
+        let scanned = scan_view(&view, table, ranges, pace, sink).await;
+        scanned.map_err(|trouble| self.read_error(trouble, table))
+    }
+
+    async fn commit(&self, commit: Commit) -> Result<Version, CommitError> {
+        let ticks = self.submit(Work::Commit(commit)).await?;
+        Ok(Version::new(ticks).expect("a commit is answered with its version, which is above zero"))
+    }
+
+    async fn create_table(
+        &self,
+        namespace: &str,
+        name: &str,
+        payload: Bytes,
+    ) -> Result<TableId, CommitError> {
+        let key = keys::encode(TableId::CATALOGUE, Key { partition: namespace, row: name });
+        self.submit(Work::CreateTable { key, payload }).await.map(TableId)
+    }
+
+    async fn drop_table(&self, namespace: &str, name: &str) -> Result<TableId, CommitError> {
+        let key = keys::encode(TableId::CATALOGUE, Key { partition: namespace, row: name });
+        self.submit(Work::DropTable { key }).await.map(TableId)
+    }
+
+    async fn rename_table(&self, from: Key<'_>, to: Key<'_>, payload: Bytes) -> Result<TableId, CommitError> {
+        let [from, to] = [from, to].map(|key| keys::encode(TableId::CATALOGUE, key));
+        self.submit(Work::RenameTable { from, to, payload }).await.map(TableId)
+    }
+
+    async fn snapshot(&self) -> Result<Arc<dyn Snapshot>, ReadError> {
+        Ok(Arc::new(LocalSnapshot { view: self.shared.view(), clock: self.clock.clone() }))
+    }
+
+    async fn load(&self, load: Load) -> Result<(), CommitError> {
+        self.submit(Work::Load(load)).await.map(|_| ())
+    }
+
+    async fn close(&self) {
+        self.stop_accepting();
+        // An error means that the thread is gone, which is what we wait for.
+        let _ = self.done.clone().wait_for(|done| *done).await;
+    }
+}
+
+impl Drop for LocalEngine {
+    fn drop(&mut self) {
+        self.stop_accepting();
+        let thread = self.thread.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+        if let Some(thread) = thread
+            && thread.join().is_err()
+        {
+            log::error!("the commit thread panicked");
+        }
+    }
+}
+
+async fn scan_view(
+    view: &View,
+    table: TableId,
+    ranges: &[KeyRange],
+    mut pace: Pace<'_>,
+    sink: &mut dyn Sink,
+) -> Result<Option<OwnedKey>, Trouble> {
+    for range in ranges {
+        let (start, end) = range.in_table(table);
+        if start >= end {
+            continue;
+        }
+        pace.sought();
+        if let Some(resume) = scan_range(view, &start, &end, &mut pace, sink).await? {
+            return Ok(Some(resume));
+        }
+        pace.breathe().await;
+    }
+    Ok(None)
+}
+
+async fn scan_range(
+    view: &View,
+    start: &[u8],
+    end: &[u8],
+    pace: &mut Pace<'_>,
+    sink: &mut dyn Sink,
+) -> Result<Option<OwnedKey>, Trouble> {
+    let mut rows = view.range(start, end)?;
+    while let Some(found) = rows.next()? {
+        let key = found.key();
+        let (_, partition, row) =
+            keys::decode(key).map_err(|error| Trouble::Row(format!("{}: {error}", keys::describe(key))))?;
+        let name = Key { partition: &partition, row: &row };
+        if !pace.has_room() {
+            return Ok(Some(name.into()));
+        }
+        let (version, value) = found.row()?;
+        if sink.row(name, version, value) == Flow::Stop {
+            return Ok(Some(name.into()));
+        }
+        pace.examined(value.len());
+        pace.breathe().await;
+    }
+    Ok(None)
+}

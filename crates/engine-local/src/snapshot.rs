@@ -1,0 +1,43 @@
+//! One state of the store, held for as long as somebody copies it.
+//!
+//! It pins that state's pages and recent rows: what is overwritten meanwhile takes new space, so the file grows by about
+//! what is written while the snapshot is held, and shrinks in use afterwards.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::scan_view;
+use crate::view::View;
+use engine::env::Clock;
+use engine::keys::{KeyRange, OwnedKey};
+use engine::pace::Pace;
+use engine::{Budget, ReadError, Sink, Snapshot, TableId, Version};
+
+pub(super) struct LocalSnapshot {
+    pub(super) view: Arc<View>,
+    pub(super) clock: Arc<dyn Clock>,
+}
+
+#[async_trait]
+impl Snapshot for LocalSnapshot {
+    fn last_version(&self) -> Option<Version> {
+        Version::new(self.view.numbers.last_version)
+    }
+
+    fn row_count(&self) -> Result<u64, ReadError> {
+        self.view.row_count().map_err(|trouble| trouble.into_read_error(TableId::CATALOGUE))
+    }
+
+    async fn scan(
+        &self,
+        table: TableId,
+        ranges: &[KeyRange],
+        budget: Budget,
+        sink: &mut dyn Sink,
+    ) -> Result<Option<OwnedKey>, ReadError> {
+        let pace = Pace::new(&*self.clock, budget, None);
+        let scanned = scan_view(&self.view, table, ranges, pace, sink).await;
+        scanned.map_err(|trouble| trouble.into_read_error(table))
+    }
+}

@@ -1,0 +1,392 @@
+//! The store's directory and file: found, checked, or created so that a power cut at any moment leaves either
+//! nothing or a whole store.
+//!
+//! ```text
+//! LAZULITE           one line for people and for us: "lazulite store, format 3"
+//! lock               locked by the process that has the store open
+//! commits-….log      the commit log: what was committed lately
+//! tables.redb        the tree: the rows (table `rows`) and the numbers (`meta`), as of some record of the log
+//! ```
+//!
+//! Promises: a directory with anything else in it and no marker is never touched; the marker is written last, so
+//! a store that has one is complete.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use redb::{
+    Database, DatabaseError, Durability, ReadableDatabase, StorageBackend, StorageError, TableDefinition,
+    WriteTransaction,
+};
+
+use crate::checked::Checked;
+use crate::commit_log::{self, Numbers, ReplayError, Replayed, replay};
+use crate::directory::{self, DirectoryLock};
+use crate::disk::{Overlay, Watched};
+use crate::files::{Access, AnyFile, DirectoryFiles, Files};
+use crate::group::Written;
+use crate::guard::guarded;
+use crate::recent::Recent;
+use crate::sweep::first_dropped;
+use crate::trouble::is_damage;
+use crate::upgrade;
+use engine::TableId;
+use engine::env::random;
+use engine::keys::{self, Key};
+use engine::seeded::{self, Bug};
+
+/// Encoded key -> stored row (see `stored.rs`).
+pub(super) const ROWS: TableDefinition<&[u8], &[u8]> = TableDefinition::new("rows");
+pub(super) const META: TableDefinition<&str, u64> = TableDefinition::new("meta");
+
+/// Lists of tables, kept as rows of tables of the engine's own: those that there are,
+pub(super) const LIVE: TableId = TableId(2);
+/// and those whose rows are still to be swept.
+pub(super) const DROPPED: TableId = TableId(3);
+
+/// The last record of the log that is in the tree.
+pub(super) const META_FOLDED: &str = "folded";
+pub(super) const META_LAST_VERSION: &str = "last_version";
+pub(super) const META_NEXT_TABLE: &str = "next_table";
+
+const FORMAT: u32 = 3;
+/// Brought up to date when it is opened.
+const FORMAT_BEFORE: u32 = 2;
+const MARKER: &str = "LAZULITE";
+const MARKER_NEW: &str = "LAZULITE.new";
+const MARKER_START: &str = "lazulite store, format ";
+const LOCK: &str = "lock";
+pub(super) const TABLES: &str = "tables.redb";
+const TABLES_NEW: &str = "tables.redb.new";
+/// What an interrupted creation may leave behind.
+const OURS: [&str; 5] = [MARKER, MARKER_NEW, LOCK, TABLES, TABLES_NEW];
+
+/// Where a table stands on one of the lists.
+pub(super) fn list_key(list: TableId, table: TableId) -> Vec<u8> {
+    keys::encode(list, Key { partition: "", row: &format!("{:020}", table.0) })
+}
+
+/// The table that stands there.
+pub(super) fn listed_table(key: &[u8]) -> Option<TableId> {
+    let (_, _, row) = keys::decode(key).ok()?;
+    row.parse().ok().map(TableId)
+}
+
+/// Why a store did not open.
+#[derive(Debug)]
+pub enum OpenError {
+    NotADirectory(PathBuf),
+    Foreign(PathBuf),
+    NewerFormat { path: PathBuf, format: u32 },
+    OlderFormat { path: PathBuf, format: u32 },
+    Locked(PathBuf),
+    Damaged { path: PathBuf, cause: String },
+    Io { path: PathBuf, source: io::Error },
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenError::NotADirectory(path) => write!(f, "{} is not a directory.", path.display()),
+            OpenError::Foreign(path) => write!(
+                f,
+                "{} is not empty and not a Lazulite store (it has no file {MARKER}): choose an empty directory or an existing \
+                 store.",
+                path.display()
+            ),
+            OpenError::NewerFormat { path, format } => write!(
+                f,
+                "{} has store format {format} (says its file {MARKER}) but this version reads formats up to {FORMAT}: \
+                 use a newer Lazulite.",
+                path.display()
+            ),
+            OpenError::OlderFormat { path, format } => write!(
+                f,
+                "{} has store format {format} (says its file {MARKER}) of a version before the first release: take a \
+                 backup with that version and restore it with this one.",
+                path.display()
+            ),
+            OpenError::Locked(path) => {
+                write!(f, "{} is in use by another process: stop it first.", path.display())
+            }
+            OpenError::Damaged { path, cause } => {
+                write!(f, "The store in {} is damaged ({cause}): restore it from a backup.", path.display())
+            }
+            OpenError::Io { path, source } => write!(f, "{} cannot be opened: {source}.", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            OpenError::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+/// How to open the tree's file again, while the store stays locked.
+pub(super) struct Reopening {
+    pub(super) writable: Box<dyn Fn() -> Result<Database, OpenError> + Send>,
+    /// For reading only: what opening it has to repair is repaired in memory.
+    pub(super) read_only: Box<dyn Fn() -> Result<Database, OpenError> + Send>,
+    /// Set when a sync fails: after that nothing that the file shows can be relied on.
+    pub(super) sync_failed: Arc<AtomicBool>,
+}
+
+/// An open store: the tree, the log's end, and what the log has that the tree has not. The lock is the last to go.
+pub(super) struct Store {
+    pub(super) database: Database,
+    pub(super) recent: Recent,
+    pub(super) numbers: Numbers,
+    /// The last record in the tree.
+    pub(super) folded: u64,
+    pub(super) replayed: Replayed,
+    pub(super) sweep_pending: bool,
+    pub(super) reopening: Reopening,
+    pub(super) lock: DirectoryLock,
+}
+
+/// Opens the store, or creates it. `files` are those of `path`, or stand for them.
+pub(super) fn open(path: &Path, cache_bytes_max: usize, files: &Arc<dyn Files>) -> Result<Store, OpenError> {
+    let io = |source| OpenError::Io { path: path.to_owned(), source };
+    let damaged = |cause| OpenError::Damaged { path: path.to_owned(), cause };
+
+    if path.exists() && !path.is_dir() {
+        return Err(OpenError::NotADirectory(path.to_owned()));
+    }
+    directory::create_all(path).map_err(io)?;
+    // Before the lock, because taking it creates a file.
+    if read_marker(path)?.is_none() && has_foreign_entries(path).map_err(io)? {
+        return Err(OpenError::Foreign(path.to_owned()));
+    }
+    let Some(lock) = DirectoryLock::try_acquire(&path.join(LOCK)).map_err(io)? else {
+        return Err(OpenError::Locked(path.to_owned()));
+    };
+
+    // Read again: until the lock was ours, another process may have been creating the store.
+    let format = read_marker(path)?;
+    let complete = format.is_some();
+    if !files.names().map_err(io)?.iter().any(|name| name == TABLES) {
+        if complete {
+            return Err(damaged(format!("{TABLES} is missing")));
+        }
+        create_tables(path, cache_bytes_max, files)?;
+    }
+    let sync_failed = Arc::new(AtomicBool::new(false));
+    let opener = Opener { path: path.to_owned(), files: files.clone(), cache_bytes_max };
+    let database = opener.open_watched(&sync_failed)?;
+    if format == Some(FORMAT_BEFORE) {
+        log::warn!("the store in {} has format 2: it is brought to format 3", path.display());
+        let upgraded = guarded(|| upgrade::from_format_2(&database))
+            .unwrap_or_else(|_| Err(redb::Error::Corrupted("its structure is broken".to_owned())));
+        upgraded.map_err(|error| match error {
+            redb::Error::Io(source) if !is_damage(&source) => {
+                OpenError::Io { path: path.join(TABLES), source }
+            }
+            error => damaged(format!("{TABLES}: {error}")),
+        })?;
+    }
+    let meta = read_meta(&database).map_err(damaged)?;
+
+    let (recent, mut numbers) = (Recent::default(), meta.numbers);
+    let replayed = replay(files, meta.folded, format != Some(FORMAT), random::unguessable(), |record| {
+        numbers = record.numbers;
+        // Of a row that is written again and again, only how each group left it.
+        let mut written = Written::new();
+        record.for_each_change(|key, row| {
+            written.insert(key.to_vec(), row);
+        })?;
+        for (key, row) in written {
+            recent.add(record.sequence, key.into_boxed_slice(), row);
+        }
+        Some(())
+    });
+    let replayed = replayed.map_err(|error| match error {
+        ReplayError::Damaged(cause) => damaged(cause),
+        ReplayError::Io(name, source) => OpenError::Io { path: path.join(name), source },
+    })?;
+    if seeded::is(Bug::VersionReuse) {
+        numbers.last_version = 0;
+    }
+    if format != Some(FORMAT) {
+        write_marker(path).map_err(io)?;
+    }
+    let (writable, failed) = (opener.clone(), sync_failed.clone());
+    let reopening = Reopening {
+        writable: Box::new(move || writable.open_watched(&failed)),
+        read_only: Box::new(move || opener.open_read_only()),
+        sync_failed,
+    };
+    let Meta { folded, sweep_pending, .. } = meta;
+    Ok(Store { database, recent, numbers, folded, replayed, sweep_pending, reopening, lock })
+}
+
+/// Opens the tree's file.
+#[derive(Clone)]
+struct Opener {
+    path: PathBuf,
+    files: Arc<dyn Files>,
+    cache_bytes_max: usize,
+}
+
+impl Opener {
+    fn open_watched(&self, sync_failed: &Arc<AtomicBool>) -> Result<Database, OpenError> {
+        self.open(TABLES, Access::Write, |file| AnyFile::new(Watched::new(file, sync_failed.clone())))
+    }
+
+    fn open_read_only(&self) -> Result<Database, OpenError> {
+        self.open(TABLES, Access::Read, |file| AnyFile::new(Overlay::new(file)))
+    }
+
+    fn open(
+        &self,
+        name: &str,
+        access: Access,
+        wrap: impl Fn(AnyFile) -> AnyFile,
+    ) -> Result<Database, OpenError> {
+        let open = || -> Result<Database, DatabaseError> {
+            let backend = Checked::new(wrap(self.files.open(name, access)?));
+            Database::builder()
+                .set_cache_size(self.cache_bytes_max)
+                .set_repair_callback(|repair| {
+                    log::warn!("checking the store after a crash: {:.0} % done", repair.progress() * 100.0);
+                })
+                .create_with_backend(backend)
+        };
+        // redb asserts what it expects of the file; a damaged one must be an error here, not a crash.
+        match guarded(open) {
+            Ok(Ok(database)) => Ok(database),
+            Ok(Err(DatabaseError::DatabaseAlreadyOpen)) => Err(OpenError::Locked(self.path.clone())),
+            Ok(Err(DatabaseError::Storage(StorageError::Io(source))))
+                if source.kind() != io::ErrorKind::InvalidData
+                    && source.kind() != io::ErrorKind::UnexpectedEof =>
+            {
+                Err(OpenError::Io { path: self.path.join(name), source })
+            }
+            Ok(Err(error)) => {
+                Err(OpenError::Damaged { path: self.path.clone(), cause: format!("{name}: {error}") })
+            }
+            Err(_) => {
+                let cause = format!("{name}: its structure is broken");
+                Err(OpenError::Damaged { path: self.path.clone(), cause })
+            }
+        }
+    }
+}
+
+/// `None`: there is none.
+fn read_marker(path: &Path) -> Result<Option<u32>, OpenError> {
+    let text = match fs::read(path.join(MARKER)) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(OpenError::Io { path: path.join(MARKER), source }),
+    };
+    let format = text.trim_end().strip_prefix(MARKER_START).and_then(|number| number.parse::<u32>().ok());
+    match format {
+        Some(format @ (FORMAT | FORMAT_BEFORE)) => Ok(Some(format)),
+        Some(format) if format > FORMAT => Err(OpenError::NewerFormat { path: path.to_owned(), format }),
+        Some(format) if format > 0 => Err(OpenError::OlderFormat { path: path.to_owned(), format }),
+        _ => {
+            let cause = format!("{MARKER} does not name a store format");
+            Err(OpenError::Damaged { path: path.to_owned(), cause })
+        }
+    }
+}
+
+fn write_marker(path: &Path) -> io::Result<()> {
+    let mut file = File::create(path.join(MARKER_NEW))?;
+    writeln!(file, "{MARKER_START}{FORMAT}")?;
+    file.sync_all()?;
+    drop(file);
+    fs::rename(path.join(MARKER_NEW), path.join(MARKER))?;
+    directory::sync(path)
+}
+
+fn has_foreign_entries(path: &Path) -> io::Result<bool> {
+    for entry in fs::read_dir(path)? {
+        let name = entry?.file_name();
+        let is_ours = |name: &str| OURS.contains(&name) || commit_log::is_ours(name);
+        if !name.to_str().is_some_and(is_ours) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Builds the file under another name first: redb would not open one whose creation was cut short.
+fn create_tables(path: &Path, cache_bytes_max: usize, files: &Arc<dyn Files>) -> Result<(), OpenError> {
+    let io = |source| OpenError::Io { path: path.to_owned(), source };
+    let opener = Opener { path: path.to_owned(), files: files.clone(), cache_bytes_max };
+    let database = opener.open(TABLES_NEW, Access::Create, |file| file)?;
+    create_schema(&database).map_err(|error| io(io::Error::other(error.to_string())))?;
+    drop(database);
+    files.open(TABLES_NEW, Access::Write).and_then(|file| file.sync_data()).map_err(io)?;
+    files.rename(TABLES_NEW, TABLES).map_err(io)?;
+    files.sync().map_err(io)
+}
+
+fn create_schema(database: &Database) -> Result<(), redb::Error> {
+    let transaction = begin_write(database)?;
+    transaction.open_table(ROWS)?;
+    {
+        let mut meta = transaction.open_table(META)?;
+        meta.insert(META_FOLDED, 0)?;
+        meta.insert(META_LAST_VERSION, 0)?;
+        meta.insert(META_NEXT_TABLE, TableId::FIRST.0)?;
+    }
+    transaction.commit()?;
+    Ok(())
+}
+
+/// A transaction whose commit is durable, and after which a crash needs no reading of the whole file.
+pub(super) fn begin_write(database: &Database) -> Result<WriteTransaction, redb::Error> {
+    let mut transaction = database.begin_write()?;
+    transaction.set_durability(Durability::Immediate)?;
+    transaction.set_quick_repair(true);
+    Ok(transaction)
+}
+
+/// The tree in a store that nobody has open: for tests that change it behind the engine's back.
+#[doc(hidden)]
+pub fn open_file(path: &Path) -> Result<Database, OpenError> {
+    let files: Arc<dyn Files> = Arc::new(DirectoryFiles::new(path));
+    Opener { path: path.to_owned(), files, cache_bytes_max: 0 }.open(TABLES, Access::Write, |file| file)
+}
+
+/// What the tree says of itself.
+struct Meta {
+    numbers: Numbers,
+    folded: u64,
+    /// Whether a dropped table waits to be swept.
+    sweep_pending: bool,
+}
+
+fn read_meta(database: &Database) -> Result<Meta, String> {
+    let read = || -> Result<Option<Meta>, redb::Error> {
+        let transaction = database.begin_read()?;
+        let meta = transaction.open_table(META)?;
+        let number =
+            |name| -> Result<Option<u64>, redb::Error> { Ok(meta.get(name)?.map(|value| value.value())) };
+        let sweep_pending = first_dropped(&transaction.open_table(ROWS)?)?.is_some();
+        let (last, next) = (number(META_LAST_VERSION)?, number(META_NEXT_TABLE)?);
+        let numbers = last.zip(next).map(|(last_version, next_table)| Numbers { last_version, next_table });
+        Ok(numbers.zip(number(META_FOLDED)?).map(|(numbers, folded)| Meta { numbers, folded, sweep_pending }))
+    };
+    // redb asserts what it expects of its pages.
+    let outcome =
+        guarded(read).unwrap_or_else(|_| Err(redb::Error::Corrupted("its structure is broken".to_owned())));
+    match outcome {
+        Ok(Some(Meta { numbers, .. })) if numbers.next_table < TableId::FIRST.0 => {
+            Err(format!("{TABLES}: the next table id is {}", numbers.next_table))
+        }
+        Ok(Some(meta)) => Ok(meta),
+        Ok(None) => Err(format!("{TABLES}: one of its numbers is missing")),
+        Err(error) => Err(format!("{TABLES}: {error}")),
+    }
+}

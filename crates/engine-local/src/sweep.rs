@@ -1,0 +1,76 @@
+//! Gives back the space of dropped tables, a slice at a time.
+//!
+//! Promises: one slice is one short durable transaction; a sweep that is cut short goes on where it was, because a table
+//! leaves the list of dropped ones only when its last row is gone. A table is on the list in the tree only when all that
+//! was ever written to it is in the tree too: folding goes in the order of the commits.
+
+use redb::{ReadableTable, WriteTransaction};
+
+use crate::store::{DROPPED, ROWS, listed_table};
+use engine::TableId;
+use engine::keys;
+
+pub(super) const SLICE_ROW_COUNT_MAX: usize = 500;
+/// Freeing a big value means reading its pages.
+const SLICE_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+pub(super) struct Swept {
+    pub(super) row_count: u64,
+    /// Whether there may be more to sweep.
+    pub(super) more: bool,
+}
+
+/// Removes a few rows of one dropped table, in a transaction of its own.
+pub(super) fn sweep_slice(transaction: WriteTransaction) -> Result<Swept, redb::Error> {
+    let row_count;
+    {
+        let mut rows = transaction.open_table(ROWS)?;
+        let Some((listed, table)) = first_dropped(&rows)? else {
+            drop(rows);
+            transaction.abort()?;
+            return Ok(Swept { row_count: 0, more: false });
+        };
+        let (keys, last) = next_keys(&rows, table)?;
+        for key in &keys {
+            rows.remove(&key[..])?;
+        }
+        if last {
+            rows.remove(&listed[..])?;
+        }
+        row_count = keys.len() as u64;
+    }
+    transaction.commit()?;
+    // Perhaps that was the last table; the next slice finds out.
+    Ok(Swept { row_count, more: true })
+}
+
+/// The first table on the list, and its key there.
+pub(super) fn first_dropped(
+    rows: &impl ReadableTable<&'static [u8], &'static [u8]>,
+) -> Result<Option<(Vec<u8>, TableId)>, redb::Error> {
+    let (start, end) = keys::table_range(DROPPED);
+    let Some(entry) = rows.range(&start[..]..&end[..])?.next() else { return Ok(None) };
+    let listed = entry?.0.value().to_vec();
+    let broken = || redb::Error::Corrupted(format!("{}: it names no table", keys::describe(&listed)));
+    let table = listed_table(&listed).ok_or_else(broken)?;
+    Ok(Some((listed, table)))
+}
+
+/// The table's first keys, and whether they are all it has.
+fn next_keys(
+    rows: &impl ReadableTable<&'static [u8], &'static [u8]>,
+    table: TableId,
+) -> Result<(Vec<Vec<u8>>, bool), redb::Error> {
+    let (start, end) = keys::table_range(table);
+    let mut keys = Vec::new();
+    let mut bytes = 0;
+    for entry in rows.range(&start[..]..&end[..])? {
+        if keys.len() >= SLICE_ROW_COUNT_MAX || bytes >= SLICE_BYTES_MAX {
+            return Ok((keys, false));
+        }
+        let (key, value) = entry?;
+        bytes += value.value().len();
+        keys.push(key.value().to_vec());
+    }
+    Ok((keys, true))
+}

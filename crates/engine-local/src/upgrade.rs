@@ -1,0 +1,48 @@
+//! From format 2 to format 3: the lists of live and dropped tables become rows, and the tree says which record of the
+//! commit log it holds. There is no log yet; opening makes one.
+//!
+//! Promises: one transaction, and the marker is written after it; done again, after a crash between the two, it changes
+//! nothing.
+
+use redb::{Database, ReadableTable, TableDefinition, TableError};
+
+use crate::store::{DROPPED, LIVE, META, META_FOLDED, META_LAST_VERSION, ROWS, begin_write, list_key};
+use crate::stored;
+use engine::{TableId, Version};
+
+const LISTS: [(TableDefinition<u64, ()>, TableId); 2] =
+    [(TableDefinition::new("live"), LIVE), (TableDefinition::new("dropped"), DROPPED)];
+
+pub(super) fn from_format_2(database: &Database) -> Result<(), redb::Error> {
+    let transaction = begin_write(database)?;
+    {
+        let mut rows = transaction.open_table(ROWS)?;
+        let mut meta = transaction.open_table(META)?;
+        let last_version = meta.get(META_LAST_VERSION)?.map_or(0, |ticks| ticks.value());
+        let version = Version::new(last_version.max(1)).expect("at least one");
+        if meta.get(META_FOLDED)?.is_none() {
+            meta.insert(META_FOLDED, 0)?;
+        }
+        for (old, list) in LISTS {
+            for id in ids(&transaction, old)? {
+                let key = list_key(list, TableId(id));
+                let mut place = rows.insert_reserve(&key[..], stored::size_bytes(&[]))?;
+                stored::write(place.as_mut(), &key, version, &[]);
+            }
+            transaction.delete_table(old)?;
+        }
+    }
+    transaction.commit()?;
+    Ok(())
+}
+
+fn ids(
+    transaction: &redb::WriteTransaction,
+    list: TableDefinition<u64, ()>,
+) -> Result<Vec<u64>, redb::Error> {
+    match transaction.open_table(list) {
+        Ok(table) => table.iter()?.map(|entry| Ok(entry?.0.value())).collect(),
+        Err(TableError::TableDoesNotExist(_)) => Ok(Vec::new()),
+        Err(error) => Err(error.into()),
+    }
+}

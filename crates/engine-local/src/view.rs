@@ -1,0 +1,167 @@
+//! What a reader sees: the state as of one record of the log, made of the recent rows and the tree below them.
+//!
+//! Promises: a view never changes; the newest layer that knows a key decides. It pins the pages of its state of the tree
+//! and the memory of its recent rows, so it is held for one page of a scan at the most, and by [`Shared`](super::shared)
+//! until the next one replaces it.
+
+use std::sync::Arc;
+
+use redb::{AccessGuard, Range, ReadOnlyTable, ReadableTableMetadata};
+
+use crate::commit_log::Numbers;
+use crate::filter::Print;
+use crate::recent::{Recent, RecentRow, RecentRows};
+use crate::stored;
+use crate::trouble::Trouble;
+use engine::{Row, Version};
+
+/// The rows as of one transaction of the tree.
+pub(super) type Base = ReadOnlyTable<&'static [u8], &'static [u8]>;
+
+/// The commits that go on, and those that are being folded.
+pub(super) const LAYER_COUNT_MAX: usize = 2;
+
+#[derive(Clone)]
+pub(super) struct View {
+    /// Up to which record it sees.
+    pub(super) sequence: u64,
+    /// Where the commit thread adds.
+    pub(super) active: Arc<Recent>,
+    pub(super) frozen: Option<Arc<Frozen>>,
+    pub(super) base: Arc<Base>,
+    pub(super) numbers: Numbers,
+}
+
+/// Recent rows that are being folded: nothing is added any more.
+pub(super) struct Frozen {
+    pub(super) recent: Arc<Recent>,
+    /// Up to which record everything is in it, or was folded before; and the numbers as of then.
+    pub(super) until: u64,
+    pub(super) numbers: Numbers,
+}
+
+impl View {
+    /// About how many rows there are: one that is both recent and in the tree counts twice.
+    pub(super) fn row_count(&self) -> Result<u64, Trouble> {
+        let recent: usize = self.layers().map(Recent::row_count).sum();
+        Ok(self.base.len()? + recent as u64)
+    }
+
+    pub(super) fn recent_bytes(&self) -> usize {
+        self.layers().map(Recent::size_bytes).sum()
+    }
+
+    fn layers(&self) -> impl Iterator<Item = &Recent> {
+        [Some(&*self.active), self.frozen.as_deref().map(|frozen| &*frozen.recent)].into_iter().flatten()
+    }
+
+    /// The row among the recent ones; the outer `None` when it is not there.
+    fn recent(&self, key: &[u8]) -> Option<Option<Row>> {
+        // Most of the time nothing is recent, and nothing need be known of the key.
+        if self.frozen.is_none() && self.active.is_empty() {
+            return None;
+        }
+        let print = Print::of(key);
+        self.layers().find_map(|recent| recent.get(key, print, self.sequence))
+    }
+
+    pub(super) fn get(&self, key: &[u8]) -> Result<Option<Row>, Trouble> {
+        if let Some(row) = self.recent(key) {
+            return Ok(row);
+        }
+        let Some(stored) = self.base.get(key)? else { return Ok(None) };
+        let (version, payload) = stored::read(key, stored.value())?;
+        Ok(Some(Row { version, value: bytes::Bytes::copy_from_slice(payload) }))
+    }
+
+    /// Reads the place where this row is, or would be, and looks at nothing.
+    pub(super) fn touch(&self, key: &[u8]) -> Result<(), Trouble> {
+        if self.recent(key).is_some() {
+            return Ok(());
+        }
+        Ok(self.base.get(key).map(|_| ())?)
+    }
+
+    /// The rows from `start` on and before `end`, in key order.
+    pub(super) fn range<'a>(&'a self, start: &'a [u8], end: &'a [u8]) -> Result<Rows<'a>, Trouble> {
+        let mut layers = self.layers().map(|recent| recent.range(start, end, self.sequence));
+        let recent = [layers.next(), layers.next()];
+        let has_recent = recent.iter().flatten().any(|rows| rows.key().is_some());
+        Ok(Rows { recent, has_recent, base: self.base.range(start..end)?, base_head: None })
+    }
+}
+
+type BaseEntry<'a> = (AccessGuard<'a, &'static [u8]>, AccessGuard<'a, &'static [u8]>);
+
+/// A run of rows, merged from all layers.
+pub(super) struct Rows<'a> {
+    /// The newest first.
+    recent: [Option<RecentRows<'a>>; LAYER_COUNT_MAX],
+    has_recent: bool,
+    base: Range<'a, &'static [u8], &'static [u8]>,
+    /// The next row of the base, where it had to be looked at and was not the next of all.
+    base_head: Option<BaseEntry<'a>>,
+}
+
+/// One row where it lies.
+pub(super) enum Found<'a> {
+    Recent(RecentRow<'a>, Row),
+    Base(BaseEntry<'a>),
+}
+
+impl Found<'_> {
+    pub(super) fn key(&self) -> &[u8] {
+        match self {
+            Found::Recent(found, _) => found.key(),
+            Found::Base((key, _)) => key.value(),
+        }
+    }
+
+    pub(super) fn row(&self) -> Result<(Version, &[u8]), stored::Damage> {
+        match self {
+            Found::Recent(_, row) => Ok((row.version, &row.value)),
+            Found::Base((key, stored)) => stored::read(key.value(), stored.value()),
+        }
+    }
+}
+
+impl<'a> Rows<'a> {
+    pub(super) fn next(&mut self) -> Result<Option<Found<'a>>, Trouble> {
+        while self.has_recent {
+            if self.base_head.is_none() {
+                self.base_head = self.base.next().transpose()?;
+            }
+            let base_key = self.base_head.as_ref().map(|(key, _)| key.value());
+            let keys = self.recent.iter().flatten().filter_map(RecentRows::key);
+            let Some(least) = keys.min() else { break };
+            if base_key.is_some_and(|key| key < least) {
+                return Ok(self.base_head.take().map(Found::Base));
+            }
+            let hides_base = base_key == Some(least);
+            let holds_least = self
+                .recent
+                .each_ref()
+                .map(|rows| rows.as_ref().is_some_and(|rows| rows.key() == Some(least)));
+            if hides_base {
+                self.base_head = None;
+            }
+            let mut newest: Option<RecentRow<'a>> = None;
+            for (rows, holds_least) in self.recent.iter_mut().zip(holds_least) {
+                if let Some(rows) = rows.as_mut().filter(|_| holds_least) {
+                    let row = rows.take();
+                    newest = newest.or(row);
+                }
+            }
+            self.has_recent = self.recent.iter().flatten().any(|rows| rows.key().is_some());
+            if let Some(mut found) = newest
+                && let Some(row) = found.row.take()
+            {
+                return Ok(Some(Found::Recent(found, row)));
+            }
+        }
+        match self.base_head.take() {
+            Some(entry) => Ok(Some(Found::Base(entry))),
+            None => Ok(self.base.next().transpose()?.map(Found::Base)),
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! A disk that fails, panics or stalls when told to, between the engine and its real files.
+
+use std::io;
+use std::ops::Bound;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
+
+use engine_local::{LocalEngine, LocalOptions};
+use redb::backends::FileBackend;
+use redb::{BackendError, StorageBackend};
+
+/// A test that fails while the disk stalls must end, not hang.
+const STALL_MAX: Duration = Duration::from_secs(30);
+
+/// Says how the disk behaves from now on.
+#[derive(Clone, Default, Debug)]
+pub struct Disk(Arc<(Mutex<State>, Condvar)>);
+
+#[derive(Default, Debug)]
+struct State {
+    syncs: Behaviour,
+    writes: Behaviour,
+    /// Syncs under way that stall.
+    stalled: usize,
+    /// Syncs that still work before the next ones behave like this.
+    syncs_left: Option<(u32, Behaviour)>,
+    /// Writes that still find space.
+    writes_left: Option<u32>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Behaviour {
+    #[default]
+    Work,
+    Fail,
+    /// Fails because there is no space.
+    Full,
+    Panic,
+    /// Waits until it behaves otherwise.
+    Stall,
+}
+
+impl Disk {
+    pub fn wrap(&self, file: FileBackend) -> TestBackend {
+        TestBackend { file, disk: self.clone() }
+    }
+
+    pub fn syncs(&self, behaviour: Behaviour) {
+        let mut state = self.state();
+        state.syncs = behaviour;
+        state.syncs_left = None;
+        self.0.1.notify_all();
+    }
+
+    pub fn writes(&self, behaviour: Behaviour) {
+        let mut state = self.state();
+        state.writes = behaviour;
+        state.writes_left = None;
+        drop(state);
+        self.0.1.notify_all();
+    }
+
+    /// So many writes find space, and none after them.
+    pub fn writes_full_after(&self, count: u32) {
+        let mut state = self.state();
+        state.writes_left = Some(count);
+        self.0.1.notify_all();
+    }
+
+    /// The next syncs, or those that stall, are let through; the ones after them fail.
+    pub fn fail_after_syncs(&self, count: u32) {
+        let mut state = self.state();
+        state.syncs = Behaviour::Work;
+        state.syncs_left = Some((count, Behaviour::Fail));
+        self.0.1.notify_all();
+    }
+
+    fn count_write(&self) {
+        let mut state = self.state();
+        match state.writes_left {
+            Some(0) => state.writes = Behaviour::Full,
+            Some(left) => state.writes_left = Some(left - 1),
+            None => {}
+        }
+    }
+
+    pub fn is_stalled(&self) -> bool {
+        self.state().stalled > 0
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.0.lock().unwrap()
+    }
+
+    /// Counts a sync that was let through; after the last one the other behaviour begins.
+    fn count_sync(&self) {
+        let mut state = self.state();
+        match state.syncs_left {
+            None => {}
+            Some((1, then)) => (state.syncs, state.syncs_left) = (then, None),
+            Some((left, then)) => state.syncs_left = Some((left - 1, then)),
+        }
+    }
+
+    fn behave(&self, which: impl Fn(&State) -> Behaviour) -> io::Result<()> {
+        let mut state = self.state();
+        while which(&state) == Behaviour::Stall {
+            state.stalled += 1;
+            let (woken, waited) = self.0.1.wait_timeout(state, STALL_MAX).unwrap();
+            state = woken;
+            state.stalled -= 1;
+            if waited.timed_out() {
+                return Err(io::Error::other("nobody let the disk go on"));
+            }
+        }
+        let behaviour = which(&state);
+        // Not while holding the lock, which a panic would poison.
+        drop(state);
+        match behaviour {
+            Behaviour::Fail => Err(io::Error::other("the disk failed, as it was told to")),
+            Behaviour::Full => Err(io::ErrorKind::StorageFull.into()),
+            Behaviour::Panic => panic!("the disk panicked, as it was told to"),
+            Behaviour::Work | Behaviour::Stall => Ok(()),
+        }
+    }
+}
+
+pub fn open_failing(directory: &std::path::Path, options: LocalOptions, disk: &Disk) -> LocalEngine {
+    let disk = disk.clone();
+    LocalEngine::open_wrapped(directory, options, move |file| disk.wrap(file)).unwrap()
+}
+
+#[derive(Debug)]
+pub struct TestBackend {
+    file: FileBackend,
+    disk: Disk,
+}
+
+impl StorageBackend for TestBackend {
+    fn len(&self) -> io::Result<u64> {
+        self.file.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.file.read(offset, out)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.disk.behave(|state| state.writes)?;
+        self.file.set_len(len)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.disk.behave(|state| state.syncs)?;
+        self.disk.count_sync();
+        self.file.sync_data()
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.disk.count_write();
+        self.disk.behave(|state| state.writes)?;
+        self.file.write(offset, data)
+    }
+
+    fn close(&self) -> io::Result<()> {
+        self.file.close()
+    }
+
+    fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
+        self.file.try_lock_range(start, end)
+    }
+
+    fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
+        self.file.unlock_range(start, end)
+    }
+}

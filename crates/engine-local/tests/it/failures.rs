@@ -1,0 +1,204 @@
+//! A disk that fails: what callers hear, and what is there afterwards.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use engine::env::FakeClock;
+use engine::{Commit, CommitError, Effect, Engine, Expect, Op, TableId};
+use engine_local::LocalEngine;
+
+use crate::disk::{Behaviour, Disk, open_failing};
+use crate::support::*;
+
+async fn open_on(directory: &Path, disk: &Disk) -> (Arc<LocalEngine>, TableId) {
+    let mut options = options(&Arc::new(FakeClock::default()));
+    options.folds_between_groups = true;
+    let engine = open_failing(directory, options, disk);
+    let id = table(&engine, "t").await;
+    (Arc::new(engine), id)
+}
+
+/// What must hold after any failure: no more writes, reads of the last durable state, and all of that state
+/// after reopening.
+async fn check_poisoned(directory: &Path, disk: &Disk, engine: Arc<LocalEngine>, table: TableId) {
+    assert!(engine.stats().poisoned);
+    // The disk recovers, which must not matter: nobody knows what was lost.
+    disk.syncs(Behaviour::Work);
+    disk.writes(Behaviour::Work);
+    assert_eq!(commit(&*engine, put(table, "p", "late", "v")).await, Err(CommitError::Poisoned));
+    assert_eq!(engine.create_table("n", "late", "".into()).await, Err(CommitError::Poisoned));
+    assert_eq!(engine.drop_table("n", "t").await, Err(CommitError::Poisoned));
+
+    assert_eq!(value(&*engine, table, "kept").await.as_deref(), Some("v"));
+    assert_eq!(value(&*engine, table, "unsure").await, None);
+    assert_eq!(all(&*engine, table).await.unwrap().len(), 1);
+    engine.close().await;
+    drop(engine);
+
+    let engine = open(directory);
+    assert_eq!(value(&engine, table, "kept").await.as_deref(), Some("v"));
+    assert_eq!(value(&engine, table, "late").await, None);
+    let unsure = value(&engine, table, "unsure").await;
+    assert!(unsure.is_none() || unsure.as_deref() == Some("v"), "{unsure:?}");
+    commit(&engine, put(table, "p", "new", "v")).await.unwrap();
+    assert_eq!(value(&engine, table, "new").await.as_deref(), Some("v"));
+}
+
+#[tokio::test]
+async fn a_failed_sync_poisons_the_engine() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Disk::default();
+    let (engine, table) = open_on(directory.path(), &disk).await;
+    commit(&*engine, put(table, "p", "kept", "v")).await.unwrap();
+    disk.syncs(Behaviour::Fail);
+    let outcome = commit(&*engine, put(table, "p", "unsure", "v")).await;
+    assert!(matches!(outcome, Err(CommitError::Unknown(_))), "{outcome:?}");
+    check_poisoned(directory.path(), &disk, engine, table).await;
+}
+
+#[tokio::test]
+async fn a_failed_write_poisons_the_engine() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Disk::default();
+    let (engine, table) = open_on(directory.path(), &disk).await;
+    commit(&*engine, put(table, "p", "kept", "v")).await.unwrap();
+    disk.writes(Behaviour::Fail);
+    let outcome = commit(&*engine, put(table, "p", "unsure", "v")).await;
+    assert!(matches!(outcome, Err(CommitError::Unknown(_) | CommitError::Storage(_))), "{outcome:?}");
+    // If it was rolled back before the commit, the next write finds the engine unable.
+    let _ = commit(&*engine, put(table, "p", "unsure", "v")).await;
+    check_poisoned(directory.path(), &disk, engine, table).await;
+}
+
+#[tokio::test]
+async fn a_panic_in_the_commit_thread_poisons_and_answers_everybody() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Disk::default();
+    let (engine, table) = open_on(directory.path(), &disk).await;
+    commit(&*engine, put(table, "p", "kept", "v")).await.unwrap();
+    disk.syncs(Behaviour::Panic);
+    let outcome = commit(&*engine, put(table, "p", "unsure", "v")).await;
+    assert!(matches!(outcome, Err(CommitError::Unknown(_))), "{outcome:?}");
+    check_poisoned(directory.path(), &disk, engine, table).await;
+}
+
+#[tokio::test]
+async fn all_jobs_of_a_failed_group_and_of_the_queue_are_answered() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Disk::default();
+    let (engine, table) = open_on(directory.path(), &disk).await;
+    commit(&*engine, put(table, "p", "kept", "v")).await.unwrap();
+    disk.syncs(Behaviour::Stall);
+    let spawn = |work: Commit| {
+        let engine = engine.clone();
+        tokio::spawn(async move { engine.commit(work).await })
+    };
+    let first = spawn(put(table, "p", "unsure", "v"));
+    eventually("the commit thread waits for the disk", async || disk.is_stalled()).await;
+    let rest: Vec<_> = (0..20).map(|n| spawn(put(table, "p", &format!("queued {n}"), "v"))).collect();
+    let_tasks_run().await;
+    disk.syncs(Behaviour::Fail);
+    assert!(matches!(first.await.unwrap(), Err(CommitError::Unknown(_))));
+    for task in rest {
+        assert_eq!(task.await.unwrap(), Err(CommitError::Poisoned));
+    }
+    assert_eq!(engine.stats().queued_bytes, 0);
+    check_poisoned(directory.path(), &disk, engine, table).await;
+}
+
+#[tokio::test]
+async fn a_job_that_changed_nothing_in_a_failed_group_is_not_unknown() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Disk::default();
+    let (engine, table) = open_on(directory.path(), &disk).await;
+    commit(&*engine, put(table, "p", "kept", "v")).await.unwrap();
+    disk.syncs(Behaviour::Stall);
+    let spawn = |row: &str, expect: Expect| {
+        let op = Op { row: row.into(), expect, effect: Effect::Put("v".into()) };
+        let (engine, work) = (engine.clone(), Commit::one(table, "p", op));
+        tokio::spawn(async move { engine.commit(work).await })
+    };
+    // The plug's group is durable; the one after it is not.
+    let plug = spawn("kept", Expect::Any);
+    eventually("the commit thread waits for the disk", async || disk.is_stalled()).await;
+    let insert = spawn("unsure", Expect::Absent);
+    let loser = spawn("unsure", Expect::Absent);
+    let_tasks_run().await;
+    disk.fail_after_syncs(1);
+    plug.await.unwrap().unwrap();
+    assert!(matches!(insert.await.unwrap(), Err(CommitError::Unknown(_))));
+    assert_eq!(loser.await.unwrap(), Err(CommitError::Poisoned));
+    check_poisoned(directory.path(), &disk, engine, table).await;
+}
+
+/// With recent rows folded after each commit.
+fn open_folding(directory: &Path, disk: &Disk) -> LocalEngine {
+    let mut options = options(&Arc::new(FakeClock::default()));
+    (options.folds_between_groups, options.recent_bytes_max) = (true, 1);
+    open_failing(directory, options, disk)
+}
+
+#[tokio::test]
+async fn a_full_disk_refuses_writes_while_it_is_full_and_takes_them_again_afterwards() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Disk::default();
+    let engine = open_folding(directory.path(), &disk);
+    let table = table(&engine, "t").await;
+    let mut versions = Vec::new();
+    for round in 0..3 {
+        versions.push(commit(&engine, put(table, "p", &format!("kept{round}"), "v")).await.unwrap());
+        disk.writes(Behaviour::Full);
+        for _ in 0..3 {
+            assert_eq!(commit(&engine, put(table, "p", "refused", "v")).await, Err(CommitError::Busy));
+            assert_eq!(engine.drop_table("n", "t").await, Err(CommitError::Busy));
+            assert_eq!(engine.create_table("n", "new", "".into()).await, Err(CommitError::Busy));
+        }
+        assert!(!engine.stats().poisoned);
+        assert_eq!(all(&engine, table).await.unwrap().len(), round + 1, "reads go on");
+        assert_eq!(value(&engine, table, "kept0").await.as_deref(), Some("v"));
+        disk.writes(Behaviour::Work);
+    }
+    versions.push(commit(&engine, put(table, "p", "after", "v")).await.unwrap());
+    assert!(versions.is_sorted_by(|a, b| a < b), "{versions:?}");
+    engine.close().await;
+    drop(engine);
+    let engine = open(directory.path());
+    assert_eq!(all(&engine, table).await.unwrap().len(), 4);
+    assert_eq!(value(&engine, table, "refused").await, None);
+}
+
+#[tokio::test]
+async fn a_sync_that_fails_for_want_of_space_is_not_forgiven() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Disk::default();
+    let engine = open_folding(directory.path(), &disk);
+    let table = table(&engine, "t").await;
+    commit(&engine, put(table, "p", "kept", "v")).await.unwrap();
+    disk.syncs(Behaviour::Full);
+    let outcome = commit(&engine, put(table, "p", "unsure", "v")).await;
+    assert!(matches!(outcome, Err(CommitError::Unknown(_))), "{outcome:?}");
+    check_poisoned(directory.path(), &disk, Arc::new(engine), table).await;
+}
+
+#[tokio::test]
+async fn a_group_that_was_durable_before_the_disk_was_full_is_answered_as_such() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Disk::default();
+    let engine = open_folding(directory.path(), &disk);
+    let table = table(&engine, "t").await;
+    // A disk that fills up at every single write of a commit in turn: what is answered must be what is there.
+    for after in 0..40 {
+        disk.writes_full_after(after);
+        let row = format!("r{after}");
+        let outcome = commit(&engine, put(table, "p", &row, "v")).await;
+        disk.writes(Behaviour::Work);
+        match outcome {
+            Ok(_) => {}
+            Err(CommitError::Busy) => assert_eq!(value(&engine, table, &row).await, None, "{after}"),
+            Err(other) => panic!("{after}: {other}"),
+        }
+        let found = value(&engine, table, &row).await.is_some();
+        assert_eq!(found, outcome.is_ok(), "{after}");
+        commit(&engine, put(table, "p", "between", "v")).await.unwrap();
+    }
+}

@@ -1,0 +1,267 @@
+//! The commit log after a crash: what is replayed, what is cut, what is refused, and what it leaves on the disk.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::{fs, io};
+
+use engine::env::FakeClock;
+use engine::{Commit, CommitError, Effect, Engine, Expect, Op, TableId};
+use engine_local::{Access, AnyFile, DirectoryFiles, Files};
+use engine_local::{LocalEngine, OpenError};
+use redb::backends::FileBackend;
+
+use crate::support::*;
+
+/// The first record of a segment is here, the seal there.
+const RECORDS_OFFSET: usize = 4096;
+const SEAL_OFFSET: usize = 512;
+
+/// A copy of the store's files while it is open: what a killed process leaves.
+fn killed(directory: &Path) -> tempfile::TempDir {
+    let copy = tempfile::tempdir().unwrap();
+    for entry in fs::read_dir(directory).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
+    }
+    copy
+}
+
+fn segments(directory: &Path) -> Vec<PathBuf> {
+    let mut names: Vec<PathBuf> = fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "log"))
+        .collect();
+    names.sort();
+    names
+}
+
+/// A store with so many commits, row `n` in commit `n`, none of them folded, as a killed process leaves it.
+async fn unfolded(count: usize) -> (tempfile::TempDir, TableId) {
+    let directory = tempfile::tempdir().unwrap();
+    let mut options = options(&Arc::new(FakeClock::default()));
+    options.folds_between_groups = true;
+    let engine = LocalEngine::open(directory.path(), options).unwrap();
+    let table = table(&engine, "t").await;
+    for n in 0..count {
+        commit(&engine, put(table, "p", &format!("{n:04}"), &n.to_string())).await.unwrap();
+    }
+    assert_eq!(engine.stats().fold_count, 0);
+    // The seal is written once the commit thread has nothing to do.
+    let newest = segments(directory.path()).pop().unwrap();
+    eventually("the log is sealed", async || {
+        fs::read(&newest).unwrap()[SEAL_OFFSET + 8..][..8] == (count as u64 + 1).to_le_bytes()
+    })
+    .await;
+    (killed(directory.path()), table)
+}
+
+fn refused(directory: &Path) -> String {
+    match LocalEngine::open(directory, options(&Arc::new(FakeClock::default()))) {
+        Err(error @ OpenError::Damaged { .. }) => error.to_string(),
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("it opened"),
+    }
+}
+
+fn change(file: &Path, change: impl FnOnce(&mut Vec<u8>)) {
+    let mut bytes = fs::read(file).unwrap();
+    change(&mut bytes);
+    fs::write(file, bytes).unwrap();
+}
+
+/// Where the records of a segment begin.
+fn records(bytes: &[u8]) -> Vec<usize> {
+    (RECORDS_OFFSET..bytes.len() - 4).step_by(8).filter(|at| &bytes[*at..*at + 4] == b"LZLR").collect()
+}
+
+#[tokio::test]
+async fn what_was_acknowledged_is_there_after_a_kill() {
+    let (store, table) = unfolded(100).await;
+    let engine = open(store.path());
+    let rows = all(&engine, table).await.unwrap();
+    assert_eq!(rows.len(), 100);
+    assert_eq!(value(&engine, table, "0099").await.as_deref(), Some("99"));
+    let version = commit(&engine, put(table, "p", "new", "v")).await.unwrap();
+    assert!(rows.iter().all(|row| row.2 < version.ticks()));
+    assert_eq!(engine.check(|_| true).findings, Vec::<String>::new());
+    engine.close().await;
+    drop(engine);
+    let engine = open(store.path());
+    assert_eq!((all(&engine, table).await.unwrap().len(), engine.stats().recent_bytes), (101, 0));
+}
+
+#[tokio::test]
+async fn a_record_that_was_being_written_is_cut() {
+    let (store, table) = unfolded(10).await;
+    let file = &segments(store.path())[0];
+    // Its power failed before the seal was on the disk, and with half of the last record there.
+    change(file, |bytes| {
+        bytes[SEAL_OFFSET..SEAL_OFFSET + 16].fill(0);
+        let last = *records(bytes).last().unwrap();
+        bytes[last + 40..last + 64].fill(0);
+    });
+    let engine = open(store.path());
+    assert_eq!(all(&engine, table).await.unwrap().len(), 9);
+    commit(&engine, put(table, "p", "new", "v")).await.unwrap();
+    let again = killed(store.path());
+    let engine = open(again.path());
+    assert_eq!(value(&engine, table, "new").await.as_deref(), Some("v"));
+    assert_eq!(all(&engine, table).await.unwrap().len(), 10);
+}
+
+#[tokio::test]
+async fn damage_is_refused_wherever_it_is() {
+    for (what, how) in [
+        ("the first record", (|bytes, records| bytes[records[0] + 30] ^= 1) as fn(&mut Vec<u8>, &[usize])),
+        ("one in the middle", |bytes, records| bytes[records[5] + 8] ^= 1),
+        ("the last one, which the seal knows", |bytes, records| bytes[records[10] + 50] ^= 1),
+        ("several, wiped out", |bytes, records| bytes[records[7]..records[10] + 64].fill(0)),
+        ("the end, cut off", |bytes, records| bytes.truncate(records[9])),
+        ("the head", |bytes, _| bytes[9] ^= 1),
+    ] {
+        let (store, _) = unfolded(10).await;
+        let file = &segments(store.path())[0];
+        change(file, |bytes| {
+            let records = records(bytes);
+            assert_eq!(records.len(), 11, "the table, then ten rows");
+            how(bytes, &records);
+        });
+        let refusal = refused(store.path());
+        assert!(refusal.contains("commits-00000000000000000001.log"), "{what}: {refusal}");
+    }
+}
+
+#[tokio::test]
+async fn a_log_that_is_missing_is_refused() {
+    let (store, _) = unfolded(3).await;
+    fs::remove_file(&segments(store.path())[0]).unwrap();
+    assert!(refused(store.path()).contains("the commit log (commits-….log) is missing"));
+}
+
+#[tokio::test]
+async fn damage_to_records_that_are_in_the_tree_does_no_harm() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(directory.path());
+    let table = table(&engine, "t").await;
+    commit(&engine, put(table, "p", "r", "v")).await.unwrap();
+    engine.close().await;
+    drop(engine);
+    change(&segments(directory.path())[0], |bytes| {
+        for at in records(bytes) {
+            bytes[at + 30] ^= 1;
+        }
+    });
+    let engine = open(directory.path());
+    assert_eq!(value(&engine, table, "r").await.as_deref(), Some("v"));
+    commit(&engine, put(table, "p", "new", "v")).await.unwrap();
+    let engine = open(killed(directory.path()).path());
+    assert_eq!(value(&engine, table, "new").await.as_deref(), Some("v"));
+}
+
+#[tokio::test]
+async fn the_log_does_not_grow_with_what_is_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut options = options(&Arc::new(FakeClock::default()));
+    (options.folds_between_groups, options.recent_bytes_max) = (true, 4 * 1024 * 1024);
+    let engine = LocalEngine::open(directory.path(), options).unwrap();
+    let table = table(&engine, "t").await;
+    let value = "x".repeat(100_000);
+    for n in 0..20 {
+        let op = |row: usize| Op {
+            row: row.to_string().into(),
+            expect: Expect::Any,
+            effect: Effect::Put(format!("{n}{value}").into()),
+        };
+        let work = Commit { table, partition: "p".into(), ops: (0..50).map(op).collect() };
+        engine.commit(work).await.unwrap();
+    }
+    // A hundred megabytes went through it.
+    let bytes: u64 = segments(directory.path()).iter().map(|path| path.metadata().unwrap().len()).sum();
+    assert!(bytes <= 4 * 16 * 1024 * 1024, "{bytes}");
+    let copy = killed(directory.path());
+    let engine = open(copy.path());
+    let rows = all(&engine, table).await.unwrap();
+    assert!(rows.len() == 50 && rows.iter().all(|row| row.3.starts_with(b"19xxx")), "{}", rows.len());
+}
+
+#[tokio::test]
+async fn a_missing_segment_is_refused_whichever_it_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut options = options(&Arc::new(FakeClock::default()));
+    options.folds_between_groups = true;
+    let engine = LocalEngine::open(directory.path(), options).unwrap();
+    let table = table(&engine, "t").await;
+    let value = "x".repeat(1_000_000);
+    for n in 0..20 {
+        commit(&engine, put(table, "p", &n.to_string(), &value)).await.unwrap();
+    }
+    let count = segments(directory.path()).len();
+    assert!(count >= 3, "{count}");
+    for missing in 0..count {
+        let copy = killed(directory.path());
+        let path = &segments(copy.path())[missing];
+        fs::remove_file(path).unwrap();
+        refused(copy.path());
+    }
+    assert_eq!(all(&open(killed(directory.path()).path()), table).await.unwrap().len(), 20);
+}
+
+/// Files whose names cannot be made durable, when told so.
+#[derive(Debug)]
+struct Unsyncable {
+    files: DirectoryFiles<fn(FileBackend) -> FileBackend>,
+    fails: AtomicBool,
+}
+
+impl Files for Unsyncable {
+    fn names(&self) -> io::Result<Vec<String>> {
+        self.files.names()
+    }
+
+    fn open(&self, name: &str, access: Access) -> io::Result<AnyFile> {
+        self.files.open(name, access)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.files.rename(from, to)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.files.remove(name)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        match self.fails.load(Ordering::Acquire) {
+            true => Err(io::Error::other("the directory does not sync, as it was told to")),
+            false => self.files.sync(),
+        }
+    }
+}
+
+#[tokio::test]
+async fn after_a_segment_that_could_not_be_begun_nothing_goes_into_the_one_before() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = DirectoryFiles::new(directory.path());
+    let files = Arc::new(Unsyncable { files, fails: AtomicBool::new(false) });
+    let mut options = options(&Arc::new(FakeClock::default()));
+    options.folds_between_groups = true;
+    let engine = LocalEngine::open_on(directory.path(), options, files.clone()).unwrap();
+    let table = table(&engine, "t").await;
+    commit(&engine, put(table, "p", "kept", "v")).await.unwrap();
+    files.fails.store(true, Ordering::Release);
+    // Too long for the first segment; and one that would still find room there.
+    let long = "x".repeat(100_000);
+    assert_eq!(commit(&engine, put(table, "p", "long", &long)).await, Err(CommitError::Busy));
+    assert_eq!(commit(&engine, put(table, "p", "short", "v")).await, Err(CommitError::Busy));
+    assert_eq!(value(&engine, table, "short").await, None);
+    assert!(!engine.stats().poisoned);
+    files.fails.store(false, Ordering::Release);
+    commit(&engine, put(table, "p", "short", "v")).await.unwrap();
+    commit(&engine, put(table, "p", "long", &long)).await.unwrap();
+
+    let engine = open(killed(directory.path()).path());
+    let rows: Vec<String> = all(&engine, table).await.unwrap().into_iter().map(|row| row.1).collect();
+    assert_eq!(rows, ["kept", "long", "short"]);
+}

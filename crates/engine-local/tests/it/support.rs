@@ -1,0 +1,88 @@
+//! What these tests share: small words for commits and reads, and stores in temporary directories.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use engine::conformance::merge;
+use engine::env::{FakeClock, SystemClock};
+use engine::{
+    Budget, Commit, CommitError, Effect, Engine, Expect, Flow, Key, KeyRange, Op, ReadError, Row, Sink,
+    TableId, Version,
+};
+use engine_local::{LocalEngine, LocalOptions};
+
+pub const GENEROUS: Budget = Budget { rows_examined_max: u64::MAX, time_max: Duration::MAX };
+
+pub fn options(clock: &Arc<FakeClock>) -> LocalOptions {
+    LocalOptions::new(merge, clock.clone())
+}
+
+/// With the time as it is.
+pub fn system_options() -> LocalOptions {
+    LocalOptions::new(merge, Arc::new(SystemClock::new()))
+}
+
+pub fn open(directory: &Path) -> LocalEngine {
+    LocalEngine::open(directory, options(&Arc::new(FakeClock::default()))).unwrap()
+}
+
+pub fn put(table: TableId, partition: &str, row: &str, value: &str) -> Commit {
+    let effect = Effect::Put(Bytes::copy_from_slice(value.as_bytes()));
+    Commit::one(table, partition, Op { row: row.into(), expect: Expect::Any, effect })
+}
+
+pub async fn table(engine: &dyn Engine, name: &str) -> TableId {
+    engine.create_table("n", name, Bytes::new()).await.unwrap()
+}
+
+pub async fn commit(engine: &dyn Engine, commit: Commit) -> Result<Version, CommitError> {
+    engine.commit(commit).await
+}
+
+pub async fn get(engine: &dyn Engine, table: TableId, row: &str) -> Result<Option<Row>, ReadError> {
+    engine.get(table, Key { partition: "p", row }).await
+}
+
+pub async fn value(engine: &dyn Engine, table: TableId, row: &str) -> Option<String> {
+    get(engine, table, row).await.unwrap().map(|row| String::from_utf8(row.value.to_vec()).unwrap())
+}
+
+/// Every row of a table: partition, row, version, value.
+pub type Rows = Vec<(String, String, u64, Vec<u8>)>;
+
+#[derive(Default)]
+pub struct Collect(pub Rows);
+
+impl Sink for Collect {
+    fn row(&mut self, key: Key<'_>, version: Version, value: &[u8]) -> Flow {
+        self.0.push((key.partition.to_owned(), key.row.to_owned(), version.ticks(), value.to_vec()));
+        Flow::Continue
+    }
+}
+
+pub async fn all(engine: &dyn Engine, table: TableId) -> Result<Rows, ReadError> {
+    let mut sink = Collect::default();
+    assert_eq!(engine.scan(table, &[KeyRange::all()], GENEROUS, &mut sink).await?, None);
+    Ok(sink.0)
+}
+
+/// On a one-threaded runtime: lets every task that was spawned get as far as it can, so that its commit is queued.
+pub async fn let_tasks_run() {
+    // The runtime polls about sixty others before it returns to the one that yields.
+    for _ in 0..50 {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Waits for something that a background thread is about to do.
+pub async fn eventually(what: &str, mut check: impl AsyncFnMut() -> bool) {
+    for _ in 0..2_000 {
+        if check().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("it did not come to pass: {what}");
+}

@@ -1,0 +1,203 @@
+//! The run: start the systems, fill their tables, measure each workload in turn.
+//!
+//! Systems take turns within every round, so that whatever else the machine does is shared fairly among them. What a
+//! system cannot do in time is written down as not measured; only Lazulite failing ends the run.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use loadgen::Error;
+use loadgen::measure::{Measurement, Pass, Sample, probe};
+use loadgen::table;
+use loadgen::workload::{Shape, Workload};
+
+use crate::options::Options;
+use crate::plan;
+use crate::results::{Cell, Run};
+use crate::system::{Kind, System};
+
+/// Azurite gets slower with every row, so the bound is generous, but it is one.
+const FILL_TIME_MAX: Duration = Duration::from_secs(240);
+/// Beyond this many seconds, how a table is filled is said every ten seconds.
+const PROGRESS_STEP: Duration = Duration::from_secs(10);
+
+pub struct Comparison<'a> {
+    options: &'a Options,
+    systems: &'a [System],
+    /// What became of tables: for each system and name, why it is not there.
+    tables: HashMap<(Kind, String), Result<(), String>>,
+}
+
+impl<'a> Comparison<'a> {
+    pub fn new(options: &'a Options, systems: &'a [System]) -> Comparison<'a> {
+        Comparison { options, systems, tables: HashMap::new() }
+    }
+
+    /// For a table that somebody else has filled.
+    pub fn is_filled(&mut self, kind: Kind, table: &str) {
+        self.tables.insert((kind, table.to_owned()), Ok(()));
+    }
+
+    pub fn run(&mut self, workloads: &[Workload], run: &mut Run) -> Result<(), Error> {
+        for (index, workload) in workloads.iter().enumerate() {
+            eprintln!(
+                "[{} of {}] {}, {} entities, {} connections",
+                index + 1,
+                workloads.len(),
+                workload.action.what(),
+                workload.shape.label(),
+                workload.connections
+            );
+            run.cells.extend(self.measure(workload)?);
+        }
+        Ok(())
+    }
+
+    fn measure(&mut self, workload: &Workload) -> Result<Vec<Cell>, Error> {
+        let mut runners = Vec::new();
+        for system in self.systems {
+            if system.kind == Kind::Hello && !plan::has_ceiling(workload.action) {
+                continue;
+            }
+            let ready = self.prepare(workload, system);
+            runners.push(Runner { system, ready, samples: Vec::new(), half_load: Vec::new() });
+        }
+        for _ in 0..self.options.rounds {
+            for runner in &mut runners {
+                runner.measure(workload, self.options.seconds);
+            }
+        }
+        let mut cells = Vec::new();
+        for runner in runners {
+            let not_measured = runner.ready.err();
+            if let (Some(why), Kind::Durable | Kind::InMemory) = (&not_measured, runner.system.kind) {
+                return Err(
+                    format!("{} on {}: {why}", workload.action.name(), runner.system.kind.what()).into()
+                );
+            }
+            let sample = if not_measured.is_none() { Sample::median(&runner.samples) } else { None };
+            if let Some(sample) = &sample {
+                eprintln!(
+                    "    {:20} {:>10.0} requests/s, p99 {:.0} us",
+                    runner.system.kind.what(),
+                    sample.requests_per_second,
+                    sample.p99_us
+                );
+            }
+            if let Some(why) = &not_measured {
+                eprintln!("    {:20} not measured: {why}", runner.system.kind.what());
+            }
+            cells.push(Cell {
+                workload: workload.action.name().to_owned(),
+                entities: workload.shape.entities,
+                partitions: workload.shape.partitions,
+                connections: workload.connections,
+                system: runner.system.kind,
+                sample,
+                half_load: Sample::median(&runner.half_load),
+                not_measured,
+            });
+        }
+        Ok(cells)
+    }
+
+    /// The table, filled, and one right answer from it; or why not.
+    fn prepare(&mut self, workload: &Workload, system: &System) -> Result<Option<Pass>, String> {
+        if system.kind == Kind::Hello {
+            return Ok(None);
+        }
+        let name = workload.table();
+        let made = self.tables.entry((system.kind, name.clone())).or_insert_with(|| {
+            make_table(system, &name, workload.shape, FILL_TIME_MAX)
+                .map_err(|error| one_line(&error.to_string()))
+        });
+        made.clone()?;
+        probe(workload, &system.endpoint, &name, &system.counter)
+            .map_err(|error| one_line(&error.to_string()))
+    }
+}
+
+/// One system in one workload.
+struct Runner<'a> {
+    system: &'a System,
+    /// Whether it takes part; the first failure decides.
+    ready: Result<Option<Pass>, String>,
+    samples: Vec<Sample>,
+    half_load: Vec<Sample>,
+}
+
+impl Runner<'_> {
+    fn measure(&mut self, workload: &Workload, seconds: Duration) {
+        let Ok(pass) = self.ready else { return };
+        let table = workload.table();
+        let sample = match measure_on(self.system, workload, &table, pass, None, seconds) {
+            Ok(sample) => sample,
+            Err(error) => {
+                self.ready = Err(one_line(&error.to_string()));
+                return;
+            }
+        };
+        self.samples.push(sample);
+        if plan::has_half_load(workload) {
+            let rate = sample.requests_per_second / 2.0;
+            match measure_on(self.system, workload, &table, pass, Some(rate), seconds) {
+                Ok(sample) => self.half_load.push(sample),
+                Err(error) => eprintln!("    {}: no latency at half load: {error}", self.system.kind.what()),
+            }
+        }
+    }
+}
+
+/// One measurement after a warm-up of a third: in the closed loop, or at so many requests a second.
+pub fn measure_on(
+    system: &System,
+    workload: &Workload,
+    table: &str,
+    pass: Option<Pass>,
+    rate: Option<f64>,
+    seconds: Duration,
+) -> Result<Sample, Error> {
+    Measurement {
+        workload,
+        endpoint: &system.endpoint,
+        table,
+        counter: &system.counter,
+        rate,
+        warm_up: seconds / 3,
+        seconds,
+        process: Some(system.process()),
+        accepts_all: system.kind == Kind::Hello,
+        tolerates_closing: system.kind == Kind::Azurite,
+        pass,
+        stop: None,
+    }
+    .run()
+}
+
+/// Creates a table and fills it, saying how far it is when that takes long. Entities a second.
+pub fn make_table(system: &System, name: &str, shape: Shape, time_max: Duration) -> Result<(), Error> {
+    fill_table(system, name, shape, time_max).map(|_| ())
+}
+
+pub fn fill_table(system: &System, name: &str, shape: Shape, time_max: Duration) -> Result<f64, Error> {
+    table::create(&system.endpoint, name)?;
+    if shape.entities == 0 {
+        return Ok(0.0);
+    }
+    let mut said = Duration::ZERO;
+    let filled = table::fill(&system.endpoint, name, shape, time_max, None, |filled| {
+        if filled.took - said > PROGRESS_STEP {
+            said = filled.took;
+            let percent = filled.entities * 100 / shape.entities;
+            let rate = filled.entities_per_second();
+            eprintln!("    {percent:3} %  {} entities loaded, {rate:.0}/s", filled.entities);
+        }
+    })?;
+    let rate = filled.entities_per_second();
+    eprintln!("    {:20} loaded with {} entities, {rate:.0}/s", system.kind.what(), shape.label());
+    Ok(rate)
+}
+
+fn one_line(text: &str) -> String {
+    text.lines().map(str::trim).filter(|line| !line.is_empty()).take(3).collect::<Vec<_>>().join(" ")
+}

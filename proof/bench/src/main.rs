@@ -1,0 +1,193 @@
+//! The benchmark: `lazulite-bench run` measures, `lazulite-bench hello` is the ceiling to measure against.
+//!
+//! Numbers of one machine mean little, so the report gives ratios within one run: every workload runs against each
+//! system in turn, several rounds, medians. The generator is one thread in its own process and says how busy it was, so
+//! that nobody mistakes its limit for the server's.
+
+mod chart;
+mod compare;
+mod disturbed;
+mod document;
+mod floors;
+mod hello;
+mod large;
+mod machine;
+mod options;
+mod plan;
+mod report;
+mod results;
+mod system;
+mod targets;
+
+use std::process::ExitCode;
+
+use lexopt::{Arg, Parser, ValueExt};
+use loadgen::{Error, process};
+
+use compare::Comparison;
+use machine::Machine;
+use options::{Options, PlanName};
+use results::{Results, Run, fact};
+use system::{DataDirectory, Kind, Programs, System};
+
+const WRONG_USE: u8 = 2;
+
+fn main() -> ExitCode {
+    let mut parser = Parser::from_env();
+    let outcome = match parser.next() {
+        Ok(Some(Arg::Value(command))) if command == "run" => match options::parse(&mut parser) {
+            Ok(Some(options)) => run(&options),
+            Ok(None) => {
+                print!("{}", options::HELP);
+                Ok(())
+            }
+            Err(sentence) => return wrong_use(&sentence),
+        },
+        Ok(Some(Arg::Value(command))) if command == "hello" => match hello_port(&mut parser) {
+            Ok(port) => hello::serve(port),
+            Err(error) => return wrong_use(&error.to_string()),
+        },
+        Ok(None | Some(Arg::Long("help") | Arg::Short('h'))) => {
+            print!("{}", options::HELP);
+            Ok(())
+        }
+        Ok(Some(other)) => return wrong_use(&other.unexpected().to_string()),
+        Err(error) => return wrong_use(&error.to_string()),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn wrong_use(sentence: &str) -> ExitCode {
+    eprintln!("error: {sentence}");
+    ExitCode::from(WRONG_USE)
+}
+
+fn hello_port(parser: &mut Parser) -> Result<u16, lexopt::Error> {
+    let mut port = 0;
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Arg::Long("port") => port = parser.value()?.parse()?,
+            other => return Err(other.unexpected()),
+        }
+    }
+    Ok(port)
+}
+
+fn run(options: &Options) -> Result<(), Error> {
+    let run = measure(options)?;
+    let results = match &options.write {
+        Some(directory) => document::write(run, directory)?,
+        None => {
+            let mut results = Results::default();
+            results.put(run);
+            results
+        }
+    };
+    let shown = if matches!(options.plan, PlanName::Large | PlanName::LargeFull) {
+        &results.large
+    } else {
+        &results.main
+    };
+    let mut text = String::new();
+    if let Some(run) = shown {
+        text.push_str(&report::tables(run));
+    }
+    text.push_str(&targets::table(&results));
+    println!("{text}");
+    if let Some(path) = &options.out {
+        results::write_file(path, &text)?;
+    }
+    Ok(())
+}
+
+fn measure(options: &Options) -> Result<Run, Error> {
+    let data = DataDirectory::create(options.data.as_deref())?;
+    let mut kinds = plan::systems(options);
+    let mut notes = Vec::new();
+    if let (Err(why), true) = (&options.azurite, kinds.contains(&Kind::Azurite)) {
+        eprintln!("\n*** AZURITE IS NOT MEASURED: {why} ***\n");
+        notes.push(format!("Azurite was not measured: {why}."));
+        kinds.retain(|kind| *kind != Kind::Azurite);
+    }
+    let programs =
+        Programs { server: options.server.clone(), azurite: options.azurite.as_ref().ok().cloned() };
+    let azurite = programs.azurite.as_deref().filter(|_| kinds.contains(&Kind::Azurite));
+    let mut run = Run {
+        plan: match options.plan {
+            PlanName::Usual => "usual",
+            PlanName::Quick => "quick",
+            PlanName::Full => "full",
+            PlanName::Large | PlanName::LargeFull => "large",
+        }
+        .to_owned(),
+        command: options.command.clone(),
+        commit: machine::commit(),
+        machine: Machine::describe(&data.0, azurite),
+        rounds: options.rounds,
+        seconds: options.seconds.as_secs_f64(),
+        load_average_before: process::load_average(),
+        cells: Vec::new(),
+        floors: Vec::new(),
+        processes: Vec::new(),
+        facts: Default::default(),
+        notes,
+    };
+    if let Ok(metadata) = std::fs::metadata(&options.server) {
+        run.facts.insert(fact::BINARY_BYTES.to_owned(), metadata.len() as f64);
+    }
+    if matches!(options.plan, PlanName::Large | PlanName::LargeFull) {
+        large::run(options, &programs, &data, &mut run)?;
+    } else {
+        compare_systems(options, &programs, &kinds, &data, &mut run)?;
+    }
+    Ok(run)
+}
+
+fn compare_systems(
+    options: &Options,
+    programs: &Programs,
+    kinds: &[Kind],
+    data: &DataDirectory,
+    run: &mut Run,
+) -> Result<(), Error> {
+    if options.wants_floors() {
+        run.floors = floors::measure(&data.0, options.seconds)?;
+    }
+    let mut systems = Vec::new();
+    for kind in kinds {
+        match System::start(*kind, programs, &data.0) {
+            Ok(system) => systems.push(system),
+            Err(error) if *kind == Kind::Azurite => {
+                eprintln!("\n*** AZURITE IS NOT MEASURED: {error} ***\n");
+                run.notes.push(format!("Azurite was not measured: {error}."));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    let workloads = plan::workloads(options);
+    Comparison::new(options, &systems).run(&workloads, run)?;
+    run.processes = systems.iter().map(System::cost).collect();
+    // At the end: its tables are in the durable server's store alone.
+    if let (true, Some(system)) =
+        (options.wants_disturbed(), systems.iter().find(|system| system.kind == Kind::Durable))
+    {
+        let shape = plan::usual_shape(options);
+        disturbed::run(system, shape, options.rounds, options.seconds, run)?;
+    }
+    for system in systems {
+        let is_durable = system.kind == Kind::Durable;
+        system.stop()?;
+        if is_durable {
+            let again = System::start(Kind::Durable, programs, &data.0)?;
+            run.facts.insert(fact::RESTART_MS.to_owned(), again.first_answer.as_secs_f64() * 1000.0);
+            again.stop()?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,241 @@
+//! The command line of `lazulite-bench run`, as values. A mistake is one sentence.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use lexopt::{Arg, Parser, ValueExt};
+use loadgen::workload::Action;
+
+use crate::system::Kind;
+use crate::targets::LARGE_ENTITIES;
+
+pub const HELP: &str = "\
+Usage: cargo xtask bench [OPTIONS]
+       lazulite-bench run --server PATH [OPTIONS]
+       lazulite-bench hello [--port PORT]
+
+What is measured:
+  (nothing)          what the targets are about, on 100,000 entities; some 15 minutes with Azurite
+  --quick            one short round on small tables, without Azurite; under a minute
+  --full             every workload on 1, 16 and 64 connections and on 1,000 and 100,000 entities; an hour
+  --large            10 million entities, Lazulite alone: loading, sizes compared, a minute of inserts, memory,
+                     restart; with --full every workload on them
+  --only NAME        only this workload, may be repeated: read, read-miss, insert, upsert, merge, hot-merge,
+                     batch, page, any-of, filter, scan, mix; or floors, or disturbed
+  --systems A,B      only these: durable, in-memory, azurite, hello
+
+How:
+  --rounds N         rounds per workload, systems in turn; medians are reported [5; with --full 3]
+  --seconds S        length of one measurement, after a warm-up of a third of it [1.5; with --quick 0.5,
+                     with --full or --large 2]
+  --entities N       the size of the large table, in millions [10]
+  --data DIR         where the servers keep their data [in the target directory]
+  --write DIR        write DIR/performance.md and what belongs to it (`cargo xtask bench --write`: in docs)
+  --out FILE         write the report there too
+
+What cargo xtask bench sets by itself:
+  --server PATH      the lazulite binary
+  --azurite PATH     Azurite's main.js for tables
+  --no-azurite WHY   why there is none
+  --command TEXT     the command to say in the document
+";
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PlanName {
+    Usual,
+    Quick,
+    Full,
+    Large,
+    /// Every workload on the large table.
+    LargeFull,
+}
+
+#[derive(Debug)]
+pub struct Options {
+    pub plan: PlanName,
+    pub server: PathBuf,
+    pub azurite: Result<PathBuf, String>,
+    pub data: Option<PathBuf>,
+    pub rounds: usize,
+    pub seconds: Duration,
+    pub large_entities: u64,
+    pub only: Vec<Action>,
+    pub only_floors: bool,
+    pub only_disturbed: bool,
+    pub systems: Vec<Kind>,
+    pub write: Option<PathBuf>,
+    pub out: Option<PathBuf>,
+    pub command: String,
+}
+
+impl Options {
+    /// Whether `--only` leaves anything out.
+    pub fn is_partial(&self) -> bool {
+        !self.only.is_empty() || self.only_floors || self.only_disturbed
+    }
+
+    pub fn wants_floors(&self) -> bool {
+        self.only_floors || !self.is_partial()
+    }
+
+    pub fn wants_disturbed(&self) -> bool {
+        self.only_disturbed || !self.is_partial()
+    }
+}
+
+/// `None` when help was asked for.
+pub fn parse(parser: &mut Parser) -> Result<Option<Options>, String> {
+    read(parser).map_err(|error| match error {
+        lexopt::Error::Custom(sentence) => sentence.to_string(),
+        other => format!("{other}; --help lists what there is"),
+    })
+}
+
+fn read(parser: &mut Parser) -> Result<Option<Options>, lexopt::Error> {
+    let (mut quick, mut full, mut large) = (false, false, false);
+    let (mut server, mut azurite, mut no_azurite, mut data) = (None, None, None, None);
+    let (mut rounds, mut seconds, mut entities, mut systems) = (None, None, None, Vec::new());
+    let (mut only, mut only_floors, mut only_disturbed) = (Vec::new(), false, false);
+    let (mut write, mut out, mut command) = (None, None, None);
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Arg::Long("quick") => quick = true,
+            Arg::Long("full") => full = true,
+            Arg::Long("large") => large = true,
+            Arg::Long("server") => server = Some(PathBuf::from(parser.value()?)),
+            Arg::Long("azurite") => azurite = Some(PathBuf::from(parser.value()?)),
+            Arg::Long("no-azurite") => no_azurite = Some(parser.value()?.string()?),
+            Arg::Long("data") => data = Some(PathBuf::from(parser.value()?)),
+            Arg::Long("rounds") => rounds = Some(parser.value()?.parse::<usize>()?),
+            Arg::Long("seconds") => seconds = Some(parser.value()?.parse::<f64>()?),
+            Arg::Long("entities") => entities = Some(parser.value()?.parse::<u64>()?),
+            Arg::Long("only") => match parser.value()?.string()?.as_str() {
+                "floors" => only_floors = true,
+                "disturbed" => only_disturbed = true,
+                name => only.push(Action::from_name(name).ok_or_else(|| {
+                    format!("there is no workload '{name}', only {}, floors, disturbed", Action::names())
+                })?),
+            },
+            Arg::Long("systems") => {
+                for name in parser.value()?.string()?.split(',') {
+                    systems.push(Kind::from_name(name.trim()).ok_or_else(|| {
+                        format!("there is no system '{name}', only {}", Kind::ALL.map(Kind::name).join(", "))
+                    })?);
+                }
+            }
+            Arg::Long("write") => write = Some(PathBuf::from(parser.value()?)),
+            Arg::Long("out") => out = Some(PathBuf::from(parser.value()?)),
+            Arg::Long("command") => command = Some(parser.value()?.string()?),
+            Arg::Long("help") | Arg::Short('h') => return Ok(None),
+            other => return Err(other.unexpected()),
+        }
+    }
+    let plan = match (quick, full, large) {
+        (false, false, false) => PlanName::Usual,
+        (true, false, false) => PlanName::Quick,
+        (false, true, false) => PlanName::Full,
+        (false, false, true) => PlanName::Large,
+        (false, true, true) => PlanName::LargeFull,
+        (true, _, _) => return Err("--quick goes with neither --full nor --large".into()),
+    };
+    let seconds = seconds.unwrap_or(match plan {
+        PlanName::Quick => 0.5,
+        // So that all rounds of the usual run, Azurite's slow ones included, take a quarter of an hour.
+        PlanName::Usual => 1.5,
+        PlanName::Full | PlanName::Large | PlanName::LargeFull => 2.0,
+    });
+    let rounds = rounds.unwrap_or(match plan {
+        PlanName::Quick => 1,
+        PlanName::Full | PlanName::LargeFull => 3,
+        PlanName::Usual | PlanName::Large => 5,
+    });
+    if !(0.1..=600.0).contains(&seconds) {
+        return Err("--seconds must lie between 0.1 and 600".into());
+    }
+    if !(1..=100).contains(&rounds) {
+        return Err("--rounds must lie between 1 and 100".into());
+    }
+    let entities = entities.unwrap_or(10);
+    if !(1..=50).contains(&entities) {
+        return Err("--entities must lie between 1 and 50 (million)".into());
+    }
+    let options = Options {
+        plan,
+        server: server.ok_or("--server is missing: which lazulite binary is to be measured?")?,
+        azurite: azurite.ok_or_else(|| no_azurite.unwrap_or_else(|| "--azurite was not given".to_owned())),
+        data,
+        rounds,
+        seconds: Duration::from_secs_f64(seconds),
+        large_entities: entities * 1_000_000,
+        only,
+        only_floors,
+        only_disturbed,
+        systems,
+        write,
+        out,
+        command: command.unwrap_or_else(|| "lazulite-bench run".to_owned()),
+    };
+    if options.write.is_some() && (plan == PlanName::Quick || options.is_partial()) {
+        return Err("--write goes with whole runs only, not with --quick or --only".into());
+    }
+    if options.write.is_some() && options.large_entities != LARGE_ENTITIES {
+        return Err("--write goes with ten million entities, not with --entities".into());
+    }
+    Ok(Some(options))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(arguments: &[&str]) -> Result<Options, String> {
+        let arguments = ["--server", "s"].iter().chain(arguments);
+        parse(&mut Parser::from_args(arguments)).map(|options| options.unwrap())
+    }
+
+    #[test]
+    fn plans_have_their_defaults() {
+        let usual = options(&[]).unwrap();
+        assert_eq!(
+            (usual.plan, usual.rounds, usual.seconds),
+            (PlanName::Usual, 5, Duration::from_millis(1500))
+        );
+        assert!(usual.wants_floors() && usual.wants_disturbed());
+        let quick = options(&["--quick", "--rounds", "2"]).unwrap();
+        assert_eq!((quick.plan, quick.rounds), (PlanName::Quick, 2));
+        assert_eq!(options(&["--large", "--full"]).unwrap().plan, PlanName::LargeFull);
+        let some = options(&["--systems", "durable,hello", "--only", "page", "--only", "floors"]).unwrap();
+        assert_eq!(some.systems, [Kind::Durable, Kind::Hello]);
+        assert!(some.only == [Action::Page] && some.wants_floors() && !some.wants_disturbed());
+    }
+
+    #[test]
+    fn mistakes_get_one_sentence() {
+        for (arguments, part) in [
+            (&["--bogus"][..], "--bogus"),
+            (&["--only", "reed"], "there is no workload 'reed'"),
+            (&["--systems", "durable,x"], "there is no system 'x'"),
+            (&["--rounds", "0"], "--rounds"),
+            (&["--rounds", "x"], "x"),
+            (&["--seconds", "0"], "--seconds"),
+            (&["--seconds", "nan"], "--seconds"),
+            (&["--quick", "--large"], "--quick"),
+            (&["--quick", "--write", "docs"], "--write"),
+            (&["--only", "page", "--write", "docs"], "--write"),
+            (&["--entities", "51"], "--entities"),
+            (&["--large", "--entities", "1", "--write", "docs"], "--entities"),
+            (&["word"], "word"),
+        ] {
+            let sentence = options(arguments).unwrap_err();
+            assert!(sentence.contains(part) && sentence.lines().count() == 1, "{arguments:?}: {sentence}");
+        }
+        assert!(parse(&mut Parser::from_args(["--quick"])).unwrap_err().contains("--server"));
+    }
+
+    #[test]
+    fn the_help_names_every_workload_and_system() {
+        for name in Action::ALL.map(Action::name).iter().chain(&Kind::ALL.map(Kind::name)) {
+            assert!(HELP.contains(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! What a run found, as it is kept in `docs/performance/results-*.json`: every table and chart is made from it.
+//!
+//! The usual run and the large one are kept apart, so that each can be made anew without the other.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use loadgen::Error;
+use loadgen::measure::Sample;
+use loadgen::workload::{Action, Shape};
+use serde::{Deserialize, Serialize};
+
+use crate::machine::Machine;
+use crate::system::Kind;
+
+/// Names of single figures.
+pub mod fact {
+    pub const BINARY_BYTES: &str = "binary_bytes";
+    /// Point reads at a fixed rate, alone and beside a scan and inserts.
+    pub const QUIET_P99_US: &str = "quiet_p99_us";
+    pub const DISTURBED_P99_US: &str = "disturbed_p99_us";
+    pub const DISTURBING_INSERTS_PER_SECOND: &str = "disturbing_inserts_per_second";
+    pub const DISTURBING_SCANNED_PER_SECOND: &str = "disturbing_scanned_per_second";
+    pub const RESTART_MS: &str = "restart_ms";
+    pub const LOAD_ENTITIES_PER_SECOND: &str = "load_entities_per_second";
+    pub const SUSTAINED_PER_SECOND: &str = "sustained_inserts_per_second";
+    pub const SUSTAINED_LONGEST_US: &str = "sustained_longest_us";
+    pub const SUSTAINED_GAP_US: &str = "sustained_gap_us";
+    pub const LOADED_PEAK_BYTES: &str = "loaded_peak_bytes";
+    pub const LOADED_IDLE_BYTES: &str = "loaded_idle_bytes";
+    pub const DISK_BYTES: &str = "disk_bytes";
+}
+
+#[derive(Serialize, Deserialize)]
+pub struct Run {
+    /// `usual`, `full`, `quick` or `large`.
+    pub plan: String,
+    pub command: String,
+    pub commit: String,
+    pub machine: Machine,
+    pub rounds: usize,
+    pub seconds: f64,
+    pub load_average_before: Option<f64>,
+    pub cells: Vec<Cell>,
+    pub floors: Vec<Floor>,
+    pub processes: Vec<ProcessCost>,
+    pub facts: BTreeMap<String, f64>,
+    /// What could not be measured, and why.
+    pub notes: Vec<String>,
+}
+
+/// One workload on one system.
+#[derive(Serialize, Deserialize)]
+pub struct Cell {
+    pub workload: String,
+    pub entities: u64,
+    pub partitions: u64,
+    pub connections: usize,
+    pub system: Kind,
+    /// Medians of all rounds.
+    pub sample: Option<Sample>,
+    /// The same in the open loop, at half of that throughput: latencies count from when a request was due.
+    pub half_load: Option<Sample>,
+    pub not_measured: Option<String>,
+}
+
+/// What the disk or the raw engine can do without a server.
+#[derive(Serialize, Deserialize)]
+pub struct Floor {
+    pub name: String,
+    pub what: String,
+    pub syncs_per_second: f64,
+    pub entities_per_second: f64,
+}
+
+#[derive(Serialize, Deserialize)]
+pub struct ProcessCost {
+    pub system: Kind,
+    pub first_answer_ms: f64,
+    pub idle_bytes: Option<u64>,
+    pub end_bytes: Option<u64>,
+    pub peak_bytes: Option<u64>,
+}
+
+impl Cell {
+    pub fn shape(&self) -> Shape {
+        Shape { entities: self.entities, partitions: self.partitions }
+    }
+
+    pub fn what(&self) -> &str {
+        Action::from_name(&self.workload).map_or(self.workload.as_str(), |action| action.what())
+    }
+
+    /// Whether both are the same question, to whatever system.
+    pub fn asks_the_same(&self, other: &Cell) -> bool {
+        (&self.workload, self.shape(), self.connections)
+            == (&other.workload, other.shape(), other.connections)
+    }
+}
+
+impl Run {
+    pub fn sample(&self, action: Action, shape: Shape, connections: usize, system: Kind) -> Option<&Sample> {
+        let cell = self.cells.iter().find(|cell| {
+            cell.workload == action.name()
+                && cell.shape() == shape
+                && cell.connections == connections
+                && cell.system == system
+        });
+        cell.and_then(|cell| cell.sample.as_ref())
+    }
+
+    pub fn floor(&self, name: &str) -> Option<&Floor> {
+        self.floors.iter().find(|floor| floor.name == name)
+    }
+
+    pub fn fact(&self, name: &str) -> Option<f64> {
+        self.facts.get(name).copied()
+    }
+
+    pub fn process(&self, system: Kind) -> Option<&ProcessCost> {
+        self.processes.iter().find(|process| process.system == system)
+    }
+
+    /// The same for a cell's system, in the same question.
+    pub fn beside(&self, cell: &Cell, system: Kind) -> Option<&Sample> {
+        let other = self.cells.iter().find(|other| other.system == system && other.asks_the_same(cell));
+        other.and_then(|other| other.sample.as_ref())
+    }
+}
+
+/// All that is known: the run on tables of any size, and that on a large one.
+#[derive(Default)]
+pub struct Results {
+    pub main: Option<Run>,
+    pub large: Option<Run>,
+}
+
+impl Results {
+    /// What earlier runs left in the directory.
+    pub fn read(directory: &Path) -> Result<Results, Error> {
+        let read = |name: &str| -> Result<Option<Run>, Error> {
+            let path = directory.join(name);
+            match std::fs::read_to_string(&path) {
+                Ok(text) => serde_json::from_str(&text).map(Some).map_err(|error| {
+                    format!("{}: {error}; remove it and measure anew", path.display()).into()
+                }),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+                Err(error) => Err(format!("cannot read {}: {error}", path.display()).into()),
+            }
+        };
+        Ok(Results { main: read("results-main.json")?, large: read("results-large.json")? })
+    }
+
+    /// Puts a run in the place of the earlier one of its sort.
+    pub fn put(&mut self, run: Run) {
+        if run.plan == "large" {
+            self.large = Some(run);
+        } else {
+            self.main = Some(run);
+        }
+    }
+
+    pub fn write(&self, directory: &Path) -> Result<(), Error> {
+        for (name, run) in [("results-main.json", &self.main), ("results-large.json", &self.large)] {
+            if let Some(run) = run {
+                write_file(&directory.join(name), &(serde_json::to_string_pretty(run)? + "\n"))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+pub fn write_file(path: &PathBuf, text: &str) -> Result<(), Error> {
+    if let Some(directory) = path.parent() {
+        std::fs::create_dir_all(directory)
+            .map_err(|error| format!("cannot create {}: {error}", directory.display()))?;
+    }
+    std::fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()).into())
+}

@@ -1,0 +1,264 @@
+//! The systems compared, each a process of its own: how it is started, what it costs, how it ends.
+
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use loadgen::endpoint::Endpoint;
+use loadgen::request::Signer;
+use loadgen::workload::Counter;
+use loadgen::{Error, clock, process, table};
+use serde::{Deserialize, Serialize};
+
+use crate::results::ProcessCost;
+
+const READY_TEXT: &str = "Table service is successfully listening at http://";
+const START_TIMEOUT: Duration = Duration::from_secs(120);
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    Durable,
+    InMemory,
+    Azurite,
+    Hello,
+}
+
+impl Kind {
+    pub const ALL: [Kind; 4] = [Kind::Durable, Kind::InMemory, Kind::Azurite, Kind::Hello];
+
+    /// As on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Durable => "durable",
+            Kind::InMemory => "in-memory",
+            Kind::Azurite => "azurite",
+            Kind::Hello => "hello",
+        }
+    }
+
+    pub fn what(self) -> &'static str {
+        match self {
+            Kind::Durable => "Lazulite, durable",
+            Kind::InMemory => "Lazulite, in memory",
+            Kind::Azurite => "Azurite",
+            Kind::Hello => "hello world",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+/// What is started.
+pub struct Programs {
+    pub server: PathBuf,
+    /// Azurite's script for tables, run by node.
+    pub azurite: Option<PathBuf>,
+}
+
+pub struct System {
+    pub kind: Kind,
+    pub endpoint: Endpoint,
+    pub counter: Counter,
+    /// From the start of the process to its first answer.
+    pub first_answer: Duration,
+    /// Resident memory right after that answer.
+    pub idle_bytes: Option<u64>,
+    child: Child,
+}
+
+impl System {
+    /// Its data is in a directory of its own below `data`.
+    pub fn start(kind: Kind, programs: &Programs, data: &Path) -> Result<System, Error> {
+        let directory = data.join(kind.name());
+        std::fs::create_dir_all(&directory)
+            .map_err(|error| format!("cannot create {}: {error}", directory.display()))?;
+        let mut azurite_address = None;
+        let mut command = match kind {
+            Kind::Hello => {
+                let mut command = Command::new(std::env::current_exe()?);
+                command.args(["hello", "--port", "0"]);
+                command
+            }
+            Kind::Durable | Kind::InMemory => {
+                let mut command = Command::new(&programs.server);
+                command.args(["serve", "--tableHost", "127.0.0.1", "--tablePort", "0", "--silent"]);
+                command.env_remove("LAZULITE_ACCOUNTS").env_remove("AZURITE_ACCOUNTS");
+                if kind == Kind::Durable {
+                    command.arg("--location").arg(&directory);
+                } else {
+                    command.arg("--in-memory");
+                }
+                command
+            }
+            Kind::Azurite => {
+                let script = programs.azurite.as_ref().ok_or("Azurite is not installed")?;
+                let address = free_address()?;
+                azurite_address = Some(address);
+                let mut command = Command::new("node");
+                command.arg(script).arg("--location").arg(&directory);
+                command.args(["--tableHost", "127.0.0.1", "--tablePort", &address.port().to_string()]);
+                command.args(["--silent", "--skipApiVersionCheck", "--disableTelemetry"]);
+                command.env_remove("AZURITE_ACCOUNTS").current_dir(&directory);
+                command
+            }
+        };
+        let start = clock::now();
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("cannot start {:?}: {error}", command.get_program()))?;
+        // From here on whatever fails ends the process too.
+        let mut system = System {
+            kind,
+            endpoint: Endpoint::development(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
+            counter: Counter::new(1.into()),
+            first_answer: Duration::ZERO,
+            idle_bytes: None,
+            child,
+        };
+        let address = match azurite_address {
+            Some(address) => system.wait_until_connected(address)?,
+            None => system.wait_until_ready()?,
+        };
+        system.endpoint = Endpoint::development(address);
+        table::ask_for(&system.endpoint, &Signer::of(&system.endpoint)?.list_tables(), 200)?;
+        system.first_answer = clock::now().duration_since(start);
+        system.idle_bytes = system.memory_bytes("VmRSS:");
+        Ok(system)
+    }
+
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn memory_bytes(&self, line: &str) -> Option<u64> {
+        process::memory_bytes(self.child.id(), line)
+    }
+
+    /// What it costs so far.
+    pub fn cost(&self) -> ProcessCost {
+        ProcessCost {
+            system: self.kind,
+            first_answer_ms: self.first_answer.as_secs_f64() * 1000.0,
+            idle_bytes: self.idle_bytes,
+            end_bytes: self.memory_bytes("VmRSS:"),
+            peak_bytes: self.memory_bytes("VmHWM:"),
+        }
+    }
+
+    /// Ends it the polite way.
+    pub fn stop(mut self) -> Result<(), Error> {
+        let pid = self.child.id().to_string();
+        let signalled = cfg!(unix) && Command::new("kill").args(["-TERM", &pid]).status()?.success();
+        if !signalled {
+            self.child.kill()?;
+        }
+        self.child.wait()?;
+        Ok(())
+    }
+
+    fn has_ended(&mut self) -> Result<(), Error> {
+        match self.child.try_wait()? {
+            Some(status) => Err(format!("{} ended before it was ready: {status}", self.kind.what()).into()),
+            None => Ok(()),
+        }
+    }
+
+    fn wait_until_connected(&mut self, address: SocketAddr) -> Result<SocketAddr, Error> {
+        let deadline = clock::now() + START_TIMEOUT;
+        while clock::now() < deadline {
+            if TcpStream::connect(address).is_ok() {
+                return Ok(address);
+            }
+            self.has_ended()?;
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Err(format!("{} does not listen", self.kind.what()).into())
+    }
+
+    fn wait_until_ready(&mut self) -> Result<SocketAddr, Error> {
+        let stdout = self.child.stdout.take().ok_or("the server has no standard output")?;
+        let (found, ready) = mpsc::channel();
+        // The thread reads on after the ready line, or the server would block on a full pipe.
+        std::thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                if let Some((_, address)) = line.split_once(READY_TEXT) {
+                    let _ = found.send(address.trim().trim_end_matches('/').to_owned());
+                }
+            }
+        });
+        let deadline = clock::now() + START_TIMEOUT;
+        loop {
+            match ready.recv_timeout(Duration::from_millis(200)) {
+                Ok(address) => {
+                    return address.parse().map_err(|_| format!("'{address}' is no address").into());
+                }
+                Err(_) => self.has_ended()?,
+            }
+            if clock::now() > deadline {
+                return Err(format!("{} never said that it listens", self.kind.what()).into());
+            }
+        }
+    }
+}
+
+impl Drop for System {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// An address of this machine that was free a moment ago: Azurite does not choose one by itself.
+fn free_address() -> Result<SocketAddr, Error> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
+}
+
+/// A directory for the data of one run, removed at the end.
+pub struct DataDirectory(pub PathBuf);
+
+impl DataDirectory {
+    /// In the target directory unless told otherwise: the system's temporary directory is often memory, where a
+    /// sync costs nothing and proves nothing.
+    pub fn create(parent: Option<&Path>) -> Result<DataDirectory, Error> {
+        let parent = match parent {
+            Some(parent) => parent.to_owned(),
+            None => {
+                let program = std::env::current_exe()?;
+                program.parent().and_then(Path::parent).ok_or("this program is nowhere")?.to_owned()
+            }
+        };
+        let path = parent.join(format!("bench-data-{}", std::process::id()));
+        std::fs::create_dir_all(&path)
+            .map_err(|error| format!("cannot create {}: {error}", path.display()))?;
+        Ok(DataDirectory(path))
+    }
+
+    /// Bytes of all files in it, as the disk counts them.
+    pub fn bytes(&self) -> u64 {
+        bytes_below(&self.0)
+    }
+}
+
+fn bytes_below(directory: &Path) -> u64 {
+    let Ok(entries) = std::fs::read_dir(directory) else { return 0 };
+    let bytes = |entry: std::fs::DirEntry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => bytes_below(&entry.path()),
+        Ok(metadata) => metadata.len(),
+        Err(_) => 0,
+    };
+    entries.flatten().map(bytes).sum()
+}
+
+impl Drop for DataDirectory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,293 @@
+//! The targets, each with what the runs found: met, or missed by how much. The one place where bounds are written.
+//!
+//! A figure is computed from results and nothing else; what was not measured is said so. A target without a bound is
+//! reported, not judged.
+
+use std::fmt::Write;
+
+use loadgen::measure::Sample;
+use loadgen::workload::{Action, Shape};
+
+use crate::floors;
+use crate::plan::{EMPTY, MANY_CONNECTIONS, SCATTERED, SMALL_ENTITIES, USUAL};
+use crate::results::{Results, Run, fact};
+use crate::system::Kind;
+
+const MIB: f64 = 1024.0 * 1024.0;
+/// The size of a large table.
+pub const LARGE_ENTITIES: u64 = 10_000_000;
+/// Than what developers run today.
+const NOT_SLOWER: Bound = Bound::AtLeast(1.0);
+
+#[derive(Clone, Copy)]
+pub enum Bound {
+    AtLeast(f64),
+    AtMost(f64),
+    /// Reported only.
+    None,
+}
+
+#[derive(Clone, Copy)]
+pub enum Unit {
+    Times,
+    PerSecond,
+    Milliseconds,
+    Mebibytes,
+}
+
+pub struct Target {
+    pub what: &'static str,
+    pub unit: Unit,
+    pub bound: Bound,
+    pub figure: fn(&Results) -> Option<f64>,
+}
+
+const fn target(what: &'static str, unit: Unit, bound: Bound, figure: fn(&Results) -> Option<f64>) -> Target {
+    Target { what, unit, bound, figure }
+}
+
+/// In the order of the document. 64 connections unless said otherwise.
+pub const TARGETS: [Target; 28] = [
+    target("point read, 100k entities: of hello world", Unit::Times, Bound::AtLeast(0.6), |results| {
+        beside(results, Action::Read, USUAL, MANY_CONNECTIONS, Kind::Hello)
+    }),
+    target("point read, 100k entities: of Azurite", Unit::Times, Bound::AtLeast(500.0), |results| {
+        beside(results, Action::Read, USUAL, MANY_CONNECTIONS, Kind::Azurite)
+    }),
+    target(
+        "point read, 100k entities in 100 partitions: of Azurite",
+        Unit::Times,
+        Bound::AtLeast(40.0),
+        |results| beside(results, Action::Read, SCATTERED, MANY_CONNECTIONS, Kind::Azurite),
+    ),
+    target("durable insert: of hello world", Unit::Times, Bound::AtLeast(0.35), |results| {
+        beside(results, Action::Insert, EMPTY, MANY_CONNECTIONS, Kind::Hello)
+    }),
+    target("durable insert: of Azurite", Unit::Times, Bound::AtLeast(40.0), |results| {
+        beside(results, Action::Insert, EMPTY, MANY_CONNECTIONS, Kind::Azurite)
+    }),
+    target("merge of one hot entity: of the insert rate", Unit::Times, Bound::AtLeast(0.8), |results| {
+        let merges = durable(&results.main, Action::HotMerge, USUAL, MANY_CONNECTIONS)?;
+        let inserts = durable(&results.main, Action::Insert, EMPTY, MANY_CONNECTIONS)?;
+        Some(merges.requests_per_second / inserts.requests_per_second)
+    }),
+    target("transaction of 100 inserts: of Azurite", Unit::Times, Bound::AtLeast(15.0), |results| {
+        beside(results, Action::Batch, EMPTY, MANY_CONNECTIONS, Kind::Azurite)
+    }),
+    target(
+        "transaction of 100 inserts: of redb, one per commit",
+        Unit::Times,
+        Bound::AtLeast(0.4),
+        |results| of_floor(results, floors::REDB_BATCH),
+    ),
+    target(
+        "transaction of 100 inserts: of redb, ten per commit",
+        Unit::Times,
+        Bound::AtLeast(0.4),
+        |results| of_floor(results, floors::REDB_TEN_BATCHES),
+    ),
+    target(
+        "row range page of 1,000, one connection: entities",
+        Unit::PerSecond,
+        Bound::AtLeast(500_000.0),
+        |results| Some(durable(&results.main, Action::Page, USUAL, 1)?.entities_per_second),
+    ),
+    target(
+        "row range page of 1,000, one connection: of Azurite",
+        Unit::Times,
+        Bound::AtLeast(12.0),
+        |results| beside(results, Action::Page, USUAL, 1, Kind::Azurite),
+    ),
+    target(
+        "scan of 100k entities, one connection: entities",
+        Unit::PerSecond,
+        Bound::AtLeast(500_000.0),
+        |results| Some(durable(&results.main, Action::Scan, USUAL, 1)?.entities_per_second),
+    ),
+    target(
+        "scan of 100k entities, one connection: of Azurite",
+        Unit::Times,
+        Bound::AtLeast(20.0),
+        |results| beside(results, Action::Scan, USUAL, 1, Kind::Azurite),
+    ),
+    target("filter that 1 % pass, one connection: of Azurite", Unit::Times, NOT_SLOWER, |results| {
+        beside(results, Action::Filter, USUAL, 1, Kind::Azurite)
+    }),
+    target(
+        "filter that 1 % pass: examined per second and core",
+        Unit::PerSecond,
+        Bound::AtLeast(2_000_000.0),
+        |results| {
+            let sample = durable(&results.main, Action::Filter, USUAL, 1)?;
+            let per_request = sample.examined_per_second / sample.requests_per_second;
+            Some(per_request / sample.server_cpu_us? * 1e6)
+        },
+    ),
+    target("`or` of 20 row keys: of Azurite", Unit::Times, Bound::AtLeast(50.0), |results| {
+        beside(results, Action::AnyOf, USUAL, MANY_CONNECTIONS, Kind::Azurite)
+    }),
+    target("`or` of 20 row keys: CPU, of 20 point reads", Unit::Times, Bound::AtMost(0.5), |results| {
+        let query = durable(&results.main, Action::AnyOf, USUAL, MANY_CONNECTIONS)?;
+        let read = durable(&results.main, Action::Read, USUAL, MANY_CONNECTIONS)?;
+        Some(query.server_cpu_us? / (read.server_cpu_us? * loadgen::workload::ANY_OF_KEY_COUNT as f64))
+    }),
+    target(
+        "point reads beside a scan and inserts: p99, of quiet",
+        Unit::Times,
+        Bound::AtMost(5.0),
+        |results| {
+            let run = results.main.as_ref()?;
+            Some(run.fact(fact::DISTURBED_P99_US)? / run.fact(fact::QUIET_P99_US)?)
+        },
+    ),
+    target("point read, 1k to 10M entities: CPU", Unit::Times, Bound::AtMost(1.5), |results| {
+        growth(results, Action::Read, MANY_CONNECTIONS)
+    }),
+    target("row range page, 1k to 10M entities: CPU", Unit::Times, Bound::AtMost(1.5), |results| {
+        growth(results, Action::Page, 1)
+    }),
+    target("insert, 1k to 10M entities: CPU", Unit::Times, Bound::AtMost(3.0), |results| {
+        growth(results, Action::Insert, MANY_CONNECTIONS)
+    }),
+    target(
+        "a minute of random inserts at 10M: longest pause",
+        Unit::Milliseconds,
+        Bound::AtMost(250.0),
+        |results| Some(large(results)?.fact(fact::SUSTAINED_LONGEST_US)? / 1000.0),
+    ),
+    target("memory with 10M entities under load", Unit::Mebibytes, Bound::AtMost(400.0), |results| {
+        Some(large(results)?.fact(fact::LOADED_PEAK_BYTES)? / MIB)
+    }),
+    target("memory, empty and idle", Unit::Mebibytes, Bound::AtMost(60.0), |results| {
+        Some(results.main.as_ref()?.process(Kind::Durable)?.idle_bytes? as f64 / MIB)
+    }),
+    target("start to first answer, 10M entities", Unit::Milliseconds, Bound::AtMost(1000.0), |results| {
+        large(results)?.fact(fact::RESTART_MS)
+    }),
+    target("start to first answer, empty", Unit::Milliseconds, Bound::AtMost(100.0), |results| {
+        Some(results.main.as_ref()?.process(Kind::Durable)?.first_answer_ms)
+    }),
+    target("release binary", Unit::Mebibytes, Bound::AtMost(25.0), |results| {
+        let run = results.main.as_ref().or(results.large.as_ref())?;
+        Some(run.fact(fact::BINARY_BYTES)? / MIB)
+    }),
+    target("loading 10M entities through transactions", Unit::PerSecond, Bound::None, |results| {
+        large(results)?.fact(fact::LOAD_ENTITIES_PER_SECOND)
+    }),
+];
+
+fn durable(run: &Option<Run>, action: Action, shape: Shape, connections: usize) -> Option<&Sample> {
+    run.as_ref()?.sample(action, shape, connections, Kind::Durable)
+}
+
+/// The durable server's throughput in terms of another system's.
+fn beside(results: &Results, action: Action, shape: Shape, connections: usize, other: Kind) -> Option<f64> {
+    let own = durable(&results.main, action, shape, connections)?;
+    let other = results.main.as_ref()?.sample(action, shape, connections, other)?;
+    Some(own.throughput_of(other, action.name()))
+}
+
+fn of_floor(results: &Results, floor: &str) -> Option<f64> {
+    let batches = durable(&results.main, Action::Batch, EMPTY, MANY_CONNECTIONS)?;
+    Some(batches.entities_per_second / results.main.as_ref()?.floor(floor)?.entities_per_second)
+}
+
+/// Processor time for each request on the largest table, of that on the small one.
+fn growth(results: &Results, action: Action, connections: usize) -> Option<f64> {
+    let run = large(results)?;
+    let cells =
+        run.cells.iter().filter(|cell| cell.workload == action.name() && cell.connections == connections);
+    let largest = cells.max_by_key(|cell| cell.entities)?.sample?.server_cpu_us?;
+    let small = durable(&results.large, action, Shape::one_partition(SMALL_ENTITIES), connections)?;
+    Some(largest / small.server_cpu_us?)
+}
+
+/// The large run, if it was as large as the targets say.
+fn large(results: &Results) -> Option<&Run> {
+    let run = results.large.as_ref()?;
+    run.cells.iter().any(|cell| cell.entities >= LARGE_ENTITIES).then_some(run)
+}
+
+/// All targets as a Markdown table.
+pub fn table(results: &Results) -> String {
+    let mut text = String::from("| target | measured | wanted | verdict |\n| --- | ---: | ---: | --- |\n");
+    for target in &TARGETS {
+        let figure = (target.figure)(results).filter(|figure| figure.is_finite());
+        let measured = figure.map_or("not measured".to_owned(), |figure| show(figure, target.unit));
+        let wanted = match target.bound {
+            Bound::AtLeast(bound) => format!("at least {}", show(bound, target.unit)),
+            Bound::AtMost(bound) => format!("at most {}", show(bound, target.unit)),
+            Bound::None => "–".to_owned(),
+        };
+        let _ =
+            writeln!(text, "| {} | {measured} | {wanted} | {} |", target.what, verdict(figure, target.bound));
+    }
+    text
+}
+
+/// `met`, or by which factor it was missed.
+fn verdict(figure: Option<f64>, bound: Bound) -> String {
+    let factor = match (figure, bound) {
+        (None, _) | (_, Bound::None) => return "–".to_owned(),
+        (Some(figure), Bound::AtLeast(bound)) => bound / figure,
+        (Some(figure), Bound::AtMost(bound)) => figure / bound,
+    };
+    if factor <= 1.0 { "met".to_owned() } else { format!("**missed by a factor of {factor:.2}**") }
+}
+
+fn show(figure: f64, unit: Unit) -> String {
+    match unit {
+        Unit::Times if figure >= 10.0 => format!("{figure:.0} ×"),
+        Unit::Times => format!("{figure:.2} ×"),
+        Unit::PerSecond => format!("{}/s", crate::report::thousands(figure)),
+        Unit::Milliseconds => format!("{figure:.0} ms"),
+        Unit::Mebibytes => format!("{figure:.1} MiB"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verdict_says_by_how_much() {
+        assert_eq!(verdict(Some(2.0), Bound::AtLeast(2.0)), "met");
+        assert_eq!(verdict(Some(1.0), Bound::AtLeast(2.0)), "**missed by a factor of 2.00**");
+        assert_eq!(verdict(Some(300.0), Bound::AtMost(250.0)), "**missed by a factor of 1.20**");
+        assert_eq!(verdict(Some(249.0), Bound::AtMost(250.0)), "met");
+        assert_eq!(verdict(None, Bound::AtMost(1.0)), "–");
+        assert_eq!(verdict(Some(1.0), Bound::None), "–");
+    }
+
+    #[test]
+    fn without_a_run_nothing_is_claimed() {
+        let text = table(&Results::default());
+        assert_eq!(text.matches("not measured").count(), TARGETS.len());
+        assert!(!text.contains("met |"), "{text}");
+    }
+
+    #[test]
+    fn a_smaller_table_does_not_pass_for_a_large_one() {
+        let mut run = crate::report::tests::example().main.unwrap();
+        run.facts.insert(fact::RESTART_MS.to_owned(), 7.0);
+        let mut results = Results { main: None, large: Some(run) };
+        let target =
+            TARGETS.iter().find(|target| target.what == "start to first answer, 10M entities").unwrap();
+        assert_eq!((target.figure)(&results), None);
+        results.large.as_mut().unwrap().cells[0].entities = LARGE_ENTITIES;
+        assert_eq!((target.figure)(&results), Some(7.0));
+    }
+
+    #[test]
+    fn figures_come_from_the_results() {
+        let results = crate::report::tests::example();
+        let figure = |what: &str| {
+            let target = TARGETS.iter().find(|target| target.what == what).unwrap();
+            (target.figure)(&results)
+        };
+        assert_eq!(figure("point read, 100k entities: of hello world"), Some(0.5));
+        assert_eq!(figure("point read, 100k entities: of Azurite"), Some(25.0));
+        assert_eq!(figure("point reads beside a scan and inserts: p99, of quiet"), Some(4.0));
+        assert_eq!(figure("durable insert: of Azurite"), None);
+    }
+}

@@ -1,0 +1,238 @@
+//! A test of the tests: each planted bug (`engine/src/seeded.rs`) must be caught by the trial that is there for it, and
+//! the same trials must pass over the same build with no bug switched on.
+//!
+//! Owns: building the server and these trials with the feature `seeded-bugs`, in a target directory of their own so
+//! that no ordinary binary is ever replaced by one with bugs in it; and the table at the end.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use engine::seeded::{Bug, VARIABLE};
+use lexopt::{Arg, Parser, ValueExt as _};
+
+use crate::Error;
+use crate::histories::{self, Options};
+use crate::{crash, power};
+
+const HELP: &str = "\
+Usage: lazulite-trials seeded-bugs [OPTIONS]     (from within the workspace: it builds)
+
+  --seed S           of the first history and episode (default 1)
+  --server PATH      not used: this trial builds its own
+";
+
+/// A bug that is not caught in so many is not caught.
+const HISTORY_COUNT_MAX: u64 = 300;
+/// As many as take a few seconds.
+const HISTORY_COUNT_WITHOUT: u64 = 40;
+const OPERATION_COUNT_MAX: u64 = 400_000;
+const ROUND_COUNT_MAX: usize = 60;
+const ROUND_COUNT_WITHOUT: usize = 5;
+const CONNECTION_COUNT: usize = 8;
+const STATE_COUNT: usize = 300;
+const JOB_COUNT: usize = 2;
+const FOUND_CHARACTER_COUNT_MAX: usize = 110;
+
+/// The trials that are there for each bug.
+const TRIALS: [(Bug, &[Trial]); 4] = [
+    (Bug::AnswerBeforeSync, &[Trial::Histories, Trial::Crash, Trial::Power]),
+    (Bug::BrokenEtag, &[Trial::Histories, Trial::Simulate]),
+    (Bug::SplitBatch, &[Trial::Histories, Trial::Simulate, Trial::Crash]),
+    (Bug::VersionReuse, &[Trial::Simulate]),
+];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Trial {
+    Histories,
+    Simulate,
+    Crash,
+    Power,
+}
+
+impl Trial {
+    const ALL: [Trial; 4] = [Trial::Histories, Trial::Simulate, Trial::Crash, Trial::Power];
+
+    fn name(self) -> &'static str {
+        match self {
+            Trial::Histories => "histories",
+            Trial::Simulate => "simulate",
+            Trial::Crash => "crash",
+            Trial::Power => "power",
+        }
+    }
+}
+
+/// How a trial ended.
+struct Ending {
+    caught: bool,
+    /// How far it came.
+    after: String,
+    /// The first line about what it found.
+    found: String,
+}
+
+pub fn run(options: &mut Parser) -> Result<bool, Error> {
+    let mut seed = 1;
+    while let Some(option) = options.next()? {
+        match option {
+            Arg::Long("seed") => seed = options.value()?.parse()?,
+            Arg::Long("server") => drop(options.value()?),
+            Arg::Long("help") | Arg::Short('h') => {
+                print!("{HELP}");
+                return Ok(true);
+            }
+            other => return Err(other.unexpected().into()),
+        }
+    }
+    let binaries = build()?;
+    let mut lines = Vec::new();
+    let mut is_good = true;
+    for (bug, trials) in TRIALS {
+        for trial in trials {
+            let ending = binaries.try_one(*trial, Some(bug), seed)?;
+            is_good &= ending.caught;
+            lines.push(line(bug.name(), *trial, &ending, true));
+        }
+    }
+    for trial in Trial::ALL {
+        let ending = binaries.try_one(trial, None, seed)?;
+        is_good &= !ending.caught;
+        lines.push(line("(none)", trial, &ending, false));
+    }
+    println!("\n{:<20} {:<10} {:<11} {:<32} what it saw", "bug", "trial", "verdict", "after");
+    println!("{}", lines.join("\n"));
+    println!(
+        "{}",
+        if is_good { "HELD: every planted bug was caught, and only those" } else { "FAILED: see above" }
+    );
+    Ok(is_good)
+}
+
+fn line(bug: &str, trial: Trial, ending: &Ending, is_planted: bool) -> String {
+    let verdict = match (ending.caught, is_planted) {
+        (true, true) => "caught",
+        (false, true) => "NOT CAUGHT",
+        (false, false) => "passes",
+        (true, false) => "FAILS",
+    };
+    format!("{bug:<20} {:<10} {verdict:<11} {:<32} {}", trial.name(), ending.after, ending.found)
+}
+
+struct Binaries {
+    server: PathBuf,
+    trials: PathBuf,
+}
+
+/// Beside the directory that this binary was built into.
+fn build() -> Result<Binaries, Error> {
+    let this = std::env::current_exe()?;
+    let target = this.parent().and_then(Path::parent).ok_or("this binary lies in no target directory")?;
+    let target = target.join("seeded-bugs");
+    println!("building the server and the trials with planted bugs in them");
+    let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .args(["build", "--release", "--package", "lazulite", "--package", "trials", "--package", "shim"])
+        .args(["--features", "cli/seeded-bugs,trials/seeded-bugs", "--target-dir"])
+        .arg(&target)
+        .status()?;
+    if !status.success() {
+        return Err("the build with planted bugs failed".into());
+    }
+    let binary = |name: &str| target.join("release").join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+    Ok(Binaries { server: binary("lazulite"), trials: binary("lazulite-trials") })
+}
+
+impl Binaries {
+    fn try_one(&self, trial: Trial, bug: Option<Bug>, seed: u64) -> Result<Ending, Error> {
+        println!("{} with {}", trial.name(), bug.map_or("no bug", Bug::name));
+        match trial {
+            Trial::Histories => self.histories(bug, seed),
+            Trial::Simulate => self.simulate(bug, seed),
+            Trial::Crash => self.crash(bug, seed),
+            Trial::Power => self.power(bug, seed),
+        }
+    }
+
+    fn histories(&self, bug: Option<Bug>, seed: u64) -> Result<Ending, Error> {
+        let report = histories::observe(&Options {
+            server: self.server.clone(),
+            history_count: if bug.is_some() { HISTORY_COUNT_MAX } else { HISTORY_COUNT_WITHOUT },
+            seed,
+            environment: environment(bug),
+            keeps_evidence: false,
+        })?;
+        let found = report.violation.as_deref().and_then(|violation| violation.lines().nth(2));
+        Ok(Ending {
+            caught: !report.is_good(),
+            after: format!("{} histories, {} operations", report.history_count, report.operation_count),
+            found: found.unwrap_or_default().to_owned(),
+        })
+    }
+
+    /// In a process of its own: the engine asks for its bug only once.
+    fn simulate(&self, bug: Option<Bug>, seed: u64) -> Result<Ending, Error> {
+        let output = Command::new(&self.trials)
+            .args(["simulate", "--operations", &OPERATION_COUNT_MAX.to_string(), "--seed", &seed.to_string()])
+            .env(VARIABLE, bug.map_or("", Bug::name))
+            .stderr(Stdio::null())
+            .output()?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let starting = |start: &str| text.lines().find_map(|line| line.strip_prefix(start));
+        let failure = starting("FAILED: ");
+        // A trial that could not be made at all has caught nothing.
+        if failure.is_none() && starting("HELD").is_none() {
+            return Err(format!("the simulation did not end: {}\n{text}", output.status).into());
+        }
+        let operations = starting("operations").unwrap_or_default().trim();
+        Ok(Ending {
+            caught: failure.is_some() && !output.status.success(),
+            after: format!("{} operations", operations.split(' ').next().unwrap_or_default()),
+            found: shortened(failure.unwrap_or_default()),
+        })
+    }
+
+    fn crash(&self, bug: Option<Bug>, seed: u64) -> Result<Ending, Error> {
+        let verdict = crash::rounds(&crash::Settings {
+            server: self.server.clone(),
+            rounds: if bug.is_some() { ROUND_COUNT_MAX } else { ROUND_COUNT_WITHOUT },
+            connections: CONNECTION_COUNT,
+            seed,
+            environment: environment(bug),
+        })?;
+        let after = format!("{} rounds, {} writes", verdict.rounds, verdict.acknowledged);
+        Ok(ending(&verdict.broken, after, verdict.kept))
+    }
+
+    fn power(&self, bug: Option<Bug>, seed: u64) -> Result<Ending, Error> {
+        let verdict = power::states(&power::Settings {
+            server: self.server.clone(),
+            states: STATE_COUNT,
+            jobs: JOB_COUNT,
+            seed,
+            environment: environment(bug),
+        })?;
+        if let Some(reason) = verdict.skipped {
+            return Err(reason.into());
+        }
+        let after = format!("{} of {} states broken", verdict.broken.len(), verdict.states);
+        Ok(ending(&verdict.broken, after, verdict.kept))
+    }
+}
+
+fn environment(bug: Option<Bug>) -> Vec<(String, String)> {
+    vec![(VARIABLE.to_owned(), bug.map_or("", Bug::name).to_owned())]
+}
+
+/// What was kept shows a bug that everybody knows of, so it goes.
+fn ending(broken: &[String], after: String, kept: Option<PathBuf>) -> Ending {
+    if let Some(kept) = kept
+        && let Err(error) = std::fs::remove_dir_all(&kept)
+    {
+        println!("{} stays behind: {error}", kept.display());
+    }
+    let found = broken.first().and_then(|broken| broken.lines().next()).unwrap_or_default();
+    Ending { caught: !broken.is_empty(), after, found: shortened(found) }
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(FOUND_CHARACTER_COUNT_MAX).collect()
+}

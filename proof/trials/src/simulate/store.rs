@@ -1,0 +1,76 @@
+//! Where an episode keeps its rows, and the layers it is opened with: stage, faults, witness, engine.
+
+use std::sync::Arc;
+
+use engine::Engine;
+use engine::env::{Clock, FakeClock};
+use engine::faults::{FaultEngine, Faults};
+use engine::memory::MemoryEngine;
+use engine_local::{LocalEngine, LocalOptions};
+use tables::TableService;
+
+use super::disk::Disk;
+use super::stage::{Log, Stage, Witness};
+
+/// So little that the engine must go back to its disk.
+const CACHE_BYTES_MAX: usize = 256 * 1024;
+/// So little that it folds every now and then.
+const RECENT_BYTES_MAX: usize = 64 * 1024;
+
+/// Makes an engine that lasts as long as the process.
+pub type Make = fn(Arc<dyn Clock>) -> Arc<dyn Engine>;
+
+pub enum Store {
+    /// Of this make.
+    Memory(Make),
+    /// The directory has the marker and the lock; the rows are on the disk in memory.
+    Local { directory: tempfile::TempDir, disk: Disk },
+}
+
+pub struct Opened {
+    pub service: Arc<TableService>,
+    pub engine: Arc<dyn Engine>,
+    pub faults: Faults,
+}
+
+impl Store {
+    pub fn memory() -> Store {
+        Store::Memory(|clock| Arc::new(MemoryEngine::new(tables::merge, clock)))
+    }
+
+    pub fn local() -> Result<Store, String> {
+        let directory = tempfile::Builder::new().prefix("lazulite-simulate-").tempdir();
+        Ok(Store::Local { directory: directory.map_err(|error| error.to_string())?, disk: Disk::new() })
+    }
+
+    pub fn is_local(&self) -> bool {
+        matches!(self, Store::Local { .. })
+    }
+
+    /// Whether the disk has failed since the store was opened.
+    pub fn has_failed(&self) -> bool {
+        match self {
+            Store::Memory(_) => false,
+            Store::Local { disk, .. } => disk.has_failed(),
+        }
+    }
+
+    pub fn open(&self, clock: &Arc<FakeClock>, log: &Log) -> Result<Opened, String> {
+        let clock: Arc<dyn Clock> = clock.clone();
+        let engine: Arc<dyn Engine> = match self {
+            Store::Memory(make) => make(clock.clone()),
+            Store::Local { directory, disk } => {
+                let mut options = LocalOptions::new(tables::merge, clock.clone());
+                options.cache_bytes_max = CACHE_BYTES_MAX;
+                options.recent_bytes_max = RECENT_BYTES_MAX;
+                options.folds_between_groups = true;
+                let opened = LocalEngine::open_on(directory.path(), options, Arc::new(disk.clone()));
+                Arc::new(opened.map_err(|error| error.to_string())?)
+            }
+        };
+        let witness = Witness { engine, log: log.clone() };
+        let (engine, faults) = FaultEngine::new(Arc::new(witness));
+        let engine: Arc<dyn Engine> = Arc::new(Stage { engine: Arc::new(engine), log: log.clone() });
+        Ok(Opened { service: Arc::new(TableService::new(engine.clone(), clock)), engine, faults })
+    }
+}
