@@ -379,10 +379,10 @@ mod tests {
     }
 
     #[test]
-    fn the_readme_shows_this_help() {
-        let readme =
-            std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
-        assert!(readme.replace("\r\n", "\n").contains(HELP));
+    fn the_guide_shows_this_help() {
+        let guide =
+            std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide.md")).unwrap();
+        assert!(guide.replace("\r\n", "\n").contains(HELP));
     }
 
     #[test]

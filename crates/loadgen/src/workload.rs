@@ -80,7 +80,7 @@ impl Action {
     pub fn what(self) -> &'static str {
         match self {
             Action::Read => "point read",
-            Action::ReadMiss => "point read of nothing",
+            Action::ReadMiss => "point read, not found",
             Action::Insert => "insert, random keys",
             Action::Upsert => "upsert",
             Action::Merge => "merge with ETag",

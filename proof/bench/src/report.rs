@@ -14,9 +14,9 @@ pub fn tables(run: &Run) -> String {
     let mut text = String::new();
     let _ = writeln!(
         text,
-        "Medians of {} rounds of {} s, systems in turn, on {} cores that the generator (one thread) shares. Load average \
-         before the run: {}. \"Of hello\" is the throughput as a share of a bare HTTP server's that is given the same \
-         requests; \"of Azurite\" is how many times Azurite's it is.\n",
+        "Medians of {} rounds of {} s, systems in turn, on {} cores that the servers share with the generator (one thread). \
+         Load average before the run: {}. \"Of hello\" is the throughput divided by that of a bare HTTP server that gets \
+         the same requests; \"of Azurite\" is the throughput divided by Azurite's.\n",
         run.rounds,
         run.seconds,
         run.machine.cores,
@@ -27,7 +27,7 @@ pub fn tables(run: &Run) -> String {
     }
     if run.cells.iter().any(|cell| cell.half_load.is_some()) {
         text.push_str(
-            "\nOpen loop, at half of the throughput above, latency from when a request was due:\n\n\
+            "\nOpen loop, at half of the throughput above, with latency counted from when a request was due:\n\n\
              | workload | entities | connections | system | requests/s | p50 | p99 | longest |\n\
              | --- | ---: | ---: | --- | ---: | ---: | ---: | ---: |\n",
         );
@@ -48,7 +48,7 @@ pub fn tables(run: &Run) -> String {
         );
     }
     if !run.floors.is_empty() {
-        text.push_str("\n| floor, one thread that commits | syncs/s | rows/s |\n| --- | ---: | ---: |\n");
+        text.push_str("\n| floor: one committing thread | syncs/s | rows/s |\n| --- | ---: | ---: |\n");
         for floor in &run.floors {
             let (syncs, rows) = (thousands(floor.syncs_per_second), thousands(floor.entities_per_second));
             let _ = writeln!(text, "| {} | {syncs} | {rows} |", floor.what);
@@ -168,7 +168,7 @@ fn facts(run: &Run) -> String {
     if let (Some(idle), Some(peak)) = (fact(fact::LOADED_IDLE_BYTES), fact(fact::LOADED_PEAK_BYTES)) {
         let _ = writeln!(
             text,
-            "\nMemory with all of it: {} after the start, {} at the highest.",
+            "\nMemory with all this data: {} after the start, {} at the peak.",
             mebibytes(idle),
             mebibytes(peak)
         );

@@ -1,7 +1,8 @@
-//! COMPAT.md is honest: every row has one of the three marks, and every test that a row names exists.
+//! The compatibility ledger is honest: every row of `docs/compat/*.md` has one of the three marks, every test that a
+//! row names exists, and `COMPAT.md` leads to every page of the ledger.
 //!
 //! A test is looked for where its runner would find it: a function with its attribute in a module that is
-//! declared, a `def`, a `test("...")` and so on. That it passes is for its own suite to say.
+//! declared, a `def`, a `test("...")` and so on. Whether the test passes is the business of its own suite.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
 
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 const HEADING: &str = "| Behaviour | Here | Test |";
 const RULER: &str = "|---|---|---|";
 const MARKS: [&str; 3] = ["same", "different", "unverified"];
-/// What stands in the last cell of a row that nothing shows.
+/// The last cell of a row that no test shows.
 const NO_TEST: &str = "no test yet";
 /// Fewer rows mean that the tables are no longer written as this file reads them.
 const ROW_COUNT_MIN: usize = 400;
@@ -20,23 +21,38 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// One row, and the number of its line.
+/// The pages of the ledger, as paths from the root of the repository, in order.
+fn pages() -> Vec<String> {
+    let mut pages: Vec<String> = fs::read_dir(repository().join("docs/compat"))
+        .unwrap()
+        .map(|entry| format!("docs/compat/{}", entry.unwrap().file_name().to_str().unwrap()))
+        .filter(|page| page.ends_with(".md"))
+        .collect();
+    pages.sort();
+    pages
+}
+
+/// One row, and its place as `page:line`.
 struct Row {
-    line: usize,
+    place: String,
     cells: Vec<String>,
 }
 
 fn rows() -> Vec<Row> {
-    let document = fs::read_to_string(repository().join("COMPAT.md")).unwrap();
     let mut rows = Vec::new();
-    let mut in_table = false;
-    for (index, text) in document.lines().enumerate() {
-        in_table = text == HEADING || in_table && text.starts_with('|');
-        if in_table && text != HEADING && text != RULER {
-            let inside = text.strip_prefix('|').and_then(|text| text.strip_suffix('|')).unwrap_or_default();
-            let cells = inside.split('|').map(|cell| cell.trim().to_owned()).collect();
-            rows.push(Row { line: index + 1, cells });
+    for page in pages() {
+        let document = fs::read_to_string(repository().join(&page)).unwrap();
+        let count_before = rows.len();
+        let mut in_table = false;
+        for (index, text) in document.lines().enumerate() {
+            in_table = text == HEADING || in_table && text.starts_with('|');
+            if in_table && text != HEADING && text != RULER {
+                let inside = text.strip_prefix('|').and_then(|text| text.strip_suffix('|'));
+                let cells = inside.unwrap_or_default().split('|').map(|cell| cell.trim().to_owned());
+                rows.push(Row { place: format!("{page}:{}", index + 1), cells: cells.collect() });
+            }
         }
+        assert!(rows.len() > count_before, "{page} has no rows");
     }
     assert!(rows.len() >= ROW_COUNT_MIN, "only {} rows were found", rows.len());
     rows
@@ -78,8 +94,9 @@ fn in_sdk_suite(suite: &str, path: &str, needle: impl Fn(&str) -> String) -> boo
 fn in_crate(name: &str, path: &str) -> bool {
     let mut modules: Vec<&str> = path.split("::").collect();
     let Some(test) = modules.pop() else { return false };
-    let folder = repository().join("crates").join(name);
-    crate_roots(&folder).iter().any(|root| in_file(root, &modules, test))
+    // Product and proof: see ARCHITECTURE.md.
+    let folders = ["crates", "proof"].map(|folder| repository().join(folder).join(name));
+    folders.iter().flat_map(|folder| crate_roots(folder)).any(|root| in_file(&root, &modules, test))
 }
 
 /// The library or the binary, and each binary of integration tests.
@@ -136,36 +153,47 @@ fn declares_test(source: &str, name: &str) -> bool {
 #[test]
 fn every_row_has_a_mark_and_names_tests_or_says_that_it_has_none() {
     let mut wrong = Vec::new();
-    for Row { line, cells } in rows() {
+    for Row { place, cells } in rows() {
         let [behaviour, here, tests] = cells.as_slice() else {
-            wrong.push(format!("line {line}: {} cells instead of three", cells.len()));
+            wrong.push(format!("{place}: {} cells instead of three", cells.len()));
             continue;
         };
         let (mark, remark) = here.split_once(": ").unwrap_or((here, ""));
         if behaviour.is_empty() || !MARKS.contains(&mark) {
-            wrong.push(format!("line {line}: no behaviour, or no mark: '{here}'"));
+            wrong.push(format!("{place}: no behaviour, or no mark: '{here}'"));
         }
         // A difference without its reason helps nobody, nor does a reading that is not told.
         if mark != "same" && remark.is_empty() {
-            wrong.push(format!("line {line}: '{mark}' without more"));
+            wrong.push(format!("{place}: '{mark}' without more"));
         }
         if named_tests(tests).is_none() {
-            wrong.push(format!("line {line}: neither tests nor '{NO_TEST}': {tests}"));
+            wrong.push(format!("{place}: neither tests nor '{NO_TEST}': {tests}"));
         }
     }
-    assert!(wrong.is_empty(), "COMPAT.md:\n{}", wrong.join("\n"));
+    assert!(wrong.is_empty(), "docs/compat:\n{}", wrong.join("\n"));
 }
 
 #[test]
 fn every_test_that_a_row_names_exists() {
     let mut missing = Vec::new();
-    for Row { line, cells } in rows() {
+    for Row { place, cells } in rows() {
         let tests = cells.last().and_then(|cell| named_tests(cell)).unwrap_or_default();
-        missing.extend(
-            tests.into_iter().filter(|test| !exists(test)).map(|test| format!("line {line}: {test}")),
-        );
+        missing.extend(tests.into_iter().filter(|test| !exists(test)).map(|test| format!("{place}: {test}")));
     }
-    assert!(missing.is_empty(), "COMPAT.md names tests that do not exist:\n{}", missing.join("\n"));
+    assert!(missing.is_empty(), "docs/compat names tests that do not exist:\n{}", missing.join("\n"));
+}
+
+#[test]
+fn compat_md_links_to_every_page_of_the_ledger_and_to_no_other() {
+    let document = fs::read_to_string(repository().join("COMPAT.md")).unwrap();
+    let links: Vec<&str> =
+        document.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link).collect();
+    for page in pages() {
+        assert!(links.contains(&page.as_str()), "COMPAT.md does not link to {page}");
+    }
+    for link in links.iter().filter(|link| link.starts_with("docs/")) {
+        assert!(repository().join(link).is_file(), "COMPAT.md links to {link}, which does not exist");
+    }
 }
 
 #[test]

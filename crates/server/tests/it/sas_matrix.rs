@@ -1,6 +1,6 @@
 //! Every operation of the service, tried with every set of permission letters: an account SAS over all resource types
 //! and over each alone, and a service SAS. What is needed is written here by hand from §8.3 and §8.4; what the server
-//! does is compared with it, and with the table in COMPAT.md. `LAZULITE_BLESS=1` writes that table anew.
+//! does is compared with it, and with the table in docs/compat/sas.md. `LAZULITE_BLESS=1` writes that table anew.
 
 use testkit::{Batch, Request, Response, Sas, TestServer, batch_parts, entity_json, entity_path};
 
@@ -379,16 +379,16 @@ fn render(server: &TestServer) -> String {
 
 #[test]
 fn the_matrix_in_compat_md_is_what_the_server_does() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../COMPAT.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/compat/sas.md");
     let rendered = render(&world());
     let document = std::fs::read_to_string(path).unwrap_or_default();
     let parts = document
         .split_once(BEGIN)
         .and_then(|(before, rest)| rest.split_once(END).map(|(found, after)| (before, found, after)));
-    let (before, found, after) = parts.unwrap_or_else(|| panic!("COMPAT.md has no {BEGIN} … {END}"));
+    let (before, found, after) = parts.unwrap_or_else(|| panic!("docs/compat/sas.md has no {BEGIN} … {END}"));
     if std::env::var_os("LAZULITE_BLESS").is_some() {
         std::fs::write(path, format!("{before}{BEGIN}\n{rendered}{END}{after}")).unwrap();
         return;
     }
-    assert_eq!(found.trim(), rendered.trim(), "COMPAT.md; LAZULITE_BLESS=1 writes it anew");
+    assert_eq!(found.trim(), rendered.trim(), "docs/compat/sas.md; LAZULITE_BLESS=1 writes it anew");
 }
