@@ -103,7 +103,9 @@ fn endpoint(request: &BenchRequest) -> Result<Endpoint, String> {
     match &request.connection_string {
         Some(text) => {
             if request.url.is_some() || request.account.is_some() || request.key.is_some() {
-                return Err("--connection-string names the address, the account and the key: leave --url, --account and --key out".into());
+                return Err(
+                    "--connection-string already holds these: leave --url, --account and --key out".into()
+                );
             }
             Endpoint::from_connection_string(text)
         }

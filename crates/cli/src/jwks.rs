@@ -1,7 +1,7 @@
 //! A token issuer's public keys, from a file or a URL.
 //!
-//! Promises: the keys are read again every few minutes, because issuers rotate them; a failed read keeps the old keys; a
-//! fetch is bounded in time and size. Validating tokens is the work of `protocol::auth`.
+//! Promises: the keys are read again every few minutes, because issuers rotate them; a failed read keeps the old keys;
+//! a fetch is bounded in time and size. Validating tokens is the work of `protocol::auth`.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! `lazulite restore FILE`: restores a backup into an empty directory, or one of its tables into a store, served or not.
+//! `lazulite restore FILE`: restores a backup into an empty directory, or one of its tables into a store, served or
+//! not.
 //!
 //! Promises: a directory becomes a store only when all of the backup is in it. Until then the data is in `restore.new`
 //! inside it, and no server accepts such a directory. A table appears complete or not at all. The crate `backup` reads
@@ -91,7 +92,8 @@ fn restore_all(file: &Path, location: &Path, progress: &mut Progress) -> Result<
     }
 }
 
-/// Moves the finished store out of its temporary directory. The marker goes last, because it makes the directory a store.
+/// Moves the finished store out of its temporary directory. The marker goes last, because it makes the directory a
+/// store.
 fn move_up(from: &Path, to: &Path) -> io::Result<()> {
     for entry in std::fs::read_dir(from)? {
         let name = entry?.file_name();

@@ -1,4 +1,4 @@
-//! Profiles: the emulator's, which trusts its machine, and the server's, which trusts nobody.
+//! Profiles: the emulator profile trusts its own machine, the server profile trusts nobody.
 
 use std::path::Path;
 
@@ -48,7 +48,7 @@ fn the_server_profile_needs_accounts() {
     let server = Running::start(&SERVER, &[("LAZULITE_ACCOUNTS", &own())]);
     assert_eq!(status(&server, "mine", KEY), 200);
     assert_eq!(status(&server, EMULATOR_ACCOUNT, EMULATOR_KEY), 404);
-    // One that the command has made is enough.
+    // One account made by `lazulite account add` is enough.
     let data = TempDir::new().unwrap();
     let location = data.path().to_str().unwrap();
     let arguments = ["--location", location, "--table-port", "0", "--profile", "server"];
@@ -93,7 +93,7 @@ fn the_server_profile_speaks_plain_http_only_where_nobody_listens() {
     let arguments = with(&["--table-host", "0.0.0.0", "--behind-tls-proxy"]);
     let server = Running::start(&arguments, &[("LAZULITE_ACCOUNTS", &own())]);
     assert_eq!(status(&server, "mine", KEY), 200);
-    // The proxy's callers came over HTTPS.
+    // Requests through the proxy count as HTTPS.
     let sas = Sas::account("2019-02-02").set("spr", "https");
     let token = sas.sign(&testkit::Credentials::new("mine", KEY));
     server.send(Request::get("/Tables").credentials("mine", KEY).sas(&token)).expect(200);
