@@ -1,4 +1,6 @@
-//! `docs/conformance.md` as text. Pure: the same results give the same bytes, and no date is in them.
+//! The text of `docs/conformance.md`, and its tables for the terminal.
+//!
+//! Promises: the same results give the same bytes, without a date. Running the suites is the work of `conformance`.
 
 use std::fmt::Write;
 
@@ -9,14 +11,14 @@ use crate::differences::{Comparison, Difference, Found, Verdict};
 
 /// One suite's results.
 pub struct Row {
-    /// The name of the column by area: one word or two.
+    /// The heading of its column in the table by area: one word or two.
     pub name: &'static str,
     pub client: &'static str,
     pub version: String,
     /// What runs the client, with its version.
     pub runtime: String,
     pub cases: Vec<Case>,
-    /// What failed besides cases: a runner that ended without saying why, a server that did not end well.
+    /// Failures outside the cases: a runner that ended without a reason, a server that did not stop well.
     pub failed_besides: u64,
 }
 
@@ -31,10 +33,10 @@ impl Row {
 const HEAD: &str = "\
 # Conformance
 
-Written by `cargo xtask conformance`; not edited by hand. Each suite runs the client as its registry gives it, at the
-version pinned in `tests/sdk`, against the release binary on a free port; the raw HTTP suite is `crates/server/tests/it`,
-over real sockets. A behaviour is a test that passed: with several values, or with both clients of Python, it is still
-one behaviour, and as many cases.
+Written by `cargo xtask conformance`; do not edit by hand. Each suite runs the client that its registry publishes, at the
+version pinned in `tests/sdk`, against the release binary on a free port. The raw HTTP suite is `crates/server/tests/it`,
+over real sockets. A behaviour is a test that passed. A test that runs with several values, or with both Python clients,
+is one behaviour and several cases.
 
 ## By client
 ";
@@ -42,22 +44,23 @@ one behaviour, and as many cases.
 const BY_AREA: &str = "
 ## By area
 
-Cases that passed. Where some did not, the cell says how many failed or were skipped; where it is empty, that client has
-no such tests.
+Cases that passed. Where some did not, the cell says how many failed or were skipped. An empty cell means that the client
+has no such tests.
 
 ";
 
 const AZURITE: &str = "
-The same tests, sent to Azurite from npm by `cargo xtask conformance --against azurite`, one at a time, in its strict
-mode. Not comparable are tests that need a server of their own (a clock that stands still, other accounts, smaller limits, a
-restart), tests of the test data itself, and the golden exchanges: `cargo xtask golden --endpoint URL` sends those anywhere.
+The same tests against Azurite from npm, one at a time, in its strict mode, run by `cargo xtask conformance --against
+azurite`. Some tests are not comparable: those that need a server of their own (a stopped clock, other accounts, smaller
+limits, a restart), those that check the test data itself, and the golden exchanges, which `cargo xtask golden --endpoint
+URL` sends to any server.
 ";
 
 const DIFFERENCES: &str = "
 ### Each difference
 
 One line per test that Azurite does not pass: who is right, by which section of the protocol reference, and why. A test
-checks several things; the line names the one that Azurite fails first, or the group when they are of one kind.
+checks several things; the line names the first that Azurite fails, or a whole group of similar ones.
 
 ";
 
@@ -85,7 +88,7 @@ pub fn write(rows: &[Row], raw: &[Case], comparison: &Comparison, differences: &
     text
 }
 
-/// The table by client, also for the terminal.
+/// The table by client. Also printed to the terminal.
 pub fn summary(rows: &[Row]) -> String {
     let head = ["Client", "Version", "Run by", "Behaviours", "Cases", "Passed", "Failed", "Skipped"];
     let mut lines = vec![head.map(str::to_owned)];
@@ -105,7 +108,7 @@ pub fn summary(rows: &[Row]) -> String {
     table(&lines, 3)
 }
 
-/// The table by area, also for the terminal.
+/// The table by area. Also printed to the terminal.
 pub fn by_area(rows: &[Row]) -> String {
     let titles = rows.iter().flat_map(|row| row.cases.iter().map(|case| areas::title(&case.area)));
     let mut lines = vec![vec!["Area".to_owned()]];
