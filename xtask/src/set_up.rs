@@ -1,8 +1,8 @@
 //! How each suite is set up: what it installs, and the command that then runs its tests.
 //!
 //! Promises: versions are pinned in the repository; everything lands under the target directory (only `node_modules`
-//! stands beside its tests); a set-up is repeated only when its pins change. A missing toolchain means that the suite is
-//! skipped; a set-up that fails is a failure. Running the suite is the work of `suites`.
+//! stands beside its tests); a set-up is repeated only when its pins change. A missing toolchain means that the suite
+//! is skipped; a set-up that fails is a failure. Running the suite is the work of `suites`.
 
 use std::collections::BTreeMap;
 use std::fs;

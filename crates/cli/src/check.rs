@@ -1,7 +1,7 @@
 //! `lazulite check`: verifies a store, served or not, or a backup file.
 //!
-//! Promises exit codes that scripts can rely on: 0 for sound, 1 for not checked, 2 for damage found. It changes
-//! nothing. The checks themselves belong to `engine-local` and to the crate `backup`.
+//! Promises exit codes that scripts can rely on: 0 for sound, 1 for not checked, 2 for damage found. The checks
+//! themselves belong to `engine-local` and to the crate `backup`.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};

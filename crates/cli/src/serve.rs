@@ -1,6 +1,6 @@
 //! `lazulite serve`: opens the store, binds the port, prints the ready line, and serves until a signal stops it.
 //!
-//! Promises: the ready line comes first on standard output and only once requests are accepted; changed accounts take
+//! Promises: the ready line comes first on standard output, once the port is bound; changed accounts take
 //! effect without a restart. `config` decides the settings; the crate `server` answers the requests.
 
 use std::io::Write as _;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use testkit::{EMULATOR_ACCOUNT, EMULATOR_KEY, Request, TempDir};
 
 use crate::refusal;
-use crate::running::{Running, assert_private, run, within};
+use crate::running::{Running, assert_private, run, status, within};
 
 /// A running server checks once a second.
 const NOTICED_WITHIN: Duration = Duration::from_secs(4);
@@ -24,10 +24,6 @@ fn account(location: &Path, words: &[&str]) -> String {
 fn key(output: &str, label: &str) -> String {
     let line = output.lines().find_map(|line| line.strip_prefix(label));
     line.unwrap_or_else(|| panic!("no {label:?} in:\n{output}")).trim().to_owned()
-}
-
-fn status(server: &Running, account: &str, key: &str) -> u16 {
-    server.send(Request::get("/Tables").credentials(account, key)).status
 }
 
 #[track_caller]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use testkit::{EMULATOR_ACCOUNT, EMULATOR_KEY, Request, TempDir};
 
 use crate::refusal;
-use crate::running::Running;
+use crate::running::{Running, status};
 
 const KEY: &str = "bXkgb3duIGtleSBteSBvd24ga2V5IG15IG93biBrZXk=";
 const OTHER: &str = "b3RoZXIga2V5IG90aGVyIGtleSBvdGhlciBrZXk=";
@@ -29,10 +29,6 @@ impl File {
         let path = self.path();
         Running::start(&[&["--config", path.to_str().unwrap()], arguments].concat(), environment)
     }
-}
-
-fn status(server: &Running, account: &str, key: &str) -> u16 {
-    server.send(Request::get("/Tables").credentials(account, key)).status
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::path::Path;
 use testkit::{EMULATOR_ACCOUNT, EMULATOR_KEY, Request, Sas, TempDir};
 
 use crate::refusal;
-use crate::running::{Running, run};
+use crate::running::{Running, run, status};
 
 const KEY: &str = "bXkgb3duIGtleSBteSBvd24ga2V5IG15IG93biBrZXk=";
 const SERVER: [&str; 5] = ["--in-memory", "--table-port", "0", "--profile", "server"];
@@ -24,10 +24,6 @@ fn check_refused(arguments: &[&str], accounts: Option<&str>, part: &str) {
     let sentence = refusal(arguments, &environment);
     assert!(sentence.contains(part), "{arguments:?}: {sentence}");
     assert!(!sentence.contains(KEY) && !sentence.contains(EMULATOR_KEY), "{sentence}");
-}
-
-fn status(server: &Running, account: &str, key: &str) -> u16 {
-    server.send(Request::get("/Tables").credentials(account, key)).status
 }
 
 #[test]

@@ -150,6 +150,11 @@ pub fn within(time: Duration, mut is_so: impl FnMut() -> bool) -> bool {
     }
 }
 
+/// The status of a list of tables, asked for with this account and key.
+pub fn status(server: &Running, account: &str, key: &str) -> u16 {
+    server.send(Request::get("/Tables").credentials(account, key)).status
+}
+
 /// Runs a command that must succeed, and returns its standard output and standard error.
 #[track_caller]
 pub fn run(arguments: &[&str], environment: &[(&str, &str)]) -> (String, String) {
