@@ -1,4 +1,7 @@
-//! `lazulite serve`: opens the store, takes the port, says so, and serves until it is told to stop.
+//! `lazulite serve`: opens the store, binds the port, prints the ready line, and serves until a signal stops it.
+//!
+//! Promises: the ready line comes first on standard output, once the port is bound; changed accounts take
+//! effect without a restart. `config` decides the settings; the crate `server` answers the requests.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -17,15 +20,15 @@ use server::{
 use tables::TableService;
 use tls::{Tls, UnixTime, WallClock};
 
+use crate::account_source::AccountSource;
 use crate::accounts_file::AccountsFile;
-use crate::config::{AccountSource, Oauth, Settings};
-use crate::control;
+use crate::config::{Oauth, Settings};
 use crate::jwks::JwksSource;
-use crate::logger;
+use crate::{control, logger, signals};
 
 const TICKS_PER_SECOND: u64 = 10_000_000;
 
-/// How often a running server looks whether its accounts have changed.
+/// How often a running server checks whether its accounts have changed.
 const ACCOUNTS_WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
 pub fn serve(settings: Settings) -> Result<(), String> {
@@ -36,7 +39,7 @@ pub fn serve(settings: Settings) -> Result<(), String> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let Opened { engine, local, name: store } = open_engine(settings.location.as_deref(), clock.clone())?;
     let service = TableHttp::new(TableService::new(engine.clone(), clock.clone()));
-    // First the stamp, then the file: a change in between is noticed later, not lost.
+    // Take the stamp before reading the file, so that a change in between is noticed on the next check.
     let seen = settings.accounts.location.as_deref().and_then(stamp);
     let accounts = Arc::new(Current::new(settings.accounts.read()?));
     let tls = settings
@@ -47,7 +50,7 @@ pub fn serve(settings: Settings) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|error| format!("the system does not give us threads: {error}"))?;
+        .map_err(|error| format!("cannot start the server's threads: {error}"))?;
     if let (Some(location), Some(local)) = (&settings.location, local.as_ref())
         && let Err(error) = control::start(location, local, clock.clone(), runtime.handle().clone())
     {
@@ -64,10 +67,10 @@ pub fn serve(settings: Settings) -> Result<(), String> {
         let binding = Binding { listen, tls: tls.clone(), host_suffixes: settings.host_suffixes };
         let front = Front::new(config, clock);
         let server = server::bind(&front, binding, service).await.map_err(|error| match error.kind() {
-            std::io::ErrorKind::AddrInUse => format!("{listen} is taken: another program listens there"),
+            std::io::ErrorKind::AddrInUse => format!("{listen} is in use: another program listens there"),
             _ => format!("cannot listen on {listen}: {error}"),
         })?;
-        let shutdown = shutdown_signal()?;
+        let shutdown = signals::stop_requested()?;
         announce(server.local_addr(), &accounts.get(), &store, tls.as_ref(), settings.silent);
         tokio::spawn(watch_accounts(settings.accounts, accounts, seen));
         if let Some(tls) = tls {
@@ -79,19 +82,11 @@ pub fn serve(settings: Settings) -> Result<(), String> {
     })
 }
 
-/// Makes the directory a store, if it is none yet, for a command that keeps something beside it.
-pub fn prepare_location(location: &Path) -> Result<(), String> {
-    if location.join("LAZULITE").exists() {
-        return Ok(());
-    }
-    open_engine(Some(location), Arc::new(SystemClock::new())).map(|_| ())
-}
-
-/// An engine, by what it is as well where that matters.
+/// The engine, and the same engine by its own type when it is the local one, which control commands need.
 struct Opened {
     engine: Arc<dyn Engine>,
     local: Option<Arc<LocalEngine>>,
-    /// For people.
+    /// Where the data is, for the ready message.
     name: String,
 }
 
@@ -129,7 +124,7 @@ async fn validator(oauth: Option<Oauth>) -> Result<Option<Arc<Current<BearerVali
     }
 }
 
-/// What tells one state of the accounts file from another.
+/// Modification time and size of the accounts file; a change of either means that the file changed.
 type Stamp = (SystemTime, u64);
 
 fn stamp(location: &Path) -> Option<Stamp> {
@@ -137,7 +132,7 @@ fn stamp(location: &Path) -> Option<Stamp> {
     Some((metadata.modified().ok()?, metadata.len()))
 }
 
-/// Accounts that `lazulite account` changes count without a restart.
+/// Applies changes made by `lazulite account` without a restart.
 async fn watch_accounts(source: AccountSource, accounts: Arc<Current<Accounts>>, mut seen: Option<Stamp>) {
     let Some(location) = &source.location else { return };
     loop {
@@ -156,14 +151,14 @@ async fn watch_accounts(source: AccountSource, accounts: Arc<Current<Accounts>>,
     }
 }
 
-/// The first line is for people and for scripts that wait for it; the rest is for people.
+/// Scripts wait for the first line, so its wording is fixed. The other lines are for people.
 fn announce(address: SocketAddr, accounts: &Accounts, store: &str, tls: Option<&Tls>, silent: bool) {
     let scheme = if tls.is_some() { "https" } else { "http" };
     let mut lines = vec![format!("Lazulite Table service is successfully listening at {scheme}://{address}")];
     if !silent {
         lines.push(format!("Data in {store}"));
         lines.extend(accounts.names().into_iter().map(|name| {
-            // A key that protects something is not for the screen.
+            // Never print a key that protects anything.
             let is_well_known = name.as_str() == EMULATOR_ACCOUNT && accounts.have_well_known_key();
             let key = if is_well_known { EMULATOR_KEY } else { "YOUR-KEY" };
             format!(
@@ -173,26 +168,6 @@ fn announce(address: SocketAddr, accounts: &Accounts, store: &str, tls: Option<&
         }));
         lines.extend(tls.and_then(Tls::how_to_trust));
     }
-    // Nobody may be reading: that is no reason not to serve.
+    // Ignore a closed standard output: the server must serve anyway.
     let _ = writeln!(std::io::stdout(), "{}", lines.join("\n"));
-}
-
-/// Ready when somebody asks the process to stop.
-fn shutdown_signal() -> Result<impl Future<Output = ()>, String> {
-    #[cfg(unix)]
-    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
-        .map_err(|error| format!("cannot listen for signals: {error}"))?;
-    Ok(async move {
-        let interrupt = tokio::signal::ctrl_c();
-        #[cfg(unix)]
-        tokio::select! {
-            _ = interrupt => {}
-            _ = terminate.recv() => {}
-        }
-        #[cfg(not(unix))]
-        if let Err(error) = interrupt.await {
-            log::error!("cannot listen for Ctrl-C: {error}");
-            std::future::pending::<()>().await;
-        }
-    })
 }

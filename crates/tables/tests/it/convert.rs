@@ -1,4 +1,4 @@
-//! From the model's words to the service's, and back.
+//! Converts the model's values to the service's, and back.
 
 use std::collections::BTreeMap;
 
