@@ -6,7 +6,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-use backup::{BackupReader, End, SaveOptions};
+use backup::{BackupReader, SaveOptions, Totals};
 use engine::env::SystemClock;
 
 use crate::control::{self, Request};
@@ -112,7 +112,7 @@ fn finish(out: BufWriter<File>, part: &Path) -> Result<(), String> {
 }
 
 /// Reads the file back.
-fn verify(part: &Path, progress: &mut Progress) -> Result<End, String> {
+fn verify(part: &Path, progress: &mut Progress) -> Result<Totals, String> {
     let file = File::open(part).map_err(|error| format!("{}: {error}", part.display()))?;
     let bad = |error: backup::BackupError| format!("{} does not read back: {error}", part.display());
     let mut backup = BackupReader::open(BufReader::new(file)).map_err(bad)?;

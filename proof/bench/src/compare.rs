@@ -9,12 +9,12 @@ use std::time::Duration;
 use loadgen::Error;
 use loadgen::measure::{Measurement, Pass, Sample, probe};
 use loadgen::table;
-use loadgen::workload::{Shape, Workload};
+use loadgen::workload::{TableShape, Workload};
 
 use crate::options::Options;
 use crate::plan;
 use crate::results::{Cell, Run};
-use crate::system::{Kind, System};
+use crate::system::{System, SystemKind};
 
 /// Azurite gets slower with every row, so the bound is generous, but it is one.
 const FILL_TIME_MAX: Duration = Duration::from_secs(240);
@@ -25,7 +25,7 @@ pub struct Comparison<'a> {
     options: &'a Options,
     systems: &'a [System],
     /// What became of tables: for each system and name, why it is not there.
-    tables: HashMap<(Kind, String), Result<(), String>>,
+    tables: HashMap<(SystemKind, String), Result<(), String>>,
 }
 
 impl<'a> Comparison<'a> {
@@ -34,7 +34,7 @@ impl<'a> Comparison<'a> {
     }
 
     /// For a table that somebody else has filled.
-    pub fn is_filled(&mut self, kind: Kind, table: &str) {
+    pub fn is_filled(&mut self, kind: SystemKind, table: &str) {
         self.tables.insert((kind, table.to_owned()), Ok(()));
     }
 
@@ -44,7 +44,7 @@ impl<'a> Comparison<'a> {
                 "[{} of {}] {}, {} entities, {} connections",
                 index + 1,
                 workloads.len(),
-                workload.action.what(),
+                workload.kind.what(),
                 workload.shape.label(),
                 workload.connections
             );
@@ -56,7 +56,7 @@ impl<'a> Comparison<'a> {
     fn measure(&mut self, workload: &Workload) -> Result<Vec<Cell>, Error> {
         let mut runners = Vec::new();
         for system in self.systems {
-            if system.kind == Kind::Hello && !plan::has_ceiling(workload.action) {
+            if system.kind == SystemKind::Hello && !plan::has_ceiling(workload.kind) {
                 continue;
             }
             let ready = self.prepare(workload, system);
@@ -70,9 +70,11 @@ impl<'a> Comparison<'a> {
         let mut cells = Vec::new();
         for runner in runners {
             let not_measured = runner.ready.err();
-            if let (Some(why), Kind::Durable | Kind::InMemory) = (&not_measured, runner.system.kind) {
+            if let (Some(why), SystemKind::Durable | SystemKind::InMemory) =
+                (&not_measured, runner.system.kind)
+            {
                 return Err(
-                    format!("{} on {}: {why}", workload.action.name(), runner.system.kind.what()).into()
+                    format!("{} on {}: {why}", workload.kind.name(), runner.system.kind.what()).into()
                 );
             }
             let sample = if not_measured.is_none() { Sample::median(&runner.samples) } else { None };
@@ -88,7 +90,7 @@ impl<'a> Comparison<'a> {
                 eprintln!("    {:20} not measured: {why}", runner.system.kind.what());
             }
             cells.push(Cell {
-                workload: workload.action.name().to_owned(),
+                workload: workload.kind.name().to_owned(),
                 entities: workload.shape.entities,
                 partitions: workload.shape.partitions,
                 connections: workload.connections,
@@ -103,7 +105,7 @@ impl<'a> Comparison<'a> {
 
     /// The table, filled, and one right answer from it; or why not.
     fn prepare(&mut self, workload: &Workload, system: &System) -> Result<Option<Pass>, String> {
-        if system.kind == Kind::Hello {
+        if system.kind == SystemKind::Hello {
             return Ok(None);
         }
         let name = workload.table();
@@ -166,8 +168,8 @@ pub fn measure_on(
         warm_up: seconds / 3,
         seconds,
         process: Some(system.process()),
-        accepts_all: system.kind == Kind::Hello,
-        tolerates_closing: system.kind == Kind::Azurite,
+        accepts_all: system.kind == SystemKind::Hello,
+        tolerates_closing: system.kind == SystemKind::Azurite,
         pass,
         stop: None,
     }
@@ -175,11 +177,11 @@ pub fn measure_on(
 }
 
 /// Creates a table and fills it, saying how far it is when that takes long. Entities a second.
-pub fn make_table(system: &System, name: &str, shape: Shape, time_max: Duration) -> Result<(), Error> {
+pub fn make_table(system: &System, name: &str, shape: TableShape, time_max: Duration) -> Result<(), Error> {
     fill_table(system, name, shape, time_max).map(|_| ())
 }
 
-pub fn fill_table(system: &System, name: &str, shape: Shape, time_max: Duration) -> Result<f64, Error> {
+pub fn fill_table(system: &System, name: &str, shape: TableShape, time_max: Duration) -> Result<f64, Error> {
     table::create(&system.endpoint, name)?;
     if shape.entities == 0 {
         return Ok(0.0);

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use lexopt::{Arg, Parser, ValueExt};
-use loadgen::workload::Action;
+use loadgen::workload::WorkloadKind;
 
-use crate::system::Kind;
+use crate::system::SystemKind;
 use crate::targets::LARGE_ENTITIES;
 
 pub const HELP: &str = "\
@@ -59,10 +59,10 @@ pub struct Options {
     pub rounds: usize,
     pub seconds: Duration,
     pub large_entities: u64,
-    pub only: Vec<Action>,
+    pub only: Vec<WorkloadKind>,
     pub only_floors: bool,
     pub only_disturbed: bool,
-    pub systems: Vec<Kind>,
+    pub systems: Vec<SystemKind>,
     pub write: Option<PathBuf>,
     pub out: Option<PathBuf>,
     pub command: String,
@@ -112,14 +112,20 @@ fn read(parser: &mut Parser) -> Result<Option<Options>, lexopt::Error> {
             Arg::Long("only") => match parser.value()?.string()?.as_str() {
                 "floors" => only_floors = true,
                 "disturbed" => only_disturbed = true,
-                name => only.push(Action::from_name(name).ok_or_else(|| {
-                    format!("there is no workload '{name}', only {}, floors, disturbed", Action::names())
+                name => only.push(WorkloadKind::from_name(name).ok_or_else(|| {
+                    format!(
+                        "there is no workload '{name}', only {}, floors, disturbed",
+                        WorkloadKind::names()
+                    )
                 })?),
             },
             Arg::Long("systems") => {
                 for name in parser.value()?.string()?.split(',') {
-                    systems.push(Kind::from_name(name.trim()).ok_or_else(|| {
-                        format!("there is no system '{name}', only {}", Kind::ALL.map(Kind::name).join(", "))
+                    systems.push(SystemKind::from_name(name.trim()).ok_or_else(|| {
+                        format!(
+                            "there is no system '{name}', only {}",
+                            SystemKind::ALL.map(SystemKind::name).join(", ")
+                        )
                     })?);
                 }
             }
@@ -205,8 +211,8 @@ mod tests {
         assert_eq!((quick.plan, quick.rounds), (PlanName::Quick, 2));
         assert_eq!(options(&["--large", "--full"]).unwrap().plan, PlanName::LargeFull);
         let some = options(&["--systems", "durable,hello", "--only", "page", "--only", "floors"]).unwrap();
-        assert_eq!(some.systems, [Kind::Durable, Kind::Hello]);
-        assert!(some.only == [Action::Page] && some.wants_floors() && !some.wants_disturbed());
+        assert_eq!(some.systems, [SystemKind::Durable, SystemKind::Hello]);
+        assert!(some.only == [WorkloadKind::Page] && some.wants_floors() && !some.wants_disturbed());
     }
 
     #[test]
@@ -234,7 +240,9 @@ mod tests {
 
     #[test]
     fn the_help_names_every_workload_and_system() {
-        for name in Action::ALL.map(Action::name).iter().chain(&Kind::ALL.map(Kind::name)) {
+        for name in
+            WorkloadKind::ALL.map(WorkloadKind::name).iter().chain(&SystemKind::ALL.map(SystemKind::name))
+        {
             assert!(HELP.contains(name), "{name}");
         }
     }

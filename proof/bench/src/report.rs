@@ -5,7 +5,7 @@ use std::fmt::Write;
 use loadgen::measure::Sample;
 
 use crate::results::{Cell, Run, fact};
-use crate::system::Kind;
+use crate::system::SystemKind;
 
 const MIB: f64 = 1024.0 * 1024.0;
 
@@ -109,7 +109,7 @@ fn cells(run: &Run) -> String {
             continue;
         };
         let entities = match cell.system {
-            Kind::Hello => "–".to_owned(),
+            SystemKind::Hello => "–".to_owned(),
             _ => thousands(sample.entities_per_second),
         };
         let _ = writeln!(
@@ -119,8 +119,10 @@ fn cells(run: &Run) -> String {
             time(sample.p50_us),
             time(sample.p99_us),
             or_dash(sample.server_cpu_us.map(time)),
-            or_dash(share(run, cell, sample, Kind::Hello).map(|share| format!("{:.0} %", share * 100.0))),
-            or_dash(share(run, cell, sample, Kind::Azurite).map(|share| format!("{share:.1} ×"))),
+            or_dash(
+                share(run, cell, sample, SystemKind::Hello).map(|share| format!("{:.0} %", share * 100.0))
+            ),
+            or_dash(share(run, cell, sample, SystemKind::Azurite).map(|share| format!("{share:.1} ×"))),
             or_dash(sample.generator_busy.map(|busy| format!("{:.0} %", busy * 100.0))),
         );
     }
@@ -128,8 +130,8 @@ fn cells(run: &Run) -> String {
 }
 
 /// Throughput in terms of another system's, in the same question. Of itself, a system is nothing.
-fn share(run: &Run, cell: &Cell, sample: &Sample, other: Kind) -> Option<f64> {
-    if cell.system == other || cell.system == Kind::Hello {
+fn share(run: &Run, cell: &Cell, sample: &Sample, other: SystemKind) -> Option<f64> {
+    if cell.system == other || cell.system == SystemKind::Hello {
         return None;
     }
     let other = run.beside(cell, other)?;
@@ -268,10 +270,10 @@ pub mod tests {
             seconds: 2.0,
             load_average_before: None,
             cells: vec![
-                cell("read", MANY_CONNECTIONS, Kind::Durable, Ok(50_000.0)),
-                cell("read", MANY_CONNECTIONS, Kind::Azurite, Ok(2_000.0)),
-                cell("read", MANY_CONNECTIONS, Kind::Hello, Ok(100_000.0)),
-                cell("scan", 1, Kind::Azurite, Err("too | slow")),
+                cell("read", MANY_CONNECTIONS, SystemKind::Durable, Ok(50_000.0)),
+                cell("read", MANY_CONNECTIONS, SystemKind::Azurite, Ok(2_000.0)),
+                cell("read", MANY_CONNECTIONS, SystemKind::Hello, Ok(100_000.0)),
+                cell("scan", 1, SystemKind::Azurite, Err("too | slow")),
             ],
             floors: Vec::new(),
             processes: Vec::new(),

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use loadgen::Error;
 use loadgen::measure::Sample;
-use loadgen::workload::{Action, Shape};
+use loadgen::workload::{TableShape, WorkloadKind};
 use serde::{Deserialize, Serialize};
 
 use crate::machine::Machine;
-use crate::system::Kind;
+use crate::system::SystemKind;
 
 /// Names of single figures.
 pub mod fact {
@@ -56,7 +56,7 @@ pub struct Cell {
     pub entities: u64,
     pub partitions: u64,
     pub connections: usize,
-    pub system: Kind,
+    pub system: SystemKind,
     /// Medians of all rounds.
     pub sample: Option<Sample>,
     /// The same in the open loop, at half of that throughput: latencies count from when a request was due.
@@ -75,7 +75,7 @@ pub struct Floor {
 
 #[derive(Serialize, Deserialize)]
 pub struct ProcessCost {
-    pub system: Kind,
+    pub system: SystemKind,
     pub first_answer_ms: f64,
     pub idle_bytes: Option<u64>,
     pub end_bytes: Option<u64>,
@@ -83,12 +83,12 @@ pub struct ProcessCost {
 }
 
 impl Cell {
-    pub fn shape(&self) -> Shape {
-        Shape { entities: self.entities, partitions: self.partitions }
+    pub fn shape(&self) -> TableShape {
+        TableShape { entities: self.entities, partitions: self.partitions }
     }
 
     pub fn what(&self) -> &str {
-        Action::from_name(&self.workload).map_or(self.workload.as_str(), |action| action.what())
+        WorkloadKind::from_name(&self.workload).map_or(self.workload.as_str(), |kind| kind.what())
     }
 
     /// Whether both are the same question, to whatever system.
@@ -99,9 +99,15 @@ impl Cell {
 }
 
 impl Run {
-    pub fn sample(&self, action: Action, shape: Shape, connections: usize, system: Kind) -> Option<&Sample> {
+    pub fn sample(
+        &self,
+        kind: WorkloadKind,
+        shape: TableShape,
+        connections: usize,
+        system: SystemKind,
+    ) -> Option<&Sample> {
         let cell = self.cells.iter().find(|cell| {
-            cell.workload == action.name()
+            cell.workload == kind.name()
                 && cell.shape() == shape
                 && cell.connections == connections
                 && cell.system == system
@@ -117,12 +123,12 @@ impl Run {
         self.facts.get(name).copied()
     }
 
-    pub fn process(&self, system: Kind) -> Option<&ProcessCost> {
+    pub fn process(&self, system: SystemKind) -> Option<&ProcessCost> {
         self.processes.iter().find(|process| process.system == system)
     }
 
     /// The same for a cell's system, in the same question.
-    pub fn beside(&self, cell: &Cell, system: Kind) -> Option<&Sample> {
+    pub fn beside(&self, cell: &Cell, system: SystemKind) -> Option<&Sample> {
         let other = self.cells.iter().find(|other| other.system == system && other.asks_the_same(cell));
         other.and_then(|other| other.sample.as_ref())
     }

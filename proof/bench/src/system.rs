@@ -20,37 +20,38 @@ const START_TIMEOUT: Duration = Duration::from_secs(120);
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum SystemKind {
     Durable,
     InMemory,
     Azurite,
     Hello,
 }
 
-impl Kind {
-    pub const ALL: [Kind; 4] = [Kind::Durable, Kind::InMemory, Kind::Azurite, Kind::Hello];
+impl SystemKind {
+    pub const ALL: [SystemKind; 4] =
+        [SystemKind::Durable, SystemKind::InMemory, SystemKind::Azurite, SystemKind::Hello];
 
     /// As on the command line.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Durable => "durable",
-            Kind::InMemory => "in-memory",
-            Kind::Azurite => "azurite",
-            Kind::Hello => "hello",
+            SystemKind::Durable => "durable",
+            SystemKind::InMemory => "in-memory",
+            SystemKind::Azurite => "azurite",
+            SystemKind::Hello => "hello",
         }
     }
 
     pub fn what(self) -> &'static str {
         match self {
-            Kind::Durable => "Lazulite, durable",
-            Kind::InMemory => "Lazulite, in memory",
-            Kind::Azurite => "Azurite",
-            Kind::Hello => "hello world",
+            SystemKind::Durable => "Lazulite, durable",
+            SystemKind::InMemory => "Lazulite, in memory",
+            SystemKind::Azurite => "Azurite",
+            SystemKind::Hello => "hello world",
         }
     }
 
-    pub fn from_name(name: &str) -> Option<Kind> {
-        Kind::ALL.into_iter().find(|kind| kind.name() == name)
+    pub fn from_name(name: &str) -> Option<SystemKind> {
+        SystemKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }
 
@@ -62,7 +63,7 @@ pub struct Programs {
 }
 
 pub struct System {
-    pub kind: Kind,
+    pub kind: SystemKind,
     pub endpoint: Endpoint,
     pub counter: Counter,
     /// From the start of the process to its first answer.
@@ -74,29 +75,29 @@ pub struct System {
 
 impl System {
     /// Its data is in a directory of its own below `data`.
-    pub fn start(kind: Kind, programs: &Programs, data: &Path) -> Result<System, Error> {
+    pub fn start(kind: SystemKind, programs: &Programs, data: &Path) -> Result<System, Error> {
         let directory = data.join(kind.name());
         std::fs::create_dir_all(&directory)
             .map_err(|error| format!("cannot create {}: {error}", directory.display()))?;
         let mut azurite_address = None;
         let mut command = match kind {
-            Kind::Hello => {
+            SystemKind::Hello => {
                 let mut command = Command::new(std::env::current_exe()?);
                 command.args(["hello", "--port", "0"]);
                 command
             }
-            Kind::Durable | Kind::InMemory => {
+            SystemKind::Durable | SystemKind::InMemory => {
                 let mut command = Command::new(&programs.server);
                 command.args(["serve", "--tableHost", "127.0.0.1", "--tablePort", "0", "--silent"]);
                 command.env_remove("LAZULITE_ACCOUNTS").env_remove("AZURITE_ACCOUNTS");
-                if kind == Kind::Durable {
+                if kind == SystemKind::Durable {
                     command.arg("--location").arg(&directory);
                 } else {
                     command.arg("--in-memory");
                 }
                 command
             }
-            Kind::Azurite => {
+            SystemKind::Azurite => {
                 let script = programs.azurite.as_ref().ok_or("Azurite is not installed")?;
                 let address = free_address()?;
                 azurite_address = Some(address);

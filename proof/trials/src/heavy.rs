@@ -15,7 +15,7 @@ use crate::light_client::{self, Experience};
 use crate::mix::{self, LargeBatches, Same};
 use crate::overload::{Bench, memory_within_bound, quiet_down};
 use crate::promises::{Promises, latencies};
-use loadgen::generator::{Generator, Pace, Requests, Tally};
+use loadgen::generator::{Generator, LoadModel, Requests, Tally};
 
 const SCAN_CONNECTION_COUNT: usize = 250;
 const BATCH_CONNECTION_COUNT: usize = 250;
@@ -160,7 +160,7 @@ fn closed_loop(
     over: &AtomicBool,
 ) -> Result<Tally, Error> {
     let mut generator = Generator::open(bench.address, connection_count, 1)?;
-    generator.set_pace(Pace::Closed);
+    generator.set_load_model(LoadModel::Closed);
     while !over.load(Ordering::Relaxed) {
         generator.run_for(Duration::from_millis(200), requests)?;
     }

@@ -24,7 +24,7 @@ use crate::mix::{self, MIX_KINDS, Mix, READ_ROW_COUNT, READ_TABLE, WRITE_TABLE};
 use crate::options::{self, Value};
 use crate::promises::{Promises, latencies};
 use crate::{heavy, hostile};
-use loadgen::generator::{Generator, Pace, Tally};
+use loadgen::generator::{Generator, LoadModel, Tally};
 
 const HELP: &str = "\
 ten times the load the server can bear, a heavy client beside a light one, hostile queries
@@ -169,11 +169,11 @@ fn measure(
     bench: &Bench,
     mix: &mut Mix,
     connection_count: usize,
-    pace: Pace,
+    model: LoadModel,
     warm_up: Duration,
 ) -> Result<Measured, Error> {
     let mut generator = Generator::open(bench.address, connection_count, MIX_KINDS.len())?;
-    generator.set_pace(pace);
+    generator.set_load_model(model);
     generator.run_for(warm_up, mix)?;
     generator.take();
     let (server_before, own_before) = (bench.gauge.cpu()?, Gauge::own().cpu()?);
@@ -208,7 +208,7 @@ fn ten_times(
         bench,
         &mut Mix::new(bench.seed, name, reads_of_ten)?,
         PEAK_CONNECTION_COUNT,
-        Pace::Closed,
+        LoadModel::Closed,
         warm_up,
     )?;
     peak.print("peak");
@@ -222,9 +222,9 @@ fn ten_times(
          connections"
     );
     let watch = bench.gauge.watch();
-    let pace = Pace::Open { per_second, patience: PATIENCE };
+    let model = LoadModel::Open { per_second, patience: PATIENCE };
     let over =
-        measure(bench, &mut Mix::new(bench.seed, name + 1, reads_of_ten)?, connection_count, pace, warm_up)?;
+        measure(bench, &mut Mix::new(bench.seed, name + 1, reads_of_ten)?, connection_count, model, warm_up)?;
     let memory_peak_bytes = watch.peak_bytes();
     drop(watch);
     over.print("overload");

@@ -24,7 +24,7 @@ use crate::options::{self, Value};
 use crate::plot::{Plot, Scale, Series};
 use crate::promises::{Promises, latencies};
 use crate::soak_requests::{KINDS, ROW_COUNT_MIN, SoakRequests, TABLE};
-use loadgen::generator::{Counts, Generator, Pace, Tally};
+use loadgen::generator::{Counts, Generator, LoadModel, Tally};
 
 const HELP: &str = "\
 a mixed load for minutes, with plots of memory, files, latency and throughput
@@ -201,14 +201,14 @@ fn drive(
     let mut first_wrong = None;
     let mut backup = Backup::new(server, store);
     let mut generator = Generator::open(address, CONNECTION_COUNT, KINDS.len())?;
-    generator.set_pace(Pace::Closed);
+    generator.set_load_model(LoadModel::Closed);
     generator.run_for(CAPACITY_TIME / 3, requests)?;
     generator.take();
     let took = generator.run_for(CAPACITY_TIME, requests)?;
     let capacity = generator.take().all().accepted.total() as f64 / took.as_secs_f64();
     let per_second = capacity * CAPACITY_SHARE;
     println!("  capacity of this mix: {capacity:.0} requests a second; the load is {per_second:.0}");
-    generator.set_pace(Pace::Open { per_second, patience: PATIENCE });
+    generator.set_load_model(LoadModel::Open { per_second, patience: PATIENCE });
     let others = || -> Result<f64, Error> {
         let ours = gauge.cpu()? + Gauge::own().cpu()?;
         Ok(gauge::machine_cpu()?.saturating_sub(ours).as_secs_f64())
