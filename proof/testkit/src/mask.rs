@@ -1,8 +1,8 @@
-//! Masks what differs from run to run (ids, times, etags, boundaries, ports), so that the rest can be compared
-//! byte by byte.
+//! Masks the parts of a text that differ from run to run (ids, times, ETags, boundaries, ports), so that the rest can
+//! be compared byte by byte.
 
-/// The text with GUIDs as `GUID`, ISO times as `TIME`, their escaped form in ETags too, HTTP dates as `DATE`
-/// and `127.0.0.1:PORT` as `HOST`.
+/// Replaces GUIDs with `GUID`, ISO times (also as escaped in ETags) with `TIME`, HTTP dates with `DATE` and
+/// `127.0.0.1:PORT` with `HOST`.
 pub fn mask(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = String::with_capacity(text.len());
