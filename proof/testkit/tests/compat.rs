@@ -78,8 +78,9 @@ fn in_sdk_suite(suite: &str, path: &str, needle: impl Fn(&str) -> String) -> boo
 fn in_crate(name: &str, path: &str) -> bool {
     let mut modules: Vec<&str> = path.split("::").collect();
     let Some(test) = modules.pop() else { return false };
-    let folder = repository().join("crates").join(name);
-    crate_roots(&folder).iter().any(|root| in_file(root, &modules, test))
+    let folders = ["crates", "proof"].map(|group| repository().join(group).join(name));
+    let roots = folders.iter().flat_map(|folder| crate_roots(folder));
+    roots.into_iter().any(|root| in_file(&root, &modules, test))
 }
 
 /// The root files of the library, the binary and the integration tests.
@@ -177,7 +178,7 @@ fn tests_are_found_where_they_are_and_nowhere_else() {
         "server: tls::tests::plain_http_is_told_that_this_port_speaks_https",
         "protocol: filter::tests::matching::logic_is_two_valued",
         "protocol: auth::sas::tests::an_empty_field_is_an_absent_one",
-        "engine: conformance::local_keeps_every_promise",
+        "engine-local: conformance::local_keeps_every_promise",
         "cli: restart::a_continuation_token_survives_a_restart",
         "sdk/python: test_tables.py::test_the_name_tables_is_reserved",
         "sdk/javascript: entities.test.mjs::delete minds the etag",

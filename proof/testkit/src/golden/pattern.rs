@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::mask::{form, guid};
 use crate::request::percent_encode;
 use crate::sign::{Credentials, signature};
 
@@ -106,7 +107,7 @@ fn measure(kind: &str, text: &[u8]) -> Option<usize> {
         (length > 0).then_some(length)
     };
     match kind {
-        "guid" | "request-id" | "batch" | "changeset" => form(text, "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"),
+        "guid" | "request-id" | "batch" | "changeset" => guid(text),
         "stamp" => trimmed_time(text, "9999-99-99T99%3A99%3A99"),
         "timestamp" => trimmed_time(text, "9999-99-99T99:99:99"),
         "now" => form(text, "9999-99-99T99:99:99.9999999Z"),
@@ -116,18 +117,6 @@ fn measure(kind: &str, text: &[u8]) -> Option<usize> {
         "token" => run(u8::is_ascii_graphic),
         _ => None,
     }
-}
-
-/// `x` is a lower-case hex digit, `9` a digit, `a` a letter.
-fn form(text: &[u8], form: &str) -> Option<usize> {
-    let fits = text.len() >= form.len()
-        && form.bytes().zip(text).all(|(wanted, byte)| match wanted {
-            b'x' => byte.is_ascii_digit() || (b'a'..=b'f').contains(byte),
-            b'9' => byte.is_ascii_digit(),
-            b'a' => byte.is_ascii_alphabetic(),
-            _ => wanted == *byte,
-        });
-    fits.then_some(form.len())
 }
 
 /// A time whose fraction, if any, has up to seven digits and no trailing zero.
