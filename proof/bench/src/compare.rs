@@ -1,7 +1,8 @@
-//! The run: start the systems, fill their tables, measure each workload in turn.
+//! The comparison: fills the tables and measures each workload on every system.
 //!
-//! Systems take turns within every round, so that whatever else the machine does is shared fairly among them. What a
-//! system cannot do in time is written down as not measured; only Lazulite failing ends the run.
+//! Systems take turns within every round, so that other load on the machine affects all of them alike. If another
+//! system fails or takes too long, that cell is recorded as not measured; a failure of Lazulite ends the run.
+//! Leaves to others: starting the systems (`system.rs`) and choosing the workloads (`plan.rs`).
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -16,15 +17,15 @@ use crate::plan;
 use crate::results::{Cell, Run};
 use crate::system::{System, SystemKind};
 
-/// Azurite gets slower with every row, so the bound is generous, but it is one.
+/// Generous, because Azurite gets slower with every row.
 const FILL_TIME_MAX: Duration = Duration::from_secs(240);
-/// Beyond this many seconds, how a table is filled is said every ten seconds.
+/// Time between two progress reports while a table is filled.
 const PROGRESS_STEP: Duration = Duration::from_secs(10);
 
 pub struct Comparison<'a> {
     options: &'a Options,
     systems: &'a [System],
-    /// What became of tables: for each system and name, why it is not there.
+    /// For each system and table name: `Ok` if the table is filled, otherwise why it is not.
     tables: HashMap<(SystemKind, String), Result<(), String>>,
 }
 
@@ -33,7 +34,7 @@ impl<'a> Comparison<'a> {
         Comparison { options, systems, tables: HashMap::new() }
     }
 
-    /// For a table that somebody else has filled.
+    /// Registers a table that is already filled.
     pub fn is_filled(&mut self, kind: SystemKind, table: &str) {
         self.tables.insert((kind, table.to_owned()), Ok(()));
     }
@@ -103,7 +104,7 @@ impl<'a> Comparison<'a> {
         Ok(cells)
     }
 
-    /// The table, filled, and one right answer from it; or why not.
+    /// Fills the table and probes it for one right answer. An error says why it cannot be measured.
     fn prepare(&mut self, workload: &Workload, system: &System) -> Result<Option<Pass>, String> {
         if system.kind == SystemKind::Hello {
             return Ok(None);
@@ -122,7 +123,7 @@ impl<'a> Comparison<'a> {
 /// One system in one workload.
 struct Runner<'a> {
     system: &'a System,
-    /// Whether it takes part; the first failure decides.
+    /// The probe's result; after the first failure, why this system is left out.
     ready: Result<Option<Pass>, String>,
     samples: Vec<Sample>,
     half_load: Vec<Sample>,
@@ -150,7 +151,7 @@ impl Runner<'_> {
     }
 }
 
-/// One measurement after a warm-up of a third: in the closed loop, or at so many requests a second.
+/// One measurement after a warm-up of a third of its length: in the closed loop, or at the given rate.
 pub fn measure_on(
     system: &System,
     workload: &Workload,
@@ -176,11 +177,12 @@ pub fn measure_on(
     .run()
 }
 
-/// Creates a table and fills it, saying how far it is when that takes long. Entities a second.
+/// Creates a table and fills it.
 pub fn make_table(system: &System, name: &str, shape: TableShape, time_max: Duration) -> Result<(), Error> {
     fill_table(system, name, shape, time_max).map(|_| ())
 }
 
+/// Creates a table and fills it, printing progress if it takes long. Returns the entities loaded per second.
 pub fn fill_table(system: &System, name: &str, shape: TableShape, time_max: Duration) -> Result<f64, Error> {
     table::create(&system.endpoint, name)?;
     if shape.entities == 0 {

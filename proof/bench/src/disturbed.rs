@@ -1,7 +1,7 @@
-//! Point reads beside others: how long they take while somebody scans a whole table and many insert.
+//! Point reads under disturbance: their latency while one client scans a whole table and many insert.
 //!
-//! Reads come in the open loop at a modest rate, so that their latency shows waiting and not their own crowd. Quiet and
-//! disturbed slices take turns.
+//! Reads are sent in the open loop at a modest rate, so that they wait for the other load and not for each other. Quiet
+//! and disturbed slices alternate.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,7 @@ const READS_PER_SECOND: f64 = 500.0;
 const READ_CONNECTIONS: usize = 8;
 const INSERT_CONNECTIONS: usize = 16;
 const FILL_TIME_MAX: Duration = Duration::from_secs(120);
-/// A slice is longer than other measurements: a p99 wants some hundred answers beyond it.
+/// Slices are longer than other measurements: a p99 is only reliable with many answers beyond it.
 const SLICE_FACTOR: u32 = 2;
 
 pub fn run(
@@ -90,7 +90,7 @@ fn read(system: &System, table: &str, shape: TableShape, seconds: Duration) -> R
     .run()
 }
 
-/// Keeps a workload going until it is stopped: requests a second.
+/// Runs a workload until it is stopped. Returns its requests per second.
 fn disturb(system: &System, workload: &Workload, table: &str, stop: &Arc<AtomicBool>) -> Result<f64, Error> {
     let mut requests = workload.requests(&system.endpoint, table, &system.counter)?;
     let mut generator = Generator::open(system.endpoint.address, workload.connections, 1)?;

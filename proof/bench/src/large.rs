@@ -1,7 +1,7 @@
-//! The large run: what ten million entities cost, of Lazulite alone.
+//! The large run: what ten million entities cost, measured on Lazulite alone.
 //!
-//! Loading with progress and rate; a restart; the same questions to a small table and to the large one in turn; a
-//! minute of random inserts; memory under all of it.
+//! Loads them, restarts the server, sends the same requests to a small and a large table in turn, inserts at random for
+//! a minute, and records memory throughout.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ pub fn run(options: &Options, programs: &Programs, data: &DataDirectory, run: &m
     let server = [server];
     let every = plan::workloads(options);
     if !every.is_empty() {
-        // First, while the table still has the entities that were loaded.
+        // First, while the table has exactly the entities that were loaded.
         let mut comparison = Comparison::new(options, &server);
         comparison.is_filled(SystemKind::Durable, &table);
         comparison.run(&every, run)?;
@@ -53,7 +53,7 @@ pub fn run(options: &Options, programs: &Programs, data: &DataDirectory, run: &m
     Ok(())
 }
 
-/// A minute of random inserts: how many, and how long anybody had to wait.
+/// A minute of random inserts: their rate and the longest wait.
 fn sustained(server: &System, table: &str, large: TableShape, run: &mut Run) -> Result<(), Error> {
     eprintln!("a minute of random inserts among {} entities", large.label());
     let inserts = Workload { kind: WorkloadKind::Insert, shape: large, connections: MANY_CONNECTIONS };
@@ -68,7 +68,7 @@ fn sustained(server: &System, table: &str, large: TableShape, run: &mut Run) -> 
     Ok(())
 }
 
-/// The same questions to tables of different sizes, in turn within every round.
+/// Sends the same requests to tables of different sizes, in turn within every round.
 fn sizes(
     options: &Options,
     server: &System,
@@ -94,7 +94,7 @@ fn sizes(
                 let table = if *shape == large {
                     large_table.to_owned()
                 } else {
-                    // A small table does not stay small under inserts: each round has its own.
+                    // Inserts would make a small table grow, so each round has its own.
                     let table = format!("sizes{}{}round{round}", kind.name(), shape.entities);
                     compare::make_table(server, &table, *shape, LOAD_TIME_MAX)?;
                     table

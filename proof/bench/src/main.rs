@@ -1,10 +1,9 @@
 //! The benchmark: `lazulite-bench run` measures, `lazulite-bench hello` is the ceiling to measure against.
 //!
-//! Numbers of one machine mean little, so the report gives ratios within one run: every workload runs against each
-//! system in turn, several rounds, medians. The generator is one thread in its own process and says how busy it was, so
-//! that nobody mistakes its limit for the server's.
+//! Absolute numbers from one machine mean little, so the report gives ratios within one run: every workload runs
+//! against each system in turn, for several rounds, and medians count. The generator is one thread in a process of its
+//! own. It reports how busy it was, so that nobody mistakes its limit for the server's.
 
-mod chart;
 mod compare;
 mod disturbed;
 mod document;
@@ -173,7 +172,7 @@ fn compare_systems(
     let workloads = plan::workloads(options);
     Comparison::new(options, &systems).run(&workloads, run)?;
     run.processes = systems.iter().map(System::cost).collect();
-    // At the end: its tables are in the durable server's store alone.
+    // At the end, because only the durable server gets its tables.
     if let (true, Some(system)) =
         (options.wants_disturbed(), systems.iter().find(|system| system.kind == SystemKind::Durable))
     {

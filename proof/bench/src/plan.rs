@@ -1,4 +1,4 @@
-//! Which workloads a run has, in which order, and on which systems.
+//! The plan of a run: which workloads, in which order, on which systems.
 
 use loadgen::workload::{TableShape, Workload, WorkloadKind};
 
@@ -13,14 +13,14 @@ const CONNECTIONS: [usize; 3] = [1, 16, 64];
 
 pub const USUAL: TableShape = TableShape::one_partition(USUAL_ENTITIES);
 pub const SCATTERED: TableShape = TableShape { entities: USUAL_ENTITIES, partitions: 100 };
-/// Inserts begin with nothing.
+/// Inserts start with an empty table.
 pub const EMPTY: TableShape = TableShape::one_partition(0);
 
 pub fn workloads(options: &Options) -> Vec<Workload> {
     let all = match options.plan {
         PlanName::Usual | PlanName::Quick => usual(usual_shape(options)),
         PlanName::Full => full(),
-        // The large run has a plan of its own; this is its rest.
+        // `large.rs` has a plan of its own; these are its additional workloads.
         PlanName::Large => Vec::new(),
         PlanName::LargeFull => every(TableShape::one_partition(options.large_entities)),
     };
@@ -28,7 +28,7 @@ pub fn workloads(options: &Options) -> Vec<Workload> {
     all.into_iter().filter(is_wanted).collect()
 }
 
-/// The size of the tables that most is measured on.
+/// The shape of the tables that most workloads are measured on.
 pub fn usual_shape(options: &Options) -> TableShape {
     match options.plan {
         PlanName::Quick => TableShape::one_partition(QUICK_ENTITIES),
@@ -36,7 +36,7 @@ pub fn usual_shape(options: &Options) -> TableShape {
     }
 }
 
-/// What the targets are about, and the other workloads once. Those that only read come first.
+/// The workloads of the targets, and every other workload once. Those that only read come first.
 fn usual(shape: TableShape) -> Vec<Workload> {
     let scattered =
         TableShape { partitions: if shape == USUAL { SCATTERED.partitions } else { 10 }, ..shape };
@@ -62,7 +62,7 @@ fn usual(shape: TableShape) -> Vec<Workload> {
 fn full() -> Vec<Workload> {
     let mut all = every(TableShape::one_partition(SMALL_ENTITIES));
     all.extend(every(USUAL));
-    // The targets are about these, too.
+    // Adds the workloads of the targets.
     let missing: Vec<Workload> =
         usual(USUAL).into_iter().filter(|workload| !all.contains(workload)).collect();
     all.extend(missing);
@@ -74,7 +74,7 @@ fn every(shape: TableShape) -> Vec<Workload> {
     WorkloadKind::ALL.into_iter().flat_map(with).collect()
 }
 
-/// Those that are there and wanted; a bare HTTP server is a ceiling for single requests only.
+/// The systems that are available and selected.
 pub fn systems(options: &Options) -> Vec<SystemKind> {
     let is_wanted = |kind: &SystemKind| match options.systems.is_empty() {
         true => !(options.plan == PlanName::Quick && *kind == SystemKind::Azurite),
@@ -86,6 +86,7 @@ pub fn systems(options: &Options) -> Vec<SystemKind> {
     }
 }
 
+/// Whether the bare HTTP server is compared: it is a ceiling for single requests only.
 pub fn has_ceiling(kind: WorkloadKind) -> bool {
     !matches!(
         kind,
@@ -97,7 +98,7 @@ pub fn has_ceiling(kind: WorkloadKind) -> bool {
     )
 }
 
-/// Whether latency is also measured at half load, where it is the server's and not that of a queue.
+/// Whether latency is also measured at half load, where it is the server's own and not that of a queue.
 pub fn has_half_load(workload: &Workload) -> bool {
     workload.connections == MANY_CONNECTIONS
         && workload.shape.partitions == 1
@@ -115,7 +116,7 @@ mod tests {
             for workload in plan {
                 assert!(seen.insert(workload), "{workload:?} twice");
                 workload.check().unwrap();
-                // Batches fill partitions whole.
+                // Batches must fill whole partitions.
                 assert_eq!(workload.shape.entities / workload.shape.partitions % 100, 0);
             }
         }

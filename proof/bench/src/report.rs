@@ -1,4 +1,4 @@
-//! The tables of a run, as Markdown.
+//! The report of a run: its tables as Markdown.
 
 use std::fmt::Write;
 
@@ -14,9 +14,9 @@ pub fn tables(run: &Run) -> String {
     let mut text = String::new();
     let _ = writeln!(
         text,
-        "Medians of {} rounds of {} s, systems in turn, on {} cores that the generator (one thread) shares. Load average \
-         before the run: {}. \"Of hello\" is the throughput as a share of a bare HTTP server's that is given the same \
-         requests; \"of Azurite\" is how many times Azurite's it is.\n",
+        "Medians of {} rounds of {} s, systems in turn, on {} cores, shared with the generator (one thread). Load average \
+         before the run: {}. \"Of hello\" is the throughput as a share of that of a bare HTTP server with the same \
+         requests; \"of Azurite\" is the throughput as a multiple of Azurite's.\n",
         run.rounds,
         run.seconds,
         run.machine.cores,
@@ -129,7 +129,7 @@ fn cells(run: &Run) -> String {
     text
 }
 
-/// Throughput in terms of another system's, in the same question. Of itself, a system is nothing.
+/// Throughput relative to another system's with the same workload. `None` for a system compared with itself.
 fn share(run: &Run, cell: &Cell, sample: &Sample, other: SystemKind) -> Option<f64> {
     if cell.system == other || cell.system == SystemKind::Hello {
         return None;
@@ -170,7 +170,7 @@ fn facts(run: &Run) -> String {
     if let (Some(idle), Some(peak)) = (fact(fact::LOADED_IDLE_BYTES), fact(fact::LOADED_PEAK_BYTES)) {
         let _ = writeln!(
             text,
-            "\nMemory with all of it: {} after the start, {} at the highest.",
+            "\nMemory with all entities: {} after the start, {} at its peak.",
             mebibytes(idle),
             mebibytes(peak)
         );
@@ -193,7 +193,7 @@ pub fn time(microseconds: f64) -> String {
     }
 }
 
-/// `12,345`; small numbers with a digit behind the point.
+/// `12,345`; small numbers get a digit after the point.
 pub fn thousands(number: f64) -> String {
     if number < 100.0 {
         return format!("{number:.1}");
@@ -240,7 +240,7 @@ pub mod tests {
         }
     }
 
-    /// Point reads on three systems, and one of them failed at scans.
+    /// Point reads on three systems, one of which failed at scans.
     pub fn example() -> Results {
         let cell = |workload: &str, connections, system, outcome: Result<f64, &str>| Cell {
             workload: workload.to_owned(),

@@ -1,7 +1,7 @@
-//! The targets, each with what the runs found: met, or missed by how much. The one place where bounds are written.
+//! The targets and their bounds, compared with the results: met, or missed by how much.
 //!
-//! A figure is computed from results and nothing else; what was not measured is said so. A target without a bound is
-//! reported, not judged.
+//! A figure is computed only from results; if they lack it, the table says so. A target without a bound is reported but
+//! not judged. Bounds are written nowhere else.
 
 use std::fmt::Write;
 
@@ -16,14 +16,14 @@ use crate::system::SystemKind;
 const MIB: f64 = 1024.0 * 1024.0;
 /// The size of a large table.
 pub const LARGE_ENTITIES: u64 = 10_000_000;
-/// Than what developers run today.
+/// Not slower than Azurite, which developers run today.
 const NOT_SLOWER: Bound = Bound::AtLeast(1.0);
 
 #[derive(Clone, Copy)]
 pub enum Bound {
     AtLeast(f64),
     AtMost(f64),
-    /// Reported only.
+    /// Reported, not judged.
     None,
 }
 
@@ -46,7 +46,7 @@ const fn target(what: &'static str, unit: Unit, bound: Bound, figure: fn(&Result
     Target { what, unit, bound, figure }
 }
 
-/// In the order of the document. 64 connections unless said otherwise.
+/// In the order of the document. 64 connections unless stated otherwise.
 pub const TARGETS: [Target; 28] = [
     target("point read, 100k entities: of hello world", Unit::Times, Bound::AtLeast(0.6), |results| {
         beside(results, WorkloadKind::Read, USUAL, MANY_CONNECTIONS, SystemKind::Hello)
@@ -180,7 +180,7 @@ fn durable(run: &Option<Run>, kind: WorkloadKind, shape: TableShape, connections
     run.as_ref()?.sample(kind, shape, connections, SystemKind::Durable)
 }
 
-/// The durable server's throughput in terms of another system's.
+/// The durable server's throughput relative to another system's.
 fn beside(
     results: &Results,
     kind: WorkloadKind,
@@ -198,7 +198,7 @@ fn of_floor(results: &Results, floor: &str) -> Option<f64> {
     Some(batches.entities_per_second / results.main.as_ref()?.floor(floor)?.entities_per_second)
 }
 
-/// Processor time for each request on the largest table, of that on the small one.
+/// Processor time per request on the largest table, relative to the small one.
 fn growth(results: &Results, kind: WorkloadKind, connections: usize) -> Option<f64> {
     let run = large(results)?;
     let cells =
@@ -208,7 +208,7 @@ fn growth(results: &Results, kind: WorkloadKind, connections: usize) -> Option<f
     Some(largest / small.server_cpu_us?)
 }
 
-/// The large run, if it was as large as the targets say.
+/// The large run, if it had as many entities as the targets require.
 fn large(results: &Results) -> Option<&Run> {
     let run = results.large.as_ref()?;
     run.cells.iter().any(|cell| cell.entities >= LARGE_ENTITIES).then_some(run)
@@ -231,7 +231,7 @@ pub fn table(results: &Results) -> String {
     text
 }
 
-/// `met`, or by which factor it was missed.
+/// `met`, or the factor by which it was missed.
 fn verdict(figure: Option<f64>, bound: Bound) -> String {
     let factor = match (figure, bound) {
         (None, _) | (_, Bound::None) => return "–".to_owned(),

@@ -22,7 +22,6 @@ mod load;
 mod mix;
 mod options;
 mod overload;
-mod plot;
 mod power;
 mod promises;
 mod recording;

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use charts::{Plot, Scale, Series};
 use lexopt::Parser;
 use testkit::{Credentials, RawClient, Request, ServerProcess, Stopwatch, TempDir, system_now};
 
@@ -21,7 +22,6 @@ use crate::Error;
 use crate::gauge::{self, Gauge, MIB, directory_bytes};
 use crate::mix;
 use crate::options::{self, Value};
-use crate::plot::{Plot, Scale, Series};
 use crate::promises::{Promises, latencies};
 use crate::soak_requests::{KINDS, ROW_COUNT_MIN, SoakRequests, TABLE};
 use loadgen::generator::{Counts, Generator, LoadModel, Tally};
