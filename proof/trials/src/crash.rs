@@ -1,9 +1,9 @@
-//! `crash`: the real binary under a mixed load from many connections, `kill -9` at random moments over one growing
-//! store, and after each restart everything in it compared with the ledger.
+//! `crash`: runs the real binary under a mixed load from many connections and kills it with `kill -9` at random
+//! moments. All rounds use one growing store; after each restart everything in it is compared with the ledger.
 //!
-//! Most rounds kill under load; others while the server starts, while it stops, just after a big table was dropped, or
-//! stop it in peace. What a kill cannot show is what a power cut loses: the operating system keeps what was written
-//! without a sync. That is the trial `power`.
+//! Most rounds kill under load; others kill during start-up, during shutdown, during a backup or just after a big table
+//! was dropped, or stop the server cleanly. A kill cannot show what a power cut would lose, because the operating
+//! system keeps what was written without a sync: that is for the trial `power`.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,29 +25,29 @@ const HELP: &str = "\
 kill -9 under load, again and again over one growing store
 
   --server PATH      The server's binary
-  --rounds N         How often it is killed [default: 200]
-  --connections C    How many write at once [default: 16]
-  --seed S           What is sent, and when the kills come [default: a new one]";
+  --rounds N         How often to kill it [default: 200]
+  --connections C    How many connections write at once [default: 16]
+  --seed S           Seed of the requests and of the moments of the kills [default: a new one]";
 
 const ROUND_COUNT: usize = 200;
 const CONNECTION_COUNT: usize = 16;
-/// A kill under load comes after at most this long.
+/// The longest load before a kill.
 const LOAD_MS_MAX: u64 = 1_500;
-/// A kill of a start comes after at most this long: a start takes some 20 ms.
+/// The longest time before a kill during start-up, which takes about 20 ms.
 const START_MS_MAX: u64 = 40;
 const START_KILL_COUNT: usize = 3;
 const STOP_MS_MAX: u64 = 60;
-/// Rows of a table that is dropped just before the kill; it is swept in slices of 500.
+/// Rows of the table that is dropped just before the kill. The server sweeps it in slices of 500.
 const DROPPED_ROW_COUNT: usize = 2_000;
-/// A kill during a backup comes after at most this long: the command itself needs some of it to begin.
+/// The longest time before a kill during a backup. The backup command needs some of it to start.
 const BACKUP_MS_MAX: u64 = 60;
-/// Beside the store.
+/// The backup's name; it lies beside the store.
 const BACKUP_FILE: &str = "backup";
 const SWEEP_MS_MAX: u64 = 40;
-/// Not tight: other work may have the processor. What it really took is reported.
+/// Generous, because other programs may use the processor. The report shows the real time.
 const BACK_WITHIN: Duration = Duration::from_secs(10);
 const ROUNDS_PER_REPORT: usize = 10;
-/// How many rows a writer may have after so many rounds, so that the store grows steadily and reading it all after
+/// Limits the rows of a writer by the number of rounds, so that the store grows steadily and reading all of it after
 /// each kill stays affordable.
 const ROWS_PER_WRITER: usize = 100;
 const ROWS_PER_WRITER_AND_ROUND: usize = 25;
@@ -57,11 +57,11 @@ pub struct Settings {
     pub rounds: usize,
     pub connections: usize,
     pub seed: u64,
-    /// For the server alone.
+    /// Environment variables for the server.
     pub environment: Vec<(String, String)>,
 }
 
-/// What came of it. Every promise held when nothing is `broken`.
+/// The results. Every promise held if `broken` is empty.
 #[derive(Default)]
 pub struct Verdict {
     pub broken: Vec<String>,
@@ -71,12 +71,12 @@ pub struct Verdict {
     pub batches: u64,
     pub refused: u64,
     pub reads: u64,
-    /// Requests that were open at a kill: found, and not found.
+    /// Requests open at a kill whose effect was found afterwards, and those whose effect was not.
     pub open_applied: usize,
     pub open_absent: usize,
     pub rows: usize,
     pub back_slowest: Duration,
-    /// Where the store lies, if a promise was broken.
+    /// Where the store was kept, if a promise was broken.
     pub kept: Option<PathBuf>,
 }
 
@@ -131,7 +131,7 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
         return Ok(true);
     }
     if settings.server.as_os_str().is_empty() {
-        return Err("--server names the binary to be killed".into());
+        return Err("--server is missing: it names the binary to kill".into());
     }
     println!(
         "crash: {} rounds, {} connections, seed {}",
@@ -144,18 +144,18 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
         summary::line(count, name);
     }
     summary::line(verdict.acknowledged, &format!("writes acknowledged, {} of them batches", verdict.batches));
-    summary::line(verdict.refused, "writes refused as they must be");
+    summary::line(verdict.refused, "writes refused, as expected");
     summary::line(verdict.reads, "reads and scans compared under load");
-    summary::line(verdict.open_applied, "requests open at a kill were found, whole");
-    summary::line(verdict.open_absent, "requests open at a kill were not found");
+    summary::line(verdict.open_applied, "requests open at a kill were applied, as a whole");
+    summary::line(verdict.open_absent, "requests open at a kill were not applied");
     summary::line(verdict.rows, "rows at the end");
     let slowest = format!("{:.3}", verdict.back_slowest.as_secs_f64());
-    summary::line(slowest, "s from restart to the first accepted write, at the slowest");
+    summary::line(slowest, "s from restart to the first accepted write, at most");
     summary::broken(&verdict.broken);
     if let Some(kept) = &verdict.kept {
         println!("The store is kept in {}.", kept.display());
         println!(
-            "Again, though no two runs are alike in time: cargo xtask crash --rounds {} --connections {} --seed {}",
+            "To repeat it, though never with the same timing: cargo xtask crash --rounds {} --connections {} --seed {}",
             settings.rounds, settings.connections, settings.seed
         );
     }
@@ -171,7 +171,7 @@ pub fn rounds(settings: &Settings) -> Result<Verdict, Error> {
         launch,
         random: Rng::with_seed(settings.seed),
         tally: Tally::default(),
-        // One more than connections: it makes the tables that are dropped.
+        // One more than the connections: the last one makes the tables to drop.
         writers: (0..=settings.connections)
             .map(|number| Writer::new(number, settings.seed, shape(0)))
             .collect(),
@@ -215,7 +215,7 @@ struct Trial {
     random: Rng,
     tally: Tally,
     writers: Vec<Writer>,
-    /// What the trial itself wrote after each restart.
+    /// The rows that the trial itself wrote after each restart.
     probes: Rows,
     verdict: Verdict,
 }
@@ -240,7 +240,7 @@ impl Trial {
         self.load_and_kill(round, kind, server)
     }
 
-    /// Starts the server, writes at once, and compares everything with the ledger. `None`: a promise is broken.
+    /// Starts the server, writes at once, and compares everything with the ledger. `None` if a promise was broken.
     fn back(&mut self, round: usize) -> Result<Option<Victim>, Error> {
         let watch = Stopwatch::start();
         let server = match self.launch.start()? {
@@ -259,7 +259,7 @@ impl Trial {
             self.verdict.broken.push(format!("round {round}: {what}"));
             let words = server.finish();
             if !words.is_empty() {
-                self.verdict.broken.push(format!("the server had said: {words}"));
+                self.verdict.broken.push(format!("the server's log: {words}"));
             }
             return Ok(None);
         }
@@ -286,7 +286,7 @@ impl Trial {
             return Err(format!("the first write after the restart is answered with {response:?}"));
         };
         if back > BACK_WITHIN {
-            return Err(format!("writes were accepted again after {back:?} only"));
+            return Err(format!("writes were only accepted again after {back:?}"));
         }
         self.tally.note(version, floor)?;
         let properties = [("n".to_owned(), 1.into())].into();
@@ -313,7 +313,7 @@ impl Trial {
                     Outcome::NotApplied => self.verdict.open_absent += 1,
                     Outcome::Applied => {
                         self.verdict.open_applied += 1;
-                        // From now on it counts as told.
+                        // From now on its version counts as acknowledged.
                         let version = open.changes.iter().find_map(|change| version_in(&found, change));
                         version.map_or(Ok(()), |version| self.tally.note(version, open.floor))?;
                     }
@@ -352,7 +352,7 @@ impl Trial {
                 std::thread::sleep(Duration::from_millis(load_ms));
             }
             if kind == Kind::Backup {
-                // Nobody waits for it: what counts is that the server was reading all of the store when it died.
+                // Its result does not matter. The server shall be reading the whole store when it dies.
                 backup = launch.backup(BACKUP_FILE).ok();
                 std::thread::sleep(Duration::from_micros(wait_us * BACKUP_MS_MAX));
             }
@@ -368,8 +368,8 @@ impl Trial {
                     stopped = server.terminate();
                     ends.push(match server.wait() {
                         Some(status) if status.success() => Ok(End::Done),
-                        Some(status) => Err(format!("asked to stop, the server ended with {status}")),
-                        None => Err("asked to stop, the server went on".to_owned()),
+                        Some(status) => Err(format!("the server exited with {status} when asked to stop")),
+                        None => Err("the server did not stop when asked to".to_owned()),
                     });
                     server.kill();
                 }

@@ -1,9 +1,9 @@
-//! `disk`: a disk that is full, a directory that cannot be written, no file handles left. What was acknowledged stays,
-//! reads go on, writes are refused as the service words it, the log says what to do, and service comes back by itself.
+//! `disk`: a full disk, a read-only directory, no file handles left. Promises: acknowledged writes stay, reads go on,
+//! writes are refused with the service's own error, the log says what to do, and service resumes by itself.
 //!
-//! The small file systems are mounted in a namespace of the trial's own, so nothing outside sees them and no rights are
-//! needed beyond those to make one. Where the system does not allow that, the trial is skipped, loudly. A sync that
-//! fails is tried on the engine (`engine/tests/it/failures.rs`): no file system here fails one on demand.
+//! The small file systems are mounted in a namespace of the trial's own, so nothing outside sees them and the trial
+//! needs no other privilege than to create one. Where the system forbids that, the trial is skipped and says so. No
+//! file system here fails a sync on demand: the engine's own tests do that (`engine-local/tests/it/failures.rs`).
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -24,11 +24,11 @@ a full disk, a read-only directory, no file handles left
   --server PATH      The server's binary";
 
 const DISK_MIB: usize = 48;
-/// Taken away when the disk is to have space again.
+/// Removed to free space on the disk.
 const BALLAST_MIB: usize = 24;
 const WRITER_COUNT: usize = 4;
 const VALUE_BYTES: usize = 8 * 1024;
-/// A writer gives up on a full disk after so many refusals.
+/// A writer gives up on a full disk after this many refusals.
 const REFUSAL_COUNT: usize = 20;
 const BACK_WITHIN: Duration = Duration::from_secs(10);
 const FILE_HANDLES: usize = 64;
@@ -39,7 +39,7 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
     while let Some(argument) = options.next()? {
         match argument {
             Arg::Long("server") => server = Some(PathBuf::from(options.value()?)),
-            // Set by the trial itself, in its own namespace.
+            // The trial passes it to itself inside the namespace.
             Arg::Long("inside") => is_inside = true,
             Arg::Long("help") | Arg::Short('h') => {
                 println!("{HELP}");
@@ -48,14 +48,14 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
             other => return Err(other.unexpected().into()),
         }
     }
-    let server = server.ok_or("--server is missing: which binary?")?;
+    let server = server.ok_or("--server is missing: it names the binary to try")?;
     if is_inside {
         return inside(&server);
     }
     let namespace = ["--user", "--map-root-user", "--mount"];
     let possible = Command::new("unshare").args(namespace).arg("true").output();
     if !possible.is_ok_and(|output| output.status.success()) {
-        println!("SKIPPED: disk: this system lets us mount nothing (unshare --user --mount)");
+        println!("SKIPPED: disk: this system does not allow mounts (unshare --user --mount)");
         return Ok(true);
     }
     let mut again = Command::new("unshare");
@@ -103,7 +103,7 @@ impl Promises {
     }
 }
 
-/// A small file system for as long as it lives.
+/// A small file system, mounted until it is dropped.
 struct Mounted(PathBuf);
 
 impl Mounted {
@@ -138,7 +138,7 @@ fn insert(row: usize) -> Request {
     Request::post("/full").json(&entity_json("p", &format!("{row:06}"), &format!("\"text\":\"{text}\"")))
 }
 
-/// The status of the answer, with the service's code where it has one.
+/// The status of the answer, with the error code if there is one.
 fn outcome(response: &Response) -> String {
     match response.status {
         200..=299 => response.status.to_string(),
@@ -146,7 +146,7 @@ fn outcome(response: &Response) -> String {
     }
 }
 
-/// Inserts until the disk is full and stays so; what was acknowledged, and what else was answered.
+/// Inserts until the disk is full and stays so. Returns the acknowledged rows, and all other outcomes.
 fn fill(server: &Victim, next_row: &AtomicUsize) -> (BTreeSet<usize>, BTreeSet<String>) {
     let found = Mutex::new((BTreeSet::new(), BTreeSet::new()));
     std::thread::scope(|scope| {
@@ -178,7 +178,7 @@ fn fill(server: &Victim, next_row: &AtomicUsize) -> (BTreeSet<usize>, BTreeSet<S
     found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Which rows there are, by a full listing.
+/// The rows of a full listing.
 fn listed(server: &Victim) -> Result<BTreeSet<usize>, Error> {
     let mut rows = BTreeSet::new();
     let first = Request::get("/full()").query("$select", "RowKey");
@@ -233,10 +233,7 @@ fn full_disk(binary: &Path) -> Result<Vec<String>, Error> {
         !acknowledged.is_empty() && refusals.iter().all(|refusal| refusal == "503 ServerBusy"),
         format!("a full disk refuses writes with 503 ServerBusy and nothing else: {refusals:?}"),
     );
-    promises.check(
-        listed(&server)? == acknowledged,
-        "reads go on, and show what was acknowledged and nothing else",
-    );
+    promises.check(listed(&server)? == acknowledged, "reads go on, and show exactly the acknowledged rows");
     let first = server.ask(&Request::get(&entity_path("full", "p", "000000")))?;
     promises.check(first.status == 200, "point reads go on");
 
@@ -244,14 +241,16 @@ fn full_disk(binary: &Path) -> Result<Vec<String>, Error> {
     match accepts_writes_within(&server, BACK_WITHIN, &next_row) {
         Some((after, row)) => {
             acknowledged.insert(row);
-            promises
-                .check(true, format!("writes are taken again {} ms after there is space", after.as_millis()));
+            promises.check(
+                true,
+                format!("writes are accepted again {} ms after space is freed", after.as_millis()),
+            );
         }
-        None => promises.check(false, "writes are taken again when there is space"),
+        None => promises.check(false, "writes are accepted again when space is freed"),
     }
     promises.check(listed(&server)? == acknowledged, "nothing is lost or added");
 
-    // Once more, and killed while it is full.
+    // Fill it again, and kill the server while it is full.
     let (more, refusals) = fill(&server, &next_row);
     acknowledged.extend(more);
     promises.check(refusals.iter().all(|refusal| refusal == "503 ServerBusy"), "filled once more");
@@ -266,7 +265,10 @@ fn full_disk(binary: &Path) -> Result<Vec<String>, Error> {
         }
         Err(refusal) => {
             let words = refusal.words.trim_end().to_owned();
-            promises.check(words.contains("space"), format!("started while full: it says why not: {words}"));
+            promises.check(
+                words.contains("space"),
+                format!("started while full: the refusal names the reason: {words}"),
+            );
         }
     }
     command("mount", &["-o", &format!("remount,size={}m", 2 * DISK_MIB), &disk.0.display().to_string()])?;
@@ -277,7 +279,7 @@ fn full_disk(binary: &Path) -> Result<Vec<String>, Error> {
     );
     let is_back = accepts_writes_within(&server, BACK_WITHIN, &next_row).is_some();
     let words = server.finish();
-    promises.check(is_back, "and it takes writes");
+    promises.check(is_back, "and it accepts writes");
     if !is_back {
         println!("{words}");
     }
@@ -326,7 +328,7 @@ fn no_handles(binary: &Path) -> Result<Vec<String>, Error> {
     let limit = format!("--nofile={FILE_HANDLES}:{FILE_HANDLES}");
     command("prlimit", &["--pid", &server.id().to_string(), &limit])?;
 
-    // More connections than the server has handles; the system queues them.
+    // More connections than the server has file handles; the system queues them.
     let crowd: Vec<RawClient> = (0..CONNECTION_COUNT).filter_map(|_| server.connect().ok()).collect();
     std::thread::sleep(Duration::from_millis(300));
     let mut acknowledged = BTreeSet::new();
@@ -337,7 +339,7 @@ fn no_handles(binary: &Path) -> Result<Vec<String>, Error> {
             acknowledged.insert(row);
         }
     }
-    promises.check(acknowledged.len() == 200, "a connection that is open goes on writing");
+    promises.check(acknowledged.len() == 200, "an open connection goes on writing");
     promises.check(listed(&server)? == acknowledged, "and reading");
     promises.check(!server.has_ended(), "the server lives");
     drop(crowd);

@@ -1,6 +1,6 @@
-//! What a process costs, read from outside: memory, processor time, open files, threads, bytes on disk.
+//! Reads what a process costs: memory, processor time, open files, threads, bytes on disk.
 //!
-//! Owns: the readings of `/proc` and of a directory, and a thread that watches memory for its peak. Reads only.
+//! Owns: the readings of `/proc` and of a directory, and a thread that watches memory for its peak. It never writes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ const WATCH_INTERVAL: Duration = Duration::from_millis(50);
 const TICKS_PER_SECOND: f64 = 100.0;
 pub const MIB: u64 = 1024 * 1024;
 
-/// Processor time that all programs together have used since the machine started.
+/// Processor time that all programs together have used since the machine booted.
 pub fn machine_cpu() -> Result<Duration, Error> {
     let stat = std::fs::read_to_string("/proc/stat")?;
     let line = stat.lines().next().unwrap_or_default();
     let ticks: Vec<f64> = line.split_whitespace().skip(1).filter_map(|field| field.parse().ok()).collect();
     match ticks[..] {
-        // What is idle or waits for the disk is free for others; what a host took away is not.
+        // Idle time and waiting for the disk are free for others; time stolen by the host is not.
         [user, nice, system, _idle, _waiting, interrupt, soft, stolen, ..] => {
             let busy = user + nice + system + interrupt + soft + stolen;
             Ok(Duration::from_secs_f64(busy / TICKS_PER_SECOND))
@@ -30,7 +30,7 @@ pub fn machine_cpu() -> Result<Duration, Error> {
     }
 }
 
-/// A process by its number; `self` is the trial's own.
+/// A process, by its number; `self` is the trial's own.
 #[derive(Clone)]
 pub struct Gauge {
     process: String,
@@ -62,7 +62,7 @@ impl Gauge {
         Ok(self.status("VmRSS:")? * 1024)
     }
 
-    /// Resident memory at its highest since the process started.
+    /// The highest resident memory since the process started.
     pub fn memory_peak_bytes(&self) -> Result<u64, Error> {
         Ok(self.status("VmHWM:")? * 1024)
     }
@@ -88,7 +88,7 @@ impl Gauge {
         }
     }
 
-    /// Watches memory from now on.
+    /// Starts watching memory.
     pub fn watch(&self) -> MemoryWatch {
         let (peak_bytes, over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
         let thread = std::thread::spawn({
@@ -106,7 +106,7 @@ impl Gauge {
     }
 }
 
-/// Watches until it is dropped.
+/// Watches memory until it is dropped.
 pub struct MemoryWatch {
     peak_bytes: Arc<AtomicU64>,
     over: Arc<AtomicBool>,
@@ -114,7 +114,7 @@ pub struct MemoryWatch {
 }
 
 impl MemoryWatch {
-    /// The highest reading so far: a peak shorter than the interval may be missed.
+    /// The highest reading so far. It may miss a peak shorter than the interval.
     pub fn peak_bytes(&self) -> u64 {
         self.peak_bytes.load(Ordering::Relaxed)
     }
@@ -129,7 +129,7 @@ impl Drop for MemoryWatch {
     }
 }
 
-/// Bytes of all files below a directory. A file that vanishes meanwhile counts nothing.
+/// Bytes of all files below a directory. A file that vanishes meanwhile does not count.
 pub fn directory_bytes(directory: &Path) -> u64 {
     let Ok(entries) = std::fs::read_dir(directory) else { return 0 };
     entries
@@ -142,7 +142,7 @@ pub fn directory_bytes(directory: &Path) -> u64 {
         .sum()
 }
 
-/// How many files this process, and those it starts, may have open.
+/// How many files this process and its children may have open.
 pub fn open_files_max() -> Result<usize, Error> {
     let limits = Gauge::own().read("limits")?;
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
@@ -153,7 +153,7 @@ pub fn open_files_max() -> Result<usize, Error> {
     soft.parse().map_err(|_| "no limit of open files in /proc/self/limits".into())
 }
 
-/// How many processes wanted a processor during the last minute: a busy machine measures its other tenants too.
+/// The load average of the last minute. On a busy machine, other programs distort a measurement.
 pub fn load_average() -> String {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split_whitespace().next().unwrap_or("unknown").to_owned()

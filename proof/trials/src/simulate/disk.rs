@@ -1,8 +1,8 @@
-//! A disk in memory for the local engine: it forgets at a crash what was not synced, fails at a chosen moment, and
-//! holds its writer at a gate so that the groups of commits are those that the seed says.
+//! A disk in memory for the local engine. In a crash it loses unsynced changes; it fails at a chosen moment; and it
+//! stops its writer at a gate, so that the seed decides which commits form a group.
 //!
-//! A sync costs nothing here, which is what makes millions of operations possible; what real disks do, and that names of
-//! files must be made durable too, is the business of the power trial.
+//! A sync costs nothing here, which makes millions of operations possible. Leaves to the trial `power`: real disks, and
+//! that names of files must be made durable too.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,9 +15,9 @@ use engine_local::{Access, AnyFile, Files};
 use fastrand::Rng;
 use redb::{BackendError, StorageBackend};
 
-/// What a disk writes as a whole, or not at all.
+/// The unit that a disk writes as a whole or not at all.
 const SECTOR_BYTES: usize = 512;
-/// Far more than any of this takes: a simulation that hangs must end.
+/// Far longer than any step takes. It ends a simulation that hangs.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,12 +27,12 @@ pub enum Kind {
     Sync,
 }
 
-/// The operation of this kind, after so many others of it, fails.
+/// Makes an operation of this kind fail, after a number of others.
 #[derive(Clone, Copy, Debug)]
 pub struct Fault {
     pub kind: Kind,
     pub after: u32,
-    /// From then on nothing is written or synced any more: the machine is gone.
+    /// From then on nothing is written or synced: the machine is down.
     pub is_last: bool,
 }
 
@@ -41,7 +41,7 @@ pub struct Disk(Arc<(Mutex<State>, Condvar)>);
 
 #[derive(Debug)]
 struct State {
-    /// Which content has which name.
+    /// The content of each name.
     names: BTreeMap<String, usize>,
     contents: Vec<Content>,
     fault: Option<Fault>,
@@ -49,14 +49,14 @@ struct State {
     is_gone: bool,
     gate_is_closed: bool,
     is_held: bool,
-    /// Whoever waits for the gate to be reached.
+    /// The thread that waits until the gate is reached.
     owner: Thread,
 }
 
 #[derive(Default, Debug)]
 struct Content {
     bytes: Vec<u8>,
-    /// In order, what a crash may undo.
+    /// Changes, in order, that a crash may undo.
     unsynced: Vec<Change>,
 }
 
@@ -89,23 +89,23 @@ impl Disk {
         self.state().fault = Some(fault);
     }
 
-    /// Whether a fault has come to pass since the last crash.
+    /// Whether a fault has occurred since the last crash.
     pub fn has_failed(&self) -> bool {
         self.state().has_failed
     }
 
-    /// Nothing reaches the disk from now on.
+    /// From now on nothing reaches the disk.
     pub fn cut_off(&self) {
         let mut state = self.state();
         state.is_gone = true;
         state.fault = None;
     }
 
-    /// What was not synced is kept, lost or torn as chance has it; then the disk works again.
+    /// Keeps, loses or tears each unsynced change at random. Then the disk works again.
     pub fn crash(&self, random: &mut Rng) {
         let mut state = self.state();
         let kept_of_four = [0, 1, 2, 3, 4, 4][random.usize(..6)];
-        // By place, not by turn: redb writes its pages in whatever order it likes.
+        // Depends on the place, not on the order: redb writes its pages in no fixed order.
         let luck = random.u64(..);
         for (number, content) in state.contents.iter_mut().enumerate() {
             let luck = luck.wrapping_add((number as u64) << 40);
@@ -127,7 +127,7 @@ impl Disk {
         self.0.1.notify_all();
     }
 
-    /// Whether somebody stands at the gate.
+    /// Whether a writer waits at the gate.
     pub fn is_held(&self) -> bool {
         self.state().is_held
     }
