@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Linux reports process times to user space in these ticks, whatever the kernel's own tick is.
-const TICKS_PER_SECOND: f64 = 100.0;
+pub const TICKS_PER_SECOND: f64 = 100.0;
 
 /// Processor time that a process has used so far, in all threads.
 pub fn cpu(process: u32) -> Option<Duration> {
@@ -29,7 +29,8 @@ pub fn load_average() -> Option<f64> {
     text.split_whitespace().next()?.parse().ok()
 }
 
-fn cpu_of(process: &str) -> Option<Duration> {
+/// Processor time of a process by its number, or of this one as `self`.
+pub fn cpu_of(process: &str) -> Option<Duration> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // The name, in parentheses, may contain blanks; utime and stime are the 12th and 13th fields after it.
     let (_, fields) = stat.rsplit_once(')')?;

@@ -16,7 +16,7 @@ use testkit::{Request, Stopwatch, TempDir, entity_json};
 use crate::Error;
 use crate::contents::{self, Shares};
 use crate::ledger::{MAIN_TABLE, Outcome, PROBE_PARTITION, Rows, settle, version_of};
-use crate::load::{Common, End, Shape, Tally, Writer, version_in};
+use crate::load::{Common, End, LoadShape, Tally, Writer, version_in};
 use crate::options::{self, Value};
 use crate::summary;
 use crate::victim::{Launch, Victim, panicked};
@@ -66,7 +66,7 @@ pub struct Settings {
 pub struct Verdict {
     pub broken: Vec<String>,
     pub rounds: usize,
-    pub kills: [usize; Kind::ALL.len()],
+    pub kills: [usize; KillMoment::ALL.len()],
     pub acknowledged: u64,
     pub batches: u64,
     pub refused: u64,
@@ -82,33 +82,33 @@ pub struct Verdict {
 
 /// When the kill comes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum KillMoment {
     Load,
     Start,
     Stop,
     Drop,
     Backup,
-    Peace,
+    CleanStop,
 }
 
-impl Kind {
-    const ALL: [(Kind, &str); 6] = [
-        (Kind::Load, "under load"),
-        (Kind::Start, "during start-up"),
-        (Kind::Stop, "during a graceful stop"),
-        (Kind::Drop, "while a dropped table is swept"),
-        (Kind::Backup, "while a backup is taken"),
-        (Kind::Peace, "stopped gracefully, not killed"),
+impl KillMoment {
+    const ALL: [(KillMoment, &str); 6] = [
+        (KillMoment::Load, "under load"),
+        (KillMoment::Start, "during start-up"),
+        (KillMoment::Stop, "during a graceful stop"),
+        (KillMoment::Drop, "while a dropped table is swept"),
+        (KillMoment::Backup, "while a backup is taken"),
+        (KillMoment::CleanStop, "stopped gracefully, not killed"),
     ];
 
-    fn random(random: &mut Rng) -> Kind {
+    fn random(random: &mut Rng) -> KillMoment {
         match random.u32(0..20) {
-            0..11 => Kind::Load,
-            11 => Kind::Backup,
-            12..14 => Kind::Start,
-            14..16 => Kind::Stop,
-            16..19 => Kind::Drop,
-            _ => Kind::Peace,
+            0..11 => KillMoment::Load,
+            11 => KillMoment::Backup,
+            12..14 => KillMoment::Start,
+            14..16 => KillMoment::Stop,
+            16..19 => KillMoment::Drop,
+            _ => KillMoment::CleanStop,
         }
     }
 }
@@ -140,7 +140,7 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
     let watch = Stopwatch::start();
     let verdict = rounds(&settings)?;
     summary::head("crash", &format!("{} rounds", verdict.rounds), watch.elapsed(), settings.seed);
-    for (count, (_, name)) in verdict.kills.iter().zip(Kind::ALL) {
+    for (count, (_, name)) in verdict.kills.iter().zip(KillMoment::ALL) {
         summary::line(count, name);
     }
     summary::line(verdict.acknowledged, &format!("writes acknowledged, {} of them batches", verdict.batches));
@@ -222,11 +222,11 @@ struct Trial {
 
 impl Trial {
     fn round(&mut self, round: usize) -> Result<(), Error> {
-        let kind = if round == 0 { Kind::Load } else { Kind::random(&mut self.random) };
-        if let Some(place) = Kind::ALL.iter().position(|(known, _)| *known == kind) {
+        let moment = if round == 0 { KillMoment::Load } else { KillMoment::random(&mut self.random) };
+        if let Some(place) = KillMoment::ALL.iter().position(|(known, _)| *known == moment) {
             self.verdict.kills[place] += 1;
         }
-        if kind == Kind::Start {
+        if moment == KillMoment::Start {
             for _ in 0..START_KILL_COUNT {
                 let mut child = self.launch.spawn()?;
                 std::thread::sleep(Duration::from_micros(self.random.u64(0..START_MS_MAX * 1000)));
@@ -237,7 +237,7 @@ impl Trial {
         let Some(server) = self.back(round)? else { return Ok(()) };
         let shape = shape(round);
         self.writers.iter_mut().for_each(|writer| writer.set_shape(shape));
-        self.load_and_kill(round, kind, server)
+        self.load_and_kill(round, moment, server)
     }
 
     /// Starts the server, writes at once, and compares everything with the ledger. `None` if a promise was broken.
@@ -324,7 +324,7 @@ impl Trial {
         Ok(())
     }
 
-    fn load_and_kill(&mut self, round: usize, kind: Kind, server: Victim) -> Result<(), Error> {
+    fn load_and_kill(&mut self, round: usize, moment: KillMoment, server: Victim) -> Result<(), Error> {
         let stopping = AtomicBool::new(false);
         let (tally, launch) = (&self.tally, &self.launch);
         let common = Common { server: &server, tally, stopping: &stopping, position: &|| 0 };
@@ -345,26 +345,26 @@ impl Trial {
             let mut ends = Vec::new();
             let mut stopped = Ok(());
             let mut backup = None;
-            if kind == Kind::Drop {
+            if moment == KillMoment::Drop {
                 ends.push(dropper.fill_and_drop(&common, DROPPED_ROW_COUNT));
                 std::thread::sleep(Duration::from_micros(wait_us * SWEEP_MS_MAX));
             } else {
                 std::thread::sleep(Duration::from_millis(load_ms));
             }
-            if kind == Kind::Backup {
+            if moment == KillMoment::Backup {
                 // Its result does not matter. The server shall be reading the whole store when it dies.
                 backup = launch.backup(BACKUP_FILE).ok();
                 std::thread::sleep(Duration::from_micros(wait_us * BACKUP_MS_MAX));
             }
             stopping.store(true, Ordering::SeqCst);
-            match kind {
-                Kind::Load | Kind::Start | Kind::Drop | Kind::Backup => server.kill(),
-                Kind::Stop => {
+            match moment {
+                KillMoment::Load | KillMoment::Start | KillMoment::Drop | KillMoment::Backup => server.kill(),
+                KillMoment::Stop => {
                     stopped = server.terminate();
                     std::thread::sleep(Duration::from_micros(wait_us * STOP_MS_MAX));
                     server.kill();
                 }
-                Kind::Peace => {
+                KillMoment::CleanStop => {
                     stopped = server.terminate();
                     ends.push(match server.wait() {
                         Some(status) if status.success() => Ok(End::Done),
@@ -393,7 +393,7 @@ impl Trial {
     }
 }
 
-fn shape(round: usize) -> Shape {
+fn shape(round: usize) -> LoadShape {
     let row_count_max = ROWS_PER_WRITER + ROWS_PER_WRITER_AND_ROUND * round;
-    Shape { row_count_max, text_length_usual: 60, text_length_max: 6_000 }
+    LoadShape { row_count_max, text_length_usual: 60, text_length_max: 6_000 }
 }

@@ -17,7 +17,7 @@ use crate::Error;
 use crate::contents::{self, Contents, ReadFailure};
 use crate::disk_states::Image;
 use crate::ledger::{Key, MAIN_TABLE, PROBE_PARTITION, Row, settle};
-use crate::load::{Common, Shape, Tally, Writer};
+use crate::load::{Common, LoadShape, Tally, Writer};
 use crate::options::{self, Value};
 use crate::power::place;
 use crate::summary;
@@ -35,7 +35,7 @@ const STATE_COUNT: usize = 1_000;
 const STATES_PER_REPORT: usize = 250;
 const WRITER_COUNT: usize = 4;
 const STEP_COUNT: usize = 120;
-const SHAPE: Shape = Shape { row_count_max: 250, text_length_usual: 60, text_length_max: 6_000 };
+const SHAPE: LoadShape = LoadShape { row_count_max: 250, text_length_usual: 60, text_length_max: 6_000 };
 /// When a table cannot be listed, at most this many of its rows are read one by one.
 const POINT_READ_COUNT_MAX: usize = 60;
 const EXAMPLES_PER_FINDING_MAX: usize = 3;

@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use loadgen::process;
+
 use crate::Error;
 
 const WATCH_INTERVAL: Duration = Duration::from_millis(50);
-/// Linux counts process time in these for user space, whatever the kernel's own tick is.
-const TICKS_PER_SECOND: f64 = 100.0;
 pub const MIB: u64 = 1024 * 1024;
 
 /// Processor time that all programs together have used since the machine booted.
@@ -24,7 +24,7 @@ pub fn machine_cpu() -> Result<Duration, Error> {
         // Idle time and waiting for the disk are free for others; time stolen by the host is not.
         [user, nice, system, _idle, _waiting, interrupt, soft, stolen, ..] => {
             let busy = user + nice + system + interrupt + soft + stolen;
-            Ok(Duration::from_secs_f64(busy / TICKS_PER_SECOND))
+            Ok(Duration::from_secs_f64(busy / process::TICKS_PER_SECOND))
         }
         _ => Err("no times in /proc/stat".into()),
     }
@@ -77,15 +77,8 @@ impl Gauge {
 
     /// Processor time used so far, by all threads.
     pub fn cpu(&self) -> Result<Duration, Error> {
-        let stat = self.read("stat")?;
-        // The name, in parentheses, may contain blanks; utime and stime are the 12th and 13th fields after it.
-        let fields = stat.rsplit_once(')').map(|(_, fields)| fields).unwrap_or_default();
-        let ticks: Vec<f64> =
-            fields.split_whitespace().skip(11).take(2).filter_map(|field| field.parse().ok()).collect();
-        match ticks[..] {
-            [user, system] => Ok(Duration::from_secs_f64((user + system) / TICKS_PER_SECOND)),
-            _ => Err(format!("no times in the stat of process {}", self.process).into()),
-        }
+        let cpu = process::cpu_of(&self.process);
+        cpu.ok_or_else(|| format!("no times in the stat of process {}", self.process).into())
     }
 
     /// Starts watching memory.
@@ -155,6 +148,5 @@ pub fn open_files_max() -> Result<usize, Error> {
 
 /// The load average of the last minute. On a busy machine, other programs distort a measurement.
 pub fn load_average() -> String {
-    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    text.split_whitespace().next().unwrap_or("unknown").to_owned()
+    process::load_average().map_or("unknown".to_owned(), |load| format!("{load:.2}"))
 }

@@ -36,7 +36,7 @@ const READ_FACTOR_MAX: f64 = 50.0;
 const READ_P99_FLOOR_US: f64 = 1e6;
 const READ_P99_MAX_US: f64 = 5e6;
 
-struct Shape {
+struct QueryShape {
     name: &'static str,
     filter: String,
     /// The row keys of all matching rows.
@@ -61,7 +61,7 @@ pub fn run(bench: &Bench, promises: &mut Promises) -> Result<(), Error> {
 }
 
 /// All rows have the same properties, so a filter on properties matches all or none of them.
-fn shapes(rows: u64) -> Vec<Shape> {
+fn shapes(rows: u64) -> Vec<QueryShape> {
     let last = row_key(rows - 1);
     let middle = row_key(rows / 2);
     let mut terms = String::from("Age eq 1");
@@ -86,25 +86,25 @@ fn shapes(rows: u64) -> Vec<Shape> {
     let one = |key: &str| BTreeSet::from([key.to_owned()]);
     let nothing = BTreeSet::new();
     vec![
-        Shape {
+        QueryShape {
             name: "a filter that matches nothing",
             filter: "Note eq 'nothing'".to_owned(),
             matching: nothing.clone(),
         },
-        Shape { name: "thousands of or terms on a property", filter: terms, matching: nothing.clone() },
-        Shape {
+        QueryShape { name: "thousands of or terms on a property", filter: terms, matching: nothing.clone() },
+        QueryShape {
             name: "thousands of or terms, one of which matches",
             filter: with_a_hit,
             matching: one(&middle),
         },
-        Shape { name: "thousands of row keys without a partition", filter: keys, matching: one(&last) },
-        Shape { name: "nested brackets", filter: nested, matching: nothing.clone() },
-        Shape { name: "nested negations", filter: negations, matching: nothing },
+        QueryShape { name: "thousands of row keys without a partition", filter: keys, matching: one(&last) },
+        QueryShape { name: "nested brackets", filter: nested, matching: nothing.clone() },
+        QueryShape { name: "nested negations", filter: negations, matching: nothing },
     ]
 }
 
 /// Pages through one query while nothing else runs, and compares the rows it finds.
-fn alone(bench: &Bench, shape: &Shape, promises: &mut Promises) -> Result<(), Error> {
+fn alone(bench: &Bench, shape: &QueryShape, promises: &mut Promises) -> Result<(), Error> {
     let mut found = BTreeSet::new();
     let mut query = Query::new(bench, shape)?;
     let mut pages = Histogram::new();
@@ -147,7 +147,7 @@ fn alone(bench: &Bench, shape: &Shape, promises: &mut Promises) -> Result<(), Er
 }
 
 /// Runs many queries of all shapes at once, with the light client beside them.
-fn many_at_once(bench: &Bench, shapes: &[Shape], promises: &mut Promises) -> Result<(), Error> {
+fn many_at_once(bench: &Bench, shapes: &[QueryShape], promises: &mut Promises) -> Result<(), Error> {
     let quiet = light_client::run_for(bench.address, "calm", bench.seconds / 2);
     let over = AtomicBool::new(false);
     let (beside, outcomes) = std::thread::scope(|scope| {
@@ -217,7 +217,7 @@ struct Crowd {
     wrong: Vec<String>,
 }
 
-fn page_until(bench: &Bench, shape: &Shape, over: &AtomicBool) -> Result<Crowd, Error> {
+fn page_until(bench: &Bench, shape: &QueryShape, over: &AtomicBool) -> Result<Crowd, Error> {
     let mut crowd = Crowd::default();
     let mut query = Query::new(bench, shape)?;
     while !over.load(Ordering::Relaxed) {
@@ -250,7 +250,7 @@ enum Page {
 /// One query, page after page. After its end it starts again.
 struct Query<'a> {
     bench: &'a Bench,
-    shape: &'a Shape,
+    shape: &'a QueryShape,
     client: RawClient,
     next: Option<(String, String)>,
     /// The keys that the continuation `next` encodes.
@@ -258,7 +258,7 @@ struct Query<'a> {
 }
 
 impl<'a> Query<'a> {
-    fn new(bench: &'a Bench, shape: &'a Shape) -> Result<Query<'a>, Error> {
+    fn new(bench: &'a Bench, shape: &'a QueryShape) -> Result<Query<'a>, Error> {
         Ok(Query { bench, shape, client: RawClient::connect(bench.address)?, next: None, place: None })
     }
 

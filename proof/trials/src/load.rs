@@ -27,7 +27,7 @@ const BATCH_OPERATION_COUNT_MAX: usize = 100;
 
 /// The number and size of rows.
 #[derive(Clone, Copy)]
-pub struct Shape {
+pub struct LoadShape {
     /// A writer with more rows than this deletes more than it inserts.
     pub row_count_max: usize,
     pub text_length_usual: usize,
@@ -88,7 +88,7 @@ pub struct Entry {
 
 pub struct Writer {
     number: usize,
-    shape: Shape,
+    shape: LoadShape,
     random: Rng,
     /// The last number used in a row's name or value.
     last_number: u64,
@@ -108,7 +108,7 @@ pub enum End {
 }
 
 impl Writer {
-    pub fn new(number: usize, seed: u64, shape: Shape) -> Writer {
+    pub fn new(number: usize, seed: u64, shape: LoadShape) -> Writer {
         // Neighbouring seeds would give similar streams unless they are mixed first.
         let mut random = Rng::with_seed(seed ^ (number as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
         random.u64(..);
@@ -116,7 +116,7 @@ impl Writer {
         Writer { number, shape, random, last_number: 0, known, open: None, history: None }
     }
 
-    pub fn set_shape(&mut self, shape: Shape) {
+    pub fn set_shape(&mut self, shape: LoadShape) {
         self.shape = shape;
     }
 

@@ -35,9 +35,7 @@ mod victim;
 use std::process::ExitCode;
 
 use lexopt::{Arg, Parser};
-
-/// Why a trial could not run at all, in words for the person at the terminal.
-type Error = Box<dyn std::error::Error + Send + Sync>;
+use loadgen::Error;
 
 /// A trial. Returns `Ok(false)` if a promise was broken; it has already printed which.
 type Trial = fn(&mut Parser) -> Result<bool, Error>;

@@ -3,15 +3,15 @@
 //! Owns: filling the tables, and the requests to them. The server accepts a signature for fifteen minutes, so a longer
 //! run must make new requests.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use fastrand::Rng;
+use loadgen::endpoint::Endpoint;
 use loadgen::generator::{self, Requests};
 use loadgen::request::{HOLE, Signer, Template, row_key, row_key_bytes, row_key_hex};
-use loadgen::response::ResponseReader;
 use loadgen::sources::Batches;
+use loadgen::table;
 
 use crate::Error;
 
@@ -33,7 +33,6 @@ const LARGE_ROW_COUNT: u64 = 2_000;
 const SCATTER: u64 = 0x9e37_79b9_7f4a_7c15;
 const FILL_CONNECTION_COUNT: usize = 16;
 const FILL_TIME_MAX: Duration = Duration::from_secs(14 * 60);
-const ANSWER_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// The kinds of requests in a [`Mix`].
 pub const MIX_KINDS: [&str; 3] = ["read", "insert", "batch"];
@@ -232,25 +231,7 @@ impl Requests for Varied {
 
 /// Sends one request on a connection of its own. Returns the answer; any status but the expected one is an error.
 pub fn ask(address: SocketAddr, request: &[u8], expected: u16) -> Result<String, Error> {
-    let mut stream = TcpStream::connect(address)?;
-    stream.set_read_timeout(Some(ANSWER_TIME_MAX))?;
-    stream.set_nodelay(true)?;
-    stream.write_all(request)?;
-    let mut reader = ResponseReader::new();
-    loop {
-        let count = stream.read(reader.space())?;
-        if count == 0 {
-            return Err("the server closed the connection instead of answering".into());
-        }
-        match reader.advance(count)? {
-            Some(status) if status == expected => return Ok(reader.text()),
-            Some(_) => {
-                let shown: String = reader.text().chars().take(1000).collect();
-                return Err(format!("expected status {expected}, not this answer:\n{shown}").into());
-            }
-            None => {}
-        }
-    }
+    table::ask_for(&Endpoint::development(address), request, expected)
 }
 
 #[cfg(test)]

@@ -206,7 +206,7 @@ impl Job<'_> {
         let seed = self.settings.seed.wrapping_add(self.number as u64);
         let recording = match recording::record(server, shim, environment, self.directory, seed) {
             Ok(recording) => recording,
-            Err(Failure::Trouble(error)) => return Err(error),
+            Err(Failure::Trial(error)) => return Err(error),
             Err(Failure::Broken(what)) => {
                 self.verdict().broken.push(format!("recording {}, without a power cut: {what}", self.number));
                 return Ok(());

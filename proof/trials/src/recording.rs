@@ -20,13 +20,13 @@ use crate::contents;
 use crate::disk_log::{self, Operation, Record};
 use crate::disk_states::{Disk, Image, Loss, inode};
 use crate::ledger::{MAIN_TABLE, settle};
-use crate::load::{Common, End, Entry, Shape, Tally, Writer};
+use crate::load::{Common, End, Entry, LoadShape, Tally, Writer};
 use crate::victim::{Launch, Victim};
 
 const SHIM: &str = "liblazulite_shim.so";
 const WRITER_COUNT: usize = 4;
 const STEPS_PER_LIFE: usize = 30;
-const SHAPE: Shape = Shape { row_count_max: 50, text_length_usual: 40, text_length_max: 3_000 };
+const SHAPE: LoadShape = LoadShape { row_count_max: 50, text_length_usual: 40, text_length_max: 3_000 };
 /// Rows of the table that is dropped: more than one slice of the sweep.
 const DROPPED_ROW_COUNT: usize = 600;
 const POLL: Duration = Duration::from_micros(200);
@@ -55,12 +55,13 @@ pub struct Recording {
 pub enum Failure {
     /// The server broke a promise even without a power cut.
     Broken(String),
-    Trouble(Error),
+    /// The trial itself failed.
+    Trial(Error),
 }
 
 impl<E: Into<Error>> From<E> for Failure {
     fn from(error: E) -> Failure {
-        Failure::Trouble(error.into())
+        Failure::Trial(error.into())
     }
 }
 

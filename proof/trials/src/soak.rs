@@ -16,6 +16,8 @@ use std::time::Duration;
 
 use charts::{Plot, Scale, Series};
 use lexopt::Parser;
+use loadgen::generator::{Counts, Generator, LoadModel, Tally};
+use loadgen::measure::median;
 use testkit::{Credentials, RawClient, Request, ServerProcess, Stopwatch, TempDir, system_now};
 
 use crate::Error;
@@ -24,7 +26,6 @@ use crate::mix;
 use crate::options::{self, Value};
 use crate::promises::{Promises, latencies};
 use crate::soak_requests::{KINDS, ROW_COUNT_MIN, SoakRequests, TABLE};
-use loadgen::generator::{Counts, Generator, LoadModel, Tally};
 
 const HELP: &str = "\
 a mixed load for minutes, with plots of memory, files, latency and throughput
@@ -332,11 +333,6 @@ fn judge(samples: &[Sample], quarters: &[Counts], promises: &mut Promises) {
             after_us / 1e3
         ),
     );
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
 fn highest(values: Vec<f64>) -> f64 {

@@ -21,7 +21,7 @@ const SECTOR_BYTES: usize = 512;
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum DiskCall {
     Read,
     Write,
     Sync,
@@ -30,7 +30,7 @@ pub enum Kind {
 /// Makes an operation of this kind fail, after a number of others.
 #[derive(Clone, Copy, Debug)]
 pub struct Fault {
-    pub kind: Kind,
+    pub kind: DiskCall,
     pub after: u32,
     /// From then on nothing is written or synced: the machine is down.
     pub is_last: bool,
@@ -132,9 +132,9 @@ impl Disk {
         self.state().is_held
     }
 
-    fn pass(&self, kind: Kind) -> io::Result<MutexGuard<'_, State>> {
+    fn pass(&self, kind: DiskCall) -> io::Result<MutexGuard<'_, State>> {
         let mut state = self.state();
-        if kind != Kind::Read && state.gate_is_closed {
+        if kind != DiskCall::Read && state.gate_is_closed {
             state.is_held = true;
             state.owner.unpark();
             let waited = self.0.1.wait_timeout_while(state, WAIT_MAX, |state| state.gate_is_closed);
@@ -154,7 +154,7 @@ impl Disk {
             state.has_failed = true;
             self.0.1.notify_all();
         }
-        if fires || (state.is_gone && kind != Kind::Read) {
+        if fires || (state.is_gone && kind != DiskCall::Read) {
             return Err(io::Error::other("the disk failed, as the seed says"));
         }
         Ok(state)
@@ -202,7 +202,7 @@ impl Files for Disk {
     }
 
     fn open(&self, name: &str, access: Access) -> io::Result<AnyFile> {
-        let mut state = self.pass(if access == Access::Create { Kind::Write } else { Kind::Read })?;
+        let mut state = self.pass(if access == Access::Create { DiskCall::Write } else { DiskCall::Read })?;
         let content = match (state.names.get(name), access) {
             (Some(content), Access::Read | Access::Write) => *content,
             (None, Access::Read | Access::Write) => return Err(io::ErrorKind::NotFound.into()),
@@ -217,7 +217,7 @@ impl Files for Disk {
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        let mut state = self.pass(Kind::Write)?;
+        let mut state = self.pass(DiskCall::Write)?;
         let content = state.names.remove(from).ok_or(io::ErrorKind::NotFound)?;
         if let Some(replaced) = state.names.insert(to.to_owned(), content) {
             state.contents[replaced] = Content::default();
@@ -226,14 +226,14 @@ impl Files for Disk {
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        let mut state = self.pass(Kind::Write)?;
+        let mut state = self.pass(DiskCall::Write)?;
         let content = state.names.remove(name).ok_or(io::ErrorKind::NotFound)?;
         state.contents[content] = Content::default();
         Ok(())
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.pass(Kind::Sync).map(|_| ())
+        self.pass(DiskCall::Sync).map(|_| ())
     }
 }
 
@@ -249,7 +249,7 @@ impl StorageBackend for DiskFile {
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        let state = self.disk.pass(Kind::Read)?;
+        let state = self.disk.pass(DiskCall::Read)?;
         let start = offset as usize;
         let bytes = &state.contents[self.content].bytes;
         out.copy_from_slice(bytes.get(start..start + out.len()).ok_or(io::ErrorKind::UnexpectedEof)?);
@@ -257,7 +257,7 @@ impl StorageBackend for DiskFile {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        let mut state = self.disk.pass(Kind::Write)?;
+        let mut state = self.disk.pass(DiskCall::Write)?;
         let content = &mut state.contents[self.content];
         let (old, new) = (content.bytes.len(), len as usize);
         let cut = content.bytes.get(new..).map(<[u8]>::to_vec).unwrap_or_default();
@@ -267,13 +267,13 @@ impl StorageBackend for DiskFile {
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        let mut state = self.disk.pass(Kind::Sync)?;
+        let mut state = self.disk.pass(DiskCall::Sync)?;
         state.contents[self.content].unsynced.clear();
         Ok(())
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        let mut state = self.disk.pass(Kind::Write)?;
+        let mut state = self.disk.pass(DiskCall::Write)?;
         let content = &mut state.contents[self.content];
         let (start, end) = (offset as usize, offset as usize + data.len());
         let place = content.bytes.get_mut(start..end).ok_or(io::ErrorKind::UnexpectedEof)?;

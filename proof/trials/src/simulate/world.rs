@@ -30,7 +30,7 @@ use tables::TableService;
 use self::compare::Unknown;
 use self::judge::Expected;
 use super::ask::{Answer, Answering, Ask};
-use super::disk::{Fault, Kind};
+use super::disk::{DiskCall, Fault};
 use super::model::Model;
 use super::stage::{Door, Log};
 use super::store::{Opened, Store};
@@ -210,11 +210,12 @@ impl World {
         if disk.has_failed() {
             return;
         }
-        let kind = [Kind::Sync, Kind::Sync, Kind::Write, Kind::Write, Kind::Read][self.random.usize(..5)];
+        let kind = [DiskCall::Sync, DiskCall::Sync, DiskCall::Write, DiskCall::Write, DiskCall::Read]
+            [self.random.usize(..5)];
         let after = match kind {
-            Kind::Sync => self.random.u32(..8),
-            Kind::Write => self.random.u32(..60),
-            Kind::Read => self.random.u32(..4),
+            DiskCall::Sync => self.random.u32(..8),
+            DiskCall::Write => self.random.u32(..60),
+            DiskCall::Read => self.random.u32(..4),
         };
         disk.plan(Fault { kind, after, is_last: self.random.bool() });
     }
@@ -382,7 +383,7 @@ impl World {
             _ => {}
         }
         if self.random.u8(..4) == 0 {
-            disk.plan(Fault { kind: Kind::Write, after: self.random.u32(..12), is_last: true });
+            disk.plan(Fault { kind: DiskCall::Write, after: self.random.u32(..12), is_last: true });
             // The opening may still succeed, if it writes less than that.
             let opened = self.store.open(&self.clock, &self.log);
             disk.cut_off();
