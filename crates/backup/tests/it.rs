@@ -1,4 +1,4 @@
-//! What is saved comes back; what is damaged does not.
+//! A saved store comes back as it was; a damaged backup is refused.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
 
@@ -125,7 +125,7 @@ async fn everything_comes_back_with_its_versions_policies_and_properties() {
     let properties = Setting::ServiceProperties("alice".into());
     assert_eq!(setting(&target, properties).await.unwrap(), "properties of alice");
 
-    // Versions go on from where they were there, even with a clock far behind.
+    // New versions are greater than those of the source, even with a clock far behind.
     let last = source.snapshot().await.unwrap().last_version().unwrap();
     let (people, _) = table(&target, "alice", "people").await.unwrap();
     put(&target, people, "p", "new", record(1)).await;
@@ -159,7 +159,7 @@ async fn one_table_comes_back_under_another_name_beside_the_old_one() {
     assert!(refused(unknown).contains("no table 'nothing'"));
     let bad = restore(&engine, &file, &one("people", Some("1st"), None)).await;
     assert!(refused(bad).contains("not the name of a table"));
-    // What a refusal left behind is gone with the next load.
+    // The next load drops what the refused ones left behind.
     restore(&engine, &file, &one("empty", Some("empty2"), None)).await.unwrap();
     let hidden = rows(&engine, TableId::CATALOGUE)
         .await
@@ -170,7 +170,7 @@ async fn one_table_comes_back_under_another_name_beside_the_old_one() {
     assert_eq!(hidden, 0);
 }
 
-/// Takes a backup's bytes, and changes the store each time it gets some.
+/// Receives a backup's bytes, and changes the store at each write.
 struct Meddling {
     engine: Arc<MemoryEngine>,
     table: TableId,

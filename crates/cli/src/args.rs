@@ -375,7 +375,7 @@ mod tests {
             ..BenchRequest::default()
         };
         assert_eq!(*request, expected);
-        for name in loadgen::workload::Action::ALL.map(loadgen::workload::Action::name) {
+        for name in loadgen::workload::WorkloadKind::ALL.map(loadgen::workload::WorkloadKind::name) {
             assert!(HELP.contains(name), "{name}");
         }
     }

@@ -7,7 +7,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-use backup::{BackupError, BackupReader, End, SaveOptions};
+use backup::{BackupError, BackupReader, SaveOptions, Totals};
 use engine::env::SystemClock;
 
 use crate::control::{self, Request};
@@ -110,7 +110,7 @@ fn finish(out: BufWriter<File>, part: &Path) -> Result<(), String> {
 pub fn read_through(
     backup: &mut BackupReader<impl Read>,
     progress: &mut Progress,
-) -> Result<End, BackupError> {
+) -> Result<Totals, BackupError> {
     let total = backup.head().row_count;
     while backup.next_content()?.is_some() {
         progress.show(backup.seen().row_count, total);
@@ -119,7 +119,7 @@ pub fn read_through(
 }
 
 /// Reads the file back from the disk.
-fn verify(part: &Path, progress: &mut Progress) -> Result<End, String> {
+fn verify(part: &Path, progress: &mut Progress) -> Result<Totals, String> {
     let file = File::open(part).map_err(|error| format!("{}: {error}", part.display()))?;
     let read =
         BackupReader::open(BufReader::new(file)).and_then(|mut backup| read_through(&mut backup, progress));

@@ -10,7 +10,7 @@ use std::time::Duration;
 use loadgen::endpoint::{DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, Endpoint};
 use loadgen::measure::{Measurement, Sample, probe};
 use loadgen::table;
-use loadgen::workload::{Action, Counter, Shape, Workload};
+use loadgen::workload::{Counter, TableShape, Workload, WorkloadKind};
 
 use crate::progress::Progress;
 use crate::{random, signals};
@@ -22,8 +22,14 @@ const ENTITIES_DEFAULT: u64 = 10_000;
 /// Row keys number the entities with eight digits.
 const ENTITIES_MAX: u64 = 50_000_000;
 const FILL_TIME_MAX: Duration = Duration::from_secs(3600);
-const WORKLOADS_DEFAULT: [Action; 6] =
-    [Action::Read, Action::Page, Action::Upsert, Action::HotMerge, Action::Insert, Action::Batch];
+const WORKLOADS_DEFAULT: [WorkloadKind; 6] = [
+    WorkloadKind::Read,
+    WorkloadKind::Page,
+    WorkloadKind::Upsert,
+    WorkloadKind::HotMerge,
+    WorkloadKind::Insert,
+    WorkloadKind::Batch,
+];
 
 /// The options of `bench`, not yet checked.
 #[derive(Default, PartialEq, Debug)]
@@ -43,7 +49,7 @@ pub struct BenchRequest {
 struct Plan {
     endpoint: Endpoint,
     workloads: Vec<Workload>,
-    shape: Shape,
+    shape: TableShape,
     seconds: Duration,
     rate: Option<f64>,
 }
@@ -80,19 +86,19 @@ fn plan(request: &BenchRequest) -> Result<Plan, String> {
     if !(1000..=ENTITIES_MAX).contains(&entities) {
         return Err(format!("--entities must lie between 1000 and {ENTITIES_MAX}"));
     }
-    let mut actions = Vec::new();
+    let mut kinds = Vec::new();
     for name in &request.workloads {
-        let unknown = || format!("there is no workload '{name}', only {}", Action::names());
-        actions.push(Action::from_name(name).ok_or_else(unknown)?);
+        let unknown = || format!("there is no workload '{name}', only {}", WorkloadKind::names());
+        kinds.push(WorkloadKind::from_name(name).ok_or_else(unknown)?);
     }
-    if actions.is_empty() {
-        actions.extend(WORKLOADS_DEFAULT);
+    if kinds.is_empty() {
+        kinds.extend(WORKLOADS_DEFAULT);
     }
     // All workloads share one table, so those that count its entities must run before those that add to it.
-    actions.sort_by_key(|action| action.adds_entities());
-    let shape = Shape::one_partition(entities.next_multiple_of(100));
+    kinds.sort_by_key(|kind| kind.adds_entities());
+    let shape = TableShape::one_partition(entities.next_multiple_of(100));
     let workloads: Vec<Workload> =
-        actions.into_iter().map(|action| Workload { action, shape, connections }).collect();
+        kinds.into_iter().map(|kind| Workload { kind, shape, connections }).collect();
     for workload in &workloads {
         workload.check().map_err(|error| error.to_string())?;
     }
@@ -138,7 +144,7 @@ fn measure_all(plan: &Plan, table: &str, stop: &Arc<AtomicBool>) -> Result<(), S
     );
     let counter = Counter::new(1.into());
     for workload in &plan.workloads {
-        let named = |error: loadgen::Error| format!("{}: {error}", workload.action.name());
+        let named = |error: loadgen::Error| format!("{}: {error}", workload.kind.name());
         let pass = probe(workload, &plan.endpoint, table, &counter).map_err(named)?;
         let sample = Measurement {
             workload,
@@ -166,7 +172,7 @@ fn measure_all(plan: &Plan, table: &str, stop: &Arc<AtomicBool>) -> Result<(), S
 fn row(workload: &Workload, sample: &Sample) -> String {
     let mut text = format!(
         "{:28} {:>11} {:>11.0} {:>11.0} {:>10} {:>10} {:>10}",
-        workload.action.what(),
+        workload.kind.what(),
         workload.connections,
         sample.requests_per_second,
         sample.entities_per_second,
@@ -221,8 +227,8 @@ mod tests {
     fn workloads_that_add_entities_come_last() {
         let workloads = ["insert", "scan", "mix", "read"].map(str::to_owned).to_vec();
         let plan = plan(&BenchRequest { workloads, ..BenchRequest::default() }).map_err(drop).unwrap();
-        let actions: Vec<&str> = plan.workloads.iter().map(|workload| workload.action.name()).collect();
-        assert_eq!(actions, ["scan", "read", "insert", "mix"]);
+        let kinds: Vec<&str> = plan.workloads.iter().map(|workload| workload.kind.name()).collect();
+        assert_eq!(kinds, ["scan", "read", "insert", "mix"]);
         assert_eq!(plan.endpoint.address.to_string(), "127.0.0.1:10002");
     }
 

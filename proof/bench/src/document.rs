@@ -1,22 +1,22 @@
-//! `docs/performance.md` and its charts, made from the results of the last runs and nothing else.
+//! Writes `docs/performance.md` and its charts from the stored results of the last runs, and from nothing else.
 
 use std::fmt::Write;
 use std::path::Path;
 
+use charts::BarChart;
 use loadgen::Error;
 use loadgen::measure::Sample;
-use loadgen::workload::Action;
+use loadgen::workload::WorkloadKind;
 
-use crate::chart::Chart;
 use crate::report::{self, thousands, time};
 use crate::results::{Cell, Results, Run, write_file};
-use crate::system::Kind;
+use crate::system::SystemKind;
 use crate::targets;
 
-/// Where results and charts are, beside the document.
+/// The folder with results and charts, beside the document.
 const FOLDER: &str = "performance";
 
-/// Puts the run in the place of the earlier one of its sort and writes everything anew.
+/// Replaces the earlier run of the same plan and writes everything again.
 pub fn write(run: Run, directory: &Path) -> Result<Results, Error> {
     let folder = directory.join(FOLDER);
     let mut results = Results::read(&folder)?;
@@ -77,7 +77,7 @@ fn section(text: &mut String, title: &str, run: &Run) {
     text.push('\n');
 }
 
-fn charts(results: &Results) -> Vec<(&'static str, Chart<'static>)> {
+fn charts(results: &Results) -> Vec<(&'static str, BarChart<'static>)> {
     let mut charts = Vec::new();
     if let Some(run) = &results.main {
         charts.push((
@@ -113,69 +113,71 @@ fn charts(results: &Results) -> Vec<(&'static str, Chart<'static>)> {
     charts
 }
 
-/// One group for each workload, on the largest table and the most connections that it was measured with.
+/// One group per workload, with the largest table and the most connections that it was measured with.
 fn by_system(
     run: &Run,
     title: &'static str,
     figure: fn(&Sample) -> f64,
     show: fn(f64) -> String,
-) -> Chart<'static> {
+) -> BarChart<'static> {
     let mut groups = Vec::new();
-    for action in Action::ALL {
-        let cells = run.cells.iter().filter(|cell| cell.workload == action.name() && cell.partitions == 1);
+    for kind in WorkloadKind::ALL {
+        let cells = run.cells.iter().filter(|cell| cell.workload == kind.name() && cell.partitions == 1);
         let Some(best) = cells.max_by_key(|cell| (cell.entities, cell.connections)) else { continue };
-        let value = |kind: Kind| run.beside(best, kind).map(figure);
-        groups.push((action.what().replace('`', ""), Kind::ALL.map(value).to_vec()));
+        let value = |system: SystemKind| run.beside(best, system).map(figure);
+        groups.push((kind.what().replace('`', ""), SystemKind::ALL.map(value).to_vec()));
     }
-    let series = Kind::ALL.map(|kind| kind.what().to_owned()).to_vec();
-    Chart { title, series, groups, is_logarithmic: true, show }
+    let series = SystemKind::ALL.map(|kind| kind.what().to_owned()).to_vec();
+    BarChart { title, series, groups, is_logarithmic: true, show }
 }
 
-/// Percentiles of the open loop, where they were measured.
-fn at_half_load(run: &Run) -> Chart<'static> {
+/// Latencies of the open loop, where they were measured.
+fn at_half_load(run: &Run) -> BarChart<'static> {
     let mut groups = Vec::new();
-    for first in run.cells.iter().filter(|cell| cell.system == Kind::Durable && cell.half_load.is_some()) {
+    for first in
+        run.cells.iter().filter(|cell| cell.system == SystemKind::Durable && cell.half_load.is_some())
+    {
         for percent in [50, 99] {
             let figure = |sample: &Sample| if percent == 50 { sample.p50_us } else { sample.p99_us };
-            let value = |kind: Kind| {
+            let value = |kind: SystemKind| {
                 let cell = run.cells.iter().find(|cell| cell.system == kind && cell.asks_the_same(first))?;
                 cell.half_load.as_ref().map(figure)
             };
-            groups.push((format!("{}, p{percent}", first.what()), Kind::ALL.map(value).to_vec()));
+            groups.push((format!("{}, p{percent}", first.what()), SystemKind::ALL.map(value).to_vec()));
         }
     }
-    Chart {
+    BarChart {
         title: "Latency at half load, counted from when a request was due (logarithmic)",
-        series: Kind::ALL.map(|kind| kind.what().to_owned()).to_vec(),
+        series: SystemKind::ALL.map(|kind| kind.what().to_owned()).to_vec(),
         groups,
         is_logarithmic: true,
         show: time,
     }
 }
 
-fn by_size(run: &Run) -> Chart<'static> {
-    let sized = [(Action::Read, 64), (Action::Page, 1), (Action::Insert, 64)];
-    let cells = |action: Action, connections: usize| {
-        let wanted = move |cell: &&Cell| cell.workload == action.name() && cell.connections == connections;
+fn by_size(run: &Run) -> BarChart<'static> {
+    let sized = [(WorkloadKind::Read, 64), (WorkloadKind::Page, 1), (WorkloadKind::Insert, 64)];
+    let cells = |kind: WorkloadKind, connections: usize| {
+        let wanted = move |cell: &&Cell| cell.workload == kind.name() && cell.connections == connections;
         let mut cells: Vec<&Cell> = run.cells.iter().filter(wanted).collect();
         cells.sort_by_key(|cell| cell.entities);
         cells.dedup_by_key(|cell| cell.entities);
         cells
     };
-    let sizes = cells(Action::Read, 64);
+    let sizes = cells(WorkloadKind::Read, 64);
     let series = sizes.iter().map(|cell| format!("{} entities", cell.shape().label())).collect();
-    // Of that on the smallest table: bars of bare times would differ by what a request does, not by the size.
-    let groups = sized.map(|(action, connections)| {
-        let cells = cells(action, connections);
+    // Relative to the smallest table: absolute times would show how requests differ, not how sizes do.
+    let groups = sized.map(|(kind, connections)| {
+        let cells = cells(kind, connections);
         let cpu = |entities: u64| {
             let cell = cells.iter().find(|cell| cell.entities == entities)?;
             cell.sample.as_ref()?.server_cpu_us
         };
         let smallest = sizes.first().and_then(|size| cpu(size.entities));
         let ratio = |size: &&Cell| Some(cpu(size.entities)? / smallest?);
-        (action.what().to_owned(), sizes.iter().map(ratio).collect())
+        (kind.what().to_owned(), sizes.iter().map(ratio).collect())
     });
-    Chart {
+    BarChart {
         title: "Processor time per request by table size, relative to the smallest table",
         series,
         groups: groups.into(),

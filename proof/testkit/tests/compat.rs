@@ -14,7 +14,7 @@ const RULER: &str = "|---|---|---|";
 const MARKS: [&str; 3] = ["same", "different", "unverified"];
 /// The last cell of a row that no test shows.
 const NO_TEST: &str = "no test yet";
-/// Fewer rows mean that the tables are no longer written as this file reads them.
+/// With fewer rows, the tables probably have a form that this file does not read.
 const ROW_COUNT_MIN: usize = 400;
 
 fn repository() -> PathBuf {
@@ -58,7 +58,7 @@ fn rows() -> Vec<Row> {
     rows
 }
 
-/// The tests of a last cell: code spans with commas between. `None` when it is written in any other way.
+/// The tests that a last cell names: code spans separated by commas. `None` if the cell has any other form.
 fn named_tests(cell: &str) -> Option<Vec<&str>> {
     if cell == NO_TEST {
         return Some(Vec::new());
@@ -72,7 +72,7 @@ fn named_tests(cell: &str) -> Option<Vec<&str>> {
         .collect()
 }
 
-/// Whether `crate: module::test`, or `sdk/language: file::test`, is in the tree.
+/// Whether the test `crate: module::test` or `sdk/language: file::test` exists.
 fn exists(name: &str) -> bool {
     let Some((place, path)) = name.split_once(": ") else { return false };
     match place {
@@ -84,7 +84,7 @@ fn exists(name: &str) -> bool {
     }
 }
 
-/// `needle` is how a test of that name begins in a file of the suite.
+/// `needle` gives the text with which a test of that name begins.
 fn in_sdk_suite(suite: &str, path: &str, needle: impl Fn(&str) -> String) -> bool {
     let Some((file, test)) = path.split_once("::") else { return false };
     let source = fs::read_to_string(repository().join("tests/sdk").join(suite).join(file));
@@ -99,7 +99,7 @@ fn in_crate(name: &str, path: &str) -> bool {
     folders.iter().flat_map(|folder| crate_roots(folder)).any(|root| in_file(&root, &modules, test))
 }
 
-/// The library or the binary, and each binary of integration tests.
+/// The root files of the library, the binary and the integration tests.
 fn crate_roots(folder: &Path) -> Vec<PathBuf> {
     let mut roots = vec![folder.join("src/lib.rs"), folder.join("src/main.rs")];
     for entry in fs::read_dir(folder.join("tests")).into_iter().flatten() {
@@ -116,7 +116,7 @@ fn in_file(file: &Path, modules: &[&str], test: &str) -> bool {
     if let Some(block) = inline_module(&source, module) {
         return rest.is_empty() && declares_test(&block, test);
     }
-    // A file that nobody declares is not compiled.
+    // An undeclared file is not compiled.
     let is_declared = source.lines().any(|line| line.ends_with(&format!("mod {module};")));
     is_declared && module_file(file, module).is_some_and(|file| in_file(&file, rest, test))
 }
@@ -129,7 +129,7 @@ fn module_file(parent: &Path, module: &str) -> Option<PathBuf> {
     files.into_iter().find(|file| file.is_file())
 }
 
-/// What stands between `mod name {` and its brace, moved to the left. rustfmt sees to the columns.
+/// The lines between `mod name {` and its closing brace, without their indentation. Relies on rustfmt's layout.
 fn inline_module(source: &str, module: &str) -> Option<String> {
     let mut lines = source.lines();
     lines.find(|line| !line.starts_with(' ') && line.ends_with(&format!("mod {module} {{")))?;
@@ -137,7 +137,7 @@ fn inline_module(source: &str, module: &str) -> Option<String> {
     Some(inside.collect::<Vec<_>>().join("\n"))
 }
 
-/// Whether there is a function of that name, not inside anything, with a test's attribute above it.
+/// Whether there is a top-level function of that name with a test attribute above it.
 fn declares_test(source: &str, name: &str) -> bool {
     let lines: Vec<&str> = source.lines().collect();
     let heads = [format!("fn {name}("), format!("async fn {name}(")];
@@ -162,7 +162,7 @@ fn every_row_has_a_mark_and_names_tests_or_says_that_it_has_none() {
         if behaviour.is_empty() || !MARKS.contains(&mark) {
             wrong.push(format!("{place}: no behaviour, or no mark: '{here}'"));
         }
-        // A difference without its reason helps nobody, nor does a reading that is not told.
+        // A difference needs its reason, and an unverified row the reading that we chose.
         if mark != "same" && remark.is_empty() {
             wrong.push(format!("{place}: '{mark}' without more"));
         }
@@ -221,7 +221,7 @@ fn tests_are_found_where_they_are_and_nowhere_else() {
         "server: headers::if_match_decides_by_verb_and_state",
         "server: etags::if_match_decides",
         "server: etags::tests::if_match_decides_by_verb_and_state",
-        // A helper is not a test; and what is inside a module of the file is not in the file.
+        // A helper is not a test, and a test in an inner module is not a test of the file's own module.
         "server: etags::with_entity",
         "server: address::accounts_are_found_in_the_host_or_in_the_path",
         "protocol: filter::tests::logic_is_two_valued",

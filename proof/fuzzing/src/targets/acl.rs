@@ -1,4 +1,4 @@
-//! A table's access policies as XML: read, written, read again.
+//! A table's access policies as XML: reads them, writes them, and reads them again.
 
 use protocol::common::acl::{read_acl, write_acl};
 use protocol::table::KIND;
@@ -85,7 +85,7 @@ pub fn run(input: &[u8]) -> Outcome {
     };
     let written = write_acl(&policies);
     let again = read_acl(&written, KIND.policy_letters).unwrap_or_else(|error| {
-        panic!("written policies are not read: {} {}", error.code.name(), written.escape_ascii())
+        panic!("written policies cannot be read: {} {}", error.code.name(), written.escape_ascii())
     });
     assert_eq!(policies, again, "{}", written.escape_ascii());
     Outcome::Accepted(match policies.len() {

@@ -1,4 +1,4 @@
-//! Continuation tokens: read, and written again; and any key there and back.
+//! Continuation tokens: reads a token and writes it again, and encodes any key and decodes it again.
 
 use protocol::table::wire::continuation::{decode, encode};
 

@@ -1,7 +1,7 @@
-//! `$filter`: parsed, type-checked, planned, and evaluated over stored records.
+//! `$filter`: parses, type-checks and plans it, and evaluates it over stored records.
 //!
-//! The plan has to agree with the filter about every row: those of the sample, and those with the very keys that the
-//! filter speaks of, which lie on the bounds of its ranges.
+//! The plan must agree with the filter about every row: those of the sample, and those with the keys that the filter
+//! mentions, which lie on the bounds of its ranges.
 
 use engine::KeyRange;
 use protocol::table::filter::{Expr, Filter, Property, Schema, parse};
@@ -113,7 +113,7 @@ fn seeds(golden: &Golden) -> Vec<Vec<u8>> {
     distinct(from_requests.chain(by_hand.iter().map(|text| text.as_bytes().to_vec())))
 }
 
-/// Keys of the filter that become rows.
+/// The most keys of the filter that become rows.
 const KEY_LITERAL_COUNT_MAX: usize = 3;
 
 pub fn run(input: &[u8]) -> Outcome {
@@ -153,11 +153,11 @@ fn read(input: &[u8]) -> Result<Outcome, Outcome> {
     }))
 }
 
-/// The sample under its own keys and under those the filter names, paired in all ways.
+/// The sample under its own keys and under those that the filter mentions, in all combinations.
 fn rows(filter: &Filter) -> Vec<StoredEntity> {
     let mut partition_keys = vec!["p".to_owned()];
     let mut row_keys = vec!["r".to_owned(), String::new()];
-    // An explicit stack, because a filter may nest deeper than it is wise to recurse.
+    // An explicit stack, because a filter may nest too deeply for recursion.
     let mut pending = vec![&filter.root];
     while let Some(expr) = pending.pop() {
         match expr {

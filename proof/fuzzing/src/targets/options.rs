@@ -1,4 +1,4 @@
-//! Query options, and the headers that say how an answer is to look.
+//! Query options, and the headers that choose the form of an answer.
 //!
 //! An input is a query string, then a line for each header.
 
@@ -170,7 +170,7 @@ fn read(input: &[u8]) -> Result<Outcome, Outcome> {
     }))
 }
 
-/// The answer has a member for each name asked for, and what the entity does not have is null.
+/// The answer has a member for each selected name; a property that the entity lacks is null.
 fn check_selected(names: &[&str], answer: &[u8]) {
     let members: serde_json::Map<String, serde_json::Value> =
         serde_json::from_slice(answer).expect("checked to be JSON");

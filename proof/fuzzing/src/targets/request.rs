@@ -1,6 +1,6 @@
 //! The request line and the headers that change its meaning: path, key predicates, operation.
 //!
-//! An input is the head of a request, as on the wire.
+//! An input is the head of a request as it arrives.
 
 use protocol::auth::{Grant, KeyBounds, LetterSet, RoleSet};
 use protocol::common::query::Query;
@@ -92,7 +92,7 @@ fn seeds(golden: &Golden) -> Vec<Vec<u8>> {
         let method = request.start_line.split(' ').next().unwrap_or_default();
         let mut head = format!("{method} {target} HTTP/1.1");
         for (name, value) in &request.headers {
-            // The others mean nothing to an operation, and mutations of them would be wasted.
+            // Other headers do not change the operation, so mutating them would be wasted.
             if ["if-match", "if-none-match", "x-http-method"].contains(&&*name.to_ascii_lowercase()) {
                 head.push_str(&format!("\n{name}: {value}"));
             }
@@ -127,20 +127,20 @@ fn read(input: &[u8]) -> Result<Outcome, Outcome> {
     Ok(Outcome::Accepted(check_operation(&operation)))
 }
 
-/// What is written of an entity's keys is read as the same keys.
+/// An entity's keys, written into a path, must be read as the same keys.
 fn check_resource(resource: &Resource<'_>) {
     let Resource::Entity { table, partition_key, row_key } = resource else { return };
     let mut written = Vec::new();
     uri::write_entity_path(table, partition_key, row_key, &mut written);
     let written = String::from_utf8(written).expect("a written path is text");
-    // A name that no table can have may be anything, even a part of a path.
+    // An invalid table name may be anything, even a part of a path.
     if TableName::parse(table).is_ok() {
         let again = uri::parse_path(&written).expect("a written path can be read");
         assert_eq!(again, *resource, "{written}");
     }
 }
 
-/// The name of the operation; its conditions survive being written.
+/// The name of the operation. Checks that its conditions read back as they were written.
 fn check_operation(operation: &Operation<'_>) -> &'static str {
     let check = |etag: &Option<ETag>| {
         if let Some(ETag::Exactly(timestamp)) = etag {
@@ -183,8 +183,8 @@ fn check_operation(operation: &Operation<'_>) -> &'static str {
     }
 }
 
-/// A key opens everything, whatever the operation; nothing opens nothing but the envelope of a batch; and keys
-/// outside a range stay outside.
+/// The account key allows every operation; an empty grant allows nothing but the envelope of a batch; a key range never
+/// allows keys outside it.
 fn check_grants(operation: &Operation<'_>) {
     assert!(Grant::Everything.authorize(&KIND, &operation.need()).is_ok());
     let is_batch = *operation == Operation::Batch;

@@ -1,4 +1,5 @@
-//! Shared access signatures: a query string read, minted again from its own terms, verified, and turned into a grant.
+//! Shared access signatures: reads a query string, signs it again from its own terms, verifies it, and makes a grant of
+//! it.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::LazyLock;

@@ -1,8 +1,8 @@
-//! Plots of figures over time, as SVG that any browser shows: titled axes, a grid, a legend, a light background.
-//!
-//! Owns: scales and drawing. What is drawn is the caller's business.
+//! Figures over time, with titled axes, a grid and a legend.
 
 use std::fmt::Write;
+
+use crate::{colour, escape};
 
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 420.0;
@@ -12,15 +12,12 @@ const TOP: f64 = 48.0;
 const BOTTOM: f64 = 52.0;
 const TICK_COUNT: f64 = 6.0;
 const POINT_COUNT_MAX: usize = 1200;
-/// Easy to tell apart, also for the colour-blind.
-const COLOURS: [&str; 8] =
-    ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#7f7f7f"];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
-    /// From zero.
+    /// Starts at zero.
     Linear,
-    /// In powers of ten; what is not positive is left out.
+    /// In powers of ten. Values that are not positive are left out.
     Logarithmic,
 }
 
@@ -32,7 +29,7 @@ pub struct Series {
 
 pub struct Plot<'a> {
     pub title: &'a str,
-    /// Of the vertical axis; the horizontal one is time in seconds.
+    /// The unit of the vertical axis. The horizontal one is time in seconds.
     pub unit: &'a str,
     pub scale: Scale,
     pub series: Vec<Series>,
@@ -93,8 +90,8 @@ impl Plot<'_> {
             escape(self.unit)
         );
         for (index, series) in self.series.iter().enumerate() {
-            let colour = COLOURS[index % COLOURS.len()];
-            // The highest of each group of points is drawn: a peak must not get lost.
+            let colour = colour(index);
+            // Draws the highest of each group of points, so that no peak gets lost.
             let group = series.values.len().div_ceil(POINT_COUNT_MAX).max(1);
             let mut path = String::new();
             for (place, values) in series.values.chunks(group).enumerate() {
@@ -156,7 +153,7 @@ impl Plot<'_> {
     }
 }
 
-/// A step of 1, 2 or 5 times a power of ten, so that about six fit.
+/// A step of 1, 2 or 5 times a power of ten, of which about six fit into the range.
 fn nice_step(range: f64) -> f64 {
     let rough = (range / TICK_COUNT).max(1e-9);
     let power = 10f64.powf(rough.log10().floor());
@@ -170,10 +167,6 @@ fn nice_step(range: f64) -> f64 {
 fn number(value: f64) -> String {
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! Bars in groups, as SVG that any browser shows: a title, a legend, a value at every bar.
-//!
-//! Owns: scales and drawing. What is drawn is the caller's business.
+//! Bars in groups, with a title, a legend and a value at every bar.
 
 use std::fmt::Write;
+
+use crate::{colour, escape};
 
 const WIDTH: f64 = 900.0;
 const LEFT: f64 = 210.0;
@@ -11,22 +11,20 @@ const TOP: f64 = 76.0;
 const BOTTOM: f64 = 20.0;
 const BAR_HEIGHT: f64 = 15.0;
 const GROUP_GAP: f64 = 14.0;
-/// Even the shortest bar can be seen.
+/// Keeps even the shortest bar visible.
 const BAR_WIDTH_MIN: f64 = 2.0;
-/// Easy to tell apart, also for the colour-blind.
-const COLOURS: [&str; 6] = ["#0072b2", "#56b4e9", "#d55e00", "#7f7f7f", "#009e73", "#cc79a7"];
 
-pub struct Chart<'a> {
+pub struct BarChart<'a> {
     pub title: &'a str,
     pub series: Vec<String>,
-    /// A name and one value for each series; what was not measured has no bar.
+    /// A name and one value per series. A value that was not measured has no bar.
     pub groups: Vec<(String, Vec<Option<f64>>)>,
-    /// In powers of ten, for values that are far apart.
+    /// Uses a logarithmic scale, for values that are far apart.
     pub is_logarithmic: bool,
     pub show: fn(f64) -> String,
 }
 
-impl Chart<'_> {
+impl BarChart<'_> {
     pub fn is_empty(&self) -> bool {
         self.values().next().is_none()
     }
@@ -49,7 +47,7 @@ impl Chart<'_> {
         );
         let mut x = 16.0;
         for (index, name) in self.series.iter().enumerate() {
-            let colour = COLOURS[index % COLOURS.len()];
+            let colour = colour(index);
             let _ = writeln!(
                 svg,
                 "<rect x=\"{x}\" y=\"44\" width=\"12\" height=\"12\" fill=\"{colour}\"/><text x=\"{}\" y=\"54\">{}</text>",
@@ -76,7 +74,7 @@ impl Chart<'_> {
                     "<rect x=\"{LEFT}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{:.1}\" fill=\"{}\"/>\
                      <text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
                     BAR_HEIGHT - 2.0,
-                    COLOURS[index % COLOURS.len()],
+                    colour(index),
                     LEFT + width + 6.0,
                     y + 11.0,
                     escape(&(self.show)(*value))
@@ -89,29 +87,25 @@ impl Chart<'_> {
         svg
     }
 
-    /// Of the full width.
+    /// The share of the full width that a value's bar takes.
     fn share(&self, value: f64) -> f64 {
         let high = self.values().fold(f64::MIN_POSITIVE, f64::max);
         if !self.is_logarithmic {
             return (value / high).clamp(0.0, 1.0);
         }
         let low = self.values().fold(high, f64::min);
-        // A power of ten below the lowest, so that it has a bar too.
+        // The scale starts below the lowest value, so that it has a bar too.
         let floor = 10f64.powf(low.log10().floor() - 0.5);
         ((value.max(floor) / floor).log10() / (high / floor).log10()).clamp(0.0, 1.0)
     }
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn chart(is_logarithmic: bool) -> Chart<'static> {
-        Chart {
+    fn chart(is_logarithmic: bool) -> BarChart<'static> {
+        BarChart {
             title: "a < b",
             series: vec!["x".to_owned(), "y".to_owned()],
             groups: vec![
