@@ -16,6 +16,7 @@ mod golden;
 mod process;
 mod suites;
 mod test;
+mod tidy;
 mod toolchains;
 mod trials;
 
@@ -25,11 +26,13 @@ const HELP: &str = "\
 Usage: cargo xtask COMMAND
 
 Commands:
-  test [--only NAME]...    the whole gate: format, clippy, rust tests, release build, official SDKs, a
-                           slice of the long tests
-                           NAME is one of: format, clippy, rust, build, cost, python, javascript, go,
-                           java, rust-sdk, browser, crash, power, damage, disk, histories, simulate,
+  test [--only NAME]...    the whole gate: tidy, format, clippy, rust tests, release build, official
+                           SDKs, a slice of the long tests
+                           NAME is one of: tidy, format, clippy, rust, build, cost, python, javascript,
+                           go, java, rust-sdk, browser, crash, power, damage, disk, histories, simulate,
                            backup, overload, fuzz
+  tidy [--public]          check the tree against ARCHITECTURE.md: words, paths and uses of its rooms, module
+                           docs, names, links
   conformance [--against azurite] [--only NAME]...
                            every official client and the raw HTTP suite, counted and written down in
                            docs/conformance.md; with --against, the raw HTTP suite against Azurite too
@@ -56,6 +59,7 @@ fn main() -> ExitCode {
     let rest: Vec<String> = arguments.collect();
     let result = match command.as_str() {
         "test" => test::run(&rest),
+        "tidy" => tidy::run(&rest),
         "conformance" => conformance::run(&rest),
         "bench" => bench::run(&rest),
         "cost" => cost::run(&rest),

@@ -11,10 +11,11 @@ use std::time::Duration;
 use crate::counts::{self, Counts};
 use crate::process::{self, cargo};
 use crate::suites::{self, SUITES, SetUps};
-use crate::{cost, fuzz, trials};
+use crate::{cost, fuzz, tidy, trials};
 
 /// Name and purpose, in the order they run.
-const STEPS: [(&str, &str); 4] = [
+const STEPS: [(&str, &str); 5] = [
+    ("tidy", "cargo xtask tidy: the tree is as ARCHITECTURE.md says"),
     ("format", "cargo fmt: the code is formatted"),
     ("clippy", "cargo clippy: no warnings in any target of any crate"),
     ("rust", "cargo test: unit, integration and doc tests of every crate"),
@@ -59,6 +60,7 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
         println!("\n==> {name}: {purpose}");
         let start = process::now();
         let outcome = match name {
+            "tidy" => tidy::check().map(Outcome::Ran),
             "format" => format(),
             "clippy" => clippy(),
             "rust" => rust_tests(),
