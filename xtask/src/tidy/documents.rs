@@ -1,11 +1,15 @@
-//! Documents: every link leads somewhere, and every file that the map names is there.
+//! Documents: every link leads somewhere, and every file is there that a page or a comment names.
 
 use super::architecture;
+use super::rust_source::TokenKind;
 use super::tree::Tree;
 use super::{Finding, House};
 
 /// Names with these endings are files.
 const FILE_ENDINGS: [&str; 4] = [".rs", ".md", ".toml", ".txt"];
+
+/// Folders of the root, as pages and comments name them.
+const ROOT_FOLDERS: [&str; 4] = ["crates/", "docs/", "proof/", "xtask/"];
 
 pub fn links(house: &House) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -54,6 +58,37 @@ pub fn mapped_files(house: &House) -> Vec<Finding> {
                 let message = format!("there is no `{name}`: correct the map, with the crate's name first");
                 findings.push(Finding::new(architecture::PATH, line, message));
             }
+        }
+    }
+    findings
+}
+
+/// Files that pages and comments name from the root. The changelog may tell of files that are gone.
+pub fn named_files(house: &House) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut check = |path: &str, line: usize, text: &str| {
+        for name in text.split(|c: char| !(c.is_alphanumeric() || matches!(c, '/' | '.' | '-' | '_'))) {
+            let name = name.trim_end_matches('.');
+            let is_file = ROOT_FOLDERS.iter().any(|folder| name.starts_with(folder))
+                && FILE_ENDINGS.iter().any(|ending| name.ends_with(ending));
+            if is_file && !house.tree.holds(name) {
+                findings.push(Finding::new(
+                    path,
+                    line,
+                    format!("there is no {name}: name the file that is meant"),
+                ));
+            }
+        }
+    };
+    for (path, text) in
+        house.tree.files().filter(|(path, _)| path.ends_with(".md") && *path != "CHANGELOG.md")
+    {
+        text.lines().enumerate().for_each(|(n, line)| check(path, n + 1, line));
+    }
+    for (path, source) in house.tree.rust_files() {
+        for token in source.tokens.iter().filter(|token| token.kind == TokenKind::Comment) {
+            let lines = source.text_of(token).lines().enumerate();
+            lines.for_each(|(n, line)| check(path, token.line + n, line));
         }
     }
     findings
@@ -188,5 +223,19 @@ mod tests {
         let expected =
             ["ARCHITECTURE.md:1: there is no `keys.rs`", "ARCHITECTURE.md:4: there is no `engine/gone.rs`"];
         check(mapped_files, architecture::PATH, page, &expected);
+    }
+
+    #[test]
+    fn files_that_are_named_are_there() {
+        let text = "see docs/log.md, docs/gone.md and `crates/engine/src/keys.rs`.";
+        check(named_files, "README.md", text, &["README.md:1: there is no docs/gone.md"]);
+        check(named_files, "CHANGELOG.md", text, &[]);
+        let text = "// docs/gone.md\nlet x = \"docs/gone.md\";";
+        check(
+            named_files,
+            "crates/a/tests/it.rs",
+            text,
+            &["crates/a/tests/it.rs:1: there is no docs/gone.md"],
+        );
     }
 }

@@ -32,8 +32,10 @@ Checks the tree against ARCHITECTURE.md and prints what does not agree.
   --public    print the public items that are named nowhere outside their crate
 ";
 
+type Rule = fn(&House) -> Vec<Finding>;
+
 /// Name and check, in the order in which they are printed.
-const RULES: [(&str, fn(&House) -> Vec<Finding>); 13] = [
+const RULES: [(&str, Rule); 14] = [
     ("the map reads, and shows every crate", rooms::map),
     ("words that a room has not", rooms::never_words),
     ("paths that a room never names", rooms::never_paths),
@@ -46,6 +48,7 @@ const RULES: [(&str, fn(&House) -> Vec<Finding>); 13] = [
     ("nothing is public for nobody", public::check),
     ("links lead somewhere", documents::links),
     ("files on the map are there", documents::mapped_files),
+    ("files that pages and comments name are there", documents::named_files),
     ("the tree speaks of the product alone", traces::check),
 ];
 

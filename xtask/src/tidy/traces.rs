@@ -11,10 +11,10 @@ const SOURCE_SETTINGS: [&str; 8] = [
     "replace-with",
     "index-url",
     "extra-index-url",
-    "registry=",
-    "registry =",
-    "proxy=",
-    "proxy =",
+    "registry",
+    "proxy",
+    "http-proxy",
+    "https-proxy",
     "GOPROXY",
 ];
 /// Hosts that lock files may name.
@@ -92,9 +92,9 @@ fn package_sources(house: &House) -> Vec<Finding> {
                     && line.contains("://")
                     && !PUBLIC_SOURCES.iter().any(|source| line.contains(source))
             } else {
-                is_settings
-                    && !line.starts_with('#')
-                    && SOURCE_SETTINGS.iter().any(|setting| line.contains(setting))
+                // `registry = …`, `--index-url …`, `@scope:registry=…`
+                let key = line.trim_start_matches('-').split(['=', ' ']).next().unwrap_or_default();
+                is_settings && SOURCE_SETTINGS.contains(&key.rsplit(':').next().unwrap_or(key))
             };
             if is_named {
                 let message = "names a source of packages: where they come from is the builder's business";
@@ -128,6 +128,7 @@ mod tests {
 
     #[test]
     fn sources_of_packages_are_found() {
+        check_file("tests/requirements.txt", "containerregistry==1\n--index-url https://x\n", &[2]);
         check_file(".cargo/config.toml", "[source.crates-io]\nreplace-with = \"x\"\n", &[2]);
         check_file(
             "tests/.npmrc",
