@@ -70,7 +70,7 @@ pub fn named_files(house: &House) -> Vec<Finding> {
         for name in text.split(|c: char| !(c.is_alphanumeric() || matches!(c, '/' | '.' | '-' | '_'))) {
             let name = name.trim_end_matches('.');
             let is_file = ROOT_FOLDERS.iter().any(|folder| name.starts_with(folder))
-                && FILE_ENDINGS.iter().any(|ending| name.ends_with(ending));
+                && (name.ends_with('/') || FILE_ENDINGS.iter().any(|ending| name.ends_with(ending)));
             if is_file && !house.tree.holds(name) {
                 findings.push(Finding::new(
                     path,

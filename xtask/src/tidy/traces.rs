@@ -65,7 +65,7 @@ fn machine_path(line: &str) -> Option<String> {
     for folder in MACHINE_FOLDERS {
         let wanted = format!("/{folder}/");
         for (at, _) in line.match_indices(&wanted) {
-            // `docs/home/`, `example.com/home/` and `$X/home/` do not start at the root.
+            // `a/home/`, `example.com/home/` and `$X/home/` do not start at the root.
             let before = line[..at].chars().next_back();
             if before.is_none_or(|c| {
                 !(c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | '/' | '}' | ')' | '*' | '>'))
