@@ -9,6 +9,7 @@ mod cases;
 mod conformance;
 mod cost;
 mod counts;
+mod deny;
 mod differences;
 mod document;
 mod fuzz;
@@ -26,9 +27,9 @@ const HELP: &str = "\
 Usage: cargo xtask COMMAND
 
 Commands:
-  test [--only NAME]...    the whole gate: tidy, format, clippy, rust tests, release build, official
-                           SDKs, a slice of the long tests
-                           NAME is one of: tidy, format, clippy, rust, build, cost, python, javascript,
+  test [--only NAME]...    the whole gate: tidy, format, clippy, dependencies, rust tests, release build,
+                           official SDKs, a slice of the long tests
+                           NAME is one of: tidy, format, clippy, deny, rust, build, cost, python, javascript,
                            go, java, rust-sdk, browser, crash, power, damage, disk, histories, simulate,
                            backup, overload, fuzz
   tidy [--public]          check the tree against ARCHITECTURE.md: words, paths and uses of its rooms, module
@@ -43,6 +44,7 @@ Commands:
                            (`cargo xtask bench --help` lists its arguments)
   cost [ARGUMENTS]...      instructions and allocations of the hot paths, against proof/cost/budgets.txt
                            (`cargo xtask cost --help` lists its arguments)
+  deny                     licences, banned crates and duplicates among the dependencies, against deny.toml
   golden --endpoint URL    replay tests/golden against any server and print the differences
                            (`cargo xtask golden --help` lists its arguments)
   fuzz [ARGUMENTS]...      mutated inputs for everything that reads bytes from strangers or from the disk
@@ -63,6 +65,7 @@ fn main() -> ExitCode {
         "conformance" => conformance::run(&rest),
         "bench" => bench::run(&rest),
         "cost" => cost::run(&rest),
+        "deny" => deny::run(&rest),
         "golden" => golden::run(&rest),
         "fuzz" => fuzz::run(&rest),
         trial if trials::TRIALS.contains(&trial) => trials::run(trial, &rest),

@@ -8,8 +8,8 @@ use std::io::Read;
 
 use bytes::Bytes;
 use engine::{
-    Budget, Commit, CommitError, Effect, Engine, Expect, Flow, Key, KeyRange, Load, Op, OwnedKey, Row, Sink,
-    TableId, Version,
+    Budget, Commit, CommitError, Effect, Engine, Expect, Flow, Key, Load, Namespace, Op, OwnedKey, Row, Sink,
+    TableId, TablePath, Version,
 };
 use protocol::model::{AccountName, TableName};
 use tables::Setting;
@@ -18,7 +18,7 @@ use crate::BackupError;
 use crate::content::{BackupReader, Content, End, RowIter, TableHead};
 
 /// Where a table is while its rows come in; no account can have this name.
-pub(crate) const RESTORING: &str = "!restoring";
+pub(crate) const RESTORING: Namespace<'static> = Namespace::new(tables::FAMILY, "!restoring");
 
 /// What of a backup to load.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -126,10 +126,11 @@ impl Loading<'_> {
     async fn begin_table(&mut self, table: TableHead, name: &str) -> Result<(), BackupError> {
         let parsed = TableName::parse(name)
             .map_err(|_| BackupError::Refused(format!("'{name}' is not the name of a table")))?;
-        AccountName::parse(&table.account)
+        let account = AccountName::parse(&table.account)
             .ok_or_else(|| BackupError::Refused(format!("'{}' is not an account", table.account)))?;
         let lower = parsed.to_lower();
-        let found = self.engine.get(TableId::CATALOGUE, Key::new(&table.account, &lower)).await;
+        let partition = tables::namespace(&account).partition();
+        let found = self.engine.get(TableId::CATALOGUE, Key::new(&partition, &lower)).await;
         if found.map_err(|error| BackupError::Engine(error.to_string()))?.is_some() {
             return Err(taken(&table.account, name));
         }
@@ -181,7 +182,8 @@ impl Loading<'_> {
         for target in &self.ready {
             let payload = Bytes::copy_from_slice(target.name.as_str().as_bytes());
             let lower = target.name.to_lower();
-            let (from, to) = (Key::new(RESTORING, &target.temporary), Key::new(&target.account, &lower));
+            let from = TablePath::new(RESTORING, &target.temporary);
+            let to = TablePath::new(Namespace::new(tables::FAMILY, &target.account), &lower);
             self.engine.rename_table(from, to, payload).await.map_err(|error| match error {
                 CommitError::Precondition { op: 1, .. } => taken(&target.account, target.name.as_str()),
                 other => engine_error(other),
@@ -212,9 +214,8 @@ async fn clear_leftovers(engine: &dyn Engine) -> Result<(), BackupError> {
         }
     }
     let mut names = Names(Vec::new());
-    let range = KeyRange::rows(RESTORING, std::ops::Bound::Unbounded, std::ops::Bound::Unbounded);
     let budget = Budget { rows_examined_max: u64::MAX, time_max: std::time::Duration::MAX };
-    let scanned = engine.scan(TableId::CATALOGUE, &[range], budget, &mut names).await;
+    let scanned = engine.scan(TableId::CATALOGUE, &[RESTORING.names()], budget, &mut names).await;
     scanned.map_err(|error| BackupError::Engine(error.to_string()))?;
     for name in names.0 {
         engine.drop_table(RESTORING, &name).await.map_err(engine_error)?;

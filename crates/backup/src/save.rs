@@ -69,11 +69,18 @@ pub async fn save(
 
     let started = clock.monotonic();
     for (key, value) in all_rows(&*snapshot, TableId::CATALOGUE).await? {
-        if *key.partition == *RESTORING {
+        if *key.partition == *RESTORING.partition() {
             continue;
         }
         let damaged = || BackupError::Engine(format!("the catalogue's entry for {} is damaged", key.row));
         let record = TableRecord::read(&value).ok_or_else(damaged)?;
+        if record.id.family() != tables::FAMILY {
+            // Rather no backup than one that leaves out what nobody will miss until it is restored.
+            let family = record.id.family().0;
+            let what =
+                format!("a backup cannot hold tables of family {family}, and there is one: {}", key.row);
+            return Err(BackupError::Engine(what));
+        }
         let name = std::str::from_utf8(record.payload).map_err(|_| damaged())?.to_owned();
         let table =
             TableHead { account: key.partition.clone().into(), name, policies: policies.remove(&record.id) };

@@ -10,14 +10,15 @@ use bytes::Bytes;
 use engine::env::FakeClock;
 use engine::memory::MemoryEngine;
 use engine::{
-    Budget, Commit, Effect, Engine, Expect, Flow, Key, KeyRange, Op, OwnedKey, Sink, TableId, Version,
+    Budget, Commit, Effect, Engine, Expect, Flow, Key, KeyRange, Namespace, Op, OwnedKey, Sink, TableId,
+    Version,
 };
 use tables::Setting;
 
 const FAST: SaveOptions = SaveOptions { rate_bytes_max: 0 };
 
 fn memory() -> MemoryEngine {
-    MemoryEngine::new(tables::merge, Arc::new(FakeClock::default()))
+    MemoryEngine::new(tables::FAMILIES, Arc::new(FakeClock::default()))
 }
 
 /// A record with one Int32 property, `n`.
@@ -39,9 +40,14 @@ async fn put_setting(engine: &dyn Engine, setting: &Setting, value: &'static str
 
 async fn sample() -> MemoryEngine {
     let engine = memory();
-    let people = engine.create_table("alice", "people", "People".into()).await.unwrap();
-    let empty = engine.create_table("alice", "empty", "empty".into()).await.unwrap();
-    let other = engine.create_table("bob", "people", "PEOPLE".into()).await.unwrap();
+    let people = engine
+        .create_table(Namespace::new(tables::FAMILY, "alice"), "people", "People".into())
+        .await
+        .unwrap();
+    let empty =
+        engine.create_table(Namespace::new(tables::FAMILY, "alice"), "empty", "empty".into()).await.unwrap();
+    let other =
+        engine.create_table(Namespace::new(tables::FAMILY, "bob"), "people", "PEOPLE".into()).await.unwrap();
     for n in 0..20_000 {
         put(&engine, people, &format!("p{}", n % 7), &format!("r{n:05}"), record(n)).await;
     }
@@ -184,7 +190,7 @@ impl std::io::Write for Meddling {
                 put(&*engine, table, "p0", "r00000", record(-1)).await;
                 let op = Op { row: "r19998".into(), expect: Expect::Any, effect: Effect::Delete };
                 engine.commit(Commit::one(table, "p6", op)).await.unwrap();
-                let _ = engine.drop_table("bob", "people").await;
+                let _ = engine.drop_table(Namespace::new(tables::FAMILY, "bob"), "people").await;
             });
         };
         std::thread::spawn(change).join().unwrap();
@@ -214,7 +220,7 @@ async fn a_backup_shows_one_moment_whatever_is_written_meanwhile() {
 #[tokio::test]
 async fn any_flipped_byte_and_any_cut_is_found() {
     let engine = memory();
-    let id = engine.create_table("alice", "t", "T".into()).await.unwrap();
+    let id = engine.create_table(Namespace::new(tables::FAMILY, "alice"), "t", "T".into()).await.unwrap();
     for n in 0..30 {
         put(&engine, id, "p", &format!("{n:02}"), record(n)).await;
     }
@@ -247,6 +253,19 @@ async fn a_damaged_backup_leaves_no_table() {
     for (account, name) in [("alice", "people"), ("alice", "empty"), ("bob", "people")] {
         assert_eq!(table(&target, account, name).await, None);
     }
+}
+
+#[tokio::test]
+async fn a_table_of_a_family_that_a_backup_cannot_hold_is_not_left_out() {
+    let engine = sample().await;
+    let queues = Namespace::new(engine::Family(1), "alice");
+    engine.create_table(queues, "people", Bytes::new()).await.unwrap();
+    let mut file = Vec::new();
+    let saved =
+        backup::save(&engine, &FakeClock::default(), SaveOptions { rate_bytes_max: 0 }, &mut file).await;
+    assert!(matches!(&saved, Err(BackupError::Engine(what)) if what.contains("family 1")), "{saved:?}");
+    engine.drop_table(queues, "people").await.unwrap();
+    bytes_of(&engine).await;
 }
 
 #[tokio::test]

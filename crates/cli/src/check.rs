@@ -29,7 +29,7 @@ fn check_store(location: &Path) -> Result<ExitCode, String> {
         return Err(format!("there is no Lazulite store in {}", location.display()));
     }
     let progress = Progress::start();
-    let (checked, how) = match check_directory(location, CACHE_BYTES_MAX, tables::is_record) {
+    let (checked, how) = match check_directory(location, CACHE_BYTES_MAX, &tables::FAMILIES) {
         Ok(checked) => (checked, "at rest"),
         Err(OpenError::Locked(_)) => (ask_server(location)?, "while it is being served"),
         Err(error @ OpenError::Damaged { .. }) => {

@@ -13,7 +13,7 @@ pub fn open(location: &Path) -> Result<Option<LocalEngine>, String> {
     if !is_store(location) {
         return Err(format!("there is no Lazulite store in {}", location.display()));
     }
-    match LocalEngine::open(location, LocalOptions::new(tables::merge, Arc::new(SystemClock::new()))) {
+    match LocalEngine::open(location, LocalOptions::new(tables::FAMILIES, Arc::new(SystemClock::new()))) {
         Ok(engine) => Ok(Some(engine)),
         Err(OpenError::Locked(_)) => Ok(None),
         Err(error) => Err(error.to_string()),

@@ -4,7 +4,8 @@
 //! and first has redb verify its own pages, which a running store cannot.
 //!
 //! Promises: damage is a finding that says where, never a panic; nothing is changed (but a store that was not closed
-//! is brought up to date first, as any opening does). Leaves to others: what a value means, through [`ValueCheck`].
+//! is brought up to date first, as any opening does). Leaves to others: what a value means, which the rules of its family
+//! know; the values of a family without rules are taken as they are.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -19,13 +20,10 @@ use crate::trouble::Trouble;
 use crate::view::View;
 use crate::{LocalEngine, OpenError};
 use engine::keys;
-use engine::{TableId, TableRecord, Version};
+use engine::{Families, TableId, TableRecord, Version};
 
 /// Of the findings, so many are kept in words; the others are counted.
 const FINDINGS_KEPT_MAX: usize = 1000;
-
-/// Whether a value of a table (not the engine's own) is what it should be.
-pub type ValueCheck = fn(&[u8]) -> bool;
 
 /// What a check saw.
 #[derive(Clone, Default, Debug)]
@@ -51,8 +49,8 @@ impl Checked {
 
 impl LocalEngine {
     /// Looks at everything in the latest durable state. Takes as long as reading the whole file does.
-    pub fn check(&self, is_value: ValueCheck) -> Checked {
-        check_rows(&self.shared.view(), is_value)
+    pub fn check(&self) -> Checked {
+        check_rows(&self.shared.view(), &self.families)
     }
 }
 
@@ -60,7 +58,7 @@ impl LocalEngine {
 pub fn check_directory(
     path: &Path,
     cache_bytes_max: usize,
-    is_value: ValueCheck,
+    families: &Families,
 ) -> Result<Checked, OpenError> {
     let files: Arc<dyn Files> = Arc::new(DirectoryFiles::new(path));
     let Store { mut database, recent, numbers, replayed, lock, .. } =
@@ -68,7 +66,7 @@ pub fn check_directory(
     let pages = guarded(|| database.check_integrity());
     let opened = guarded(|| Shared::new(database, recent, replayed.last, numbers));
     let mut checked = match opened {
-        Ok(Ok(shared)) => check_rows(&shared.view(), is_value),
+        Ok(Ok(shared)) => check_rows(&shared.view(), families),
         Ok(Err(error)) => unreadable(&error.to_string()),
         Err(_) => unreadable("its structure is broken"),
     };
@@ -88,10 +86,10 @@ fn unreadable(cause: &str) -> Checked {
     checked
 }
 
-fn check_rows(view: &View, is_value: ValueCheck) -> Checked {
+fn check_rows(view: &View, families: &Families) -> Checked {
     let mut checked = Checked::default();
     // redb asserts what it expects of its pages.
-    let outcome = guarded(|| look_at_everything(view, is_value, &mut checked));
+    let outcome = guarded(|| look_at_everything(view, families, &mut checked));
     match outcome {
         Ok(Ok(())) => {}
         Ok(Err(trouble)) => checked.find(format!("reading stopped: {}", trouble.cause())),
@@ -119,7 +117,7 @@ impl Known {
     }
 }
 
-fn look_at_everything(view: &View, is_value: ValueCheck, checked: &mut Checked) -> Result<(), Trouble> {
+fn look_at_everything(view: &View, families: &Families, checked: &mut Checked) -> Result<(), Trouble> {
     let mut known = Known {
         last_version: view.numbers.last_version,
         live: listed(view, LIVE)?,
@@ -128,7 +126,8 @@ fn look_at_everything(view: &View, is_value: ValueCheck, checked: &mut Checked) 
     };
     let next_table = view.numbers.next_table;
     for id in known.live.union(&known.dropped) {
-        if *id >= next_table || *id < TableId::FIRST.0 {
+        let counter = TableId(*id).counter();
+        if counter >= next_table || counter < TableId::FIRST.0 {
             checked.find(format!("table {id} has an id that was never given"));
         }
     }
@@ -148,7 +147,7 @@ fn look_at_everything(view: &View, is_value: ValueCheck, checked: &mut Checked) 
         }
         last_key.clear();
         last_key.extend_from_slice(key);
-        look_at_row(key, found.row(), is_value, &mut known, &mut orphans, checked);
+        look_at_row(key, found.row(), families, &mut known, &mut orphans, checked);
     }
     // What is both recent and in the tree is counted twice.
     let counted = view.row_count()?;
@@ -181,7 +180,7 @@ fn listed(view: &View, list: TableId) -> Result<BTreeSet<u64>, Trouble> {
 fn look_at_row(
     key: &[u8],
     row: Result<(Version, &[u8]), Damage>,
-    is_value: ValueCheck,
+    families: &Families,
     known: &mut Known,
     orphans: &mut BTreeMap<u64, u64>,
     checked: &mut Checked,
@@ -224,8 +223,8 @@ fn look_at_row(
         _ if !known.live.contains(&table.0) => *orphans.entry(table.0).or_default() += 1,
         _ => {
             checked.row_count += 1;
-            if !is_value(value) {
-                checked.find(format!("{}: the entity does not read", known.describe(key)));
+            if families.rules_of(table).is_some_and(|rules| !(rules.is_sound)(value)) {
+                checked.find(format!("{}: the value does not read", known.describe(key)));
             }
         }
     }

@@ -17,7 +17,8 @@ use engine::decide::{Write, decide, next_version};
 use engine::env::Clock;
 use engine::keys::{self, OwnedKey};
 use engine::{
-    Commit, CommitError, Effect, Expect, Found, Load, MergeFn, Op, Row, TableId, TableRecord, Version,
+    Commit, CommitError, Effect, Expect, Families, Family, Found, Load, Op, Row, TableId, TableRecord,
+    Version,
 };
 
 /// What a caller wants done; success is a number: the version's ticks, or the table's id.
@@ -25,6 +26,7 @@ pub(super) enum Work {
     Commit(Commit),
     /// By encoded catalogue key.
     CreateTable {
+        family: Family,
         key: Vec<u8>,
         payload: Bytes,
     },
@@ -53,7 +55,7 @@ impl Work {
                 };
                 commit.partition.len() + commit.ops.iter().map(op_size_bytes).sum::<usize>()
             }
-            Work::CreateTable { key, payload } => key.len() + payload.len(),
+            Work::CreateTable { key, payload, .. } => key.len() + payload.len(),
             Work::DropTable { key } => key.len(),
             Work::RenameTable { from, to, payload } => from.len() + to.len() + payload.len(),
             Work::Load(load) => {
@@ -97,7 +99,7 @@ pub(super) type Written = HashMap<Vec<u8>, Option<Row>>;
 
 pub(super) struct Group<'a> {
     pub(super) view: Arc<View>,
-    pub(super) merge: MergeFn,
+    pub(super) families: &'a Families,
     pub(super) clock: &'a dyn Clock,
     pub(super) numbers: Numbers,
     pub(super) known_tables: &'a mut KnownTables,
@@ -113,7 +115,7 @@ impl Group<'_> {
     pub(super) fn apply(&mut self, work: &Work) -> Result<u64, CommitError> {
         match work {
             Work::Commit(commit) => self.commit(commit),
-            Work::CreateTable { key, payload } => self.create_table(key, payload),
+            Work::CreateTable { family, key, payload } => self.create_table(*family, key, payload),
             Work::DropTable { key } => self.drop_table(key),
             Work::RenameTable { from, to, payload } => self.rename_table(from, to, payload),
             Work::Load(load) => self.load(load),
@@ -122,7 +124,7 @@ impl Group<'_> {
 
     fn commit(&mut self, commit: &Commit) -> Result<u64, CommitError> {
         self.check_live(commit.table)?;
-        let writes = decide(commit, |key| self.lookup_parts(key), self.merge)?;
+        let writes = decide(commit, |key| self.lookup_parts(key), self.families)?;
         // What nobody has looked at yet: folding it later must not be the first to find its page damaged.
         let is_blind = |op: &Op| op.expect == Expect::Any && matches!(op.effect, Effect::Put(_));
         if commit.ops.iter().any(is_blind) {
@@ -133,11 +135,12 @@ impl Group<'_> {
         Ok(version.ticks())
     }
 
-    fn create_table(&mut self, key: &[u8], payload: &[u8]) -> Result<u64, CommitError> {
+    fn create_table(&mut self, family: Family, key: &[u8], payload: &[u8]) -> Result<u64, CommitError> {
         if let Some(row) = self.lookup(key)? {
             return Err(CommitError::Precondition { op: 0, found: Found::Present(row.version) });
         }
-        let id = TableId(self.numbers.next_table);
+        let used_up = || CommitError::Storage("there are no more table ids".to_owned());
+        let id = TableId::in_family(family, self.numbers.next_table).ok_or_else(used_up)?;
         self.touch(&list_key(LIVE, id))?;
         self.numbers.next_table += 1;
         let version = self.take_version();

@@ -47,8 +47,8 @@ use engine::env::Clock;
 use engine::keys::{self, Key, KeyRange, OwnedKey};
 use engine::pace::{Pace, SlowLane};
 use engine::{
-    Budget, Commit, CommitError, Engine, Flow, Load, MergeFn, ReadError, Row, Sink, Snapshot, TableId,
-    Version,
+    Budget, Commit, CommitError, Engine, Families, Flow, Load, Namespace, ReadError, Row, Sink, Snapshot,
+    TableId, TablePath, Version,
 };
 
 use crate::fold::Folder;
@@ -61,7 +61,7 @@ use crate::trouble::Trouble;
 use crate::view::View;
 use crate::writer::{Folding, Job, Waiting, Writer};
 
-pub use crate::check::{Checked, ValueCheck, check_directory};
+pub use crate::check::{Checked, check_directory};
 #[doc(hidden)]
 pub use crate::commit_log::record::fuzzed as log_record;
 pub use crate::shared::LocalStats;
@@ -71,7 +71,7 @@ pub use crate::store::open_file;
 
 #[derive(Clone)]
 pub struct LocalOptions {
-    pub merge: MergeFn,
+    pub families: Families,
     pub clock: Arc<dyn Clock>,
     /// Commits that may wait; past it the answer is `Busy`.
     pub commit_queue_max: usize,
@@ -87,9 +87,9 @@ pub struct LocalOptions {
 }
 
 impl LocalOptions {
-    pub fn new(merge: MergeFn, clock: Arc<dyn Clock>) -> LocalOptions {
+    pub fn new(families: Families, clock: Arc<dyn Clock>) -> LocalOptions {
         LocalOptions {
-            merge,
+            families,
             clock,
             commit_queue_max: 4096,
             commit_queue_bytes_max: 16 * 1024 * 1024,
@@ -105,6 +105,7 @@ pub struct LocalEngine {
     jobs: RwLock<Option<mpsc::Sender<Job>>>,
     done: watch::Receiver<bool>,
     thread: Mutex<Option<JoinHandle<()>>>,
+    families: Families,
     clock: Arc<dyn Clock>,
     slow_lane: SlowLane,
     commit_queue_bytes_max: usize,
@@ -172,7 +173,7 @@ impl LocalEngine {
         let writer = Writer {
             shared: shared.clone(),
             jobs,
-            merge: options.merge,
+            families: options.families,
             clock: options.clock.clone(),
             numbers,
             known_tables: KnownTables::default(),
@@ -192,6 +193,7 @@ impl LocalEngine {
             jobs: RwLock::new(Some(sender)),
             done: done_receiver,
             thread: Mutex::new(Some(thread)),
+            families: options.families,
             clock: options.clock,
             slow_lane: SlowLane::new(),
             commit_queue_bytes_max: options.commit_queue_bytes_max,
@@ -287,21 +289,26 @@ impl Engine for LocalEngine {
 
     async fn create_table(
         &self,
-        namespace: &str,
+        namespace: Namespace<'_>,
         name: &str,
         payload: Bytes,
     ) -> Result<TableId, CommitError> {
-        let key = keys::encode(TableId::CATALOGUE, Key { partition: namespace, row: name });
-        self.submit(Work::CreateTable { key, payload }).await.map(TableId)
+        let key = namespace.encode(name)?;
+        self.submit(Work::CreateTable { family: namespace.family, key, payload }).await.map(TableId)
     }
 
-    async fn drop_table(&self, namespace: &str, name: &str) -> Result<TableId, CommitError> {
-        let key = keys::encode(TableId::CATALOGUE, Key { partition: namespace, row: name });
+    async fn drop_table(&self, namespace: Namespace<'_>, name: &str) -> Result<TableId, CommitError> {
+        let key = namespace.encode(name)?;
         self.submit(Work::DropTable { key }).await.map(TableId)
     }
 
-    async fn rename_table(&self, from: Key<'_>, to: Key<'_>, payload: Bytes) -> Result<TableId, CommitError> {
-        let [from, to] = [from, to].map(|key| keys::encode(TableId::CATALOGUE, key));
+    async fn rename_table(
+        &self,
+        from: TablePath<'_>,
+        to: TablePath<'_>,
+        payload: Bytes,
+    ) -> Result<TableId, CommitError> {
+        let (from, to) = TablePath::encode_renaming(from, to)?;
         self.submit(Work::RenameTable { from, to, payload }).await.map(TableId)
     }
 

@@ -359,6 +359,11 @@ pub fn open_file(path: &Path) -> Result<Database, OpenError> {
     Opener { path: path.to_owned(), files, cache_bytes_max: 0 }.open(TABLES, Access::Write, |file| file)
 }
 
+/// Whether a table may get this number.
+fn is_counter(number: u64) -> bool {
+    number >= TableId::FIRST.0 && TableId(number).counter() == number
+}
+
 /// What the tree says of itself.
 struct Meta {
     numbers: Numbers,
@@ -382,7 +387,7 @@ fn read_meta(database: &Database) -> Result<Meta, String> {
     let outcome =
         guarded(read).unwrap_or_else(|_| Err(redb::Error::Corrupted("its structure is broken".to_owned())));
     match outcome {
-        Ok(Some(Meta { numbers, .. })) if numbers.next_table < TableId::FIRST.0 => {
+        Ok(Some(Meta { numbers, .. })) if !is_counter(numbers.next_table) => {
             Err(format!("{TABLES}: the next table id is {}", numbers.next_table))
         }
         Ok(Some(meta)) => Ok(meta),

@@ -21,7 +21,7 @@ use crate::group::{Group, KnownTables, Work};
 use crate::shared::{Asked, Shared};
 use engine::env::Clock;
 use engine::seeded::{self, Bug};
-use engine::{Commit, CommitError, Effect, Expect, MergeFn};
+use engine::{Commit, CommitError, Effect, Expect, Families};
 
 /// More would make the first callers of a group wait for the last.
 const GROUP_JOB_COUNT_MAX: usize = 512;
@@ -53,7 +53,7 @@ pub(super) struct Job {
 pub(super) struct Writer {
     pub(super) shared: Arc<Shared>,
     pub(super) jobs: mpsc::Receiver<Job>,
-    pub(super) merge: MergeFn,
+    pub(super) families: Families,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) numbers: Numbers,
     pub(super) known_tables: KnownTables,
@@ -192,7 +192,7 @@ impl Writer {
         self.record.clear();
         let mut group = Group {
             view: self.shared.view(),
-            merge: self.merge,
+            families: &self.families,
             clock: &*self.clock,
             numbers: self.numbers,
             known_tables: &mut self.known_tables,

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use crate::env::Clock;
 use crate::keys::{self, Key};
 use crate::seeded::{self, Bug};
-use crate::{COMMIT_OP_COUNT_MAX, Commit, CommitError, Effect, Expect, Found, MergeFn, Version};
+use crate::{COMMIT_OP_COUNT_MAX, Commit, CommitError, Effect, Expect, Families, Found, MergeFn, Version};
 
 /// One row to change.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -27,7 +27,7 @@ pub struct Write {
 pub fn decide<V: AsRef<[u8]>>(
     commit: &Commit,
     lookup: impl Fn(&[u8]) -> Result<Option<(Version, V)>, CommitError>,
-    merge: MergeFn,
+    families: &Families,
 ) -> Result<Vec<Write>, CommitError> {
     check_shape(commit)?;
 
@@ -50,7 +50,7 @@ pub fn decide<V: AsRef<[u8]>>(
             Effect::Put(value) => writes.push(Write { key, value: Some(value.clone()) }),
             Effect::Merge(patch) => {
                 let old = old.as_ref().map(|(_, value)| value.as_ref());
-                let value = merged(merge, index, old, patch)?;
+                let value = merged(merge_of(commit, families)?, index, old, patch)?;
                 writes.push(Write { key, value: Some(value) });
             }
             Effect::Delete if old.is_some() => writes.push(Write { key, value: None }),
@@ -69,7 +69,7 @@ pub fn next_version(clock: &dyn Clock, last_ticks: u64) -> Version {
 fn check_shape(commit: &Commit) -> Result<(), CommitError> {
     let count = commit.ops.len();
     if count == 0 || count > COMMIT_OP_COUNT_MAX {
-        return Err(CommitError::Storage(format!("a commit of {count} ops, not 1 to {COMMIT_OP_COUNT_MAX}")));
+        return Err(CommitError::Invalid(format!("a commit of {count} ops, not 1 to {COMMIT_OP_COUNT_MAX}")));
     }
     debug_assert!(
         commit.ops.iter().map(|op| &op.row).collect::<HashSet<_>>().len() == count,
@@ -88,6 +88,13 @@ fn holds(expect: Expect, found: Found) -> bool {
     }
 }
 
+fn merge_of(commit: &Commit, families: &Families) -> Result<MergeFn, CommitError> {
+    let rules = families.rules_of(commit.table);
+    rules.map(|rules| rules.merge).ok_or_else(|| {
+        CommitError::Invalid(format!("nothing says how the values of table {} merge", commit.table.0))
+    })
+}
+
 /// The merge function runs inside the one writer, so a panic in it must cost its own commit and no other.
 fn merged(merge: MergeFn, op: usize, old: Option<&[u8]>, patch: &[u8]) -> Result<Bytes, CommitError> {
     match catch_unwind(AssertUnwindSafe(|| merge(old, patch))) {
@@ -104,7 +111,9 @@ fn merged(merge: MergeFn, op: usize, old: Option<&[u8]>, patch: &[u8]) -> Result
 mod tests {
     use super::*;
     use crate::env::FakeClock;
-    use crate::{Op, Refusal, TableId};
+    use crate::{Family, Op, Refusal, TableId, ValueRules};
+
+    const FAMILIES: Families = Families::NONE.with(Family::FIRST, ValueRules { merge, is_sound: |_| true });
 
     fn merge(old: Option<&[u8]>, patch: &[u8]) -> Result<Bytes, Refusal> {
         match patch {
@@ -128,7 +137,7 @@ mod tests {
             };
             writes.iter().map(write).collect::<Vec<_>>()
         });
-        assert_eq!(decide(&commit, lookup, merge), expected);
+        assert_eq!(decide(&commit, lookup, &FAMILIES), expected);
     }
 
     fn version(ticks: u64) -> Version {
@@ -185,8 +194,8 @@ mod tests {
             let op = |n: usize| Op { row: n.to_string().into(), expect: Expect::Any, effect: put() };
             let commit =
                 Commit { table: TableId(16), partition: "p".into(), ops: (0..count).map(op).collect() };
-            let outcome = decide(&commit, |_| Ok(None::<(Version, Bytes)>), merge);
-            assert!(matches!(outcome, Err(CommitError::Storage(_))), "{count}");
+            let outcome = decide(&commit, |_| Ok(None::<(Version, Bytes)>), &FAMILIES);
+            assert!(matches!(outcome, Err(CommitError::Invalid(_))), "{count}");
         }
     }
 

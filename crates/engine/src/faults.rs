@@ -12,7 +12,10 @@ use bytes::Bytes;
 use tokio::sync::watch;
 
 use crate::keys::{Key, KeyRange, OwnedKey};
-use crate::{Budget, Commit, CommitError, Engine, Load, ReadError, Row, Sink, Snapshot, TableId, Version};
+use crate::{
+    Budget, Commit, CommitError, Engine, Load, Namespace, ReadError, Row, Sink, Snapshot, TableId, TablePath,
+    Version,
+};
 
 pub struct FaultEngine {
     inner: Arc<dyn Engine>,
@@ -220,18 +223,23 @@ impl Engine for FaultEngine {
 
     async fn create_table(
         &self,
-        namespace: &str,
+        namespace: Namespace<'_>,
         name: &str,
         payload: Bytes,
     ) -> Result<TableId, CommitError> {
         self.write(self.inner.create_table(namespace, name, payload)).await
     }
 
-    async fn drop_table(&self, namespace: &str, name: &str) -> Result<TableId, CommitError> {
+    async fn drop_table(&self, namespace: Namespace<'_>, name: &str) -> Result<TableId, CommitError> {
         self.write(self.inner.drop_table(namespace, name)).await
     }
 
-    async fn rename_table(&self, from: Key<'_>, to: Key<'_>, payload: Bytes) -> Result<TableId, CommitError> {
+    async fn rename_table(
+        &self,
+        from: TablePath<'_>,
+        to: TablePath<'_>,
+        payload: Bytes,
+    ) -> Result<TableId, CommitError> {
         self.write(self.inner.rename_table(from, to, payload)).await
     }
 

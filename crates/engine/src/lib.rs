@@ -4,12 +4,13 @@
 //! code: it can be queued, grouped, logged, replayed or sent to a remote engine in one round trip, and it
 //! needs no lock, no begin and no rollback above the engine.
 //!
-//! Leaves to others: what a value means. The engine never looks inside one, except through the merge
-//! function it was built with.
+//! Leaves to others: what a value means. The engine never looks inside one, except through the rules of its family
+//! ([`ValueRules`]), which it was built with.
 
 pub mod conformance;
 pub mod decide;
 pub mod env;
+mod families;
 pub mod faults;
 pub mod keys;
 pub mod memory;
@@ -24,18 +25,21 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 
+pub use families::{FAMILY_COUNT_MAX, Families, Family, MergeFn, Namespace, Refusal, TablePath, ValueRules};
 pub use keys::{Key, KeyRange, OwnedKey};
 
 /// Most ops one [`Commit`] may carry.
 pub const COMMIT_OP_COUNT_MAX: usize = 100;
 
-/// A table's identity. Never reused: a table that is dropped and created again gets a new one.
+/// A table's identity: a counter, with the table's [`Family`] in the top byte. Never reused: a table that is dropped and
+/// created again gets a new one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct TableId(pub u64);
 
 impl TableId {
-    /// The catalogue: one row per table, partition = namespace, row = the table's key in that namespace.
-    /// Read like any table; changed only by `create_table` and `drop_table`. Its values are [`TableRecord`]s.
+    /// The catalogue: one row per table, partition = [`Namespace::partition`], row = the table's name in that namespace.
+    /// Read like any table; changed only by `create_table`, `drop_table` and `rename_table`. Its values are
+    /// [`TableRecord`]s.
     pub const CATALOGUE: TableId = TableId(0);
     /// Small records that belong to no table: read and committed like the rows of any table.
     pub const SETTINGS: TableId = TableId(1);
@@ -78,7 +82,7 @@ pub enum Expect {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Effect {
     Put(Bytes),
-    /// A patch for the engine's merge function; an absent row is merged with nothing.
+    /// A patch for the merge function of the table's family; an absent row is merged with nothing.
     Merge(Bytes),
     /// Deleting an absent row (possible only with `Expect::Any`) changes nothing.
     Delete,
@@ -113,13 +117,6 @@ pub enum Found {
     Present(Version),
 }
 
-/// Why the merge function would not merge; the number is its author's.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Refusal(pub u16);
-
-/// (old value, patch) -> new value. Pure: the same inputs give the same output, on any thread, at any time.
-pub type MergeFn = fn(old: Option<&[u8]>, patch: &[u8]) -> Result<Bytes, Refusal>;
-
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CommitError {
     /// The first op whose expectation failed. Nothing changed.
@@ -136,6 +133,8 @@ pub enum CommitError {
     Unknown(String),
     /// The storage failed before anything changed.
     Storage(String),
+    /// The caller asked for what no engine does: a mistake in the program. Nothing changed.
+    Invalid(String),
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -159,6 +158,7 @@ impl fmt::Display for CommitError {
             }
             CommitError::Unknown(cause) => write!(f, "the outcome is unknown: {cause}"),
             CommitError::Storage(cause) => write!(f, "storage: {cause}"),
+            CommitError::Invalid(what) => write!(f, "{what}"),
         }
     }
 }
@@ -264,18 +264,27 @@ pub trait Engine: Send + Sync + 'static {
     /// too, but as no row bears it, it may be given again after a restart.
     async fn commit(&self, commit: Commit) -> Result<Version, CommitError>;
 
-    /// Gives `name` in `namespace` a fresh id and records `payload` beside it, durably.
+    /// Gives `name` in `namespace` a fresh id of the namespace's family and records `payload` beside it, durably.
     /// `Precondition { op: 0, .. }` when the name is taken.
-    async fn create_table(&self, namespace: &str, name: &str, payload: Bytes)
-    -> Result<TableId, CommitError>;
+    async fn create_table(
+        &self,
+        namespace: Namespace<'_>,
+        name: &str,
+        payload: Bytes,
+    ) -> Result<TableId, CommitError>;
 
     /// Forgets the name in one quick durable step; the rows' space comes back later.
     /// `Precondition { op: 0, found: Absent }` when there is no such name.
-    async fn drop_table(&self, namespace: &str, name: &str) -> Result<TableId, CommitError>;
+    async fn drop_table(&self, namespace: Namespace<'_>, name: &str) -> Result<TableId, CommitError>;
 
-    /// Gives a table another name, in another namespace perhaps, and another payload, in one durable step.
+    /// Gives a table another name, perhaps another owner, and another payload, in one durable step. Its family stays.
     /// `Precondition`: `op: 0` when there is no table `from`, `op: 1` when the name `to` is taken.
-    async fn rename_table(&self, from: Key<'_>, to: Key<'_>, payload: Bytes) -> Result<TableId, CommitError>;
+    async fn rename_table(
+        &self,
+        from: TablePath<'_>,
+        to: TablePath<'_>,
+        payload: Bytes,
+    ) -> Result<TableId, CommitError>;
 
     /// Everything as of the latest acknowledged commit.
     async fn snapshot(&self) -> Result<Arc<dyn Snapshot>, ReadError>;

@@ -17,15 +17,15 @@ use crate::env::Clock;
 use crate::keys::{self, Key, KeyRange, OwnedKey};
 use crate::pace::{Pace, SlowLane};
 use crate::{
-    Budget, Commit, CommitError, Engine, Flow, Found, Load, MergeFn, ReadError, Row, Sink, Snapshot, TableId,
-    TableRecord, Version,
+    Budget, Commit, CommitError, Engine, Families, Family, Flow, Found, Load, Namespace, ReadError, Row,
+    Sink, Snapshot, TableId, TablePath, TableRecord, Version,
 };
 
 /// Rows by encoded key.
 type Rows = OrdMap<Bytes, Row>;
 
 pub struct MemoryEngine {
-    merge: MergeFn,
+    families: Families,
     clock: Arc<dyn Clock>,
     slow_lane: SlowLane,
     state: RwLock<State>,
@@ -40,10 +40,10 @@ struct State {
 }
 
 impl MemoryEngine {
-    pub fn new(merge: MergeFn, clock: Arc<dyn Clock>) -> MemoryEngine {
+    pub fn new(families: Families, clock: Arc<dyn Clock>) -> MemoryEngine {
         let tables = HashMap::from([(TableId::CATALOGUE, Rows::new()), (TableId::SETTINGS, Rows::new())]);
         let state = State { tables, next_table: TableId::FIRST.0, last_version: 0, closed: false };
-        MemoryEngine { merge, clock, slow_lane: SlowLane::new(), state: RwLock::new(state) }
+        MemoryEngine { families, clock, slow_lane: SlowLane::new(), state: RwLock::new(state) }
     }
 
     fn read<T>(&self, look: impl FnOnce(&State) -> T) -> Result<T, ReadError> {
@@ -62,14 +62,23 @@ impl MemoryEngine {
 
 const BROKEN: &str = "an earlier change panicked half way";
 
+fn out_of_ids() -> CommitError {
+    CommitError::Storage("there are no more table ids".to_owned())
+}
+
 impl State {
-    fn commit(&mut self, commit: &Commit, merge: MergeFn, clock: &dyn Clock) -> Result<Version, CommitError> {
+    fn commit(
+        &mut self,
+        commit: &Commit,
+        families: &Families,
+        clock: &dyn Clock,
+    ) -> Result<Version, CommitError> {
         if commit.table == TableId::CATALOGUE {
             return Err(CommitError::TableGone);
         }
         let rows = self.tables.get_mut(&commit.table).ok_or(CommitError::TableGone)?;
         let lookup = |key: &[u8]| Ok(rows.get(key).map(|row| (row.version, row.value.clone())));
-        let writes = decide(commit, lookup, merge)?;
+        let writes = decide(commit, lookup, families)?;
         let version = next_version(clock, self.last_version);
         self.last_version = version.ticks();
         for write in writes {
@@ -87,6 +96,7 @@ impl State {
 
     fn create_table(
         &mut self,
+        family: Family,
         key: Vec<u8>,
         payload: &[u8],
         clock: &dyn Clock,
@@ -94,7 +104,7 @@ impl State {
         if let Some(row) = self.catalogue().get(&key[..]) {
             return Err(CommitError::Precondition { op: 0, found: Found::Present(row.version) });
         }
-        let id = TableId(self.next_table);
+        let id = TableId::in_family(family, self.next_table).ok_or_else(out_of_ids)?;
         self.next_table += 1;
         let version = next_version(clock, self.last_version);
         self.last_version = version.ticks();
@@ -170,21 +180,21 @@ impl Engine for MemoryEngine {
     }
 
     async fn commit(&self, commit: Commit) -> Result<Version, CommitError> {
-        self.write(|state| state.commit(&commit, self.merge, &*self.clock))
+        self.write(|state| state.commit(&commit, &self.families, &*self.clock))
     }
 
     async fn create_table(
         &self,
-        namespace: &str,
+        namespace: Namespace<'_>,
         name: &str,
         payload: Bytes,
     ) -> Result<TableId, CommitError> {
-        let key = keys::encode(TableId::CATALOGUE, Key { partition: namespace, row: name });
-        self.write(|state| state.create_table(key, &payload, &*self.clock))
+        let key = namespace.encode(name)?;
+        self.write(|state| state.create_table(namespace.family, key, &payload, &*self.clock))
     }
 
-    async fn drop_table(&self, namespace: &str, name: &str) -> Result<TableId, CommitError> {
-        let key = keys::encode(TableId::CATALOGUE, Key { partition: namespace, row: name });
+    async fn drop_table(&self, namespace: Namespace<'_>, name: &str) -> Result<TableId, CommitError> {
+        let key = namespace.encode(name)?;
         let (id, rows) = self.write(|state| state.drop_table(&key, &*self.clock))?;
         // A million rows take a while to free, and the caller was promised a quick step.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
@@ -193,8 +203,13 @@ impl Engine for MemoryEngine {
         Ok(id)
     }
 
-    async fn rename_table(&self, from: Key<'_>, to: Key<'_>, payload: Bytes) -> Result<TableId, CommitError> {
-        let [from, to] = [from, to].map(|key| keys::encode(TableId::CATALOGUE, key));
+    async fn rename_table(
+        &self,
+        from: TablePath<'_>,
+        to: TablePath<'_>,
+        payload: Bytes,
+    ) -> Result<TableId, CommitError> {
+        let (from, to) = TablePath::encode_renaming(from, to)?;
         self.write(|state| state.rename_table(&from, to, &payload, &*self.clock))
     }
 

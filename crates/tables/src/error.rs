@@ -20,9 +20,10 @@ pub fn from_commit(error: CommitError, ops: &[Expect]) -> ServiceError {
         CommitError::Refused { op, refusal } => record::refusal_error(refusal).of_operation(op),
         CommitError::TableGone => ErrorCode::TableNotFound.into(),
         CommitError::Busy => ErrorCode::ServerBusy.into(),
-        CommitError::Poisoned | CommitError::Unknown(_) | CommitError::Storage(_) => {
-            ServiceError::with_source(ErrorCode::InternalError, error)
-        }
+        CommitError::Poisoned
+        | CommitError::Unknown(_)
+        | CommitError::Storage(_)
+        | CommitError::Invalid(_) => ServiceError::with_source(ErrorCode::InternalError, error),
     }
 }
 

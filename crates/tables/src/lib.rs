@@ -6,6 +6,7 @@
 
 mod catalogue;
 mod error;
+mod family;
 mod limits;
 mod plan;
 mod query;
@@ -14,6 +15,7 @@ mod service;
 mod settings;
 mod transaction;
 
+pub use family::{FAMILIES, FAMILY, VALUE_RULES, namespace};
 pub use plan::{Plan, PlanKind, plan};
 pub use query::{EntityQuery, EntitySink, Page, TablePage, TableQuery};
 pub use record::{EntityView, StoredEntity, is_record, merge};

@@ -9,6 +9,7 @@ use protocol::model::{AccountName, TableName, Value};
 use protocol::{ErrorCode, ServiceError};
 
 use crate::error::{from_read, of_table};
+use crate::family::namespace;
 use crate::limits::{PAGE_BYTES_MAX, PAGE_TIME_MAX};
 use crate::plan::{Plan, PlanKind};
 use crate::record::EntityView;
@@ -102,9 +103,9 @@ impl TableService {
         if query.table_count_max == 0 {
             return Ok(TablePage { names: Vec::new(), next: None });
         }
-        let all = KeyRange::rows(account.as_str(), Unbounded, Unbounded);
-        let resume = query.resume.map(|name| (account.as_str().to_owned(), name));
-        let ranges = resume_ranges(vec![all], resume);
+        let namespace = namespace(account);
+        let resume = query.resume.map(|name| (namespace.partition().into_owned(), name));
+        let ranges = resume_ranges(vec![namespace.names()], resume);
         let mut sink = TableSink {
             filter: query.filter.as_ref(),
             names: Vec::new(),

@@ -10,6 +10,7 @@ use protocol::{ErrorCode, ServiceError};
 
 use crate::catalogue::{Catalogue, Ticket};
 use crate::error::{expectations, from_commit, from_read, of_table};
+use crate::family::namespace;
 use crate::transaction::Transaction;
 
 pub struct TableService {
@@ -28,7 +29,7 @@ impl TableService {
         let _changing = self.catalogue.changing(&key);
         // The payload keeps the case that was given; the key does not.
         let payload = Bytes::copy_from_slice(name.as_str().as_bytes());
-        match self.engine.create_table(account.as_str(), &name.to_lower(), payload).await {
+        match self.engine.create_table(namespace(account), &name.to_lower(), payload).await {
             Ok(_) => Ok(()),
             Err(CommitError::Precondition { .. }) => Err(ErrorCode::TableAlreadyExists.into()),
             Err(other) => Err(from_commit(other, &[])),
@@ -38,7 +39,7 @@ impl TableService {
     pub async fn delete_table(&self, account: &AccountName, name: &TableName) -> Result<(), ServiceError> {
         let key = catalogue_key(account, name);
         let changing = self.catalogue.changing(&key);
-        let dropped = self.engine.drop_table(account.as_str(), &name.to_lower()).await;
+        let dropped = self.engine.drop_table(namespace(account), &name.to_lower()).await;
         drop(changing);
         match dropped {
             Ok(id) => {
@@ -53,7 +54,7 @@ impl TableService {
     /// The name as it was created.
     pub async fn get_table(&self, account: &AccountName, name: &TableName) -> Result<String, ServiceError> {
         let lower = name.to_lower();
-        let key = Key { partition: account.as_str(), row: &lower };
+        let key = Key { partition: &namespace(account).partition(), row: &lower };
         let row = self.engine.get(TableId::CATALOGUE, key).await.map_err(from_read)?;
         let row = row.ok_or(ErrorCode::ResourceNotFound)?;
         let record = TableRecord::read(&row.value).ok_or_else(damaged_catalogue)?;
@@ -139,8 +140,8 @@ impl TableService {
         table: &TableName,
     ) -> Result<Option<TableId>, ServiceError> {
         let lower = table.to_lower();
-        let found =
-            self.engine.get(TableId::CATALOGUE, Key { partition: account.as_str(), row: &lower }).await;
+        let key = Key { partition: &namespace(account).partition(), row: &lower };
+        let found = self.engine.get(TableId::CATALOGUE, key).await;
         let Some(row) = found.map_err(from_read)? else { return Ok(None) };
         Ok(Some(TableRecord::read(&row.value).ok_or_else(damaged_catalogue)?.id))
     }

@@ -38,7 +38,7 @@ impl Stage {
     /// A server with [`ENTITY_COUNT`] entities in [`TABLE`].
     pub async fn new() -> Stage {
         let clock = Arc::new(FakeClock::default());
-        let engine = Arc::new(MemoryEngine::new(tables::merge, clock.clone()));
+        let engine = Arc::new(MemoryEngine::new(tables::FAMILIES, clock.clone()));
         let service = TableService::new(engine, clock.clone());
         let config = Config {
             listen: SocketAddr::new(PEER, 0),

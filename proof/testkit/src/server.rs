@@ -76,7 +76,8 @@ impl Options {
             Some(fake) => fake.clone(),
             None => Arc::new(SystemClock::new()),
         };
-        let engine = self.engine.unwrap_or_else(|| Arc::new(MemoryEngine::new(tables::merge, clock.clone())));
+        let engine =
+            self.engine.unwrap_or_else(|| Arc::new(MemoryEngine::new(tables::FAMILIES, clock.clone())));
         let text = self.accounts.unwrap_or_else(|| format!("{EMULATOR_ACCOUNT}:{EMULATOR_KEY}"));
         let first = text.split(';').next().unwrap_or_default();
         let mut fields = first.split(':');

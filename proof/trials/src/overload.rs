@@ -293,7 +293,7 @@ fn no_surprises(tally: &Tally, when: &str, promises: &mut Promises) {
 /// Memory against the sum of the configured limits.
 pub fn memory_within_bound(peak_bytes: u64, connection_count: usize, promises: &mut Promises) {
     let limits = server::Limits::default();
-    let engine = LocalOptions::new(tables::merge, Arc::new(SystemClock::new()));
+    let engine = LocalOptions::new(tables::FAMILIES, Arc::new(SystemClock::new()));
     let parts = [
         ("pages in the engine's cache", engine.cache_bytes_max as u64),
         ("recent rows, those being folded included", 4 * engine.recent_bytes_max as u64),

@@ -26,8 +26,8 @@ async fn check_poisoned(directory: &Path, disk: &Disk, engine: Arc<LocalEngine>,
     disk.syncs(Behaviour::Work);
     disk.writes(Behaviour::Work);
     assert_eq!(commit(&*engine, put(table, "p", "late", "v")).await, Err(CommitError::Poisoned));
-    assert_eq!(engine.create_table("n", "late", "".into()).await, Err(CommitError::Poisoned));
-    assert_eq!(engine.drop_table("n", "t").await, Err(CommitError::Poisoned));
+    assert_eq!(engine.create_table(N, "late", "".into()).await, Err(CommitError::Poisoned));
+    assert_eq!(engine.drop_table(N, "t").await, Err(CommitError::Poisoned));
 
     assert_eq!(value(&*engine, table, "kept").await.as_deref(), Some("v"));
     assert_eq!(value(&*engine, table, "unsure").await, None);
@@ -150,8 +150,8 @@ async fn a_full_disk_refuses_writes_while_it_is_full_and_takes_them_again_afterw
         disk.writes(Behaviour::Full);
         for _ in 0..3 {
             assert_eq!(commit(&engine, put(table, "p", "refused", "v")).await, Err(CommitError::Busy));
-            assert_eq!(engine.drop_table("n", "t").await, Err(CommitError::Busy));
-            assert_eq!(engine.create_table("n", "new", "".into()).await, Err(CommitError::Busy));
+            assert_eq!(engine.drop_table(N, "t").await, Err(CommitError::Busy));
+            assert_eq!(engine.create_table(N, "new", "".into()).await, Err(CommitError::Busy));
         }
         assert!(!engine.stats().poisoned);
         assert_eq!(all(&engine, table).await.unwrap().len(), round + 1, "reads go on");

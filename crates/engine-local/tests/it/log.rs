@@ -85,7 +85,7 @@ async fn what_was_acknowledged_is_there_after_a_kill() {
     assert_eq!(value(&engine, table, "0099").await.as_deref(), Some("99"));
     let version = commit(&engine, put(table, "p", "new", "v")).await.unwrap();
     assert!(rows.iter().all(|row| row.2 < version.ticks()));
-    assert_eq!(engine.check(|_| true).findings, Vec::<String>::new());
+    assert_eq!(engine.check().findings, Vec::<String>::new());
     engine.close().await;
     drop(engine);
     let engine = open(store.path());

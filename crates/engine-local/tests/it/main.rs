@@ -1,4 +1,4 @@
-//! The engines from outside: the conformance suite against each, then what only the one on disk promises.
+//! The engine on disk from outside: the conformance suite, then what only this engine promises.
 
 #![allow(clippy::unwrap_used)] // All of it is tests, the helpers too.
 
@@ -6,7 +6,6 @@ mod conformance;
 mod damage;
 mod disk;
 mod failures;
-mod faults;
 mod log;
 mod model;
 mod pipeline;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use engine::conformance::merge;
+use engine::conformance::FAMILIES;
 use engine::env::FakeClock;
 use engine::memory::MemoryEngine;
 use engine::{Budget, Commit, Effect, Engine, Expect, KeyRange, Op, TableId, Version};
@@ -80,7 +80,7 @@ async fn run(seed: u64) {
     options.recent_bytes_max = [options.recent_bytes_max, 3_000, 1][seed as usize % 3];
     options.folds_between_groups = seed.is_multiple_of(2);
     let mut local = LocalEngine::open(directory.path(), options.clone()).unwrap();
-    let memory = MemoryEngine::new(merge, clock.clone());
+    let memory = MemoryEngine::new(FAMILIES, clock.clone());
     let mut tables = vec![TableId::SETTINGS];
     // Dropped ones, too: commits to them must be refused by both.
     let mut known = tables.clone();
@@ -92,8 +92,8 @@ async fn run(seed: u64) {
             0 => {
                 let name = random.name();
                 let (a, b) = (
-                    local.create_table("n", name, "x".into()).await,
-                    memory.create_table("n", name, "x".into()).await,
+                    local.create_table(N, name, "x".into()).await,
+                    memory.create_table(N, name, "x".into()).await,
                 );
                 assert_eq!(a, b, "{context}");
                 tables.extend(a.iter());
@@ -101,7 +101,7 @@ async fn run(seed: u64) {
             }
             1 => {
                 let name = random.name();
-                let (a, b) = (local.drop_table("n", name).await, memory.drop_table("n", name).await);
+                let (a, b) = (local.drop_table(N, name).await, memory.drop_table(N, name).await);
                 assert_eq!(a, b, "{context}");
                 tables.retain(|table| Ok(*table) != a);
             }

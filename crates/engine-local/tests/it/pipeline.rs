@@ -95,7 +95,7 @@ async fn a_table_dropped_in_a_group_is_gone_for_the_rest_of_it() {
     let before = spawn(&engine, put(table, "p", "before", "v"));
     let dropping = tokio::spawn({
         let engine = engine.clone();
-        async move { engine.drop_table("n", "t").await }
+        async move { engine.drop_table(N, "t").await }
     });
     let_tasks_run().await;
     let after = spawn(&engine, put(table, "p", "after", "v"));
@@ -138,7 +138,7 @@ async fn a_full_queue_answers_busy_and_empties_again() {
     waiting.push(spawn(&engine, put(table, "p", "queued 2", "v")));
     let_tasks_run().await;
     assert_eq!(commit(&*engine, put(table, "p", "too many", "v")).await, Err(CommitError::Busy));
-    assert_eq!(engine.drop_table("n", "t").await, Err(CommitError::Busy));
+    assert_eq!(engine.drop_table(N, "t").await, Err(CommitError::Busy));
     disk.syncs(Behaviour::Work);
     for task in waiting {
         task.await.unwrap().unwrap();
@@ -196,8 +196,8 @@ async fn filled(tables: &[(&str, usize)]) -> (tempfile::TempDir, Vec<TableId>) {
 async fn the_rows_of_a_dropped_table_are_swept() {
     let (directory, ids) = filled(&[("doomed", 1234), ("kept", 300), ("next", 100)]).await;
     let engine = open(directory.path());
-    engine.drop_table("n", "doomed").await.unwrap();
-    engine.drop_table("n", "next").await.unwrap();
+    engine.drop_table(N, "doomed").await.unwrap();
+    engine.drop_table(N, "next").await.unwrap();
     // Only when the first one is done with does the next one's turn come.
     eventually("the rows are swept", async || engine.stats().swept_row_count == 1334).await;
     for gone in [ids[0], ids[2]] {
@@ -215,21 +215,21 @@ async fn rows_that_were_never_in_the_tree_go_without_a_sweep() {
     let (doomed, kept) = (table(&engine, "doomed").await, table(&engine, "kept").await);
     fill(&engine, doomed, 300).await;
     fill(&engine, kept, 200).await;
-    engine.drop_table("n", "doomed").await.unwrap();
+    engine.drop_table(N, "doomed").await.unwrap();
     eventually("the rows are gone", async || all(&engine, doomed).await.unwrap().is_empty()).await;
     assert_eq!(engine.stats().swept_row_count, 0);
     engine.close().await;
     drop(engine);
     let engine = open(directory.path());
     assert_eq!(all(&engine, kept).await.unwrap().len(), 200);
-    assert_eq!(engine.check(|_| true).findings, Vec::<String>::new());
+    assert_eq!(engine.check().findings, Vec::<String>::new());
 }
 
 #[tokio::test]
 async fn a_sweep_goes_on_under_load() {
     let (directory, ids) = filled(&[("doomed", 3000), ("kept", 1)]).await;
     let engine = open(directory.path());
-    engine.drop_table("n", "doomed").await.unwrap();
+    engine.drop_table(N, "doomed").await.unwrap();
     let mut count = 0;
     while engine.stats().swept_row_count < 3000 {
         commit(&engine, put(ids[1], "p", &format!("load {count}"), "v")).await.unwrap();
@@ -248,7 +248,7 @@ async fn a_sweep_goes_on_after_reopening() {
     let engine = open_failing(directory.path(), options, &disk);
     // The drop is in the log, and in the tree, whose transactions sync twice; what comes after it, the sweep, fails.
     disk.fail_after_syncs(3);
-    engine.drop_table("n", "doomed").await.unwrap();
+    engine.drop_table(N, "doomed").await.unwrap();
     eventually("the sweep fails", async || engine.stats().poisoned).await;
     assert_eq!(engine.stats().swept_row_count, 0);
     drop(engine);

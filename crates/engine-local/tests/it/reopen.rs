@@ -29,7 +29,7 @@ async fn everything_is_there_after_reopening() {
         commit(&engine, put(kept, "p", &format!("{n:03}"), &n.to_string())).await.unwrap();
     }
     let last = commit(&engine, put(TableId::SETTINGS, "s", "r", "setting")).await.unwrap();
-    engine.drop_table("n", "dropped").await.unwrap();
+    engine.drop_table(N, "dropped").await.unwrap();
     let rows = all(&engine, kept).await.unwrap();
     let catalogue = all(&engine, TableId::CATALOGUE).await.unwrap();
     engine.close().await;
@@ -45,7 +45,7 @@ async fn everything_is_there_after_reopening() {
     let next = commit(&engine, put(kept, "p", "new", "v")).await.unwrap();
     assert_eq!(next.ticks(), last.ticks() + 2, "the drop took one");
     assert!(table(&engine, "dropped").await > dropped, "ids are not given again");
-    let taken = engine.create_table("n", "kept", Bytes::new()).await;
+    let taken = engine.create_table(N, "kept", Bytes::new()).await;
     assert!(matches!(taken, Err(CommitError::Precondition { op: 0, found: Found::Present(_) })));
 }
 
@@ -186,7 +186,7 @@ fn a_store_without_its_tables_is_damaged_not_empty() {
 async fn the_catalogue_keeps_payloads() {
     let directory = tempfile::tempdir().unwrap();
     let engine = open(directory.path());
-    let id = engine.create_table("n", "t", "payload".into()).await.unwrap();
+    let id = engine.create_table(N, "t", "payload".into()).await.unwrap();
     let touch = Op { row: "r".into(), expect: Expect::Absent, effect: Effect::Merge("x".into()) };
     engine.commit(engine::Commit::one(id, "p", touch)).await.unwrap();
     drop(engine);

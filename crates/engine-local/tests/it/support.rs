@@ -5,23 +5,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use engine::conformance::merge;
+use engine::conformance::FAMILIES;
 use engine::env::{FakeClock, SystemClock};
 use engine::{
-    Budget, Commit, CommitError, Effect, Engine, Expect, Flow, Key, KeyRange, Op, ReadError, Row, Sink,
-    TableId, Version,
+    Budget, Commit, CommitError, Effect, Engine, Expect, Family, Flow, Key, KeyRange, Namespace, Op,
+    ReadError, Row, Sink, TableId, Version,
 };
 use engine_local::{LocalEngine, LocalOptions};
+
+/// Where these tests have their tables.
+pub const N: Namespace<'static> = Namespace::new(Family::FIRST, "n");
 
 pub const GENEROUS: Budget = Budget { rows_examined_max: u64::MAX, time_max: Duration::MAX };
 
 pub fn options(clock: &Arc<FakeClock>) -> LocalOptions {
-    LocalOptions::new(merge, clock.clone())
+    LocalOptions::new(FAMILIES, clock.clone())
 }
 
 /// With the time as it is.
 pub fn system_options() -> LocalOptions {
-    LocalOptions::new(merge, Arc::new(SystemClock::new()))
+    LocalOptions::new(FAMILIES, Arc::new(SystemClock::new()))
 }
 
 pub fn open(directory: &Path) -> LocalEngine {
@@ -34,7 +37,7 @@ pub fn put(table: TableId, partition: &str, row: &str, value: &str) -> Commit {
 }
 
 pub async fn table(engine: &dyn Engine, name: &str) -> TableId {
-    engine.create_table("n", name, Bytes::new()).await.unwrap()
+    engine.create_table(N, name, Bytes::new()).await.unwrap()
 }
 
 pub async fn commit(engine: &dyn Engine, commit: Commit) -> Result<Version, CommitError> {

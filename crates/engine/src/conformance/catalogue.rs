@@ -1,7 +1,11 @@
 //! Promises about tables: the catalogue, dropped tables, and the settings.
 
 use super::*;
-use crate::{Found, TableRecord};
+use crate::{Found, TablePath, TableRecord};
+
+fn path<'a>(owner: &'a str, name: &'a str) -> TablePath<'a> {
+    TablePath::new(space(owner), name)
+}
 
 async fn record(s: &Subject, namespace: &str, name: &str) -> Option<(TableId, Vec<u8>)> {
     let row = s.get(TableId::CATALOGUE, namespace, name).await?;
@@ -10,12 +14,12 @@ async fn record(s: &Subject, namespace: &str, name: &str) -> Option<(TableId, Ve
 }
 
 pub(super) async fn a_table_is_created_once(s: Subject) {
-    let id = s.engine.create_table("n", "t", "payload".into()).await.expect("created");
+    let id = s.engine.create_table(space("n"), "t", "payload".into()).await.expect("created");
     assert!(id >= TableId::FIRST);
     assert_eq!(record(&s, "n", "t").await, Some((id, b"payload".to_vec())));
     let version = s.get(TableId::CATALOGUE, "n", "t").await.expect("it is there").version;
 
-    let again = s.engine.create_table("n", "t", "other".into()).await;
+    let again = s.engine.create_table(space("n"), "t", "other".into()).await;
     assert_eq!(again, Err(CommitError::Precondition { op: 0, found: Found::Present(version) }));
     assert_eq!(record(&s, "n", "t").await, Some((id, b"payload".to_vec())));
 }
@@ -25,7 +29,7 @@ pub(super) async fn a_table_created_again_has_a_new_id_and_no_rows(s: Subject) {
     for _ in 0..3 {
         let id = s.table("t").await;
         s.put(id, "p", "r", "v").await;
-        assert_eq!(s.engine.drop_table("conformance", "t").await, Ok(id));
+        assert_eq!(s.engine.drop_table(space("conformance"), "t").await, Ok(id));
         assert_eq!(record(&s, "conformance", "t").await, None);
         ids.push(id);
     }
@@ -37,17 +41,17 @@ pub(super) async fn a_table_created_again_has_a_new_id_and_no_rows(s: Subject) {
 
 pub(super) async fn dropping_what_is_not_there_says_so(s: Subject) {
     let absent = Err(CommitError::Precondition { op: 0, found: Found::Absent });
-    assert_eq!(s.engine.drop_table("n", "t").await, absent);
-    s.engine.create_table("n", "t", Bytes::new()).await.expect("created");
-    assert_eq!(s.engine.drop_table("other", "t").await, absent);
-    assert!(s.engine.drop_table("n", "t").await.is_ok());
-    assert_eq!(s.engine.drop_table("n", "t").await, absent);
+    assert_eq!(s.engine.drop_table(space("n"), "t").await, absent);
+    s.engine.create_table(space("n"), "t", Bytes::new()).await.expect("created");
+    assert_eq!(s.engine.drop_table(space("other"), "t").await, absent);
+    assert!(s.engine.drop_table(space("n"), "t").await.is_ok());
+    assert_eq!(s.engine.drop_table(space("n"), "t").await, absent);
 }
 
 pub(super) async fn commits_to_a_dropped_table_are_refused(s: Subject) {
     let table = s.table("t").await;
     let version = s.put(table, "p", "r", "v").await;
-    s.engine.drop_table("conformance", "t").await.expect("dropped");
+    s.engine.drop_table(space("conformance"), "t").await.expect("dropped");
     for (expect, effect) in [
         (Expect::Any, put("v")),
         (Expect::Absent, put("v")),
@@ -77,22 +81,22 @@ pub(super) async fn the_catalogue_is_not_committed_to(s: Subject) {
 }
 
 pub(super) async fn namespaces_are_separate(s: Subject) {
-    let a = s.engine.create_table("a", "t", "1".into()).await.expect("created");
-    let b = s.engine.create_table("b", "t", "2".into()).await.expect("created");
+    let a = s.engine.create_table(space("a"), "t", "1".into()).await.expect("created");
+    let b = s.engine.create_table(space("b"), "t", "2".into()).await.expect("created");
     assert_ne!(a, b);
     s.put(a, "p", "r", "in a").await;
     assert_eq!(s.get(b, "p", "r").await, None);
-    assert_eq!(s.engine.drop_table("a", "t").await, Ok(a));
+    assert_eq!(s.engine.drop_table(space("a"), "t").await, Ok(a));
     assert_eq!(record(&s, "b", "t").await, Some((b, b"2".to_vec())));
     s.put(b, "p", "r", "in b").await;
 }
 
 pub(super) async fn the_catalogue_lists_tables_in_order(s: Subject) {
     for name in ["zebra", "apple", "mango"] {
-        s.engine.create_table("n", name, Bytes::new()).await.expect("created");
-        s.engine.create_table("other", name, Bytes::new()).await.expect("created");
+        s.engine.create_table(space("n"), name, Bytes::new()).await.expect("created");
+        s.engine.create_table(space("other"), name, Bytes::new()).await.expect("created");
     }
-    s.engine.drop_table("n", "mango").await.expect("dropped");
+    s.engine.drop_table(space("n"), "mango").await.expect("dropped");
     let of_n = KeyRange::rows("n", std::ops::Bound::Unbounded, std::ops::Bound::Unbounded);
     assert_eq!(s.keys(TableId::CATALOGUE, &[of_n]).await, ["n/apple", "n/zebra"]);
 }
@@ -125,7 +129,7 @@ pub(super) async fn of_racing_creations_one_wins(s: Subject) {
     let tasks: Vec<_> = (0..8)
         .map(|_| {
             let engine = s.engine.clone();
-            tokio::spawn(async move { engine.create_table("n", "t", Bytes::new()).await })
+            tokio::spawn(async move { engine.create_table(space("n"), "t", Bytes::new()).await })
         })
         .collect();
     let mut winners = Vec::new();
@@ -141,24 +145,24 @@ pub(super) async fn of_racing_creations_one_wins(s: Subject) {
 }
 
 pub(super) async fn a_renamed_table_keeps_its_id_and_rows(s: Subject) {
-    let id = s.engine.create_table("n", "old", "1".into()).await.expect("created");
+    let id = s.engine.create_table(space("n"), "old", "1".into()).await.expect("created");
     let version = s.put(id, "p", "r", "v").await;
-    let (from, to) = (Key::new("n", "old"), Key::new("other", "new"));
+    let (from, to) = (path("n", "old"), path("other", "new"));
     assert_eq!(s.engine.rename_table(from, to, "2".into()).await, Ok(id));
     assert_eq!(record(&s, "n", "old").await, None);
     assert_eq!(record(&s, "other", "new").await, Some((id, b"2".to_vec())));
     assert_eq!(s.get(id, "p", "r").await, Some(Row { version, value: "v".into() }));
     assert!(s.put(id, "p", "r", "w").await > version);
-    assert_eq!(s.engine.drop_table("other", "new").await, Ok(id));
+    assert_eq!(s.engine.drop_table(space("other"), "new").await, Ok(id));
 }
 
 pub(super) async fn a_table_is_not_renamed_over_another(s: Subject) {
-    let a = s.engine.create_table("n", "a", "1".into()).await.expect("created");
-    let b = s.engine.create_table("n", "b", "2".into()).await.expect("created");
+    let a = s.engine.create_table(space("n"), "a", "1".into()).await.expect("created");
+    let b = s.engine.create_table(space("n"), "b", "2".into()).await.expect("created");
     let version = s.get(TableId::CATALOGUE, "n", "b").await.expect("it is there").version;
-    let taken = s.engine.rename_table(Key::new("n", "a"), Key::new("n", "b"), Bytes::new()).await;
+    let taken = s.engine.rename_table(path("n", "a"), path("n", "b"), Bytes::new()).await;
     assert_eq!(taken, Err(CommitError::Precondition { op: 1, found: Found::Present(version) }));
-    let absent = s.engine.rename_table(Key::new("n", "c"), Key::new("n", "d"), Bytes::new()).await;
+    let absent = s.engine.rename_table(path("n", "c"), path("n", "d"), Bytes::new()).await;
     assert_eq!(absent, Err(CommitError::Precondition { op: 0, found: Found::Absent }));
     assert_eq!(record(&s, "n", "a").await, Some((a, b"1".to_vec())));
     assert_eq!(record(&s, "n", "b").await, Some((b, b"2".to_vec())));

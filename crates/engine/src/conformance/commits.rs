@@ -210,7 +210,7 @@ pub(super) async fn a_hundred_ops_are_one_commit_and_more_are_refused(s: Subject
     let ops = |count: usize| (0..count).map(|n| op(&format!("{n:03}"), Expect::Any, put("v"))).collect();
     for count in [0, COMMIT_OP_COUNT_MAX + 1] {
         let outcome = s.engine.commit(batch(table, "p", ops(count))).await;
-        assert!(matches!(outcome, Err(CommitError::Storage(_))), "{count} ops: {outcome:?}");
+        assert!(matches!(outcome, Err(CommitError::Invalid(_))), "{count} ops: {outcome:?}");
     }
     assert!(s.keys(table, &[KeyRange::all()]).await.is_empty());
     s.engine.commit(batch(table, "p", ops(COMMIT_OP_COUNT_MAX))).await.expect("committed");
@@ -313,7 +313,7 @@ pub(super) async fn a_closed_engine_takes_no_writes_and_still_reads(s: Subject) 
     s.engine.close().await;
     s.engine.close().await;
     assert!(s.try_one(table, "r", Expect::Any, put("new")).await.is_err());
-    assert!(s.engine.create_table("conformance", "other", Bytes::new()).await.is_err());
-    assert!(s.engine.drop_table("conformance", "t").await.is_err());
+    assert!(s.engine.create_table(space("conformance"), "other", Bytes::new()).await.is_err());
+    assert!(s.engine.drop_table(space("conformance"), "t").await.is_err());
     assert_eq!(s.value(table, "p", "r").await.as_deref(), Some("v"));
 }

@@ -21,7 +21,7 @@ pub(super) async fn a_snapshot_stays_as_it_was(s: Subject) {
     s.put(table, "p", "a", "new").await;
     s.put(table, "p", "c", "new").await;
     s.try_one(table, "b", Expect::Present, Effect::Delete).await.expect("deleted");
-    s.engine.drop_table("conformance", "t").await.expect("dropped");
+    s.engine.drop_table(space("conformance"), "t").await.expect("dropped");
     let rows = rows_of(&*snapshot, table).await;
     assert_eq!(rows, [(owned("p", "a"), version, b"old".to_vec()), (owned("p", "b"), last, b"old".to_vec())]);
     assert_eq!(snapshot.last_version(), Some(last));
@@ -67,7 +67,7 @@ pub(super) async fn loaded_rows_keep_their_versions_and_later_ones_are_greater(s
 
 pub(super) async fn a_load_needs_a_table(s: Subject) {
     let table = s.table("t").await;
-    s.engine.drop_table("conformance", "t").await.expect("dropped");
+    s.engine.drop_table(space("conformance"), "t").await.expect("dropped");
     let version = Version::new(7).expect("a version");
     let rows = vec![(owned("p", "r"), Row { version, value: Bytes::new() })];
     for table in [table, TableId(table.0 + 1), TableId::CATALOGUE] {

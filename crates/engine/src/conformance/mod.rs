@@ -1,10 +1,11 @@
 //! The suite that every engine passes: one named function per promise of the contract.
 //!
-//! A promise gets a fresh engine, built with the suite's own merge function and clock, and panics when the engine
-//! breaks it. [`run_all`] keeps them all; a new promise is a function and a line in [`PROMISES`].
+//! A promise gets a fresh engine, built with the suite's own families and clock, and panics when the engine breaks it.
+//! [`run_all`] checks them all; a new promise is a function and a line in [`PROMISES`].
 
 mod catalogue;
 mod commits;
+mod families;
 mod loads;
 mod scans;
 mod views;
@@ -19,12 +20,9 @@ use bytes::Bytes;
 use crate::env::{Clock, FakeClock};
 use crate::keys::{Key, KeyRange, OwnedKey};
 use crate::{
-    Budget, Commit, CommitError, Effect, Engine, Expect, Flow, MergeFn, Op, ReadError, Refusal, Row, Sink,
-    TableId, Version,
+    Budget, Commit, CommitError, Effect, Engine, Expect, Families, Family, Flow, Namespace, Op, ReadError,
+    Refusal, Row, Sink, TableId, ValueRules, Version,
 };
-
-/// Builds an empty engine with this merge function and this clock.
-pub type Make<'a> = &'a dyn Fn(MergeFn, Arc<dyn Clock>) -> Arc<dyn Engine>;
 
 /// One promise: its name, and the function that puts it to the test.
 pub type Promise = (&'static str, fn(Subject) -> Pin<Box<dyn Future<Output = ()>>>);
@@ -83,20 +81,38 @@ promises! {
     catalogue::of_racing_creations_one_wins,
     catalogue::a_renamed_table_keeps_its_id_and_rows,
     catalogue::a_table_is_not_renamed_over_another,
+    families::an_id_says_its_family,
+    families::two_families_hold_the_same_name,
+    families::one_namespace_does_not_list_another,
+    families::a_family_has_its_own_merge_function,
+    families::a_merge_without_rules_is_refused,
+    families::a_table_stays_in_its_family,
+    families::a_namespace_that_could_be_taken_for_another_is_refused,
     loads::a_snapshot_stays_as_it_was,
     loads::a_snapshot_holds_every_table,
     loads::loaded_rows_keep_their_versions_and_later_ones_are_greater,
     loads::a_load_needs_a_table,
 }
 
-/// Puts an engine to every test of the suite.
-pub async fn run_all(make: Make<'_>) {
+/// Checks every promise, each on an empty engine that `make` builds with these families and this clock.
+pub async fn run_all<Make>(make: Make)
+where
+    Make: AsyncFn(Families, Arc<dyn Clock>) -> Arc<dyn Engine>,
+{
     for (name, promise) in PROMISES {
         // Shown by the test runner next to the panic of a promise that was broken.
         println!("promise: {name}");
-        promise(Subject::new(make)).await;
+        let clock = Arc::new(FakeClock::default());
+        let engine = make(FAMILIES, clock.clone()).await;
+        promise(Subject { engine, clock }).await;
     }
 }
+
+/// The families of the suite: in the first the patch follows the old value, in the second it precedes it.
+pub const FAMILIES: Families = Families::NONE
+    .with(Family::FIRST, ValueRules { merge: append, is_sound: |_| true })
+    .with(SECOND, ValueRules { merge: prepend, is_sound: |_| true });
+const SECOND: Family = Family(1);
 
 /// The engine under test, and the clock it was given.
 pub struct Subject {
@@ -107,24 +123,34 @@ pub struct Subject {
 /// Plenty of rows and time.
 const GENEROUS: Budget = Budget { rows_examined_max: u64::MAX, time_max: Duration::MAX };
 
-/// The suite's merge function refuses results longer than this, with the refusal 7.
+/// The suite's merge functions refuse results longer than this, with the refusal 7.
 const MERGED_SIZE_BYTES_MAX: usize = 1024;
 const TOO_LONG: Refusal = Refusal(7);
 
-/// The new value is the old one followed by the patch.
-pub fn merge(old: Option<&[u8]>, patch: &[u8]) -> Result<Bytes, Refusal> {
-    let new = [old.unwrap_or_default(), patch].concat();
+fn append(old: Option<&[u8]>, patch: &[u8]) -> Result<Bytes, Refusal> {
+    joined(old.unwrap_or_default(), patch)
+}
+
+fn prepend(old: Option<&[u8]>, patch: &[u8]) -> Result<Bytes, Refusal> {
+    joined(patch, old.unwrap_or_default())
+}
+
+fn joined(first: &[u8], second: &[u8]) -> Result<Bytes, Refusal> {
+    let new = [first, second].concat();
     if new.len() > MERGED_SIZE_BYTES_MAX { Err(TOO_LONG) } else { Ok(new.into()) }
 }
 
-impl Subject {
-    fn new(make: Make<'_>) -> Subject {
-        let clock = Arc::new(FakeClock::default());
-        Subject { engine: make(merge, clock.clone()), clock }
-    }
+/// An owner's names in the first family.
+const fn space(owner: &str) -> Namespace<'_> {
+    Namespace::new(Family::FIRST, owner)
+}
 
+impl Subject {
     async fn table(&self, name: &str) -> TableId {
-        self.engine.create_table("conformance", name, Bytes::new()).await.expect("the table is created")
+        self.engine
+            .create_table(space("conformance"), name, Bytes::new())
+            .await
+            .expect("the table is created")
     }
 
     async fn put(&self, table: TableId, partition: &str, row: &str, value: &str) -> Version {

@@ -19,7 +19,7 @@ struct World {
 
 impl World {
     fn new() -> World {
-        let memory = MemoryEngine::new(tables::merge, Arc::new(SystemClock::new()));
+        let memory = MemoryEngine::new(tables::FAMILIES, Arc::new(SystemClock::new()));
         let (engine, faults) = FaultEngine::new(Arc::new(memory));
         let server = TestServer::options().engine(Arc::new(engine)).start();
         server.create_table("mytable");

@@ -11,7 +11,7 @@ use engine::{CommitError, ReadError};
 use testkit::{Request, Response, Stopwatch, TestServer, entity_json, entity_path};
 
 fn faulty() -> (testkit::Options, Faults) {
-    let memory = MemoryEngine::new(tables::merge, Arc::new(SystemClock::new()));
+    let memory = MemoryEngine::new(tables::FAMILIES, Arc::new(SystemClock::new()));
     let (engine, faults) = FaultEngine::new(Arc::new(memory));
     (TestServer::options().engine(Arc::new(engine)), faults)
 }
@@ -340,7 +340,8 @@ fn a_request_that_takes_longer_than_its_timeout_is_given_up() {
 mod panicking {
     use super::*;
     use engine::{
-        Budget, Commit, Engine, Key, KeyRange, Load, OwnedKey, Row, Sink, Snapshot, TableId, Version,
+        Budget, Commit, Engine, Key, KeyRange, Load, Namespace, OwnedKey, Row, Sink, Snapshot, TableId,
+        TablePath, Version,
     };
 
     pub struct Panicking(pub MemoryEngine);
@@ -370,21 +371,21 @@ mod panicking {
 
         async fn create_table(
             &self,
-            namespace: &str,
+            namespace: Namespace<'_>,
             name: &str,
             payload: bytes::Bytes,
         ) -> Result<TableId, CommitError> {
             self.0.create_table(namespace, name, payload).await
         }
 
-        async fn drop_table(&self, namespace: &str, name: &str) -> Result<TableId, CommitError> {
+        async fn drop_table(&self, namespace: Namespace<'_>, name: &str) -> Result<TableId, CommitError> {
             self.0.drop_table(namespace, name).await
         }
 
         async fn rename_table(
             &self,
-            from: Key<'_>,
-            to: Key<'_>,
+            from: TablePath<'_>,
+            to: TablePath<'_>,
             payload: bytes::Bytes,
         ) -> Result<TableId, CommitError> {
             self.0.rename_table(from, to, payload).await
@@ -406,7 +407,7 @@ mod panicking {
 
 #[test]
 fn a_request_that_panics_answers_500_and_the_server_lives_on() {
-    let memory = MemoryEngine::new(tables::merge, Arc::new(SystemClock::new()));
+    let memory = MemoryEngine::new(tables::FAMILIES, Arc::new(SystemClock::new()));
     let server = TestServer::options().engine(Arc::new(panicking::Panicking(memory))).start();
     server.create_table("mytable");
     for _ in 0..3 {

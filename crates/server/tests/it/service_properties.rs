@@ -322,7 +322,7 @@ fn properties_survive_a_restart() {
     let directory = TempDir::new().unwrap();
     let start = || {
         let clock = Arc::new(SystemClock::new());
-        let engine = LocalEngine::open(directory.path(), LocalOptions::new(tables::merge, clock)).unwrap();
+        let engine = LocalEngine::open(directory.path(), LocalOptions::new(tables::FAMILIES, clock)).unwrap();
         TestServer::options().engine(Arc::new(engine)).start()
     };
     let server = start();

@@ -206,10 +206,10 @@ fn open(directory: Option<&tempfile::TempDir>, clock: Arc<FakeClock>) -> TableSe
     let clock: Arc<dyn Clock> = clock;
     let engine: Arc<dyn Engine> = match directory {
         Some(directory) => {
-            let options = LocalOptions::new(tables::merge, clock.clone());
+            let options = LocalOptions::new(tables::FAMILIES, clock.clone());
             Arc::new(LocalEngine::open(directory.path(), options).unwrap_or_else(|error| panic!("{error}")))
         }
-        None => Arc::new(MemoryEngine::new(tables::merge, clock.clone())),
+        None => Arc::new(MemoryEngine::new(tables::FAMILIES, clock.clone())),
     };
     TableService::new(engine, clock)
 }

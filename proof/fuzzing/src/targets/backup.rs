@@ -98,7 +98,7 @@ pub fn run(input: &[u8]) -> Outcome {
 /// Loads the file into an empty engine and saves that; with how many rows there were.
 async fn again(file: &[u8]) -> Result<(Vec<u8>, u64), BackupError> {
     let clock = Arc::new(FakeClock::default());
-    let engine = MemoryEngine::new(tables::merge, clock.clone());
+    let engine = MemoryEngine::new(tables::FAMILIES, clock.clone());
     let loaded = load(&engine, BackupReader::open(file)?, &Selection::All, &mut |_, _| {}).await?;
     let mut saved = Vec::new();
     save(&engine, &*clock, SaveOptions { rate_bytes_max: 0 }, &mut saved).await?;

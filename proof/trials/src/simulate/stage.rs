@@ -8,8 +8,8 @@ use std::task::{Context, Poll};
 use async_trait::async_trait;
 use bytes::Bytes;
 use engine::{
-    Budget, Commit, CommitError, Engine, Key, KeyRange, Load, OwnedKey, ReadError, Row, Sink, Snapshot,
-    TableId, TableRecord, Version,
+    Budget, Commit, CommitError, Engine, Key, KeyRange, Load, Namespace, OwnedKey, ReadError, Row, Sink,
+    Snapshot, TableId, TablePath, TableRecord, Version,
 };
 
 /// What happened in one turn of one client.
@@ -136,7 +136,7 @@ impl Engine for Stage {
 
     async fn create_table(
         &self,
-        namespace: &str,
+        namespace: Namespace<'_>,
         name: &str,
         payload: Bytes,
     ) -> Result<TableId, CommitError> {
@@ -144,11 +144,16 @@ impl Engine for Stage {
         self.call(Door::Catalogue, call, write_told).await
     }
 
-    async fn drop_table(&self, namespace: &str, name: &str) -> Result<TableId, CommitError> {
+    async fn drop_table(&self, namespace: Namespace<'_>, name: &str) -> Result<TableId, CommitError> {
         self.call(Door::Catalogue, self.engine.drop_table(namespace, name), write_told).await
     }
 
-    async fn rename_table(&self, from: Key<'_>, to: Key<'_>, payload: Bytes) -> Result<TableId, CommitError> {
+    async fn rename_table(
+        &self,
+        from: TablePath<'_>,
+        to: TablePath<'_>,
+        payload: Bytes,
+    ) -> Result<TableId, CommitError> {
         self.engine.rename_table(from, to, payload).await
     }
 
@@ -200,7 +205,7 @@ impl Engine for Witness {
 
     async fn create_table(
         &self,
-        namespace: &str,
+        namespace: Namespace<'_>,
         name: &str,
         payload: Bytes,
     ) -> Result<TableId, CommitError> {
@@ -209,13 +214,18 @@ impl Engine for Witness {
         result
     }
 
-    async fn drop_table(&self, namespace: &str, name: &str) -> Result<TableId, CommitError> {
+    async fn drop_table(&self, namespace: Namespace<'_>, name: &str) -> Result<TableId, CommitError> {
         let result = self.engine.drop_table(namespace, name).await;
         self.log.note(Event::Dropped(result.clone()));
         result
     }
 
-    async fn rename_table(&self, from: Key<'_>, to: Key<'_>, payload: Bytes) -> Result<TableId, CommitError> {
+    async fn rename_table(
+        &self,
+        from: TablePath<'_>,
+        to: TablePath<'_>,
+        payload: Bytes,
+    ) -> Result<TableId, CommitError> {
         self.engine.rename_table(from, to, payload).await
     }
 

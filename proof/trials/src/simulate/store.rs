@@ -35,7 +35,7 @@ pub struct Opened {
 
 impl Store {
     pub fn memory() -> Store {
-        Store::Memory(|clock| Arc::new(MemoryEngine::new(tables::merge, clock)))
+        Store::Memory(|clock| Arc::new(MemoryEngine::new(tables::FAMILIES, clock)))
     }
 
     pub fn local() -> Result<Store, String> {
@@ -60,7 +60,7 @@ impl Store {
         let engine: Arc<dyn Engine> = match self {
             Store::Memory(make) => make(clock.clone()),
             Store::Local { directory, disk } => {
-                let mut options = LocalOptions::new(tables::merge, clock.clone());
+                let mut options = LocalOptions::new(tables::FAMILIES, clock.clone());
                 options.cache_bytes_max = CACHE_BYTES_MAX;
                 options.recent_bytes_max = RECENT_BYTES_MAX;
                 options.folds_between_groups = true;

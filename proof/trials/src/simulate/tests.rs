@@ -7,8 +7,8 @@ use bytes::Bytes;
 use engine::env::Clock;
 use engine::memory::MemoryEngine;
 use engine::{
-    Budget, Commit, CommitError, Engine, Expect, Key, KeyRange, Load, OwnedKey, ReadError, Row, Sink,
-    Snapshot, TableId, Version,
+    Budget, Commit, CommitError, Engine, Expect, Key, KeyRange, Load, Namespace, OwnedKey, ReadError, Row,
+    Sink, Snapshot, TableId, TablePath, Version,
 };
 
 use super::*;
@@ -34,7 +34,7 @@ struct Flawed {
 
 impl Flawed {
     fn make(flaw: Flaw, clock: Arc<dyn Clock>) -> Arc<dyn Engine> {
-        let engine = MemoryEngine::new(tables::merge, clock);
+        let engine = MemoryEngine::new(tables::FAMILIES, clock);
         Arc::new(Flawed { engine, flaw, first: std::sync::OnceLock::new() })
     }
 }
@@ -80,18 +80,23 @@ impl Engine for Flawed {
 
     async fn create_table(
         &self,
-        namespace: &str,
+        namespace: Namespace<'_>,
         name: &str,
         payload: Bytes,
     ) -> Result<TableId, CommitError> {
         self.engine.create_table(namespace, name, payload).await
     }
 
-    async fn drop_table(&self, namespace: &str, name: &str) -> Result<TableId, CommitError> {
+    async fn drop_table(&self, namespace: Namespace<'_>, name: &str) -> Result<TableId, CommitError> {
         self.engine.drop_table(namespace, name).await
     }
 
-    async fn rename_table(&self, from: Key<'_>, to: Key<'_>, payload: Bytes) -> Result<TableId, CommitError> {
+    async fn rename_table(
+        &self,
+        from: TablePath<'_>,
+        to: TablePath<'_>,
+        payload: Bytes,
+    ) -> Result<TableId, CommitError> {
         self.engine.rename_table(from, to, payload).await
     }
 

@@ -64,7 +64,9 @@ impl World {
                 let code = match &error {
                     // Judged where they happened.
                     CommitError::Precondition { .. } | CommitError::TableGone => return Ok(()),
-                    CommitError::Refused { .. } => return Err(format!("unexpected: {error}")),
+                    CommitError::Refused { .. } | CommitError::Invalid(_) => {
+                        return Err(format!("unexpected: {error}"));
+                    }
                     CommitError::Busy => ErrorCode::ServerBusy,
                     CommitError::Poisoned | CommitError::Unknown(_) | CommitError::Storage(_) => {
                         ErrorCode::InternalError
