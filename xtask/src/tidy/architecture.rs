@@ -13,8 +13,8 @@
 //!
 //! A room is a crate (`engine`), a folder or a file in one (`server/front`), or everything below a folder of the root
 //! (`proof`). *Never* lists paths in code spans, and words in emphasis; `(except …)` behind one of them names the places
-//! where it may stand after all. *Uses* lists other rooms, or says `any`. A cell with other words in it is a finding:
-//! nobody would check them.
+//! where it may stand. *Uses* lists other rooms, or says `any`. Other words in these cells
+//! are a finding, because nothing would check them.
 
 use super::Finding;
 use super::tree::Tree;
@@ -60,7 +60,7 @@ pub struct OnlyPlace {
 pub struct Map {
     pub rooms: Vec<Room>,
     pub only_places: Vec<OnlyPlace>,
-    /// What does not read.
+    /// Lines that cannot be read.
     pub findings: Vec<Finding>,
 }
 
@@ -190,8 +190,8 @@ fn cannot_check(rest: &str) -> String {
     format!("tidy cannot check '{rest}': list code spans and *words*, and say the rest elsewhere")
 }
 
-/// Where the thing lies that the page calls `name`: `engine/keys.rs` is `crates/engine/src/keys.rs`. Names from the root
-/// are good too.
+/// The path of the file or folder that the page calls `name`: `engine/keys.rs` is `crates/engine/src/keys.rs`. Paths from
+/// the root are accepted too.
 pub fn place(tree: &Tree, name: &str) -> Option<String> {
     let name = name.trim_end_matches('/');
     let (first, rest) = name.split_once('/').unwrap_or((name, ""));
@@ -207,13 +207,13 @@ pub fn place(tree: &Tree, name: &str) -> Option<String> {
     candidates.into_iter().find(|candidate| tree.holds(candidate))
 }
 
-/// The cells of one line of a table. A bar inside a code span does not part cells when it is escaped; nobody needs more.
+/// The cells of one line of a table; `None` for other lines. No cell may contain a bar.
 fn cells(line: &str) -> Option<Vec<&str>> {
     let inner = line.trim().strip_prefix('|')?.strip_suffix('|')?;
     Some(inner.split('|').map(str::trim).collect())
 }
 
-/// `` `a`, *b* (except `c`, `d`) `` as values; what does not read is the error.
+/// `` `a`, *b* (except `c`, `d`) `` as values; the error is the text that cannot be read.
 fn bans(cell: &str) -> Result<Vec<(Banned, Vec<String>)>, &str> {
     let mut rest = cell.trim();
     let mut found = Vec::new();
@@ -244,7 +244,7 @@ fn bans(cell: &str) -> Result<Vec<(Banned, Vec<String>)>, &str> {
     Ok(found)
 }
 
-/// The text between two quotes at the start, and what comes behind.
+/// The text between two quotes at the start, and the text after them.
 fn quoted(text: &str, quote: char) -> Option<(String, &str)> {
     let (inner, behind) = text.strip_prefix(quote)?.split_once(quote)?;
     (!inner.is_empty()).then(|| (inner.to_owned(), behind))

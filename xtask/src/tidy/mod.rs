@@ -2,7 +2,7 @@
 //!
 //! Owns: the list of rules, and how findings are printed: `path:line: what is wrong, and what to do`. A rule is a function
 //! from the tree and its map to findings, in a file of its own with tests that show how it fails. Nothing here needs a
-//! compiler or a network: a whole run takes a fraction of a second.
+//! compiler or a network, and a whole run takes about a second.
 
 mod architecture;
 mod documents;
@@ -27,7 +27,7 @@ use tree::Tree;
 const HELP: &str = "\
 Usage: cargo xtask tidy [--public]
 
-Checks the tree against ARCHITECTURE.md and prints what does not agree.
+Checks the tree against ARCHITECTURE.md and prints every difference.
 
   --public    print the public items that are named nowhere outside their crate
 ";
@@ -36,14 +36,14 @@ type Rule = fn(&House) -> Vec<Finding>;
 
 /// Name and check, in the order in which they are printed.
 const RULES: [(&str, Rule); 14] = [
-    ("the map reads, and shows every crate", rooms::map),
-    ("words that a room has not", rooms::never_words),
+    ("the map can be read, and shows every crate", rooms::map),
+    ("words that a room never contains", rooms::never_words),
     ("paths that a room never names", rooms::never_paths),
-    ("rooms use what the map says, downwards", rooms::uses),
+    ("rooms use what the map says, and only downwards", rooms::uses),
     ("one place for each", places::check),
     ("every module opens with its doc", modules::docs),
     ("no file is too long", modules::length),
-    ("nothing is left for later", modules::unfinished),
+    ("no unfinished work", modules::unfinished),
     ("one type for each name", names::check),
     ("nothing is public for nobody", public::check),
     ("links lead somewhere", documents::links),

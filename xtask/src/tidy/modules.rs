@@ -1,4 +1,4 @@
-//! Modules: each says what it owns, has one subject, and leaves nothing for later.
+//! Modules: each says what it owns, has one subject, and contains no unfinished work.
 
 use super::rust_source::{Token, TokenKind};
 use super::{Finding, House};
@@ -8,9 +8,9 @@ const FILE_LINE_COUNT_MAX: usize = 700;
 /// Files with one subject that is longer, and why.
 const LONG_FILES: [(&str, &str); 0] = [];
 
-/// Macros that say "later".
+/// Macros that stand for unfinished work.
 const UNFINISHED_MACROS: [&str; 3] = ["todo", "unimplemented", "dbg"];
-/// Words in comments that say it.
+/// Words in comments that stand for it.
 const UNFINISHED_WORDS: [&str; 2] = ["FIXME", "XXX"];
 
 pub fn docs(house: &House) -> Vec<Finding> {
@@ -60,7 +60,7 @@ pub fn unfinished(house: &House) -> Vec<Finding> {
         for (n, token) in code.iter().enumerate() {
             let text = |ahead: usize| code.get(n + ahead).map_or("", |token| source.text_of(token));
             if UNFINISHED_MACROS.contains(&text(0)) && text(1) == "!" {
-                let message = format!("`{}!` is for later: finish it now", text(0));
+                let message = format!("`{}!` stands for unfinished work: finish it", text(0));
                 findings.push(Finding::new(path, token.line, message));
             }
             if matches!([text(0), text(1), text(2), text(3)], ["#", "[", "ignore", "]" | "="]) {
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_for_later_is_found() {
+    fn unfinished_work_is_found() {
         check(unfinished, "fn f() {\n    todo!()\n}\nlet x = dbg!(y);", &[2, 4]);
         check(unfinished, "#[test]\nfn f() { todo!() }", &[2]);
         check(unfinished, "#[test]\n#[ignore]\nfn f() {}\n#[ignore = \"slow\"]", &[2, 4]);

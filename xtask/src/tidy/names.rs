@@ -45,7 +45,7 @@ fn check_against(house: &House, shared: &[(&str, &str)]) -> Vec<Finding> {
 fn types(source: &RustSource) -> Vec<(String, usize)> {
     let mut found = Vec::new();
     let code = source.code();
-    // The words that opened the braces around; only modules are looked into.
+    // One entry per open brace: whether it belongs to a module. Only types directly in modules count.
     let mut around: Vec<bool> = Vec::new();
     let mut opens_module = false;
     for (n, token) in code.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! Rooms keep to themselves: what a room never contains, and which other rooms it uses.
 //!
-//! Rooms stand in the map in the order of the road, so a room uses only rooms further down the page. Tests may do as
-//! they like: they are written to look into other rooms.
+//! Rooms stand in the map in the order of the road, so a room uses only rooms further down the page. Tests are exempt:
+//! looking into other rooms is what they are for.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,8 @@ use super::paths::{self, NamedPath};
 use super::tree::{self, Tree};
 use super::{Finding, House, words};
 
-/// The map itself: every line of it reads, every crate has a room, every file of a crate that is parted into rooms too.
+/// The map itself: every line can be read, every crate has a room, and so has every file of a crate that is divided into
+/// rooms.
 pub fn map(house: &House) -> Vec<Finding> {
     let House { tree, map } = house;
     let mut findings = map.findings.clone();
@@ -25,11 +26,11 @@ pub fn map(house: &House) -> Vec<Finding> {
         }
     }
     for (path, _) in tree.product_files() {
-        let is_parted = |home: &&String| {
+        let is_divided = |home: &&String| {
             tree::is_within(path, home) && map.rooms.iter().any(|room| is_room_inside(room, home))
         };
         let is_root = path.ends_with("/src/lib.rs") || path.ends_with("/src/main.rs");
-        if let Some(home) = homes.iter().find(is_parted)
+        if let Some(home) = homes.iter().find(is_divided)
             && !is_root
             && map.room_of(path).is_none_or(|room| room.place == *home)
         {
@@ -131,11 +132,8 @@ pub fn uses(house: &House) -> Vec<Finding> {
         };
         for (other, path, line) in &used {
             if !allowed.contains(other) {
-                let message = format!(
-                    "`{}` may not use `{other}`: {PATH} lists what it uses",
-                    room.name,
-                    PATH = architecture::PATH
-                );
+                let message =
+                    format!("`{}` may not use `{other}`: its line on the map lists what it uses", room.name);
                 findings.push(Finding::new(path, *line, message));
             }
         }

@@ -46,7 +46,7 @@ impl Tree {
         Tree { files, rust, test_files }
     }
 
-    /// A tree out of thin air.
+    /// A tree in memory, for the tests of the rules.
     #[cfg(test)]
     pub fn of(files: &[(&str, &str)]) -> Tree {
         Tree::new(files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect())

@@ -4,7 +4,7 @@
 
 use super::rust_source::{RustSource, TokenKind};
 
-/// The lines on which product code contains the word or the phrase `wanted`, each with what stands there.
+/// The lines on which product code contains the word or the phrase `wanted`, each with the text found there.
 pub fn find(source: &RustSource, wanted: &str) -> Vec<(usize, String)> {
     let wanted: Vec<&str> = wanted.split_whitespace().collect();
     let mut found = Vec::new();
