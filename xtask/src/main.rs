@@ -19,6 +19,7 @@ mod server;
 mod set_up;
 mod suites;
 mod test;
+mod tidy;
 mod toolchains;
 mod trials;
 
@@ -28,11 +29,13 @@ const HELP: &str = "\
 Usage: cargo xtask COMMAND
 
 Commands:
-  test [--only NAME]...    the whole gate: format, clippy, dependencies, rust tests, release build,
+  test [--only NAME]...    the whole gate: tidy, format, clippy, dependencies, rust tests, release build,
                            official SDKs, a slice of the long tests
-                           NAME is one of: format, clippy, deny, rust, build, cost, python, javascript,
+                           NAME is one of: tidy, format, clippy, deny, rust, build, cost, python, javascript,
                            go, java, rust-sdk, browser, crash, power, damage, disk, histories, simulate,
                            backup, overload, fuzz
+  tidy [--public]          check the tree against ARCHITECTURE.md: words, paths and uses of its rooms, module
+                           docs, names, links
   conformance [--against azurite] [--only NAME]...
                            every official client and the raw HTTP suite; writes the counts to
                            docs/conformance.md; with --against, the raw HTTP suite against Azurite too
@@ -60,6 +63,7 @@ fn main() -> ExitCode {
     let rest: Vec<String> = arguments.collect();
     let result = match command.as_str() {
         "test" => test::run(&rest),
+        "tidy" => tidy::run(&rest),
         "conformance" => conformance::run(&rest),
         "bench" => bench::run(&rest),
         "cost" => cost::run(&rest),

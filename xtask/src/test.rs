@@ -10,10 +10,11 @@ use std::time::Duration;
 use crate::counts::{self, Counts};
 use crate::process::{self, cargo};
 use crate::suites::{self, SUITES, SetUps};
-use crate::{cost, deny, fuzz, trials};
+use crate::{cost, deny, fuzz, tidy, trials};
 
 /// Name and purpose, in the order they run.
-const STEPS: [(&str, &str); 5] = [
+const STEPS: [(&str, &str); 6] = [
+    ("tidy", "cargo xtask tidy: the tree is as ARCHITECTURE.md says"),
     ("format", "cargo fmt: the code is formatted"),
     ("clippy", "cargo clippy: no warnings in any target of any crate"),
     ("deny", "cargo xtask deny: licences, banned crates and duplicates among the dependencies"),
@@ -59,6 +60,7 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
         println!("\n==> {name}: {purpose}");
         let start = process::now();
         let outcome = match name {
+            "tidy" => tidy::check().map(Outcome::Ran),
             "format" => format(),
             "clippy" => clippy(),
             "deny" => deny::run(&[]).map(one_result),

@@ -1,3 +1,5 @@
+//! The generator against a server of a few lines: when it sends, how often, and what it counts.
+
 use std::io::BufRead;
 use std::net::TcpListener;
 

@@ -1,3 +1,5 @@
+//! Sources: which keys they ask for, and what they take from the answers before.
+
 use std::collections::HashSet;
 
 use super::*;
