@@ -6,11 +6,11 @@
 
 pub mod front;
 pub mod http;
-pub mod table;
+mod table;
 
 pub use front::accounts::{Accounts, EMULATOR_ACCOUNT, EMULATOR_KEY};
 pub use front::current::Current;
+pub use front::handle::{Binding, bind};
 pub use front::{Front, FrontConfig};
 pub use http::limits::Limits;
-pub use http::listener::{Binding, Server, bind};
 pub use table::TableHttp;

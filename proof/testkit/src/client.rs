@@ -81,6 +81,14 @@ impl RawClient {
         Ok(response)
     }
 
+    /// Waits for the next bytes, whatever they are.
+    pub fn read_next(&mut self) -> io::Result<Vec<u8>> {
+        if self.unread.is_empty() && self.read_some()? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(std::mem::take(&mut self.unread))
+    }
+
     /// Waits until the server closes the connection. Returns the bytes that came until then.
     pub fn read_to_end(&mut self) -> io::Result<Vec<u8>> {
         while self.read_some()? > 0 {}

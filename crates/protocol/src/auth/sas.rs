@@ -110,7 +110,7 @@ pub(super) struct SasLimits {
 
 /// Terms that no token can have, and why.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct MalformedSas(pub(crate) &'static str);
+pub struct MalformedSas(pub &'static str);
 
 impl fmt::Display for MalformedSas {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

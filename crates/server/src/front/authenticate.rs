@@ -14,7 +14,7 @@ use protocol::{ErrorCode, ServiceError};
 
 use super::accounts::Account;
 use super::head::RequestHead;
-use crate::http::header_names::{CONTENT_MD5, X_MS_DATE};
+use super::header_names::{CONTENT_MD5, X_MS_DATE};
 
 /// How far a request's date may be from the server's, in ticks of 100 ns: 15 minutes.
 const CLOCK_SKEW_TICKS_MAX: u64 = 15 * 60 * 10_000_000;
@@ -51,7 +51,7 @@ pub fn authenticate<'a>(
         Authorization::Bearer(token) => {
             // Where no issuer is configured, no token can be valid.
             let Some(tokens) = tokens else { return Err(invalid_token(head.sent_version)) };
-            return match tokens.validate(token, kind, &account.name, head.connection, now) {
+            return match tokens.validate(token, kind, &account.name, &head.connection, now) {
                 Ok(grant) => Ok(Caller::Granted(grant)),
                 Err(reason) => {
                     Err(ServiceError { source: Some(reason.into()), ..invalid_token(head.sent_version) })

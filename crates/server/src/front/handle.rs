@@ -3,6 +3,8 @@
 //! The first check that fails answers, in the order in which the services check.
 
 use std::future::{Future, poll_fn};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -14,6 +16,7 @@ use hyper::body::Incoming;
 use protocol::auth::{Connection, Grant};
 use protocol::common::query::timeout_seconds;
 use protocol::{ErrorCode, ServiceError};
+use tls::Tls;
 
 use super::accounts::Account;
 use super::authenticate::{self, Caller};
@@ -23,26 +26,65 @@ use super::service::{Answer, PayloadForm, Service, Session};
 use super::{Front, cors, respond};
 use crate::http::body::{self, AnswerBody, Payload, ResponseBody};
 use crate::http::deadline::within;
+use crate::http::limits::Limits;
+use crate::http::listener::{Handler, Server};
 use crate::http::memory_pool::Reservation;
 
-/// A service at its own address.
-pub struct Endpoint<S> {
-    pub front: Arc<Front>,
-    pub service: S,
-    /// Further host suffixes under which the first label is the account, as in `account.tables.example.org`.
+/// Where a service listens.
+pub struct Binding {
+    pub listen: SocketAddr,
+    /// Serve HTTPS and nothing else.
+    pub tls: Option<Tls>,
+    /// Further host suffixes under which the first label is the account, as in `account.storage.example.org`.
     pub host_suffixes: Vec<String>,
 }
 
-/// Never fails: whatever goes wrong, even a panic, becomes a response.
-pub async fn handle<S: Service>(
-    endpoint: &Endpoint<S>,
-    connection: &Connection,
+/// Takes the port for a service.
+pub async fn bind<S: Service>(
+    front: &Arc<Front>,
+    binding: Binding,
+    service: S,
+) -> io::Result<Server<BoundService<S>>> {
+    let Binding { listen, tls, host_suffixes } = binding;
+    let is_https = tls.is_some() || front.is_behind_tls_proxy;
+    let bound = BoundService { front: front.clone(), service, host_suffixes, is_https };
+    Server::bind(listen, tls, bound).await
+}
+
+/// A service at an address of its own.
+pub struct BoundService<S> {
+    front: Arc<Front>,
+    service: S,
+    host_suffixes: Vec<String>,
+    /// Whether callers speak HTTPS, with us or with a proxy in front of us.
+    is_https: bool,
+}
+
+impl<S: Service> Handler for BoundService<S> {
+    fn limits(&self) -> &Limits {
+        &self.front.limits
+    }
+
+    fn handle(
+        &self,
+        peer: IpAddr,
+        request: Request<Incoming>,
+    ) -> impl Future<Output = Response<ResponseBody>> + Send {
+        handle(self, peer, request)
+    }
+}
+
+/// Whatever goes wrong, even a panic, becomes a response.
+async fn handle<S: Service>(
+    bound: &BoundService<S>,
+    peer: IpAddr,
     request: Request<Incoming>,
 ) -> Response<ResponseBody> {
     let (parts, body) = request.into_parts();
-    let front = &*endpoint.front;
+    let front = &*bound.front;
     let id = front.request_ids.next();
-    let head = RequestHead::read(&parts, id, connection, S::KIND, &endpoint.host_suffixes);
+    let connection = Connection { peer, is_https: bound.is_https };
+    let head = RequestHead::read(&parts, id, connection, S::KIND, &bound.host_suffixes);
     let Ok(_permit) = front.in_flight.try_acquire() else {
         return respond::refusal::<S>(ErrorCode::ServerBusy.into(), &head, front.now());
     };
@@ -52,7 +94,7 @@ pub async fn handle<S: Service>(
         let (account, outcome) = match find_account(front, &head) {
             Err(refusal) => (None, Err(refusal)),
             Ok(account) => {
-                let outcome = process(endpoint, &head, &account, &parts.method, &mut body).await;
+                let outcome = process(bound, &head, &account, &parts.method, &mut body).await;
                 (Some(account), outcome)
             }
         };
@@ -62,7 +104,7 @@ pub async fn handle<S: Service>(
             respond::refusal::<S>(refusal, &head, front.now())
         });
         if let Some(account) = account {
-            cors::decorate(endpoint.service.catalogue(), &account.name, &head, &mut response).await;
+            cors::decorate(bound.service.catalogue(), &account.name, &head, &mut response).await;
         }
         response
     });
@@ -82,19 +124,19 @@ fn find_account(front: &Front, head: &RequestHead<'_>) -> Result<Arc<Account>, R
 }
 
 async fn process<S: Service>(
-    endpoint: &Endpoint<S>,
+    bound: &BoundService<S>,
     head: &RequestHead<'_>,
     account: &Account,
     method: &Method,
     body: &mut Option<Incoming>,
 ) -> Result<Response<ResponseBody>, Refusal> {
-    let Endpoint { front, service, .. } = endpoint;
+    let BoundService { front, service, .. } = bound;
     if *method == Method::OPTIONS {
         let answer = cors::preflight(service.catalogue(), &account.name, head).await;
         return answer.map(|answer| respond::preflight(&answer, head, S::KIND)).map_err(Refusal::front);
     }
     head.check_version().map_err(Refusal::front)?;
-    let grant = identify(endpoint, account, head).await?;
+    let grant = identify(bound, account, head).await?;
     if head.target.is_secondary && !head.is_read() {
         let detail = "Write operations are not allowed.";
         let error = ServiceError::with_detail(ErrorCode::InsufficientAccountPermissions, detail);
@@ -113,7 +155,8 @@ async fn process<S: Service>(
             PayloadForm::Stream => (Payload::stream(body.take(), head.headers, &front.limits)?, None),
             form => {
                 let may_be_absent = form == PayloadForm::WholeOrAbsent;
-                body::read_whole(body, head.headers, front, may_be_absent).await?
+                let memory = &front.payload_memory;
+                body::read_whole(body, head.headers, &front.limits, memory, may_be_absent).await?
             }
         };
         let mut answer = service.run(&session, request, &mut payload).await?;
@@ -140,12 +183,12 @@ fn reserve(body: &mut AnswerBody, payload: Option<Reservation>, front: &Front) -
 
 /// What the caller may do: credentials first, then what they are worth here and now.
 async fn identify<S: Service>(
-    endpoint: &Endpoint<S>,
+    bound: &BoundService<S>,
     account: &Account,
     head: &RequestHead<'_>,
 ) -> Result<Grant, Refusal> {
     let unknown = |error: ServiceError| Refusal::new(Stage::Authentication, error);
-    let front = &endpoint.front;
+    let front = &bound.front;
     let now = front.now();
     let tokens = front.tokens.as_ref().map(|tokens| tokens.get());
     let caller =
@@ -157,9 +200,9 @@ async fn identify<S: Service>(
     let policies = match token.policy() {
         None => None,
         // Looked up each time: a policy that was changed or removed counts from the next request on.
-        Some((container, _)) => endpoint.service.catalogue().policies(&account.name, container).await?,
+        Some((container, _)) => bound.service.catalogue().policies(&account.name, container).await?,
     };
-    token.grant(policies.as_deref().unwrap_or_default(), now, head.connection).map_err(|error| {
+    token.grant(policies.as_deref().unwrap_or_default(), now, &head.connection).map_err(|error| {
         match error.code {
             ErrorCode::AuthenticationFailed => unknown(error),
             // A genuine token from the wrong place: its holder is known, and answered like one.

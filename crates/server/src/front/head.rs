@@ -10,14 +10,14 @@ use protocol::common::query::Query;
 use protocol::common::version::{is_version, protocol_version};
 
 use super::address::{self, Target};
+use super::header_names::{X_MS_CLIENT_REQUEST_ID, X_MS_VERSION};
 use super::request_id::RequestId;
-use crate::http::header_names::{X_MS_CLIENT_REQUEST_ID, X_MS_VERSION};
 
 const CLIENT_REQUEST_ID_BYTES_MAX: usize = 1024;
 
 pub struct RequestHead<'a> {
     pub request_id: RequestId,
-    pub connection: &'a Connection,
+    pub connection: Connection,
     pub method: &'a str,
     /// The path as on the request line.
     pub path: &'a str,
@@ -42,7 +42,7 @@ impl<'a> RequestHead<'a> {
     pub fn read(
         parts: &'a Parts,
         request_id: RequestId,
-        connection: &'a Connection,
+        connection: Connection,
         kind: &ServiceKind,
         host_suffixes: &[String],
     ) -> RequestHead<'a> {

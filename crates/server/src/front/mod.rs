@@ -10,6 +10,7 @@ pub mod cors;
 pub mod current;
 pub mod handle;
 pub mod head;
+pub mod header_names;
 pub mod refusal;
 pub mod request_id;
 pub mod respond;

@@ -3,6 +3,8 @@
 use http::{HeaderName, HeaderValue};
 use protocol::{ErrorCode, ServiceError};
 
+use crate::http::body::PayloadError;
+
 #[derive(Debug)]
 pub struct Refusal {
     pub error: ServiceError,
@@ -35,6 +37,18 @@ impl Refusal {
 impl From<ServiceError> for Refusal {
     fn from(error: ServiceError) -> Refusal {
         Refusal::new(Stage::Service, error)
+    }
+}
+
+impl From<PayloadError> for Refusal {
+    fn from(error: PayloadError) -> Refusal {
+        match error {
+            PayloadError::NoLength => Refusal::front(ErrorCode::MissingContentLengthHeader),
+            PayloadError::TooLarge => ErrorCode::RequestBodyTooLarge.into(),
+            PayloadError::NoMemory => ErrorCode::ServerBusy.into(),
+            PayloadError::Broken => ErrorCode::InvalidInput.into(),
+            PayloadError::TooSlow => ErrorCode::OperationTimedOut.into(),
+        }
     }
 }
 

@@ -15,10 +15,10 @@ use protocol::common::DateTime;
 use protocol::common::cors::{CorsHeaders, PreflightAnswer};
 
 use super::head::RequestHead;
+use super::header_names::{X_MS_CLIENT_REQUEST_ID, X_MS_REQUEST_ID, X_MS_VERSION};
 use super::refusal::Refusal;
 use super::service::{Answer, ErrorBody, Service};
 use crate::http::body::{AnswerBody, ResponseBody};
-use crate::http::header_names::{X_MS_CLIENT_REQUEST_ID, X_MS_REQUEST_ID, X_MS_VERSION};
 
 /// The headers that a refusal usually has.
 const REFUSAL_HEADER_COUNT: usize = 8;

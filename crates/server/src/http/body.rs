@@ -13,13 +13,23 @@ use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
-use protocol::ErrorCode;
 
 use super::deadline::within;
 use super::limits::Limits;
-use super::memory_pool::{FREE_BYTES, Reservation};
-use crate::front::Front;
-use crate::front::refusal::Refusal;
+use super::memory_pool::{FREE_BYTES, MemoryPool, Reservation};
+
+/// Why a payload cannot be had.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PayloadError {
+    /// Neither a length nor chunks were announced.
+    NoLength,
+    TooLarge,
+    /// Large payloads hold all the memory that there is for them.
+    NoMemory,
+    /// The caller has gone or breaks the framing: nobody reads the answer.
+    Broken,
+    TooSlow,
+}
 
 /// The payload of a request.
 pub enum Payload {
@@ -33,11 +43,23 @@ impl Payload {
     }
 
     /// A payload to be read piece by piece. Its length must be known, or it must come in chunks.
-    pub fn stream(body: Option<Incoming>, headers: &HeaderMap, limits: &Limits) -> Result<Payload, Refusal> {
+    pub fn stream(
+        body: Option<Incoming>,
+        headers: &HeaderMap,
+        limits: &Limits,
+    ) -> Result<Payload, PayloadError> {
         if !is_announced(headers) {
-            return Err(Refusal::front(ErrorCode::MissingContentLengthHeader));
+            return Err(PayloadError::NoLength);
         }
         Ok(Payload::Stream(PayloadStream { body, piece_time_max: limits.body_time_max }))
+    }
+
+    /// The stream of a payload that was asked for as one; what stays behind is empty.
+    pub fn take_stream(&mut self) -> Option<PayloadStream> {
+        match std::mem::replace(self, Payload::none()) {
+            Payload::Whole(_) => None,
+            Payload::Stream(stream) => Some(stream),
+        }
     }
 
     /// The bytes of a payload that was asked for whole.
@@ -63,14 +85,13 @@ impl PayloadStream {
     }
 
     /// The next piece; `None` at the end.
-    pub async fn next(&mut self) -> Result<Option<Bytes>, Refusal> {
+    pub async fn next(&mut self) -> Result<Option<Bytes>, PayloadError> {
         let Some(body) = &mut self.body else { return Ok(None) };
         match within(self.piece_time_max, pin!(next_data(body))).await {
             Some(Some(Ok(piece))) => Ok(Some(piece)),
-            // The caller has gone or breaks the framing: nobody reads this answer.
-            Some(Some(Err(_))) => Err(ErrorCode::InvalidInput.into()),
+            Some(Some(Err(_))) => Err(PayloadError::Broken),
             Some(None) => Ok(None),
-            None => Err(ErrorCode::OperationTimedOut.into()),
+            None => Err(PayloadError::TooSlow),
         }
     }
 }
@@ -126,15 +147,15 @@ pub fn discard(body: Option<Incoming>, headers: &HeaderMap, limits: &Limits) {
 pub async fn read_whole(
     body: &mut Option<Incoming>,
     headers: &HeaderMap,
-    front: &Front,
+    limits: &Limits,
+    memory: &MemoryPool,
     may_be_absent: bool,
-) -> Result<(Payload, Option<Reservation>), Refusal> {
-    let limits = &front.limits;
+) -> Result<(Payload, Option<Reservation>), PayloadError> {
     if !is_announced(headers) {
         if may_be_absent {
             return Ok((Payload::none(), None));
         }
-        return Err(Refusal::front(ErrorCode::MissingContentLengthHeader));
+        return Err(PayloadError::NoLength);
     }
     // A client that asks before it sends, or would send for ever, is told at once.
     let is_waiting = headers.contains_key(EXPECT);
@@ -142,35 +163,34 @@ pub async fn read_whole(
     let discarded_max =
         if is_waiting { limits.body_bytes_max } else { limits.body_bytes_max * DISCARDED_BODIES_MAX };
     if announced > discarded_max as u64 {
-        return Err(ErrorCode::RequestBodyTooLarge.into());
+        return Err(PayloadError::TooLarge);
     }
     // A body that does not say how long it is may be as long as any.
     let bytes_max = limits.body_bytes_max as u64;
     let bytes = if headers.contains_key(CONTENT_LENGTH) { announced.min(bytes_max) } else { bytes_max };
-    let mut reservation = front.payload_memory.small();
+    let mut reservation = memory.small();
     if !reservation.grow(bytes as usize) {
-        return Err(ErrorCode::ServerBusy.into());
+        return Err(PayloadError::NoMemory);
     }
     let Some(body) = body.take() else { return Ok((Payload::none(), None)) };
     match within(limits.body_time_max, pin!(collect(body, limits.body_bytes_max))).await {
         Some(outcome) => outcome.map(|bytes| (Payload::Whole(bytes), Some(reservation))),
-        None => Err(ErrorCode::OperationTimedOut.into()),
+        None => Err(PayloadError::TooSlow),
     }
 }
 
-async fn collect(mut body: Incoming, bytes_max: usize) -> Result<Bytes, Refusal> {
+async fn collect(mut body: Incoming, bytes_max: usize) -> Result<Bytes, PayloadError> {
     let announced = body.size_hint().lower();
     if announced > bytes_max as u64 {
         while let Some(Ok(_)) = next_data(&mut body).await {}
-        return Err(ErrorCode::RequestBodyTooLarge.into());
+        return Err(PayloadError::TooLarge);
     }
     // A small payload comes in one piece and is not copied.
     let (mut first, mut rest) = (Bytes::new(), BytesMut::new());
     while let Some(data) = next_data(&mut body).await {
-        // The caller has gone or breaks the framing: nobody reads this answer.
-        let data = data.map_err(|_| ErrorCode::InvalidInput)?;
+        let data = data.map_err(|_| PayloadError::Broken)?;
         if first.len() + rest.len() + data.len() > bytes_max {
-            return Err(ErrorCode::RequestBodyTooLarge.into());
+            return Err(PayloadError::TooLarge);
         }
         if first.is_empty() && rest.is_empty() {
             first = data;

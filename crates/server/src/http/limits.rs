@@ -4,7 +4,7 @@ use std::time::Duration;
 
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Connections served at once; further ones wait in the system's queue.
+    /// Connections served at once; further ones wait until the system lets them in.
     pub connection_count_max: usize,
     /// Requests worked on at once; further ones are answered 503 `ServerBusy`.
     pub requests_in_flight_max: usize,

@@ -7,55 +7,52 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::{Request, Response};
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use protocol::auth::Connection;
 use tls::Tls;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
+use super::body::ResponseBody;
 use super::head_timer::HeadTimer;
+use super::limits::Limits;
 use super::stall::StallGuard;
-use crate::front::Front;
-use crate::front::handle::{Endpoint, handle};
-use crate::front::service::Service;
 
-/// Where a service listens.
-pub struct Binding {
-    pub listen: SocketAddr,
-    /// Serve HTTPS and nothing else.
-    pub tls: Option<Tls>,
-    /// Further host suffixes under which the first label is the account, as in `account.tables.example.org`.
-    pub host_suffixes: Vec<String>,
+/// What answers requests.
+pub trait Handler: Send + Sync + 'static {
+    fn limits(&self) -> &Limits;
+
+    /// Never fails: whatever goes wrong becomes a response.
+    fn handle(
+        &self,
+        peer: IpAddr,
+        request: Request<Incoming>,
+    ) -> impl Future<Output = Response<ResponseBody>> + Send;
 }
 
-/// A service that has its port but answers nobody yet.
-pub struct Server<S> {
+/// A handler that has its port but answers nobody yet.
+pub struct Server<H> {
     listener: TcpListener,
     local_addr: SocketAddr,
-    endpoint: Arc<Endpoint<S>>,
+    handler: Arc<H>,
+    /// Serve HTTPS and nothing else.
     tls: Option<Tls>,
-    is_https: bool,
 }
 
 /// How long to leave the listener alone when the system cannot open another connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
-pub async fn bind<S: Service>(
-    front: &Arc<Front>,
-    binding: Binding,
-    service: S,
-) -> std::io::Result<Server<S>> {
-    let listener = TcpListener::bind(binding.listen).await?;
-    let local_addr = listener.local_addr()?;
-    let is_https = binding.tls.is_some() || front.is_behind_tls_proxy;
-    let endpoint = Endpoint { front: front.clone(), service, host_suffixes: binding.host_suffixes };
-    Ok(Server { listener, local_addr, endpoint: Arc::new(endpoint), tls: binding.tls, is_https })
-}
+impl<H: Handler> Server<H> {
+    pub async fn bind(listen: SocketAddr, tls: Option<Tls>, handler: H) -> std::io::Result<Server<H>> {
+        let listener = TcpListener::bind(listen).await?;
+        let local_addr = listener.local_addr()?;
+        Ok(Server { listener, local_addr, handler: Arc::new(handler), tls })
+    }
 
-impl<S: Service> Server<S> {
     pub fn local_addr(&self) -> SocketAddr {
         self.local_addr
     }
@@ -65,18 +62,18 @@ impl<S: Service> Server<S> {
         &self,
         stream: T,
         peer: IpAddr,
-    ) -> impl Future<Output = ()> + Send + use<S, T> {
-        let (endpoint, connection) = (self.endpoint.clone(), Connection { peer, is_https: self.is_https });
+    ) -> impl Future<Output = ()> + Send + use<H, T> {
+        let handler = self.handler.clone();
         async move {
             let (_never_closing, closing) = watch::channel(false);
-            serve(stream, connection, endpoint, closing).await;
+            serve(stream, peer, handler, closing).await;
         }
     }
 
     /// Serves until `shutdown` is ready; then finishes open requests. The engine below stays open.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
-        let Server { listener, endpoint, tls, is_https, .. } = self;
-        let limits = &endpoint.front.limits;
+        let Server { listener, handler, tls, .. } = self;
+        let limits = handler.limits();
         let connection_count_max = limits.connection_count_max;
         let connections = Arc::new(Semaphore::new(connection_count_max));
         let (closing, _) = watch::channel(false);
@@ -90,9 +87,9 @@ impl<S: Service> Server<S> {
                 () = &mut shutdown => break,
                 (permit, accepted) = accepted => match (permit, accepted) {
                     (Ok(permit), Ok((stream, peer))) => {
-                        let connection = Connection { peer: peer.ip().to_canonical(), is_https };
-                        let (endpoint, closing) = (endpoint.clone(), closing.subscribe());
-                        tokio::spawn(welcome(stream, tls.clone(), connection, endpoint, closing, permit));
+                        let peer = peer.ip().to_canonical();
+                        let (handler, closing) = (handler.clone(), closing.subscribe());
+                        tokio::spawn(welcome(stream, tls.clone(), peer, handler, closing, permit));
                     }
                     (_, Err(error)) => {
                         log::warn!("cannot accept a connection: {error}");
@@ -113,11 +110,11 @@ impl<S: Service> Server<S> {
 }
 
 /// Greets a connection in the one protocol that the port speaks.
-async fn welcome<S: Service>(
+async fn welcome<H: Handler>(
     stream: TcpStream,
     tls: Option<Tls>,
-    connection: Connection,
-    endpoint: Arc<Endpoint<S>>,
+    peer: IpAddr,
+    handler: Arc<H>,
     closing: watch::Receiver<bool>,
     _permit: OwnedSemaphorePermit,
 ) {
@@ -126,24 +123,24 @@ async fn welcome<S: Service>(
         log::debug!("cannot set TCP_NODELAY: {error}");
     }
     match tls {
-        None => serve(stream, connection, endpoint, closing).await,
-        Some(tls) => match tls.accept(stream, endpoint.front.limits.header_time_max).await {
-            Ok(stream) => serve(stream, connection, endpoint, closing).await,
+        None => serve(stream, peer, handler, closing).await,
+        Some(tls) => match tls.accept(stream, handler.limits().header_time_max).await {
+            Ok(stream) => serve(stream, peer, handler, closing).await,
             Err(refusal) => log::debug!("no TLS connection: {refusal}"),
         },
     }
 }
 
-async fn serve<S: Service>(
+async fn serve<H: Handler>(
     stream: impl AsyncRead + AsyncWrite + Unpin,
-    connection: Connection,
-    endpoint: Arc<Endpoint<S>>,
+    peer: IpAddr,
+    handler: Arc<H>,
     mut closing: watch::Receiver<bool>,
 ) {
-    let limits = &endpoint.front.limits;
+    let limits = handler.limits();
     let service = service_fn(|request| {
-        let endpoint = endpoint.clone();
-        async move { Ok::<_, Infallible>(handle(&endpoint, &connection, request).await) }
+        let handler = handler.clone();
+        async move { Ok::<_, Infallible>(handler.handle(peer, request).await) }
     });
     let connection = http1::Builder::new()
         .timer(HeadTimer::default())

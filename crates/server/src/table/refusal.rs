@@ -10,10 +10,10 @@ use protocol::{ErrorCode, ServiceError};
 
 use super::header_names::NO_SNIFF;
 use crate::front::head::RequestHead;
+use crate::front::header_names::{X_MS_CLIENT_REQUEST_ID, X_MS_ERROR_CODE, X_MS_VERSION};
 use crate::front::refusal::{Refusal, Stage};
 use crate::front::respond::put;
 use crate::front::service::ErrorBody;
-use crate::http::header_names::{X_MS_CLIENT_REQUEST_ID, X_MS_ERROR_CODE, X_MS_VERSION};
 
 /// What answers when a caller is not known yet.
 const FRONT_END_SERVER_NAME: &str = "Microsoft-HTTPAPI/2.0";
