@@ -64,15 +64,14 @@ impl Catalogue {
 
     /// The container's id, from memory if it was looked up lately.
     pub async fn id_of(&self, account: &AccountName, name: &str) -> Result<Option<TableId>, ServiceError> {
-        let key = cache_key(account, name);
         let now = self.clock.monotonic();
-        if let Some(id) = self.names.find(&key, now) {
+        if let Some(id) = with_cache_key(account, name, |key| self.names.find(key, now)) {
             return Ok(Some(id));
         }
         let ticket = self.names.ticket();
         let found = self.get(account, name).await?.map(|container| container.id);
         if let Some(id) = found {
-            self.names.remember(&key, id, now, ticket);
+            self.names.remember(&cache_key(account, name), id, now, ticket);
         }
         Ok(found)
     }
@@ -140,6 +139,24 @@ impl Sink for NameSink<'_> {
             }
         }
     }
+}
+
+/// Longer than any account's name, a slash and a container's name together.
+const CACHE_KEY_BYTES_USUAL: usize = 96;
+
+/// Shows the cache key of a name, put together on the stack: every request asks for one.
+fn with_cache_key<T>(account: &AccountName, name: &str, look: impl FnOnce(&str) -> T) -> T {
+    let account_bytes = account.as_str().as_bytes();
+    let mut bytes = [0; CACHE_KEY_BYTES_USUAL];
+    let Some(key) = bytes.get_mut(..account_bytes.len() + 1 + name.len()) else {
+        return look(&cache_key(account, name));
+    };
+    let (front, back) = key.split_at_mut(account_bytes.len());
+    front.copy_from_slice(account_bytes);
+    back[0] = b'/';
+    back[1..].copy_from_slice(name.as_bytes());
+    back.make_ascii_lowercase();
+    look(std::str::from_utf8(key).expect("it is made of text, and ASCII letters alone changed"))
 }
 
 /// `account/name`, the name in lower case.

@@ -6,8 +6,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use hmac::{Hmac, Mac};
-use sha2::Sha256;
+use ring::hmac;
 
 use crate::endpoint::Endpoint;
 use crate::{Error, clock};
@@ -26,7 +25,7 @@ pub const PARTITION: &str = "p";
 
 #[derive(Clone)]
 pub struct Signer {
-    key: Hmac<Sha256>,
+    key: hmac::Key,
     date: String,
     account: String,
     host: String,
@@ -42,7 +41,7 @@ impl Signer {
     pub fn of(endpoint: &Endpoint) -> Result<Signer, Error> {
         let key = STANDARD.decode(&endpoint.key).map_err(|_| "the account's key is not Base64")?;
         Ok(Signer {
-            key: Hmac::new_from_slice(&key)?,
+            key: hmac::Key::new(hmac::HMAC_SHA256, &key),
             date: clock::http_date(),
             account: endpoint.account.clone(),
             host: endpoint.host.clone(),
@@ -58,9 +57,8 @@ impl Signer {
     /// A whole request. `target` starts after the account, as in `/Tables`; each of the `headers` ends with CRLF.
     pub fn request(&self, method: &str, target: &str, headers: &str, body: &str) -> Vec<u8> {
         let path = target.split('?').next().unwrap_or(target);
-        let mut mac = self.key.clone();
-        mac.update(format!("{}\n/{}{}{path}", self.date, self.account, self.base_path).as_bytes());
-        let signature = STANDARD.encode(mac.finalize().into_bytes());
+        let signed = format!("{}\n/{}{}{path}", self.date, self.account, self.base_path);
+        let signature = STANDARD.encode(hmac::sign(&self.key, signed.as_bytes()));
         let length =
             if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
         format!(

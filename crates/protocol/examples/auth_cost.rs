@@ -8,7 +8,6 @@ use std::time::Instant;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use hmac::{Hmac, Mac};
 use protocol::auth::{
     AccountKey, AccountScope, Authorization, Connection, SasScope, SasTerms, SasToken, ShortRequest,
 };
@@ -16,7 +15,7 @@ use protocol::common::DateTime;
 use protocol::common::query::Query;
 use protocol::table::model::TableName;
 use protocol::table::{KIND, TableScope};
-use sha2::Sha256;
+use ring::hmac;
 
 const ACCOUNT: &str = "devstoreaccount1";
 const KEY: &str = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
@@ -37,9 +36,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ("SharedKey", format!("GET\n\n\n{DATE}\n/{ACCOUNT}{PATH}")),
         ("SharedKeyLite", format!("{DATE}\n/{ACCOUNT}{PATH}")),
     ] {
-        let mut mac = Hmac::<Sha256>::new_from_slice(&STANDARD.decode(KEY)?)?;
-        mac.update(text.as_bytes());
-        let header = format!("{scheme} {ACCOUNT}:{}", STANDARD.encode(mac.finalize().into_bytes()));
+        let signing = hmac::Key::new(hmac::HMAC_SHA256, &STANDARD.decode(KEY)?);
+        let signature = STANDARD.encode(hmac::sign(&signing, text.as_bytes()));
+        let header = format!("{scheme} {ACCOUNT}:{signature}");
         for (keys, which) in [(&one[..], "first key"), (&second[..], "second key")] {
             measure(&format!("{scheme}, {which}"), || shared_key(black_box(&header), keys, now));
         }

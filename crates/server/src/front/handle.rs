@@ -159,7 +159,7 @@ async fn process<S: Service>(
                 body::read_whole(body, head.headers, &front.limits, memory, may_be_absent).await?
             }
         };
-        let mut answer = service.run(&session, request, &mut payload).await?;
+        let mut answer = service.run(&session, &request, &mut payload).await?;
         reserve(answer.body(), reservation, front)?;
         Ok(respond::answer(answer, head, S::KIND))
     });

@@ -10,7 +10,7 @@ pub struct Refusal {
     pub error: ServiceError,
     pub stage: Stage,
     /// A header that goes with the refusal, whatever its code.
-    pub header: Option<(HeaderName, HeaderValue)>,
+    pub header: Option<Box<(HeaderName, HeaderValue)>>,
 }
 
 /// Where on the road a request was refused. Services answer differently from each of them.

@@ -23,7 +23,7 @@ pub trait Service: Send + Sync + 'static {
     const KIND: &'static ServiceKind;
 
     /// One call, read but not yet carried out.
-    type Request<'a>: Send;
+    type Request<'a>: Send + Sync;
     type Answer: Answer;
 
     /// Where the service keeps its service properties and stored policies.
@@ -47,7 +47,7 @@ pub trait Service: Send + Sync + 'static {
     fn run(
         &self,
         session: &Session<'_>,
-        request: Self::Request<'_>,
+        request: &Self::Request<'_>,
         payload: &mut Payload,
     ) -> impl Future<Output = Result<Self::Answer, Refusal>> + Send;
 

@@ -13,7 +13,7 @@ use crate::front::service_operations::ServiceAnswer;
 pub async fn run(
     catalogue: &Catalogue,
     session: &Session<'_>,
-    operation: AclOperation,
+    operation: &AclOperation,
     payload: &[u8],
 ) -> Result<TableAnswer, ServiceError> {
     let answer = match operation {

@@ -85,11 +85,13 @@ async fn run_change_set(
             read_bytes = 0;
             tokio::task::yield_now().await;
         }
-        let reply = read_write(session, part, version).and_then(|(asked, of_table, change)| {
+        let reply = read_part(session, part, version, true).and_then(|TableRequest { operation, asked }| {
+            let Operation::Write(write) = &operation else { return Err(ErrorCode::NotImplemented.into()) };
+            let (of_table, change) = read_change(write, part.body)?;
             if index == BATCH_OPERATION_COUNT_MAX {
                 return Err(too_many_operations());
             }
-            if *table.get_or_insert_with(|| of_table.clone()) != of_table {
+            if *table.get_or_insert_with(|| of_table.clone()) != *of_table {
                 return Err(ErrorCode::CommandsInBatchActOnDifferentPartitions.into());
             }
             push(&mut transaction, change, &asked, session)
@@ -104,39 +106,15 @@ async fn run_change_set(
     replies.into_iter().map(|reply| reply.answer(session, &table, version)).collect()
 }
 
-/// One operation of a change set: how it was asked for, its table and its change.
-type ReadWrite<'a> = (Asked<'a>, protocol::table::model::TableName, tables::Change<'a>);
-
-fn read_write<'a>(
-    session: &Session<'_>,
-    part: &'a BatchPart<'a>,
-    version: &'a str,
-) -> Result<ReadWrite<'a>, ServiceError> {
-    if matches!(part.method, "GET" | "HEAD") {
-        return Err(ServiceError::with_detail(
-            ErrorCode::InvalidInput,
-            format!(
-                "An invalid HTTP method '{}' was detected for a request in a change set. Requests in change sets only \
-                 support the HTTP methods 'POST', 'PUT', 'DELETE', and 'PATCH'.",
-                part.method
-            ),
-        ));
-    }
-    let TableRequest { operation, asked } = read_part(session, part, version)?;
-    let Operation::Write(write) = operation else { return Err(ErrorCode::NotImplemented.into()) };
-    let (table, change) = read_change(write, part.body)?;
-    Ok((asked, table, change))
-}
-
 async fn run_query(
     service: &TableService,
     session: &Session<'_>,
     part: &BatchPart<'_>,
     version: &str,
 ) -> Result<TableAnswer, Refusal> {
-    let TableRequest { operation, asked } = read_part(session, part, version)?;
+    let TableRequest { operation, asked } = read_part(session, part, version, false)?;
     match operation {
-        Operation::Read(read) => entities::run(service, session, read, &asked).await,
+        Operation::Read(read) => entities::run(service, session, &read, &asked).await,
         Operation::Tables(_) => Err(ErrorCode::NotImplemented.into()),
         // A write belongs into a change set.
         _ => Err(ErrorCode::InvalidInput.into()),
@@ -148,7 +126,18 @@ fn read_part<'a>(
     session: &Session<'_>,
     part: &'a BatchPart<'a>,
     version: &'a str,
+    is_in_change_set: bool,
 ) -> Result<TableRequest<'a>, ServiceError> {
+    if is_in_change_set && matches!(part.method, "GET" | "HEAD") {
+        return Err(ServiceError::with_detail(
+            ErrorCode::InvalidInput,
+            format!(
+                "An invalid HTTP method '{}' was detected for a request in a change set. Requests in change sets only \
+                 support the HTTP methods 'POST', 'PUT', 'DELETE', and 'PATCH'.",
+                part.method
+            ),
+        ));
+    }
     let account = session.account.as_str();
     let (path, query) = part.url.split_once('?').unwrap_or((part.url, ""));
     let path = path_in_account(path, account);

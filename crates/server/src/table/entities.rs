@@ -24,13 +24,13 @@ const PAGE_CAPACITY_BYTES: usize = 16 * 1024;
 pub async fn run(
     service: &TableService,
     session: &Session<'_>,
-    read: EntityRead<'_>,
+    read: &EntityRead<'_>,
     asked: &Asked<'_>,
 ) -> Result<TableAnswer, Refusal> {
     match read {
-        EntityRead::Query(table) => query(service, session, &table, asked).await,
+        EntityRead::Query(table) => query(service, session, table, asked).await,
         EntityRead::Get { address, if_match, if_none_match } => {
-            get(service, session, &address, (if_match, if_none_match), asked).await
+            get(service, session, address, (*if_match, *if_none_match), asked).await
         }
     }
 }

@@ -77,22 +77,22 @@ impl Service for TableHttp {
     async fn run(
         &self,
         session: &Session<'_>,
-        request: Self::Request<'_>,
+        request: &Self::Request<'_>,
         payload: &mut Payload,
     ) -> Result<TableAnswer, Refusal> {
         let service = &self.service;
         let payload = payload.bytes();
         let TableRequest { operation, asked } = request;
         match operation {
-            Operation::Read(read) => entities::run(service, session, read, &asked).await,
-            Operation::Write(write) => write::run_one(service, session, write, &asked, payload).await,
+            Operation::Read(read) => entities::run(service, session, read, asked).await,
+            Operation::Write(write) => write::run_one(service, session, write, asked, payload).await,
             // In boxes: the state of rare operations must not make that of every request larger.
             Operation::Tables(operation) => {
-                Box::pin(tables::run(service, session, operation, &asked, payload)).await
+                Box::pin(tables::run(service, session, operation, asked, payload)).await
             }
-            Operation::Batch => Box::pin(batch::run(service, session, &asked, payload)).await,
+            Operation::Batch => Box::pin(batch::run(service, session, asked, payload)).await,
             Operation::Service(operation) => {
-                let run = service_operations::run(self.catalogue(), session, operation, payload);
+                let run = service_operations::run(self.catalogue(), session, *operation, payload);
                 Box::pin(run).await.map(TableAnswer::from).map_err(Refusal::front)
             }
             Operation::Acl(operation) => Box::pin(acl::run(self.catalogue(), session, operation, payload))

@@ -39,7 +39,8 @@ fn write_odata(
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     }
     headers.insert(NO_SNIFF, HeaderValue::from_static("nosniff"));
-    if let Some((name, value)) = &refusal.header {
+    if let Some(header) = &refusal.header {
+        let (name, value) = &**header;
         headers.insert(name.clone(), value.clone());
     }
     // A caller that asked for a format that is gone cannot be answered in JSON.

@@ -18,7 +18,7 @@ use crate::front::service::Session;
 pub async fn run(
     service: &TableService,
     session: &Session<'_>,
-    operation: TableOperation,
+    operation: &TableOperation,
     asked: &Asked<'_>,
     payload: &[u8],
 ) -> Result<TableAnswer, Refusal> {
@@ -28,13 +28,13 @@ pub async fn run(
             repeat_preference(create(service, session, asked, payload).await, asked.preference)
         }
         TableOperation::Get(name) => {
-            let name = service.get_table(session.account, &name).await?;
+            let name = service.get_table(session.account, name).await?;
             let mut json = Vec::new();
             table_writer(session, asked.level).write_single(&name, &mut json);
             Ok(TableAnswer::json(200, asked.level, json))
         }
         TableOperation::Delete(name) => {
-            service.delete_table(session.account, &name).await?;
+            service.delete_table(session.account, name).await?;
             Ok(TableAnswer::no_content())
         }
     }

@@ -1,5 +1,7 @@
 //! Writes of entities, alone or as a part of a batch: read in one way, answered in one way.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use engine::{OwnedKey, Version};
 use protocol::ServiceError;
@@ -23,7 +25,7 @@ use crate::front::service::Session;
 pub async fn run_one(
     service: &TableService,
     session: &Session<'_>,
-    write: EntityWrite<'_>,
+    write: &EntityWrite<'_>,
     asked: &Asked<'_>,
     payload: &[u8],
 ) -> Result<TableAnswer, Refusal> {
@@ -33,29 +35,30 @@ pub async fn run_one(
         let (table, change) = read_change(write, payload)?;
         let reply = push(&mut transaction, change, asked, session)?;
         drop(turn);
-        let version = service.commit(session.account, &table, transaction).await?;
-        reply.answer(session, &table, version)
+        let version = service.commit(session.account, table, transaction).await?;
+        reply.answer(session, table, version)
     };
     repeat_preference(run.await.map_err(Refusal::from), asked.preference)
 }
 
 /// The change that a write asks for, and in which table.
 pub fn read_change<'a>(
-    write: EntityWrite<'a>,
+    write: &'a EntityWrite<'_>,
     payload: &'a [u8],
-) -> Result<(TableName, Change<'a>), ServiceError> {
+) -> Result<(&'a TableName, Change<'a>), ServiceError> {
     let (address, action) = match write {
         EntityWrite::Insert(table) => return Ok((table, Change::insert(read_entity(payload)?)?)),
         EntityWrite::Replace { address, condition } => {
-            (address, Action::Replace { properties: read_entity(payload)?.properties, condition })
+            (address, Action::Replace { properties: read_entity(payload)?.properties, condition: *condition })
         }
         EntityWrite::Merge { address, condition } => {
-            (address, Action::Merge { properties: read_entity(payload)?.properties, condition })
+            (address, Action::Merge { properties: read_entity(payload)?.properties, condition: *condition })
         }
-        EntityWrite::Delete { address, condition } => (address, Action::Delete { condition }),
+        EntityWrite::Delete { address, condition } => (address, Action::Delete { condition: *condition }),
     };
     // Keys in the payload of an update say nothing: the URL decides.
     let Address { table, partition_key, row_key } = address;
+    let (partition_key, row_key) = (Cow::Borrowed(&**partition_key), Cow::Borrowed(&**row_key));
     Ok((table, Change { partition_key, row_key, action }))
 }
 
@@ -137,7 +140,7 @@ pub fn repeat_preference(
         Ok(answer) => Ok(TableAnswer { preference, ..answer }),
         Err(refusal) => {
             let value = http::HeaderValue::from_static(applied.name());
-            Err(Refusal { header: Some((PREFERENCE_APPLIED, value)), ..refusal })
+            Err(Refusal { header: Some(Box::new((PREFERENCE_APPLIED, value))), ..refusal })
         }
     }
 }

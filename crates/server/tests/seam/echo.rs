@@ -115,12 +115,12 @@ impl Service for Echo {
     async fn run(
         &self,
         session: &Session<'_>,
-        request: Self::Request<'_>,
+        request: &Self::Request<'_>,
         payload: &mut Payload,
     ) -> Result<EchoAnswer, Refusal> {
         let body = match request {
             EchoRequest::Service(operation) => {
-                let run = service_operations::run(&self.catalogue, session, operation, payload.bytes());
+                let run = service_operations::run(&self.catalogue, session, *operation, payload.bytes());
                 let ServiceAnswer { status, document } = run.await?;
                 return Ok(EchoAnswer { status, body: document.map(AnswerBody::whole).unwrap_or_default() });
             }
