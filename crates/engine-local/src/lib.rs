@@ -195,7 +195,7 @@ impl LocalEngine {
             thread: Mutex::new(Some(thread)),
             families: options.families,
             clock: options.clock,
-            slow_lane: SlowLane::new(),
+            slow_lane: SlowLane::default(),
             commit_queue_bytes_max: options.commit_queue_bytes_max,
             shared,
             _lock: lock,

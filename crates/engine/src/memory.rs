@@ -43,7 +43,7 @@ impl MemoryEngine {
     pub fn new(families: Families, clock: Arc<dyn Clock>) -> MemoryEngine {
         let tables = HashMap::from([(TableId::CATALOGUE, Rows::new()), (TableId::SETTINGS, Rows::new())]);
         let state = State { tables, next_table: TableId::FIRST.0, last_version: 0, closed: false };
-        MemoryEngine { families, clock, slow_lane: SlowLane::new(), state: RwLock::new(state) }
+        MemoryEngine { families, clock, slow_lane: SlowLane::default(), state: RwLock::new(state) }
     }
 
     fn read<T>(&self, look: impl FnOnce(&State) -> T) -> Result<T, ReadError> {

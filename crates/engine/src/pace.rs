@@ -25,8 +25,9 @@ pub struct SlowLane {
     turns: Semaphore,
 }
 
-impl SlowLane {
-    pub fn new() -> SlowLane {
+impl Default for SlowLane {
+    /// Half of the processors.
+    fn default() -> SlowLane {
         let processors = std::thread::available_parallelism().map_or(1, |count| count.get());
         SlowLane { turns: Semaphore::new((processors / 2).max(1)) }
     }

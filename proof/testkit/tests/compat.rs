@@ -78,8 +78,8 @@ fn in_sdk_suite(suite: &str, path: &str, needle: impl Fn(&str) -> String) -> boo
 fn in_crate(name: &str, path: &str) -> bool {
     let mut modules: Vec<&str> = path.split("::").collect();
     let Some(test) = modules.pop() else { return false };
-    let folder = repository().join("crates").join(name);
-    crate_roots(&folder).iter().any(|root| in_file(root, &modules, test))
+    let folders = ["crates", "proof"].map(|place| repository().join(place).join(name));
+    folders.iter().flat_map(|folder| crate_roots(folder)).any(|root| in_file(&root, &modules, test))
 }
 
 /// The library or the binary, and each binary of integration tests.
