@@ -15,11 +15,11 @@ use crate::files::{DirectoryFiles, Files};
 use crate::guard::guarded;
 use crate::shared::Shared;
 use crate::store::{self, DROPPED, LIVE, Store, TABLES, listed_table};
-use crate::stored::Damage;
 use crate::trouble::Trouble;
 use crate::view::View;
 use crate::{LocalEngine, OpenError};
 use engine::keys;
+use engine::scan::{Rows, ScannedRow, Source};
 use engine::{Families, TableId, TableRecord, Version};
 
 /// Of the findings, so many are kept in words; the others are counted.
@@ -139,7 +139,7 @@ fn look_at_everything(view: &View, families: &Families, checked: &mut Checked) -
     let mut last_key: Vec<u8> = Vec::new();
     let (start, end) = keys::everything();
     let mut rows = view.range(&start, &end)?;
-    while let Some(found) = rows.next()? {
+    while let Some(found) = rows.next_row()? {
         let key = found.key();
         seen_count += 1;
         if seen_count > 1 && *key <= *last_key {
@@ -147,7 +147,7 @@ fn look_at_everything(view: &View, families: &Families, checked: &mut Checked) -
         }
         last_key.clear();
         last_key.extend_from_slice(key);
-        look_at_row(key, found.row(), families, &mut known, &mut orphans, checked);
+        look_at_row(key, found.read(), families, &mut known, &mut orphans, checked);
     }
     // What is both recent and in the tree is counted twice.
     let counted = view.row_count()?;
@@ -168,7 +168,7 @@ fn listed(view: &View, list: TableId) -> Result<BTreeSet<u64>, Trouble> {
     let (start, end) = keys::table_range(list);
     let mut rows = view.range(&start, &end)?;
     let mut tables = BTreeSet::new();
-    while let Some(found) = rows.next()? {
+    while let Some(found) = rows.next_row()? {
         let key = found.key();
         let table = listed_table(key)
             .ok_or_else(|| Trouble::Row(format!("{}: it names no table", keys::describe(key))))?;
@@ -179,7 +179,7 @@ fn listed(view: &View, list: TableId) -> Result<BTreeSet<u64>, Trouble> {
 
 fn look_at_row(
     key: &[u8],
-    row: Result<(Version, &[u8]), Damage>,
+    row: Result<(Version, &[u8]), Trouble>,
     families: &Families,
     known: &mut Known,
     orphans: &mut BTreeMap<u64, u64>,

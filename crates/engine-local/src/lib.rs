@@ -46,9 +46,10 @@ pub use crate::files::{Access, AnyFile, DirectoryFiles, Files};
 use engine::env::Clock;
 use engine::keys::{self, Key, KeyRange, OwnedKey};
 use engine::pace::{Pace, SlowLane};
+use engine::scan::scan;
 use engine::{
-    Budget, Commit, CommitError, Engine, Families, Flow, Load, Namespace, ReadError, Row, Sink, Snapshot,
-    TableId, TablePath, Version,
+    Budget, Commit, CommitError, Engine, Families, Load, Namespace, ReadError, Row, Sink, Snapshot, TableId,
+    TablePath, Version,
 };
 
 use crate::fold::Folder;
@@ -278,7 +279,7 @@ impl Engine for LocalEngine {
     ) -> Result<Option<OwnedKey>, ReadError> {
         let pace = Pace::new(&*self.clock, budget, Some(&self.slow_lane));
         let view = self.shared.view();
-        let scanned = scan_view(&view, table, ranges, pace, sink).await;
+        let scanned = scan(&*view, table, ranges, pace, sink).await;
         scanned.map_err(|trouble| self.read_error(trouble, table))
     }
 
@@ -337,51 +338,4 @@ impl Drop for LocalEngine {
             log::error!("the commit thread panicked");
         }
     }
-}
-
-async fn scan_view(
-    view: &View,
-    table: TableId,
-    ranges: &[KeyRange],
-    mut pace: Pace<'_>,
-    sink: &mut dyn Sink,
-) -> Result<Option<OwnedKey>, Trouble> {
-    for range in ranges {
-        let (start, end) = range.in_table(table);
-        if start >= end {
-            continue;
-        }
-        pace.sought();
-        if let Some(resume) = scan_range(view, &start, &end, &mut pace, sink).await? {
-            return Ok(Some(resume));
-        }
-        pace.breathe().await;
-    }
-    Ok(None)
-}
-
-async fn scan_range(
-    view: &View,
-    start: &[u8],
-    end: &[u8],
-    pace: &mut Pace<'_>,
-    sink: &mut dyn Sink,
-) -> Result<Option<OwnedKey>, Trouble> {
-    let mut rows = view.range(start, end)?;
-    while let Some(found) = rows.next()? {
-        let key = found.key();
-        let (_, partition, row) =
-            keys::decode(key).map_err(|error| Trouble::Row(format!("{}: {error}", keys::describe(key))))?;
-        let name = Key { partition: &partition, row: &row };
-        if !pace.has_room() {
-            return Ok(Some(name.into()));
-        }
-        let (version, value) = found.row()?;
-        if sink.row(name, version, value) == Flow::Stop {
-            return Ok(Some(name.into()));
-        }
-        pace.examined(value.len());
-        pace.breathe().await;
-    }
-    Ok(None)
 }

@@ -4,6 +4,7 @@ use redb::StorageError;
 
 use crate::store::TABLES;
 use crate::stored::Damage;
+use engine::keys::KeyDamage;
 use engine::{ReadError, TableId};
 
 #[derive(Debug)]
@@ -65,6 +66,12 @@ pub(super) fn is_damage(error: &std::io::Error) -> bool {
 impl From<StorageError> for Trouble {
     fn from(error: StorageError) -> Trouble {
         Trouble::Storage(error)
+    }
+}
+
+impl From<KeyDamage> for Trouble {
+    fn from(damage: KeyDamage) -> Trouble {
+        Trouble::Row(damage.to_string())
     }
 }
 

@@ -13,6 +13,7 @@ use crate::filter::Print;
 use crate::recent::{Recent, RecentRow, RecentRows};
 use crate::stored;
 use crate::trouble::Trouble;
+use engine::scan::{self, ScannedRow, Source};
 use engine::{Row, Version};
 
 /// The rows as of one transaction of the tree.
@@ -81,9 +82,13 @@ impl View {
         }
         Ok(self.base.get(key).map(|_| ())?)
     }
+}
 
-    /// The rows from `start` on and before `end`, in key order.
-    pub(super) fn range<'a>(&'a self, start: &'a [u8], end: &'a [u8]) -> Result<Rows<'a>, Trouble> {
+impl Source for View {
+    type Error = Trouble;
+    type Rows<'a> = Rows<'a>;
+
+    fn range<'a>(&'a self, start: &'a [u8], end: &'a [u8]) -> Result<Rows<'a>, Trouble> {
         let mut layers = self.layers().map(|recent| recent.range(start, end, self.sequence));
         let recent = [layers.next(), layers.next()];
         let has_recent = recent.iter().flatten().any(|rows| rows.key().is_some());
@@ -109,24 +114,29 @@ pub(super) enum Found<'a> {
     Base(BaseEntry<'a>),
 }
 
-impl Found<'_> {
-    pub(super) fn key(&self) -> &[u8] {
+impl ScannedRow for Found<'_> {
+    type Error = Trouble;
+
+    fn key(&self) -> &[u8] {
         match self {
             Found::Recent(found, _) => found.key(),
             Found::Base((key, _)) => key.value(),
         }
     }
 
-    pub(super) fn row(&self) -> Result<(Version, &[u8]), stored::Damage> {
+    fn read(&self) -> Result<(Version, &[u8]), Trouble> {
         match self {
             Found::Recent(_, row) => Ok((row.version, &row.value)),
-            Found::Base((key, stored)) => stored::read(key.value(), stored.value()),
+            Found::Base((key, stored)) => Ok(stored::read(key.value(), stored.value())?),
         }
     }
 }
 
-impl<'a> Rows<'a> {
-    pub(super) fn next(&mut self) -> Result<Option<Found<'a>>, Trouble> {
+impl<'a> scan::Rows for Rows<'a> {
+    type Error = Trouble;
+    type Row = Found<'a>;
+
+    fn next_row(&mut self) -> Result<Option<Found<'a>>, Trouble> {
         while self.has_recent {
             if self.base_head.is_none() {
                 self.base_head = self.base.next().transpose()?;

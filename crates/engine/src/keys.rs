@@ -7,7 +7,8 @@
 //!
 //! Promises: encoded order equals the order of (partition, row) by UTF-16 code unit; no table's keys fall inside
 //! another table's range; decoding an encoded key returns it, and bytes that no key encodes to are an error.
-//! Nothing outside this file builds or cuts a key; `encode` and `decode` are public for the fuzzer alone.
+//! Only this file builds or cuts a key. An engine that stores keys uses [`encode`], [`decode`] and [`KeyRange::in_table`];
+//! nothing above an engine sees an encoded key.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -170,7 +171,6 @@ impl KeyRange {
 }
 
 /// The bytes of a key.
-#[doc(hidden)]
 pub fn encode(table: TableId, key: Key<'_>) -> Vec<u8> {
     // Exact for the common key, which needs no escapes: one allocation.
     let mut bytes = Vec::with_capacity(TABLE_ID_SIZE_BYTES + key.partition.len() + 1 + key.row.len());
@@ -196,33 +196,39 @@ pub fn table_of(bytes: &[u8]) -> Option<TableId> {
     bytes.first_chunk::<TABLE_ID_SIZE_BYTES>().map(|id| TableId(u64::from_be_bytes(*id)))
 }
 
-/// Cuts an encoded key; borrows the strings unless they hold an escape.
-#[doc(hidden)]
-pub fn decode(bytes: &[u8]) -> Result<(TableId, Cow<'_, str>, Cow<'_, str>), KeyDamaged> {
-    let (id, rest) = bytes.split_first_chunk::<TABLE_ID_SIZE_BYTES>().ok_or(KeyDamaged)?;
-    let separator = rest.iter().position(|byte| *byte == SEPARATOR).ok_or(KeyDamaged)?;
-    let partition = pull(&rest[..separator])?;
-    let row = pull(&rest[separator + 1..])?;
-    Ok((TableId(u64::from_be_bytes(*id)), partition, row))
+/// Cuts an encoded key into table, partition and row; borrows the strings unless they hold an escape.
+pub fn decode(bytes: &[u8]) -> Result<(TableId, Cow<'_, str>, Cow<'_, str>), KeyDamage> {
+    cut(bytes).ok_or_else(|| KeyDamage(bytes.to_vec()))
 }
 
-/// Bytes that are no key.
-#[doc(hidden)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct KeyDamaged;
+fn cut(bytes: &[u8]) -> Option<(TableId, Cow<'_, str>, Cow<'_, str>)> {
+    let (id, rest) = bytes.split_first_chunk::<TABLE_ID_SIZE_BYTES>()?;
+    let separator = rest.iter().position(|byte| *byte == SEPARATOR)?;
+    let partition = pull(&rest[..separator])?;
+    let row = pull(&rest[separator + 1..])?;
+    Some((TableId(u64::from_be_bytes(*id)), partition, row))
+}
 
-impl fmt::Display for KeyDamaged {
+/// Bytes that no key encodes to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KeyDamage(Vec<u8>);
+
+impl fmt::Display for KeyDamage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the key does not decode")
+        write!(f, "{}: the key does not decode", hexadecimal(&self.0))
     }
 }
 
 /// An encoded key for the log: readable if it decodes, hexadecimal if not.
 pub fn describe(bytes: &[u8]) -> String {
-    match decode(bytes) {
-        Ok((table, partition, row)) => format!("table {}, partition {partition:?}, row {row:?}", table.0),
-        Err(_) => format!("key {bytes:02x?}"),
+    match cut(bytes) {
+        Some((table, partition, row)) => format!("table {}, partition {partition:?}, row {row:?}", table.0),
+        None => hexadecimal(bytes),
     }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    format!("key {bytes:02x?}")
 }
 
 fn suffix(partition: &str, row: &str) -> Vec<u8> {
@@ -254,7 +260,7 @@ fn partition_end(partition: &str) -> Vec<u8> {
 }
 
 fn table_end(table: TableId) -> Vec<u8> {
-    // Ids count up from 16, so the last one is out of reach.
+    // Families are below 16, so the last id of all is out of reach.
     debug_assert!(table.0 < u64::MAX);
     table.0.saturating_add(1).to_be_bytes().to_vec()
 }
@@ -276,11 +282,11 @@ fn push(bytes: &mut Vec<u8>, string: &str) {
     }
 }
 
-fn pull(bytes: &[u8]) -> Result<Cow<'_, str>, KeyDamaged> {
+fn pull(bytes: &[u8]) -> Option<Cow<'_, str>> {
     // EE, EF, FE and FF are the bytes that hold all bits of EE.
     let plain = !bytes.iter().fold(false, |special, byte| special | (*byte < 0x02) | (byte | 0x11 == 0xFF));
     if plain {
-        return std::str::from_utf8(bytes).map(Cow::Borrowed).map_err(|_| KeyDamaged);
+        return std::str::from_utf8(bytes).ok().map(Cow::Borrowed);
     }
     let mut string = Vec::with_capacity(bytes.len());
     let mut rest = bytes.iter();
@@ -289,15 +295,15 @@ fn pull(bytes: &[u8]) -> Result<Cow<'_, str>, KeyDamaged> {
             ESCAPE => match rest.next() {
                 Some(&ESCAPED_0000) => string.push(0x00),
                 Some(&ESCAPED_0001) => string.push(0x01),
-                _ => return Err(KeyDamaged),
+                _ => return None,
             },
             0xFE | 0xFF => string.push(byte & !0x10),
             // `push` never lets these through; taking them would give one string two encodings.
-            SEPARATOR | 0xEE | 0xEF => return Err(KeyDamaged),
+            SEPARATOR | 0xEE | 0xEF => return None,
             plain => string.push(plain),
         }
     }
-    String::from_utf8(string).map(Cow::Owned).map_err(|_| KeyDamaged)
+    String::from_utf8(string).ok().map(Cow::Owned)
 }
 
 #[cfg(test)]

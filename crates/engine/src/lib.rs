@@ -15,6 +15,7 @@ pub mod faults;
 pub mod keys;
 pub mod memory;
 pub mod pace;
+pub mod scan;
 pub mod seeded;
 
 use std::fmt;
@@ -170,6 +171,12 @@ impl fmt::Display for ReadError {
             ReadError::Storage(cause) => write!(f, "storage: {cause}"),
             ReadError::Busy => write!(f, "the store is being opened anew"),
         }
+    }
+}
+
+impl From<keys::KeyDamage> for ReadError {
+    fn from(damage: keys::KeyDamage) -> ReadError {
+        ReadError::Damaged(damage.to_string())
     }
 }
 
