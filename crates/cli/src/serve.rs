@@ -24,11 +24,12 @@ const ACCOUNTS_WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
 pub fn serve(settings: Settings) -> Result<(), String> {
     logger::start(settings.silent);
-    if let Some(warning) = engine::seeded::warning() {
-        eprintln!("lazulite: warning: {warning}");
-    }
+    #[cfg(feature = "seeded-bugs")]
+    eprintln!("lazulite: warning: {}", engine::seeded::warning());
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let Opened { engine, local, name: store } = open_engine(settings.location.as_deref(), clock.clone())?;
+    #[cfg(feature = "seeded-bugs")]
+    let engine = engine::seeded::wrap(engine);
     let service = TableService::new(engine, clock.clone());
     // First the stamp, then the file: a change in between is noticed later, not lost.
     let seen = settings.accounts.location.as_deref().and_then(stamp);

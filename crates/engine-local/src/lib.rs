@@ -18,6 +18,8 @@ mod fold;
 mod group;
 mod guard;
 mod recent;
+#[cfg(feature = "seeded-bugs")]
+mod seeded;
 mod shared;
 mod snapshot;
 mod store;
@@ -138,8 +140,12 @@ impl LocalEngine {
         options: LocalOptions,
         files: Arc<dyn Files>,
     ) -> Result<LocalEngine, OpenError> {
+        #[cfg(feature = "seeded-bugs")]
+        let files = seeded::files(files);
         let store = store::open(directory, options.cache_bytes_max, &files)?;
         let Store { database, recent, numbers, folded, replayed, sweep_pending, reopening, lock } = store;
+        #[cfg(feature = "seeded-bugs")]
+        let numbers = seeded::numbers(numbers);
         let damaged = |error: redb::Error| OpenError::Damaged {
             path: directory.to_owned(),
             cause: format!("{TABLES}: {error}"),

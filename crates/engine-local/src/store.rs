@@ -37,7 +37,6 @@ use crate::upgrade;
 use engine::TableId;
 use engine::env::random;
 use engine::keys::{self, Key};
-use engine::seeded::{self, Bug};
 
 /// Encoded key -> stored row (see `stored.rs`).
 pub(super) const ROWS: TableDefinition<&[u8], &[u8]> = TableDefinition::new("rows");
@@ -211,9 +210,6 @@ pub(super) fn open(path: &Path, cache_bytes_max: usize, files: &Arc<dyn Files>) 
         ReplayError::Damaged(cause) => damaged(cause),
         ReplayError::Io(name, source) => OpenError::Io { path: path.join(name), source },
     })?;
-    if seeded::is(Bug::VersionReuse) {
-        numbers.last_version = 0;
-    }
     if format != Some(FORMAT) {
         write_marker(path).map_err(io)?;
     }

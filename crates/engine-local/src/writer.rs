@@ -20,8 +20,7 @@ use crate::fold::Folder;
 use crate::group::{Group, KnownTables, Work};
 use crate::shared::{Asked, Shared};
 use engine::env::Clock;
-use engine::seeded::{self, Bug};
-use engine::{Commit, CommitError, Effect, Expect, Families};
+use engine::{CommitError, Families};
 
 /// More would make the first callers of a group wait for the last.
 const GROUP_JOB_COUNT_MAX: usize = 512;
@@ -40,8 +39,6 @@ const ROOM_WAIT_MAX: Duration = Duration::from_secs(10);
 const ROOM_WAIT_STEP: Duration = Duration::from_millis(50);
 /// How long a group waits for the tree's file to be opened anew.
 const REOPEN_WAIT_MAX: Duration = Duration::from_secs(5);
-/// Between the halves of a commit, where that bug is planted.
-const SEEDED_PAUSE: Duration = Duration::from_millis(2);
 
 /// One thing to do, and who waits for it.
 pub(super) struct Job {
@@ -152,15 +149,12 @@ impl Writer {
         Some(self.waiting.take_group())
     }
 
-    fn run_group(&mut self, mut jobs: Vec<Job>) {
-        if seeded::is(Bug::SplitBatch) {
-            self.run_first_halves(&mut jobs);
-        }
+    fn run_group(&mut self, jobs: Vec<Job>) {
         if let Folding::Here(folder) = &mut self.folding {
             folder.turn_if_asked();
         }
         let size_bytes = jobs.iter().map(|job| job.size_bytes).sum();
-        let results = self.results(&mut jobs, size_bytes);
+        let results = self.results(&jobs, size_bytes);
         debug_assert_eq!(jobs.len(), results.len());
         // First, so that a caller who hears back finds room for its next commit.
         self.shared.release(size_bytes);
@@ -170,7 +164,7 @@ impl Writer {
         }
     }
 
-    fn results(&mut self, jobs: &mut [Job], size_bytes: usize) -> Vec<Outcome> {
+    fn results(&mut self, jobs: &[Job], size_bytes: usize) -> Vec<Outcome> {
         let job_count = jobs.len();
         let everyone = |error: CommitError| (0..job_count).map(|_| Err(error.clone())).collect();
         if self.shared.is_poisoned() {
@@ -188,7 +182,7 @@ impl Writer {
         }
     }
 
-    fn commit_group(&mut self, jobs: &mut [Job]) -> Vec<Outcome> {
+    fn commit_group(&mut self, jobs: &[Job]) -> Vec<Outcome> {
         self.record.clear();
         let mut group = Group {
             view: self.shared.view(),
@@ -202,7 +196,7 @@ impl Writer {
             met_closed_file: Default::default(),
         };
         let mut results = Vec::with_capacity(jobs.len());
-        for job in jobs.iter() {
+        for job in jobs {
             let mut result = group.apply(&job.work);
             if group.met_closed_file.take() {
                 reopen(&self.shared, &mut self.folding, &mut group);
@@ -219,9 +213,6 @@ impl Writer {
         self.numbers = numbers;
         if self.record.is_empty() {
             return results;
-        }
-        if seeded::is(Bug::AnswerBeforeSync) {
-            answer_too_early(jobs, &results);
         }
         let (sequence, record_bytes) = match self.log.append(&mut self.record, numbers) {
             Ok(appended) => appended,
@@ -314,25 +305,6 @@ impl Writer {
         let seconds = size_bytes as f64 / bytes_per_second as f64 * share;
         Duration::from_secs_f64(seconds).min(SLOWDOWN_MAX)
     }
-
-    /// The planted bug: half of each commit with several ops is made durable and shown to readers by itself.
-    fn run_first_halves(&mut self, jobs: &mut [Job]) {
-        for job in jobs {
-            let Work::Commit(commit) = &mut job.work else { continue };
-            if commit.ops.len() < 2 {
-                continue;
-            }
-            let half = commit.ops.len() / 2;
-            let first = Commit { ops: commit.ops[..half].to_vec(), ..commit.clone() };
-            let first = Job { work: Work::Commit(first), size_bytes: 0, answer: oneshot::channel().0 };
-            if self.results(&mut [first], 0).iter().all(Result::is_ok) {
-                for op in &mut commit.ops[..half] {
-                    (op.expect, op.effect) = (Expect::Any, Effect::CheckOnly);
-                }
-            }
-            std::thread::sleep(SEEDED_PAUSE);
-        }
-    }
 }
 
 /// Has the tree's file opened anew, and gives the group the view of it.
@@ -348,12 +320,4 @@ fn reopen(shared: &Shared, folding: &mut Folding, group: &mut Group<'_>) {
         }
     }
     group.view = shared.view();
-}
-
-/// The planted bug: what is about to be made durable is told already.
-fn answer_too_early(jobs: &mut [Job], results: &[Outcome]) {
-    for (job, result) in jobs.iter_mut().zip(results) {
-        let answer = std::mem::replace(&mut job.answer, oneshot::channel().0);
-        let _ = answer.send(result.clone());
-    }
 }

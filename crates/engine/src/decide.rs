@@ -10,7 +10,6 @@ use bytes::Bytes;
 
 use crate::env::Clock;
 use crate::keys::{self, Key};
-use crate::seeded::{self, Bug};
 use crate::{COMMIT_OP_COUNT_MAX, Commit, CommitError, Effect, Expect, Families, Found, MergeFn, Version};
 
 /// One row to change.
@@ -83,7 +82,6 @@ fn holds(expect: Expect, found: Found) -> bool {
         (Expect::Any, _) => true,
         (Expect::Absent, found) => found == Found::Absent,
         (Expect::Present, found) => found != Found::Absent,
-        (Expect::Exactly(_), found) if seeded::is(Bug::BrokenEtag) => found != Found::Absent,
         (Expect::Exactly(version), found) => found == Found::Present(version),
     }
 }

@@ -16,6 +16,7 @@ pub mod keys;
 pub mod memory;
 pub mod pace;
 pub mod scan;
+#[cfg(feature = "seeded-bugs")]
 pub mod seeded;
 
 use std::fmt;

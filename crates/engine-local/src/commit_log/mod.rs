@@ -20,6 +20,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use redb::StorageBackend;
 
 use self::record::Salt;
+#[cfg(feature = "seeded-bugs")]
+pub(super) use self::record::is_record;
 pub(super) use self::record::{Numbers, RecordBuilder};
 pub(super) use self::replay::{ReplayError, Replayed, replay};
 pub(super) use self::segment::is_ours;

@@ -27,6 +27,12 @@ const TAG_PUT: u8 = 1;
 /// A put whose version is its own, not the commit's.
 const TAG_LOAD: u8 = 2;
 
+/// Whether these bytes begin like a record.
+#[cfg(feature = "seeded-bugs")]
+pub(crate) fn is_record(bytes: &[u8]) -> bool {
+    bytes.starts_with(&MARKER)
+}
+
 /// Identifies the records of one segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Salt(pub(crate) u64);

@@ -1,0 +1,89 @@
+//! The planted bugs that need the inside of this engine, in builds with the feature `seeded-bugs` alone. Which of them a
+//! process carries, and why, is told in `engine::seeded`.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::seeded::{Bug, is};
+use redb::StorageBackend;
+
+use crate::commit_log::{self, Numbers};
+use crate::files::{Access, AnyFile, Files};
+
+/// How late a record of the log reaches its file.
+const DELAY: Duration = Duration::from_millis(3);
+
+/// The files of a store, whose log is written late.
+pub(crate) fn files(files: Arc<dyn Files>) -> Arc<dyn Files> {
+    if is(Bug::AnswerBeforeSync) { Arc::new(LateFiles(files)) } else { files }
+}
+
+/// The numbers of a store that was just opened.
+pub(crate) fn numbers(numbers: Numbers) -> Numbers {
+    if is(Bug::VersionReuse) { Numbers { last_version: 0, ..numbers } } else { numbers }
+}
+
+#[derive(Debug)]
+struct LateFiles(Arc<dyn Files>);
+
+impl Files for LateFiles {
+    fn names(&self) -> io::Result<Vec<String>> {
+        self.0.names()
+    }
+
+    fn open(&self, name: &str, access: Access) -> io::Result<AnyFile> {
+        let file = self.0.open(name, access)?;
+        Ok(if commit_log::is_ours(name) { AnyFile::new(LateFile(Arc::new(file))) } else { file })
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.0.rename(from, to)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.0.remove(name)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync()
+    }
+}
+
+#[derive(Debug)]
+struct LateFile(Arc<AnyFile>);
+
+impl StorageBackend for LateFile {
+    fn len(&self) -> io::Result<u64> {
+        self.0.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.0.read(offset, out)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+
+    /// A record is written and synced later, whatever its writer is told; all else is written at once.
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        if !commit_log::is_record(data) {
+            return self.0.write(offset, data);
+        }
+        let (file, data) = (self.0.clone(), data.to_vec());
+        std::thread::spawn(move || {
+            std::thread::sleep(DELAY);
+            let _ = file.write(offset, &data).and_then(|()| file.sync_data());
+        });
+        Ok(())
+    }
+
+    fn close(&self) -> io::Result<()> {
+        self.0.close()
+    }
+}
