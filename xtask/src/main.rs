@@ -9,6 +9,7 @@ mod cases;
 mod conformance;
 mod cost;
 mod counts;
+mod deny;
 mod differences;
 mod document;
 mod fuzz;
@@ -25,10 +26,10 @@ const HELP: &str = "\
 Usage: cargo xtask COMMAND
 
 Commands:
-  test [--only NAME]...    the whole gate: format, clippy, rust tests, release build, official SDKs, a
-                           slice of the long tests
-                           NAME is one of: format, clippy, rust, build, cost, python, javascript, go,
-                           java, rust-sdk, browser, crash, power, damage, disk, histories, simulate,
+  test [--only NAME]...    the whole gate: format, clippy, dependencies, rust tests, release build,
+                           official SDKs, a slice of the long tests
+                           NAME is one of: format, clippy, deny, rust, build, cost, python, javascript,
+                           go, java, rust-sdk, browser, crash, power, damage, disk, histories, simulate,
                            backup, overload, fuzz
   conformance [--against azurite] [--only NAME]...
                            every official client and the raw HTTP suite, counted and written down in
@@ -40,6 +41,7 @@ Commands:
                            (`cargo xtask bench --help` lists its arguments)
   cost [ARGUMENTS]...      instructions and allocations of the hot paths, against proof/cost/budgets.txt
                            (`cargo xtask cost --help` lists its arguments)
+  deny                     licences, banned crates and duplicates among the dependencies, against deny.toml
   golden --endpoint URL    replay tests/golden against any server and print the differences
                            (`cargo xtask golden --help` lists its arguments)
   fuzz [ARGUMENTS]...      mutated inputs for everything that reads bytes from strangers or from the disk
@@ -59,6 +61,7 @@ fn main() -> ExitCode {
         "conformance" => conformance::run(&rest),
         "bench" => bench::run(&rest),
         "cost" => cost::run(&rest),
+        "deny" => deny::run(&rest),
         "golden" => golden::run(&rest),
         "fuzz" => fuzz::run(&rest),
         trial if trials::TRIALS.contains(&trial) => trials::run(trial, &rest),

@@ -11,12 +11,13 @@ use std::time::Duration;
 use crate::counts::{self, Counts};
 use crate::process::{self, cargo};
 use crate::suites::{self, SUITES, SetUps};
-use crate::{cost, fuzz, trials};
+use crate::{cost, deny, fuzz, trials};
 
 /// Name and purpose, in the order they run.
-const STEPS: [(&str, &str); 4] = [
+const STEPS: [(&str, &str); 5] = [
     ("format", "cargo fmt: the code is formatted"),
     ("clippy", "cargo clippy: no warnings in any target of any crate"),
+    ("deny", "cargo xtask deny: licences, banned crates and duplicates among the dependencies"),
     ("rust", "cargo test: unit, integration and doc tests of every crate"),
     ("build", "cargo build --release: the server that the suites talk to, and its trials"),
 ];
@@ -61,6 +62,7 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
         let outcome = match name {
             "format" => format(),
             "clippy" => clippy(),
+            "deny" => deny::run(&[]).map(one_result),
             "rust" => rust_tests(),
             "build" => {
                 let outcome = build();
@@ -146,8 +148,15 @@ fn clippy() -> Result<Outcome, String> {
 }
 
 fn rust_tests() -> Result<Outcome, String> {
-    let finished = process::run(cargo().args(["test", "--workspace", "--no-fail-fast"]))?;
-    Ok(Outcome::Ran(counts::from_cargo_test(&finished.output).of_run(finished.succeeded)))
+    let mut total = Counts::default();
+    let workspace = &["--workspace", "--no-fail-fast"][..];
+    // The workspace is never built without PFX files, so build and test that here.
+    let without_pfx = &["--package", "lazulite-tls", "--lib", "--no-default-features", "without_pfx"][..];
+    for arguments in [workspace, without_pfx] {
+        let finished = process::run(cargo().arg("test").args(arguments))?;
+        total += counts::from_cargo_test(&finished.output).of_run(finished.succeeded);
+    }
+    Ok(Outcome::Ran(total))
 }
 
 fn build() -> Result<Outcome, String> {

@@ -6,7 +6,6 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use server::write_secret;
 
 const FILE_NAME: &str = "accounts.toml";
 const LOCK_NAME: &str = "accounts.lock";
@@ -66,7 +65,7 @@ impl AccountsFile {
     pub fn write(&self, location: &Path) -> Result<(), String> {
         let path = AccountsFile::path(location);
         let text = toml::to_string(self).map_err(|error| error.to_string())?;
-        write_secret(&path, text.as_bytes())
+        files::write_secret(&path, text.as_bytes())
             .map_err(|error| format!("cannot write {}: {error}", path.display()))
     }
 }

@@ -125,10 +125,6 @@ fn verify(part: &Path, progress: &mut Progress) -> Result<End, String> {
 
 fn name(part: &Path, file: &Path) -> io::Result<()> {
     std::fs::rename(part, file)?;
-    #[cfg(unix)]
-    {
-        let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
-        File::open(parent.unwrap_or(Path::new(".")))?.sync_all()?;
-    }
-    Ok(())
+    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
+    files::sync_directory(parent.unwrap_or(Path::new(".")))
 }

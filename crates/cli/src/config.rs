@@ -4,7 +4,8 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use server::{Accounts, TlsSource};
+use server::Accounts;
+use tls::TlsSource;
 
 use crate::LOCATION_DEFAULT;
 use crate::accounts_file::{AccountEntry, AccountsFile};

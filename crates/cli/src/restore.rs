@@ -102,15 +102,10 @@ fn move_up(from: &Path, to: &Path) -> io::Result<()> {
             std::fs::rename(from.join(&name), to.join(&name))?;
         }
     }
-    sync(to)?;
+    files::sync_directory(to)?;
     std::fs::rename(from.join(MARKER), to.join(MARKER))?;
     std::fs::remove_dir(from)?;
-    sync(to)
-}
-
-fn sync(directory: &Path) -> io::Result<()> {
-    // Windows cannot open a directory as a file; its file systems journal renames.
-    if cfg!(windows) { Ok(()) } else { File::open(directory)?.sync_all() }
+    files::sync_directory(to)
 }
 
 fn restore_table(

@@ -6,18 +6,21 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use engine::Engine;
-use engine::env::{Clock, SystemClock};
+use engine::env::{Clock, SystemClock, UNIX_EPOCH_TICKS};
 use engine::memory::MemoryEngine;
 use engine_local::{LocalEngine, LocalOptions};
 use protocol::auth::BearerValidator;
-use server::{Accounts, Config, Current, EMULATOR_ACCOUNT, EMULATOR_KEY, Limits, Server, Tls};
+use server::{Accounts, Config, Current, EMULATOR_ACCOUNT, EMULATOR_KEY, Limits, Server};
 use tables::TableService;
+use tls::{Tls, UnixTime, WallClock};
 
 use crate::accounts_file::AccountsFile;
 use crate::config::{AccountSource, Oauth, Settings};
 use crate::control;
 use crate::jwks::JwksSource;
 use crate::logger;
+
+const TICKS_PER_SECOND: u64 = 10_000_000;
 
 /// How often a running server looks whether its accounts have changed.
 const ACCOUNTS_WATCH_INTERVAL: Duration = Duration::from_secs(1);
@@ -36,7 +39,7 @@ pub fn serve(settings: Settings) -> Result<(), String> {
     let accounts = Arc::new(Current::new(settings.accounts.read()?));
     let tls = settings
         .tls
-        .map(|source| Tls::load(source, clock.clone()))
+        .map(|source| Tls::load(source, wall_clock(clock.clone())))
         .transpose()
         .map_err(|error| error.to_string())?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -98,6 +101,14 @@ fn open_engine(location: Option<&Path>, clock: Arc<dyn Clock>) -> Result<Opened,
     let options = LocalOptions::new(tables::FAMILIES, clock);
     let engine = Arc::new(LocalEngine::open(location, options).map_err(|error| error.to_string())?);
     Ok(Opened { engine: engine.clone(), local: Some(engine), name: location.display().to_string() })
+}
+
+/// Certificates count seconds since 1970; the engine's clock counts ticks since the year 1.
+fn wall_clock(clock: Arc<dyn Clock>) -> WallClock {
+    Arc::new(move || {
+        let ticks = clock.now_ticks().saturating_sub(UNIX_EPOCH_TICKS);
+        UnixTime::since_unix_epoch(Duration::from_secs(ticks / TICKS_PER_SECOND))
+    })
 }
 
 async fn validator(oauth: Option<Oauth>) -> Result<Option<Arc<Current<BearerValidator>>>, String> {

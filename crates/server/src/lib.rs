@@ -22,11 +22,9 @@ mod listener;
 mod request_id;
 mod respond;
 mod room;
-mod secret_file;
 mod settings;
 mod stall;
 mod tables;
-mod tls;
 mod whole_body;
 mod write;
 
@@ -34,5 +32,3 @@ pub use accounts::{Accounts, EMULATOR_ACCOUNT, EMULATOR_KEY};
 pub use current::Current;
 pub use limits::Limits;
 pub use listener::{Config, Server, bind};
-pub use secret_file::write_secret;
-pub use tls::{Tls, TlsError, TlsProblem, TlsRefusal, TlsSource, TlsStream};

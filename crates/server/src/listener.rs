@@ -13,6 +13,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use protocol::auth::{BearerValidator, Connection};
+use tls::Tls;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -28,7 +29,6 @@ use crate::limits::Limits;
 use crate::request_id::RequestIds;
 use crate::room::SharedRoom;
 use crate::stall::StallGuard;
-use crate::tls::Tls;
 
 pub struct Config {
     pub listen: SocketAddr,

@@ -174,7 +174,7 @@ fn tests_are_found_where_they_are_and_nowhere_else() {
         "testkit: every_test_that_a_row_names_exists",
         "server: etags::if_match_decides_by_verb_and_state",
         "server: address::tests::accounts_are_found_in_the_host_or_in_the_path",
-        "server: tls::tests::plain_http_is_told_that_this_port_speaks_https",
+        "tls: tests::plain_http_is_told_that_this_port_speaks_https",
         "protocol: filter::tests::matching::logic_is_two_valued",
         "protocol: auth::sas::tests::an_empty_field_is_an_absent_one",
         "engine-local: conformance::local_keeps_every_promise",

@@ -37,7 +37,7 @@ impl Invitation {
 
     fn write(&self, location: &Path) -> io::Result<()> {
         let text = format!("{} {}\n", self.address, self.token);
-        ::server::write_secret(&Invitation::path(location), text.as_bytes())
+        files::write_secret(&Invitation::path(location), text.as_bytes())
     }
 
     fn read(location: &Path) -> io::Result<Invitation> {

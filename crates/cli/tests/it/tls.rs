@@ -14,7 +14,7 @@ use testkit::{Credentials, RawClient, Request, Sas, TempDir};
 use crate::refusal;
 use crate::running::{Running, TlsClient, assert_private, within};
 
-const TESTDATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../server/src/tls/testdata");
+const TESTDATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tls/testdata");
 /// A running server looks at its files once a second.
 const NOTICED_WITHIN: Duration = Duration::from_secs(8);
 
@@ -101,6 +101,7 @@ fn pem_files_serve() {
     server.send_over_tls(&authority.path("ca.pem"), tables().sas(&sas)).expect(200);
 }
 
+#[cfg(feature = "pfx")]
 #[test]
 fn a_pfx_file_serves_with_its_password() {
     let root = Path::new(TESTDATA).join("root.pem");

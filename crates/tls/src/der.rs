@@ -1,51 +1,51 @@
-//! DER: just enough to walk through a PFX file and to find the names and dates of a certificate.
+//! A reader for DER, complete enough to read PFX files and to find the names and dates of a certificate.
 //!
-//! Promises: never panics and never reads past its input, whatever the bytes. `None` means that the bytes are not
-//! what was asked for. Leaves to others: what the elements mean.
+//! Promises: never panics and never reads past its input, whatever the bytes. `None` means that the next bytes are not
+//! the element that the caller asked for. Leaves to others: the meaning of the elements.
 
-pub const INTEGER: u8 = 0x02;
-pub const OCTET_STRING: u8 = 0x04;
-pub const OBJECT_IDENTIFIER: u8 = 0x06;
-pub const UTC_TIME: u8 = 0x17;
-pub const GENERALIZED_TIME: u8 = 0x18;
-pub const SEQUENCE: u8 = 0x30;
-/// `[0]` around one or more whole elements.
-pub const CONTEXT_0: u8 = 0xA0;
-/// `[0]` in place of a primitive element's own tag.
-pub const CONTEXT_0_PRIMITIVE: u8 = 0x80;
+pub(crate) const INTEGER: u8 = 0x02;
+pub(crate) const OCTET_STRING: u8 = 0x04;
+pub(crate) const OBJECT_IDENTIFIER: u8 = 0x06;
+pub(crate) const UTC_TIME: u8 = 0x17;
+pub(crate) const GENERALIZED_TIME: u8 = 0x18;
+pub(crate) const SEQUENCE: u8 = 0x30;
+/// The tag `[0]` around one or more complete elements.
+pub(crate) const CONTEXT_0: u8 = 0xA0;
+/// The tag `[0]` in place of a primitive element's own tag.
+pub(crate) const CONTEXT_0_PRIMITIVE: u8 = 0x80;
 
 const CONSTRUCTED: u8 = 0x20;
-/// Tag numbers of 31 and more need further bytes; nothing that we read has them.
+/// Tag numbers of 31 and more take further bytes. No format that we read uses them.
 const LONG_TAG: u8 = 0x1F;
 
 #[derive(Clone, Copy)]
-pub struct Element<'a> {
-    pub tag: u8,
-    pub value: &'a [u8],
-    /// Tag and length included.
-    pub whole: &'a [u8],
+pub(crate) struct Element<'a> {
+    pub(crate) tag: u8,
+    pub(crate) value: &'a [u8],
+    /// The value with its tag and length.
+    pub(crate) whole: &'a [u8],
 }
 
-/// What is left of a run of elements.
+/// A sequence of elements, read from front to back.
 #[derive(Clone, Copy)]
-pub struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
-    pub fn new(bytes: &'a [u8]) -> Reader<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Reader<'a> {
         Reader { rest: bytes }
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 
-    pub fn next_is(&self, tag: u8) -> bool {
+    pub(crate) fn next_is(&self, tag: u8) -> bool {
         self.rest.first() == Some(&tag)
     }
 
-    pub fn any(&mut self) -> Option<Element<'a>> {
+    pub(crate) fn any(&mut self) -> Option<Element<'a>> {
         let (&tag, after_tag) = self.rest.split_first()?;
         if tag & LONG_TAG == LONG_TAG {
             return None;
@@ -53,7 +53,7 @@ impl<'a> Reader<'a> {
         let (&first, after_first) = after_tag.split_first()?;
         let (length, after_length) = match first {
             0..=0x7F => (usize::from(first), after_first),
-            // 0x80 is BER's indefinite length; more than four bytes is more than any file we read.
+            // 0x80 is the indefinite length of BER. More than four bytes would exceed the size of any file we read.
             0x81..=0x84 => {
                 let (bytes, after) = after_first.split_at_checked(usize::from(first & 0x7F))?;
                 let length = bytes.iter().fold(0_u32, |length, &byte| length << 8 | u32::from(byte));
@@ -67,21 +67,21 @@ impl<'a> Reader<'a> {
         Some(Element { tag, value, whole })
     }
 
-    pub fn expect(&mut self, tag: u8) -> Option<Element<'a>> {
+    pub(crate) fn expect(&mut self, tag: u8) -> Option<Element<'a>> {
         if self.next_is(tag) { self.any() } else { None }
     }
 
-    /// The elements inside the next one, which has this tag.
-    pub fn enter(&mut self, tag: u8) -> Option<Reader<'a>> {
+    /// The elements inside the next element, which must have this tag.
+    pub(crate) fn enter(&mut self, tag: u8) -> Option<Reader<'a>> {
         self.expect(tag).map(|element| Reader::new(element.value))
     }
 
-    pub fn object_identifier(&mut self) -> Option<&'a [u8]> {
+    pub(crate) fn object_identifier(&mut self) -> Option<&'a [u8]> {
         self.expect(OBJECT_IDENTIFIER).map(|element| element.value)
     }
 
-    /// A number that is not negative and fits.
-    pub fn integer(&mut self) -> Option<u32> {
+    /// A non-negative number of up to 32 bits.
+    pub(crate) fn integer(&mut self) -> Option<u32> {
         let value = self.expect(INTEGER)?.value;
         let digits = match value {
             [0, digits @ ..] => digits,
@@ -94,8 +94,8 @@ impl<'a> Reader<'a> {
         Some(digits.iter().fold(0, |number, &byte| number << 8 | u32::from(byte)))
     }
 
-    /// An octet string under this tag, or in pieces under its constructed form, as some programs write it.
-    pub fn octets(&mut self, tag: u8) -> Option<Vec<u8>> {
+    /// An octet string with this tag. Some programs write it in pieces, inside a constructed element.
+    pub(crate) fn octets(&mut self, tag: u8) -> Option<Vec<u8>> {
         if self.next_is(tag) {
             return self.any().map(|element| element.value.to_vec());
         }
@@ -109,7 +109,7 @@ impl<'a> Reader<'a> {
 }
 
 /// An object identifier as people write it: `1.2.840.113549.1.5.13`.
-pub fn dotted(identifier: &[u8]) -> String {
+pub(crate) fn dotted(identifier: &[u8]) -> String {
     let mut parts: Vec<u64> = Vec::new();
     let mut part = 0_u64;
     for byte in identifier {
@@ -118,7 +118,7 @@ pub fn dotted(identifier: &[u8]) -> String {
             continue;
         }
         if parts.is_empty() {
-            // The first two parts share one number.
+            // The first number encodes the first two parts.
             let first = (part / 40).min(2);
             parts.push(first);
             part -= first * 40;

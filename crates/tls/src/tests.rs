@@ -1,8 +1,7 @@
-//! Handshakes over real sockets, and every way in which files can be wrong.
+//! Handshakes over real sockets, and refusals of every kind of broken file.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use engine::env::{FakeClock, SystemClock};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::pki_types::ServerName;
 use rustls::pki_types::pem::PemObject;
@@ -12,17 +11,43 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 
-use super::reload::{Looked, Watch};
-use super::*;
+use crate::reload::{Looked, Watch};
+use crate::*;
 
 const TIME_MAX: Duration = Duration::from_secs(20);
-const TESTDATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/tls/testdata");
+const TESTDATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata");
 
-fn clock() -> Arc<dyn Clock> {
-    Arc::new(SystemClock::new())
+fn clock() -> WallClock {
+    Arc::new(UnixTime::now)
 }
 
-/// An authority for tests, and the directory where what it issues lies.
+/// A clock that moves only when the test moves it. Starts on the first day of 2025.
+struct FakeClock {
+    seconds: AtomicU64,
+}
+
+impl FakeClock {
+    fn new() -> Arc<FakeClock> {
+        Arc::new(FakeClock { seconds: AtomicU64::new(1_735_689_600) })
+    }
+
+    fn advance(&self, by: Duration) {
+        self.seconds.fetch_add(by.as_secs(), Ordering::Relaxed);
+    }
+
+    fn step_back(&self, by: Duration) {
+        self.seconds.fetch_sub(by.as_secs(), Ordering::Relaxed);
+    }
+
+    fn reader(self: &Arc<FakeClock>) -> WallClock {
+        let clock = self.clone();
+        Arc::new(move || {
+            UnixTime::since_unix_epoch(Duration::from_secs(clock.seconds.load(Ordering::Relaxed)))
+        })
+    }
+}
+
+/// An authority for tests, and the directory of the files that it issues.
 struct Bench {
     directory: TempDir,
     authority: Issuer<'static, KeyPair>,
@@ -71,7 +96,7 @@ impl Bench {
     }
 }
 
-/// Accepts for ever; a connection whose handshake succeeds sends back what it gets.
+/// Accepts connections forever, and echoes everything that they send after the handshake.
 async fn serve(tls: Tls, time_max: Duration) -> (std::net::SocketAddr, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -102,7 +127,7 @@ fn client(root: &CertificateDer<'static>, versions: &[&'static SupportedProtocol
     TlsConnector::from(Arc::new(config))
 }
 
-/// One connection that says something and hears it again. Returns the certificates that it was shown.
+/// Connects once, sends a word and reads its echo. Returns the certificates that the server presented.
 async fn talk(
     client: &TlsConnector,
     address: std::net::SocketAddr,
@@ -133,7 +158,7 @@ async fn a_certificate_from_pem_files_is_shown_in_both_versions_of_tls() {
     for version in both() {
         talk(&client(&bench.root, &[version]), address, "localhost").await.unwrap();
     }
-    // What the certificate does not name is refused, by the client.
+    // Clients refuse a host that the certificate does not name, and an authority that they do not trust.
     talk(&client(&bench.root, &both()), address, "example.org").await.unwrap_err();
     talk(&client(&Bench::new().root, &both()), address, "localhost").await.unwrap_err();
 }
@@ -180,6 +205,7 @@ fn pfx(name: &str, password: &str) -> TlsSource {
     TlsSource::Pfx { file: Path::new(TESTDATA).join(name), password: password.to_owned() }
 }
 
+#[cfg(feature = "pfx")]
 #[tokio::test]
 async fn pfx_files_of_every_age_are_read_with_their_chain() {
     let root = CertificateDer::from_pem_file(Path::new(TESTDATA).join("root.pem")).unwrap();
@@ -188,7 +214,7 @@ async fn pfx_files_of_every_age_are_read_with_their_chain() {
     {
         let tls = Tls::load(pfx(name, password), clock()).unwrap_or_else(|error| panic!("{error}"));
         let (address, task) = serve(tls, TIME_MAX).await;
-        // The client knows the root alone, so it needs the intermediate that stands last in the file.
+        // The client knows only the root, so it needs the intermediate certificate, which comes last in the file.
         let shown = talk(&client(&root, &both()), address, "localhost").await;
         assert_eq!(shown.unwrap_or_else(|error| panic!("{name}: {error}")).len(), 2, "{name}");
         task.abort();
@@ -200,6 +226,7 @@ async fn pfx_files_of_every_age_are_read_with_their_chain() {
     }
 }
 
+#[cfg(feature = "pfx")]
 #[test]
 fn a_pfx_file_that_does_not_open_says_why() {
     let check = |source: TlsSource, part: &str| {
@@ -217,17 +244,18 @@ fn a_pfx_file_that_does_not_open_says_why() {
     check(pfx("absent.pfx", "x"), "there is no file");
 }
 
-/// The sum over the file catches what is changed inside it; what is outside must not make us fall.
+/// The MAC detects changes inside the content. Damage anywhere else must not cause a panic either.
+#[cfg(feature = "pfx")]
 #[test]
 fn no_damage_to_a_pfx_file_makes_the_reader_panic() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("damaged.pfx");
     let check = |bytes: &[u8]| {
         std::fs::write(&file, bytes).unwrap();
-        // Whatever comes of it, it comes as a value.
+        // Any result is fine, as long as it is returned.
         let _ = pfx::read(&file, "x", &ring::default_provider());
     };
-    // The one without sums and ciphers shows the reader everything, and is quick.
+    // Without a MAC and ciphers, damage reaches every part of the reader, and each attempt is fast.
     let whole = std::fs::read(Path::new(TESTDATA).join("open.pfx")).unwrap();
     for at in 0..whole.len() {
         check(&whole[..at]);
@@ -241,6 +269,14 @@ fn no_damage_to_a_pfx_file_makes_the_reader_panic() {
     for at in (0..whole.len()).step_by(29) {
         check(&whole[..at]);
     }
+}
+
+#[cfg(not(feature = "pfx"))]
+#[test]
+fn a_build_without_pfx_says_how_to_get_one_with_it() {
+    let sentence = Tls::load(pfx("modern.pfx", "pässwörd"), clock()).err().unwrap().to_string();
+    assert!(sentence.contains("modern.pfx") && sentence.contains("--features pfx"), "{sentence}");
+    assert!(sentence.contains("openssl"), "{sentence}");
 }
 
 fn local_ca(directory: &Path, hosts: &[&str]) -> TlsSource {
@@ -299,7 +335,7 @@ fn the_keys_of_the_local_authority_are_for_their_owner_alone() {
     assert_eq!(names, ["ca.key", "ca.pem", "server.key", "server.pem"]);
 }
 
-/// What the four files hold.
+/// The contents of the four files.
 fn contents(directory: &Path) -> [Vec<u8>; 4] {
     ["ca.pem", "ca.key", "server.pem", "server.key"].map(|name| std::fs::read(directory.join(name)).unwrap())
 }
@@ -308,9 +344,9 @@ fn contents(directory: &Path) -> [Vec<u8>; 4] {
 fn files_are_reused_while_they_serve_and_only_the_certificate_is_issued_anew() {
     let data = tempfile::tempdir().unwrap();
     let directory = data.path();
-    let clock = Arc::new(FakeClock::default());
+    let clock = FakeClock::new();
     let load = |hosts: &[&str]| {
-        Tls::load(local_ca(directory, hosts), clock.clone()).unwrap_or_else(|error| panic!("{error}"));
+        Tls::load(local_ca(directory, hosts), clock.reader()).unwrap_or_else(|error| panic!("{error}"));
         contents(directory)
     };
     let first = load(&[]);
@@ -328,7 +364,7 @@ fn files_are_reused_while_they_serve_and_only_the_certificate_is_issued_anew() {
     assert_ne!(other_host[2], renewed[2], "the certificate did not name the host");
     assert_eq!(load(&[]), other_host, "one that names more serves too");
 
-    // A pair that does not fit, as a crash between two writes leaves it.
+    // A crash between two writes leaves a key that does not belong to the certificate.
     std::fs::write(directory.join("server.key"), &renewed[3]).unwrap();
     let mended = load(&[]);
     assert_eq!(mended[..2], first[..2]);
@@ -354,7 +390,7 @@ fn a_broken_local_authority_is_reported_and_never_replaced() {
     load().unwrap();
     let whole = contents(directory);
 
-    // Whoever hides the authority's key can still serve what it has issued.
+    // A user who hides the authority's key can still serve the certificate that it has issued.
     std::fs::remove_file(path("ca.key")).unwrap();
     load().unwrap();
     std::fs::remove_file(path("server.pem")).unwrap();
@@ -370,7 +406,7 @@ fn a_broken_local_authority_is_reported_and_never_replaced() {
     let sentence = load().err().unwrap().to_string();
     assert!(sentence.contains("is not the key of the certificate"), "{sentence}");
 
-    // A certificate that somebody else made for our key, in another name.
+    // A certificate for our key, but made by somebody else and with another name.
     let key = KeyPair::from_pem(std::str::from_utf8(&whole[1]).unwrap()).unwrap();
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -404,7 +440,7 @@ async fn a_replaced_certificate_is_shown_without_a_failed_connection() {
         .map(|_| {
             let (root, is_done, talk_count) = (bench.root.clone(), is_done.clone(), talk_count.clone());
             tokio::spawn(async move {
-                // One that resumes its sessions, as real clients do.
+                // This client resumes its sessions, as real clients do.
                 let client = client(&root, &both());
                 while !is_done.load(Ordering::Relaxed) {
                     talk(&client, address, "localhost").await.unwrap();
@@ -415,7 +451,7 @@ async fn a_replaced_certificate_is_shown_without_a_failed_connection() {
         .collect();
     for _ in 0..SWAP_COUNT {
         let (certificate, key) = bench.issue();
-        // One file after the other, each caught half way.
+        // Write one file after the other, and look while each is only half written.
         std::fs::write(bench.path("cert.pem"), &certificate[..100]).unwrap();
         assert!(matches!(watch.look(), Looked::Kept));
         std::fs::write(bench.path("cert.pem"), &certificate).unwrap();
@@ -435,8 +471,8 @@ async fn a_replaced_certificate_is_shown_without_a_failed_connection() {
     }
 }
 
-/// In one step, as careful programs do; and never with the same stamp as before, however coarse the file system's
-/// clock.
+/// Replaces the file in one step, as careful programs do. Each call writes a different length, so that the stamp changes
+/// however coarse the clock of the file system is.
 fn replace(path: &Path, text: &str) {
     let temporary = path.with_extension("new");
     std::fs::write(&temporary, text.to_owned() + &"\n".repeat(fresh())).unwrap();
@@ -474,8 +510,8 @@ fn files_that_cannot_be_used_change_nothing_until_they_can() {
 #[test]
 fn a_server_that_runs_for_a_year_renews_its_certificate() {
     let data = tempfile::tempdir().unwrap();
-    let clock = Arc::new(FakeClock::default());
-    let tls = Tls::load(local_ca(data.path(), &[]), clock.clone()).unwrap();
+    let clock = FakeClock::new();
+    let tls = Tls::load(local_ca(data.path(), &[]), clock.reader()).unwrap();
     let first = contents(data.path());
     let mut watch = Watch::new(tls);
     assert!(matches!(watch.look(), Looked::Same), "what was just made is not new");
@@ -502,7 +538,7 @@ async fn the_watch_finds_a_new_certificate_by_itself() {
     watch.abort();
 }
 
-/// A server that does one handshake, and what came of it.
+/// Starts one handshake. Returns the client's socket and a handle to the server's result.
 async fn accept_one(tls: Tls, time_max: Duration) -> (TcpStream, JoinHandle<Result<TlsStream, TlsRefusal>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
@@ -519,7 +555,7 @@ async fn plain_http_is_told_that_this_port_speaks_https() {
         let (stream, server) = accept_one(tls.clone(), TIME_MAX).await;
         let (mut read, mut write) = stream.into_split();
         let mut answer = String::new();
-        // Sends all before it listens, as many clients do.
+        // Sends everything before it reads, as many clients do.
         write.write_all(request).await.unwrap();
         read.read_to_string(&mut answer).await.unwrap();
         drop((read, write));
@@ -535,13 +571,13 @@ async fn plain_http_is_told_that_this_port_speaks_https() {
 #[tokio::test]
 async fn a_handshake_that_takes_too_long_is_cut_off() {
     let (_bench, tls) = Bench::issued();
-    // Nothing at all; the start of a hello; a plain request that is never finished or closed.
+    // The client sends nothing; the start of a hello; a plain request that it never finishes.
     for sent in [&b""[..], &[HANDSHAKE_RECORD, 3, 1, 2, 0, 1], b"GET / HTTP/1.1\r\n"] {
         let (mut stream, server) = accept_one(tls.clone(), Duration::from_millis(50)).await;
         stream.write_all(sent).await.unwrap();
         assert!(matches!(server.await.unwrap(), Err(TlsRefusal::TooSlow)));
         let mut rest = Vec::new();
-        // Closed, with or without a reset: in any case this ends.
+        // The server closes the connection, with or without a reset, so this ends.
         let _ = tokio::time::timeout(TIME_MAX, stream.read_to_end(&mut rest)).await.unwrap();
     }
 }

@@ -1,9 +1,11 @@
-//! A certificate and its key from a PFX file (PKCS#12, RFC 7292).
+//! Reads a certificate and its key from a PFX file (PKCS#12, RFC 7292).
 //!
-//! Reads what OpenSSL, Windows and Java write today (PBES2 with AES, SHA-2) and what they wrote before (RC2 and triple
-//! DES under SHA-1). The libraries that do this bring some sixty crates for it; the format needs three ciphers and the
-//! walk below. Promises: never panics, whatever the bytes; the password is checked before anything is believed.
-//! Leaves to `pfx_cipher`: the arithmetic.
+//! Reads the files that OpenSSL, Windows and Java write today (PBES2 with AES and SHA-2) and those that they wrote before
+//! (RC2 and triple DES with SHA-1). `docs/decisions/0006-pfx.md` says why we do not use a library. Promises: never
+//! panics, whatever the bytes; verifies the MAC, if the file has one, before it reads the content. Leaves to
+//! `cipher`: the cryptography.
+
+mod cipher;
 
 use std::path::Path;
 
@@ -11,12 +13,12 @@ use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::sign::CertifiedKey;
 
-use super::Identity;
-use super::certificate::Facts;
-use super::der::{self, Reader};
-use super::error::{TlsError, TlsProblem};
-use super::pem;
-use super::pfx_cipher::{self, Digest, Password};
+use crate::Identity;
+use crate::certificate::Facts;
+use crate::der::{self, Reader};
+use crate::error::{TlsError, TlsProblem};
+use crate::pem;
+use cipher::{Digest, Password};
 
 const DATA: &[u8] = &[0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x07, 0x01];
 const ENCRYPTED_DATA: &[u8] = &[0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x07, 0x06];
@@ -27,21 +29,21 @@ const X509_CERTIFICATE: &[u8] = &[0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x09
 
 const VERSION: u32 = 3;
 
-pub fn read(file: &Path, password: &str, provider: &CryptoProvider) -> Result<Identity, TlsError> {
+pub(crate) fn read(file: &Path, password: &str, provider: &CryptoProvider) -> Result<Identity, TlsError> {
     let bytes = pem::read_file(file)?;
     let contents = open(&bytes, password).map_err(|problem| problem.of(file))?;
     choose(contents, file, provider)
 }
 
-/// What a PFX file holds, in its order. Which certificate belongs to which key is not decided yet.
+/// All certificates and keys of a PFX file, in the order of the file.
 #[derive(Default)]
 struct Contents {
     certificates: Vec<CertificateDer<'static>>,
     keys: Vec<PrivatePkcs8KeyDer<'static>>,
 }
 
-/// The first key that has a certificate, with the certificates that lead from it towards its root. The attributes that
-/// say what belongs together are optional; the public key tells it always.
+/// Picks the first key that has a certificate, and builds the certificate's chain. Compares public keys to find the
+/// certificate, because the attributes that link it to its key are optional.
 fn choose(contents: Contents, file: &Path, provider: &CryptoProvider) -> Result<Identity, TlsError> {
     if contents.certificates.is_empty() {
         return Err(TlsProblem::NoCertificate.of(file));
@@ -64,10 +66,11 @@ fn choose(contents: Contents, file: &Path, provider: &CryptoProvider) -> Result<
     Err(TlsProblem::KeyMismatch(file.to_owned()).of(file))
 }
 
-/// A root is left out: whoever does not have it would not believe it.
+/// The chain from `own` towards its root. Leaves the root out: clients trust only roots that they already have.
 fn chain(own: &CertificateDer<'static>, all: &[CertificateDer<'static>]) -> Vec<CertificateDer<'static>> {
     let mut chain = vec![own.clone()];
-    // Each round adds a certificate that was not there, so this ends even if issuers go in a circle.
+    // Each round adds a certificate that the chain does not contain yet, so the loop ends even if the issuers form a
+    // circle.
     while let Some(last) = chain.last().and_then(|last| Facts::read(last)) {
         let issuer = all.iter().find(|candidate| {
             let facts = Facts::read(candidate);
@@ -95,7 +98,7 @@ fn open(bytes: &[u8], password: &str) -> Result<Contents, TlsProblem> {
     Ok(contents)
 }
 
-/// Which password-keyed sum the file has over its content.
+/// The MAC over the content, and how to derive its key from the password.
 struct Integrity<'a> {
     algorithm: &'a [u8],
     sum: &'a [u8],
@@ -110,7 +113,7 @@ fn read_outer(bytes: &[u8]) -> Option<(Vec<u8>, Option<Integrity<'_>>)> {
     }
     let mut content = outer.enter(der::SEQUENCE)?;
     if content.object_identifier()? != DATA {
-        // Signed with a key instead of a password: nobody writes these.
+        // The content is signed with a key instead of a MAC. No common program writes such files.
         return None;
     }
     let safe = content.enter(der::CONTEXT_0)?.octets(der::OCTET_STRING)?;
@@ -127,9 +130,10 @@ fn read_outer(bytes: &[u8]) -> Option<(Vec<u8>, Option<Integrity<'_>>)> {
 }
 
 impl Integrity<'_> {
+    /// Returns the password in the form that matches the MAC.
     fn check(&self, safe: &[u8], password: &str) -> Result<Password, TlsProblem> {
         let digest = Digest::find(self.algorithm)?;
-        // No password at all and an empty one are different keys, and programs do not agree on which one they mean.
+        // An absent password and an empty one derive different keys, and programs disagree on which of them to use.
         let absent = password.is_empty().then(Password::absent);
         for password in [Some(Password::new(password)), absent].into_iter().flatten() {
             if digest.verify(&password, self.salt, self.iterations, safe, self.sum)? {
@@ -140,7 +144,7 @@ impl Integrity<'_> {
     }
 }
 
-/// One part of the safe, decrypted if need be: a sequence of bags.
+/// Reads one part of the safe and decrypts it if necessary. The result is a sequence of bags.
 fn read_part(parts: &mut Reader<'_>, password: &Password) -> Result<Vec<u8>, TlsProblem> {
     let mut part = parts.enter(der::SEQUENCE).ok_or(TlsProblem::NotPfx)?;
     let kind = part.object_identifier().ok_or(TlsProblem::NotPfx)?;
@@ -159,7 +163,7 @@ fn read_part(parts: &mut Reader<'_>, password: &Password) -> Result<Vec<u8>, Tls
         Some((data.enter(der::SEQUENCE)?, data.octets(der::CONTEXT_0_PRIMITIVE)?))
     };
     let (algorithm, encrypted) = read().ok_or(TlsProblem::NotPfx)?;
-    pfx_cipher::decrypt(algorithm, encrypted, password)
+    cipher::decrypt(algorithm, encrypted, password)
 }
 
 fn read_bags(bags: &[u8], password: &Password, contents: &mut Contents) -> Result<(), TlsProblem> {
@@ -181,17 +185,17 @@ fn read_bags(bags: &[u8], password: &Password, contents: &mut Contents) -> Resul
                 let mut shrouded = value.enter(der::SEQUENCE).ok_or(TlsProblem::NotPfx)?;
                 let algorithm = shrouded.enter(der::SEQUENCE).ok_or(TlsProblem::NotPfx)?;
                 let encrypted = shrouded.octets(der::OCTET_STRING).ok_or(TlsProblem::NotPfx)?;
-                let key = pfx_cipher::decrypt(algorithm, encrypted, password)?;
+                let key = cipher::decrypt(algorithm, encrypted, password)?;
                 contents.keys.push(PrivatePkcs8KeyDer::from(key));
             }
-            // Lists of revocations and other people's secrets are not for us.
+            // Ignore revocation lists and other secrets.
             _ => {}
         }
     }
     Ok(())
 }
 
-/// The inner `None` is a certificate of a kind that is not used on the network.
+/// The outer `None` is a malformed bag; the inner `None` is a certificate of a kind that TLS does not use.
 fn read_certificate(mut value: Reader<'_>) -> Option<Option<CertificateDer<'static>>> {
     let mut bag = value.enter(der::SEQUENCE)?;
     if bag.object_identifier()? != X509_CERTIFICATE {

@@ -1,16 +1,19 @@
-//! TLS: the certificate that the server shows, where it comes from, and the handshake.
+//! TLS: loads the server's certificate, reloads it when its files change, and performs the handshake.
 //!
-//! Promises: a handshake ends within its time; whoever speaks plain HTTP to this port is told so in plain HTTP; the
-//! certificate can be replaced while connections are open, and one that cannot be used never replaces one that can.
-//! TLS 1.2 and 1.3, for HTTP/1.1. Leaves to others: what is said once the connection stands.
+//! Speaks TLS 1.2 and 1.3, for HTTP/1.1. Promises: a handshake ends within its time limit; a client that sends plain HTTP
+//! gets a plain HTTP answer that explains the mistake; the certificate can be replaced while connections are open, and
+//! files that cannot be used never replace a certificate that works. Leaves to others: everything that is sent over the
+//! finished connection, and asking for the time.
 
+#[cfg_attr(not(feature = "pfx"), allow(dead_code, reason = "only the reader of PFX files needs all of it"))]
 mod certificate;
+#[cfg_attr(not(feature = "pfx"), allow(dead_code, reason = "only the reader of PFX files needs all of it"))]
 mod der;
 mod error;
 mod local_ca;
 mod pem;
+#[cfg(feature = "pfx")]
 mod pfx;
-mod pfx_cipher;
 mod reload;
 #[cfg(test)]
 mod tests;
@@ -21,36 +24,41 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use engine::env::Clock;
-use protocol::model::DateTime;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{InconsistentKeys, ServerConfig};
+use time::OffsetDateTime;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 
+pub use error::TlsError;
+pub use rustls::pki_types::UnixTime;
+
 use certificate::Facts;
-pub use error::{TlsError, TlsProblem};
+use error::TlsProblem;
 use reload::Stamps;
 
-/// A connection whose handshake is done.
+/// Returns the current time. The caller provides it, so that tests can move the time.
+pub type WallClock = Arc<dyn Fn() -> UnixTime + Send + Sync>;
+
+/// A connection after its handshake.
 pub type TlsStream = tokio_rustls::server::TlsStream<TcpStream>;
 
 /// Where the certificate and its key come from.
 #[derive(Clone)]
 pub enum TlsSource {
-    /// A chain of certificates, the server's own first, and its key.
+    /// One file with the certificate chain, the server's own certificate first, and one with its key.
     Pem { cert: PathBuf, key: PathBuf },
-    /// Both in one file, under a password.
+    /// One file with both, protected by a password. A build without the feature `pfx` refuses it.
     Pfx { file: PathBuf, password: String },
-    /// An authority and a certificate that we make ourselves and keep in this directory. `hosts` are names and addresses
-    /// beside those of this machine; a name may start with `*.`.
+    /// A local authority and a certificate, which we create in this directory. `hosts` are names and addresses to cover
+    /// in addition to `localhost` and its addresses; a name may start with `*.`.
     LocalCa { directory: PathBuf, hosts: Vec<String> },
 }
 
-/// Shared by all connections; a clone is the same.
+/// The server's side of TLS. Clones share one certificate, and see it replaced at the same time.
 #[derive(Clone)]
 pub struct Tls {
     shared: Arc<Shared>,
@@ -58,58 +66,58 @@ pub struct Tls {
 
 struct Shared {
     source: TlsSource,
-    clock: Arc<dyn Clock>,
+    clock: WallClock,
     current: RwLock<Arc<Loaded>>,
 }
 
-/// What one reading of the files gave.
+/// The result of reading the files once.
 struct Loaded {
     config: Arc<ServerConfig>,
     stamps: Stamps,
 }
 
-/// A certificate with those that vouch for it, and its key; not yet checked against each other.
+/// A certificate with its chain, and a private key. Nobody has checked yet that they belong together.
 struct Identity {
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
 }
 
-/// Why a connection came to nothing.
+/// Why there is no TLS connection.
 #[derive(Debug)]
 pub enum TlsRefusal {
-    /// It spoke plain HTTP, or anything but TLS, and was told so.
+    /// The client did not speak TLS, most likely plain HTTP, and was told so.
     Plain,
     TooSlow,
-    /// The caller left, or the two could not agree.
+    /// The client disconnected, or the two sides could not agree.
     Failed(io::Error),
 }
 
-/// The first byte of a connection that speaks TLS: the record type of a handshake.
+/// Every TLS connection starts with this byte: the record type of a handshake.
 const HANDSHAKE_RECORD: u8 = 0x16;
 
 const PROTOCOL: &[u8] = b"http/1.1";
 
-/// How much of a plain request is read and dropped after the refusal: closing earlier could take the refusal back
-/// before the caller has read it.
+/// After refusing a plain request, read and drop up to this much of it. Closing a socket with unread bytes resets the
+/// connection, and the client might lose the refusal.
 const PLAIN_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 const PLAIN_REFUSAL: &str =
     "This port speaks HTTPS, and the request came in plain HTTP. Use https:// in the address.\n";
 
 impl Tls {
-    /// Reads, and for [`TlsSource::LocalCa`] makes, the certificate.
-    pub fn load(source: TlsSource, clock: Arc<dyn Clock>) -> Result<Tls, TlsError> {
-        let loaded = read(&source, &*clock)?;
+    /// Reads the certificate. [`TlsSource::LocalCa`] creates it first, if need be.
+    pub fn load(source: TlsSource, clock: WallClock) -> Result<Tls, TlsError> {
+        let loaded = read(&source, clock())?;
         Ok(Tls { shared: Arc::new(Shared { source, clock, current: RwLock::new(Arc::new(loaded)) }) })
     }
 
-    /// The handshake, all of it within `time_max`.
+    /// Performs the handshake. All of it must finish within `time_max`.
     pub async fn accept(&self, stream: TcpStream, time_max: Duration) -> Result<TlsStream, TlsRefusal> {
         let handshake = handshake(self.current().config.clone(), stream);
         tokio::time::timeout(time_max, handshake).await.unwrap_or(Err(TlsRefusal::TooSlow))
     }
 
-    /// For a certificate that only we vouch for: how to make clients believe it.
+    /// Tells the user how to make clients trust the local authority. `None` for certificates from files.
     pub fn how_to_trust(&self) -> Option<String> {
         match &self.shared.source {
             TlsSource::LocalCa { directory, .. } => Some(local_ca::how_to_trust(directory)),
@@ -118,20 +126,20 @@ impl Tls {
     }
 
     fn current(&self) -> Arc<Loaded> {
-        // A pointer cannot be left half changed by a panic.
+        // A panic cannot leave a pointer half changed, so a poisoned lock is harmless.
         self.shared.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Reads the files again. If they cannot be used, all stays as it was.
+    /// Reads the files again. If they cannot be used, the current certificate stays.
     fn reload(&self) -> Result<(), TlsError> {
-        let loaded = Arc::new(read(&self.shared.source, &*self.shared.clock)?);
+        let loaded = Arc::new(read(&self.shared.source, (self.shared.clock)())?);
         *self.shared.current.write().unwrap_or_else(PoisonError::into_inner) = loaded;
         Ok(())
     }
 }
 
 impl TlsSource {
-    /// The files whose change means another certificate.
+    /// The files to watch for a new certificate: first the certificate, last the key.
     fn files(&self) -> Vec<PathBuf> {
         match self {
             TlsSource::Pem { cert, key } => vec![cert.clone(), key.clone()],
@@ -143,7 +151,7 @@ impl TlsSource {
     }
 }
 
-/// Without the password.
+/// Lists the files, and never the password.
 impl fmt::Debug for TlsSource {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_list().entries(self.files()).finish()
@@ -162,17 +170,19 @@ impl fmt::Display for TlsRefusal {
 
 impl std::error::Error for TlsRefusal {}
 
-fn read(source: &TlsSource, clock: &dyn Clock) -> Result<Loaded, TlsError> {
+fn read(source: &TlsSource, now: UnixTime) -> Result<Loaded, TlsError> {
     let provider = Arc::new(ring::default_provider());
-    let now = DateTime::from_ticks(clock.now_ticks());
     if let TlsSource::LocalCa { directory, hosts } = source {
         local_ca::ensure(directory, hosts, now, &provider)?;
     }
-    // Before the files are read: a change from here on is seen as one.
+    // Take the stamps before reading the files, so that the watch notices any later change.
     let files = source.files();
     let stamps = Stamps::of(&files);
     let identity = match source {
+        #[cfg(feature = "pfx")]
         TlsSource::Pfx { file, password } => pfx::read(file, password, &provider)?,
+        #[cfg(not(feature = "pfx"))]
+        TlsSource::Pfx { file, .. } => return Err(TlsProblem::PfxNotBuilt.of(file)),
         TlsSource::Pem { .. } | TlsSource::LocalCa { .. } => pem::read(&files[0], &files[1])?,
     };
     let certificate_file = &files[0];
@@ -186,7 +196,7 @@ fn read(source: &TlsSource, clock: &dyn Clock) -> Result<Loaded, TlsError> {
     Ok(Loaded { config: Arc::new(config), stamps })
 }
 
-/// Checks that the key is the certificate's.
+/// Checks that the key belongs to the certificate.
 fn certify(
     identity: Identity,
     certificate_file: &Path,
@@ -205,16 +215,17 @@ fn certify(
     }
 }
 
-/// Served all the same: some callers do not look at dates, and a renewed file is picked up as soon as it is there.
-fn warn_of_dates(facts: &Facts<'_>, now: DateTime, file: &Path) {
-    let text = |time: DateTime| {
-        let mut text = Vec::new();
-        time.write(&mut text);
-        String::from_utf8_lossy(&text).into_owned()
+/// Only warns. The certificate is served in any case: some clients ignore the dates, and the watch picks up a renewed
+/// file as soon as there is one.
+fn warn_of_dates(facts: &Facts<'_>, now: UnixTime, file: &Path) {
+    let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+    let text = |time: OffsetDateTime| {
+        let (hour, minute, second) = time.to_hms();
+        format!("{}T{hour:02}:{minute:02}:{second:02}Z", time.date())
     };
-    if facts.not_after < now {
+    if facts.not_after.unix_timestamp() < now {
         log::warn!("the certificate in '{}' expired at {}", file.display(), text(facts.not_after));
-    } else if facts.not_before > now {
+    } else if facts.not_before.unix_timestamp() > now {
         log::warn!("the certificate in '{}' is not valid before {}", file.display(), text(facts.not_before));
     }
 }
@@ -225,8 +236,8 @@ fn configure(certified: CertifiedKey, provider: Arc<CryptoProvider>) -> Result<S
         .with_no_client_auth()
         .with_cert_resolver(Arc::new(SingleCertAndKey::from(certified)));
     config.alpn_protocols = vec![PROTOCOL.to_vec()];
-    // Tickets let a caller who comes back skip half of the handshake. They end with this configuration, so that a new
-    // certificate is seen by everybody.
+    // Tickets let a returning client skip half of the handshake. A ticket is valid for this configuration only, so that
+    // every client sees a new certificate.
     config.ticketer = ring::Ticketer::new()?;
     Ok(config)
 }
@@ -245,7 +256,7 @@ async fn handshake(config: Arc<ServerConfig>, mut stream: TcpStream) -> Result<T
     TlsAcceptor::from(config).accept(stream).await.map_err(TlsRefusal::Failed)
 }
 
-/// The one answer that `respond` does not write: there is no request to answer, only the sign that one was meant.
+/// Writes the only HTTP response outside the server crate: the request has not been read, so nothing there can answer it.
 async fn refuse_plain(stream: &mut TcpStream) -> io::Result<()> {
     let answer = format!(
         "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n\

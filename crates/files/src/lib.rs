@@ -1,9 +1,9 @@
-//! Files that are whole or absent, and that strangers cannot read.
+//! Small files that are replaced atomically, and secrets that only their owner can read.
 //!
-//! Promises: whoever opens the path finds the old content or the new one, never a part, also after a power cut; a
-//! secret is readable by its owner alone from its first byte on. Systems without Unix permissions (Windows) guard
-//! the file as they guard its directory, whose access list it inherits: there, keep the data where only its owner
-//! may look, such as under the user's profile.
+//! Promises: a reader of the path finds either the old content or the new content in full, even after a power cut; a
+//! secret is readable by its owner alone from the moment its file exists. On Windows, which has no Unix permissions, a
+//! file inherits the access list of its directory: keep the data where only its owner may look, such as under the
+//! user's profile. Leaves to others: large files, and what the files contain.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -14,21 +14,22 @@ const SECRET_MODE: u32 = 0o600;
 const PUBLIC_MODE: u32 = 0o644;
 const SECRET_DIRECTORY_MODE: u32 = 0o700;
 
-/// Leftovers of processes that died while writing, and that had our process id, are stepped over up to this many.
+/// A process that died while writing leaves its temporary file behind. If it had our process id, the name is taken, and
+/// we try the next one, up to this many times.
 const TEMPORARY_NAME_TRIES_MAX: usize = 100;
 
-/// Replaces the file at `path`, for its owner's eyes only (mode 0600).
+/// Replaces the file at `path`. Only its owner may read it (mode 0600).
 pub fn write_secret(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write(path, bytes, SECRET_MODE)
 }
 
-/// Replaces the file at `path`, for everybody to read.
+/// Replaces the file at `path`. Everybody may read it (mode 0644).
 pub fn write_public(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write(path, bytes, PUBLIC_MODE)
 }
 
-/// Creates the directory so that only its owner may look inside. One that exists is left as it is, and those above it
-/// that are missing are made as directories usually are.
+/// Creates the directory so that only its owner may look inside (mode 0700). A directory that exists keeps its mode.
+/// Missing parent directories are created with the usual mode.
 pub fn create_secret_directory(directory: &Path) -> io::Result<()> {
     if directory.is_dir() {
         return Ok(());
@@ -43,18 +44,18 @@ pub fn create_secret_directory(directory: &Path) -> io::Result<()> {
 fn write(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let (mut file, temporary) = create_temporary(path, mode)?;
     let written = file.write_all(bytes).and_then(|()| file.sync_all());
-    // Closed before it is renamed: Windows does not rename what is open.
+    // Close the file before renaming it: Windows does not rename open files.
     drop(file);
     let renamed = written.and_then(|()| std::fs::rename(&temporary, path));
     if renamed.is_err() {
-        // The first failure is the one worth telling.
+        // Report the first failure, not a failure to clean up after it.
         let _ = std::fs::remove_file(&temporary);
     }
     renamed?;
     sync_directory(directory_of(path))
 }
 
-/// A new file beside `path`: a rename across file systems would not be atomic.
+/// Creates a new file in the directory of `path`: a rename from another file system would not be atomic.
 fn create_temporary(path: &Path, mode: u32) -> io::Result<(File, PathBuf)> {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     let Some(name) = path.file_name() else {
@@ -81,9 +82,10 @@ fn create_temporary(path: &Path, mode: u32) -> io::Result<(File, PathBuf)> {
     outcome
 }
 
+/// The directory that contains `path`.
 fn directory_of(path: &Path) -> &Path {
     match path.parent() {
-        // `file` lies in the current directory, whose name is not empty.
+        // The parent of a bare file name is the empty path, which cannot be opened; it means the current directory.
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     }
@@ -105,14 +107,15 @@ fn set_directory_mode(builder: &mut std::fs::DirBuilder, mode: u32) {
 #[cfg(not(unix))]
 fn set_directory_mode(_: &mut std::fs::DirBuilder, _: u32) {}
 
+/// Makes the directory's entries durable: files created, renamed or removed in it stay so after a power cut.
 #[cfg(not(windows))]
-fn sync_directory(directory: &Path) -> io::Result<()> {
+pub fn sync_directory(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }
 
-/// Windows cannot open a directory as a file; its file systems journal renames.
+/// Windows cannot open a directory as a file, and its file systems journal renames.
 #[cfg(windows)]
-fn sync_directory(_: &Path) -> io::Result<()> {
+pub fn sync_directory(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
@@ -152,7 +155,7 @@ mod tests {
         assert_eq!(mode(&inside), 0o700);
         let usual = directory.path().join("usual");
         std::fs::create_dir(&usual).unwrap();
-        assert_eq!(mode(&directory.path().join("a")), mode(&usual), "what lies above is not ours to close");
+        assert_eq!(mode(&directory.path().join("a")), mode(&usual), "parent directories keep the usual mode");
     }
 
     #[test]

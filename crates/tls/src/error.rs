@@ -1,46 +1,52 @@
-//! What can be wrong with the files of a certificate, each as one sentence for the person who can mend it.
+//! Everything that can be wrong with certificate files, each explained in one sentence that helps to fix it.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Its text names the file and says what is wrong with it.
+/// Why a certificate cannot be used. The text names the file and says what is wrong with it.
 #[derive(Debug)]
 pub struct TlsError {
-    pub file: PathBuf,
-    pub problem: TlsProblem,
+    file: PathBuf,
+    problem: TlsProblem,
 }
 
 #[derive(Debug)]
-pub enum TlsProblem {
+pub(crate) enum TlsProblem {
     Unreadable(io::Error),
     Unwritable(io::Error),
     TooLarge,
     NotPem,
     NoCertificate,
     NoKey,
-    /// The key has a password of its own.
+    /// The key is protected by a password of its own.
     EncryptedKey,
     BadCertificate,
     BadKey,
-    /// The certificate is not for the key in that file.
+    /// The key in this file does not belong to the certificate.
     KeyMismatch(PathBuf),
+    #[cfg(feature = "pfx")]
     NotPfx,
+    #[cfg(feature = "pfx")]
     WrongPassword,
-    /// A PFX file protected in a way that we do not know; its object identifier.
+    /// The PFX file uses an algorithm that we do not support. Holds its object identifier.
+    #[cfg(feature = "pfx")]
     UnknownProtection(String),
-    /// A name that cannot stand in a certificate.
+    /// This build does not include the reader of PFX files.
+    #[cfg(not(feature = "pfx"))]
+    PfxNotBuilt,
+    /// A certificate cannot contain this host name.
     BadHost(String),
-    /// The authority is to issue a certificate, but its key is not there.
+    /// The local authority must issue a certificate, but its key is missing.
     NoAuthorityKey,
-    /// A certificate issued with the authority's key is not one that its certificate vouches for.
+    /// The authority's certificate does not verify a certificate that was just issued with the authority's key.
     UnfitAuthority,
-    /// The cryptographic library refuses; it does not do so with sound input.
+    /// The cryptographic library refuses the input. We know of no sound input that it refuses.
     Refused(String),
 }
 
 impl TlsProblem {
-    pub(super) fn of(self, file: &Path) -> TlsError {
+    pub(crate) fn of(self, file: &Path) -> TlsError {
         TlsError { file: file.to_owned(), problem: self }
     }
 }
@@ -69,7 +75,7 @@ impl fmt::Display for TlsError {
             TlsProblem::BadCertificate => {
                 write!(out, "the certificate in '{file}' is damaged or of an unknown kind")
             }
-            // Java leaves the public half out, and ring does not compute it.
+            // Java omits the public half of elliptic curve keys, and ring does not compute it.
             TlsProblem::BadKey => write!(
                 out,
                 "the private key in '{file}' is damaged, of an unknown kind, or an elliptic curve's without its public \
@@ -85,12 +91,21 @@ impl fmt::Display for TlsError {
                     key.display()
                 )
             }
+            #[cfg(feature = "pfx")]
             TlsProblem::NotPfx => write!(out, "'{file}' is not a PFX (PKCS#12) file, or is damaged"),
+            #[cfg(feature = "pfx")]
             TlsProblem::WrongPassword => write!(out, "the password does not open '{file}'"),
+            #[cfg(feature = "pfx")]
             TlsProblem::UnknownProtection(identifier) => write!(
                 out,
                 "'{file}' is protected in a way that is not supported ({identifier}): export it anew with AES-256 and \
                  SHA-256"
+            ),
+            #[cfg(not(feature = "pfx"))]
+            TlsProblem::PfxNotBuilt => write!(
+                out,
+                "cannot read '{file}': this build does not read PFX files. Build with '--features pfx', or convert the \
+                 file with 'openssl pkcs12 -nodes' and pass --cert and --key"
             ),
             TlsProblem::BadHost(host) => {
                 write!(out, "'{host}' is not a host name or address that the certificate '{file}' could name")

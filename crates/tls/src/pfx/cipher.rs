@@ -1,7 +1,7 @@
-//! How PFX files are protected: a password becomes keys, keys open content and prove that it was not changed.
+//! The cryptography of PFX files: derives keys from the password, decrypts the content and verifies its MAC.
 //!
-//! PBES2 (RFC 8018) is what is written today; the older kinds derive keys as RFC 7292 says in its appendix B. Promises:
-//! the work that a file can ask for is bounded.
+//! Programs of today write PBES2 (RFC 8018). Older ones derive keys as described in appendix B of RFC 7292. Promises: a
+//! file cannot ask for unbounded work.
 
 use std::num::NonZeroU32;
 
@@ -9,10 +9,10 @@ use cbc::cipher::block_padding::Pkcs7;
 use cbc::cipher::{BlockCipher, BlockDecryptMut, KeyInit, KeyIvInit};
 use ring::{digest, hmac, pbkdf2};
 
-use super::der::{self, Reader};
-use super::error::TlsProblem;
+use crate::der::{self, Reader};
+use crate::error::TlsProblem;
 
-/// A hundred times what programs write; some seconds of work.
+/// A hundred times the count that programs write; takes some seconds.
 const ITERATION_COUNT_MAX: u32 = 10_000_000;
 
 const PBES2: &[u8] = &[0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x05, 0x0D];
@@ -36,28 +36,29 @@ const SHA256: &[u8] = &[0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02, 0x01];
 const SHA384: &[u8] = &[0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02, 0x02];
 const SHA512: &[u8] = &[0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02, 0x03];
 
-/// The two forms in which the password goes into a key.
-pub struct Password {
+/// The password in the two encodings from which keys are derived.
+pub(super) struct Password {
+    /// UTF-8, for PBKDF2.
     text: Vec<u8>,
-    /// Big-endian UTF-16 that ends in a zero: what PKCS#12 derives from.
+    /// Big-endian UTF-16 with a terminating zero, for the key derivation of PKCS#12.
     wide: Vec<u8>,
 }
 
 impl Password {
-    pub fn new(text: &str) -> Password {
+    pub(super) fn new(text: &str) -> Password {
         let wide = text.encode_utf16().chain([0]).flat_map(u16::to_be_bytes).collect();
         Password { text: text.as_bytes().to_vec(), wide }
     }
 
-    /// No password, which is not the same as an empty one: not even the zero.
-    pub fn absent() -> Password {
+    /// No password. This differs from an empty one, which still has the terminating zero.
+    pub(super) fn absent() -> Password {
         Password { text: Vec::new(), wide: Vec::new() }
     }
 }
 
-/// Opens `encrypted` as its algorithm, an identifier and parameters, says. Padding that makes no sense tells of a wrong
-/// password.
-pub fn decrypt(
+/// Decrypts with `algorithm`, an object identifier followed by its parameters. Invalid padding means that the password is
+/// wrong.
+pub(super) fn decrypt(
     algorithm: Reader<'_>,
     encrypted: Vec<u8>,
     password: &Password,
@@ -112,7 +113,7 @@ fn derive_pbkdf2(
         let salt = parameters.expect(der::OCTET_STRING)?.value;
         let iterations = parameters.integer()?;
         if parameters.next_is(der::INTEGER) {
-            parameters.any()?; // The length of the key, which the cipher tells too.
+            parameters.any()?; // The length of the key, which the cipher implies.
         }
         let function = match parameters.enter(der::SEQUENCE) {
             Some(mut function) => function.object_identifier()?,
@@ -163,7 +164,7 @@ where
     cipher.decrypt_padded_vec_mut::<Pkcs7>(&encrypted).map_err(|_| TlsProblem::WrongPassword)
 }
 
-/// What a derived key is for: RFC 7292, B.3.
+/// The purpose of a derived key: RFC 7292, B.3.
 #[derive(Clone, Copy)]
 enum Purpose {
     Key = 1,
@@ -171,14 +172,14 @@ enum Purpose {
     Sum = 3,
 }
 
-/// A hash function, and the sum that is keyed with it.
-pub struct Digest {
+/// A hash function and the MAC that is based on it.
+pub(super) struct Digest {
     hash: &'static digest::Algorithm,
     sum: hmac::Algorithm,
 }
 
 impl Digest {
-    pub fn find(identifier: &[u8]) -> Result<Digest, TlsProblem> {
+    pub(super) fn find(identifier: &[u8]) -> Result<Digest, TlsProblem> {
         Ok(match identifier {
             SHA1 => {
                 Digest { hash: &digest::SHA1_FOR_LEGACY_USE_ONLY, sum: hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY }
@@ -190,8 +191,8 @@ impl Digest {
         })
     }
 
-    /// Whether `sum` is the sum over `data` under the password.
-    pub fn verify(
+    /// Whether `sum` is the MAC of `data` under the password.
+    pub(super) fn verify(
         &self,
         password: &Password,
         salt: &[u8],
@@ -203,7 +204,7 @@ impl Digest {
         Ok(hmac::verify(&hmac::Key::new(self.sum, &key), data, sum).is_ok())
     }
 
-    /// RFC 7292, B.2, with its names in the comments.
+    /// Derives a key as in RFC 7292, B.2. The comments give the names that the RFC uses.
     fn derive(
         &self,
         purpose: Purpose,
@@ -214,7 +215,7 @@ impl Digest {
     ) -> Result<Vec<u8>, TlsProblem> {
         let iterations = check_iterations(iterations)?.get();
         let block_bytes = self.hash.block_len(); // v
-        // Salt and password, each repeated until it fills whole blocks: I = S || P.
+        // Repeat salt and password until each fills whole blocks: I = S || P.
         let mut state = Vec::new();
         for part in [salt, &password.wide] {
             let filled_bytes = part.len().div_ceil(block_bytes) * block_bytes;
@@ -243,7 +244,7 @@ impl Digest {
     }
 }
 
-/// `block + addend + 1` as big-endian numbers; what does not fit is dropped.
+/// Computes `block + addend + 1` on big-endian numbers and drops the carry.
 fn add_and_one(block: &mut [u8], addend: &[u8]) {
     let mut carry = 1;
     for (digit, add) in block.iter_mut().zip(addend).rev() {
@@ -257,7 +258,7 @@ fn add_and_one(block: &mut [u8], addend: &[u8]) {
 mod tests {
     use super::*;
 
-    /// The vectors that the implementations of PKCS#12 have passed on to each other since Bouncy Castle's tests.
+    /// Test vectors of Bouncy Castle, which most implementations of PKCS#12 share.
     #[test]
     fn keys_are_derived_as_others_derive_them() {
         let check = |identifier, purpose, text, salt: &[u8], iterations, expected: &[u8]| {

@@ -1,15 +1,13 @@
-//! The local authority: a certificate for this machine, issued by an authority that exists in one directory only.
+//! The local authority: issues a certificate for this machine. The authority lives in one directory and nowhere else.
 //!
-//! Owns the four files below. Promises: they are reused as long as they serve, so that trusting the authority once is
-//! enough; each file is whole or absent, and the keys are for their owner alone; an authority that is there is never
-//! replaced by one with another key.
+//! Owns the four files below. Promises: the files are reused for as long as they are valid, so that users need to trust
+//! the authority only once; each file is complete or absent; only the owner can read the keys; an existing authority is
+//! never replaced by one with a different key.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::env::UNIX_EPOCH_TICKS;
-use protocol::model::DateTime;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,
@@ -19,49 +17,48 @@ use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use time::OffsetDateTime;
 
-use super::certificate::Facts;
-use super::error::{TlsError, TlsProblem};
-use super::{certify, pem};
-use crate::secret_file;
+use crate::certificate::Facts;
+use crate::error::{TlsError, TlsProblem};
+use crate::{certify, pem};
 
-pub const SERVER_CERTIFICATE: &str = "server.pem";
-pub const SERVER_KEY: &str = "server.key";
+pub(crate) const SERVER_CERTIFICATE: &str = "server.pem";
+pub(crate) const SERVER_KEY: &str = "server.key";
 const AUTHORITY_CERTIFICATE: &str = "ca.pem";
 const AUTHORITY_KEY: &str = "ca.key";
 
-/// What every certificate names, beside the hosts that are asked for.
+/// The names in every certificate, in addition to the hosts that the user asks for.
 const NAMES: [&str; 4] = ["localhost", "127.0.0.1", "::1", "*.table.localhost"];
 
-const TICKS_PER_SECOND: u64 = 10_000_000;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const AUTHORITY_DAYS: u32 = 3650;
-/// The longest that all clients accept.
+/// The longest validity that all clients accept.
 const SERVER_DAYS: u32 = 397;
-/// A certificate with less time left is replaced.
+/// Replace a certificate that is valid for fewer days than this.
 const SERVER_DAYS_LEFT_MIN: u32 = 30;
-/// An authority outlives whatever it issues.
+/// The authority must outlive every certificate that it issues.
 const AUTHORITY_DAYS_LEFT_MIN: u32 = SERVER_DAYS + 1;
-/// Valid from a little before now, for clients whose clocks are late.
+/// Certificates become valid a little before now, for clients whose clocks are behind.
 const BACKDATED: Duration = DAY;
-/// About the year 9900: a clock that says later is wrong, and what it dates must not end after the year 9999.
+/// About the year 9900. A clock that shows a later time is wrong, and no certificate may end after the year 9999.
 const START_MAX: Duration = Duration::from_secs(250_000_000_000);
 
-/// Sees to it that the directory holds a certificate that is good for these hosts and for some time.
-pub fn ensure(
+/// Makes sure that the directory holds a certificate that covers these hosts and stays valid for some time. Issues one if
+/// there is none.
+pub(crate) fn ensure(
     directory: &Path,
     hosts: &[String],
-    now: DateTime,
+    now: UnixTime,
     provider: &Arc<CryptoProvider>,
 ) -> Result<(), TlsError> {
     let files = Files::in_directory(directory);
     let names = names(hosts, &files.server_certificate)?;
-    let now = unix(now);
+    let now = Duration::from_secs(now.as_secs());
     if is_good(&files, &names, now, provider) {
         return Ok(());
     }
-    secret_file::create_secret_directory(directory)
-        .map_err(|error| TlsProblem::Unwritable(error).of(directory))?;
+    files::create_secret_directory(directory).map_err(|error| TlsProblem::Unwritable(error).of(directory))?;
     let authority = open_authority(&files, now, provider)?;
     issue(&files, &names, now, &authority)?;
     if !is_good(&files, &names, now, provider) {
@@ -70,7 +67,8 @@ pub fn ensure(
     Ok(())
 }
 
-pub fn how_to_trust(directory: &Path) -> String {
+/// Tells the user how to make clients trust the authority.
+pub(crate) fn how_to_trust(directory: &Path) -> String {
     let file = directory.join(AUTHORITY_CERTIFICATE);
     let file = std::path::absolute(&file).unwrap_or(file);
     let file = file.display();
@@ -102,7 +100,7 @@ impl Files {
     }
 }
 
-/// All names of the certificate, each once.
+/// All names of the certificate, without duplicates.
 fn names(hosts: &[String], certificate: &Path) -> Result<Vec<String>, TlsError> {
     let mut names: Vec<String> = Vec::new();
     for name in NAMES.iter().copied().chain(hosts.iter().map(String::as_str)) {
@@ -117,7 +115,7 @@ fn names(hosts: &[String], certificate: &Path) -> Result<Vec<String>, TlsError> 
     Ok(names)
 }
 
-/// The name that a client would look for: any one under a wildcard.
+/// A name that a client could ask for. For a wildcard this is an arbitrary name that it covers.
 fn as_client_asks(name: &str) -> Option<ServerName<'static>> {
     let asked = match name.strip_prefix("*.") {
         Some(domain) => format!("any.{domain}"),
@@ -126,16 +124,16 @@ fn as_client_asks(name: &str) -> Option<ServerName<'static>> {
     ServerName::try_from(asked).ok()
 }
 
-/// Decided as a client decides: the key fits, and the authority's certificate vouches for every name, now and for the
-/// time that a certificate must have left.
+/// Verifies the certificate as a client would: the key belongs to it, and the authority's certificate verifies it for
+/// every name, both now and at the end of the minimum remaining validity.
 fn is_good(files: &Files, names: &[String], now: Duration, provider: &Arc<CryptoProvider>) -> bool {
     let Ok(identity) = pem::read(&files.server_certificate, &files.server_key) else { return false };
     let Ok(certified) = certify(identity, &files.server_certificate, &files.server_key, provider) else {
         return false;
     };
     let Ok(authority) = read_authority(files) else { return false };
-    let later = now + DAY * SERVER_DAYS_LEFT_MIN;
-    // Those who verify do not look at the dates of what they were told to trust.
+    let later = now.saturating_add(DAY * SERVER_DAYS_LEFT_MIN);
+    // The verifier ignores the dates of trusted roots, so check those here.
     if !is_valid_until(&authority, now, later) {
         return false;
     }
@@ -166,7 +164,7 @@ fn read_authority(files: &Files) -> Result<CertificateDer<'static>, TlsError> {
     Ok(certificates.swap_remove(0))
 }
 
-/// The authority that is there, or a new one.
+/// Opens the existing authority, or creates a new one.
 fn open_authority(
     files: &Files,
     now: Duration,
@@ -181,7 +179,8 @@ fn open_authority(
             .map_err(|_| TlsProblem::BadKey.of(&files.authority_key))?
     } else if is_new {
         let key = KeyPair::generate().map_err(refused)?;
-        // Before its certificate: a certificate without a key would be of no use, a key without one gets one.
+        // Write the key before the certificate. After a crash in between, the next start issues a certificate for the
+        // key; a certificate without its key would be useless.
         write_secret(&files.authority_key, &key.serialize_pem())?;
         key
     } else {
@@ -198,18 +197,19 @@ fn open_authority(
     Ok(Issuer::new(params, key))
 }
 
-/// Whether the authority's certificate ends before what it would issue. A certificate that belongs to another key is not
-/// ours to replace.
+/// Whether the authority's certificate expires before a certificate that it would issue now. Fails if the certificate
+/// belongs to a different key, because then it is not ours to replace.
 fn needs_renewal(files: &Files, now: Duration, provider: &Arc<CryptoProvider>) -> Result<bool, TlsError> {
     let identity = pem::read(&files.authority_certificate, &files.authority_key)?;
     certify(identity, &files.authority_certificate, &files.authority_key, provider)?;
-    Ok(!is_valid_until(&read_authority(files)?, now, now + DAY * AUTHORITY_DAYS_LEFT_MIN))
+    Ok(!is_valid_until(&read_authority(files)?, now, now.saturating_add(DAY * AUTHORITY_DAYS_LEFT_MIN)))
 }
 
-/// The same for the same key, but for the dates: so a renewed authority vouches for what the old one issued.
+/// The same key always gives the same parameters, except for the dates. So a renewed authority still verifies the
+/// certificates that it issued before.
 fn authority_params(key: &KeyPair, now: Duration) -> CertificateParams {
     let mut params = CertificateParams::default();
-    // Authorities of several directories may meet in one list of trusted roots.
+    // One list of trusted roots may contain the authorities of several directories, so give each a different name.
     let fingerprint = ring::digest::digest(&ring::digest::SHA256, key.public_key_raw());
     let mark: String = fingerprint.as_ref()[..4].iter().map(|byte| format!("{byte:02x}")).collect();
     params.distinguished_name.remove(DnType::CommonName);
@@ -237,29 +237,28 @@ fn issue(
     set_dates(&mut params, now, SERVER_DAYS);
     let key = KeyPair::generate().map_err(refused)?;
     let certificate = params.signed_by(&key, authority).map_err(refused)?;
-    // A crash between the two leaves a pair that does not fit, which the next start replaces.
+    // A crash between the two writes leaves a key and a certificate that do not match. The next start replaces both.
     write_secret(&files.server_key, &key.serialize_pem())?;
     write_public(&files.server_certificate, &certificate.pem())
 }
 
 fn set_dates(params: &mut CertificateParams, now: Duration, days: u32) {
     let epoch = rcgen::date_time_ymd(1970, 1, 1);
-    // Certificates count whole seconds, and years of four digits.
+    // Certificates store whole seconds and years of four digits.
     let start = Duration::from_secs(now.saturating_sub(BACKDATED).min(START_MAX).as_secs());
     params.not_before = epoch + start;
     params.not_after = epoch + start + DAY * days;
 }
 
 fn write_secret(file: &Path, text: &str) -> Result<(), TlsError> {
-    secret_file::write_secret(file, text.as_bytes()).map_err(|error| TlsProblem::Unwritable(error).of(file))
+    files::write_secret(file, text.as_bytes()).map_err(|error| TlsProblem::Unwritable(error).of(file))
 }
 
 fn write_public(file: &Path, text: &str) -> Result<(), TlsError> {
-    secret_file::write_public(file, text.as_bytes()).map_err(|error| TlsProblem::Unwritable(error).of(file))
+    files::write_public(file, text.as_bytes()).map_err(|error| TlsProblem::Unwritable(error).of(file))
 }
 
-/// Time since 1970, in which the libraries count.
-fn unix(time: DateTime) -> Duration {
-    let ticks = time.ticks().saturating_sub(UNIX_EPOCH_TICKS);
-    Duration::new(ticks / TICKS_PER_SECOND, (ticks % TICKS_PER_SECOND) as u32 * 100)
+/// The time since 1970; zero for earlier dates.
+fn unix(time: OffsetDateTime) -> Duration {
+    Duration::from_secs(u64::try_from(time.unix_timestamp()).unwrap_or(0))
 }

@@ -1,34 +1,33 @@
-//! The certificate's files, watched: another certificate is shown as soon as its files are there and whole.
+//! Watches the certificate files and swaps in a new certificate once its files are complete.
 //!
-//! Polled rather than subscribed to: it works on every system, through symbolic links and on network drives.
+//! Polls instead of subscribing to file system events, because polling works on every system, through symbolic links and
+//! on network drives. Promises: files that cannot be used never replace a certificate that works.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use protocol::model::DateTime;
 use rustls::crypto::ring;
 use tokio::time::MissedTickBehavior;
 
-use super::{Tls, TlsSource, local_ca};
+use crate::{Tls, TlsSource, local_ca};
 
-/// How often the files are looked at.
+/// How often to check the files.
 const LOOK_PERIOD: Duration = Duration::from_secs(1);
 
-/// How many looks pass until the local authority looks whether the certificate must be renewed: an hour.
+/// Every hour, check whether the local authority must renew the certificate.
 const LOOKS_PER_RENEWAL: u64 = 3600;
 
-/// How many looks pass until files that could not be used, and have not changed, are tried again: what kept us from
-/// reading them may have been something else.
+/// Retry files that could not be used once a minute, even if they have not changed: the cause may lie outside the files.
 const LOOKS_PER_RETRY: u64 = 60;
 
-/// What is compared to see that a file was replaced: when it was written, and its length. `None` is a file that
-/// cannot be seen.
+/// Modification time and length of each file. A different stamp means that the file was replaced; `None` means that the
+/// file does not exist or its metadata cannot be read.
 #[derive(PartialEq, Eq, Debug)]
-pub struct Stamps(Vec<Option<(SystemTime, u64)>>);
+pub(crate) struct Stamps(Vec<Option<(SystemTime, u64)>>);
 
 impl Stamps {
-    pub fn of(files: &[PathBuf]) -> Stamps {
+    pub(crate) fn of(files: &[PathBuf]) -> Stamps {
         let stamp = |file| {
             let metadata = std::fs::metadata(file).ok()?;
             Some((metadata.modified().ok()?, metadata.len()))
@@ -38,15 +37,15 @@ impl Stamps {
 }
 
 impl Tls {
-    /// Looks at the files from time to time and shows the new certificate once they hold one. Never ends: to be run as
-    /// a task of its own.
+    /// Checks the files once a second and swaps in the new certificate when they hold one. Never returns: spawn it as a
+    /// task of its own.
     pub async fn watch(self) {
         let mut watch = Watch::new(self);
         let mut ticks = tokio::time::interval(LOOK_PERIOD);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            // Disks and key derivation block.
+            // Reading files and deriving keys would block the runtime.
             let looked = tokio::task::spawn_blocking(move || {
                 watch.look();
                 watch
@@ -62,33 +61,34 @@ impl Tls {
     }
 }
 
-pub struct Watch {
+pub(crate) struct Watch {
     tls: Tls,
     look_count: u64,
     failure: Option<Failure>,
 }
 
-/// Files that could not be used.
+/// The last files that could not be used, and how often they have been looked at since.
 struct Failure {
     stamps: Stamps,
     look_count: u64,
 }
 
-/// What a look led to.
+/// The outcome of one look at the files.
 #[derive(Debug)]
-pub enum Looked {
+pub(crate) enum Looked {
+    /// Nothing to do: the files are unchanged, or it is too early to retry them.
     Same,
     Swapped,
-    /// The new files cannot be used; the old certificate stays.
+    /// The new files cannot be used, so the old certificate stays.
     Kept,
 }
 
 impl Watch {
-    pub fn new(tls: Tls) -> Watch {
+    pub(crate) fn new(tls: Tls) -> Watch {
         Watch { tls, look_count: 0, failure: None }
     }
 
-    pub fn look(&mut self) -> Looked {
+    pub(crate) fn look(&mut self) -> Looked {
         self.look_count += 1;
         if self.look_count.is_multiple_of(LOOKS_PER_RENEWAL) {
             self.renew();
@@ -105,8 +105,8 @@ impl Watch {
             }
             _ => 0,
         };
-        // Whoever writes certificate and key one after the other is caught between the two now and then. So the second
-        // look is the first that complains, and the last until something changes or a minute has passed.
+        // A program that writes certificate and key one after the other is sometimes caught between the two. So the
+        // first failed look stays silent, the second one warns, and then we wait for a change or for a minute.
         if failed_looks > 1 && !failed_looks.is_multiple_of(LOOKS_PER_RETRY) {
             return Looked::Same;
         }
@@ -126,12 +126,13 @@ impl Watch {
         }
     }
 
-    /// A renewed certificate is in new files, which the look then finds.
+    /// Writes a renewed certificate to the files, where the current look finds it.
     fn renew(&self) {
         let shared = &self.tls.shared;
         let TlsSource::LocalCa { directory, hosts } = &shared.source else { return };
-        let now = DateTime::from_ticks(shared.clock.now_ticks());
-        if let Err(error) = local_ca::ensure(directory, hosts, now, &Arc::new(ring::default_provider())) {
+        if let Err(error) =
+            local_ca::ensure(directory, hosts, (shared.clock)(), &Arc::new(ring::default_provider()))
+        {
             log::warn!("cannot renew the certificate: {error}");
         }
     }
