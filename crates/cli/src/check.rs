@@ -12,7 +12,6 @@ use engine_local::{Checked, OpenError, check_directory};
 
 use crate::control::{self, Request};
 use crate::progress::Progress;
-use crate::store;
 
 const DAMAGED: u8 = 2;
 const CACHE_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -25,7 +24,7 @@ pub fn run(backup: Option<&Path>, location: &Path) -> Result<ExitCode, String> {
 }
 
 fn check_store(location: &Path) -> Result<ExitCode, String> {
-    if !store::is_store(location) {
+    if !engine_local::is_store(location) {
         return Err(format!("there is no Lazulite store in {}", location.display()));
     }
     let progress = Progress::start();

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use backup::{BackupError, BackupReader, Loaded, Selection};
 use engine::Engine;
 use engine::env::SystemClock;
-use engine_local::{LocalEngine, LocalOptions};
+use engine_local::{LocalEngine, LocalOptions, MARKER};
 
 use crate::control::{self, Request};
 use crate::progress::Progress;
@@ -19,7 +19,6 @@ use crate::store;
 
 const UNFINISHED: &str = "restore.new";
 /// The file that makes a directory a store: the last one to get there.
-const MARKER: &str = "LAZULITE";
 
 pub struct RestoreRequest {
     pub file: PathBuf,
@@ -61,7 +60,7 @@ pub fn run(request: RestoreRequest, location: &Path) -> Result<(), String> {
 
 fn restore_all(file: &Path, location: &Path, progress: &mut Progress) -> Result<Loaded, String> {
     let cannot = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
-    if store::is_store(location) {
+    if engine_local::is_store(location) {
         return Err(format!(
             "{} is a store already: choose an empty directory, or one table with --table",
             location.display()

@@ -79,7 +79,7 @@ pub fn serve(settings: Settings) -> Result<(), String> {
 
 /// Makes the directory a store, if it is none yet, for a command that keeps something beside it.
 pub fn prepare_location(location: &Path) -> Result<(), String> {
-    if location.join("LAZULITE").exists() {
+    if engine_local::is_store(location) {
         return Ok(());
     }
     open_engine(Some(location), Arc::new(SystemClock::new())).map(|_| ())

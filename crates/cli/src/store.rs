@@ -6,11 +6,9 @@ use std::sync::Arc;
 use engine::env::SystemClock;
 use engine_local::{LocalEngine, LocalOptions, OpenError};
 
-const MARKER: &str = "LAZULITE";
-
 /// `None` when a server has it open. A directory that is no store is an error: a command that reads makes none.
 pub fn open(location: &Path) -> Result<Option<LocalEngine>, String> {
-    if !is_store(location) {
+    if !engine_local::is_store(location) {
         return Err(format!("there is no Lazulite store in {}", location.display()));
     }
     match LocalEngine::open(location, LocalOptions::new(tables::FAMILIES, Arc::new(SystemClock::new()))) {
@@ -18,10 +16,6 @@ pub fn open(location: &Path) -> Result<Option<LocalEngine>, String> {
         Err(OpenError::Locked(_)) => Ok(None),
         Err(error) => Err(error.to_string()),
     }
-}
-
-pub fn is_store(location: &Path) -> bool {
-    location.join(MARKER).exists()
 }
 
 /// Runs one piece of asynchronous work to its end.

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::files::{DirectoryFiles, Files};
+use crate::directory_files::{DirectoryFiles, Files};
 use crate::guard::guarded;
 use crate::shared::Shared;
 use crate::store::{self, DROPPED, LIVE, Store, TABLES, listed_table};

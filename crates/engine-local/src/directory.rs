@@ -1,6 +1,6 @@
 //! A directory that one process owns, and whose entries survive a power cut.
 //!
-//! Promises: a file created, renamed or removed before [`sync`] stays so after a power cut; at most one
+//! Promises: a file created, renamed or removed before [`DirectoryHandle::sync`] stays so after a power cut; at most one
 //! [`DirectoryLock`] of a file is held at any time, and the operating system lets go of it when its process ends.
 
 use std::fs::{File, OpenOptions, TryLockError};
@@ -41,7 +41,7 @@ pub(crate) fn create_all(directory: &Path) -> io::Result<()> {
         Err(error) => return Err(error),
     }
     match parent {
-        Some(parent) => sync(parent),
+        Some(parent) => files::sync_directory(parent),
         None => Ok(()),
     }
 }
@@ -62,12 +62,7 @@ fn parent(directory: &Path) -> Option<&Path> {
     }
 }
 
-/// Makes the directory's entries durable.
-pub(crate) fn sync(directory: &Path) -> io::Result<()> {
-    DirectoryHandle::open(directory)?.sync()
-}
-
-/// An open directory.
+/// An open directory: syncing it needs no new file handle, which may be wanting.
 #[derive(Debug)]
 pub(crate) struct DirectoryHandle {
     #[cfg(not(windows))]

@@ -11,8 +11,8 @@ mod checked;
 mod checksums;
 mod commit_log;
 mod directory;
+mod directory_files;
 mod disk;
-mod files;
 mod filter;
 mod fold;
 mod group;
@@ -44,7 +44,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::directory::DirectoryLock;
-pub use crate::files::{Access, AnyFile, DirectoryFiles, Files};
+pub use crate::directory_files::{Access, AnyFile, DirectoryFiles, Files};
 use engine::env::Clock;
 use engine::keys::{self, Key, KeyRange, OwnedKey};
 use engine::pace::{Pace, SlowLane};
@@ -68,9 +68,9 @@ pub use crate::check::{Checked, check_directory};
 #[doc(hidden)]
 pub use crate::commit_log::record::fuzzed as log_record;
 pub use crate::shared::LocalStats;
-pub use crate::store::OpenError;
 #[doc(hidden)]
 pub use crate::store::open_file;
+pub use crate::store::{MARKER, OpenError, is_store};
 
 #[derive(Clone)]
 pub struct LocalOptions {

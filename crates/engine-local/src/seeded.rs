@@ -9,7 +9,7 @@ use engine::seeded::{Bug, is};
 use redb::StorageBackend;
 
 use crate::commit_log::{self, Numbers};
-use crate::files::{Access, AnyFile, Files};
+use crate::directory_files::{Access, AnyFile, Files};
 
 /// How late a record of the log reaches its file.
 const DELAY: Duration = Duration::from_millis(3);

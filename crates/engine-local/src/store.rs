@@ -12,8 +12,8 @@
 //! a store that has one is complete.
 
 use std::fmt;
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -26,8 +26,8 @@ use redb::{
 use crate::checked::Checked;
 use crate::commit_log::{self, Numbers, ReplayError, Replayed, replay};
 use crate::directory::{self, DirectoryLock};
+use crate::directory_files::{Access, AnyFile, DirectoryFiles, Files};
 use crate::disk::{Overlay, Watched};
-use crate::files::{Access, AnyFile, DirectoryFiles, Files};
 use crate::group::Written;
 use crate::guard::guarded;
 use crate::recent::Recent;
@@ -55,14 +55,20 @@ pub(super) const META_NEXT_TABLE: &str = "next_table";
 const FORMAT: u32 = 3;
 /// Brought up to date when it is opened.
 const FORMAT_BEFORE: u32 = 2;
-const MARKER: &str = "LAZULITE";
-const MARKER_NEW: &str = "LAZULITE.new";
+/// The file that makes a directory a store; it is written last.
+pub const MARKER: &str = "LAZULITE";
 const MARKER_START: &str = "lazulite store, format ";
 const LOCK: &str = "lock";
 pub(super) const TABLES: &str = "tables.redb";
 const TABLES_NEW: &str = "tables.redb.new";
-/// What an interrupted creation may leave behind.
-const OURS: [&str; 5] = [MARKER, MARKER_NEW, LOCK, TABLES, TABLES_NEW];
+/// What an interrupted creation may leave behind, beside the log and the marker's temporary file. The last name is what
+/// earlier versions called that file.
+const OURS: [&str; 5] = [MARKER, LOCK, TABLES, TABLES_NEW, "LAZULITE.new"];
+
+/// Whether there is a store in this directory.
+pub fn is_store(directory: &Path) -> bool {
+    directory.join(MARKER).exists()
+}
 
 /// Where a table stands on one of the lists.
 pub(super) fn list_key(list: TableId, table: TableId) -> Vec<u8> {
@@ -296,18 +302,16 @@ fn read_marker(path: &Path) -> Result<Option<u32>, OpenError> {
 }
 
 fn write_marker(path: &Path) -> io::Result<()> {
-    let mut file = File::create(path.join(MARKER_NEW))?;
-    writeln!(file, "{MARKER_START}{FORMAT}")?;
-    file.sync_all()?;
-    drop(file);
-    fs::rename(path.join(MARKER_NEW), path.join(MARKER))?;
-    directory::sync(path)
+    files::write_public(&path.join(MARKER), format!("{MARKER_START}{FORMAT}\n").as_bytes())
 }
 
 fn has_foreign_entries(path: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(path)? {
         let name = entry?.file_name();
-        let is_ours = |name: &str| OURS.contains(&name) || commit_log::is_ours(name);
+        let is_ours = |name: &str| {
+            let is_marker = || files::is_temporary(name, MARKER);
+            OURS.contains(&name) || commit_log::is_ours(name) || is_marker()
+        };
         if !name.to_str().is_some_and(is_ours) {
             return Ok(true);
         }

@@ -18,6 +18,7 @@ pub mod pace;
 pub mod scan;
 #[cfg(feature = "seeded-bugs")]
 pub mod seeded;
+pub mod varint;
 
 use std::fmt;
 use std::num::NonZeroU64;

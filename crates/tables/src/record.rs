@@ -5,7 +5,7 @@
 //! same. The keys and the Timestamp are the engine's: they are not in here.
 
 use bytes::Bytes;
-use engine::{OwnedKey, Refusal, Version};
+use engine::{OwnedKey, Refusal, Version, varint};
 use protocol::filter::{Properties, Property as FilterProperty};
 use protocol::model::{DateTime, EntitySource, Guid, Property, RawValue, Value};
 use protocol::{ErrorCode, ServiceError};
@@ -35,7 +35,7 @@ pub fn encode(size: usize, properties: &[Property<'_>]) -> Bytes {
     let mut out = Vec::with_capacity(HEADER_BYTES + exact);
     begin(size, properties.len(), &mut out);
     for property in properties {
-        push_varint(property.name.len(), &mut out);
+        varint::push(&mut out, property.name.len());
         out.extend_from_slice(property.name.as_bytes());
         push_value(&property.value, &mut out);
     }
@@ -43,7 +43,7 @@ pub fn encode(size: usize, properties: &[Property<'_>]) -> Bytes {
 }
 
 fn encoded_len(property: &Property<'_>) -> usize {
-    let text_len = |len: usize| varint_len(len) + len;
+    let text_len = |len: usize| varint::size_bytes(len) + len;
     let value_len = match &property.value {
         Value::String(text) => text_len(text.len()),
         Value::Binary(bytes) => text_len(bytes.len()),
@@ -69,12 +69,12 @@ fn push_value(value: &Value<'_>, out: &mut Vec<u8>) {
     match value {
         Value::String(text) => {
             out.push(tag::STRING);
-            push_varint(text.len(), out);
+            varint::push(out, text.len());
             out.extend_from_slice(text.as_bytes());
         }
         Value::Binary(bytes) => {
             out.push(tag::BINARY);
-            push_varint(bytes.len(), out);
+            varint::push(out, bytes.len());
             out.extend_from_slice(bytes);
         }
         Value::Int32(value) => push_fixed(tag::INT32, &value.to_le_bytes(), out),
@@ -89,19 +89,6 @@ fn push_value(value: &Value<'_>, out: &mut Vec<u8>) {
 fn push_fixed(tag: u8, bytes: &[u8], out: &mut Vec<u8>) {
     out.push(tag);
     out.extend_from_slice(bytes);
-}
-
-fn varint_len(value: usize) -> usize {
-    (value | 1).ilog2() as usize / 7 + 1
-}
-
-/// Seven bits a byte, lowest first; the high bit says that more follow.
-fn push_varint(mut value: usize, out: &mut Vec<u8>) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
 }
 
 /// A record as it lies in the engine's page.
@@ -182,11 +169,11 @@ impl<'a> Iterator for Entries<'a> {
 impl<'a> Entries<'a> {
     #[inline]
     fn read(&mut self) -> Option<(&'a [u8], u8, &'a [u8])> {
-        let name_len = self.varint()?;
+        let name_len = varint::pull(&mut self.rest)?;
         let name = self.take(name_len)?;
         let tag = self.take(1)?[0];
         let value_len = match tag {
-            tag::STRING | tag::BINARY => self.varint()?,
+            tag::STRING | tag::BINARY => varint::pull(&mut self.rest)?,
             tag::INT32 => 4,
             tag::INT64 | tag::DOUBLE | tag::DATE_TIME => 8,
             tag::GUID => 16,
@@ -200,29 +187,6 @@ impl<'a> Entries<'a> {
         let (taken, rest) = self.rest.split_at_checked(len)?;
         self.rest = rest;
         Some(taken)
-    }
-
-    fn varint(&mut self) -> Option<usize> {
-        match self.rest {
-            // Most names and values are short.
-            [byte, rest @ ..] if *byte < 0x80 => {
-                self.rest = rest;
-                Some(usize::from(*byte))
-            }
-            _ => self.long_varint(),
-        }
-    }
-
-    fn long_varint(&mut self) -> Option<usize> {
-        let mut value = 0usize;
-        for shift in (0..32).step_by(7) {
-            let byte = self.take(1)?[0];
-            value |= usize::from(byte & 0x7F) << shift;
-            if byte < 0x80 {
-                return Some(value);
-            }
-        }
-        None
     }
 }
 

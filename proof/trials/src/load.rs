@@ -22,7 +22,7 @@ use self::exchange::{Stop, cut};
 use crate::ledger::{Attempt, Change, Outcome, State, Version};
 use crate::victim::Victim;
 
-const BATCH_OPERATION_COUNT_MAX: usize = 100;
+const BATCH_OPERATION_COUNT_MAX: usize = engine::COMMIT_OP_COUNT_MAX;
 
 /// How big the rows get and how many there are.
 #[derive(Clone, Copy)]

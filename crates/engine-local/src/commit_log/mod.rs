@@ -27,7 +27,7 @@ pub(super) use self::replay::{ReplayError, Replayed, replay};
 pub(super) use self::segment::is_ours;
 use self::segment::{Head, RECORDS_OFFSET, Seal, Segment};
 use super::disk::is_full;
-use crate::files::{Access, AnyFile, Files};
+use crate::directory_files::{Access, AnyFile, Files};
 
 /// A new store is made in milliseconds, so its first segment is small.
 const FIRST_SEGMENT_BYTES: u64 = 64 * 1024;

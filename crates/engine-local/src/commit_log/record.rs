@@ -16,7 +16,7 @@ use bytes::Bytes;
 
 use engine::decide::Write;
 use engine::keys::OwnedKey;
-use engine::{Row, TableId, Version, keys};
+use engine::{Row, TableId, Version, keys, varint};
 
 pub(crate) const ALIGNMENT: usize = 8;
 const MARKER: [u8; 4] = *b"LZLR";
@@ -105,12 +105,12 @@ impl RecordBuilder {
 
     fn begin_commit(&mut self, version: Version, change_count: usize) {
         self.change_count += change_count;
-        push_varint(&mut self.bytes, change_count);
+        varint::push(&mut self.bytes, change_count);
         self.bytes.extend_from_slice(&version.ticks().to_le_bytes());
     }
 
     fn push_sized(&mut self, bytes: &[u8]) {
-        push_varint(&mut self.bytes, bytes.len());
+        varint::push(&mut self.bytes, bytes.len());
         self.bytes.extend_from_slice(bytes);
     }
 }
@@ -154,7 +154,7 @@ impl<'a> Record<'a> {
     pub(crate) fn for_each_change(&self, mut apply: impl FnMut(&[u8], Option<Row>)) -> Option<()> {
         let mut bytes = self.commits;
         while !bytes.is_empty() {
-            let change_count = pull_varint(&mut bytes)?;
+            let change_count = varint::pull(&mut bytes)?;
             let commit_version = pull_u64(&mut bytes)?;
             for _ in 0..change_count {
                 let (tag, rest) = bytes.split_first()?;
@@ -195,27 +195,6 @@ fn head_checksum(salt: Salt, head: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-fn push_varint(bytes: &mut Vec<u8>, mut number: usize) {
-    while number >= 0x80 {
-        bytes.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    bytes.push(number as u8);
-}
-
-fn pull_varint(bytes: &mut &[u8]) -> Option<usize> {
-    let mut number = 0usize;
-    for shift in (0..usize::BITS).step_by(7) {
-        let (byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        number |= usize::from(byte & 0x7f).checked_shl(shift)?;
-        if byte & 0x80 == 0 {
-            return Some(number);
-        }
-    }
-    None
-}
-
 fn pull_u64(bytes: &mut &[u8]) -> Option<u64> {
     let (number, rest) = bytes.split_first_chunk::<8>()?;
     *bytes = rest;
@@ -223,7 +202,7 @@ fn pull_u64(bytes: &mut &[u8]) -> Option<u64> {
 }
 
 fn pull_sized<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let length = pull_varint(bytes)?;
+    let length = varint::pull(bytes)?;
     let (content, rest) = bytes.split_at_checked(length)?;
     *bytes = rest;
     Some(content)

@@ -13,7 +13,7 @@ use redb::StorageBackend;
 use super::record::{ALIGNMENT, Record};
 use super::segment::{self, RECORDS_OFFSET, Segment};
 use super::{CommitLog, Segments};
-use crate::files::{Access, Files};
+use crate::directory_files::{Access, Files};
 
 /// Why a log does not open.
 #[derive(Debug)]

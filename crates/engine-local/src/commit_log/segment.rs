@@ -16,7 +16,7 @@ use std::io;
 use redb::StorageBackend;
 
 use super::record::Salt;
-use crate::files::{Access, AnyFile, Files};
+use crate::directory_files::{Access, AnyFile, Files};
 
 const MARKER: [u8; 8] = *b"LZLSEGM1";
 const HEAD_BYTES: usize = 36;
