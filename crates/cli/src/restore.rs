@@ -18,8 +18,6 @@ use crate::progress::Progress;
 use crate::store;
 
 const UNFINISHED: &str = "restore.new";
-/// The file that makes a directory a store: the last one to get there.
-
 pub struct RestoreRequest {
     pub file: PathBuf,
     /// One table instead of everything.

@@ -2,7 +2,7 @@
 //! process carries, and why, is told in `engine::seeded`.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use engine::seeded::{Bug, is};
@@ -12,7 +12,7 @@ use crate::commit_log::{self, Numbers};
 use crate::directory_files::{Access, AnyFile, Files};
 
 /// How late a record of the log reaches its file.
-const DELAY: Duration = Duration::from_millis(3);
+const DELAY: Duration = Duration::from_millis(5);
 
 /// The files of a store, whose log is written late.
 pub(crate) fn files(files: Arc<dyn Files>) -> Arc<dyn Files> {
@@ -34,7 +34,11 @@ impl Files for LateFiles {
 
     fn open(&self, name: &str, access: Access) -> io::Result<AnyFile> {
         let file = self.0.open(name, access)?;
-        Ok(if commit_log::is_ours(name) { AnyFile::new(LateFile(Arc::new(file))) } else { file })
+        Ok(if commit_log::is_ours(name) {
+            AnyFile::new(LateFile { file: Arc::new(file), late: Arc::default() })
+        } else {
+            file
+        })
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -51,39 +55,74 @@ impl Files for LateFiles {
 }
 
 #[derive(Debug)]
-struct LateFile(Arc<AnyFile>);
+struct LateFile {
+    file: Arc<AnyFile>,
+    late: Arc<Late>,
+}
+
+/// Records on their way to the file.
+#[derive(Default, Debug)]
+struct Late {
+    count: Mutex<usize>,
+    changed: Condvar,
+}
+
+impl Late {
+    fn add(&self, change: isize) {
+        let mut count = self.count.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        *count = count.saturating_add_signed(change);
+        self.changed.notify_all();
+    }
+
+    fn wait(&self) {
+        let count = self.count.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        drop(self.changed.wait_while(count, |count| *count > 0));
+    }
+}
+
+impl Drop for LateFile {
+    /// A regular end loses nothing.
+    fn drop(&mut self) {
+        self.late.wait();
+    }
+}
 
 impl StorageBackend for LateFile {
     fn len(&self) -> io::Result<u64> {
-        self.0.len()
+        self.file.len()
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.0.read(offset, out)
+        self.late.wait();
+        self.file.read(offset, out)
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.0.set_len(len)
+        self.file.set_len(len)
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.0.sync_data()
+        self.file.sync_data()
     }
 
-    /// A record is written and synced later, whatever its writer is told; all else is written at once.
+    /// A record is written and synced later, whatever its writer is told; all else comes after what is late.
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         if !commit_log::is_record(data) {
-            return self.0.write(offset, data);
+            self.late.wait();
+            return self.file.write(offset, data);
         }
-        let (file, data) = (self.0.clone(), data.to_vec());
+        let (file, late, data) = (self.file.clone(), self.late.clone(), data.to_vec());
+        late.add(1);
         std::thread::spawn(move || {
             std::thread::sleep(DELAY);
             let _ = file.write(offset, &data).and_then(|()| file.sync_data());
+            late.add(-1);
         });
         Ok(())
     }
 
     fn close(&self) -> io::Result<()> {
-        self.0.close()
+        self.late.wait();
+        self.file.close()
     }
 }
