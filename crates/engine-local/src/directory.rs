@@ -7,7 +7,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::path::Path;
 
-/// Held for as long as it lives.
+/// TreeFile for as long as it lives.
 #[derive(Debug)]
 pub(crate) struct DirectoryLock {
     _file: File,

@@ -12,17 +12,17 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use redb::{BackendError, StorageBackend};
 
-use crate::checksums::BLOCK_BYTES;
+use crate::checksum_cache::BLOCK_BYTES;
 
 /// Passes everything on, and remembers a sync that failed.
 #[derive(Debug)]
-pub(super) struct Watched<B> {
+pub(crate) struct Watched<B> {
     inner: B,
     sync_failed: Arc<AtomicBool>,
 }
 
 impl<B> Watched<B> {
-    pub(super) fn new(inner: B, sync_failed: Arc<AtomicBool>) -> Watched<B> {
+    pub(crate) fn new(inner: B, sync_failed: Arc<AtomicBool>) -> Watched<B> {
         Watched { inner, sync_failed }
     }
 }
@@ -68,24 +68,24 @@ impl<B: StorageBackend> StorageBackend for Watched<B> {
 /// A file that is only read: what is written stays in memory, and is gone with this. Opening a database writes a few
 /// pages; nobody else writes here.
 #[derive(Debug)]
-pub(super) struct Overlay<B> {
+pub(crate) struct Overlay<B> {
     inner: B,
-    written: Mutex<Written>,
+    written: Mutex<OverlayContent>,
 }
 
 #[derive(Default, Debug)]
-struct Written {
+struct OverlayContent {
     /// What was written, by the number of its block.
     blocks: BTreeMap<u64, Box<[u8]>>,
     len: Option<u64>,
 }
 
 impl<B: StorageBackend> Overlay<B> {
-    pub(super) fn new(inner: B) -> Overlay<B> {
+    pub(crate) fn new(inner: B) -> Overlay<B> {
         Overlay { inner, written: Mutex::default() }
     }
 
-    fn written(&self) -> MutexGuard<'_, Written> {
+    fn written(&self) -> MutexGuard<'_, OverlayContent> {
         self.written.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
@@ -160,7 +160,7 @@ impl<B: StorageBackend> StorageBackend for Overlay<B> {
 
 /// Whether the error says that the file takes no more for now, which may change: somebody makes room, or makes the file
 /// system writable again.
-pub(super) fn is_full(error: &io::Error) -> bool {
+pub(crate) fn is_full(error: &io::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
     matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge | ReadOnlyFilesystem)
 }

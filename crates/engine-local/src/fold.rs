@@ -1,4 +1,4 @@
-//! Folding: what commits left in memory and in the log goes into the tree, in key order, in one transaction; then the
+//! FoldStatus: what commits left in memory and in the log goes into the tree, in key order, in one transaction; then the
 //! log lets go of it. On a thread of its own, or between two groups of the commit thread.
 //!
 //! Promises: the transaction that folds also says up to which record, so that after a crash nothing is missed and what is
@@ -12,16 +12,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use crate::catch_panic::catch_panic;
 use crate::commit_log::Segments;
 use crate::disk::is_full;
-use crate::guard::guarded;
-use crate::shared::{Asked, Shared};
+use crate::row_bytes;
+use crate::shared::{FoldRequest, Shared};
 use crate::store::{
     DROPPED, META, META_FOLDED, META_LAST_VERSION, META_NEXT_TABLE, ROWS, Reopening, listed_table,
 };
-use crate::stored;
 use crate::sweep::{Swept, sweep_slice};
-use crate::trouble::is_damage;
+use crate::tree_error::is_damage;
 use crate::view::Frozen;
 use engine::env::Clock;
 use engine::keys;
@@ -36,21 +36,21 @@ const RETRY_TIME_MAX: Duration = Duration::from_secs(5);
 /// So many slices are swept before it is looked whether there is something to fold.
 const SLICES_PER_TURN_MAX: u32 = 4;
 
-pub(super) struct Folder {
-    pub(super) shared: Arc<Shared>,
-    pub(super) segments: Arc<Segments>,
-    pub(super) clock: Arc<dyn Clock>,
-    pub(super) reopening: Reopening,
-    pub(super) recent_bytes_max: usize,
-    pub(super) sweep_pending: bool,
+pub(crate) struct Folder {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) segments: Arc<Segments>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) reopening: Reopening,
+    pub(crate) recent_bytes_max: usize,
+    pub(crate) sweep_pending: bool,
     /// The last record that was folded.
-    pub(super) folded: u64,
-    pub(super) seen_sequence: u64,
-    pub(super) is_stuck: bool,
-    pub(super) retry_time: Duration,
+    pub(crate) folded: u64,
+    pub(crate) seen_sequence: u64,
+    pub(crate) is_stuck: bool,
+    pub(crate) retry_time: Duration,
     /// Folded, but perhaps still held by a reader. Freeing so many rows takes milliseconds, which are not to be spent by
     /// whoever happens to be the last reader: they are freed here.
-    pub(super) retired: Vec<Arc<Frozen>>,
+    pub(crate) retired: Vec<Arc<Frozen>>,
 }
 
 /// Why nothing was folded.
@@ -68,7 +68,7 @@ impl<E: Into<redb::Error>> From<E> for Failure {
 
 impl Folder {
     /// Returns when it is asked to end, with everything folded if that is possible.
-    pub(super) fn run(mut self) {
+    pub(crate) fn run(mut self) {
         loop {
             let asked = self.shared.wait_until_asked(self.pause());
             if catch_unwind(AssertUnwindSafe(|| self.turn(asked))).is_err() {
@@ -90,15 +90,15 @@ impl Folder {
     }
 
     /// For whoever has no thread for it.
-    pub(super) fn turn_if_asked(&mut self) {
+    pub(crate) fn turn_if_asked(&mut self) {
         let asked = self.shared.wait_until_asked(Duration::ZERO);
-        if asked != Asked::default() {
+        if asked != FoldRequest::default() {
             self.turn(asked);
         }
     }
 
     /// Does what is asked, and what is due.
-    pub(super) fn turn(&mut self, asked: Asked) {
+    pub(crate) fn turn(&mut self, asked: FoldRequest) {
         self.retired.retain(|frozen| Arc::strong_count(frozen) > 1 || Arc::strong_count(&frozen.recent) > 1);
         if asked.reopen {
             self.reopen_after_damage();
@@ -114,7 +114,7 @@ impl Folder {
         }
         let view = self.shared.view();
         // Between the slices of a sweep hardly any time goes by, so that says nothing.
-        let has_waited = asked == Asked::default() && !self.sweep_pending && !self.is_stuck;
+        let has_waited = asked == FoldRequest::default() && !self.sweep_pending && !self.is_stuck;
         let is_idle = has_waited && view.sequence == self.seen_sequence;
         self.seen_sequence = view.sequence;
         let is_due = is_idle || asked.fold || asked.end || view.active.size_bytes() >= self.recent_bytes_max;
@@ -189,8 +189,8 @@ impl Folder {
                 }
                 match row {
                     Some(Row { version, value }) => {
-                        let mut place = rows.insert_reserve(&key[..], stored::size_bytes(&value))?;
-                        stored::write(place.as_mut(), key, version, &value);
+                        let mut place = rows.insert_reserve(&key[..], row_bytes::size_bytes(&value))?;
+                        row_bytes::write(place.as_mut(), key, version, &value);
                     }
                     None => {
                         rows.remove(&key[..])?;
@@ -199,8 +199,8 @@ impl Folder {
             }
             let mut meta = transaction.open_table(META)?;
             meta.insert(META_FOLDED, frozen.until)?;
-            meta.insert(META_LAST_VERSION, frozen.numbers.last_version)?;
-            meta.insert(META_NEXT_TABLE, frozen.numbers.next_table)?;
+            meta.insert(META_LAST_VERSION, frozen.counters.last_version)?;
+            meta.insert(META_NEXT_TABLE, frozen.counters.next_table)?;
         }
         transaction.commit()?;
         Ok(!dropped.is_empty())
@@ -287,7 +287,7 @@ impl Folder {
 
     /// Opens the file anew; whether it takes writes.
     fn reopen(&self) -> bool {
-        guarded(|| self.shared.reopen(&self.reopening)).unwrap_or(false)
+        catch_panic(|| self.shared.reopen(&self.reopening)).unwrap_or(false)
     }
 }
 

@@ -3,31 +3,31 @@
 //! Promises: all of the contract; what is acknowledged survives a crash and a power cut; every row read was
 //! checked against its checksum; memory is bounded by [`LocalOptions`]. `store.rs` knows the files, `commit_log/` the
 //! commit log, `writer.rs` the commit thread, `group.rs` what it does, `recent.rs` the rows that are not yet in the tree, `fold.rs`
-//! how they get there, `view.rs` what a reader sees, `stored.rs` a row's bytes in the tree, `sweep.rs` the end of a
+//! how they get there, `view.rs` what a reader sees, `row_bytes.rs` a row's bytes in the tree, `sweep.rs` the end of a
 //! table, `snapshot.rs` a view for a backup, `check.rs` whether all of it is sound.
 
+mod bloom_filter;
+mod catch_panic;
 mod check;
-mod checked;
-mod checksums;
+mod checksum_cache;
+mod checksum_file;
 mod commit_log;
 mod directory;
 mod directory_files;
 mod disk;
-mod filter;
 mod fold;
 mod group;
-mod guard;
 mod recent;
+/// Public for the fuzzer alone.
+#[doc(hidden)]
+pub mod row_bytes;
 #[cfg(feature = "seeded-bugs")]
 mod seeded;
 mod shared;
 mod snapshot;
 mod store;
-/// Public for the fuzzer alone.
-#[doc(hidden)]
-pub mod stored;
 mod sweep;
-mod trouble;
+mod tree_error;
 mod upgrade;
 mod view;
 mod writer;
@@ -54,17 +54,17 @@ use engine::{
     TablePath, Version,
 };
 
+use crate::catch_panic::catch_panic;
 use crate::fold::Folder;
-use crate::group::{KnownTables, Work};
-use crate::guard::guarded;
+use crate::group::{Applied, KnownTables, Request};
 use crate::shared::Shared;
 use crate::snapshot::LocalSnapshot;
 use crate::store::{Store, TABLES};
-use crate::trouble::Trouble;
+use crate::tree_error::TreeError;
 use crate::view::View;
-use crate::writer::{Folding, Job, Waiting, Writer};
+use crate::writer::{FoldRunner, QueuedRequest, Waiting, Writer};
 
-pub use crate::check::{Checked, check_directory};
+pub use crate::check::{CheckReport, check_directory};
 #[doc(hidden)]
 pub use crate::commit_log::record::fuzzed as log_record;
 pub use crate::shared::LocalStats;
@@ -105,7 +105,7 @@ impl LocalOptions {
 
 pub struct LocalEngine {
     /// `None` once closed.
-    jobs: RwLock<Option<mpsc::Sender<Job>>>,
+    requests: RwLock<Option<mpsc::Sender<QueuedRequest>>>,
     done: watch::Receiver<bool>,
     thread: Mutex<Option<JoinHandle<()>>>,
     families: Families,
@@ -143,17 +143,17 @@ impl LocalEngine {
         #[cfg(feature = "seeded-bugs")]
         let files = seeded::files(files);
         let store = store::open(directory, options.cache_bytes_max, &files)?;
-        let Store { database, recent, numbers, folded, replayed, sweep_pending, reopening, lock } = store;
+        let Store { database, recent, counters, folded, replayed, sweep_pending, reopening, lock } = store;
         #[cfg(feature = "seeded-bugs")]
-        let numbers = seeded::numbers(numbers);
+        let counters = seeded::counters(counters);
         let damaged = |error: redb::Error| OpenError::Damaged {
             path: directory.to_owned(),
             cause: format!("{TABLES}: {error}"),
         };
-        let shared = guarded(|| Shared::new(database, recent, replayed.last, numbers))
+        let shared = catch_panic(|| Shared::new(database, recent, replayed.last, counters))
             .unwrap_or_else(|_| Err(redb::Error::Corrupted("its structure is broken".to_owned())));
         let shared = Arc::new(shared.map_err(damaged)?);
-        let (sender, jobs) = mpsc::channel(options.commit_queue_max.max(1));
+        let (sender, requests) = mpsc::channel(options.commit_queue_max.max(1));
         let (done, done_receiver) = watch::channel(false);
         let folder = Folder {
             shared: shared.clone(),
@@ -173,16 +173,16 @@ impl LocalEngine {
             spawned.map_err(|source| OpenError::Io { path: directory.to_owned(), source })
         };
         let folding = if options.folds_between_groups {
-            Folding::Here(Box::new(folder))
+            FoldRunner::CommitThread(Box::new(folder))
         } else {
-            Folding::Thread(spawn("lazulite-fold", Box::new(move || folder.run()))?)
+            FoldRunner::OwnThread(spawn("lazulite-fold", Box::new(move || folder.run()))?)
         };
         let writer = Writer {
             shared: shared.clone(),
-            jobs,
+            requests,
             families: options.families,
             clock: options.clock.clone(),
-            numbers,
+            counters,
             known_tables: KnownTables::default(),
             log: replayed.log,
             record: Default::default(),
@@ -197,7 +197,7 @@ impl LocalEngine {
             shared.ask(|asked| asked.end = true);
         })?;
         Ok(LocalEngine {
-            jobs: RwLock::new(Some(sender)),
+            requests: RwLock::new(Some(sender)),
             done: done_receiver,
             thread: Mutex::new(Some(thread)),
             families: options.families,
@@ -213,27 +213,30 @@ impl LocalEngine {
         self.shared.stats()
     }
 
-    /// Queues the work and waits until it is durable.
-    async fn submit(&self, work: Work) -> Result<u64, CommitError> {
-        let answer = self.enqueue(work)?;
+    /// Queues the request and waits until it is durable.
+    async fn submit(&self, request: Request) -> Result<Applied, CommitError> {
+        let answer = self.enqueue(request)?;
         let lost = |_| Err(CommitError::Unknown("the commit thread ended before it answered".to_owned()));
         answer.await.unwrap_or_else(lost)
     }
 
-    fn enqueue(&self, work: Work) -> Result<oneshot::Receiver<Result<u64, CommitError>>, CommitError> {
+    fn enqueue(
+        &self,
+        request: Request,
+    ) -> Result<oneshot::Receiver<Result<Applied, CommitError>>, CommitError> {
         if self.shared.is_poisoned() {
             return Err(CommitError::Poisoned);
         }
-        let jobs = self.jobs.read().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let Some(jobs) = &*jobs else {
+        let requests = self.requests.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let Some(requests) = &*requests else {
             return Err(CommitError::Storage("the engine is closed".to_owned()));
         };
-        let size_bytes = work.size_bytes();
+        let size_bytes = request.size_bytes();
         if !self.shared.try_reserve(size_bytes, self.commit_queue_bytes_max) {
             return Err(CommitError::Busy);
         }
         let (answer, receiver) = oneshot::channel();
-        match jobs.try_send(Job { work, size_bytes, answer }) {
+        match requests.try_send(QueuedRequest { request, size_bytes, answer }) {
             Ok(()) => Ok(receiver),
             Err(error) => {
                 self.shared.release(size_bytes);
@@ -246,26 +249,26 @@ impl LocalEngine {
     }
 
     /// Reads from the latest view.
-    fn read<T>(&self, read: impl Fn(&View) -> Result<T, Trouble>) -> Result<T, Trouble> {
+    fn read<T>(&self, read: impl Fn(&View) -> Result<T, TreeError>) -> Result<T, TreeError> {
         let attempt = || read(&self.shared.view());
         match attempt() {
             // The file was opened anew in between: the latest view is another one.
-            Err(Trouble::Storage(StorageError::DatabaseClosed)) => attempt(),
+            Err(TreeError::Storage(StorageError::DatabaseClosed)) => attempt(),
             outcome => outcome,
         }
     }
 
     /// What the caller hears; and if redb has closed itself over it, the file is opened anew.
-    fn read_error(&self, trouble: Trouble, table: TableId) -> ReadError {
-        if trouble.closes_the_file() && self.shared.may_reopen_for_readers(self.clock.monotonic()) {
+    fn read_error(&self, error: TreeError, table: TableId) -> ReadError {
+        if error.closes_the_file() && self.shared.may_reopen_for_readers(self.clock.monotonic()) {
             self.shared.ask(|asked| asked.reopen = true);
         }
-        trouble.into_read_error(table)
+        error.into_read_error(table)
     }
 
     /// Lets the commit thread end once it has done what was accepted.
     fn stop_accepting(&self) {
-        *self.jobs.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = None;
+        *self.requests.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = None;
     }
 }
 
@@ -273,7 +276,7 @@ impl LocalEngine {
 impl Engine for LocalEngine {
     async fn get(&self, table: TableId, key: Key<'_>) -> Result<Option<Row>, ReadError> {
         let key = keys::encode(table, key);
-        self.read(|view| view.get(&key)).map_err(|trouble| self.read_error(trouble, table))
+        self.read(|view| view.get(&key)).map_err(|error| self.read_error(error, table))
     }
 
     async fn scan(
@@ -286,12 +289,11 @@ impl Engine for LocalEngine {
         let pace = Pace::new(&*self.clock, budget, Some(&self.slow_lane));
         let view = self.shared.view();
         let scanned = scan(&*view, table, ranges, pace, sink).await;
-        scanned.map_err(|trouble| self.read_error(trouble, table))
+        scanned.map_err(|error| self.read_error(error, table))
     }
 
     async fn commit(&self, commit: Commit) -> Result<Version, CommitError> {
-        let ticks = self.submit(Work::Commit(commit)).await?;
-        Ok(Version::new(ticks).expect("a commit is answered with its version, which is above zero"))
+        Ok(self.submit(Request::Commit(commit)).await?.version)
     }
 
     async fn create_table(
@@ -301,12 +303,14 @@ impl Engine for LocalEngine {
         payload: Bytes,
     ) -> Result<TableId, CommitError> {
         let key = namespace.encode(name)?;
-        self.submit(Work::CreateTable { family: namespace.family, key, payload }).await.map(TableId)
+        self.submit(Request::CreateTable { family: namespace.family, key, payload })
+            .await
+            .map(|applied| applied.table)
     }
 
     async fn drop_table(&self, namespace: Namespace<'_>, name: &str) -> Result<TableId, CommitError> {
         let key = namespace.encode(name)?;
-        self.submit(Work::DropTable { key }).await.map(TableId)
+        self.submit(Request::DropTable { key }).await.map(|applied| applied.table)
     }
 
     async fn rename_table(
@@ -316,7 +320,7 @@ impl Engine for LocalEngine {
         payload: Bytes,
     ) -> Result<TableId, CommitError> {
         let (from, to) = TablePath::encode_renaming(from, to)?;
-        self.submit(Work::RenameTable { from, to, payload }).await.map(TableId)
+        self.submit(Request::RenameTable { from, to, payload }).await.map(|applied| applied.table)
     }
 
     async fn snapshot(&self) -> Result<Arc<dyn Snapshot>, ReadError> {
@@ -324,7 +328,7 @@ impl Engine for LocalEngine {
     }
 
     async fn load(&self, load: Load) -> Result<(), CommitError> {
-        self.submit(Work::Load(load)).await.map(|_| ())
+        self.submit(Request::Load(load)).await.map(|_| ())
     }
 
     async fn close(&self) {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use engine::seeded::{Bug, is};
 use redb::StorageBackend;
 
-use crate::commit_log::{self, Numbers};
+use crate::commit_log::{self, Counters};
 use crate::directory_files::{Access, AnyFile, Files};
 
 /// How late a record of the log reaches its file.
@@ -19,9 +19,9 @@ pub(crate) fn files(files: Arc<dyn Files>) -> Arc<dyn Files> {
     if is(Bug::AnswerBeforeSync) { Arc::new(LateFiles(files)) } else { files }
 }
 
-/// The numbers of a store that was just opened.
-pub(crate) fn numbers(numbers: Numbers) -> Numbers {
-    if is(Bug::VersionReuse) { Numbers { last_version: 0, ..numbers } } else { numbers }
+/// The counters of a store that was just opened.
+pub(crate) fn counters(counters: Counters) -> Counters {
+    if is(Bug::VersionReuse) { Counters { last_version: 0, ..counters } } else { counters }
 }
 
 #[derive(Debug)]

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use redb::{Database, ReadTransaction, ReadableDatabase, WriteTransaction};
 
-use crate::commit_log::Numbers;
+use crate::commit_log::Counters;
 use crate::disk::is_full;
-use crate::group::Written;
+use crate::group::ChangedRows;
 use crate::recent::Recent;
 use crate::store::{META, META_FOLDED, ROWS, Reopening, begin_write};
 use crate::view::{Base, Frozen, View};
@@ -19,7 +19,7 @@ pub struct LocalStats {
     /// Durable records of the log.
     pub group_count: u64,
     /// Jobs in those records, the ones that failed their expectations included.
-    pub job_count: u64,
+    pub request_count: u64,
     /// Times that recent rows were folded into the tree.
     pub fold_count: u64,
     /// Rows of dropped tables whose space was given back.
@@ -31,23 +31,23 @@ pub struct LocalStats {
     pub poisoned: bool,
 }
 
-pub(super) struct Shared {
+pub(crate) struct Shared {
     /// Kept open between commits: opening a transaction and a table costs more than reading a row.
     view: RwLock<Arc<View>>,
-    /// Held while recent rows are added and shown, and while they are frozen: none is added to what is frozen.
+    /// TreeFile while recent rows are added and shown, and while they are frozen: none is added to what is frozen.
     adding: Mutex<()>,
     poisoned: AtomicBool,
     /// There was no space when it was last looked for.
     is_full: AtomicBool,
     queued_bytes: AtomicUsize,
     group_count: AtomicU64,
-    job_count: AtomicU64,
+    request_count: AtomicU64,
     fold_count: AtomicU64,
     swept_row_count: AtomicU64,
     /// When readers last asked for that, in milliseconds, plus one.
     reopen_asked_at_ms: AtomicU64,
-    held: RwLock<Held>,
-    folding: Mutex<Folding>,
+    held: RwLock<TreeFile>,
+    folding: Mutex<FoldStatus>,
     /// Something was asked of the folding.
     asked: Condvar,
     /// The folding did something.
@@ -56,32 +56,32 @@ pub(super) struct Shared {
 
 /// What was asked of the folding, and how it is getting on.
 #[derive(Default, Debug)]
-pub(super) struct Folding {
-    pub(super) asked: Asked,
+pub(crate) struct FoldStatus {
+    pub(crate) asked: FoldRequest,
     /// How often the file was opened anew.
-    pub(super) reopen_count: u64,
+    pub(crate) reopen_count: u64,
     /// It cannot go on for now.
-    pub(super) is_stuck: bool,
+    pub(crate) is_stuck: bool,
     /// As of the last time; 0 when there was none.
-    pub(super) bytes_per_second: u64,
-    pub(super) has_ended: bool,
+    pub(crate) bytes_per_second: u64,
+    pub(crate) has_ended: bool,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub(super) struct Asked {
-    pub(super) reopen: bool,
+pub(crate) struct FoldRequest {
+    pub(crate) reopen: bool,
     /// Whatever there is, soon.
-    pub(super) fold: bool,
+    pub(crate) fold: bool,
     /// There is enough to fold, or a spare segment is wanted.
-    pub(super) look: bool,
-    pub(super) end: bool,
+    pub(crate) look: bool,
+    pub(crate) end: bool,
 }
 
 /// A block that is damaged and read again and again must not keep the file from everybody else.
 const REOPEN_INTERVAL_MS: u64 = 500;
 
 /// The open file of the tree.
-enum Held {
+enum TreeFile {
     Writable(Database),
     /// The file does not open for writing just now: what is written here goes nowhere.
     ReadOnly(Database),
@@ -89,14 +89,14 @@ enum Held {
 }
 
 impl Shared {
-    pub(super) fn new(
+    pub(crate) fn new(
         database: Database,
         recent: Recent,
         sequence: u64,
-        numbers: Numbers,
+        counters: Counters,
     ) -> Result<Shared, redb::Error> {
         let base = Arc::new(database.begin_read()?.open_table(ROWS)?);
-        let view = View { sequence, active: Arc::new(recent), frozen: None, base, numbers };
+        let view = View { sequence, active: Arc::new(recent), frozen: None, base, counters };
         Ok(Shared {
             view: RwLock::new(Arc::new(view)),
             adding: Mutex::new(()),
@@ -104,18 +104,18 @@ impl Shared {
             is_full: AtomicBool::new(false),
             queued_bytes: AtomicUsize::new(0),
             group_count: AtomicU64::new(0),
-            job_count: AtomicU64::new(0),
+            request_count: AtomicU64::new(0),
             fold_count: AtomicU64::new(0),
             swept_row_count: AtomicU64::new(0),
             reopen_asked_at_ms: AtomicU64::new(0),
-            held: RwLock::new(Held::Writable(database)),
+            held: RwLock::new(TreeFile::Writable(database)),
             folding: Mutex::default(),
             asked: Condvar::new(),
             done: Condvar::new(),
         })
     }
 
-    pub(super) fn view(&self) -> Arc<View> {
+    pub(crate) fn view(&self) -> Arc<View> {
         self.view.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
     }
 
@@ -133,24 +133,24 @@ impl Shared {
     }
 
     /// Shows readers what a durable record wrote.
-    pub(super) fn publish(&self, sequence: u64, written: Written, numbers: Numbers) {
+    pub(crate) fn publish(&self, sequence: u64, written: ChangedRows, counters: Counters) {
         let _adding = self.lock_adding();
         let view = self.view();
         for (key, row) in written {
             view.active.add(sequence, key.into_boxed_slice(), row);
         }
-        self.replace_view(View { sequence, numbers, ..(*view).clone() });
+        self.replace_view(View { sequence, counters, ..(*view).clone() });
     }
 
     /// What is recent now is frozen, to be folded; nothing, if there is none or if some is frozen already.
-    pub(super) fn freeze(&self) -> Option<Arc<Frozen>> {
+    pub(crate) fn freeze(&self) -> Option<Arc<Frozen>> {
         let _adding = self.lock_adding();
         let view = self.view();
         if view.frozen.is_some() || view.active.is_empty() {
             return view.frozen.clone();
         }
         let frozen =
-            Arc::new(Frozen { recent: view.active.clone(), until: view.sequence, numbers: view.numbers });
+            Arc::new(Frozen { recent: view.active.clone(), until: view.sequence, counters: view.counters });
         let active = Arc::new(Recent::default());
         self.replace_view(View { active, frozen: Some(frozen.clone()), ..(*view).clone() });
         Some(frozen)
@@ -158,7 +158,7 @@ impl Shared {
 
     /// Shows readers the tree as it is now. `is_folded`: what was frozen is in it. If it does not open they go on with what
     /// they have, which is as right: the tree as it was, and all that was written since.
-    pub(super) fn publish_base(&self, is_folded: bool) -> Result<(), redb::Error> {
+    pub(crate) fn publish_base(&self, is_folded: bool) -> Result<(), redb::Error> {
         let base = Arc::new(self.open_base()?);
         let _adding = self.lock_adding();
         let view = self.view();
@@ -172,30 +172,30 @@ impl Shared {
     }
 
     /// A view of everything in the tree, not only of the rows.
-    pub(super) fn begin_read(&self) -> Result<ReadTransaction, redb::Error> {
+    pub(crate) fn begin_read(&self) -> Result<ReadTransaction, redb::Error> {
         match &*self.held.read().unwrap_or_else(|poisoned| poisoned.into_inner()) {
-            Held::Writable(database) | Held::ReadOnly(database) => Ok(database.begin_read()?),
-            Held::Nothing => Err(redb::Error::DatabaseClosed),
+            TreeFile::Writable(database) | TreeFile::ReadOnly(database) => Ok(database.begin_read()?),
+            TreeFile::Nothing => Err(redb::Error::DatabaseClosed),
         }
     }
 
     /// The last record that is folded, durably.
-    pub(super) fn folded(&self) -> Result<u64, redb::Error> {
+    pub(crate) fn folded(&self) -> Result<u64, redb::Error> {
         let meta = self.begin_read()?.open_table(META)?;
         Ok(meta.get(META_FOLDED)?.map_or(0, |sequence| sequence.value()))
     }
 
     /// `None`: the file is not open for writing.
-    pub(super) fn begin_write(&self) -> Option<Result<WriteTransaction, redb::Error>> {
+    pub(crate) fn begin_write(&self) -> Option<Result<WriteTransaction, redb::Error>> {
         match &*self.held.read().unwrap_or_else(|poisoned| poisoned.into_inner()) {
-            Held::Writable(database) => Some(begin_write(database)),
-            Held::ReadOnly(_) | Held::Nothing => None,
+            TreeFile::Writable(database) => Some(begin_write(database)),
+            TreeFile::ReadOnly(_) | TreeFile::Nothing => None,
         }
     }
 
     /// Whether a reader that met an error may ask for the file to be opened anew. Never after a failed write: then what
     /// the file shows may not be durable.
-    pub(super) fn may_reopen_for_readers(&self, now: Duration) -> bool {
+    pub(crate) fn may_reopen_for_readers(&self, now: Duration) -> bool {
         if self.is_poisoned() {
             return false;
         }
@@ -211,69 +211,69 @@ impl Shared {
 
     /// Closes the tree's file and opens it again, for reading at least; whether it is open for writing. Readers who are
     /// on their way find their view closed.
-    pub(super) fn reopen(&self, reopening: &Reopening) -> bool {
+    pub(crate) fn reopen(&self, reopening: &Reopening) -> bool {
         let mut held = self.held.write().unwrap_or_else(|poisoned| poisoned.into_inner());
-        *held = Held::Nothing;
+        *held = TreeFile::Nothing;
         *held = match (reopening.writable)() {
-            Ok(database) => Held::Writable(database),
+            Ok(database) => TreeFile::Writable(database),
             Err(error) => {
                 log::warn!("the store does not open for writing: {error}");
                 match (reopening.read_only)() {
-                    Ok(database) => Held::ReadOnly(database),
+                    Ok(database) => TreeFile::ReadOnly(database),
                     Err(error) => {
                         log::error!("the store does not open for reading either: {error}");
-                        Held::Nothing
+                        TreeFile::Nothing
                     }
                 }
             }
         };
-        let is_writable = matches!(*held, Held::Writable(_));
+        let is_writable = matches!(*held, TreeFile::Writable(_));
         drop(held);
         self.publish_base(false).is_ok() && is_writable
     }
 
-    pub(super) fn folding(&self) -> MutexGuard<'_, Folding> {
+    pub(crate) fn folding(&self) -> MutexGuard<'_, FoldStatus> {
         self.folding.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    pub(super) fn ask(&self, ask: impl FnOnce(&mut Asked)) {
+    pub(crate) fn ask(&self, ask: impl FnOnce(&mut FoldRequest)) {
         ask(&mut self.folding().asked);
         self.asked.notify_all();
     }
 
     /// Waits until something is asked, for so long at the most; what it is.
-    pub(super) fn wait_until_asked(&self, time_max: Duration) -> Asked {
-        let is_idle = |folding: &mut Folding| folding.asked == Asked::default();
+    pub(crate) fn wait_until_asked(&self, time_max: Duration) -> FoldRequest {
+        let is_idle = |folding: &mut FoldStatus| folding.asked == FoldRequest::default();
         let waited = self.asked.wait_timeout_while(self.folding(), time_max, is_idle);
         let mut folding = waited.map_or_else(|poisoned| poisoned.into_inner().0, |(folding, _)| folding);
         // The end stays asked for.
         let asked = folding.asked;
-        folding.asked = Asked { end: asked.end, ..Asked::default() };
+        folding.asked = FoldRequest { end: asked.end, ..FoldRequest::default() };
         asked
     }
 
     /// Tells whoever waits for the folding that something has changed.
-    pub(super) fn tell_folding(&self, change: impl FnOnce(&mut Folding)) {
+    pub(crate) fn tell_folding(&self, change: impl FnOnce(&mut FoldStatus)) {
         change(&mut self.folding());
         self.done.notify_all();
     }
 
-    pub(super) fn is_folding_stuck(&self) -> bool {
+    pub(crate) fn is_folding_stuck(&self) -> bool {
         self.folding().is_stuck
     }
 
     /// Waits until the folding does something, for so long at the most.
-    pub(super) fn wait_for_folding(&self, time_max: Duration) {
+    pub(crate) fn wait_for_folding(&self, time_max: Duration) {
         drop(self.done.wait_timeout(self.folding(), time_max));
     }
 
     /// Waits while this holds, for so long at the most.
-    pub(super) fn wait_while_folding(&self, time_max: Duration, condition: impl Fn(&Folding) -> bool) {
+    pub(crate) fn wait_while_folding(&self, time_max: Duration, condition: impl Fn(&FoldStatus) -> bool) {
         drop(self.done.wait_timeout_while(self.folding(), time_max, |folding| condition(folding)));
     }
 
     /// Says once that there is no space.
-    pub(super) fn note_full(&self, cause: &std::io::Error) {
+    pub(crate) fn note_full(&self, cause: &std::io::Error) {
         if !self.is_full.swap(true, Ordering::AcqRel) {
             let why = match is_full(cause) {
                 true => "the disk is full, a quota is used up, or the file system is read-only",
@@ -287,17 +287,17 @@ impl Shared {
     }
 
     /// Says once that there is space again.
-    pub(super) fn note_space(&self) {
+    pub(crate) fn note_space(&self) {
         if self.is_full.load(Ordering::Acquire) && self.is_full.swap(false, Ordering::AcqRel) {
             log::warn!("the store's files take writes again");
         }
     }
 
-    pub(super) fn is_poisoned(&self) -> bool {
+    pub(crate) fn is_poisoned(&self) -> bool {
         self.poisoned.load(Ordering::Acquire)
     }
 
-    pub(super) fn poison(&self, cause: &str) {
+    pub(crate) fn poison(&self, cause: &str) {
         if !self.poisoned.swap(true, Ordering::AcqRel) {
             log::error!(
                 "writing to the store failed: {cause}. No more writes are taken until the server is restarted. \
@@ -309,7 +309,7 @@ impl Shared {
 
     /// Takes room in the queue. A commit above the bound passes when it is alone: it must be possible at all. An eighth
     /// of the room is for small commits, so that large ones do not shut them out.
-    pub(super) fn try_reserve(&self, size_bytes: usize, size_bytes_max: usize) -> bool {
+    pub(crate) fn try_reserve(&self, size_bytes: usize, size_bytes_max: usize) -> bool {
         let room = size_bytes_max / 8;
         let bytes_max = if size_bytes <= room / 8 { size_bytes_max } else { size_bytes_max - room };
         let reserve = |queued: usize| {
@@ -319,28 +319,28 @@ impl Shared {
         self.queued_bytes.fetch_update(Ordering::AcqRel, Ordering::Acquire, reserve).is_ok()
     }
 
-    pub(super) fn release(&self, size_bytes: usize) {
+    pub(crate) fn release(&self, size_bytes: usize) {
         self.queued_bytes.fetch_sub(size_bytes, Ordering::AcqRel);
     }
 
-    pub(super) fn count_group(&self, job_count: usize) {
+    pub(crate) fn count_group(&self, request_count: usize) {
         self.group_count.fetch_add(1, Ordering::Relaxed);
-        self.job_count.fetch_add(job_count as u64, Ordering::Relaxed);
+        self.request_count.fetch_add(request_count as u64, Ordering::Relaxed);
     }
 
-    pub(super) fn count_fold(&self) {
+    pub(crate) fn count_fold(&self) {
         self.fold_count.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn count_swept(&self, row_count: u64) {
+    pub(crate) fn count_swept(&self, row_count: u64) {
         self.swept_row_count.fetch_add(row_count, Ordering::Relaxed);
     }
 
-    pub(super) fn stats(&self) -> LocalStats {
+    pub(crate) fn stats(&self) -> LocalStats {
         let recent_bytes = self.view().recent_bytes();
         LocalStats {
             group_count: self.group_count.load(Ordering::Relaxed),
-            job_count: self.job_count.load(Ordering::Relaxed),
+            request_count: self.request_count.load(Ordering::Relaxed),
             fold_count: self.fold_count.load(Ordering::Relaxed),
             swept_row_count: self.swept_row_count.load(Ordering::Relaxed),
             queued_bytes: self.queued_bytes.load(Ordering::Relaxed) as u64,

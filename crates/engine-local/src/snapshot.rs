@@ -14,19 +14,19 @@ use engine::pace::Pace;
 use engine::scan::scan;
 use engine::{Budget, ReadError, Sink, Snapshot, TableId, Version};
 
-pub(super) struct LocalSnapshot {
-    pub(super) view: Arc<View>,
-    pub(super) clock: Arc<dyn Clock>,
+pub(crate) struct LocalSnapshot {
+    pub(crate) view: Arc<View>,
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 #[async_trait]
 impl Snapshot for LocalSnapshot {
     fn last_version(&self) -> Option<Version> {
-        Version::new(self.view.numbers.last_version)
+        Version::new(self.view.counters.last_version)
     }
 
     fn row_count(&self) -> Result<u64, ReadError> {
-        self.view.row_count().map_err(|trouble| trouble.into_read_error(TableId::CATALOGUE))
+        self.view.row_count().map_err(|error| error.into_read_error(TableId::CATALOGUE))
     }
 
     async fn scan(
@@ -38,6 +38,6 @@ impl Snapshot for LocalSnapshot {
     ) -> Result<Option<OwnedKey>, ReadError> {
         let pace = Pace::new(&*self.clock, budget, None);
         let scanned = scan(&*self.view, table, ranges, pace, sink).await;
-        scanned.map_err(|trouble| trouble.into_read_error(table))
+        scanned.map_err(|error| error.into_read_error(table))
     }
 }

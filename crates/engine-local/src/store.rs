@@ -5,7 +5,7 @@
 //! LAZULITE           one line for people and for us: "lazulite store, format 3"
 //! lock               locked by the process that has the store open
 //! commits-….log      the commit log: what was committed lately
-//! tables.redb        the tree: the rows (table `rows`) and the numbers (`meta`), as of some record of the log
+//! tables.redb        the tree: the rows (table `rows`) and the counters (`meta`), as of some record of the log
 //! ```
 //!
 //! Promises: a directory with anything else in it and no marker is never touched; the marker is written last, so
@@ -23,34 +23,34 @@ use redb::{
     WriteTransaction,
 };
 
-use crate::checked::Checked;
-use crate::commit_log::{self, Numbers, ReplayError, Replayed, replay};
+use crate::catch_panic::catch_panic;
+use crate::checksum_file::ChecksumFile;
+use crate::commit_log::{self, Counters, ReplayError, Replayed, replay};
 use crate::directory::{self, DirectoryLock};
 use crate::directory_files::{Access, AnyFile, DirectoryFiles, Files};
 use crate::disk::{Overlay, Watched};
-use crate::group::Written;
-use crate::guard::guarded;
+use crate::group::ChangedRows;
 use crate::recent::Recent;
 use crate::sweep::first_dropped;
-use crate::trouble::is_damage;
+use crate::tree_error::is_damage;
 use crate::upgrade;
 use engine::TableId;
 use engine::env::random;
 use engine::keys::{self, Key};
 
-/// Encoded key -> stored row (see `stored.rs`).
-pub(super) const ROWS: TableDefinition<&[u8], &[u8]> = TableDefinition::new("rows");
-pub(super) const META: TableDefinition<&str, u64> = TableDefinition::new("meta");
+/// Encoded key -> stored row (see `row_bytes.rs`).
+pub(crate) const ROWS: TableDefinition<&[u8], &[u8]> = TableDefinition::new("rows");
+pub(crate) const META: TableDefinition<&str, u64> = TableDefinition::new("meta");
 
 /// Lists of tables, kept as rows of tables of the engine's own: those that there are,
-pub(super) const LIVE: TableId = TableId(2);
+pub(crate) const LIVE: TableId = TableId(2);
 /// and those whose rows are still to be swept.
-pub(super) const DROPPED: TableId = TableId(3);
+pub(crate) const DROPPED: TableId = TableId(3);
 
 /// The last record of the log that is in the tree.
-pub(super) const META_FOLDED: &str = "folded";
-pub(super) const META_LAST_VERSION: &str = "last_version";
-pub(super) const META_NEXT_TABLE: &str = "next_table";
+pub(crate) const META_FOLDED: &str = "folded";
+pub(crate) const META_LAST_VERSION: &str = "last_version";
+pub(crate) const META_NEXT_TABLE: &str = "next_table";
 
 const FORMAT: u32 = 3;
 /// Brought up to date when it is opened.
@@ -59,7 +59,7 @@ const FORMAT_BEFORE: u32 = 2;
 pub const MARKER: &str = "LAZULITE";
 const MARKER_START: &str = "lazulite store, format ";
 const LOCK: &str = "lock";
-pub(super) const TABLES: &str = "tables.redb";
+pub(crate) const TABLES: &str = "tables.redb";
 const TABLES_NEW: &str = "tables.redb.new";
 /// What an interrupted creation may leave behind, beside the log and the marker's temporary file. The last name is what
 /// earlier versions called that file.
@@ -71,12 +71,12 @@ pub fn is_store(directory: &Path) -> bool {
 }
 
 /// Where a table stands on one of the lists.
-pub(super) fn list_key(list: TableId, table: TableId) -> Vec<u8> {
+pub(crate) fn list_key(list: TableId, table: TableId) -> Vec<u8> {
     keys::encode(list, Key { partition: "", row: &format!("{:020}", table.0) })
 }
 
 /// The table that stands there.
-pub(super) fn listed_table(key: &[u8]) -> Option<TableId> {
+pub(crate) fn listed_table(key: &[u8]) -> Option<TableId> {
     let (_, _, row) = keys::decode(key).ok()?;
     row.parse().ok().map(TableId)
 }
@@ -136,29 +136,29 @@ impl std::error::Error for OpenError {
 }
 
 /// How to open the tree's file again, while the store stays locked.
-pub(super) struct Reopening {
-    pub(super) writable: Box<dyn Fn() -> Result<Database, OpenError> + Send>,
+pub(crate) struct Reopening {
+    pub(crate) writable: Box<dyn Fn() -> Result<Database, OpenError> + Send>,
     /// For reading only: what opening it has to repair is repaired in memory.
-    pub(super) read_only: Box<dyn Fn() -> Result<Database, OpenError> + Send>,
+    pub(crate) read_only: Box<dyn Fn() -> Result<Database, OpenError> + Send>,
     /// Set when a sync fails: after that nothing that the file shows can be relied on.
-    pub(super) sync_failed: Arc<AtomicBool>,
+    pub(crate) sync_failed: Arc<AtomicBool>,
 }
 
 /// An open store: the tree, the log's end, and what the log has that the tree has not. The lock is the last to go.
-pub(super) struct Store {
-    pub(super) database: Database,
-    pub(super) recent: Recent,
-    pub(super) numbers: Numbers,
+pub(crate) struct Store {
+    pub(crate) database: Database,
+    pub(crate) recent: Recent,
+    pub(crate) counters: Counters,
     /// The last record in the tree.
-    pub(super) folded: u64,
-    pub(super) replayed: Replayed,
-    pub(super) sweep_pending: bool,
-    pub(super) reopening: Reopening,
-    pub(super) lock: DirectoryLock,
+    pub(crate) folded: u64,
+    pub(crate) replayed: Replayed,
+    pub(crate) sweep_pending: bool,
+    pub(crate) reopening: Reopening,
+    pub(crate) lock: DirectoryLock,
 }
 
 /// Opens the store, or creates it. `files` are those of `path`, or stand for them.
-pub(super) fn open(path: &Path, cache_bytes_max: usize, files: &Arc<dyn Files>) -> Result<Store, OpenError> {
+pub(crate) fn open(path: &Path, cache_bytes_max: usize, files: &Arc<dyn Files>) -> Result<Store, OpenError> {
     let io = |source| OpenError::Io { path: path.to_owned(), source };
     let damaged = |cause| OpenError::Damaged { path: path.to_owned(), cause };
 
@@ -188,7 +188,7 @@ pub(super) fn open(path: &Path, cache_bytes_max: usize, files: &Arc<dyn Files>) 
     let database = opener.open_watched(&sync_failed)?;
     if format == Some(FORMAT_BEFORE) {
         log::warn!("the store in {} has format 2: it is brought to format 3", path.display());
-        let upgraded = guarded(|| upgrade::from_format_2(&database))
+        let upgraded = catch_panic(|| upgrade::from_format_2(&database))
             .unwrap_or_else(|_| Err(redb::Error::Corrupted("its structure is broken".to_owned())));
         upgraded.map_err(|error| match error {
             redb::Error::Io(source) if !is_damage(&source) => {
@@ -199,11 +199,11 @@ pub(super) fn open(path: &Path, cache_bytes_max: usize, files: &Arc<dyn Files>) 
     }
     let meta = read_meta(&database).map_err(damaged)?;
 
-    let (recent, mut numbers) = (Recent::default(), meta.numbers);
+    let (recent, mut counters) = (Recent::default(), meta.counters);
     let replayed = replay(files, meta.folded, format != Some(FORMAT), random::unguessable(), |record| {
-        numbers = record.numbers;
+        counters = record.counters;
         // Of a row that is written again and again, only how each group left it.
-        let mut written = Written::new();
+        let mut written = ChangedRows::new();
         record.for_each_change(|key, row| {
             written.insert(key.to_vec(), row);
         })?;
@@ -226,7 +226,7 @@ pub(super) fn open(path: &Path, cache_bytes_max: usize, files: &Arc<dyn Files>) 
         sync_failed,
     };
     let Meta { folded, sweep_pending, .. } = meta;
-    Ok(Store { database, recent, numbers, folded, replayed, sweep_pending, reopening, lock })
+    Ok(Store { database, recent, counters, folded, replayed, sweep_pending, reopening, lock })
 }
 
 /// Opens the tree's file.
@@ -253,7 +253,7 @@ impl Opener {
         wrap: impl Fn(AnyFile) -> AnyFile,
     ) -> Result<Database, OpenError> {
         let open = || -> Result<Database, DatabaseError> {
-            let backend = Checked::new(wrap(self.files.open(name, access)?));
+            let backend = ChecksumFile::new(wrap(self.files.open(name, access)?));
             Database::builder()
                 .set_cache_size(self.cache_bytes_max)
                 .set_repair_callback(|repair| {
@@ -262,7 +262,7 @@ impl Opener {
                 .create_with_backend(backend)
         };
         // redb asserts what it expects of the file; a damaged one must be an error here, not a crash.
-        match guarded(open) {
+        match catch_panic(open) {
             Ok(Ok(database)) => Ok(database),
             Ok(Err(DatabaseError::DatabaseAlreadyOpen)) => Err(OpenError::Locked(self.path.clone())),
             Ok(Err(DatabaseError::Storage(StorageError::Io(source))))
@@ -345,7 +345,7 @@ fn create_schema(database: &Database) -> Result<(), redb::Error> {
 }
 
 /// A transaction whose commit is durable, and after which a crash needs no reading of the whole file.
-pub(super) fn begin_write(database: &Database) -> Result<WriteTransaction, redb::Error> {
+pub(crate) fn begin_write(database: &Database) -> Result<WriteTransaction, redb::Error> {
     let mut transaction = database.begin_write()?;
     transaction.set_durability(Durability::Immediate)?;
     transaction.set_quick_repair(true);
@@ -366,7 +366,7 @@ fn is_counter(number: u64) -> bool {
 
 /// What the tree says of itself.
 struct Meta {
-    numbers: Numbers,
+    counters: Counters,
     folded: u64,
     /// Whether a dropped table waits to be swept.
     sweep_pending: bool,
@@ -380,18 +380,22 @@ fn read_meta(database: &Database) -> Result<Meta, String> {
             |name| -> Result<Option<u64>, redb::Error> { Ok(meta.get(name)?.map(|value| value.value())) };
         let sweep_pending = first_dropped(&transaction.open_table(ROWS)?)?.is_some();
         let (last, next) = (number(META_LAST_VERSION)?, number(META_NEXT_TABLE)?);
-        let numbers = last.zip(next).map(|(last_version, next_table)| Numbers { last_version, next_table });
-        Ok(numbers.zip(number(META_FOLDED)?).map(|(numbers, folded)| Meta { numbers, folded, sweep_pending }))
+        let counters = last.zip(next).map(|(last_version, next_table)| Counters { last_version, next_table });
+        Ok(counters.zip(number(META_FOLDED)?).map(|(counters, folded)| Meta {
+            counters,
+            folded,
+            sweep_pending,
+        }))
     };
     // redb asserts what it expects of its pages.
-    let outcome =
-        guarded(read).unwrap_or_else(|_| Err(redb::Error::Corrupted("its structure is broken".to_owned())));
+    let outcome = catch_panic(read)
+        .unwrap_or_else(|_| Err(redb::Error::Corrupted("its structure is broken".to_owned())));
     match outcome {
-        Ok(Some(Meta { numbers, .. })) if !is_counter(numbers.next_table) => {
-            Err(format!("{TABLES}: the next table id is {}", numbers.next_table))
+        Ok(Some(Meta { counters, .. })) if !is_counter(counters.next_table) => {
+            Err(format!("{TABLES}: the next table id is {}", counters.next_table))
         }
         Ok(Some(meta)) => Ok(meta),
-        Ok(None) => Err(format!("{TABLES}: one of its numbers is missing")),
+        Ok(None) => Err(format!("{TABLES}: one of its counters is missing")),
         Err(error) => Err(format!("{TABLES}: {error}")),
     }
 }

@@ -10,18 +10,18 @@ use crate::store::{DROPPED, ROWS, listed_table};
 use engine::TableId;
 use engine::keys;
 
-pub(super) const SLICE_ROW_COUNT_MAX: usize = 500;
+pub(crate) const SLICE_ROW_COUNT_MAX: usize = 500;
 /// Freeing a big value means reading its pages.
 const SLICE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-pub(super) struct Swept {
-    pub(super) row_count: u64,
+pub(crate) struct Swept {
+    pub(crate) row_count: u64,
     /// Whether there may be more to sweep.
-    pub(super) more: bool,
+    pub(crate) more: bool,
 }
 
 /// Removes a few rows of one dropped table, in a transaction of its own.
-pub(super) fn sweep_slice(transaction: WriteTransaction) -> Result<Swept, redb::Error> {
+pub(crate) fn sweep_slice(transaction: WriteTransaction) -> Result<Swept, redb::Error> {
     let row_count;
     {
         let mut rows = transaction.open_table(ROWS)?;
@@ -45,7 +45,7 @@ pub(super) fn sweep_slice(transaction: WriteTransaction) -> Result<Swept, redb::
 }
 
 /// The first table on the list, and its key there.
-pub(super) fn first_dropped(
+pub(crate) fn first_dropped(
     rows: &impl ReadableTable<&'static [u8], &'static [u8]>,
 ) -> Result<Option<(Vec<u8>, TableId)>, redb::Error> {
     let (start, end) = keys::table_range(DROPPED);

@@ -8,47 +8,47 @@ use std::sync::Arc;
 
 use redb::{AccessGuard, Range, ReadOnlyTable, ReadableTableMetadata};
 
-use crate::commit_log::Numbers;
-use crate::filter::Print;
+use crate::bloom_filter::KeyHash;
+use crate::commit_log::Counters;
 use crate::recent::{Recent, RecentRow, RecentRows};
-use crate::stored;
-use crate::trouble::Trouble;
+use crate::row_bytes;
+use crate::tree_error::TreeError;
 use engine::scan::{self, ScannedRow, Source};
 use engine::{Row, Version};
 
 /// The rows as of one transaction of the tree.
-pub(super) type Base = ReadOnlyTable<&'static [u8], &'static [u8]>;
+pub(crate) type Base = ReadOnlyTable<&'static [u8], &'static [u8]>;
 
 /// The commits that go on, and those that are being folded.
-pub(super) const LAYER_COUNT_MAX: usize = 2;
+pub(crate) const LAYER_COUNT_MAX: usize = 2;
 
 #[derive(Clone)]
-pub(super) struct View {
+pub(crate) struct View {
     /// Up to which record it sees.
-    pub(super) sequence: u64,
+    pub(crate) sequence: u64,
     /// Where the commit thread adds.
-    pub(super) active: Arc<Recent>,
-    pub(super) frozen: Option<Arc<Frozen>>,
-    pub(super) base: Arc<Base>,
-    pub(super) numbers: Numbers,
+    pub(crate) active: Arc<Recent>,
+    pub(crate) frozen: Option<Arc<Frozen>>,
+    pub(crate) base: Arc<Base>,
+    pub(crate) counters: Counters,
 }
 
 /// Recent rows that are being folded: nothing is added any more.
-pub(super) struct Frozen {
-    pub(super) recent: Arc<Recent>,
-    /// Up to which record everything is in it, or was folded before; and the numbers as of then.
-    pub(super) until: u64,
-    pub(super) numbers: Numbers,
+pub(crate) struct Frozen {
+    pub(crate) recent: Arc<Recent>,
+    /// Up to which record everything is in it, or was folded before; and the counters as of then.
+    pub(crate) until: u64,
+    pub(crate) counters: Counters,
 }
 
 impl View {
     /// About how many rows there are: one that is both recent and in the tree counts twice.
-    pub(super) fn row_count(&self) -> Result<u64, Trouble> {
+    pub(crate) fn row_count(&self) -> Result<u64, TreeError> {
         let recent: usize = self.layers().map(Recent::row_count).sum();
         Ok(self.base.len()? + recent as u64)
     }
 
-    pub(super) fn recent_bytes(&self) -> usize {
+    pub(crate) fn recent_bytes(&self) -> usize {
         self.layers().map(Recent::size_bytes).sum()
     }
 
@@ -62,21 +62,21 @@ impl View {
         if self.frozen.is_none() && self.active.is_empty() {
             return None;
         }
-        let print = Print::of(key);
+        let print = KeyHash::of(key);
         self.layers().find_map(|recent| recent.get(key, print, self.sequence))
     }
 
-    pub(super) fn get(&self, key: &[u8]) -> Result<Option<Row>, Trouble> {
+    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Row>, TreeError> {
         if let Some(row) = self.recent(key) {
             return Ok(row);
         }
         let Some(stored) = self.base.get(key)? else { return Ok(None) };
-        let (version, payload) = stored::read(key, stored.value())?;
+        let (version, payload) = row_bytes::read(key, stored.value())?;
         Ok(Some(Row { version, value: bytes::Bytes::copy_from_slice(payload) }))
     }
 
     /// Reads the place where this row is, or would be, and looks at nothing.
-    pub(super) fn touch(&self, key: &[u8]) -> Result<(), Trouble> {
+    pub(crate) fn touch(&self, key: &[u8]) -> Result<(), TreeError> {
         if self.recent(key).is_some() {
             return Ok(());
         }
@@ -85,21 +85,21 @@ impl View {
 }
 
 impl Source for View {
-    type Error = Trouble;
-    type Rows<'a> = Rows<'a>;
+    type Error = TreeError;
+    type Rows<'a> = ViewRows<'a>;
 
-    fn range<'a>(&'a self, start: &'a [u8], end: &'a [u8]) -> Result<Rows<'a>, Trouble> {
+    fn range<'a>(&'a self, start: &'a [u8], end: &'a [u8]) -> Result<ViewRows<'a>, TreeError> {
         let mut layers = self.layers().map(|recent| recent.range(start, end, self.sequence));
         let recent = [layers.next(), layers.next()];
         let has_recent = recent.iter().flatten().any(|rows| rows.key().is_some());
-        Ok(Rows { recent, has_recent, base: self.base.range(start..end)?, base_head: None })
+        Ok(ViewRows { recent, has_recent, base: self.base.range(start..end)?, base_head: None })
     }
 }
 
 type BaseEntry<'a> = (AccessGuard<'a, &'static [u8]>, AccessGuard<'a, &'static [u8]>);
 
 /// A run of rows, merged from all layers.
-pub(super) struct Rows<'a> {
+pub(crate) struct ViewRows<'a> {
     /// The newest first.
     recent: [Option<RecentRows<'a>>; LAYER_COUNT_MAX],
     has_recent: bool,
@@ -109,34 +109,34 @@ pub(super) struct Rows<'a> {
 }
 
 /// One row where it lies.
-pub(super) enum Found<'a> {
+pub(crate) enum ViewRow<'a> {
     Recent(RecentRow<'a>, Row),
     Base(BaseEntry<'a>),
 }
 
-impl ScannedRow for Found<'_> {
-    type Error = Trouble;
+impl ScannedRow for ViewRow<'_> {
+    type Error = TreeError;
 
     fn key(&self) -> &[u8] {
         match self {
-            Found::Recent(found, _) => found.key(),
-            Found::Base((key, _)) => key.value(),
+            ViewRow::Recent(found, _) => found.key(),
+            ViewRow::Base((key, _)) => key.value(),
         }
     }
 
-    fn read(&self) -> Result<(Version, &[u8]), Trouble> {
+    fn read(&self) -> Result<(Version, &[u8]), TreeError> {
         match self {
-            Found::Recent(_, row) => Ok((row.version, &row.value)),
-            Found::Base((key, stored)) => Ok(stored::read(key.value(), stored.value())?),
+            ViewRow::Recent(_, row) => Ok((row.version, &row.value)),
+            ViewRow::Base((key, stored)) => Ok(row_bytes::read(key.value(), stored.value())?),
         }
     }
 }
 
-impl<'a> scan::Rows for Rows<'a> {
-    type Error = Trouble;
-    type Row = Found<'a>;
+impl<'a> scan::Rows for ViewRows<'a> {
+    type Error = TreeError;
+    type Row = ViewRow<'a>;
 
-    fn next_row(&mut self) -> Result<Option<Found<'a>>, Trouble> {
+    fn next_row(&mut self) -> Result<Option<ViewRow<'a>>, TreeError> {
         while self.has_recent {
             if self.base_head.is_none() {
                 self.base_head = self.base.next().transpose()?;
@@ -145,7 +145,7 @@ impl<'a> scan::Rows for Rows<'a> {
             let keys = self.recent.iter().flatten().filter_map(RecentRows::key);
             let Some(least) = keys.min() else { break };
             if base_key.is_some_and(|key| key < least) {
-                return Ok(self.base_head.take().map(Found::Base));
+                return Ok(self.base_head.take().map(ViewRow::Base));
             }
             let hides_base = base_key == Some(least);
             let holds_least = self
@@ -166,12 +166,12 @@ impl<'a> scan::Rows for Rows<'a> {
             if let Some(mut found) = newest
                 && let Some(row) = found.row.take()
             {
-                return Ok(Some(Found::Recent(found, row)));
+                return Ok(Some(ViewRow::Recent(found, row)));
             }
         }
         match self.base_head.take() {
-            Some(entry) => Ok(Some(Found::Base(entry))),
-            None => Ok(self.base.next().transpose()?.map(Found::Base)),
+            Some(entry) => Ok(Some(ViewRow::Base(entry))),
+            None => Ok(self.base.next().transpose()?.map(ViewRow::Base)),
         }
     }
 }

@@ -15,19 +15,19 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::commit_log::{AppendError, CommitLog, Numbers, RecordBuilder};
+use crate::commit_log::{AppendError, CommitLog, Counters, RecordBuilder};
 use crate::fold::Folder;
-use crate::group::{Group, KnownTables, Work};
-use crate::shared::{Asked, Shared};
+use crate::group::{Applied, Group, KnownTables, Request};
+use crate::shared::{FoldRequest, Shared};
 use engine::env::Clock;
 use engine::{CommitError, Families};
 
 /// More would make the first callers of a group wait for the last.
-const GROUP_JOB_COUNT_MAX: usize = 512;
+const GROUP_REQUEST_COUNT_MAX: usize = 512;
 /// What of the large ones goes into one group: with more, everybody would wait for them.
 const GROUP_LARGE_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// A batch of a hundred ordinary entities is large, a single entity mostly not.
-const SMALL_JOB_BYTES_MAX: usize = 16 * 1024;
+const SMALL_REQUEST_BYTES_MAX: usize = 16 * 1024;
 /// So much of the log is folded however few rows it is about: one row that is written all the time is little in memory.
 const UNFOLDED_LOG_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Taken for the folding's speed until it has shown its own.
@@ -41,44 +41,44 @@ const ROOM_WAIT_STEP: Duration = Duration::from_millis(50);
 const REOPEN_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// One thing to do, and who waits for it.
-pub(super) struct Job {
-    pub(super) work: Work,
-    pub(super) size_bytes: usize,
-    pub(super) answer: oneshot::Sender<Result<u64, CommitError>>,
+pub(crate) struct QueuedRequest {
+    pub(crate) request: Request,
+    pub(crate) size_bytes: usize,
+    pub(crate) answer: oneshot::Sender<Outcome>,
 }
 
-pub(super) struct Writer {
-    pub(super) shared: Arc<Shared>,
-    pub(super) jobs: mpsc::Receiver<Job>,
-    pub(super) families: Families,
-    pub(super) clock: Arc<dyn Clock>,
-    pub(super) numbers: Numbers,
-    pub(super) known_tables: KnownTables,
-    pub(super) log: CommitLog,
-    pub(super) record: RecordBuilder,
-    pub(super) recent_bytes_max: usize,
-    pub(super) folding: Folding,
+pub(crate) struct Writer {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) requests: mpsc::Receiver<QueuedRequest>,
+    pub(crate) families: Families,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) counters: Counters,
+    pub(crate) known_tables: KnownTables,
+    pub(crate) log: CommitLog,
+    pub(crate) record: RecordBuilder,
+    pub(crate) recent_bytes_max: usize,
+    pub(crate) folding: FoldRunner,
     /// Taken from the channel and not yet in a group.
-    pub(super) waiting: Waiting,
+    pub(crate) waiting: Waiting,
     /// Of the log, since it was last asked to be folded.
-    pub(super) unfolded_log_bytes: usize,
+    pub(crate) unfolded_log_bytes: usize,
     /// Tells whoever closes the engine that this thread is done; dropping it tells them too.
-    pub(super) done: watch::Sender<bool>,
+    pub(crate) done: watch::Sender<bool>,
 }
 
 /// Who folds.
-pub(super) enum Folding {
-    Thread(JoinHandle<()>),
+pub(crate) enum FoldRunner {
+    OwnThread(JoinHandle<()>),
     /// This thread, between two groups: then the same commits make the same files, whatever the time.
-    Here(Box<Folder>),
+    CommitThread(Box<Folder>),
 }
 
 /// Jobs in the order they came, small ones apart from large ones: a small write goes with the next group, however many
 /// large ones wait. Callers wait for their answers, so nobody sees the order of two that waited together.
 #[derive(Default)]
-pub(super) struct Waiting {
-    small: VecDeque<Job>,
-    large: VecDeque<Job>,
+pub(crate) struct Waiting {
+    small: VecDeque<QueuedRequest>,
+    large: VecDeque<QueuedRequest>,
 }
 
 impl Waiting {
@@ -86,39 +86,40 @@ impl Waiting {
         self.small.is_empty() && self.large.is_empty()
     }
 
-    fn push(&mut self, job: Job) {
-        let line = if job.size_bytes <= SMALL_JOB_BYTES_MAX { &mut self.small } else { &mut self.large };
-        line.push_back(job);
+    fn push(&mut self, queued: QueuedRequest) {
+        let line =
+            if queued.size_bytes <= SMALL_REQUEST_BYTES_MAX { &mut self.small } else { &mut self.large };
+        line.push_back(queued);
     }
 
     /// At least one, if any waits.
-    fn take_group(&mut self) -> Vec<Job> {
-        let small_count = self.small.len().min(GROUP_JOB_COUNT_MAX);
-        let mut jobs: Vec<Job> = self.small.drain(..small_count).collect();
+    fn take_group(&mut self) -> Vec<QueuedRequest> {
+        let small_count = self.small.len().min(GROUP_REQUEST_COUNT_MAX);
+        let mut requests: Vec<QueuedRequest> = self.small.drain(..small_count).collect();
         let mut bytes: usize = 0;
-        while let Some(job) = self.large.front() {
-            if bytes > 0 && bytes + job.size_bytes > GROUP_LARGE_BYTES_MAX {
+        while let Some(queued) = self.large.front() {
+            if bytes > 0 && bytes + queued.size_bytes > GROUP_LARGE_BYTES_MAX {
                 break;
             }
-            bytes += job.size_bytes;
-            jobs.extend(self.large.pop_front());
+            bytes += queued.size_bytes;
+            requests.extend(self.large.pop_front());
         }
-        jobs
+        requests
     }
 }
 
-type Outcome = Result<u64, CommitError>;
+type Outcome = Result<Applied, CommitError>;
 
 impl Writer {
     /// Returns when every sender is gone, the queue is empty and all of it is folded.
-    pub(super) fn run(mut self) {
-        while let Some(jobs) = self.next_group() {
-            self.run_group(jobs);
+    pub(crate) fn run(mut self) {
+        while let Some(requests) = self.next_group() {
+            self.run_group(requests);
         }
-        let end = Asked { end: true, ..Asked::default() };
+        let end = FoldRequest { end: true, ..FoldRequest::default() };
         match self.folding {
-            Folding::Here(mut folder) => folder.turn(end),
-            Folding::Thread(thread) => {
+            FoldRunner::CommitThread(mut folder) => folder.turn(end),
+            FoldRunner::OwnThread(thread) => {
                 self.shared.ask(|asked| *asked = end);
                 if thread.join().is_err() {
                     log::error!("the folding thread panicked");
@@ -130,50 +131,50 @@ impl Writer {
     }
 
     /// `None`: there will be no more.
-    fn next_group(&mut self) -> Option<Vec<Job>> {
+    fn next_group(&mut self) -> Option<Vec<QueuedRequest>> {
         if self.waiting.is_empty() {
-            let first = match self.jobs.try_recv() {
-                Ok(job) => job,
+            let first = match self.requests.try_recv() {
+                Ok(queued) => queued,
                 Err(_) => {
-                    if matches!(self.folding, Folding::Thread(_)) {
+                    if matches!(self.folding, FoldRunner::OwnThread(_)) {
                         self.log.seal();
                     }
-                    self.jobs.blocking_recv()?
+                    self.requests.blocking_recv()?
                 }
             };
             self.waiting.push(first);
         }
-        while let Ok(job) = self.jobs.try_recv() {
-            self.waiting.push(job);
+        while let Ok(queued) = self.requests.try_recv() {
+            self.waiting.push(queued);
         }
         Some(self.waiting.take_group())
     }
 
-    fn run_group(&mut self, jobs: Vec<Job>) {
-        if let Folding::Here(folder) = &mut self.folding {
+    fn run_group(&mut self, requests: Vec<QueuedRequest>) {
+        if let FoldRunner::CommitThread(folder) = &mut self.folding {
             folder.turn_if_asked();
         }
-        let size_bytes = jobs.iter().map(|job| job.size_bytes).sum();
-        let results = self.results(&jobs, size_bytes);
-        debug_assert_eq!(jobs.len(), results.len());
+        let size_bytes = requests.iter().map(|queued| queued.size_bytes).sum();
+        let results = self.results(&requests, size_bytes);
+        debug_assert_eq!(requests.len(), results.len());
         // First, so that a caller who hears back finds room for its next commit.
         self.shared.release(size_bytes);
-        for (job, result) in jobs.into_iter().zip(results) {
+        for (queued, result) in requests.into_iter().zip(results) {
             // A caller that went away does not mind.
-            let _ = job.answer.send(result);
+            let _ = queued.answer.send(result);
         }
     }
 
-    fn results(&mut self, jobs: &[Job], size_bytes: usize) -> Vec<Outcome> {
-        let job_count = jobs.len();
-        let everyone = |error: CommitError| (0..job_count).map(|_| Err(error.clone())).collect();
+    fn results(&mut self, requests: &[QueuedRequest], size_bytes: usize) -> Vec<Outcome> {
+        let request_count = requests.len();
+        let everyone = |error: CommitError| (0..request_count).map(|_| Err(error.clone())).collect();
         if self.shared.is_poisoned() {
             return everyone(CommitError::Poisoned);
         }
         if !self.make_room(size_bytes) {
             return everyone(CommitError::Busy);
         }
-        match catch_unwind(AssertUnwindSafe(|| self.commit_group(jobs))) {
+        match catch_unwind(AssertUnwindSafe(|| self.commit_group(requests))) {
             Ok(results) => results,
             Err(_) => {
                 self.shared.poison("the commit thread panicked");
@@ -182,48 +183,48 @@ impl Writer {
         }
     }
 
-    fn commit_group(&mut self, jobs: &[Job]) -> Vec<Outcome> {
+    fn commit_group(&mut self, requests: &[QueuedRequest]) -> Vec<Outcome> {
         self.record.clear();
         let mut group = Group {
             view: self.shared.view(),
             families: &self.families,
             clock: &*self.clock,
-            numbers: self.numbers,
+            counters: self.counters,
             known_tables: &mut self.known_tables,
             record: &mut self.record,
             written: Default::default(),
             dropped_any: false,
             met_closed_file: Default::default(),
         };
-        let mut results = Vec::with_capacity(jobs.len());
-        for job in jobs {
-            let mut result = group.apply(&job.work);
+        let mut results = Vec::with_capacity(requests.len());
+        for queued in requests {
+            let mut result = group.apply(&queued.request);
             if group.met_closed_file.take() {
                 reopen(&self.shared, &mut self.folding, &mut group);
                 // Whoever touches the damage itself fails again, alone.
-                result = group.apply(&job.work);
+                result = group.apply(&queued.request);
                 if group.met_closed_file.take() {
                     reopen(&self.shared, &mut self.folding, &mut group);
                 }
             }
             results.push(result);
         }
-        let Group { numbers, written, dropped_any, .. } = group;
+        let Group { counters, written, dropped_any, .. } = group;
         // Also when nothing was written: a version once handed out is not handed out again.
-        self.numbers = numbers;
+        self.counters = counters;
         if self.record.is_empty() {
             return results;
         }
-        let (sequence, record_bytes) = match self.log.append(&mut self.record, numbers) {
+        let (sequence, record_bytes) = match self.log.append(&mut self.record, counters) {
             Ok(appended) => appended,
             Err(AppendError::NoRoom(error)) => {
                 self.known_tables.clear();
                 self.shared.note_full(&error);
-                return jobs.iter().map(|_| Err(CommitError::Busy)).collect();
+                return requests.iter().map(|_| Err(CommitError::Busy)).collect();
             }
             Err(AppendError::Lost(error)) => {
                 self.shared.poison(&error.to_string());
-                // A job that changed nothing still may have looked at what another one of the group wrote, so
+                // A queued that changed nothing still may have looked at what another one of the group wrote, so
                 // what it found is not to be told; that it changed nothing is certain.
                 let unsure = |result: Outcome| match result {
                     Ok(_) => Err(CommitError::Unknown(error.to_string())),
@@ -233,12 +234,12 @@ impl Writer {
             }
         };
         self.unfolded_log_bytes += record_bytes;
-        self.shared.count_group(jobs.len());
-        self.shared.publish(sequence, written, numbers);
+        self.shared.count_group(requests.len());
+        self.shared.publish(sequence, written, counters);
         if !self.shared.is_folding_stuck() {
             self.shared.note_space();
         }
-        if let Folding::Here(_) = self.folding {
+        if let FoldRunner::CommitThread(_) = self.folding {
             // Not when there is nothing to do, which depends on the time.
             self.log.seal();
         }
@@ -257,10 +258,10 @@ impl Writer {
         if is_long {
             self.unfolded_log_bytes = 0;
         }
-        let asked = Asked { fold: must_fold, look: true, ..Asked::default() };
+        let asked = FoldRequest { fold: must_fold, look: true, ..FoldRequest::default() };
         match &mut self.folding {
-            Folding::Here(folder) => folder.turn(asked),
-            Folding::Thread(_) => self.shared.ask(|now| {
+            FoldRunner::CommitThread(folder) => folder.turn(asked),
+            FoldRunner::OwnThread(_) => self.shared.ask(|now| {
                 now.look = true;
                 now.fold |= must_fold;
             }),
@@ -308,10 +309,12 @@ impl Writer {
 }
 
 /// Has the tree's file opened anew, and gives the group the view of it.
-fn reopen(shared: &Shared, folding: &mut Folding, group: &mut Group<'_>) {
+fn reopen(shared: &Shared, folding: &mut FoldRunner, group: &mut Group<'_>) {
     match folding {
-        Folding::Here(folder) => folder.turn(Asked { reopen: true, ..Asked::default() }),
-        Folding::Thread(_) => {
+        FoldRunner::CommitThread(folder) => {
+            folder.turn(FoldRequest { reopen: true, ..FoldRequest::default() })
+        }
+        FoldRunner::OwnThread(_) => {
             let count = shared.folding().reopen_count;
             shared.ask(|asked| asked.reopen = true);
             shared.wait_while_folding(REOPEN_WAIT_MAX, |folding| {

@@ -109,13 +109,13 @@ fn merged(merge: MergeFn, op: usize, old: Option<&[u8]>, patch: &[u8]) -> Result
 mod tests {
     use super::*;
     use crate::env::FakeClock;
-    use crate::{Family, Op, Refusal, TableId, ValueRules};
+    use crate::{Family, MergeRefusal, Op, TableId, ValueRules};
 
     const FAMILIES: Families = Families::NONE.with(Family::FIRST, ValueRules { merge, is_sound: |_| true });
 
-    fn merge(old: Option<&[u8]>, patch: &[u8]) -> Result<Bytes, Refusal> {
+    fn merge(old: Option<&[u8]>, patch: &[u8]) -> Result<Bytes, MergeRefusal> {
         match patch {
-            b"refuse" => Err(Refusal(9)),
+            b"refuse" => Err(MergeRefusal(9)),
             b"panic" => panic!("a bug in the merge function"),
             patch => Ok([old.unwrap_or(b"nothing"), patch].concat().into()),
         }
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn the_first_op_that_fails_is_named_and_expectations_come_before_merges() {
         let refuse = Effect::Merge("refuse".into());
-        let refused = Err(CommitError::Refused { op: 1, refusal: Refusal(9) });
+        let refused = Err(CommitError::Refused { op: 1, refusal: MergeRefusal(9) });
         check(&[("new", Expect::Any, put()), ("old", Expect::Any, refuse.clone())], refused);
         let precondition = Err(CommitError::Precondition { op: 1, found: Found::Absent });
         check(&[("old", Expect::Any, refuse), ("new", Expect::Present, put())], precondition);

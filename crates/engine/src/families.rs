@@ -119,10 +119,10 @@ impl<'a> TablePath<'a> {
 
 /// Why the merge function would not merge; the number is its author's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Refusal(pub u16);
+pub struct MergeRefusal(pub u16);
 
 /// (old value, patch) -> new value. Pure: the same inputs give the same output, on any thread, at any time.
-pub type MergeFn = fn(old: Option<&[u8]>, patch: &[u8]) -> Result<Bytes, Refusal>;
+pub type MergeFn = fn(old: Option<&[u8]>, patch: &[u8]) -> Result<Bytes, MergeRefusal>;
 
 /// What the values of a family mean, as far as an engine must know.
 #[derive(Clone, Copy, Debug)]

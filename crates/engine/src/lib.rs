@@ -28,7 +28,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 
-pub use families::{FAMILY_COUNT_MAX, Families, Family, MergeFn, Namespace, Refusal, TablePath, ValueRules};
+pub use families::{
+    FAMILY_COUNT_MAX, Families, Family, MergeFn, MergeRefusal, Namespace, TablePath, ValueRules,
+};
 pub use keys::{Key, KeyRange, OwnedKey};
 
 /// Most ops one [`Commit`] may carry.
@@ -125,7 +127,7 @@ pub enum CommitError {
     /// The first op whose expectation failed. Nothing changed.
     Precondition { op: usize, found: Found },
     /// The first op that the merge function refused. Nothing changed.
-    Refused { op: usize, refusal: Refusal },
+    Refused { op: usize, refusal: MergeRefusal },
     /// The table was dropped (or never was). Nothing changed.
     TableGone,
     /// The queue of commits is full. Nothing changed; try again later.

@@ -5,7 +5,7 @@
 //! same. The keys and the Timestamp are the engine's: they are not in here.
 
 use bytes::Bytes;
-use engine::{OwnedKey, Refusal, Version, varint};
+use engine::{MergeRefusal, OwnedKey, Version, varint};
 use protocol::filter::{Properties, Property as FilterProperty};
 use protocol::model::{DateTime, EntitySource, Guid, Property, RawValue, Value};
 use protocol::{ErrorCode, ServiceError};
@@ -231,9 +231,9 @@ const REFUSED_TOO_LARGE: u16 = 2;
 
 /// The engine's merge function: properties of the patch overwrite, in place; those it does not mention stay;
 /// new ones come last.
-pub fn merge(old: Option<&[u8]>, patch: &[u8]) -> Result<Bytes, Refusal> {
+pub fn merge(old: Option<&[u8]>, patch: &[u8]) -> Result<Bytes, MergeRefusal> {
     let Some(old) = old else { return Ok(Bytes::copy_from_slice(patch)) };
-    let damaged = || Refusal(REFUSED_DAMAGED);
+    let damaged = || MergeRefusal(REFUSED_DAMAGED);
     let old = Record::open(old).ok_or_else(damaged)?;
     let new = Record::open(patch).ok_or_else(damaged)?;
     let patches: Vec<Entry<'_>> = new.entries().collect();
@@ -259,10 +259,10 @@ pub fn merge(old: Option<&[u8]>, patch: &[u8]) -> Result<Bytes, Refusal> {
         count += 1;
     }
     if count > limits::PROPERTY_COUNT_MAX {
-        return Err(Refusal(REFUSED_TOO_MANY_PROPERTIES));
+        return Err(MergeRefusal(REFUSED_TOO_MANY_PROPERTIES));
     }
     if size > limits::ENTITY_SIZE_BYTES_MAX {
-        return Err(Refusal(REFUSED_TOO_LARGE));
+        return Err(MergeRefusal(REFUSED_TOO_LARGE));
     }
     let mut out = Vec::with_capacity(HEADER_BYTES + body.len());
     begin(size, count, &mut out);
@@ -271,7 +271,7 @@ pub fn merge(old: Option<&[u8]>, patch: &[u8]) -> Result<Bytes, Refusal> {
 }
 
 /// What a refusal of [`merge`] means to the caller.
-pub fn refusal_error(refusal: Refusal) -> ServiceError {
+pub fn refusal_error(refusal: MergeRefusal) -> ServiceError {
     match refusal.0 {
         REFUSED_TOO_MANY_PROPERTIES => ErrorCode::TooManyProperties.into(),
         REFUSED_TOO_LARGE => ErrorCode::EntityTooLarge.into(),
@@ -428,7 +428,10 @@ mod tests {
             record(&properties)
         };
         assert!(merge(Some(&many("a", 126)), &many("b", 126)).is_ok());
-        assert_eq!(merge(Some(&many("a", 127)), &many("b", 126)), Err(Refusal(REFUSED_TOO_MANY_PROPERTIES)));
+        assert_eq!(
+            merge(Some(&many("a", 127)), &many("b", 126)),
+            Err(MergeRefusal(REFUSED_TOO_MANY_PROPERTIES))
+        );
         let large = |prefix: &str| {
             let properties: Vec<_> = (0..10)
                 .map(|n| Property {
@@ -438,7 +441,7 @@ mod tests {
                 .collect();
             record(&properties)
         };
-        assert_eq!(merge(Some(&large("a")), &large("b")), Err(Refusal(REFUSED_TOO_LARGE)));
+        assert_eq!(merge(Some(&large("a")), &large("b")), Err(MergeRefusal(REFUSED_TOO_LARGE)));
         assert_eq!(merge(Some(&large("a")), &large("a")), Ok(large("a")));
     }
 
@@ -446,7 +449,7 @@ mod tests {
     fn damaged_bytes_are_not_a_record() {
         assert!(Record::open(&[]).is_none());
         assert!(Record::open(&[9, 0, 0, 0, 0, 0]).is_none());
-        assert_eq!(merge(Some(&[9, 9]), &record(&[])), Err(Refusal(REFUSED_DAMAGED)));
+        assert_eq!(merge(Some(&[9, 9]), &record(&[])), Err(MergeRefusal(REFUSED_DAMAGED)));
     }
 
     #[test]

@@ -22,7 +22,7 @@ use redb::StorageBackend;
 use self::record::Salt;
 #[cfg(feature = "seeded-bugs")]
 pub(super) use self::record::is_record;
-pub(super) use self::record::{Numbers, RecordBuilder};
+pub(super) use self::record::{Counters, RecordBuilder};
 pub(super) use self::replay::{ReplayError, Replayed, replay};
 pub(super) use self::segment::is_ours;
 use self::segment::{Head, RECORDS_OFFSET, Seal, Segment};
@@ -66,14 +66,14 @@ impl CommitLog {
     pub(super) fn append(
         &mut self,
         record: &mut RecordBuilder,
-        numbers: Numbers,
+        counters: Counters,
     ) -> Result<(u64, usize), AppendError> {
         let end = self.position + record.size_bytes() as u64;
         if self.must_rotate || end > self.current.head.length {
             self.rotate(record.size_bytes() as u64).map_err(AppendError::NoRoom)?;
         }
         let sequence = self.last + 1;
-        let bytes = record.finish(self.current.head.salt, sequence, numbers);
+        let bytes = record.finish(self.current.head.salt, sequence, counters);
         let written = self.current.file.write(self.position, bytes);
         written.map_err(|error| match is_full(&error) {
             true => AppendError::NoRoom(error),

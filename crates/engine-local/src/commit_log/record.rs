@@ -7,7 +7,7 @@
 //! change: tag · key, with its length before it · for a put: value, with its length before it
 //! ```
 //!
-//! Numbers are little-endian; records begin at multiples of 8 bytes, with zeros between them. Pure: no files here.
+//! Counters are little-endian; records begin at multiples of 8 bytes, with zeros between them. Pure: no files here.
 //!
 //! Promises: what [`Record::read`] returns is what was written with that salt, in this segment; bytes that a client chose
 //! are never taken for a record, because it does not know the salt.
@@ -37,9 +37,9 @@ pub(crate) fn is_record(bytes: &[u8]) -> bool {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Salt(pub(crate) u64);
 
-/// The numbers that only ever grow, as of the end of a group.
+/// The counters that only ever grow, as of the end of a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Numbers {
+pub(crate) struct Counters {
     pub(crate) last_version: u64,
     pub(crate) next_table: u64,
 }
@@ -91,9 +91,9 @@ impl RecordBuilder {
     }
 
     /// The whole record.
-    pub(crate) fn finish(&mut self, salt: Salt, sequence: u64, numbers: Numbers) -> &[u8] {
-        self.bytes[HEAD_BYTES..][..8].copy_from_slice(&numbers.last_version.to_le_bytes());
-        self.bytes[HEAD_BYTES + 8..][..8].copy_from_slice(&numbers.next_table.to_le_bytes());
+    pub(crate) fn finish(&mut self, salt: Salt, sequence: u64, counters: Counters) -> &[u8] {
+        self.bytes[HEAD_BYTES..][..8].copy_from_slice(&counters.last_version.to_le_bytes());
+        self.bytes[HEAD_BYTES + 8..][..8].copy_from_slice(&counters.next_table.to_le_bytes());
         write_head(&mut self.bytes, salt, sequence);
         &self.bytes
     }
@@ -119,7 +119,7 @@ impl RecordBuilder {
 #[derive(Debug)]
 pub(crate) struct Record<'a> {
     pub(crate) sequence: u64,
-    pub(crate) numbers: Numbers,
+    pub(crate) counters: Counters,
     commits: &'a [u8],
     /// With the zeros behind it.
     pub(crate) size_bytes: usize,
@@ -141,12 +141,12 @@ impl<'a> Record<'a> {
         }
         let (last_version, body) = body.split_first_chunk::<8>()?;
         let (next_table, commits) = body.split_first_chunk::<8>()?;
-        let numbers = Numbers {
+        let counters = Counters {
             last_version: u64::from_le_bytes(*last_version),
             next_table: u64::from_le_bytes(*next_table),
         };
         let size_bytes = (HEAD_BYTES + NUMBERS_BYTES + commits.len()).next_multiple_of(ALIGNMENT);
-        Some(Record { sequence, numbers, commits, size_bytes })
+        Some(Record { sequence, counters, commits, size_bytes })
     }
 
     /// Calls `apply` with every change, in order: the key, and the row or nothing where it was removed. `None` when the
@@ -239,7 +239,7 @@ mod tests {
     use engine::keys::Key;
 
     const SALT: Salt = Salt(0x0123_4567_89ab_cdef);
-    const NUMBERS: Numbers = Numbers { last_version: 70, next_table: 17 };
+    const NUMBERS: Counters = Counters { last_version: 70, next_table: 17 };
 
     fn version(ticks: u64) -> Version {
         Version::new(ticks).unwrap()
@@ -272,10 +272,10 @@ mod tests {
         let record = Record::read(SALT, &[&bytes[..], &[1, 2, 3]].concat()).map(|record| {
             let mut changes = Vec::new();
             record.for_each_change(|key, row| changes.push((key.to_vec(), row))).unwrap();
-            (record.sequence, record.numbers, record.size_bytes, changes)
+            (record.sequence, record.counters, record.size_bytes, changes)
         });
-        let (sequence, numbers, size_bytes, changes) = record.unwrap();
-        assert_eq!((sequence, numbers, size_bytes), (9, NUMBERS, bytes.len()));
+        let (sequence, counters, size_bytes, changes) = record.unwrap();
+        assert_eq!((sequence, counters, size_bytes), (9, NUMBERS, bytes.len()));
         let row = |ticks, value: Bytes| Some(Row { version: version(ticks), value });
         let expected = [
             (key("a"), row(61, Bytes::from(vec![7; 300]))),

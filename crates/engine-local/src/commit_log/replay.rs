@@ -95,7 +95,7 @@ pub(crate) fn replay(
     let name = segment::name(last_first);
     let head = Segment::open(&**files, last_first).map_err(io(&name))?.head;
     let file = files.open(&name, Access::Write).map_err(io(&name))?;
-    // A record that was written and not synced when its process ended is about to be shown to readers. Written again,
+    // A record that was written and not synced when its process ended is about to be shown to readers. ChangedRows again,
     // because after a sync that failed the system may believe that it is on the disk.
     if let Some((offset, bytes)) = &reading.last_record {
         file.write(*offset, bytes).map_err(io(&name))?;

@@ -54,7 +54,7 @@ async fn commits_that_wait_become_one_group() {
     }
     let after = engine.stats();
     assert_eq!(after.group_count - before.group_count, 2, "the first one, then all that waited");
-    assert_eq!(after.job_count - before.job_count, 65);
+    assert_eq!(after.request_count - before.request_count, 65);
     assert_eq!(after.queued_bytes, 0);
     assert_eq!(all(&*engine, table).await.unwrap().len(), 65);
 }

@@ -20,8 +20,8 @@ use bytes::Bytes;
 use crate::env::{Clock, FakeClock};
 use crate::keys::{Key, KeyRange, OwnedKey};
 use crate::{
-    Budget, Commit, CommitError, Effect, Engine, Expect, Families, Family, Flow, Namespace, Op, ReadError,
-    Refusal, Row, Sink, TableId, ValueRules, Version,
+    Budget, Commit, CommitError, Effect, Engine, Expect, Families, Family, Flow, MergeRefusal, Namespace, Op,
+    ReadError, Row, Sink, TableId, ValueRules, Version,
 };
 
 /// One promise: its name, and the function that puts it to the test.
@@ -125,17 +125,17 @@ const GENEROUS: Budget = Budget { rows_examined_max: u64::MAX, time_max: Duratio
 
 /// The suite's merge functions refuse results longer than this, with the refusal 7.
 const MERGED_SIZE_BYTES_MAX: usize = 1024;
-const TOO_LONG: Refusal = Refusal(7);
+const TOO_LONG: MergeRefusal = MergeRefusal(7);
 
-fn append(old: Option<&[u8]>, patch: &[u8]) -> Result<Bytes, Refusal> {
+fn append(old: Option<&[u8]>, patch: &[u8]) -> Result<Bytes, MergeRefusal> {
     joined(old.unwrap_or_default(), patch)
 }
 
-fn prepend(old: Option<&[u8]>, patch: &[u8]) -> Result<Bytes, Refusal> {
+fn prepend(old: Option<&[u8]>, patch: &[u8]) -> Result<Bytes, MergeRefusal> {
     joined(patch, old.unwrap_or_default())
 }
 
-fn joined(first: &[u8], second: &[u8]) -> Result<Bytes, Refusal> {
+fn joined(first: &[u8], second: &[u8]) -> Result<Bytes, MergeRefusal> {
     let new = [first, second].concat();
     if new.len() > MERGED_SIZE_BYTES_MAX { Err(TOO_LONG) } else { Ok(new.into()) }
 }

@@ -2,7 +2,7 @@
 //!
 //! redb keeps checksums of its pages but looks at them only when it repairs; our rows have their own, which find a
 //! damaged row but not a lost one. So below redb each block of 4 KiB has a checksum, kept in the same file and made
-//! durable by the same sync (`checksums.rs` keeps those in use in memory):
+//! durable by the same sync (`checksum_cache.rs` keeps those in use in memory):
 //!
 //! ```text
 //! checksums of blocks 0 to 1023 (4 KiB) · blocks 0 to 1023 · checksums of blocks 1024 to 2047 · …
@@ -20,21 +20,21 @@ use std::ops::{Bound, Range};
 
 use redb::{BackendError, StorageBackend};
 
-use crate::checksums::{BLOCK_BYTES, CHECKSUM_BYTES, Checksums, GROUP_BLOCK_COUNT, group_offset};
+use crate::checksum_cache::{BLOCK_BYTES, CHECKSUM_BYTES, ChecksumCache, GROUP_BLOCK_COUNT, group_offset};
 
 /// Runs up to this long need no allocation for their checksums.
 const SHORT_RUN_BLOCK_COUNT: usize = 32;
 const BLOCK: u64 = BLOCK_BYTES as u64;
 
 #[derive(Debug)]
-pub(super) struct Checked<B> {
+pub(crate) struct ChecksumFile<B> {
     file: B,
-    checksums: Checksums,
+    checksums: ChecksumCache,
 }
 
-impl<B: StorageBackend> Checked<B> {
-    pub(super) fn new(file: B) -> Checked<B> {
-        Checked { file, checksums: Checksums::new() }
+impl<B: StorageBackend> ChecksumFile<B> {
+    pub(crate) fn new(file: B) -> ChecksumFile<B> {
+        ChecksumFile { file, checksums: ChecksumCache::new() }
     }
 
     /// Reads whole blocks of one group into `out`, and checks them.
@@ -69,7 +69,7 @@ impl<B: StorageBackend> Checked<B> {
     }
 }
 
-impl<B: StorageBackend> StorageBackend for Checked<B> {
+impl<B: StorageBackend> StorageBackend for ChecksumFile<B> {
     fn len(&self) -> io::Result<u64> {
         let blocks = self.file.len()?.div_ceil(BLOCK);
         Ok((blocks - blocks.div_ceil(GROUP_BLOCK_COUNT + 1)) * BLOCK)
@@ -217,13 +217,13 @@ mod tests {
 
     /// The same in a plain vector.
     struct Both {
-        checked: Checked<InMemoryBackend>,
+        checked: ChecksumFile<InMemoryBackend>,
         plain: Vec<u8>,
     }
 
     impl Both {
         fn new(len: u64) -> Both {
-            let checked = Checked::new(InMemoryBackend::new());
+            let checked = ChecksumFile::new(InMemoryBackend::new());
             checked.set_len(len).unwrap();
             assert_eq!(checked.len().unwrap(), len);
             Both { checked, plain: vec![0; len as usize] }
@@ -237,7 +237,7 @@ mod tests {
         /// As another process finds it.
         fn reopen(&mut self) {
             self.checked.sync_data().unwrap();
-            self.checked.checksums = Checksums::new();
+            self.checked.checksums = ChecksumCache::new();
         }
 
         fn compare(&self, offset: u64, len: usize) {
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn a_file_with_more_groups_than_are_kept_in_memory_is_read_all_the_same() {
         let groups = 11;
-        let mut checked = Checked::new(InMemoryBackend::new());
+        let mut checked = ChecksumFile::new(InMemoryBackend::new());
         checked.set_len(groups * GROUP).unwrap();
         let at = |group: u64| group * GROUP + (1 + group % 7) * BLOCK;
         for group in 0..groups {
@@ -284,7 +284,7 @@ mod tests {
                 assert_eq!(out, [group as u8; BLOCK_BYTES], "{group}");
             }
             checked.sync_data().unwrap();
-            checked.checksums = Checksums::new();
+            checked.checksums = ChecksumCache::new();
         }
     }
 
@@ -297,7 +297,7 @@ mod tests {
             let mut byte = [0];
             both.checked.file.read(at, &mut byte).unwrap();
             both.checked.file.write(at, &[byte[0] ^ 0x10]).unwrap();
-            both.checked.checksums = Checksums::new();
+            both.checked.checksums = ChecksumCache::new();
             let mut out = vec![0; BLOCK_BYTES];
             let error = both.checked.read(3 * BLOCK, &mut out).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidData);
@@ -307,7 +307,7 @@ mod tests {
             both.compare(2 * BLOCK, BLOCK_BYTES);
             both.compare(4 * BLOCK, BLOCK_BYTES);
             both.checked.file.write(at, &byte).unwrap();
-            both.checked.checksums = Checksums::new();
+            both.checked.checksums = ChecksumCache::new();
         }
         both.compare(0, 8 * BLOCK_BYTES);
     }
@@ -323,13 +323,13 @@ mod tests {
         both.checked.file.read(checksum_offset(1), &mut sum).unwrap();
         both.checked.file.write(block_offset(2), &block).unwrap();
         both.checked.file.write(checksum_offset(2), &sum).unwrap();
-        both.checked.checksums = Checksums::new();
+        both.checked.checksums = ChecksumCache::new();
         assert!(both.checked.read(2 * BLOCK, &mut block).is_err());
     }
 
     #[test]
     fn a_file_grows_and_shrinks_and_what_comes_again_is_empty() {
-        let checked = Checked::new(InMemoryBackend::new());
+        let checked = ChecksumFile::new(InMemoryBackend::new());
         let mut out = vec![7; 3 * BLOCK_BYTES];
         for blocks in [4, 1023, 1024, 1025, 2048, 3000, 1024, 1025, 10] {
             let old = checked.len().unwrap();

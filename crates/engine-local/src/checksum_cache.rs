@@ -1,25 +1,25 @@
 //! The checksum blocks of a checked file, the ones in use kept in memory.
 //!
 //! Without this every block read or written would cost a second call to the operating system for its four bytes. Changes
-//! stay here until [`Checksums::flush`], which whoever syncs the file calls first: checksums become durable with the blocks
+//! stay here until [`ChecksumCache::flush`], which whoever syncs the file calls first: checksums become durable with the blocks
 //! they belong to, and a block that was not synced may have none, which is no harm, as no commit has it.
 //!
-//! Promises: what [`Checksums::read`] returns is what was written last. Memory is bounded by [`SLOT_COUNT`] blocks.
+//! Promises: what [`ChecksumCache::read`] returns is what was written last. Memory is bounded by [`SLOT_COUNT`] blocks.
 
 use std::io;
 use std::sync::{Mutex, MutexGuard};
 
 use redb::StorageBackend;
 
-pub(super) const BLOCK_BYTES: usize = 4096;
-pub(super) const CHECKSUM_BYTES: usize = 4;
+pub(crate) const BLOCK_BYTES: usize = 4096;
+pub(crate) const CHECKSUM_BYTES: usize = 4;
 /// Blocks of the file that one block of checksums is for.
-pub(super) const GROUP_BLOCK_COUNT: u64 = (BLOCK_BYTES / CHECKSUM_BYTES) as u64;
+pub(crate) const GROUP_BLOCK_COUNT: u64 = (BLOCK_BYTES / CHECKSUM_BYTES) as u64;
 /// For four gigabytes of a file that is used all over. Few in tests, whose files are small.
 const SLOT_COUNT: usize = if cfg!(test) { 4 } else { 1024 };
 
 #[derive(Debug)]
-pub(super) struct Checksums {
+pub(crate) struct ChecksumCache {
     slots: Box<[Mutex<Option<Slot>>]>,
 }
 
@@ -30,13 +30,13 @@ struct Slot {
     is_changed: bool,
 }
 
-impl Checksums {
-    pub(super) fn new() -> Checksums {
-        Checksums { slots: (0..SLOT_COUNT).map(|_| Mutex::new(None)).collect() }
+impl ChecksumCache {
+    pub(crate) fn new() -> ChecksumCache {
+        ChecksumCache { slots: (0..SLOT_COUNT).map(|_| Mutex::new(None)).collect() }
     }
 
     /// The checksums of consecutive blocks of one group, from the block with this number on.
-    pub(super) fn read(&self, file: &impl StorageBackend, first: u64, out: &mut [u8]) -> io::Result<()> {
+    pub(crate) fn read(&self, file: &impl StorageBackend, first: u64, out: &mut [u8]) -> io::Result<()> {
         let mut slot = self.slot(file, first / GROUP_BLOCK_COUNT)?;
         let start = start_in_group(first);
         let slot = slot.as_mut().ok_or(io::ErrorKind::NotFound)?;
@@ -44,7 +44,7 @@ impl Checksums {
         Ok(())
     }
 
-    pub(super) fn write(&self, file: &impl StorageBackend, first: u64, checksums: &[u8]) -> io::Result<()> {
+    pub(crate) fn write(&self, file: &impl StorageBackend, first: u64, checksums: &[u8]) -> io::Result<()> {
         let mut slot = self.slot(file, first / GROUP_BLOCK_COUNT)?;
         let start = start_in_group(first);
         let slot = slot.as_mut().ok_or(io::ErrorKind::NotFound)?;
@@ -54,7 +54,7 @@ impl Checksums {
     }
 
     /// Writes what was changed into the file.
-    pub(super) fn flush(&self, file: &impl StorageBackend) -> io::Result<()> {
+    pub(crate) fn flush(&self, file: &impl StorageBackend) -> io::Result<()> {
         for slot in &self.slots {
             if let Some(slot) = &mut *lock(slot) {
                 slot.flush(file)?;
@@ -64,7 +64,7 @@ impl Checksums {
     }
 
     /// Forgets the groups from this one on: the file ends before them.
-    pub(super) fn forget_from(&self, group: u64) {
+    pub(crate) fn forget_from(&self, group: u64) {
         for slot in &self.slots {
             let mut slot = lock(slot);
             if slot.as_ref().is_some_and(|slot| slot.group >= group) {
@@ -107,7 +107,7 @@ fn lock<T>(slot: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Where a group's checksums are in the file; its blocks follow.
-pub(super) fn group_offset(group: u64) -> u64 {
+pub(crate) fn group_offset(group: u64) -> u64 {
     group * (GROUP_BLOCK_COUNT + 1) * BLOCK_BYTES as u64
 }
 

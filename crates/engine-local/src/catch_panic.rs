@@ -1,4 +1,4 @@
-//! Work on a file that may be damaged: opening it, and looking at all of it. redb asserts what it expects, so that may
+//! Request on a file that may be damaged: opening it, and looking at all of it. redb asserts what it expects, so that may
 //! end in a panic: here that is an ordinary outcome, for which nobody wants a backtrace. Reading an open file needs no
 //! guard: its blocks are checked before redb sees them.
 //!
@@ -10,19 +10,19 @@ use std::sync::Once;
 
 /// The work ended in a panic: what it worked on is not what it should be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Broken;
+pub(crate) struct Panicked;
 
 thread_local! {
     static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Does the work; a panic in it is `Broken`.
-pub(super) fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, Broken> {
+/// Does the work; a panic in it is `Panicked`.
+pub(crate) fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
     stay_quiet();
     let was_guarded = IS_GUARDED.replace(true);
     let outcome = catch_unwind(AssertUnwindSafe(work));
     IS_GUARDED.set(was_guarded);
-    outcome.map_err(|_| Broken)
+    outcome.map_err(|_| Panicked)
 }
 
 /// Puts a hook before the one that is there, once.
@@ -44,9 +44,9 @@ mod tests {
 
     #[test]
     fn a_panic_is_an_outcome() {
-        assert_eq!(guarded(|| 7), Ok(7));
-        assert_eq!(guarded(|| -> u8 { panic!("quietly") }), Err(Broken));
-        assert_eq!(guarded(|| guarded(|| -> u8 { panic!("quietly") })), Ok(Err(Broken)));
+        assert_eq!(catch_panic(|| 7), Ok(7));
+        assert_eq!(catch_panic(|| -> u8 { panic!("quietly") }), Err(Panicked));
+        assert_eq!(catch_panic(|| catch_panic(|| -> u8 { panic!("quietly") })), Ok(Err(Panicked)));
         assert!(!IS_GUARDED.get());
     }
 }

@@ -13,18 +13,18 @@ const KEY_COUNT_USUAL: usize = 64 * 1024;
 const BITS_PER_KEY: usize = 16;
 const WORD_COUNT: usize = KEY_COUNT_USUAL * BITS_PER_KEY / 64;
 
-pub(super) struct Filter {
+pub(crate) struct BloomFilter {
     words: Box<[AtomicU64]>,
 }
 
 /// A key as the filter knows it: worked out once, for all filters.
 #[derive(Clone, Copy)]
-pub(super) struct Print(u64);
+pub(crate) struct KeyHash(u64);
 
-impl Print {
-    pub(super) fn of(key: &[u8]) -> Print {
+impl KeyHash {
+    pub(crate) fn of(key: &[u8]) -> KeyHash {
         // Its thirty-two bits, spread over sixty-four.
-        Print(u64::from(crc32fast::hash(key)).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+        KeyHash(u64::from(crc32fast::hash(key)).wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
     /// Two bits of one word.
@@ -34,19 +34,19 @@ impl Print {
     }
 }
 
-impl Default for Filter {
-    fn default() -> Filter {
-        Filter { words: (0..WORD_COUNT).map(|_| AtomicU64::new(0)).collect() }
+impl Default for BloomFilter {
+    fn default() -> BloomFilter {
+        BloomFilter { words: (0..WORD_COUNT).map(|_| AtomicU64::new(0)).collect() }
     }
 }
 
-impl Filter {
-    pub(super) fn add(&self, print: Print) {
+impl BloomFilter {
+    pub(crate) fn add(&self, print: KeyHash) {
         let (word, bits) = print.place();
         self.words[word].fetch_or(bits, Ordering::Relaxed);
     }
 
-    pub(super) fn may_hold(&self, print: Print) -> bool {
+    pub(crate) fn may_hold(&self, print: KeyHash) -> bool {
         let (word, bits) = print.place();
         self.words[word].load(Ordering::Relaxed) & bits == bits
     }
@@ -58,8 +58,8 @@ mod tests {
 
     #[test]
     fn nothing_that_was_added_is_missing_and_little_else_is_found() {
-        let filter = Filter::default();
-        let print = |n: usize| Print::of(format!("key {n}").as_bytes());
+        let filter = BloomFilter::default();
+        let print = |n: usize| KeyHash::of(format!("key {n}").as_bytes());
         (0..KEY_COUNT_USUAL).for_each(|n| filter.add(print(n)));
         assert!((0..KEY_COUNT_USUAL).all(|n| filter.may_hold(print(n))));
         let wrong = (KEY_COUNT_USUAL..2 * KEY_COUNT_USUAL).filter(|n| filter.may_hold(print(*n))).count();
