@@ -1,14 +1,14 @@
-//! A filter that says quickly that a key is not there.
+//! A Bloom filter: says quickly that a key is not among the recent rows.
 //!
-//! Most keys that are looked for among the recent rows are not there, and finding that out in the ordered table costs a
-//! score of comparisons in as many places of memory; here it costs a look at two bits.
+//! Most keys that readers look for are not recent. Finding that out in the ordered map takes about twenty comparisons
+//! all over memory; here it takes a look at two bits.
 //!
-//! Promises: a key that was added is never said to be missing. One that was not may be said to be there, rarely as long as
-//! there are not many more keys than [`KEY_COUNT_USUAL`].
+//! Promises: a key that was added is always found. A key that was not is found rarely, as long as there are not many
+//! more keys than [`KEY_COUNT_USUAL`].
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// About as many rows as are folded together.
+/// About as many rows as one fold takes.
 const KEY_COUNT_USUAL: usize = 64 * 1024;
 const BITS_PER_KEY: usize = 16;
 const WORD_COUNT: usize = KEY_COUNT_USUAL * BITS_PER_KEY / 64;
@@ -17,17 +17,17 @@ pub(crate) struct BloomFilter {
     words: Box<[AtomicU64]>,
 }
 
-/// A key as the filter knows it: worked out once, for all filters.
+/// The hash of a key, computed once for all filters.
 #[derive(Clone, Copy)]
 pub(crate) struct KeyHash(u64);
 
 impl KeyHash {
     pub(crate) fn of(key: &[u8]) -> KeyHash {
-        // Its thirty-two bits, spread over sixty-four.
+        // Spreads the 32 bits of the checksum over 64.
         KeyHash(u64::from(crc32fast::hash(key)).wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
-    /// Two bits of one word.
+    /// The word, and two bits in it.
     fn place(self) -> (usize, u64) {
         let word = (self.0 >> 44) as usize % WORD_COUNT;
         (word, 1 << (self.0 >> 38 & 63) | 1 << (self.0 >> 32 & 63))

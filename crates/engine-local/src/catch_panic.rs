@@ -1,14 +1,14 @@
-//! Request on a file that may be damaged: opening it, and looking at all of it. redb asserts what it expects, so that may
-//! end in a panic: here that is an ordinary outcome, for which nobody wants a backtrace. Reading an open file needs no
-//! guard: its blocks are checked before redb sees them.
+//! Panics as results, for work on a file that may be damaged: opening it, and reading all of it. redb panics where
+//! the file is not what it expects. For us that is an ordinary result, and nobody wants a backtrace. Reading an open
+//! file needs no such care: its blocks are checked before redb sees them.
 //!
-//! Promises: a panic inside is caught and says nothing; panics elsewhere are told as ever.
+//! Promises: a panic inside is caught and prints nothing; panics elsewhere are reported as usual.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 
-/// The work ended in a panic: what it worked on is not what it should be.
+/// The work panicked: its input is damaged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Panicked;
 
@@ -16,7 +16,7 @@ thread_local! {
     static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Does the work; a panic in it is `Panicked`.
+/// Does the work; returns `Panicked` if it panics.
 pub(crate) fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
     stay_quiet();
     let was_guarded = IS_GUARDED.replace(true);
@@ -25,7 +25,7 @@ pub(crate) fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
     outcome.map_err(|_| Panicked)
 }
 
-/// Puts a hook before the one that is there, once.
+/// Installs a panic hook in front of the present one, once.
 fn stay_quiet() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

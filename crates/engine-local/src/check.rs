@@ -1,11 +1,11 @@
-//! Whether a store is sound: every row reads, the catalogue and the rows agree, nothing lies about.
+//! Whether a store is sound: every row can be read, the catalogue and the rows agree, and no rows are left over.
 //!
-//! [`LocalEngine::check`] looks at one state of a running store. [`check_directory`] looks at one that nobody has open,
-//! and first has redb verify its own pages, which a running store cannot.
+//! [`LocalEngine::check`] examines the latest state of a running store. [`check_directory`] examines a store that
+//! nobody has open, and also has redb verify its pages, which is not possible while the store is running.
 //!
-//! Promises: damage is a finding that says where, never a panic; nothing is changed (but a store that was not closed
-//! is brought up to date first, as any opening does). Leaves to others: what a value means, which the rules of its family
-//! know; the values of a family without rules are taken as they are.
+//! Promises: damage becomes a finding that says where it is, never a panic. A check changes nothing, except that a
+//! store that was not closed regularly is recovered first, as it is on any opening. Leaves to others: what a value
+//! means. The rules of its family say whether a value is sound; a family without rules is not examined.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -22,18 +22,18 @@ use engine::keys;
 use engine::scan::{Rows, ScannedRow, Source};
 use engine::{Families, TableId, TableRecord, Version};
 
-/// Of the findings, so many are kept in words; the others are counted.
+/// This many findings are kept as text; further ones are only counted.
 const FINDINGS_KEPT_MAX: usize = 1000;
 
-/// What a check saw.
+/// The result of a check.
 #[derive(Clone, Default, Debug)]
 pub struct CheckReport {
     pub table_count: u64,
     pub row_count: u64,
-    /// Tables that were dropped and whose rows still wait to be swept: no damage.
+    /// Dropped tables whose rows are still to be swept: this is no damage.
     pub dropped_table_count: u64,
     pub dropped_row_count: u64,
-    /// Damage, one sentence each, the first [`FINDINGS_KEPT_MAX`] of it.
+    /// What is damaged, one sentence each: the first [`FINDINGS_KEPT_MAX`] findings.
     pub findings: Vec<String>,
     pub finding_count: u64,
 }
@@ -48,13 +48,13 @@ impl CheckReport {
 }
 
 impl LocalEngine {
-    /// Looks at everything in the latest durable state. Takes as long as reading the whole file does.
+    /// Examines the latest durable state. Takes as long as reading the whole file.
     pub fn check(&self) -> CheckReport {
         check_rows(&self.shared.view(), &self.families)
     }
 }
 
-/// Looks at a store that nobody has open, pages and rows.
+/// Examines a store that nobody has open: its pages and its rows.
 pub fn check_directory(
     path: &Path,
     cache_bytes_max: usize,
@@ -88,7 +88,7 @@ fn unreadable(cause: &str) -> CheckReport {
 
 fn check_rows(view: &View, families: &Families) -> CheckReport {
     let mut report = CheckReport::default();
-    // redb asserts what it expects of its pages.
+    // redb panics on pages that it does not understand.
     let outcome = catch_panic(|| look_at_everything(view, families, &mut report));
     match outcome {
         Ok(Ok(())) => {}
@@ -98,12 +98,12 @@ fn check_rows(view: &View, families: &Families) -> CheckReport {
     report
 }
 
-/// What the catalogue and the lists beside it say.
+/// What the catalogue and the lists of tables say.
 struct Known {
     last_version: u64,
     live: BTreeSet<u64>,
     dropped: BTreeSet<u64>,
-    /// Names by table id, from the catalogue's rows.
+    /// Names by table id, as found in the catalogue.
     names: BTreeMap<u64, String>,
 }
 
@@ -149,7 +149,7 @@ fn look_at_everything(view: &View, families: &Families, report: &mut CheckReport
         last_key.extend_from_slice(key);
         look_at_row(key, found.read(), families, &mut known, &mut orphans, report);
     }
-    // What is both recent and in the tree is counted twice.
+    // A row that is both recent and in the tree is counted twice, so the counts agree only when nothing is recent.
     let counted = view.row_count()?;
     if view.recent_bytes() == 0 && counted != seen_count {
         report.find(format!("{counted} rows are counted but {seen_count} are there"));
@@ -196,7 +196,7 @@ fn look_at_row(
             return;
         }
     };
-    // A dropped table's rows may be anything: nobody reads them again.
+    // The rows of a dropped table do not matter: nobody reads them again.
     if known.dropped.contains(&table.0) {
         report.dropped_row_count += 1;
         return;
@@ -205,7 +205,7 @@ fn look_at_row(
         report.find(format!("{}: its version was never given", known.describe(key)));
     }
     match table {
-        // Sorts before all others, so the names are known when their rows come.
+        // The catalogue sorts before all other tables, so names are known before the rows they explain.
         TableId::CATALOGUE => match TableRecord::read(value) {
             Some(record) if known.live.contains(&record.id.0) => {
                 let text = format!("{partition}/{}", String::from_utf8_lossy(record.payload));
@@ -218,7 +218,7 @@ fn look_at_row(
             }
             None => report.find(format!("{partition}/{name}: the catalogue's entry does not read")),
         },
-        // The lists were looked at before.
+        // Settings have no rules, and the lists were read before.
         TableId::SETTINGS | LIVE | DROPPED => {}
         _ if !known.live.contains(&table.0) => *orphans.entry(table.0).or_default() += 1,
         _ => {

@@ -1,19 +1,19 @@
-//! A file whose every block is checked when it is read: damage at rest is an error, never data.
+//! A file that checks every block it reads: damage on the disk becomes an error, never data.
 //!
-//! redb keeps checksums of its pages but looks at them only when it repairs; our rows have their own, which find a
-//! damaged row but not a lost one. So below redb each block of 4 KiB has a checksum, kept in the same file and made
+//! redb has checksums of its pages but verifies them only when it repairs a file. Our rows have their own, which find
+//! a damaged row but not a missing one. So below redb every block of 4 KiB has a checksum, in the same file and made
 //! durable by the same sync (`checksum_cache.rs` keeps those in use in memory):
 //!
 //! ```text
 //! checksums of blocks 0 to 1023 (4 KiB) · blocks 0 to 1023 · checksums of blocks 1024 to 2047 · …
 //! ```
 //!
-//! A checksum is the CRC-32 of the block's number and content; 0 stands for a block that was never written. Block 0 has
-//! none: redb overwrites its header in place, and checks both of its halves itself.
+//! A checksum is the CRC-32 of the block's number and content; 0 marks a block that was never written. Block 0 has
+//! none: redb overwrites its header in place and checks both halves of it itself.
 //!
-//! Promises: what is read is what was written, or an error of the kind `InvalidData` that names the block. A power cut
-//! may leave a block and its checksum from different writes, but only a block that no commit had made durable: redb
-//! never overwrites one that is in use, and nobody reads the others.
+//! Promises: a read returns what was written, or an error of the kind `InvalidData` that names the block. A power cut
+//! may leave a block and its checksum from different writes, but only for a block that no transaction had made
+//! durable: redb never overwrites a block that is in use, and nobody reads the others.
 
 use std::io;
 use std::ops::{Bound, Range};
@@ -22,7 +22,7 @@ use redb::{BackendError, StorageBackend};
 
 use crate::checksum_cache::{BLOCK_BYTES, CHECKSUM_BYTES, ChecksumCache, GROUP_BLOCK_COUNT, group_offset};
 
-/// Runs up to this long need no allocation for their checksums.
+/// Up to this many blocks the checksums need no allocation.
 const SHORT_RUN_BLOCK_COUNT: usize = 32;
 const BLOCK: u64 = BLOCK_BYTES as u64;
 
@@ -37,7 +37,7 @@ impl<B: StorageBackend> ChecksumFile<B> {
         ChecksumFile { file, checksums: ChecksumCache::new() }
     }
 
-    /// Reads whole blocks of one group into `out`, and checks them.
+    /// Reads whole blocks of one group into `out` and checks them.
     fn read_run(&self, first: u64, out: &mut [u8]) -> io::Result<()> {
         self.file.read(block_offset(first), out)?;
         let count = out.len() / BLOCK_BYTES;
@@ -97,7 +97,7 @@ impl<B: StorageBackend> StorageBackend for ChecksumFile<B> {
         self.checksums.forget_from(new.div_ceil(GROUP_BLOCK_COUNT));
         let group_end = new.next_multiple_of(GROUP_BLOCK_COUNT);
         if new < old && new < group_end {
-            // Blocks that are gone have never been written when they come again.
+            // Truncated blocks count as unwritten if the file grows back.
             let zeros = vec![0; (group_end - new) as usize * CHECKSUM_BYTES];
             self.checksums.write(&self.file, new, &zeros)?;
         }
@@ -127,7 +127,7 @@ impl<B: StorageBackend> StorageBackend for ChecksumFile<B> {
     }
 
     fn close(&self) -> io::Result<()> {
-        // What was written after the last sync is still there if nothing happens to the machine.
+        // Writes since the last sync survive as long as the machine does.
         let flushed = self.checksums.flush(&self.file);
         self.file.close().and(flushed)
     }
@@ -141,17 +141,17 @@ impl<B: StorageBackend> StorageBackend for ChecksumFile<B> {
     }
 }
 
-/// A piece of a run of bytes: whole blocks of one group, or a part of one block.
+/// A piece of a read or write: whole blocks of one group, or a part of one block.
 struct Part {
-    /// Which of the bytes.
+    /// The piece's place in the caller's bytes.
     bytes: Range<usize>,
-    /// Where in its first block it begins.
+    /// The offset in its first block.
     within: usize,
     is_whole: bool,
     is_header: bool,
 }
 
-/// Cuts a run of bytes; each piece with the number of its first block.
+/// Cuts a run of bytes into pieces, each with the number of its first block.
 fn runs(offset: u64, len: usize) -> impl Iterator<Item = (u64, Part)> {
     let mut done = 0;
     std::iter::from_fn(move || {
@@ -175,7 +175,7 @@ fn runs(offset: u64, len: usize) -> impl Iterator<Item = (u64, Part)> {
     })
 }
 
-/// Where a block is in the file.
+/// The offset of a block in the file.
 fn block_offset(number: u64) -> u64 {
     group_offset(number / GROUP_BLOCK_COUNT) + (number % GROUP_BLOCK_COUNT + 1) * BLOCK
 }
@@ -188,7 +188,7 @@ fn with_checksums<T>(count: usize, work: impl FnOnce(&mut [u8]) -> T) -> T {
     }
 }
 
-/// Never 0, which stands for a block that was never written.
+/// Never 0, because 0 marks a block that was never written.
 fn checksum(number: u64, block: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&number.to_le_bytes());
@@ -215,7 +215,7 @@ mod tests {
         group_offset(number / GROUP_BLOCK_COUNT) + number % GROUP_BLOCK_COUNT * CHECKSUM_BYTES as u64
     }
 
-    /// The same in a plain vector.
+    /// The file, and a plain vector with the same content.
     struct Both {
         checked: ChecksumFile<InMemoryBackend>,
         plain: Vec<u8>,
@@ -234,7 +234,7 @@ mod tests {
             self.plain[offset as usize..][..data.len()].copy_from_slice(data);
         }
 
-        /// As another process finds it.
+        /// Forgets what is in memory, as another process would.
         fn reopen(&mut self) {
             self.checked.sync_data().unwrap();
             self.checked.checksums = ChecksumCache::new();
@@ -253,7 +253,7 @@ mod tests {
         let mut random = fastrand::Rng::with_seed(7);
         for _ in 0..300 {
             let len = random.usize(1..40_000);
-            // Around the boundaries of groups, and anywhere.
+            // Near the boundary of two groups, or anywhere.
             let start = if random.bool() { GROUP - 20_000 } else { random.u64(0..2 * GROUP - 40_000) };
             let offset = start + random.u64(0..20_000);
             let data: Vec<u8> = (0..len).map(|_| random.u8(..)).collect();

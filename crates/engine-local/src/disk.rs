@@ -1,7 +1,8 @@
-//! What is known of the disk after an error: whether a sync failed, and whether there was merely no space.
+//! What a disk error means: whether a sync failed, or there was merely no space.
 //!
-//! A write that finds no space harms nothing: whatever reached the file is not part of any commit, and reopening the
-//! file shows the last one. After a sync that failed nobody knows what the disk holds, so that is never forgiven.
+//! A write that finds no space does no harm: what reached the file belongs to no transaction, and reopening the file
+//! shows the last one. After a failed sync the content of the disk is unknown, so the engine never continues after
+//! one.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -14,7 +15,7 @@ use redb::{BackendError, StorageBackend};
 
 use crate::checksum_cache::BLOCK_BYTES;
 
-/// Passes everything on, and remembers a sync that failed.
+/// A file that remembers whether a sync failed.
 #[derive(Debug)]
 pub(crate) struct Watched<B> {
     inner: B,
@@ -65,8 +66,8 @@ impl<B: StorageBackend> StorageBackend for Watched<B> {
     }
 }
 
-/// A file that is only read: what is written stays in memory, and is gone with this. Opening a database writes a few
-/// pages; nobody else writes here.
+/// A file opened for reading only. Writes stay in memory and are lost with this object: redb writes a few pages when
+/// it opens a database.
 #[derive(Debug)]
 pub(crate) struct Overlay<B> {
     inner: B,
@@ -75,7 +76,7 @@ pub(crate) struct Overlay<B> {
 
 #[derive(Default, Debug)]
 struct OverlayContent {
-    /// What was written, by the number of its block.
+    /// The written blocks by number.
     blocks: BTreeMap<u64, Box<[u8]>>,
     len: Option<u64>,
 }
@@ -89,7 +90,7 @@ impl<B: StorageBackend> Overlay<B> {
         self.written.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// What the file has there; nothing but zeros behind its end.
+    /// Reads the file below; zeros behind its end.
     fn read_file(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
         let there = self.inner.len()?.saturating_sub(offset).min(out.len() as u64) as usize;
         out[there..].fill(0);
@@ -97,7 +98,7 @@ impl<B: StorageBackend> Overlay<B> {
     }
 }
 
-/// The blocks that a run of bytes touches: number of the block, where in it, and which of the bytes.
+/// The blocks that a run of bytes touches: the block's number, the offset in it, and the part of the bytes.
 fn blocks(offset: u64, len: usize) -> impl Iterator<Item = (u64, usize, Range<usize>)> {
     let mut done = 0;
     std::iter::from_fn(move || {
@@ -158,8 +159,8 @@ impl<B: StorageBackend> StorageBackend for Overlay<B> {
     }
 }
 
-/// Whether the error says that the file takes no more for now, which may change: somebody makes room, or makes the file
-/// system writable again.
+/// Whether the error says that the file takes no writes for now. That may change: somebody frees space, or makes the
+/// file system writable.
 pub(crate) fn is_full(error: &io::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
     matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge | ReadOnlyFilesystem)

@@ -1,6 +1,7 @@
-//! One group of commits: each decided over the state that the ones before it left, all of them put into one record.
+//! One group of requests. Each is decided on the state that the ones before it left, and all their changes go into
+//! one record.
 //!
-//! Promises: a request that fails changes nothing; what a later request of the group sees is what the earlier ones wrote.
+//! Promises: a request that fails changes nothing; a later request of the group sees what the earlier ones wrote.
 //! Leaves to others: making the record durable, showing it to readers, and answering.
 
 use std::cell::Cell;
@@ -42,7 +43,7 @@ pub(crate) enum Request {
 }
 
 impl Request {
-    /// About what it holds in memory.
+    /// Roughly the memory it takes.
     pub(crate) fn size_bytes(&self) -> usize {
         let content = match self {
             Request::Commit(commit) => {
@@ -76,15 +77,15 @@ pub(crate) struct Applied {
     pub(crate) version: Version,
 }
 
-/// Which tables were found to be live, so that they need not be looked up for every commit. Only the commit thread
-/// changes that, so what it remembers is right.
+/// Remembers which tables are live, so that a commit need not look its table up. Only the commit thread creates and
+/// drops tables, so the memory is never out of date.
 #[derive(Default)]
 pub(crate) struct KnownTables(HashMap<TableId, bool>);
 
 const KNOWN_TABLE_COUNT_MAX: usize = 10_000;
 
 impl KnownTables {
-    /// After a group that did not happen.
+    /// Forgets everything, after a group that failed.
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }
@@ -101,7 +102,7 @@ impl KnownTables {
     }
 }
 
-/// Rows by encoded key; `None`: removed.
+/// Rows by encoded key; `None`: the row was removed.
 pub(crate) type ChangedRows = HashMap<Vec<u8>, Option<Row>>;
 
 pub(crate) struct Group<'a> {
@@ -111,10 +112,10 @@ pub(crate) struct Group<'a> {
     pub(crate) counters: Counters,
     pub(crate) known_tables: &'a mut KnownTables,
     pub(crate) record: &'a mut RecordBuilder,
-    /// What the commits of this group wrote so far.
+    /// The rows that the requests of this group have written so far.
     pub(crate) written: ChangedRows,
     pub(crate) dropped_any: bool,
-    /// A request failed because the tree's file must be opened anew.
+    /// A request failed because the tree's file must be reopened.
     pub(crate) met_closed_file: Cell<bool>,
 }
 
@@ -132,7 +133,8 @@ impl Group<'_> {
     fn commit(&mut self, commit: &Commit) -> Result<Applied, CommitError> {
         self.check_live(commit.table)?;
         let writes = decide(commit, |key| self.lookup_parts(key), self.families)?;
-        // What nobody has looked at yet: folding it later must not be the first to find its page damaged.
+        // A blind put has read nothing yet. Read the page of its key now: if the page is damaged, the caller hears of
+        // it, and the fold does not stumble over it later.
         let is_blind = |op: &Op| op.expect == Expect::Any && matches!(op.effect, Effect::Put(_));
         if commit.ops.iter().any(is_blind) {
             writes.iter().try_for_each(|write| self.touch(&write.key))?;
@@ -173,7 +175,7 @@ impl Group<'_> {
     fn drop_table(&mut self, key: &[u8]) -> Result<Applied, CommitError> {
         let id = self.table_named(key)?;
         self.touch(&list_key(DROPPED, id))?;
-        // It tells the state with the table from the state without it.
+        // A drop takes a version, so readers can tell before from after.
         let version = self.take_version();
         let forgotten = [key.to_vec(), list_key(LIVE, id)].map(|key| Write { key, value: None });
         let dropped = Write { key: list_key(DROPPED, id), value: Some(Bytes::new()) };
@@ -199,7 +201,7 @@ impl Group<'_> {
         Ok(Applied { table: load.table, version })
     }
 
-    /// The id that a catalogue key stands for.
+    /// The id of the table with this catalogue key.
     fn table_named(&self, key: &[u8]) -> Result<TableId, CommitError> {
         let Some(row) = self.lookup(key)? else {
             return Err(CommitError::Precondition { op: 0, found: Found::Absent });
@@ -210,7 +212,7 @@ impl Group<'_> {
 
     fn check_live(&mut self, table: TableId) -> Result<(), CommitError> {
         let is_live = match table {
-            // Changed by its own verbs only.
+            // Only the catalogue verbs change it.
             TableId::CATALOGUE => false,
             TableId::SETTINGS => true,
             // The engine's own lists.
@@ -251,7 +253,7 @@ impl Group<'_> {
         Ok(self.lookup(key)?.map(|row| (row.version, row.value)))
     }
 
-    /// Whether the place of this key can be read; what is there does not matter.
+    /// Reads the page of this key, to find damage. The row itself does not matter.
     fn touch(&self, key: &[u8]) -> Result<(), CommitError> {
         if self.written.contains_key(key) {
             return Ok(());

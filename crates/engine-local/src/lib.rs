@@ -1,10 +1,22 @@
 //! The embedded engine on disk: a commit log, the rows of recent commits in memory, and redb's tree below them.
 //!
-//! Promises: all of the contract; what is acknowledged survives a crash and a power cut; every row read was
-//! checked against its checksum; memory is bounded by [`LocalOptions`]. `store.rs` knows the files, `commit_log/` the
-//! commit log, `writer.rs` the commit thread, `group.rs` what it does, `recent.rs` the rows that are not yet in the tree, `fold.rs`
-//! how they get there, `view.rs` what a reader sees, `row_bytes.rs` a row's bytes in the tree, `sweep.rs` the end of a
-//! table, `snapshot.rs` a view for a backup, `check.rs` whether all of it is sound.
+//! Promises: everything the contract asks for. An acknowledged write survives a crash and a power cut. Every row is
+//! checked against its checksum when it is read. [`LocalOptions`] bounds the memory.
+//!
+//! | file | what it knows |
+//! |---|---|
+//! | `store.rs` | the directory: how a store is found, created, opened |
+//! | `commit_log/` | the commit log |
+//! | `writer.rs` | the commit thread |
+//! | `group.rs` | what a group of requests does |
+//! | `recent.rs` | the rows that are not yet in the tree |
+//! | `fold.rs` | how those rows get into the tree |
+//! | `view.rs` | what a reader sees |
+//! | `row_bytes.rs` | a row's bytes in the tree |
+//! | `checksum_file.rs` | the checksums below the tree |
+//! | `sweep.rs` | how the space of a dropped table comes back |
+//! | `snapshot.rs` | a view that a backup holds |
+//! | `check.rs` | whether a store is sound |
 
 mod bloom_filter;
 mod catch_panic;
@@ -76,16 +88,16 @@ pub use crate::store::{MARKER, OpenError, is_store};
 pub struct LocalOptions {
     pub families: Families,
     pub clock: Arc<dyn Clock>,
-    /// Commits that may wait; past it the answer is `Busy`.
+    /// How many commits may wait. Further ones are answered with `Busy`.
     pub commit_queue_max: usize,
-    /// Bytes of commits that may wait or be under way; past it the answer is `Busy`.
+    /// How many bytes of commits may wait or be under way. Further ones are answered with `Busy`.
     pub commit_queue_bytes_max: usize,
-    /// Pages kept in memory, read and written ones together. Grows with use, not at the start.
+    /// Bytes of the tree's pages in memory. Memory grows with use, not at the start.
     pub cache_bytes_max: usize,
-    /// Recent rows in memory before they are folded into the tree. While that is done others take their place; when it
-    /// cannot follow, there are four times as many at the most.
+    /// Bytes of recent rows in memory before they are folded into the tree. New rows gather while a fold runs. If
+    /// folding cannot keep up, memory may reach four times this bound.
     pub recent_bytes_max: usize,
-    /// Whether the commit thread folds by itself, between two groups: for those who want the same every time.
+    /// Folds on the commit thread between two groups, not on a thread of its own: for deterministic runs.
     pub folds_between_groups: bool,
 }
 
@@ -113,7 +125,7 @@ pub struct LocalEngine {
     slow_lane: SlowLane,
     commit_queue_bytes_max: usize,
     shared: Arc<Shared>,
-    /// After `shared`, which holds the open file.
+    /// Dropped after `shared`, which holds the open file.
     _lock: DirectoryLock,
 }
 
@@ -123,7 +135,7 @@ impl LocalEngine {
         LocalEngine::open_on(directory, options, Arc::new(DirectoryFiles::new(directory)))
     }
 
-    /// Like [`LocalEngine::open`], with something between the store and its files: how tests fail the disk.
+    /// Like [`LocalEngine::open`], with a layer between the store and its files: tests use it to make the disk fail.
     #[doc(hidden)]
     pub fn open_wrapped<B: StorageBackend>(
         directory: &Path,
@@ -133,7 +145,8 @@ impl LocalEngine {
         LocalEngine::open_on(directory, options, Arc::new(DirectoryFiles::wrapped(directory, wrap)))
     }
 
-    /// Like [`LocalEngine::open`], but `files` stand for those of the directory, which has the marker and the lock.
+    /// Like [`LocalEngine::open`], but with these files in place of the directory's. The marker and the lock stay in
+    /// the directory.
     #[doc(hidden)]
     pub fn open_on(
         directory: &Path,
@@ -193,7 +206,7 @@ impl LocalEngine {
             done,
         };
         let thread = spawn("lazulite-commit", Box::new(move || writer.run())).inspect_err(|_| {
-            // Nobody else would ever tell it.
+            // Without a commit thread nobody else would end the folding thread.
             shared.ask(|asked| asked.end = true);
         })?;
         Ok(LocalEngine {
@@ -252,13 +265,14 @@ impl LocalEngine {
     fn read<T>(&self, read: impl Fn(&View) -> Result<T, TreeError>) -> Result<T, TreeError> {
         let attempt = || read(&self.shared.view());
         match attempt() {
-            // The file was opened anew in between: the latest view is another one.
+            // The file was reopened in the meantime, so the latest view is a different one.
             Err(TreeError::Storage(StorageError::DatabaseClosed)) => attempt(),
             outcome => outcome,
         }
     }
 
-    /// What the caller hears; and if redb has closed itself over it, the file is opened anew.
+    /// Turns the error into what the caller is told. If redb has closed the file because of it, asks for the file to
+    /// be reopened.
     fn read_error(&self, error: TreeError, table: TableId) -> ReadError {
         if error.closes_the_file() && self.shared.may_reopen_for_readers(self.clock.monotonic()) {
             self.shared.ask(|asked| asked.reopen = true);
@@ -266,7 +280,7 @@ impl LocalEngine {
         error.into_read_error(table)
     }
 
-    /// Lets the commit thread end once it has done what was accepted.
+    /// Takes no more requests. The commit thread ends after the last one.
     fn stop_accepting(&self) {
         *self.requests.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = None;
     }
@@ -333,7 +347,7 @@ impl Engine for LocalEngine {
 
     async fn close(&self) {
         self.stop_accepting();
-        // An error means that the thread is gone, which is what we wait for.
+        // An error means that the thread has ended, which is what we wait for.
         let _ = self.done.clone().wait_for(|done| *done).await;
     }
 }

@@ -1,4 +1,4 @@
-//! What the readers, the callers, the commit thread and the folding share.
+//! The state that readers, callers, the commit thread and the folding thread share.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock};
@@ -13,18 +13,18 @@ use crate::recent::Recent;
 use crate::store::{META, META_FOLDED, ROWS, Reopening, begin_write};
 use crate::view::{Base, Frozen, View};
 
-/// Counters since the store was opened.
+/// Statistics since the store was opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LocalStats {
-    /// Durable records of the log.
+    /// Groups made durable, each as one record of the log.
     pub group_count: u64,
-    /// Jobs in those records, the ones that failed their expectations included.
+    /// Requests in those groups, including those whose expectations failed.
     pub request_count: u64,
-    /// Times that recent rows were folded into the tree.
+    /// Folds of recent rows into the tree.
     pub fold_count: u64,
-    /// Rows of dropped tables whose space was given back.
+    /// Rows of dropped tables that were removed from the tree.
     pub swept_row_count: u64,
-    /// Bytes of commits waiting or under way.
+    /// Bytes of requests that wait or are under way.
     pub queued_bytes: u64,
     /// Bytes of recent rows that are not yet folded.
     pub recent_bytes: u64,
@@ -32,37 +32,38 @@ pub struct LocalStats {
 }
 
 pub(crate) struct Shared {
-    /// Kept open between commits: opening a transaction and a table costs more than reading a row.
+    /// The current view stays open between commits: opening a transaction and a table costs more than reading a row.
     view: RwLock<Arc<View>>,
-    /// TreeFile while recent rows are added and shown, and while they are frozen: none is added to what is frozen.
+    /// Held while recent rows are added and published, and while they are frozen, so that no row is added to a frozen
+    /// set.
     adding: Mutex<()>,
     poisoned: AtomicBool,
-    /// There was no space when it was last looked for.
+    /// The last write found no space.
     is_full: AtomicBool,
     queued_bytes: AtomicUsize,
     group_count: AtomicU64,
     request_count: AtomicU64,
     fold_count: AtomicU64,
     swept_row_count: AtomicU64,
-    /// When readers last asked for that, in milliseconds, plus one.
+    /// When a reader last asked for the file to be reopened: milliseconds plus one, or 0 for never.
     reopen_asked_at_ms: AtomicU64,
     held: RwLock<TreeFile>,
     folding: Mutex<FoldStatus>,
-    /// Something was asked of the folding.
+    /// Signals a new fold request.
     asked: Condvar,
-    /// The folding did something.
+    /// Signals a change of the fold status.
     done: Condvar,
 }
 
-/// What was asked of the folding, and how it is getting on.
+/// What the folding thread is asked to do, and how it is doing.
 #[derive(Default, Debug)]
 pub(crate) struct FoldStatus {
     pub(crate) asked: FoldRequest,
-    /// How often the file was opened anew.
+    /// How often the file was reopened.
     pub(crate) reopen_count: u64,
-    /// It cannot go on for now.
+    /// The last fold failed and will be tried again.
     pub(crate) is_stuck: bool,
-    /// As of the last time; 0 when there was none.
+    /// The speed of the last fold; 0 before the first.
     pub(crate) bytes_per_second: u64,
     pub(crate) has_ended: bool,
 }
@@ -70,20 +71,21 @@ pub(crate) struct FoldStatus {
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct FoldRequest {
     pub(crate) reopen: bool,
-    /// Whatever there is, soon.
+    /// Fold everything in memory soon.
     pub(crate) fold: bool,
-    /// There is enough to fold, or a spare segment is wanted.
+    /// Look whether there is enough to fold, or whether the log wants a spare segment.
     pub(crate) look: bool,
     pub(crate) end: bool,
 }
 
-/// A block that is damaged and read again and again must not keep the file from everybody else.
+/// Readers ask for a reopening at most this often: a damaged block that is read again and again must not keep the
+/// file closed for everybody else.
 const REOPEN_INTERVAL_MS: u64 = 500;
 
 /// The open file of the tree.
 enum TreeFile {
     Writable(Database),
-    /// The file does not open for writing just now: what is written here goes nowhere.
+    /// The file does not open for writing at the moment. What redb writes here stays in memory and is lost.
     ReadOnly(Database),
     Nothing,
 }
@@ -124,7 +126,7 @@ impl Shared {
         let mut current = self.view.write().unwrap_or_else(|poisoned| poisoned.into_inner());
         let old = std::mem::replace(&mut *current, view);
         drop(current);
-        // The last one to hold a view ends its transaction, which takes a lock: better not inside ours.
+        // The last holder of a view ends its transaction, which takes a lock of redb's. Do that outside our own lock.
         drop(old);
     }
 
@@ -132,7 +134,7 @@ impl Shared {
         self.adding.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Shows readers what a durable record wrote.
+    /// Shows readers the rows that a durable record wrote.
     pub(crate) fn publish(&self, sequence: u64, written: ChangedRows, counters: Counters) {
         let _adding = self.lock_adding();
         let view = self.view();
@@ -142,7 +144,8 @@ impl Shared {
         self.replace_view(View { sequence, counters, ..(*view).clone() });
     }
 
-    /// What is recent now is frozen, to be folded; nothing, if there is none or if some is frozen already.
+    /// Freezes the recent rows, so that they can be folded. Returns those that are frozen already, if any; `None` if
+    /// there are no recent rows.
     pub(crate) fn freeze(&self) -> Option<Arc<Frozen>> {
         let _adding = self.lock_adding();
         let view = self.view();
@@ -156,8 +159,8 @@ impl Shared {
         Some(frozen)
     }
 
-    /// Shows readers the tree as it is now. `is_folded`: what was frozen is in it. If it does not open they go on with what
-    /// they have, which is as right: the tree as it was, and all that was written since.
+    /// Shows readers the tree as it is now. `is_folded`: the frozen rows are in it. If the tree does not open,
+    /// readers keep their view, which is just as right: the older tree, and everything written since.
     pub(crate) fn publish_base(&self, is_folded: bool) -> Result<(), redb::Error> {
         let base = Arc::new(self.open_base()?);
         let _adding = self.lock_adding();
@@ -171,7 +174,7 @@ impl Shared {
         Ok(self.begin_read()?.open_table(ROWS)?)
     }
 
-    /// A view of everything in the tree, not only of the rows.
+    /// A read transaction over all of the tree, not only the rows.
     pub(crate) fn begin_read(&self) -> Result<ReadTransaction, redb::Error> {
         match &*self.held.read().unwrap_or_else(|poisoned| poisoned.into_inner()) {
             TreeFile::Writable(database) | TreeFile::ReadOnly(database) => Ok(database.begin_read()?),
@@ -179,7 +182,7 @@ impl Shared {
         }
     }
 
-    /// The last record that is folded, durably.
+    /// The last record that is durably folded.
     pub(crate) fn folded(&self) -> Result<u64, redb::Error> {
         let meta = self.begin_read()?.open_table(META)?;
         Ok(meta.get(META_FOLDED)?.map_or(0, |sequence| sequence.value()))
@@ -193,8 +196,8 @@ impl Shared {
         }
     }
 
-    /// Whether a reader that met an error may ask for the file to be opened anew. Never after a failed write: then what
-    /// the file shows may not be durable.
+    /// Whether a reader that met an error may ask for the file to be reopened. Never after a failed write: what the
+    /// file shows then may not be durable.
     pub(crate) fn may_reopen_for_readers(&self, now: Duration) -> bool {
         if self.is_poisoned() {
             return false;
@@ -209,8 +212,8 @@ impl Shared {
                 .is_ok()
     }
 
-    /// Closes the tree's file and opens it again, for reading at least; whether it is open for writing. Readers who are
-    /// on their way find their view closed.
+    /// Closes the tree's file and opens it again, for reading at least; returns whether it is open for writing.
+    /// Readers that are under way find their view closed.
     pub(crate) fn reopen(&self, reopening: &Reopening) -> bool {
         let mut held = self.held.write().unwrap_or_else(|poisoned| poisoned.into_inner());
         *held = TreeFile::Nothing;
@@ -241,18 +244,18 @@ impl Shared {
         self.asked.notify_all();
     }
 
-    /// Waits until something is asked, for so long at the most; what it is.
+    /// Waits at most this long for a request, and takes it.
     pub(crate) fn wait_until_asked(&self, time_max: Duration) -> FoldRequest {
         let is_idle = |folding: &mut FoldStatus| folding.asked == FoldRequest::default();
         let waited = self.asked.wait_timeout_while(self.folding(), time_max, is_idle);
         let mut folding = waited.map_or_else(|poisoned| poisoned.into_inner().0, |(folding, _)| folding);
-        // The end stays asked for.
+        // A request to end stays in place.
         let asked = folding.asked;
         folding.asked = FoldRequest { end: asked.end, ..FoldRequest::default() };
         asked
     }
 
-    /// Tells whoever waits for the folding that something has changed.
+    /// Changes the status, and wakes the threads that wait for it.
     pub(crate) fn tell_folding(&self, change: impl FnOnce(&mut FoldStatus)) {
         change(&mut self.folding());
         self.done.notify_all();
@@ -262,34 +265,34 @@ impl Shared {
         self.folding().is_stuck
     }
 
-    /// Waits until the folding does something, for so long at the most.
+    /// Waits at most this long for a change of the fold status.
     pub(crate) fn wait_for_folding(&self, time_max: Duration) {
         drop(self.done.wait_timeout(self.folding(), time_max));
     }
 
-    /// Waits while this holds, for so long at the most.
+    /// Waits at most this long while the condition holds.
     pub(crate) fn wait_while_folding(&self, time_max: Duration, condition: impl Fn(&FoldStatus) -> bool) {
         drop(self.done.wait_timeout_while(self.folding(), time_max, |folding| condition(folding)));
     }
 
-    /// Says once that there is no space.
+    /// Logs once that there is no space.
     pub(crate) fn note_full(&self, cause: &std::io::Error) {
         if !self.is_full.swap(true, Ordering::AcqRel) {
             let why = match is_full(cause) {
                 true => "the disk is full, a quota is used up, or the file system is read-only",
-                false => "no file can be made",
+                false => "no file can be created",
             };
             log::error!(
-                "the store's files take no more: {why} ({cause}). Writes are refused (503) until that has changed; make \
-                 room, no restart is needed. Reads go on, and nothing that was acknowledged is lost."
+                "the store cannot be written: {why} ({cause}). Writes are refused (503) until there is space; no restart is \
+                 needed. Reads continue, and no acknowledged write is lost."
             );
         }
     }
 
-    /// Says once that there is space again.
+    /// Logs once that there is space again.
     pub(crate) fn note_space(&self) {
         if self.is_full.load(Ordering::Acquire) && self.is_full.swap(false, Ordering::AcqRel) {
-            log::warn!("the store's files take writes again");
+            log::warn!("the store can be written again");
         }
     }
 
@@ -300,15 +303,15 @@ impl Shared {
     pub(crate) fn poison(&self, cause: &str) {
         if !self.poisoned.swap(true, Ordering::AcqRel) {
             log::error!(
-                "writing to the store failed: {cause}. No more writes are taken until the server is restarted. \
-                 Check the disk (space, health, kernel log), then restart: every acknowledged write is kept, \
-                 and those that were under way are found to have happened or not."
+                "writing to the store failed: {cause}. Writes are refused until the server is restarted. Check the disk \
+                 (space, health, kernel log), then restart. Every acknowledged write is kept; a write that was under way \
+                 has either happened or not."
             );
         }
     }
 
-    /// Takes room in the queue. A commit above the bound passes when it is alone: it must be possible at all. An eighth
-    /// of the room is for small commits, so that large ones do not shut them out.
+    /// Reserves room in the queue. A request above the bound passes when it is alone, so that it is possible at all.
+    /// An eighth of the room is kept for small requests, so that large ones do not shut them out.
     pub(crate) fn try_reserve(&self, size_bytes: usize, size_bytes_max: usize) -> bool {
         let room = size_bytes_max / 8;
         let bytes_max = if size_bytes <= room / 8 { size_bytes_max } else { size_bytes_max - room };

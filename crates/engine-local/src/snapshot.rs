@@ -1,7 +1,7 @@
-//! One state of the store, held for as long as somebody copies it.
+//! One state of the store, held for as long as it takes to copy it.
 //!
-//! It pins that state's pages and recent rows: what is overwritten meanwhile takes new space, so the file grows by about
-//! what is written while the snapshot is held, and shrinks in use afterwards.
+//! It keeps that state's pages and recent rows from being freed. What is overwritten in the meantime takes new space,
+//! so the file grows by about as much as is written. That space is reused afterwards.
 
 use std::sync::Arc;
 

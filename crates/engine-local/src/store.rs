@@ -1,5 +1,5 @@
-//! The store's directory and file: found, checked, or created so that a power cut at any moment leaves either
-//! nothing or a whole store.
+//! The store's directory: found, checked, or created so that a power cut at any moment leaves either nothing or a
+//! complete store.
 //!
 //! ```text
 //! LAZULITE           one line for people and for us: "lazulite store, format 3"
@@ -8,8 +8,8 @@
 //! tables.redb        the tree: the rows (table `rows`) and the counters (`meta`), as of some record of the log
 //! ```
 //!
-//! Promises: a directory with anything else in it and no marker is never touched; the marker is written last, so
-//! a store that has one is complete.
+//! Promises: a directory that holds other files and no marker is never touched. The marker is written last, so a
+//! store that has one is complete.
 
 use std::fmt;
 use std::fs;
@@ -42,9 +42,9 @@ use engine::keys::{self, Key};
 pub(crate) const ROWS: TableDefinition<&[u8], &[u8]> = TableDefinition::new("rows");
 pub(crate) const META: TableDefinition<&str, u64> = TableDefinition::new("meta");
 
-/// Lists of tables, kept as rows of tables of the engine's own: those that there are,
+/// The list of live tables, kept as rows of a table of the engine's own.
 pub(crate) const LIVE: TableId = TableId(2);
-/// and those whose rows are still to be swept.
+/// The list of dropped tables whose rows are still to be swept.
 pub(crate) const DROPPED: TableId = TableId(3);
 
 /// The last record of the log that is in the tree.
@@ -53,7 +53,7 @@ pub(crate) const META_LAST_VERSION: &str = "last_version";
 pub(crate) const META_NEXT_TABLE: &str = "next_table";
 
 const FORMAT: u32 = 3;
-/// Brought up to date when it is opened.
+/// A store of this format is upgraded when it is opened.
 const FORMAT_BEFORE: u32 = 2;
 /// The file that makes a directory a store; it is written last.
 pub const MARKER: &str = "LAZULITE";
@@ -61,8 +61,8 @@ const MARKER_START: &str = "lazulite store, format ";
 const LOCK: &str = "lock";
 pub(crate) const TABLES: &str = "tables.redb";
 const TABLES_NEW: &str = "tables.redb.new";
-/// What an interrupted creation may leave behind, beside the log and the marker's temporary file. The last name is what
-/// earlier versions called that file.
+/// What an interrupted creation may leave behind, beside the log and the marker's temporary file. The last name is
+/// the one that earlier versions gave to that file.
 const OURS: [&str; 5] = [MARKER, LOCK, TABLES, TABLES_NEW, "LAZULITE.new"];
 
 /// Whether there is a store in this directory.
@@ -70,12 +70,12 @@ pub fn is_store(directory: &Path) -> bool {
     directory.join(MARKER).exists()
 }
 
-/// Where a table stands on one of the lists.
+/// The key of a table on one of the lists.
 pub(crate) fn list_key(list: TableId, table: TableId) -> Vec<u8> {
     keys::encode(list, Key { partition: "", row: &format!("{:020}", table.0) })
 }
 
-/// The table that stands there.
+/// The table that such a key names.
 pub(crate) fn listed_table(key: &[u8]) -> Option<TableId> {
     let (_, _, row) = keys::decode(key).ok()?;
     row.parse().ok().map(TableId)
@@ -135,16 +135,17 @@ impl std::error::Error for OpenError {
     }
 }
 
-/// How to open the tree's file again, while the store stays locked.
+/// How to reopen the tree's file while the store stays locked.
 pub(crate) struct Reopening {
     pub(crate) writable: Box<dyn Fn() -> Result<Database, OpenError> + Send>,
-    /// For reading only: what opening it has to repair is repaired in memory.
+    /// For reading only: repairs that redb makes on opening stay in memory.
     pub(crate) read_only: Box<dyn Fn() -> Result<Database, OpenError> + Send>,
-    /// Set when a sync fails: after that nothing that the file shows can be relied on.
+    /// Set when a sync fails: from then on the file may show what is not durable.
     pub(crate) sync_failed: Arc<AtomicBool>,
 }
 
-/// An open store: the tree, the log's end, and what the log has that the tree has not. The lock is the last to go.
+/// An open store: the tree, the end of the log, and the rows that are in the log and not in the tree. The lock is
+/// released last.
 pub(crate) struct Store {
     pub(crate) database: Database,
     pub(crate) recent: Recent,
@@ -157,7 +158,7 @@ pub(crate) struct Store {
     pub(crate) lock: DirectoryLock,
 }
 
-/// Opens the store, or creates it. `files` are those of `path`, or stand for them.
+/// Opens the store, or creates it. `files` are the files of `path`, or stand for them in a test.
 pub(crate) fn open(path: &Path, cache_bytes_max: usize, files: &Arc<dyn Files>) -> Result<Store, OpenError> {
     let io = |source| OpenError::Io { path: path.to_owned(), source };
     let damaged = |cause| OpenError::Damaged { path: path.to_owned(), cause };
@@ -166,7 +167,7 @@ pub(crate) fn open(path: &Path, cache_bytes_max: usize, files: &Arc<dyn Files>) 
         return Err(OpenError::NotADirectory(path.to_owned()));
     }
     directory::create_all(path).map_err(io)?;
-    // Before the lock, because taking it creates a file.
+    // Look before locking, because taking the lock creates a file.
     if read_marker(path)?.is_none() && has_foreign_entries(path).map_err(io)? {
         return Err(OpenError::Foreign(path.to_owned()));
     }
@@ -174,7 +175,7 @@ pub(crate) fn open(path: &Path, cache_bytes_max: usize, files: &Arc<dyn Files>) 
         return Err(OpenError::Locked(path.to_owned()));
     };
 
-    // Read again: until the lock was ours, another process may have been creating the store.
+    // Read again: another process may have created the store before we got the lock.
     let format = read_marker(path)?;
     let complete = format.is_some();
     if !files.names().map_err(io)?.iter().any(|name| name == TABLES) {
@@ -187,7 +188,7 @@ pub(crate) fn open(path: &Path, cache_bytes_max: usize, files: &Arc<dyn Files>) 
     let opener = Opener { path: path.to_owned(), files: files.clone(), cache_bytes_max };
     let database = opener.open_watched(&sync_failed)?;
     if format == Some(FORMAT_BEFORE) {
-        log::warn!("the store in {} has format 2: it is brought to format 3", path.display());
+        log::warn!("the store in {} has format 2 and is upgraded to format 3", path.display());
         let upgraded = catch_panic(|| upgrade::from_format_2(&database))
             .unwrap_or_else(|_| Err(redb::Error::Corrupted("its structure is broken".to_owned())));
         upgraded.map_err(|error| match error {
@@ -202,7 +203,7 @@ pub(crate) fn open(path: &Path, cache_bytes_max: usize, files: &Arc<dyn Files>) 
     let (recent, mut counters) = (Recent::default(), meta.counters);
     let replayed = replay(files, meta.folded, format != Some(FORMAT), random::unguessable(), |record| {
         counters = record.counters;
-        // Of a row that is written again and again, only how each group left it.
+        // Keep only the last change that each group made to a row.
         let mut written = ChangedRows::new();
         record.for_each_change(|key, row| {
             written.insert(key.to_vec(), row);
@@ -261,7 +262,7 @@ impl Opener {
                 })
                 .create_with_backend(backend)
         };
-        // redb asserts what it expects of the file; a damaged one must be an error here, not a crash.
+        // redb panics on a file that it does not understand. Here that must be an error.
         match catch_panic(open) {
             Ok(Ok(database)) => Ok(database),
             Ok(Err(DatabaseError::DatabaseAlreadyOpen)) => Err(OpenError::Locked(self.path.clone())),
@@ -282,7 +283,7 @@ impl Opener {
     }
 }
 
-/// `None`: there is none.
+/// The format that the marker names; `None` if there is no marker.
 fn read_marker(path: &Path) -> Result<Option<u32>, OpenError> {
     let text = match fs::read(path.join(MARKER)) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
@@ -319,7 +320,7 @@ fn has_foreign_entries(path: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Builds the file under another name first: redb would not open one whose creation was cut short.
+/// Builds the file under another name first, because redb cannot open one whose creation was interrupted.
 fn create_tables(path: &Path, cache_bytes_max: usize, files: &Arc<dyn Files>) -> Result<(), OpenError> {
     let io = |source| OpenError::Io { path: path.to_owned(), source };
     let opener = Opener { path: path.to_owned(), files: files.clone(), cache_bytes_max };
@@ -344,7 +345,7 @@ fn create_schema(database: &Database) -> Result<(), redb::Error> {
     Ok(())
 }
 
-/// A transaction whose commit is durable, and after which a crash needs no reading of the whole file.
+/// A transaction that commits durably and keeps recovery short: after a crash redb need not read the whole file.
 pub(crate) fn begin_write(database: &Database) -> Result<WriteTransaction, redb::Error> {
     let mut transaction = database.begin_write()?;
     transaction.set_durability(Durability::Immediate)?;
@@ -352,19 +353,19 @@ pub(crate) fn begin_write(database: &Database) -> Result<WriteTransaction, redb:
     Ok(transaction)
 }
 
-/// The tree in a store that nobody has open: for tests that change it behind the engine's back.
+/// The tree of a store that nobody has open, for tests that damage it.
 #[doc(hidden)]
 pub fn open_file(path: &Path) -> Result<Database, OpenError> {
     let files: Arc<dyn Files> = Arc::new(DirectoryFiles::new(path));
     Opener { path: path.to_owned(), files, cache_bytes_max: 0 }.open(TABLES, Access::Write, |file| file)
 }
 
-/// Whether a table may get this number.
+/// Whether this can be the counter of a table id.
 fn is_counter(number: u64) -> bool {
     number >= TableId::FIRST.0 && TableId(number).counter() == number
 }
 
-/// What the tree says of itself.
+/// What the tree's `meta` table says.
 struct Meta {
     counters: Counters,
     folded: u64,
@@ -387,7 +388,7 @@ fn read_meta(database: &Database) -> Result<Meta, String> {
             sweep_pending,
         }))
     };
-    // redb asserts what it expects of its pages.
+    // redb panics on pages that it does not understand.
     let outcome = catch_panic(read)
         .unwrap_or_else(|_| Err(redb::Error::Corrupted("its structure is broken".to_owned())));
     match outcome {

@@ -1,8 +1,8 @@
-//! Gives back the space of dropped tables, a slice at a time.
+//! Removes the rows of dropped tables, a slice at a time.
 //!
-//! Promises: one slice is one short durable transaction; a sweep that is cut short goes on where it was, because a table
-//! leaves the list of dropped ones only when its last row is gone. A table is on the list in the tree only when all that
-//! was ever written to it is in the tree too: folding goes in the order of the commits.
+//! Promises: a slice is one short durable transaction. An interrupted sweep continues where it stopped, because a
+//! table leaves the list of dropped tables together with its last row. Folding keeps the order of the commits, so
+//! when a table is on that list in the tree, all of its rows are in the tree too.
 
 use redb::{ReadableTable, WriteTransaction};
 
@@ -11,7 +11,7 @@ use engine::TableId;
 use engine::keys;
 
 pub(crate) const SLICE_ROW_COUNT_MAX: usize = 500;
-/// Freeing a big value means reading its pages.
+/// Freeing a large value means reading its pages.
 const SLICE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 pub(crate) struct Swept {
@@ -40,7 +40,7 @@ pub(crate) fn sweep_slice(transaction: WriteTransaction) -> Result<Swept, redb::
         row_count = keys.len() as u64;
     }
     transaction.commit()?;
-    // Perhaps that was the last table; the next slice finds out.
+    // That may have been the last table; the next slice will tell.
     Ok(Swept { row_count, more: true })
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn first_dropped(
     Ok(Some((listed, table)))
 }
 
-/// The table's first keys, and whether they are all it has.
+/// The table's first keys, and whether they are all of its keys.
 fn next_keys(
     rows: &impl ReadableTable<&'static [u8], &'static [u8]>,
     table: TableId,

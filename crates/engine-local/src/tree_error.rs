@@ -1,4 +1,4 @@
-//! What may go wrong when the tree's file is read, and what the caller hears of it.
+//! What may go wrong when the tree is read, and what the caller hears of it.
 
 use redb::StorageError;
 
@@ -10,12 +10,12 @@ use engine::{ReadError, TableId};
 #[derive(Debug)]
 pub(crate) enum TreeError {
     Storage(StorageError),
-    /// A row that is not what was written; which, and why.
+    /// A damaged row: which one, and how it is damaged.
     Row(String),
 }
 
 impl TreeError {
-    /// Whether redb reads nothing more from the file after it, until it is opened anew.
+    /// Whether redb refuses to read the file after this error until it is reopened.
     pub(crate) fn closes_the_file(&self) -> bool {
         matches!(
             self,
@@ -23,7 +23,7 @@ impl TreeError {
         )
     }
 
-    /// What it was.
+    /// The cause alone.
     pub(crate) fn cause(&self) -> String {
         match self {
             TreeError::Row(what) => what.clone(),
@@ -31,7 +31,7 @@ impl TreeError {
         }
     }
 
-    /// For whoever wanted to write.
+    /// The message for a caller that wanted to write.
     pub(crate) fn describe(&self) -> String {
         match self {
             TreeError::Row(what) => format!("damaged data: {TABLES}: {what}"),
@@ -58,7 +58,7 @@ impl TreeError {
     }
 }
 
-/// Whether the file holds something else than was written.
+/// Whether the error means damage: the file does not hold what was written.
 pub(crate) fn is_damage(error: &std::io::Error) -> bool {
     matches!(error.kind(), std::io::ErrorKind::InvalidData | std::io::ErrorKind::UnexpectedEof)
 }

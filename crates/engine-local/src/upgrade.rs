@@ -1,8 +1,8 @@
-//! From format 2 to format 3: the lists of live and dropped tables become rows, and the tree says which record of the
-//! commit log it holds. There is no log yet; opening makes one.
+//! From format 2 to format 3: the lists of live and dropped tables become rows, and the tree stores the last record
+//! of the commit log that it contains. Format 2 has no log; opening creates one.
 //!
-//! Promises: one transaction, and the marker is written after it; done again, after a crash between the two, it changes
-//! nothing.
+//! Promises: it is one transaction, and the marker is written after it. If a crash comes between the two, the upgrade
+//! runs again and changes nothing.
 
 use redb::{Database, ReadableTable, TableDefinition, TableError};
 

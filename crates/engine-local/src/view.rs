@@ -1,8 +1,8 @@
-//! What a reader sees: the state as of one record of the log, made of the recent rows and the tree below them.
+//! What a reader sees: the state as of one record of the log, made of recent rows and the tree below them.
 //!
-//! Promises: a view never changes; the newest layer that knows a key decides. It pins the pages of its state of the tree
-//! and the memory of its recent rows, so it is held for one page of a scan at the most, and by [`Shared`](super::shared)
-//! until the next one replaces it.
+//! Promises: a view never changes, and the newest layer that has a key decides. A view keeps pages of the tree and
+//! recent rows from being freed, so a scan holds it for one page at most. [`Shared`](crate::shared) holds the latest
+//! one.
 
 use std::sync::Arc;
 
@@ -16,33 +16,33 @@ use crate::tree_error::TreeError;
 use engine::scan::{self, ScannedRow, Source};
 use engine::{Row, Version};
 
-/// The rows as of one transaction of the tree.
+/// The rows of the tree as of one transaction.
 pub(crate) type Base = ReadOnlyTable<&'static [u8], &'static [u8]>;
 
-/// The commits that go on, and those that are being folded.
+/// Recent rows that still grow, and those that are being folded.
 pub(crate) const LAYER_COUNT_MAX: usize = 2;
 
 #[derive(Clone)]
 pub(crate) struct View {
-    /// Up to which record it sees.
+    /// The last record that this view includes.
     pub(crate) sequence: u64,
-    /// Where the commit thread adds.
+    /// The recent rows that the commit thread adds to.
     pub(crate) active: Arc<Recent>,
     pub(crate) frozen: Option<Arc<Frozen>>,
     pub(crate) base: Arc<Base>,
     pub(crate) counters: Counters,
 }
 
-/// Recent rows that are being folded: nothing is added any more.
+/// Recent rows that are being folded; no more are added.
 pub(crate) struct Frozen {
     pub(crate) recent: Arc<Recent>,
-    /// Up to which record everything is in it, or was folded before; and the counters as of then.
+    /// Everything up to this record is in `recent` or was folded before; with the counters as of this record.
     pub(crate) until: u64,
     pub(crate) counters: Counters,
 }
 
 impl View {
-    /// About how many rows there are: one that is both recent and in the tree counts twice.
+    /// Roughly how many rows there are: a row that is both recent and in the tree counts twice.
     pub(crate) fn row_count(&self) -> Result<u64, TreeError> {
         let recent: usize = self.layers().map(Recent::row_count).sum();
         Ok(self.base.len()? + recent as u64)
@@ -56,9 +56,9 @@ impl View {
         [Some(&*self.active), self.frozen.as_deref().map(|frozen| &*frozen.recent)].into_iter().flatten()
     }
 
-    /// The row among the recent ones; the outer `None` when it is not there.
+    /// The row, if it is recent; the outer `None` means that it is not.
     fn recent(&self, key: &[u8]) -> Option<Option<Row>> {
-        // Most of the time nothing is recent, and nothing need be known of the key.
+        // Most of the time nothing is recent; then the key need not be hashed.
         if self.frozen.is_none() && self.active.is_empty() {
             return None;
         }
@@ -75,7 +75,7 @@ impl View {
         Ok(Some(Row { version, value: bytes::Bytes::copy_from_slice(payload) }))
     }
 
-    /// Reads the place where this row is, or would be, and looks at nothing.
+    /// Reads the page where this row is or would be, to find damage; ignores the row.
     pub(crate) fn touch(&self, key: &[u8]) -> Result<(), TreeError> {
         if self.recent(key).is_some() {
             return Ok(());
@@ -100,15 +100,15 @@ type BaseEntry<'a> = (AccessGuard<'a, &'static [u8]>, AccessGuard<'a, &'static [
 
 /// A run of rows, merged from all layers.
 pub(crate) struct ViewRows<'a> {
-    /// The newest first.
+    /// The newest layer first.
     recent: [Option<RecentRows<'a>>; LAYER_COUNT_MAX],
     has_recent: bool,
     base: Range<'a, &'static [u8], &'static [u8]>,
-    /// The next row of the base, where it had to be looked at and was not the next of all.
+    /// The next row of the tree, if it was read and did not come first.
     base_head: Option<BaseEntry<'a>>,
 }
 
-/// One row where it lies.
+/// One row in its layer.
 pub(crate) enum ViewRow<'a> {
     Recent(RecentRow<'a>, Row),
     Base(BaseEntry<'a>),

@@ -1,11 +1,11 @@
-//! The commit pipeline: one thread that takes everything that waits, makes it durable with one record of the log and one
-//! sync, shows it to readers and answers all. While one group syncs, the next one forms in the queue.
+//! The commit pipeline: one thread that takes every waiting request, makes the group durable with one log record and
+//! one sync, shows it to readers and answers. While one group syncs, the next one forms in the queue.
 //!
-//! Promises: a caller hears of success only after the sync; readers see only what is durable, and see it before
-//! its caller hears; no caller is left without an answer, whatever fails. A group that finds no space is refused, and
-//! writes go on when there is some. After any other failed write nobody knows what the disk holds, so the engine is
-//! poisoned: reads go on from the last durable view, writes are refused until the store is reopened. Recent rows have a
-//! bound: near it commits slow down to what the folding can follow.
+//! Promises: a caller hears of success only after the sync. Readers see only durable changes, and see them before the
+//! caller hears. Every caller gets an answer, whatever fails. A group that finds no space on the disk is refused, and
+//! writing resumes when there is space. After any other failed write the content of the disk is unknown, so the
+//! engine is poisoned: reads continue from the last durable view, and writes are refused until the store is reopened.
+//! Memory for recent rows is bounded: near the bound, commits slow down to the speed of folding.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,25 +22,26 @@ use crate::shared::{FoldRequest, Shared};
 use engine::env::Clock;
 use engine::{CommitError, Families};
 
-/// More would make the first callers of a group wait for the last.
+/// With a larger group the first callers would wait too long for the last.
 const GROUP_REQUEST_COUNT_MAX: usize = 512;
-/// What of the large ones goes into one group: with more, everybody would wait for them.
+/// Bytes of large requests per group. With more, small requests would wait for them.
 const GROUP_LARGE_BYTES_MAX: usize = 2 * 1024 * 1024;
-/// A batch of a hundred ordinary entities is large, a single entity mostly not.
+/// Up to this size a request is small. A batch of a hundred ordinary rows is large; a single row is usually small.
 const SMALL_REQUEST_BYTES_MAX: usize = 16 * 1024;
-/// So much of the log is folded however few rows it is about: one row that is written all the time is little in memory.
+/// Fold after this many bytes of log, even if they concern few rows: a row that is rewritten all the time takes
+/// little memory but much log.
 const UNFOLDED_LOG_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Taken for the folding's speed until it has shown its own.
+/// The assumed speed of folding, until the first fold is measured.
 const FOLD_BYTES_PER_SECOND: u64 = 20_000_000;
-/// The longest that a group is held back to let the folding follow.
+/// A group is delayed by at most this long to let folding keep up.
 const SLOWDOWN_MAX: Duration = Duration::from_millis(100);
-/// How long a group waits for room among the recent rows before it is refused.
+/// A group waits at most this long for memory to become free; then it is refused.
 const ROOM_WAIT_MAX: Duration = Duration::from_secs(10);
 const ROOM_WAIT_STEP: Duration = Duration::from_millis(50);
-/// How long a group waits for the tree's file to be opened anew.
+/// A group waits at most this long for the tree's file to be reopened.
 const REOPEN_WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// One thing to do, and who waits for it.
+/// A request and the caller who waits for its answer.
 pub(crate) struct QueuedRequest {
     pub(crate) request: Request,
     pub(crate) size_bytes: usize,
@@ -58,23 +59,24 @@ pub(crate) struct Writer {
     pub(crate) record: RecordBuilder,
     pub(crate) recent_bytes_max: usize,
     pub(crate) folding: FoldRunner,
-    /// Taken from the channel and not yet in a group.
+    /// Requests taken from the channel that are not in a group yet.
     pub(crate) waiting: Waiting,
-    /// Of the log, since it was last asked to be folded.
+    /// Bytes appended to the log since it last asked for a fold.
     pub(crate) unfolded_log_bytes: usize,
-    /// Tells whoever closes the engine that this thread is done; dropping it tells them too.
+    /// Tells the closing engine that this thread is done; dropping it tells the same.
     pub(crate) done: watch::Sender<bool>,
 }
 
-/// Who folds.
+/// Which thread folds.
 pub(crate) enum FoldRunner {
     OwnThread(JoinHandle<()>),
-    /// This thread, between two groups: then the same commits make the same files, whatever the time.
+    /// This thread, between two groups: the same commits then make the same files, whatever the time.
     CommitThread(Box<Folder>),
 }
 
-/// Jobs in the order they came, small ones apart from large ones: a small write goes with the next group, however many
-/// large ones wait. Callers wait for their answers, so nobody sees the order of two that waited together.
+/// Requests in the order they came, small ones apart from large ones: a small request joins the next group however
+/// many large ones wait. Callers wait for their answers, so nobody can observe the order of two requests that waited
+/// together.
 #[derive(Default)]
 pub(crate) struct Waiting {
     small: VecDeque<QueuedRequest>,
@@ -92,7 +94,7 @@ impl Waiting {
         line.push_back(queued);
     }
 
-    /// At least one, if any waits.
+    /// Takes at least one, if any waits.
     fn take_group(&mut self) -> Vec<QueuedRequest> {
         let small_count = self.small.len().min(GROUP_REQUEST_COUNT_MAX);
         let mut requests: Vec<QueuedRequest> = self.small.drain(..small_count).collect();
@@ -111,7 +113,7 @@ impl Waiting {
 type Outcome = Result<Applied, CommitError>;
 
 impl Writer {
-    /// Returns when every sender is gone, the queue is empty and all of it is folded.
+    /// Returns when every sender is gone, the queue is empty and everything is folded.
     pub(crate) fn run(mut self) {
         while let Some(requests) = self.next_group() {
             self.run_group(requests);
@@ -130,7 +132,7 @@ impl Writer {
         let _ = self.done.send(true);
     }
 
-    /// `None`: there will be no more.
+    /// `None`: the engine is closed, and no request is left.
     fn next_group(&mut self) -> Option<Vec<QueuedRequest>> {
         if self.waiting.is_empty() {
             let first = match self.requests.try_recv() {
@@ -157,10 +159,10 @@ impl Writer {
         let size_bytes = requests.iter().map(|queued| queued.size_bytes).sum();
         let results = self.results(&requests, size_bytes);
         debug_assert_eq!(requests.len(), results.len());
-        // First, so that a caller who hears back finds room for its next commit.
+        // Release the bytes before answering, so that a caller finds room for its next commit.
         self.shared.release(size_bytes);
         for (queued, result) in requests.into_iter().zip(results) {
-            // A caller that went away does not mind.
+            // The caller may have gone away.
             let _ = queued.answer.send(result);
         }
     }
@@ -201,7 +203,7 @@ impl Writer {
             let mut result = group.apply(&queued.request);
             if group.met_closed_file.take() {
                 reopen(&self.shared, &mut self.folding, &mut group);
-                // Whoever touches the damage itself fails again, alone.
+                // A request that touches the damage itself fails again, alone.
                 result = group.apply(&queued.request);
                 if group.met_closed_file.take() {
                     reopen(&self.shared, &mut self.folding, &mut group);
@@ -210,7 +212,7 @@ impl Writer {
             results.push(result);
         }
         let Group { counters, written, dropped_any, .. } = group;
-        // Also when nothing was written: a version once handed out is not handed out again.
+        // Keep the counters even if nothing was written: a version is never handed out twice.
         self.counters = counters;
         if self.record.is_empty() {
             return results;
@@ -224,8 +226,8 @@ impl Writer {
             }
             Err(AppendError::Lost(error)) => {
                 self.shared.poison(&error.to_string());
-                // A queued that changed nothing still may have looked at what another one of the group wrote, so
-                // what it found is not to be told; that it changed nothing is certain.
+                // A request that failed may have seen what another one of the group wrote, so its finding must not be
+                // told. It certainly changed nothing.
                 let unsure = |result: Outcome| match result {
                     Ok(_) => Err(CommitError::Unknown(error.to_string())),
                     Err(_) => Err(CommitError::Poisoned),
@@ -240,14 +242,14 @@ impl Writer {
             self.shared.note_space();
         }
         if let FoldRunner::CommitThread(_) = self.folding {
-            // Not when there is nothing to do, which depends on the time.
+            // Seal here and not when idle: when the thread is idle depends on the time.
             self.log.seal();
         }
         self.let_fold(dropped_any);
         results
     }
 
-    /// Has folded what is due.
+    /// Folds if it is due, or asks the folding thread to.
     fn let_fold(&mut self, dropped_any: bool) {
         let is_long = self.unfolded_log_bytes >= UNFOLDED_LOG_BYTES_MAX;
         let must_fold = dropped_any || is_long;
@@ -268,13 +270,13 @@ impl Writer {
         }
     }
 
-    /// Bytes of the rows that are not frozen yet.
+    /// Bytes of the recent rows that no fold has taken yet.
     fn recent_bytes(&self) -> usize {
         self.shared.view().active.size_bytes()
     }
 
-    /// Waits until recent rows may grow by this much; `false` when that does not come to pass. Between the bound and
-    /// twice the bound the wait grows, so that commits come to be as fast as the folding, and no faster, without a stop.
+    /// Waits until recent rows may grow by this much; `false` if that takes too long. Between the bound and twice the
+    /// bound the delay grows steadily, so commits settle at the speed of folding instead of stopping.
     fn make_room(&mut self, size_bytes: usize) -> bool {
         let bytes_max = self.recent_bytes_max;
         let mut waited = Duration::ZERO;
@@ -301,14 +303,14 @@ impl Writer {
             0 => FOLD_BYTES_PER_SECOND,
             rate => rate,
         };
-        // In the middle, as fast as the folding.
+        // Half way between the two bounds, commits are as fast as folding.
         let share = 2.0 * excess_bytes as f64 / self.recent_bytes_max.max(1) as f64;
         let seconds = size_bytes as f64 / bytes_per_second as f64 * share;
         Duration::from_secs_f64(seconds).min(SLOWDOWN_MAX)
     }
 }
 
-/// Has the tree's file opened anew, and gives the group the view of it.
+/// Has the tree's file reopened, and gives the group a view of it.
 fn reopen(shared: &Shared, folding: &mut FoldRunner, group: &mut Group<'_>) {
     match folding {
         FoldRunner::CommitThread(folder) => {

@@ -7,10 +7,10 @@
 //! change: tag · key, with its length before it · for a put: value, with its length before it
 //! ```
 //!
-//! Counters are little-endian; records begin at multiples of 8 bytes, with zeros between them. Pure: no files here.
+//! Numbers are little-endian; records begin at multiples of 8 bytes, with zeros between them. Pure: no files here.
 //!
-//! Promises: what [`Record::read`] returns is what was written with that salt, in this segment; bytes that a client chose
-//! are never taken for a record, because it does not know the salt.
+//! Promises: [`Record::read`] returns what was written with that salt, in this segment. Bytes that a client chose are
+//! never mistaken for a record, because clients do not know the salt.
 
 use bytes::Bytes;
 
@@ -24,7 +24,7 @@ const HEAD_BYTES: usize = 24;
 const NUMBERS_BYTES: usize = 16;
 const TAG_REMOVE: u8 = 0;
 const TAG_PUT: u8 = 1;
-/// A put whose version is its own, not the commit's.
+/// A put with a version of its own, not the commit's.
 const TAG_LOAD: u8 = 2;
 
 /// Whether these bytes begin like a record.
@@ -37,14 +37,14 @@ pub(crate) fn is_record(bytes: &[u8]) -> bool {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Salt(pub(crate) u64);
 
-/// The counters that only ever grow, as of the end of a group.
+/// The counters that never decrease, as of the end of a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Counters {
     pub(crate) last_version: u64,
     pub(crate) next_table: u64,
 }
 
-/// A record being put together. Its buffer is used again for the next one.
+/// A record being built. Its buffer is reused for the next one.
 #[derive(Default)]
 pub(crate) struct RecordBuilder {
     bytes: Vec<u8>,
@@ -62,7 +62,7 @@ impl RecordBuilder {
         self.change_count == 0
     }
 
-    /// One commit's changes. One without any is no part of the record.
+    /// Adds the changes of one commit. A commit without changes adds nothing.
     pub(crate) fn push_commit(&mut self, version: Version, writes: &[Write]) {
         if writes.is_empty() {
             return;
@@ -77,7 +77,7 @@ impl RecordBuilder {
         }
     }
 
-    /// Rows with versions of their own.
+    /// Adds rows that keep versions of their own.
     pub(crate) fn push_load(&mut self, version: Version, table: TableId, rows: &[(OwnedKey, Row)]) {
         self.begin_commit(version, rows.len());
         for (key, row) in rows {
@@ -86,7 +86,7 @@ impl RecordBuilder {
             self.push_sized(&keys::encode(table, key.as_key()));
             self.push_sized(&row.value);
         }
-        // Also when it brought no row: it has moved the last version.
+        // Count it even without rows: it has moved the last version.
         self.change_count += 1;
     }
 
@@ -98,7 +98,7 @@ impl RecordBuilder {
         &self.bytes
     }
 
-    /// About how long the record will be.
+    /// Roughly the length of the record, and never too little.
     pub(crate) fn size_bytes(&self) -> usize {
         self.bytes.len() + ALIGNMENT
     }
@@ -121,7 +121,7 @@ pub(crate) struct Record<'a> {
     pub(crate) sequence: u64,
     pub(crate) counters: Counters,
     commits: &'a [u8],
-    /// With the zeros behind it.
+    /// Including the zeros behind it.
     pub(crate) size_bytes: usize,
 }
 
@@ -129,7 +129,7 @@ impl<'a> Record<'a> {
     /// The record at the beginning of `bytes`, if there is a whole one.
     pub(crate) fn read(salt: Salt, bytes: &'a [u8]) -> Option<Record<'a>> {
         let (head, rest) = bytes.split_first_chunk::<HEAD_BYTES>()?;
-        // The head first: whoever searches for records must not read a long body at every place that looks like one.
+        // Check the head first: a search for records must not read a long body at every place that looks like one.
         if head[..4] != MARKER || head_checksum(salt, &head[..20]).to_le_bytes() != head[20..] {
             return None;
         }
@@ -149,8 +149,8 @@ impl<'a> Record<'a> {
         Some(Record { sequence, counters, commits, size_bytes })
     }
 
-    /// Calls `apply` with every change, in order: the key, and the row or nothing where it was removed. `None` when the
-    /// bytes do not read, which a whole record never has.
+    /// Calls `apply` with every change in order: the key, and the row, or `None` where it was removed. Returns `None`
+    /// if the bytes cannot be read, which does not happen to a whole record.
     pub(crate) fn for_each_change(&self, mut apply: impl FnMut(&[u8], Option<Row>)) -> Option<()> {
         let mut bytes = self.commits;
         while !bytes.is_empty() {
@@ -175,7 +175,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Makes a record of a body that has room for the head before it.
+/// Makes a record of a body, which has room for the head before it.
 fn write_head(bytes: &mut Vec<u8>, salt: Salt, sequence: u64) {
     let length = u32::try_from(bytes.len() - HEAD_BYTES).expect("the bounds on a group are far below 4 GiB");
     let body_checksum = crc32fast::hash(&bytes[HEAD_BYTES..]);
@@ -224,7 +224,7 @@ pub mod fuzzed {
         bytes
     }
 
-    /// The sequence number, the length, and the changes if they read.
+    /// The sequence number, the length, and the changes if they can be read.
     pub fn read(salt: u64, bytes: &[u8]) -> Option<(u64, usize, Option<Vec<Change>>)> {
         let record = Record::read(Salt(salt), bytes)?;
         let mut changes = Vec::new();
