@@ -5,10 +5,10 @@
 //! bytes `EE` and `EF` (U+E000 to U+FFFF) become `FE` and `FF`, which puts them behind the supplementary
 //! characters (`F0` to `F4`): the order of UTF-16 code units, where those are surrogate pairs below U+E000.
 //!
-//! Promises: encoded order equals the order of (partition, row) by UTF-16 code unit; no table's keys fall inside
-//! another table's range; decoding an encoded key returns it, and bytes that no key encodes to are an error.
-//! Only this file builds or cuts a key. An engine that stores keys uses [`encode`], [`decode`] and [`KeyRange::in_table`];
-//! nothing above an engine sees an encoded key.
+//! Promises: encoded order equals the order of (partition, row) by UTF-16 code unit. No table's keys fall inside
+//! another table's range. Decoding an encoded key returns it, and bytes that no key encodes to are an error. Only
+//! this file builds or cuts a key: an engine that stores keys uses [`encode`], [`decode`] and [`KeyRange::in_table`],
+//! and nothing above an engine sees an encoded key.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,14 +17,14 @@ use std::ops::Bound;
 use crate::TableId;
 
 const SEPARATOR: u8 = 0x00;
-/// Not a key byte of its own: it starts an escape, so `x 01` is above every key of partition `x` and not above
+/// It never stands alone in a key: it starts an escape. So `x 01` is above every key of partition `x`, and not above
 /// any key of a longer partition that starts with `x`.
 const ESCAPE: u8 = 0x01;
 const ESCAPED_0000: u8 = 0x01;
 const ESCAPED_0001: u8 = 0x02;
 const TABLE_ID_SIZE_BYTES: usize = 8;
 
-/// Where a row is in its table.
+/// The place of a row in its table.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Key<'a> {
     pub partition: &'a str,
@@ -56,8 +56,8 @@ impl From<Key<'_>> for OwnedKey {
     }
 }
 
-/// A run of keys in any one table: half-open, in encoded bytes without the table id. It may lie between two keys
-/// and hold none although its bytes are not empty.
+/// A run of keys in some table: half-open, in encoded bytes without the table id. It may lie between two keys, and so
+/// hold none, although its bytes are not empty.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct KeyRange {
     start: Vec<u8>,
@@ -78,7 +78,7 @@ impl KeyRange {
         KeyRange { start, end: Some(end) }
     }
 
-    /// This key, if it is still there, and all that come after it.
+    /// This key, if it still exists, and all keys after it.
     pub fn from_key(partition: &str, row: &str) -> KeyRange {
         KeyRange { start: suffix(partition, row), end: None }
     }
@@ -118,7 +118,7 @@ impl KeyRange {
         self.end.as_ref().is_some_and(|end| *end <= self.start)
     }
 
-    /// What both ranges hold; `None` when that is nothing.
+    /// The keys that both ranges hold; `None` if there are none.
     pub fn intersect(&self, other: &KeyRange) -> Option<KeyRange> {
         let start = Ord::max(&self.start, &other.start).clone();
         let end = match (&self.end, &other.end) {
@@ -135,7 +135,7 @@ impl KeyRange {
         self.start <= key && self.end.as_ref().is_none_or(|end| key < *end)
     }
 
-    /// The same keys as sorted, disjoint ranges that are not empty: what a scan takes.
+    /// The same keys as sorted, disjoint, non-empty ranges: what a scan takes.
     pub fn normalize(mut ranges: Vec<KeyRange>) -> Vec<KeyRange> {
         ranges.retain(|range| !range.is_empty());
         ranges.sort_by(|a, b| a.start.cmp(&b.start));
@@ -172,7 +172,7 @@ impl KeyRange {
 
 /// The bytes of a key.
 pub fn encode(table: TableId, key: Key<'_>) -> Vec<u8> {
-    // Exact for the common key, which needs no escapes: one allocation.
+    // Exact for a key without escapes, the common case: one allocation.
     let mut bytes = Vec::with_capacity(TABLE_ID_SIZE_BYTES + key.partition.len() + 1 + key.row.len());
     bytes.extend_from_slice(&table.0.to_be_bytes());
     push(&mut bytes, key.partition);
@@ -239,7 +239,7 @@ fn suffix(partition: &str, row: &str) -> Vec<u8> {
     bytes
 }
 
-/// No encoded string holds the separator, so nothing lies between a key and the key with one more.
+/// No encoded string holds the separator, so no key lies between a key and the same bytes with a separator added.
 fn successor(suffix: &[u8]) -> Vec<u8> {
     [suffix, &[SEPARATOR]].concat()
 }
@@ -266,7 +266,7 @@ fn table_end(table: TableId) -> Vec<u8> {
 }
 
 fn push(bytes: &mut Vec<u8>, string: &str) {
-    // A fold looks at every byte, and so compiles to vector instructions, which `any` with its early exit does not.
+    // A fold looks at every byte, so it compiles to vector instructions; `any` with its early exit does not.
     let plain = !string.bytes().fold(false, |special, byte| special | (byte < 0x02) | (byte | 0x01 == 0xEF));
     if plain {
         bytes.extend_from_slice(string.as_bytes());
@@ -298,7 +298,7 @@ fn pull(bytes: &[u8]) -> Option<Cow<'_, str>> {
                 _ => return None,
             },
             0xFE | 0xFF => string.push(byte & !0x10),
-            // `push` never lets these through; taking them would give one string two encodings.
+            // `push` never writes these. Accepting them would give one string two encodings.
             SEPARATOR | 0xEE | 0xEF => return None,
             plain => string.push(plain),
         }

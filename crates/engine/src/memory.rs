@@ -1,8 +1,8 @@
-//! The engine that keeps everything in memory: the reference that all others are compared with.
+//! The engine that keeps everything in memory: the reference that the others are compared with.
 //!
-//! Rows live in persistent maps, one per table: a reader's view is a clone, which costs nothing, so a scan never
-//! holds up a writer and a dropped table is one entry less. Keeps every promise of the contract but durability,
-//! which here lasts as long as the process; its memory is bounded by the data alone.
+//! Rows live in persistent maps, one per table. A reader's view is a clone of a map, which costs almost nothing, so a
+//! scan never delays a writer, and dropping a table removes one entry. Keeps every promise of the contract except
+//! durability, which lasts as long as the process. Its memory is bounded by the data alone.
 
 use std::collections::HashMap;
 use std::ops::Bound;
@@ -152,7 +152,7 @@ impl State {
         Ok(())
     }
 
-    /// The rows go to the caller, who lets go of them when no lock is held.
+    /// Returns the rows, so that the caller can free them when it holds no lock.
     fn drop_table(&mut self, key: &[u8], clock: &dyn Clock) -> Result<(TableId, Option<Rows>), CommitError> {
         let Some(row) = self.catalogue().0.remove(key) else {
             return Err(CommitError::Precondition { op: 0, found: Found::Absent });
@@ -200,7 +200,7 @@ impl Engine for MemoryEngine {
     async fn drop_table(&self, namespace: Namespace<'_>, name: &str) -> Result<TableId, CommitError> {
         let key = namespace.encode(name)?;
         let (id, rows) = self.write(|state| state.drop_table(&key, &*self.clock))?;
-        // A million rows take a while to free, and the caller was promised a quick step.
+        // Freeing a million rows takes a while, and the caller was promised a quick step.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn_blocking(move || drop(rows));
         }

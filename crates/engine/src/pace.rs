@@ -1,9 +1,9 @@
-//! How far a scan may go: its budget, and its turns on the worker it shares with everybody else.
+//! How far a scan may go: its budget, and its turns on the worker thread that it shares with other requests.
 //!
-//! Promises: at least one row is examined whatever the budget; between two turns no more than
-//! [`TURN_ROW_COUNT_MAX`] rows or about [`TURN_TIME_MAX`] pass. A scan that is not done after a few turns goes on in
-//! the slow lane, where the long scans take turns among themselves: however many there are, they keep half of the
-//! processors busy at the most, and a short scan never waits behind a long one.
+//! Promises: at least one row is examined whatever the budget. A turn lasts at most [`TURN_ROW_COUNT_MAX`] rows or
+//! about [`TURN_TIME_MAX`]. A scan that needs more than a few turns continues in the slow lane, where long scans take
+//! turns among themselves: together they keep at most half of the processors busy, and a short scan never waits
+//! behind a long one.
 
 use std::time::Duration;
 
@@ -14,9 +14,9 @@ use crate::env::Clock;
 
 const TURN_ROW_COUNT_MAX: u32 = 256;
 const TURN_TIME_MAX: Duration = Duration::from_micros(500);
-/// A page of a thousand rows is done by then.
+/// A page of a thousand rows needs fewer turns.
 const FAST_TURN_COUNT: u32 = 8;
-/// Asking for the time costs as much as a small row, so it is asked once per so many rows, or bytes of them.
+/// Reading the clock costs as much as a small row, so it is read once per this many rows, or this many bytes.
 const CLOCK_ROW_COUNT: u32 = 16;
 const CLOCK_BYTES: usize = 64 * 1024;
 
@@ -35,7 +35,7 @@ impl Default for SlowLane {
 
 pub struct Pace<'a> {
     clock: &'a dyn Clock,
-    /// `None`: nobody waits for this scan's worker.
+    /// `None`: no request waits for this scan's worker thread.
     slow_lane: Option<&'a SlowLane>,
     slow_turn: Option<SemaphorePermit<'a>>,
     turn_count: u32,
@@ -48,7 +48,7 @@ pub struct Pace<'a> {
     turn_over: bool,
     unclocked_rows: u32,
     unclocked_bytes: usize,
-    /// Rows to go by between two looks at the clock: one where a row takes long, as under a costly filter.
+    /// Rows between two readings of the clock: one where a row takes long, as under a costly filter.
     clock_row_count: u32,
     looked_at: Duration,
 }
@@ -83,13 +83,13 @@ impl<'a> Pace<'a> {
     pub fn examined(&mut self, value_size_bytes: usize) {
         self.rows_examined += 1;
         self.step(value_size_bytes);
-        // A budget of no time at all means one row, not as many as pass before the clock is asked.
+        // Without any time, examine one row, not as many as pass before the clock is read.
         if self.rows_examined == 1 {
             self.look_at_clock();
         }
     }
 
-    /// Work that is not a row: the seek to a range.
+    /// Counts work that is not a row: the seek to a range.
     pub fn sought(&mut self) {
         self.step(0);
     }
@@ -115,13 +115,13 @@ impl<'a> Pace<'a> {
         self.turn_over |= now.saturating_sub(self.turn_started) >= TURN_TIME_MAX;
     }
 
-    /// Lets the others have the worker, when the turn is over.
+    /// Yields the worker thread when the turn is over.
     pub async fn breathe(&mut self) {
         if !self.turn_over {
             return;
         }
         self.turn_count = self.turn_count.saturating_add(1);
-        // Back first, so that another long scan that waits goes before this one.
+        // Give the slow lane up first, so that another long scan goes before this one.
         self.slow_turn = None;
         tokio::task::yield_now().await;
         if let Some(slow_lane) = self.slow_lane.filter(|_| self.turn_count >= FAST_TURN_COUNT) {

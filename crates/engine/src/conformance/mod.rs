@@ -100,7 +100,7 @@ where
     Make: AsyncFn(Families, Arc<dyn Clock>) -> Arc<dyn Engine>,
 {
     for (name, promise) in PROMISES {
-        // Shown by the test runner next to the panic of a promise that was broken.
+        // The test runner shows this next to the panic of a broken promise.
         println!("promise: {name}");
         let clock = Arc::new(FakeClock::default());
         let engine = make(FAMILIES, clock.clone()).await;
@@ -202,7 +202,7 @@ fn batch(table: TableId, partition: &str, ops: Vec<Op>) -> Commit {
     Commit { table, partition: partition.into(), ops }
 }
 
-/// Keeps every row, until it has as many as it was told to take.
+/// Keeps rows until it has as many as it was told to take.
 #[derive(Default)]
 struct Collect {
     rows: Vec<(OwnedKey, Version, Vec<u8>)>,
@@ -229,7 +229,7 @@ impl Sink for Collect {
     }
 }
 
-/// Reading may fail in ways that no promise of the suite covers.
+/// No promise of the suite lets a read fail.
 fn read<T>(result: Result<T, ReadError>) -> T {
     result.expect("the read succeeds")
 }
