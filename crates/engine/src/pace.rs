@@ -76,11 +76,11 @@ impl<'a> Pace<'a> {
     }
 
     /// Whether the budget has room for one more row.
-    pub fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         self.rows_examined == 0 || (self.rows_examined < self.budget.rows_examined_max && !self.out_of_time)
     }
 
-    pub fn examined(&mut self, value_size_bytes: usize) {
+    pub(crate) fn count_row(&mut self, value_size_bytes: usize) {
         self.rows_examined += 1;
         self.step(value_size_bytes);
         // Without any time, examine one row, not as many as pass before the clock is read.
@@ -90,7 +90,7 @@ impl<'a> Pace<'a> {
     }
 
     /// Counts work that is not a row: the seek to a range.
-    pub fn sought(&mut self) {
+    pub(crate) fn count_seek(&mut self) {
         self.step(0);
     }
 
@@ -116,7 +116,7 @@ impl<'a> Pace<'a> {
     }
 
     /// Yields the worker thread when the turn is over.
-    pub async fn breathe(&mut self) {
+    pub(crate) async fn yield_if_due(&mut self) {
         if !self.turn_over {
             return;
         }
@@ -152,7 +152,7 @@ mod tests {
             let mut pace = Pace::new(&clock, budget(rows, Duration::MAX), None);
             let mut examined = 0;
             while pace.has_room() {
-                pace.examined(10);
+                pace.count_row(10);
                 examined += 1;
             }
             assert_eq!(examined, expected);
@@ -166,7 +166,7 @@ mod tests {
         let mut examined = 0;
         while pace.has_room() {
             clock.advance(Duration::from_millis(10));
-            pace.examined(10);
+            pace.count_row(10);
             examined += 1;
         }
         assert_eq!(examined, 4);
@@ -177,7 +177,7 @@ mod tests {
         let clock = FakeClock::default();
         let mut pace = Pace::new(&clock, budget(u64::MAX, Duration::ZERO), None);
         assert!(pace.has_room());
-        pace.examined(10);
+        pace.count_row(10);
         assert!(!pace.has_room());
     }
 
@@ -188,7 +188,7 @@ mod tests {
         let mut examined = 0;
         while pace.has_room() {
             clock.advance(Duration::from_millis(1));
-            pace.examined(10);
+            pace.count_row(10);
             examined += 1;
         }
         assert!((5..=CLOCK_ROW_COUNT + 1).contains(&examined), "{examined}");
@@ -198,9 +198,9 @@ mod tests {
     fn big_rows_make_the_clock_be_asked_sooner() {
         let clock = FakeClock::default();
         let mut pace = Pace::new(&clock, budget(u64::MAX, Duration::from_millis(5)), None);
-        pace.examined(10);
+        pace.count_row(10);
         clock.advance(Duration::from_millis(6));
-        pace.examined(1024 * 1024);
+        pace.count_row(1024 * 1024);
         assert!(!pace.has_room());
     }
 
@@ -209,16 +209,16 @@ mod tests {
         let clock = FakeClock::default();
         let mut pace = Pace::new(&clock, budget(u64::MAX, Duration::MAX), None);
         for _ in 1..TURN_ROW_COUNT_MAX {
-            pace.examined(10);
+            pace.count_row(10);
         }
         assert!(!pace.turn_over);
-        pace.examined(10);
+        pace.count_row(10);
         assert!(pace.turn_over);
 
         let mut pace = Pace::new(&clock, budget(u64::MAX, Duration::MAX), None);
         clock.advance(TURN_TIME_MAX);
         for _ in 0..CLOCK_ROW_COUNT {
-            pace.sought();
+            pace.count_seek();
         }
         assert!(pace.turn_over);
     }
@@ -231,10 +231,10 @@ mod tests {
             let mut pace = Pace::new(&clock, budget(u64::MAX, Duration::MAX), Some(&lane));
             for _ in 0..count {
                 for _ in 0..TURN_ROW_COUNT_MAX {
-                    pace.examined(10);
+                    pace.count_row(10);
                 }
                 turns.lock().unwrap().push((name, pace.slow_turn.is_some()));
-                pace.breathe().await;
+                pace.yield_if_due().await;
             }
         };
         tokio::join!(scan("a", 40), scan("b", 40), scan("short", 3));

@@ -51,7 +51,7 @@ pub async fn scan<S: Source>(
         if start >= end {
             continue;
         }
-        pace.sought();
+        pace.count_seek();
         let mut rows = source.range(&start, &end)?;
         while let Some(found) = rows.next_row()? {
             let (_, partition, row) = keys::decode(found.key())?;
@@ -63,10 +63,10 @@ pub async fn scan<S: Source>(
             if sink.row(key, version, value) == Flow::Stop {
                 return Ok(Some(key.into()));
             }
-            pace.examined(value.len());
-            pace.breathe().await;
+            pace.count_row(value.len());
+            pace.yield_if_due().await;
         }
-        pace.breathe().await;
+        pace.yield_if_due().await;
     }
     Ok(None)
 }

@@ -25,11 +25,11 @@ use crate::{
 };
 
 /// One promise: its name, and the function that puts it to the test.
-pub type Promise = (&'static str, fn(Subject) -> Pin<Box<dyn Future<Output = ()>>>);
+type Promise = (&'static str, fn(Subject) -> Pin<Box<dyn Future<Output = ()>>>);
 
 macro_rules! promises {
     ($($module:ident::$name:ident,)*) => {
-        pub const PROMISES: &[Promise] = &[
+        const PROMISES: &[Promise] = &[
             $((stringify!($name), |subject| Box::pin($module::$name(subject))),)*
         ];
     };
@@ -115,7 +115,7 @@ pub const FAMILIES: Families = Families::NONE
 const SECOND: Family = Family(1);
 
 /// The engine under test, and the clock it was given.
-pub struct Subject {
+struct Subject {
     engine: Arc<dyn Engine>,
     clock: Arc<FakeClock>,
 }

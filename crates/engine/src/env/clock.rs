@@ -64,7 +64,7 @@ impl FakeClock {
     }
 
     /// Sets the wall clock, forwards or back; the monotonic clock stays.
-    pub fn set_ticks(&self, ticks: u64) {
+    pub(crate) fn set_ticks(&self, ticks: u64) {
         self.with(|time| time.ticks = ticks);
     }
 
