@@ -179,7 +179,7 @@ async fn fill(engine: &LocalEngine, table: TableId, count: usize) {
     }
 }
 
-/// Closes and reopens the store, so that everything is in the tree.
+/// A closed store with these tables and this many rows in each, all of them in the tree.
 async fn filled(tables: &[(&str, usize)]) -> (tempfile::TempDir, Vec<TableId>) {
     let directory = tempfile::tempdir().unwrap();
     let engine = open(directory.path());
