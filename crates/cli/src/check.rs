@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use backup::{BackupError, BackupReader};
-use engine_local::{Checked, OpenError, check_directory};
+use engine_local::{CheckReport, OpenError, check_directory};
 
 use crate::backup::read_through;
 use crate::control::{self, Request};
@@ -41,7 +41,7 @@ fn check_store(location: &Path) -> Result<ExitCode, String> {
     for finding in &checked.findings {
         println!("{}", location.join(finding).display());
     }
-    let Checked { table_count, row_count, dropped_table_count, dropped_row_count, finding_count, .. } =
+    let CheckReport { table_count, row_count, dropped_table_count, dropped_row_count, finding_count, .. } =
         checked;
     println!(
         "{}, {how}: {table_count} tables, {row_count} entities looked at in {:.1} s",
@@ -63,7 +63,7 @@ fn check_store(location: &Path) -> Result<ExitCode, String> {
     Ok(ExitCode::from(DAMAGED))
 }
 
-fn ask_server(location: &Path) -> Result<Checked, String> {
+fn ask_server(location: &Path) -> Result<CheckReport, String> {
     let mut lines = control::connect(location, &Request::Check)?.answer()?.lines();
     let cut = || "the server's answer is cut short".to_owned();
     let counts = lines.next().and_then(Result::ok).ok_or_else(cut)?;
@@ -72,7 +72,14 @@ fn ask_server(location: &Path) -> Result<Checked, String> {
         return Err(cut());
     };
     let findings = lines.map_while(Result::ok).collect();
-    Ok(Checked { table_count, row_count, dropped_table_count, dropped_row_count, finding_count, findings })
+    Ok(CheckReport {
+        table_count,
+        row_count,
+        dropped_table_count,
+        dropped_row_count,
+        finding_count,
+        findings,
+    })
 }
 
 fn check_backup(file: &Path) -> Result<ExitCode, String> {

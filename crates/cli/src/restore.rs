@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 
 use backup::{BackupError, BackupReader, Loaded, Selection};
 use engine::Engine;
-use engine_local::LocalEngine;
+use engine_local::{LocalEngine, MARKER};
 
 use crate::control::{self, Request};
 use crate::progress::Progress;
-use crate::store::{self, MARKER};
+use crate::store;
 
 const UNFINISHED: &str = "restore.new";
 
@@ -59,7 +59,7 @@ pub fn run(request: RestoreRequest, location: &Path) -> Result<(), String> {
 
 fn restore_all(file: &Path, location: &Path, progress: &mut Progress) -> Result<Loaded, String> {
     let cannot = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
-    if store::is_store(location) {
+    if engine_local::is_store(location) {
         return Err(format!(
             "{} is a store already: choose an empty directory, or one table with --table",
             location.display()

@@ -33,11 +33,12 @@ const ACCOUNTS_WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
 pub fn serve(settings: Settings) -> Result<(), String> {
     logger::start(settings.silent);
-    if let Some(warning) = engine::seeded::warning() {
-        eprintln!("lazulite: warning: {warning}");
-    }
+    #[cfg(feature = "seeded-bugs")]
+    eprintln!("lazulite: warning: {}", engine::seeded::warning());
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let Opened { engine, local, name: store } = open_engine(settings.location.as_deref(), clock.clone())?;
+    #[cfg(feature = "seeded-bugs")]
+    let engine = engine::seeded::wrap(engine);
     let service = TableHttp::new(TableService::new(engine.clone(), clock.clone()));
     // Take the stamp before reading the file, so that a change in between is noticed on the next check.
     let seen = settings.accounts.location.as_deref().and_then(stamp);

@@ -1,20 +1,13 @@
 //! The store in a data directory, for commands that need it without serving it.
 //!
-//! Promises: `open` never makes a store and tells one in use from one that is broken. Owns the name of the file that
-//! marks a store. What a store's files hold is the business of `engine-local`.
+//! Promises: `open` never makes a store and tells one in use from one that is broken. What a store's files are
+//! called and hold is the business of `engine-local`.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use engine::env::SystemClock;
 use engine_local::{LocalEngine, LocalOptions, OpenError};
-
-/// The file whose presence makes a directory a store.
-pub const MARKER: &str = "LAZULITE";
-
-pub fn is_store(location: &Path) -> bool {
-    location.join(MARKER).exists()
-}
 
 /// `None` when a server has the store open. A directory without a store is an error.
 pub fn open(location: &Path) -> Result<Option<LocalEngine>, String> {
@@ -28,7 +21,7 @@ pub fn open(location: &Path) -> Result<Option<LocalEngine>, String> {
 
 /// Fails when the directory holds no store.
 pub fn require(location: &Path) -> Result<(), String> {
-    match is_store(location) {
+    match engine_local::is_store(location) {
         true => Ok(()),
         false => Err(format!("there is no Lazulite store in {}", location.display())),
     }
@@ -36,7 +29,7 @@ pub fn require(location: &Path) -> Result<(), String> {
 
 /// Makes the directory a store unless it is one, for a command that keeps a file of its own beside the data.
 pub fn prepare(location: &Path) -> Result<(), String> {
-    if is_store(location) {
+    if engine_local::is_store(location) {
         return Ok(());
     }
     LocalEngine::open(location, options()).map(|_| ()).map_err(|error| error.to_string())

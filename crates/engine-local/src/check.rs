@@ -1,44 +1,44 @@
-//! Whether a store is sound: every row reads, the catalogue and the rows agree, nothing lies about.
+//! Whether a store is sound: every row can be read, the catalogue and the rows agree, and no rows are left over.
 //!
-//! [`LocalEngine::check`] looks at one state of a running store. [`check_directory`] looks at one that nobody has open,
-//! and first has redb verify its own pages, which a running store cannot.
+//! [`LocalEngine::check`] examines the latest state of a running store. [`check_directory`] examines a store that
+//! nobody has open, and also has redb verify its pages, which is not possible while the store is running.
 //!
-//! Promises: damage is a finding that says where, never a panic; nothing is changed (but a store that was not closed
-//! is brought up to date first, as any opening does). Leaves to others: what a value means, which the rules of its family
-//! know; the values of a family without rules are taken as they are.
+//! Promises: damage becomes a finding that says where it is, never a panic. A check changes nothing, except that a
+//! store that was not closed regularly is recovered first, as it is on any opening. Leaves to others: what a value
+//! means. The rules of its family say whether a value is sound; a family without rules is not examined.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::files::{DirectoryFiles, Files};
-use crate::guard::guarded;
+use crate::catch_panic::catch_panic;
+use crate::directory_files::{DirectoryFiles, Files};
 use crate::shared::Shared;
 use crate::store::{self, DROPPED, LIVE, Store, TABLES, listed_table};
-use crate::stored::Damage;
-use crate::trouble::Trouble;
+use crate::tree_error::TreeError;
 use crate::view::View;
 use crate::{LocalEngine, OpenError};
 use engine::keys;
+use engine::scan::{Rows, ScannedRow, Source};
 use engine::{Families, TableId, TableRecord, Version};
 
-/// Of the findings, so many are kept in words; the others are counted.
+/// This many findings are kept as text; further ones are only counted.
 const FINDINGS_KEPT_MAX: usize = 1000;
 
-/// What a check saw.
+/// The result of a check.
 #[derive(Clone, Default, Debug)]
-pub struct Checked {
+pub struct CheckReport {
     pub table_count: u64,
     pub row_count: u64,
-    /// Tables that were dropped and whose rows still wait to be swept: no damage.
+    /// Dropped tables whose rows are still to be swept: this is no damage.
     pub dropped_table_count: u64,
     pub dropped_row_count: u64,
-    /// Damage, one sentence each, the first [`FINDINGS_KEPT_MAX`] of it.
+    /// What is damaged, one sentence each: the first [`FINDINGS_KEPT_MAX`] findings.
     pub findings: Vec<String>,
     pub finding_count: u64,
 }
 
-impl Checked {
+impl CheckReport {
     fn find(&mut self, finding: String) {
         self.finding_count += 1;
         if self.findings.len() < FINDINGS_KEPT_MAX {
@@ -48,24 +48,24 @@ impl Checked {
 }
 
 impl LocalEngine {
-    /// Looks at everything in the latest durable state. Takes as long as reading the whole file does.
-    pub fn check(&self) -> Checked {
+    /// Examines the latest durable state. Takes as long as reading the whole file.
+    pub fn check(&self) -> CheckReport {
         check_rows(&self.shared.view(), &self.families)
     }
 }
 
-/// Looks at a store that nobody has open, pages and rows.
+/// Examines a store that nobody has open: its pages and its rows.
 pub fn check_directory(
     path: &Path,
     cache_bytes_max: usize,
     families: &Families,
-) -> Result<Checked, OpenError> {
+) -> Result<CheckReport, OpenError> {
     let files: Arc<dyn Files> = Arc::new(DirectoryFiles::new(path));
-    let Store { mut database, recent, numbers, replayed, lock, .. } =
+    let Store { mut database, recent, counters, replayed, lock, .. } =
         store::open(path, cache_bytes_max, &files)?;
-    let pages = guarded(|| database.check_integrity());
-    let opened = guarded(|| Shared::new(database, recent, replayed.last, numbers));
-    let mut checked = match opened {
+    let pages = catch_panic(|| database.check_integrity());
+    let opened = catch_panic(|| Shared::new(database, recent, replayed.last, counters));
+    let mut report = match opened {
         Ok(Ok(shared)) => check_rows(&shared.view(), families),
         Ok(Err(error)) => unreadable(&error.to_string()),
         Err(_) => unreadable("its structure is broken"),
@@ -73,37 +73,37 @@ pub fn check_directory(
     drop(lock);
     match pages {
         Ok(Ok(true)) => {}
-        Ok(Ok(false)) => checked.find("pages did not match their checksums".to_owned()),
-        Ok(Err(error)) => checked.find(format!("its pages do not verify: {error}")),
-        Err(_) => checked.find("its pages are broken".to_owned()),
+        Ok(Ok(false)) => report.find("pages did not match their checksums".to_owned()),
+        Ok(Err(error)) => report.find(format!("its pages do not verify: {error}")),
+        Err(_) => report.find("its pages are broken".to_owned()),
     }
-    Ok(checked)
+    Ok(report)
 }
 
-fn unreadable(cause: &str) -> Checked {
-    let mut checked = Checked::default();
-    checked.find(cause.to_owned());
-    checked
+fn unreadable(cause: &str) -> CheckReport {
+    let mut report = CheckReport::default();
+    report.find(cause.to_owned());
+    report
 }
 
-fn check_rows(view: &View, families: &Families) -> Checked {
-    let mut checked = Checked::default();
-    // redb asserts what it expects of its pages.
-    let outcome = guarded(|| look_at_everything(view, families, &mut checked));
+fn check_rows(view: &View, families: &Families) -> CheckReport {
+    let mut report = CheckReport::default();
+    // redb panics on pages that it does not understand.
+    let outcome = catch_panic(|| look_at_everything(view, families, &mut report));
     match outcome {
         Ok(Ok(())) => {}
-        Ok(Err(trouble)) => checked.find(format!("reading stopped: {}", trouble.cause())),
-        Err(_) => checked.find("reading stopped: a page is broken".to_owned()),
+        Ok(Err(error)) => report.find(format!("reading stopped: {}", error.cause())),
+        Err(_) => report.find("reading stopped: a page is broken".to_owned()),
     }
-    checked
+    report
 }
 
-/// What the catalogue and the lists beside it say.
+/// What the catalogue and the lists of tables say.
 struct Known {
     last_version: u64,
     live: BTreeSet<u64>,
     dropped: BTreeSet<u64>,
-    /// Names by table id, from the catalogue's rows.
+    /// Names by table id, as found in the catalogue.
     names: BTreeMap<u64, String>,
 }
 
@@ -117,61 +117,61 @@ impl Known {
     }
 }
 
-fn look_at_everything(view: &View, families: &Families, checked: &mut Checked) -> Result<(), Trouble> {
+fn look_at_everything(view: &View, families: &Families, report: &mut CheckReport) -> Result<(), TreeError> {
     let mut known = Known {
-        last_version: view.numbers.last_version,
+        last_version: view.counters.last_version,
         live: listed(view, LIVE)?,
         dropped: listed(view, DROPPED)?,
         names: BTreeMap::new(),
     };
-    let next_table = view.numbers.next_table;
+    let next_table = view.counters.next_table;
     for id in known.live.union(&known.dropped) {
         let counter = TableId(*id).counter();
         if counter >= next_table || counter < TableId::FIRST.0 {
-            checked.find(format!("table {id} has an id that was never given"));
+            report.find(format!("table {id} has an id that was never given"));
         }
     }
-    checked.table_count = known.live.len() as u64;
-    checked.dropped_table_count = known.dropped.len() as u64;
+    report.table_count = known.live.len() as u64;
+    report.dropped_table_count = known.dropped.len() as u64;
 
     let mut seen_count = 0u64;
     let mut orphans: BTreeMap<u64, u64> = BTreeMap::new();
     let mut last_key: Vec<u8> = Vec::new();
     let (start, end) = keys::everything();
     let mut rows = view.range(&start, &end)?;
-    while let Some(found) = rows.next()? {
+    while let Some(found) = rows.next_row()? {
         let key = found.key();
         seen_count += 1;
         if seen_count > 1 && *key <= *last_key {
-            checked.find(format!("{}: it is not behind the key before it", known.describe(key)));
+            report.find(format!("{}: it is not behind the key before it", known.describe(key)));
         }
         last_key.clear();
         last_key.extend_from_slice(key);
-        look_at_row(key, found.row(), families, &mut known, &mut orphans, checked);
+        look_at_row(key, found.read(), families, &mut known, &mut orphans, report);
     }
-    // What is both recent and in the tree is counted twice.
+    // A row that is both recent and in the tree is counted twice, so the counts agree only when nothing is recent.
     let counted = view.row_count()?;
     if view.recent_bytes() == 0 && counted != seen_count {
-        checked.find(format!("{counted} rows are counted but {seen_count} are there"));
+        report.find(format!("{counted} rows are counted but {seen_count} are there"));
     }
     for id in known.live.iter().filter(|id| !known.names.contains_key(id)) {
-        checked.find(format!("table {id} is live but has no name in the catalogue"));
+        report.find(format!("table {id} is live but has no name in the catalogue"));
     }
     for (id, count) in orphans {
-        checked.find(format!("{count} rows belong to table {id}, which is neither live nor dropped"));
+        report.find(format!("{count} rows belong to table {id}, which is neither live nor dropped"));
     }
     Ok(())
 }
 
 /// The tables on one of the lists.
-fn listed(view: &View, list: TableId) -> Result<BTreeSet<u64>, Trouble> {
+fn listed(view: &View, list: TableId) -> Result<BTreeSet<u64>, TreeError> {
     let (start, end) = keys::table_range(list);
     let mut rows = view.range(&start, &end)?;
     let mut tables = BTreeSet::new();
-    while let Some(found) = rows.next()? {
+    while let Some(found) = rows.next_row()? {
         let key = found.key();
         let table = listed_table(key)
-            .ok_or_else(|| Trouble::Row(format!("{}: it names no table", keys::describe(key))))?;
+            .ok_or_else(|| TreeError::Row(format!("{}: it names no table", keys::describe(key))))?;
         tables.insert(table.0);
     }
     Ok(tables)
@@ -179,52 +179,52 @@ fn listed(view: &View, list: TableId) -> Result<BTreeSet<u64>, Trouble> {
 
 fn look_at_row(
     key: &[u8],
-    row: Result<(Version, &[u8]), Damage>,
+    row: Result<(Version, &[u8]), TreeError>,
     families: &Families,
     known: &mut Known,
     orphans: &mut BTreeMap<u64, u64>,
-    checked: &mut Checked,
+    report: &mut CheckReport,
 ) {
     let Ok((table, partition, name)) = keys::decode(key) else {
-        checked.find(format!("{}: it does not decode", keys::describe(key)));
+        report.find(format!("{}: it does not decode", keys::describe(key)));
         return;
     };
     let (version, value) = match row {
         Ok(read) => read,
         Err(_) => {
-            checked.find(format!("{}: the row does not match its checksum", known.describe(key)));
+            report.find(format!("{}: the row does not match its checksum", known.describe(key)));
             return;
         }
     };
-    // A dropped table's rows may be anything: nobody reads them again.
+    // The rows of a dropped table do not matter: nobody reads them again.
     if known.dropped.contains(&table.0) {
-        checked.dropped_row_count += 1;
+        report.dropped_row_count += 1;
         return;
     }
     if version.ticks() > known.last_version {
-        checked.find(format!("{}: its version was never given", known.describe(key)));
+        report.find(format!("{}: its version was never given", known.describe(key)));
     }
     match table {
-        // Sorts before all others, so the names are known when their rows come.
+        // The catalogue sorts before all other tables, so names are known before the rows they explain.
         TableId::CATALOGUE => match TableRecord::read(value) {
             Some(record) if known.live.contains(&record.id.0) => {
                 let text = format!("{partition}/{}", String::from_utf8_lossy(record.payload));
                 if let Some(other) = known.names.insert(record.id.0, text) {
-                    checked.find(format!("table {} has two names, one of them {other}", record.id.0));
+                    report.find(format!("table {} has two names, one of them {other}", record.id.0));
                 }
             }
             Some(record) => {
-                checked.find(format!("{partition}/{name} is table {}, which is not live", record.id.0));
+                report.find(format!("{partition}/{name} is table {}, which is not live", record.id.0));
             }
-            None => checked.find(format!("{partition}/{name}: the catalogue's entry does not read")),
+            None => report.find(format!("{partition}/{name}: the catalogue's entry does not read")),
         },
-        // The lists were looked at before.
+        // Settings have no rules, and the lists were read before.
         TableId::SETTINGS | LIVE | DROPPED => {}
         _ if !known.live.contains(&table.0) => *orphans.entry(table.0).or_default() += 1,
         _ => {
-            checked.row_count += 1;
+            report.row_count += 1;
             if families.rules_of(table).is_some_and(|rules| !(rules.is_sound)(value)) {
-                checked.find(format!("{}: the value does not read", known.describe(key)));
+                report.find(format!("{}: the value does not read", known.describe(key)));
             }
         }
     }

@@ -1,22 +1,22 @@
 //! A directory that one process owns, and whose entries survive a power cut.
 //!
-//! Promises: a file created, renamed or removed before [`sync`] stays so after a power cut; at most one
-//! [`DirectoryLock`] of a file is held at any time, and the operating system lets go of it when its process ends.
+//! Promises: a file created, renamed or removed before [`DirectoryHandle::sync`] stays so after a power cut. At most
+//! one process holds the [`DirectoryLock`] of a file, and the operating system releases it when that process ends.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::path::Path;
 
-/// Held for as long as it lives.
+/// Holds the lock until it is dropped.
 #[derive(Debug)]
 pub(crate) struct DirectoryLock {
     _file: File,
 }
 
 impl DirectoryLock {
-    /// `None` when somebody else holds it.
+    /// `None` when another process holds the lock.
     pub(crate) fn try_acquire(path: &Path) -> io::Result<Option<DirectoryLock>> {
-        // Never truncated and never removed: the file is the lock, whoever created it.
+        // The file is never truncated or removed: it is the lock, whoever created it.
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         match file.try_lock() {
             Ok(()) => Ok(Some(DirectoryLock { _file: file })),
@@ -26,7 +26,7 @@ impl DirectoryLock {
     }
 }
 
-/// Creates the directory and those above it that are missing, durably.
+/// Creates the directory and its missing parents, durably.
 pub(crate) fn create_all(directory: &Path) -> io::Result<()> {
     if directory.is_dir() {
         return Ok(());
@@ -41,12 +41,12 @@ pub(crate) fn create_all(directory: &Path) -> io::Result<()> {
         Err(error) => return Err(error),
     }
     match parent {
-        Some(parent) => sync(parent),
+        Some(parent) => files::sync_directory(parent),
         None => Ok(()),
     }
 }
 
-/// What a store holds is its owner's. Elsewhere than on Unix, the directory above decides who may look.
+/// Only the owner may look into a store. On systems other than Unix the parent directory decides who may.
 fn create_private(directory: &Path) -> io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     #[cfg(unix)]
@@ -56,18 +56,13 @@ fn create_private(directory: &Path) -> io::Result<()> {
 
 fn parent(directory: &Path) -> Option<&Path> {
     match directory.parent() {
-        // `data` lies in the current directory, whose name is not empty.
+        // The parent of `data` is the current directory, but its path is empty.
         Some(parent) if parent.as_os_str().is_empty() => Some(Path::new(".")),
         parent => parent,
     }
 }
 
-/// Makes the directory's entries durable.
-pub(crate) fn sync(directory: &Path) -> io::Result<()> {
-    DirectoryHandle::open(directory)?.sync()
-}
-
-/// An open directory.
+/// An open directory: syncing it needs no new file handle, and there may be none left.
 #[derive(Debug)]
 pub(crate) struct DirectoryHandle {
     #[cfg(not(windows))]
@@ -80,13 +75,13 @@ impl DirectoryHandle {
         Ok(DirectoryHandle { file: File::open(directory)? })
     }
 
-    /// Makes its entries durable.
+    /// Makes the directory's entries durable.
     pub(crate) fn sync(&self) -> io::Result<()> {
         self.file.sync_all()
     }
 }
 
-/// Windows cannot open a directory as a file; NTFS journals its entries by itself.
+/// Windows cannot open a directory as a file, and NTFS journals the entries by itself.
 #[cfg(windows)]
 impl DirectoryHandle {
     pub(crate) fn open(_directory: &Path) -> io::Result<DirectoryHandle> {

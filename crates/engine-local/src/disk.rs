@@ -1,7 +1,8 @@
-//! What is known of the disk after an error: whether a sync failed, and whether there was merely no space.
+//! What a disk error means: whether a sync failed, or there was merely no space.
 //!
-//! A write that finds no space harms nothing: whatever reached the file is not part of any commit, and reopening the
-//! file shows the last one. After a sync that failed nobody knows what the disk holds, so that is never forgiven.
+//! A write that finds no space does no harm: what reached the file belongs to no transaction, and reopening the file
+//! shows the last one. After a failed sync the content of the disk is unknown, so the engine never continues after
+//! one.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -12,17 +13,17 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use redb::{BackendError, StorageBackend};
 
-use crate::checksums::BLOCK_BYTES;
+use crate::checksum_cache::BLOCK_BYTES;
 
-/// Passes everything on, and remembers a sync that failed.
+/// A file that remembers whether a sync failed.
 #[derive(Debug)]
-pub(super) struct Watched<B> {
+pub(crate) struct Watched<B> {
     inner: B,
     sync_failed: Arc<AtomicBool>,
 }
 
 impl<B> Watched<B> {
-    pub(super) fn new(inner: B, sync_failed: Arc<AtomicBool>) -> Watched<B> {
+    pub(crate) fn new(inner: B, sync_failed: Arc<AtomicBool>) -> Watched<B> {
         Watched { inner, sync_failed }
     }
 }
@@ -65,31 +66,31 @@ impl<B: StorageBackend> StorageBackend for Watched<B> {
     }
 }
 
-/// A file that is only read: what is written stays in memory, and is gone with this. Opening a database writes a few
-/// pages; nobody else writes here.
+/// A file opened for reading only. Writes stay in memory and are lost with this object: redb writes a few pages when
+/// it opens a database.
 #[derive(Debug)]
-pub(super) struct Overlay<B> {
+pub(crate) struct Overlay<B> {
     inner: B,
-    written: Mutex<Written>,
+    written: Mutex<OverlayContent>,
 }
 
 #[derive(Default, Debug)]
-struct Written {
-    /// What was written, by the number of its block.
+struct OverlayContent {
+    /// The written blocks by number.
     blocks: BTreeMap<u64, Box<[u8]>>,
     len: Option<u64>,
 }
 
 impl<B: StorageBackend> Overlay<B> {
-    pub(super) fn new(inner: B) -> Overlay<B> {
+    pub(crate) fn new(inner: B) -> Overlay<B> {
         Overlay { inner, written: Mutex::default() }
     }
 
-    fn written(&self) -> MutexGuard<'_, Written> {
+    fn written(&self) -> MutexGuard<'_, OverlayContent> {
         self.written.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// What the file has there; nothing but zeros behind its end.
+    /// Reads the file below; zeros behind its end.
     fn read_file(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
         let there = self.inner.len()?.saturating_sub(offset).min(out.len() as u64) as usize;
         out[there..].fill(0);
@@ -97,7 +98,7 @@ impl<B: StorageBackend> Overlay<B> {
     }
 }
 
-/// The blocks that a run of bytes touches: number of the block, where in it, and which of the bytes.
+/// The blocks that a run of bytes touches: the block's number, the offset in it, and the part of the bytes.
 fn blocks(offset: u64, len: usize) -> impl Iterator<Item = (u64, usize, Range<usize>)> {
     let mut done = 0;
     std::iter::from_fn(move || {
@@ -158,9 +159,9 @@ impl<B: StorageBackend> StorageBackend for Overlay<B> {
     }
 }
 
-/// Whether the error says that the file takes no more for now, which may change: somebody makes room, or makes the file
-/// system writable again.
-pub(super) fn is_full(error: &io::Error) -> bool {
+/// Whether the error says that the file takes no writes for now. That may change: somebody frees space, or makes the
+/// file system writable.
+pub(crate) fn is_full(error: &io::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
     matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge | ReadOnlyFilesystem)
 }

@@ -1,10 +1,10 @@
-//! Folding: what commits left in memory and in the log goes into the tree, in key order, in one transaction; then the
-//! log lets go of it. On a thread of its own, or between two groups of the commit thread.
+//! Folding: writes recent rows into the tree, in key order, in one transaction; after that the log no longer needs
+//! their records. It runs on a thread of its own, or on the commit thread between two groups.
 //!
-//! Promises: the transaction that folds also says up to which record, so that after a crash nothing is missed and what is
-//! applied twice changes nothing; a segment of the log goes one folding later than it could. A disk without space and a
-//! damaged page stop the folding, not the commits, until memory is full. This is the only place that writes to the tree,
-//! so it also opens its file anew, and sweeps dropped tables.
+//! Promises: the transaction also stores the last record that it contains, so after a crash no record is missed, and
+//! applying one twice changes nothing. A segment of the log is kept for one more fold than necessary. A full disk or
+//! a damaged page stops folding, but commits continue until memory is full. This is the only place that writes to the
+//! tree, so it also reopens the file and sweeps dropped tables.
 
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,48 +12,48 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use crate::catch_panic::catch_panic;
 use crate::commit_log::Segments;
 use crate::disk::is_full;
-use crate::guard::guarded;
-use crate::shared::{Asked, Shared};
+use crate::row_bytes;
+use crate::shared::{FoldRequest, Shared};
 use crate::store::{
     DROPPED, META, META_FOLDED, META_LAST_VERSION, META_NEXT_TABLE, ROWS, Reopening, listed_table,
 };
-use crate::stored;
 use crate::sweep::{Swept, sweep_slice};
-use crate::trouble::is_damage;
+use crate::tree_error::is_damage;
 use crate::view::Frozen;
 use engine::env::Clock;
 use engine::keys;
 use engine::{Row, TableId};
 
-/// Without a commit for so long, what there is is folded.
+/// After this long without a commit, fold everything in memory.
 const IDLE_TIME: Duration = Duration::from_secs(1);
-/// How long after a failure it is tried again: soon, then ever later, because every attempt closes the tree's file and
-/// whoever is reading it.
+/// The pause after a failed fold. It doubles up to the maximum, because every attempt closes the tree's file and
+/// disturbs its readers.
 const RETRY_TIME: Duration = Duration::from_millis(250);
 const RETRY_TIME_MAX: Duration = Duration::from_secs(5);
-/// So many slices are swept before it is looked whether there is something to fold.
+/// Slices to sweep before looking for rows to fold.
 const SLICES_PER_TURN_MAX: u32 = 4;
 
-pub(super) struct Folder {
-    pub(super) shared: Arc<Shared>,
-    pub(super) segments: Arc<Segments>,
-    pub(super) clock: Arc<dyn Clock>,
-    pub(super) reopening: Reopening,
-    pub(super) recent_bytes_max: usize,
-    pub(super) sweep_pending: bool,
-    /// The last record that was folded.
-    pub(super) folded: u64,
-    pub(super) seen_sequence: u64,
-    pub(super) is_stuck: bool,
-    pub(super) retry_time: Duration,
-    /// Folded, but perhaps still held by a reader. Freeing so many rows takes milliseconds, which are not to be spent by
-    /// whoever happens to be the last reader: they are freed here.
-    pub(super) retired: Vec<Arc<Frozen>>,
+pub(crate) struct Folder {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) segments: Arc<Segments>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) reopening: Reopening,
+    pub(crate) recent_bytes_max: usize,
+    pub(crate) sweep_pending: bool,
+    /// The last record in the tree.
+    pub(crate) folded: u64,
+    pub(crate) seen_sequence: u64,
+    pub(crate) is_stuck: bool,
+    pub(crate) retry_time: Duration,
+    /// Folded rows that a reader may still hold. Freeing them takes milliseconds, so they are freed here and not by
+    /// the reader that happens to be the last.
+    pub(crate) retired: Vec<Arc<Frozen>>,
 }
 
-/// Why nothing was folded.
+/// Why a fold failed.
 enum Failure {
     /// The file is not open for writing.
     Closed,
@@ -67,8 +67,8 @@ impl<E: Into<redb::Error>> From<E> for Failure {
 }
 
 impl Folder {
-    /// Returns when it is asked to end, with everything folded if that is possible.
-    pub(super) fn run(mut self) {
+    /// Returns when it is asked to end, after folding everything if that is possible.
+    pub(crate) fn run(mut self) {
         loop {
             let asked = self.shared.wait_until_asked(self.pause());
             if catch_unwind(AssertUnwindSafe(|| self.turn(asked))).is_err() {
@@ -89,16 +89,16 @@ impl Folder {
         }
     }
 
-    /// For whoever has no thread for it.
-    pub(super) fn turn_if_asked(&mut self) {
+    /// For folding on the commit thread: does what was asked, if anything.
+    pub(crate) fn turn_if_asked(&mut self) {
         let asked = self.shared.wait_until_asked(Duration::ZERO);
-        if asked != Asked::default() {
+        if asked != FoldRequest::default() {
             self.turn(asked);
         }
     }
 
-    /// Does what is asked, and what is due.
-    pub(super) fn turn(&mut self, asked: Asked) {
+    /// Does what was asked, and what is due anyway.
+    pub(crate) fn turn(&mut self, asked: FoldRequest) {
         self.retired.retain(|frozen| Arc::strong_count(frozen) > 1 || Arc::strong_count(&frozen.recent) > 1);
         if asked.reopen {
             self.reopen_after_damage();
@@ -109,16 +109,16 @@ impl Folder {
         if self.segments.wants_spare()
             && let Err(error) = self.segments.make_spare()
         {
-            // Whoever needs it will try again, and is told.
-            log::warn!("no file for the next part of the commit log: {error}");
+            // The commit thread tries again when it needs the file, and then reports a failure.
+            log::warn!("the file for the next segment of the commit log cannot be made: {error}");
         }
         let view = self.shared.view();
-        // Between the slices of a sweep hardly any time goes by, so that says nothing.
-        let has_waited = asked == Asked::default() && !self.sweep_pending && !self.is_stuck;
+        // The pauses between the slices of a sweep are too short to mean that the store is idle.
+        let has_waited = asked == FoldRequest::default() && !self.sweep_pending && !self.is_stuck;
         let is_idle = has_waited && view.sequence == self.seen_sequence;
         self.seen_sequence = view.sequence;
         let is_due = is_idle || asked.fold || asked.end || view.active.size_bytes() >= self.recent_bytes_max;
-        // What was frozen before and could not be folded goes first.
+        // Rows of an earlier fold that failed go first.
         if (is_due || view.frozen.is_some())
             && let Some(frozen) = self.shared.freeze()
         {
@@ -130,7 +130,7 @@ impl Folder {
         {
             self.fold(&frozen);
         }
-        // What is not swept yet is swept after the next opening.
+        // The rest is swept after the next opening.
         let is_stuck_folding = self.is_stuck && self.shared.view().frozen.is_some();
         if self.sweep_pending && !asked.end && !is_stuck_folding {
             self.sweep();
@@ -140,11 +140,11 @@ impl Folder {
     fn reopen_after_damage(&self) {
         if !self.shared.is_poisoned() {
             log::error!(
-                "damage was met: the store's file is opened anew. 'lazulite check' says what is damaged."
+                "damage was found: reopening the store's file. Run 'lazulite check' to see what is damaged."
             );
             self.reopen();
         }
-        // Also if not: somebody waits.
+        // Count it even if nothing was done: a thread waits for it.
         self.shared.tell_folding(|folding| folding.reopen_count += 1);
     }
 
@@ -160,7 +160,7 @@ impl Folder {
             }
             Ok(Err(failure)) => {
                 self.failed("folding commits into the tree", failure);
-                // The file tells whether it has happened all the same.
+                // The transaction may have been committed all the same; the reopened file tells.
                 if !self.shared.is_poisoned() && self.shared.folded().is_ok_and(|until| until == frozen.until)
                 {
                     self.sweep_pending = true;
@@ -171,7 +171,7 @@ impl Folder {
         }
     }
 
-    /// One transaction; whether a table was dropped.
+    /// Writes the rows in one transaction; returns whether a table was dropped.
     fn write(&self, frozen: &Frozen) -> Result<bool, Failure> {
         let transaction = match self.shared.begin_write() {
             Some(begun) => begun?,
@@ -183,14 +183,14 @@ impl Folder {
             let mut rows = transaction.open_table(ROWS)?;
             for (entry, row) in frozen.recent.iter() {
                 let key = entry.key();
-                // Of a table that is gone nothing new goes into the tree; what is there is swept.
+                // Rows of a dropped table do not go into the tree. Those that are there are swept.
                 if !dropped.is_empty() && keys::table_of(key).is_some_and(|table| dropped.contains(&table)) {
                     continue;
                 }
                 match row {
                     Some(Row { version, value }) => {
-                        let mut place = rows.insert_reserve(&key[..], stored::size_bytes(&value))?;
-                        stored::write(place.as_mut(), key, version, &value);
+                        let mut place = rows.insert_reserve(&key[..], row_bytes::size_bytes(&value))?;
+                        row_bytes::write(place.as_mut(), key, version, &value);
                     }
                     None => {
                         rows.remove(&key[..])?;
@@ -199,8 +199,8 @@ impl Folder {
             }
             let mut meta = transaction.open_table(META)?;
             meta.insert(META_FOLDED, frozen.until)?;
-            meta.insert(META_LAST_VERSION, frozen.numbers.last_version)?;
-            meta.insert(META_NEXT_TABLE, frozen.numbers.next_table)?;
+            meta.insert(META_LAST_VERSION, frozen.counters.last_version)?;
+            meta.insert(META_NEXT_TABLE, frozen.counters.next_table)?;
         }
         transaction.commit()?;
         Ok(!dropped.is_empty())
@@ -208,7 +208,7 @@ impl Folder {
 
     fn folded_until(&mut self, frozen: &Arc<Frozen>) {
         if let Err(error) = self.shared.publish_base(true) {
-            // Readers have it from memory for as long as it takes.
+            // Readers keep using the rows in memory until the tree can be opened.
             self.failed("opening the tree with what was folded", error.into());
             return;
         }
@@ -217,7 +217,7 @@ impl Folder {
         self.retired.push(frozen.clone());
         let before = std::mem::replace(&mut self.folded, frozen.until);
         if let Err(error) = self.segments.forget_until(before) {
-            log::warn!("an old part of the commit log does not go: {error}");
+            log::warn!("an old segment of the commit log cannot be removed: {error}");
         }
         self.shared.tell_folding(|_| {});
     }
@@ -249,7 +249,7 @@ impl Folder {
         }
     }
 
-    /// Stuck for now, or for good.
+    /// Decides what a failure means: try again later, or poison the engine.
     fn failed(&mut self, what: &str, failure: Failure) {
         match failure {
             Failure::Closed => {}
@@ -275,7 +275,7 @@ impl Folder {
         self.shared.note_space();
     }
 
-    /// Whether the failure leaves the file as it was, so that opening it again shows the last transaction.
+    /// Whether the failure leaves the file as it was, so that reopening it shows the last transaction.
     fn may_reopen(&self, error: &redb::Error) -> bool {
         let is_harmless = match error {
             redb::Error::Io(cause) => is_full(cause) || is_damage(cause),
@@ -285,13 +285,13 @@ impl Folder {
         is_harmless && !self.reopening.sync_failed.load(Ordering::Acquire)
     }
 
-    /// Opens the file anew; whether it takes writes.
+    /// Reopens the file; returns whether it is open for writing.
     fn reopen(&self) -> bool {
-        guarded(|| self.shared.reopen(&self.reopening)).unwrap_or(false)
+        catch_panic(|| self.shared.reopen(&self.reopening)).unwrap_or(false)
     }
 }
 
-/// Which tables were dropped by what is frozen.
+/// The tables that the frozen rows say were dropped.
 fn dropped_tables(frozen: &Frozen) -> HashSet<TableId> {
     let (start, end) = keys::table_range(DROPPED);
     let mut listed = frozen.recent.range(&start, &end, u64::MAX);

@@ -1,6 +1,7 @@
-//! One group of commits: each decided over the state that the ones before it left, all of them put into one record.
+//! One group of requests. Each is decided on the state that the ones before it left, and all their changes go into
+//! one record.
 //!
-//! Promises: a job that fails changes nothing; what a later job of the group sees is what the earlier ones wrote.
+//! Promises: a request that fails changes nothing; a later request of the group sees what the earlier ones wrote.
 //! Leaves to others: making the record durable, showing it to readers, and answering.
 
 use std::cell::Cell;
@@ -9,9 +10,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::commit_log::{Numbers, RecordBuilder};
+use crate::commit_log::{Counters, RecordBuilder};
 use crate::store::{DROPPED, LIVE, list_key};
-use crate::trouble::Trouble;
+use crate::tree_error::TreeError;
 use crate::view::View;
 use engine::decide::{Write, decide, next_version};
 use engine::env::Clock;
@@ -21,8 +22,8 @@ use engine::{
     Version,
 };
 
-/// What a caller wants done; success is a number: the version's ticks, or the table's id.
-pub(super) enum Work {
+/// What a caller asks the commit thread to do.
+pub(crate) enum Request {
     Commit(Commit),
     /// By encoded catalogue key.
     CreateTable {
@@ -41,11 +42,11 @@ pub(super) enum Work {
     Load(Load),
 }
 
-impl Work {
-    /// About what it holds in memory.
-    pub(super) fn size_bytes(&self) -> usize {
+impl Request {
+    /// Roughly the memory it takes.
+    pub(crate) fn size_bytes(&self) -> usize {
         let content = match self {
-            Work::Commit(commit) => {
+            Request::Commit(commit) => {
                 let op_size_bytes = |op: &Op| {
                     let value = match &op.effect {
                         Effect::Put(value) | Effect::Merge(value) => value.len(),
@@ -55,30 +56,37 @@ impl Work {
                 };
                 commit.partition.len() + commit.ops.iter().map(op_size_bytes).sum::<usize>()
             }
-            Work::CreateTable { key, payload, .. } => key.len() + payload.len(),
-            Work::DropTable { key } => key.len(),
-            Work::RenameTable { from, to, payload } => from.len() + to.len() + payload.len(),
-            Work::Load(load) => {
+            Request::CreateTable { key, payload, .. } => key.len() + payload.len(),
+            Request::DropTable { key } => key.len(),
+            Request::RenameTable { from, to, payload } => from.len() + to.len() + payload.len(),
+            Request::Load(load) => {
                 let row_size_bytes = |(key, row): &(OwnedKey, Row)| {
                     size_of::<(OwnedKey, Row)>() + key.partition.len() + key.row.len() + row.value.len()
                 };
                 load.rows.iter().map(row_size_bytes).sum()
             }
         };
-        size_of::<Work>() + content
+        size_of::<Request>() + content
     }
 }
 
-/// Which tables were found to be live, so that they need not be looked up for every commit. Only the commit thread
-/// changes that, so what it remembers is right.
+/// The answer to a request that succeeded: the table it was about, and the version of the change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Applied {
+    pub(crate) table: TableId,
+    pub(crate) version: Version,
+}
+
+/// Remembers which tables are live, so that a commit need not look its table up. Only the commit thread creates and
+/// drops tables, so the memory is never out of date.
 #[derive(Default)]
-pub(super) struct KnownTables(HashMap<TableId, bool>);
+pub(crate) struct KnownTables(HashMap<TableId, bool>);
 
 const KNOWN_TABLE_COUNT_MAX: usize = 10_000;
 
 impl KnownTables {
-    /// After a group that did not happen.
-    pub(super) fn clear(&mut self) {
+    /// Forgets everything, after a group that failed.
+    pub(crate) fn clear(&mut self) {
         self.0.clear();
     }
 
@@ -94,64 +102,65 @@ impl KnownTables {
     }
 }
 
-/// Rows by encoded key; `None`: removed.
-pub(super) type Written = HashMap<Vec<u8>, Option<Row>>;
+/// Rows by encoded key; `None`: the row was removed.
+pub(crate) type ChangedRows = HashMap<Vec<u8>, Option<Row>>;
 
-pub(super) struct Group<'a> {
-    pub(super) view: Arc<View>,
-    pub(super) families: &'a Families,
-    pub(super) clock: &'a dyn Clock,
-    pub(super) numbers: Numbers,
-    pub(super) known_tables: &'a mut KnownTables,
-    pub(super) record: &'a mut RecordBuilder,
-    /// What the commits of this group wrote so far.
-    pub(super) written: Written,
-    pub(super) dropped_any: bool,
-    /// A job failed because the tree's file must be opened anew.
-    pub(super) met_closed_file: Cell<bool>,
+pub(crate) struct Group<'a> {
+    pub(crate) view: Arc<View>,
+    pub(crate) families: &'a Families,
+    pub(crate) clock: &'a dyn Clock,
+    pub(crate) counters: Counters,
+    pub(crate) known_tables: &'a mut KnownTables,
+    pub(crate) record: &'a mut RecordBuilder,
+    /// The rows that the requests of this group have written so far.
+    pub(crate) written: ChangedRows,
+    pub(crate) dropped_any: bool,
+    /// A request failed because the tree's file must be reopened.
+    pub(crate) met_closed_file: Cell<bool>,
 }
 
 impl Group<'_> {
-    pub(super) fn apply(&mut self, work: &Work) -> Result<u64, CommitError> {
-        match work {
-            Work::Commit(commit) => self.commit(commit),
-            Work::CreateTable { family, key, payload } => self.create_table(*family, key, payload),
-            Work::DropTable { key } => self.drop_table(key),
-            Work::RenameTable { from, to, payload } => self.rename_table(from, to, payload),
-            Work::Load(load) => self.load(load),
+    pub(crate) fn apply(&mut self, request: &Request) -> Result<Applied, CommitError> {
+        match request {
+            Request::Commit(commit) => self.commit(commit),
+            Request::CreateTable { family, key, payload } => self.create_table(*family, key, payload),
+            Request::DropTable { key } => self.drop_table(key),
+            Request::RenameTable { from, to, payload } => self.rename_table(from, to, payload),
+            Request::Load(load) => self.load(load),
         }
     }
 
-    fn commit(&mut self, commit: &Commit) -> Result<u64, CommitError> {
+    fn commit(&mut self, commit: &Commit) -> Result<Applied, CommitError> {
         self.check_live(commit.table)?;
         let writes = decide(commit, |key| self.lookup_parts(key), self.families)?;
-        // What nobody has looked at yet: folding it later must not be the first to find its page damaged.
+        // A blind put has read nothing yet. Read the page of its key now: if the page is damaged, the caller hears of
+        // it, and the fold does not stumble over it later.
         let is_blind = |op: &Op| op.expect == Expect::Any && matches!(op.effect, Effect::Put(_));
         if commit.ops.iter().any(is_blind) {
             writes.iter().try_for_each(|write| self.touch(&write.key))?;
         }
         let version = self.take_version();
         self.write(version, writes);
-        Ok(version.ticks())
+        Ok(Applied { table: commit.table, version })
     }
 
-    fn create_table(&mut self, family: Family, key: &[u8], payload: &[u8]) -> Result<u64, CommitError> {
+    fn create_table(&mut self, family: Family, key: &[u8], payload: &[u8]) -> Result<Applied, CommitError> {
         if let Some(row) = self.lookup(key)? {
             return Err(CommitError::Precondition { op: 0, found: Found::Present(row.version) });
         }
         let used_up = || CommitError::Storage("there are no more table ids".to_owned());
-        let id = TableId::in_family(family, self.numbers.next_table).ok_or_else(used_up)?;
+        let id = TableId::in_family(family, self.counters.next_table).ok_or_else(used_up)?;
         self.touch(&list_key(LIVE, id))?;
-        self.numbers.next_table += 1;
+        self.counters.next_table += 1;
         let version = self.take_version();
         let named = Write { key: key.to_vec(), value: Some(TableRecord { id, payload }.write()) };
         let live = Write { key: list_key(LIVE, id), value: Some(Bytes::new()) };
         self.write(version, vec![named, live]);
         self.known_tables.set(id, true);
-        Ok(id.0)
+        Ok(Applied { table: id, version })
     }
 
-    fn rename_table(&mut self, from: &[u8], to: &[u8], payload: &[u8]) -> Result<u64, CommitError> {
+    fn rename_table(&mut self, from: &[u8], to: &[u8], payload: &[u8]) -> Result<Applied, CommitError> {
         let id = self.table_named(from)?;
         if let Some(row) = self.lookup(to)? {
             return Err(CommitError::Precondition { op: 1, found: Found::Present(row.version) });
@@ -160,39 +169,39 @@ impl Group<'_> {
         let forgotten = Write { key: from.to_vec(), value: None };
         let named = Write { key: to.to_vec(), value: Some(TableRecord { id, payload }.write()) };
         self.write(version, vec![forgotten, named]);
-        Ok(id.0)
+        Ok(Applied { table: id, version })
     }
 
-    fn drop_table(&mut self, key: &[u8]) -> Result<u64, CommitError> {
+    fn drop_table(&mut self, key: &[u8]) -> Result<Applied, CommitError> {
         let id = self.table_named(key)?;
         self.touch(&list_key(DROPPED, id))?;
-        // It tells the state with the table from the state without it.
+        // A drop takes a version, so readers can tell before from after.
         let version = self.take_version();
         let forgotten = [key.to_vec(), list_key(LIVE, id)].map(|key| Write { key, value: None });
         let dropped = Write { key: list_key(DROPPED, id), value: Some(Bytes::new()) };
         self.write(version, forgotten.into_iter().chain([dropped]).collect());
         self.known_tables.set(id, false);
         self.dropped_any = true;
-        Ok(id.0)
+        Ok(Applied { table: id, version })
     }
 
-    fn load(&mut self, load: &Load) -> Result<u64, CommitError> {
+    fn load(&mut self, load: &Load) -> Result<Applied, CommitError> {
         self.check_live(load.table)?;
         let keys = load.rows.iter().map(|(key, _)| keys::encode(load.table, key.as_key()));
         let keys: Vec<Vec<u8>> = keys.collect();
         keys.iter().try_for_each(|key| self.touch(key))?;
         let greatest = load.rows.iter().map(|(_, row)| row.version).max().unwrap_or(load.versions_until);
         let greatest = greatest.max(load.versions_until).ticks();
-        self.numbers.last_version = self.numbers.last_version.max(greatest);
+        self.counters.last_version = self.counters.last_version.max(greatest);
         let version = self.take_version();
         self.record.push_load(version, load.table, &load.rows);
         for (key, (_, row)) in keys.into_iter().zip(&load.rows) {
             self.written.insert(key, Some(row.clone()));
         }
-        Ok(version.ticks())
+        Ok(Applied { table: load.table, version })
     }
 
-    /// The id that a catalogue key stands for.
+    /// The id of the table with this catalogue key.
     fn table_named(&self, key: &[u8]) -> Result<TableId, CommitError> {
         let Some(row) = self.lookup(key)? else {
             return Err(CommitError::Precondition { op: 0, found: Found::Absent });
@@ -203,7 +212,7 @@ impl Group<'_> {
 
     fn check_live(&mut self, table: TableId) -> Result<(), CommitError> {
         let is_live = match table {
-            // Changed by its own verbs only.
+            // Only the catalogue verbs change it.
             TableId::CATALOGUE => false,
             TableId::SETTINGS => true,
             // The engine's own lists.
@@ -221,8 +230,8 @@ impl Group<'_> {
     }
 
     fn take_version(&mut self) -> Version {
-        let version = next_version(self.clock, self.numbers.last_version);
-        self.numbers.last_version = version.ticks();
+        let version = next_version(self.clock, self.counters.last_version);
+        self.counters.last_version = version.ticks();
         version
     }
 
@@ -236,7 +245,7 @@ impl Group<'_> {
     fn lookup(&self, key: &[u8]) -> Result<Option<Row>, CommitError> {
         match self.written.get(key) {
             Some(row) => Ok(row.clone()),
-            None => self.view.get(key).map_err(|trouble| self.failed(trouble)),
+            None => self.view.get(key).map_err(|error| self.failed(error)),
         }
     }
 
@@ -244,18 +253,18 @@ impl Group<'_> {
         Ok(self.lookup(key)?.map(|row| (row.version, row.value)))
     }
 
-    /// Whether the place of this key can be read; what is there does not matter.
+    /// Reads the page of this key, to find damage. The row itself does not matter.
     fn touch(&self, key: &[u8]) -> Result<(), CommitError> {
         if self.written.contains_key(key) {
             return Ok(());
         }
-        self.view.touch(key).map_err(|trouble| self.failed(trouble))
+        self.view.touch(key).map_err(|error| self.failed(error))
     }
 
-    fn failed(&self, trouble: Trouble) -> CommitError {
-        if trouble.closes_the_file() {
+    fn failed(&self, error: TreeError) -> CommitError {
+        if error.closes_the_file() {
             self.met_closed_file.set(true);
         }
-        CommitError::Storage(trouble.describe())
+        CommitError::Storage(error.describe())
     }
 }

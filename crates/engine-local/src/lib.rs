@@ -1,31 +1,45 @@
 //! The embedded engine on disk: a commit log, the rows of recent commits in memory, and redb's tree below them.
 //!
-//! Promises: all of the contract; what is acknowledged survives a crash and a power cut; every row read was
-//! checked against its checksum; memory is bounded by [`LocalOptions`]. `store.rs` knows the files, `commit_log/` the
-//! commit log, `writer.rs` the commit thread, `group.rs` what it does, `recent.rs` the rows that are not yet in the tree, `fold.rs`
-//! how they get there, `view.rs` what a reader sees, `stored.rs` a row's bytes in the tree, `sweep.rs` the end of a
-//! table, `snapshot.rs` a view for a backup, `check.rs` whether all of it is sound.
+//! Promises: everything the contract asks for. An acknowledged write survives a crash and a power cut. Every row is
+//! checked against its checksum when it is read. [`LocalOptions`] bounds the memory.
+//!
+//! | file | what it knows |
+//! |---|---|
+//! | `store.rs` | the directory: how a store is found, created, opened |
+//! | `commit_log/` | the commit log |
+//! | `writer.rs` | the commit thread |
+//! | `group.rs` | what a group of requests does |
+//! | `recent.rs` | the rows that are not yet in the tree |
+//! | `fold.rs` | how those rows get into the tree |
+//! | `view.rs` | what a reader sees |
+//! | `row_bytes.rs` | a row's bytes in the tree |
+//! | `checksum_file.rs` | the checksums below the tree |
+//! | `sweep.rs` | how the space of a dropped table comes back |
+//! | `snapshot.rs` | a view that a backup holds |
+//! | `check.rs` | whether a store is sound |
 
+mod bloom_filter;
+mod catch_panic;
 mod check;
-mod checked;
-mod checksums;
+mod checksum_cache;
+mod checksum_file;
 mod commit_log;
 mod directory;
+mod directory_files;
 mod disk;
-mod files;
-mod filter;
 mod fold;
 mod group;
-mod guard;
 mod recent;
+/// Public for the fuzzer alone.
+#[doc(hidden)]
+pub mod row_bytes;
+#[cfg(feature = "seeded-bugs")]
+mod seeded;
 mod shared;
 mod snapshot;
 mod store;
-/// Public for the fuzzer alone.
-#[doc(hidden)]
-pub mod stored;
 mod sweep;
-mod trouble;
+mod tree_error;
 mod upgrade;
 mod view;
 mod writer;
@@ -42,47 +56,48 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::directory::DirectoryLock;
-pub use crate::files::{Access, AnyFile, DirectoryFiles, Files};
+pub use crate::directory_files::{Access, AnyFile, DirectoryFiles, Files};
 use engine::env::Clock;
 use engine::keys::{self, Key, KeyRange, OwnedKey};
 use engine::pace::{Pace, SlowLane};
+use engine::scan::scan;
 use engine::{
-    Budget, Commit, CommitError, Engine, Families, Flow, Load, Namespace, ReadError, Row, Sink, Snapshot,
-    TableId, TablePath, Version,
+    Budget, Commit, CommitError, Engine, Families, Load, Namespace, ReadError, Row, Sink, Snapshot, TableId,
+    TablePath, Version,
 };
 
+use crate::catch_panic::catch_panic;
 use crate::fold::Folder;
-use crate::group::{KnownTables, Work};
-use crate::guard::guarded;
+use crate::group::{Applied, KnownTables, Request};
 use crate::shared::Shared;
 use crate::snapshot::LocalSnapshot;
 use crate::store::{Store, TABLES};
-use crate::trouble::Trouble;
+use crate::tree_error::TreeError;
 use crate::view::View;
-use crate::writer::{Folding, Job, Waiting, Writer};
+use crate::writer::{FoldRunner, QueuedRequest, Waiting, Writer};
 
-pub use crate::check::{Checked, check_directory};
+pub use crate::check::{CheckReport, check_directory};
 #[doc(hidden)]
 pub use crate::commit_log::record::fuzzed as log_record;
 pub use crate::shared::LocalStats;
-pub use crate::store::OpenError;
 #[doc(hidden)]
 pub use crate::store::open_file;
+pub use crate::store::{MARKER, OpenError, is_store};
 
 #[derive(Clone)]
 pub struct LocalOptions {
     pub families: Families,
     pub clock: Arc<dyn Clock>,
-    /// Commits that may wait; past it the answer is `Busy`.
+    /// How many commits may wait. Further ones are answered with `Busy`.
     pub commit_queue_max: usize,
-    /// Bytes of commits that may wait or be under way; past it the answer is `Busy`.
+    /// How many bytes of commits may wait or be under way. Further ones are answered with `Busy`.
     pub commit_queue_bytes_max: usize,
-    /// Pages kept in memory, read and written ones together. Grows with use, not at the start.
+    /// Bytes of the tree's pages in memory. Memory grows with use, not at the start.
     pub cache_bytes_max: usize,
-    /// Recent rows in memory before they are folded into the tree. While that is done others take their place; when it
-    /// cannot follow, there are four times as many at the most.
+    /// Bytes of recent rows in memory before they are folded into the tree. New rows gather while a fold runs. If
+    /// folding cannot keep up, memory may reach four times this bound.
     pub recent_bytes_max: usize,
-    /// Whether the commit thread folds by itself, between two groups: for those who want the same every time.
+    /// Folds on the commit thread between two groups, not on a thread of its own: for deterministic runs.
     pub folds_between_groups: bool,
 }
 
@@ -102,7 +117,7 @@ impl LocalOptions {
 
 pub struct LocalEngine {
     /// `None` once closed.
-    jobs: RwLock<Option<mpsc::Sender<Job>>>,
+    requests: RwLock<Option<mpsc::Sender<QueuedRequest>>>,
     done: watch::Receiver<bool>,
     thread: Mutex<Option<JoinHandle<()>>>,
     families: Families,
@@ -110,7 +125,7 @@ pub struct LocalEngine {
     slow_lane: SlowLane,
     commit_queue_bytes_max: usize,
     shared: Arc<Shared>,
-    /// After `shared`, which holds the open file.
+    /// Dropped after `shared`, which holds the open file.
     _lock: DirectoryLock,
 }
 
@@ -120,7 +135,7 @@ impl LocalEngine {
         LocalEngine::open_on(directory, options, Arc::new(DirectoryFiles::new(directory)))
     }
 
-    /// Like [`LocalEngine::open`], with something between the store and its files: how tests fail the disk.
+    /// Like [`LocalEngine::open`], with a layer between the store and its files: tests use it to make the disk fail.
     #[doc(hidden)]
     pub fn open_wrapped<B: StorageBackend>(
         directory: &Path,
@@ -130,23 +145,28 @@ impl LocalEngine {
         LocalEngine::open_on(directory, options, Arc::new(DirectoryFiles::wrapped(directory, wrap)))
     }
 
-    /// Like [`LocalEngine::open`], but `files` stand for those of the directory, which has the marker and the lock.
+    /// Like [`LocalEngine::open`], but with these files in place of the directory's. The marker and the lock stay in
+    /// the directory.
     #[doc(hidden)]
     pub fn open_on(
         directory: &Path,
         options: LocalOptions,
         files: Arc<dyn Files>,
     ) -> Result<LocalEngine, OpenError> {
+        #[cfg(feature = "seeded-bugs")]
+        let files = seeded::files(files);
         let store = store::open(directory, options.cache_bytes_max, &files)?;
-        let Store { database, recent, numbers, folded, replayed, sweep_pending, reopening, lock } = store;
+        let Store { database, recent, counters, folded, replayed, sweep_pending, reopening, lock } = store;
+        #[cfg(feature = "seeded-bugs")]
+        let counters = seeded::counters(counters);
         let damaged = |error: redb::Error| OpenError::Damaged {
             path: directory.to_owned(),
             cause: format!("{TABLES}: {error}"),
         };
-        let shared = guarded(|| Shared::new(database, recent, replayed.last, numbers))
+        let shared = catch_panic(|| Shared::new(database, recent, replayed.last, counters))
             .unwrap_or_else(|_| Err(redb::Error::Corrupted("its structure is broken".to_owned())));
         let shared = Arc::new(shared.map_err(damaged)?);
-        let (sender, jobs) = mpsc::channel(options.commit_queue_max.max(1));
+        let (sender, requests) = mpsc::channel(options.commit_queue_max.max(1));
         let (done, done_receiver) = watch::channel(false);
         let folder = Folder {
             shared: shared.clone(),
@@ -166,16 +186,16 @@ impl LocalEngine {
             spawned.map_err(|source| OpenError::Io { path: directory.to_owned(), source })
         };
         let folding = if options.folds_between_groups {
-            Folding::Here(Box::new(folder))
+            FoldRunner::CommitThread(Box::new(folder))
         } else {
-            Folding::Thread(spawn("lazulite-fold", Box::new(move || folder.run()))?)
+            FoldRunner::OwnThread(spawn("lazulite-fold", Box::new(move || folder.run()))?)
         };
         let writer = Writer {
             shared: shared.clone(),
-            jobs,
+            requests,
             families: options.families,
             clock: options.clock.clone(),
-            numbers,
+            counters,
             known_tables: KnownTables::default(),
             log: replayed.log,
             record: Default::default(),
@@ -186,16 +206,16 @@ impl LocalEngine {
             done,
         };
         let thread = spawn("lazulite-commit", Box::new(move || writer.run())).inspect_err(|_| {
-            // Nobody else would ever tell it.
+            // Without a commit thread nobody else would end the folding thread.
             shared.ask(|asked| asked.end = true);
         })?;
         Ok(LocalEngine {
-            jobs: RwLock::new(Some(sender)),
+            requests: RwLock::new(Some(sender)),
             done: done_receiver,
             thread: Mutex::new(Some(thread)),
             families: options.families,
             clock: options.clock,
-            slow_lane: SlowLane::new(),
+            slow_lane: SlowLane::default(),
             commit_queue_bytes_max: options.commit_queue_bytes_max,
             shared,
             _lock: lock,
@@ -206,27 +226,30 @@ impl LocalEngine {
         self.shared.stats()
     }
 
-    /// Queues the work and waits until it is durable.
-    async fn submit(&self, work: Work) -> Result<u64, CommitError> {
-        let answer = self.enqueue(work)?;
+    /// Queues the request and waits until it is durable.
+    async fn submit(&self, request: Request) -> Result<Applied, CommitError> {
+        let answer = self.enqueue(request)?;
         let lost = |_| Err(CommitError::Unknown("the commit thread ended before it answered".to_owned()));
         answer.await.unwrap_or_else(lost)
     }
 
-    fn enqueue(&self, work: Work) -> Result<oneshot::Receiver<Result<u64, CommitError>>, CommitError> {
+    fn enqueue(
+        &self,
+        request: Request,
+    ) -> Result<oneshot::Receiver<Result<Applied, CommitError>>, CommitError> {
         if self.shared.is_poisoned() {
             return Err(CommitError::Poisoned);
         }
-        let jobs = self.jobs.read().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let Some(jobs) = &*jobs else {
+        let requests = self.requests.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let Some(requests) = &*requests else {
             return Err(CommitError::Storage("the engine is closed".to_owned()));
         };
-        let size_bytes = work.size_bytes();
+        let size_bytes = request.size_bytes();
         if !self.shared.try_reserve(size_bytes, self.commit_queue_bytes_max) {
             return Err(CommitError::Busy);
         }
         let (answer, receiver) = oneshot::channel();
-        match jobs.try_send(Job { work, size_bytes, answer }) {
+        match requests.try_send(QueuedRequest { request, size_bytes, answer }) {
             Ok(()) => Ok(receiver),
             Err(error) => {
                 self.shared.release(size_bytes);
@@ -239,26 +262,27 @@ impl LocalEngine {
     }
 
     /// Reads from the latest view.
-    fn read<T>(&self, read: impl Fn(&View) -> Result<T, Trouble>) -> Result<T, Trouble> {
+    fn read<T>(&self, read: impl Fn(&View) -> Result<T, TreeError>) -> Result<T, TreeError> {
         let attempt = || read(&self.shared.view());
         match attempt() {
-            // The file was opened anew in between: the latest view is another one.
-            Err(Trouble::Storage(StorageError::DatabaseClosed)) => attempt(),
+            // The file was reopened in the meantime, so the latest view is a different one.
+            Err(TreeError::Storage(StorageError::DatabaseClosed)) => attempt(),
             outcome => outcome,
         }
     }
 
-    /// What the caller hears; and if redb has closed itself over it, the file is opened anew.
-    fn read_error(&self, trouble: Trouble, table: TableId) -> ReadError {
-        if trouble.closes_the_file() && self.shared.may_reopen_for_readers(self.clock.monotonic()) {
+    /// Turns the error into what the caller is told. If redb has closed the file because of it, asks for the file to
+    /// be reopened.
+    fn read_error(&self, error: TreeError, table: TableId) -> ReadError {
+        if error.closes_the_file() && self.shared.may_reopen_for_readers(self.clock.monotonic()) {
             self.shared.ask(|asked| asked.reopen = true);
         }
-        trouble.into_read_error(table)
+        error.into_read_error(table)
     }
 
-    /// Lets the commit thread end once it has done what was accepted.
+    /// Takes no more requests. The commit thread ends after the last one.
     fn stop_accepting(&self) {
-        *self.jobs.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = None;
+        *self.requests.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = None;
     }
 }
 
@@ -266,7 +290,7 @@ impl LocalEngine {
 impl Engine for LocalEngine {
     async fn get(&self, table: TableId, key: Key<'_>) -> Result<Option<Row>, ReadError> {
         let key = keys::encode(table, key);
-        self.read(|view| view.get(&key)).map_err(|trouble| self.read_error(trouble, table))
+        self.read(|view| view.get(&key)).map_err(|error| self.read_error(error, table))
     }
 
     async fn scan(
@@ -278,13 +302,12 @@ impl Engine for LocalEngine {
     ) -> Result<Option<OwnedKey>, ReadError> {
         let pace = Pace::new(&*self.clock, budget, Some(&self.slow_lane));
         let view = self.shared.view();
-        let scanned = scan_view(&view, table, ranges, pace, sink).await;
-        scanned.map_err(|trouble| self.read_error(trouble, table))
+        let scanned = scan(&*view, table, ranges, pace, sink).await;
+        scanned.map_err(|error| self.read_error(error, table))
     }
 
     async fn commit(&self, commit: Commit) -> Result<Version, CommitError> {
-        let ticks = self.submit(Work::Commit(commit)).await?;
-        Ok(Version::new(ticks).expect("a commit is answered with its version, which is above zero"))
+        Ok(self.submit(Request::Commit(commit)).await?.version)
     }
 
     async fn create_table(
@@ -294,12 +317,14 @@ impl Engine for LocalEngine {
         payload: Bytes,
     ) -> Result<TableId, CommitError> {
         let key = namespace.encode(name)?;
-        self.submit(Work::CreateTable { family: namespace.family, key, payload }).await.map(TableId)
+        self.submit(Request::CreateTable { family: namespace.family, key, payload })
+            .await
+            .map(|applied| applied.table)
     }
 
     async fn drop_table(&self, namespace: Namespace<'_>, name: &str) -> Result<TableId, CommitError> {
         let key = namespace.encode(name)?;
-        self.submit(Work::DropTable { key }).await.map(TableId)
+        self.submit(Request::DropTable { key }).await.map(|applied| applied.table)
     }
 
     async fn rename_table(
@@ -309,7 +334,7 @@ impl Engine for LocalEngine {
         payload: Bytes,
     ) -> Result<TableId, CommitError> {
         let (from, to) = TablePath::encode_renaming(from, to)?;
-        self.submit(Work::RenameTable { from, to, payload }).await.map(TableId)
+        self.submit(Request::RenameTable { from, to, payload }).await.map(|applied| applied.table)
     }
 
     async fn snapshot(&self) -> Result<Arc<dyn Snapshot>, ReadError> {
@@ -317,12 +342,12 @@ impl Engine for LocalEngine {
     }
 
     async fn load(&self, load: Load) -> Result<(), CommitError> {
-        self.submit(Work::Load(load)).await.map(|_| ())
+        self.submit(Request::Load(load)).await.map(|_| ())
     }
 
     async fn close(&self) {
         self.stop_accepting();
-        // An error means that the thread is gone, which is what we wait for.
+        // An error means that the thread has ended, which is what we wait for.
         let _ = self.done.clone().wait_for(|done| *done).await;
     }
 }
@@ -337,51 +362,4 @@ impl Drop for LocalEngine {
             log::error!("the commit thread panicked");
         }
     }
-}
-
-async fn scan_view(
-    view: &View,
-    table: TableId,
-    ranges: &[KeyRange],
-    mut pace: Pace<'_>,
-    sink: &mut dyn Sink,
-) -> Result<Option<OwnedKey>, Trouble> {
-    for range in ranges {
-        let (start, end) = range.in_table(table);
-        if start >= end {
-            continue;
-        }
-        pace.sought();
-        if let Some(resume) = scan_range(view, &start, &end, &mut pace, sink).await? {
-            return Ok(Some(resume));
-        }
-        pace.breathe().await;
-    }
-    Ok(None)
-}
-
-async fn scan_range(
-    view: &View,
-    start: &[u8],
-    end: &[u8],
-    pace: &mut Pace<'_>,
-    sink: &mut dyn Sink,
-) -> Result<Option<OwnedKey>, Trouble> {
-    let mut rows = view.range(start, end)?;
-    while let Some(found) = rows.next()? {
-        let key = found.key();
-        let (_, partition, row) =
-            keys::decode(key).map_err(|error| Trouble::Row(format!("{}: {error}", keys::describe(key))))?;
-        let name = Key { partition: &partition, row: &row };
-        if !pace.has_room() {
-            return Ok(Some(name.into()));
-        }
-        let (version, value) = found.row()?;
-        if sink.row(name, version, value) == Flow::Stop {
-            return Ok(Some(name.into()));
-        }
-        pace.examined(value.len());
-        pace.breathe().await;
-    }
-    Ok(None)
 }

@@ -1,9 +1,9 @@
 //! The rows that recent commits wrote, in key order, before they are folded into the tree below.
 //!
-//! Every change carries the sequence number of its record in the log, so a reader's view is a number: it sees the
-//! changes up to it, whatever is added meanwhile. One thread adds; any number read, without waiting.
+//! Every change has the sequence number of its log record, so a reader's view is a number: it sees the changes up to
+//! that record, whatever is added later. One thread adds; any number of threads read without waiting.
 //!
-//! Promises: a change that is there stays until the whole table goes. Leaves to others: knowing which numbers are durable.
+//! Promises: a change stays until the whole set is dropped. Leaves to others: which records are durable.
 
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,22 +12,22 @@ use std::sync::{Mutex, MutexGuard};
 use crossbeam_skiplist::SkipMap;
 use crossbeam_skiplist::map::{Entry, Range};
 
-use crate::filter::{Filter, Print};
+use crate::bloom_filter::{BloomFilter, KeyHash};
 use engine::Row;
 
-/// What a row takes beside its key and value: the node, the row, and what the allocator adds.
+/// Memory of a row beside its key and value: the node of the map, the row itself, and the allocator's overhead.
 const ROW_OVERHEAD_BYTES: usize = 224;
-/// What another change to the same row takes beside its value.
+/// Memory of a further change to the same row, beside its value.
 const CHANGE_OVERHEAD_BYTES: usize = 64;
 
 #[derive(Default)]
-pub(super) struct Recent {
+pub(crate) struct Recent {
     rows: SkipMap<Box<[u8]>, Changes>,
-    filter: Filter,
+    filter: BloomFilter,
     size_bytes: AtomicUsize,
 }
 
-/// What happened to one row.
+/// The changes to one row.
 struct Changes {
     first: Change,
     has_later: AtomicBool,
@@ -37,7 +37,7 @@ struct Changes {
 #[derive(Clone)]
 struct Change {
     sequence: u64,
-    /// `None`: it was removed.
+    /// `None`: the row was removed.
     row: Option<Row>,
 }
 
@@ -46,7 +46,7 @@ impl Changes {
         self.later.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// The row as of this record; the outer `None` when nothing had happened to it.
+    /// The row as of this record; the outer `None` if no change is that old.
     fn as_of(&self, sequence: u64) -> Option<Option<Row>> {
         if self.has_later.load(Ordering::Acquire)
             && let Some(change) = self.later().iter().rev().find(|change| change.sequence <= sequence)
@@ -58,11 +58,11 @@ impl Changes {
 }
 
 impl Recent {
-    /// One change. Sequence numbers never go down.
-    pub(super) fn add(&self, sequence: u64, key: Box<[u8]>, row: Option<Row>) {
+    /// Adds a change. Sequence numbers never decrease.
+    pub(crate) fn add(&self, sequence: u64, key: Box<[u8]>, row: Option<Row>) {
         let value_bytes = row.as_ref().map_or(0, |row| row.value.len());
         let key_bytes = key.len();
-        self.filter.add(Print::of(&key));
+        self.filter.add(KeyHash::of(&key));
         let mut change = Some(Change { sequence, row });
         let new = || {
             let first = change.take().expect("made once, of the one change");
@@ -81,16 +81,16 @@ impl Recent {
         self.size_bytes.fetch_add(size_bytes, Ordering::Relaxed);
     }
 
-    /// The row as of this record; the outer `None` when nothing had happened to it here.
-    pub(super) fn get(&self, key: &[u8], print: Print, sequence: u64) -> Option<Option<Row>> {
+    /// The row as of this record; the outer `None` if it has no change here that is that old.
+    pub(crate) fn get(&self, key: &[u8], print: KeyHash, sequence: u64) -> Option<Option<Row>> {
         if !self.filter.may_hold(print) {
             return None;
         }
         self.rows.get(key)?.value().as_of(sequence)
     }
 
-    /// Rows from `start` on and before `end`, as of this record.
-    pub(super) fn range<'a>(&'a self, start: &'a [u8], end: &'a [u8], sequence: u64) -> RecentRows<'a> {
+    /// The rows with `start <= key < end`, as of this record.
+    pub(crate) fn range<'a>(&'a self, start: &'a [u8], end: &'a [u8], sequence: u64) -> RecentRows<'a> {
         let bounds = (Bound::Included(start), Bound::Excluded(end));
         let rows = (!self.is_empty()).then(|| self.rows.range(bounds));
         let mut range = RecentRows { rows, head: None, sequence };
@@ -98,23 +98,23 @@ impl Recent {
         range
     }
 
-    /// Every row that anything happened to, as it is now.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (Entry<'_, Box<[u8]>, impl Sized>, Option<Row>)> {
+    /// Every row with its latest change.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Entry<'_, Box<[u8]>, impl Sized>, Option<Row>)> {
         self.rows.iter().filter_map(|entry| {
             let row = entry.value().as_of(u64::MAX)?;
             Some((entry, row))
         })
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    pub(super) fn row_count(&self) -> usize {
+    pub(crate) fn row_count(&self) -> usize {
         self.rows.len()
     }
 
-    pub(super) fn size_bytes(&self) -> usize {
+    pub(crate) fn size_bytes(&self) -> usize {
         self.size_bytes.load(Ordering::Relaxed)
     }
 }
@@ -122,32 +122,32 @@ impl Recent {
 type Bounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 type Entries<'a> = Range<'a, [u8], Bounds<'a>, Box<[u8]>, Changes>;
 
-/// A run of rows, with the next one at hand.
-pub(super) struct RecentRows<'a> {
+/// A run of rows, with the next one already read.
+pub(crate) struct RecentRows<'a> {
     rows: Option<Entries<'a>>,
     head: Option<RecentRow<'a>>,
     sequence: u64,
 }
 
-/// A row, or that it was removed.
-pub(super) struct RecentRow<'a> {
+/// A row, or the fact that it was removed.
+pub(crate) struct RecentRow<'a> {
     entry: Entry<'a, Box<[u8]>, Changes>,
-    pub(super) row: Option<Row>,
+    pub(crate) row: Option<Row>,
 }
 
 impl RecentRow<'_> {
-    pub(super) fn key(&self) -> &[u8] {
+    pub(crate) fn key(&self) -> &[u8] {
         self.entry.key()
     }
 }
 
 impl<'a> RecentRows<'a> {
-    pub(super) fn key(&self) -> Option<&[u8]> {
+    pub(crate) fn key(&self) -> Option<&[u8]> {
         self.head.as_ref().map(RecentRow::key)
     }
 
     /// The next row.
-    pub(super) fn take(&mut self) -> Option<RecentRow<'a>> {
+    pub(crate) fn take(&mut self) -> Option<RecentRow<'a>> {
         let row = self.head.take();
         self.advance();
         row
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn a_view_is_a_number() {
         let recent = Recent::default();
-        let get = |key: &[u8], sequence| recent.get(key, Print::of(key), sequence);
+        let get = |key: &[u8], sequence| recent.get(key, KeyHash::of(key), sequence);
         assert_eq!(get(b"a", 9), None);
         recent.add(2, b"b"[..].into(), row(2));
         recent.add(3, b"a"[..].into(), row(3));

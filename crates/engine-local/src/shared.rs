@@ -1,4 +1,4 @@
-//! What the readers, the callers, the commit thread and the folding share.
+//! The state that readers, callers, the commit thread and the folding thread share.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock};
@@ -6,97 +6,99 @@ use std::time::Duration;
 
 use redb::{Database, ReadTransaction, ReadableDatabase, WriteTransaction};
 
-use crate::commit_log::Numbers;
+use crate::commit_log::Counters;
 use crate::disk::is_full;
-use crate::group::Written;
+use crate::group::ChangedRows;
 use crate::recent::Recent;
 use crate::store::{META, META_FOLDED, ROWS, Reopening, begin_write};
 use crate::view::{Base, Frozen, View};
 
-/// Counters since the store was opened.
+/// Statistics since the store was opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LocalStats {
-    /// Durable records of the log.
+    /// Groups made durable, each as one record of the log.
     pub group_count: u64,
-    /// Jobs in those records, the ones that failed their expectations included.
-    pub job_count: u64,
-    /// Times that recent rows were folded into the tree.
+    /// Requests in those groups, including those whose expectations failed.
+    pub request_count: u64,
+    /// Folds of recent rows into the tree.
     pub fold_count: u64,
-    /// Rows of dropped tables whose space was given back.
+    /// Rows of dropped tables that were removed from the tree.
     pub swept_row_count: u64,
-    /// Bytes of commits waiting or under way.
+    /// Bytes of requests that wait or are under way.
     pub queued_bytes: u64,
     /// Bytes of recent rows that are not yet folded.
     pub recent_bytes: u64,
     pub poisoned: bool,
 }
 
-pub(super) struct Shared {
-    /// Kept open between commits: opening a transaction and a table costs more than reading a row.
+pub(crate) struct Shared {
+    /// The current view stays open between commits: opening a transaction and a table costs more than reading a row.
     view: RwLock<Arc<View>>,
-    /// Held while recent rows are added and shown, and while they are frozen: none is added to what is frozen.
+    /// Held while recent rows are added and published, and while they are frozen, so that no row is added to a frozen
+    /// set.
     adding: Mutex<()>,
     poisoned: AtomicBool,
-    /// There was no space when it was last looked for.
+    /// The last write found no space.
     is_full: AtomicBool,
     queued_bytes: AtomicUsize,
     group_count: AtomicU64,
-    job_count: AtomicU64,
+    request_count: AtomicU64,
     fold_count: AtomicU64,
     swept_row_count: AtomicU64,
-    /// When readers last asked for that, in milliseconds, plus one.
+    /// When a reader last asked for the file to be reopened: milliseconds plus one, or 0 for never.
     reopen_asked_at_ms: AtomicU64,
-    held: RwLock<Held>,
-    folding: Mutex<Folding>,
-    /// Something was asked of the folding.
+    held: RwLock<TreeFile>,
+    folding: Mutex<FoldStatus>,
+    /// Signals a new fold request.
     asked: Condvar,
-    /// The folding did something.
+    /// Signals a change of the fold status.
     done: Condvar,
 }
 
-/// What was asked of the folding, and how it is getting on.
+/// What the folding thread is asked to do, and how it is doing.
 #[derive(Default, Debug)]
-pub(super) struct Folding {
-    pub(super) asked: Asked,
-    /// How often the file was opened anew.
-    pub(super) reopen_count: u64,
-    /// It cannot go on for now.
-    pub(super) is_stuck: bool,
-    /// As of the last time; 0 when there was none.
-    pub(super) bytes_per_second: u64,
-    pub(super) has_ended: bool,
+pub(crate) struct FoldStatus {
+    pub(crate) asked: FoldRequest,
+    /// How often the file was reopened.
+    pub(crate) reopen_count: u64,
+    /// The last fold failed and will be tried again.
+    pub(crate) is_stuck: bool,
+    /// The speed of the last fold; 0 before the first.
+    pub(crate) bytes_per_second: u64,
+    pub(crate) has_ended: bool,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub(super) struct Asked {
-    pub(super) reopen: bool,
-    /// Whatever there is, soon.
-    pub(super) fold: bool,
-    /// There is enough to fold, or a spare segment is wanted.
-    pub(super) look: bool,
-    pub(super) end: bool,
+pub(crate) struct FoldRequest {
+    pub(crate) reopen: bool,
+    /// Fold everything in memory soon.
+    pub(crate) fold: bool,
+    /// Look whether there is enough to fold, or whether the log wants a spare segment.
+    pub(crate) look: bool,
+    pub(crate) end: bool,
 }
 
-/// A block that is damaged and read again and again must not keep the file from everybody else.
+/// Readers ask for a reopening at most this often: a damaged block that is read again and again must not keep the
+/// file closed for everybody else.
 const REOPEN_INTERVAL_MS: u64 = 500;
 
 /// The open file of the tree.
-enum Held {
+enum TreeFile {
     Writable(Database),
-    /// The file does not open for writing just now: what is written here goes nowhere.
+    /// The file does not open for writing at the moment. What redb writes here stays in memory and is lost.
     ReadOnly(Database),
     Nothing,
 }
 
 impl Shared {
-    pub(super) fn new(
+    pub(crate) fn new(
         database: Database,
         recent: Recent,
         sequence: u64,
-        numbers: Numbers,
+        counters: Counters,
     ) -> Result<Shared, redb::Error> {
         let base = Arc::new(database.begin_read()?.open_table(ROWS)?);
-        let view = View { sequence, active: Arc::new(recent), frozen: None, base, numbers };
+        let view = View { sequence, active: Arc::new(recent), frozen: None, base, counters };
         Ok(Shared {
             view: RwLock::new(Arc::new(view)),
             adding: Mutex::new(()),
@@ -104,18 +106,18 @@ impl Shared {
             is_full: AtomicBool::new(false),
             queued_bytes: AtomicUsize::new(0),
             group_count: AtomicU64::new(0),
-            job_count: AtomicU64::new(0),
+            request_count: AtomicU64::new(0),
             fold_count: AtomicU64::new(0),
             swept_row_count: AtomicU64::new(0),
             reopen_asked_at_ms: AtomicU64::new(0),
-            held: RwLock::new(Held::Writable(database)),
+            held: RwLock::new(TreeFile::Writable(database)),
             folding: Mutex::default(),
             asked: Condvar::new(),
             done: Condvar::new(),
         })
     }
 
-    pub(super) fn view(&self) -> Arc<View> {
+    pub(crate) fn view(&self) -> Arc<View> {
         self.view.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
     }
 
@@ -124,7 +126,7 @@ impl Shared {
         let mut current = self.view.write().unwrap_or_else(|poisoned| poisoned.into_inner());
         let old = std::mem::replace(&mut *current, view);
         drop(current);
-        // The last one to hold a view ends its transaction, which takes a lock: better not inside ours.
+        // The last holder of a view ends its transaction, which takes a lock of redb's. Do that outside our own lock.
         drop(old);
     }
 
@@ -132,33 +134,34 @@ impl Shared {
         self.adding.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Shows readers what a durable record wrote.
-    pub(super) fn publish(&self, sequence: u64, written: Written, numbers: Numbers) {
+    /// Shows readers the rows that a durable record wrote.
+    pub(crate) fn publish(&self, sequence: u64, written: ChangedRows, counters: Counters) {
         let _adding = self.lock_adding();
         let view = self.view();
         for (key, row) in written {
             view.active.add(sequence, key.into_boxed_slice(), row);
         }
-        self.replace_view(View { sequence, numbers, ..(*view).clone() });
+        self.replace_view(View { sequence, counters, ..(*view).clone() });
     }
 
-    /// What is recent now is frozen, to be folded; nothing, if there is none or if some is frozen already.
-    pub(super) fn freeze(&self) -> Option<Arc<Frozen>> {
+    /// Freezes the recent rows, so that they can be folded. Returns those that are frozen already, if any; `None` if
+    /// there are no recent rows.
+    pub(crate) fn freeze(&self) -> Option<Arc<Frozen>> {
         let _adding = self.lock_adding();
         let view = self.view();
         if view.frozen.is_some() || view.active.is_empty() {
             return view.frozen.clone();
         }
         let frozen =
-            Arc::new(Frozen { recent: view.active.clone(), until: view.sequence, numbers: view.numbers });
+            Arc::new(Frozen { recent: view.active.clone(), until: view.sequence, counters: view.counters });
         let active = Arc::new(Recent::default());
         self.replace_view(View { active, frozen: Some(frozen.clone()), ..(*view).clone() });
         Some(frozen)
     }
 
-    /// Shows readers the tree as it is now. `is_folded`: what was frozen is in it. If it does not open they go on with what
-    /// they have, which is as right: the tree as it was, and all that was written since.
-    pub(super) fn publish_base(&self, is_folded: bool) -> Result<(), redb::Error> {
+    /// Shows readers the tree as it is now. `is_folded`: the frozen rows are in it. If the tree does not open,
+    /// readers keep their view, which is just as right: the older tree, and everything written since.
+    pub(crate) fn publish_base(&self, is_folded: bool) -> Result<(), redb::Error> {
         let base = Arc::new(self.open_base()?);
         let _adding = self.lock_adding();
         let view = self.view();
@@ -171,31 +174,31 @@ impl Shared {
         Ok(self.begin_read()?.open_table(ROWS)?)
     }
 
-    /// A view of everything in the tree, not only of the rows.
-    pub(super) fn begin_read(&self) -> Result<ReadTransaction, redb::Error> {
+    /// A read transaction over all of the tree, not only the rows.
+    pub(crate) fn begin_read(&self) -> Result<ReadTransaction, redb::Error> {
         match &*self.held.read().unwrap_or_else(|poisoned| poisoned.into_inner()) {
-            Held::Writable(database) | Held::ReadOnly(database) => Ok(database.begin_read()?),
-            Held::Nothing => Err(redb::Error::DatabaseClosed),
+            TreeFile::Writable(database) | TreeFile::ReadOnly(database) => Ok(database.begin_read()?),
+            TreeFile::Nothing => Err(redb::Error::DatabaseClosed),
         }
     }
 
-    /// The last record that is folded, durably.
-    pub(super) fn folded(&self) -> Result<u64, redb::Error> {
+    /// The last record that is durably folded.
+    pub(crate) fn folded(&self) -> Result<u64, redb::Error> {
         let meta = self.begin_read()?.open_table(META)?;
         Ok(meta.get(META_FOLDED)?.map_or(0, |sequence| sequence.value()))
     }
 
     /// `None`: the file is not open for writing.
-    pub(super) fn begin_write(&self) -> Option<Result<WriteTransaction, redb::Error>> {
+    pub(crate) fn begin_write(&self) -> Option<Result<WriteTransaction, redb::Error>> {
         match &*self.held.read().unwrap_or_else(|poisoned| poisoned.into_inner()) {
-            Held::Writable(database) => Some(begin_write(database)),
-            Held::ReadOnly(_) | Held::Nothing => None,
+            TreeFile::Writable(database) => Some(begin_write(database)),
+            TreeFile::ReadOnly(_) | TreeFile::Nothing => None,
         }
     }
 
-    /// Whether a reader that met an error may ask for the file to be opened anew. Never after a failed write: then what
-    /// the file shows may not be durable.
-    pub(super) fn may_reopen_for_readers(&self, now: Duration) -> bool {
+    /// Whether a reader that met an error may ask for the file to be reopened. Never after a failed write: what the
+    /// file shows then may not be durable.
+    pub(crate) fn may_reopen_for_readers(&self, now: Duration) -> bool {
         if self.is_poisoned() {
             return false;
         }
@@ -209,107 +212,107 @@ impl Shared {
                 .is_ok()
     }
 
-    /// Closes the tree's file and opens it again, for reading at least; whether it is open for writing. Readers who are
-    /// on their way find their view closed.
-    pub(super) fn reopen(&self, reopening: &Reopening) -> bool {
+    /// Closes the tree's file and opens it again, for reading at least; returns whether it is open for writing.
+    /// Readers that are under way find their view closed.
+    pub(crate) fn reopen(&self, reopening: &Reopening) -> bool {
         let mut held = self.held.write().unwrap_or_else(|poisoned| poisoned.into_inner());
-        *held = Held::Nothing;
+        *held = TreeFile::Nothing;
         *held = match (reopening.writable)() {
-            Ok(database) => Held::Writable(database),
+            Ok(database) => TreeFile::Writable(database),
             Err(error) => {
                 log::warn!("the store does not open for writing: {error}");
                 match (reopening.read_only)() {
-                    Ok(database) => Held::ReadOnly(database),
+                    Ok(database) => TreeFile::ReadOnly(database),
                     Err(error) => {
                         log::error!("the store does not open for reading either: {error}");
-                        Held::Nothing
+                        TreeFile::Nothing
                     }
                 }
             }
         };
-        let is_writable = matches!(*held, Held::Writable(_));
+        let is_writable = matches!(*held, TreeFile::Writable(_));
         drop(held);
         self.publish_base(false).is_ok() && is_writable
     }
 
-    pub(super) fn folding(&self) -> MutexGuard<'_, Folding> {
+    pub(crate) fn folding(&self) -> MutexGuard<'_, FoldStatus> {
         self.folding.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    pub(super) fn ask(&self, ask: impl FnOnce(&mut Asked)) {
+    pub(crate) fn ask(&self, ask: impl FnOnce(&mut FoldRequest)) {
         ask(&mut self.folding().asked);
         self.asked.notify_all();
     }
 
-    /// Waits until something is asked, for so long at the most; what it is.
-    pub(super) fn wait_until_asked(&self, time_max: Duration) -> Asked {
-        let is_idle = |folding: &mut Folding| folding.asked == Asked::default();
+    /// Waits at most this long for a request, and takes it.
+    pub(crate) fn wait_until_asked(&self, time_max: Duration) -> FoldRequest {
+        let is_idle = |folding: &mut FoldStatus| folding.asked == FoldRequest::default();
         let waited = self.asked.wait_timeout_while(self.folding(), time_max, is_idle);
         let mut folding = waited.map_or_else(|poisoned| poisoned.into_inner().0, |(folding, _)| folding);
-        // The end stays asked for.
+        // A request to end stays in place.
         let asked = folding.asked;
-        folding.asked = Asked { end: asked.end, ..Asked::default() };
+        folding.asked = FoldRequest { end: asked.end, ..FoldRequest::default() };
         asked
     }
 
-    /// Tells whoever waits for the folding that something has changed.
-    pub(super) fn tell_folding(&self, change: impl FnOnce(&mut Folding)) {
+    /// Changes the status, and wakes the threads that wait for it.
+    pub(crate) fn tell_folding(&self, change: impl FnOnce(&mut FoldStatus)) {
         change(&mut self.folding());
         self.done.notify_all();
     }
 
-    pub(super) fn is_folding_stuck(&self) -> bool {
+    pub(crate) fn is_folding_stuck(&self) -> bool {
         self.folding().is_stuck
     }
 
-    /// Waits until the folding does something, for so long at the most.
-    pub(super) fn wait_for_folding(&self, time_max: Duration) {
+    /// Waits at most this long for a change of the fold status.
+    pub(crate) fn wait_for_folding(&self, time_max: Duration) {
         drop(self.done.wait_timeout(self.folding(), time_max));
     }
 
-    /// Waits while this holds, for so long at the most.
-    pub(super) fn wait_while_folding(&self, time_max: Duration, condition: impl Fn(&Folding) -> bool) {
+    /// Waits at most this long while the condition holds.
+    pub(crate) fn wait_while_folding(&self, time_max: Duration, condition: impl Fn(&FoldStatus) -> bool) {
         drop(self.done.wait_timeout_while(self.folding(), time_max, |folding| condition(folding)));
     }
 
-    /// Says once that there is no space.
-    pub(super) fn note_full(&self, cause: &std::io::Error) {
+    /// Logs once that there is no space.
+    pub(crate) fn note_full(&self, cause: &std::io::Error) {
         if !self.is_full.swap(true, Ordering::AcqRel) {
             let why = match is_full(cause) {
                 true => "the disk is full, a quota is used up, or the file system is read-only",
-                false => "no file can be made",
+                false => "no file can be created",
             };
             log::error!(
-                "the store's files take no more: {why} ({cause}). Writes are refused (503) until that has changed; make \
-                 room, no restart is needed. Reads go on, and nothing that was acknowledged is lost."
+                "the store cannot be written: {why} ({cause}). Writes are refused (503) until there is space; no restart is \
+                 needed. Reads continue, and no acknowledged write is lost."
             );
         }
     }
 
-    /// Says once that there is space again.
-    pub(super) fn note_space(&self) {
+    /// Logs once that there is space again.
+    pub(crate) fn note_space(&self) {
         if self.is_full.load(Ordering::Acquire) && self.is_full.swap(false, Ordering::AcqRel) {
-            log::warn!("the store's files take writes again");
+            log::warn!("the store can be written again");
         }
     }
 
-    pub(super) fn is_poisoned(&self) -> bool {
+    pub(crate) fn is_poisoned(&self) -> bool {
         self.poisoned.load(Ordering::Acquire)
     }
 
-    pub(super) fn poison(&self, cause: &str) {
+    pub(crate) fn poison(&self, cause: &str) {
         if !self.poisoned.swap(true, Ordering::AcqRel) {
             log::error!(
-                "writing to the store failed: {cause}. No more writes are taken until the server is restarted. \
-                 Check the disk (space, health, kernel log), then restart: every acknowledged write is kept, \
-                 and those that were under way are found to have happened or not."
+                "writing to the store failed: {cause}. Writes are refused until the server is restarted. Check the disk \
+                 (space, health, kernel log), then restart. Every acknowledged write is kept; a write that was under way \
+                 has either happened or not."
             );
         }
     }
 
-    /// Takes room in the queue. A commit above the bound passes when it is alone: it must be possible at all. An eighth
-    /// of the room is for small commits, so that large ones do not shut them out.
-    pub(super) fn try_reserve(&self, size_bytes: usize, size_bytes_max: usize) -> bool {
+    /// Reserves room in the queue. A request above the bound passes when it is alone, so that it is possible at all.
+    /// An eighth of the room is kept for small requests, so that large ones do not shut them out.
+    pub(crate) fn try_reserve(&self, size_bytes: usize, size_bytes_max: usize) -> bool {
         let room = size_bytes_max / 8;
         let bytes_max = if size_bytes <= room / 8 { size_bytes_max } else { size_bytes_max - room };
         let reserve = |queued: usize| {
@@ -319,28 +322,28 @@ impl Shared {
         self.queued_bytes.fetch_update(Ordering::AcqRel, Ordering::Acquire, reserve).is_ok()
     }
 
-    pub(super) fn release(&self, size_bytes: usize) {
+    pub(crate) fn release(&self, size_bytes: usize) {
         self.queued_bytes.fetch_sub(size_bytes, Ordering::AcqRel);
     }
 
-    pub(super) fn count_group(&self, job_count: usize) {
+    pub(crate) fn count_group(&self, request_count: usize) {
         self.group_count.fetch_add(1, Ordering::Relaxed);
-        self.job_count.fetch_add(job_count as u64, Ordering::Relaxed);
+        self.request_count.fetch_add(request_count as u64, Ordering::Relaxed);
     }
 
-    pub(super) fn count_fold(&self) {
+    pub(crate) fn count_fold(&self) {
         self.fold_count.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn count_swept(&self, row_count: u64) {
+    pub(crate) fn count_swept(&self, row_count: u64) {
         self.swept_row_count.fetch_add(row_count, Ordering::Relaxed);
     }
 
-    pub(super) fn stats(&self) -> LocalStats {
+    pub(crate) fn stats(&self) -> LocalStats {
         let recent_bytes = self.view().recent_bytes();
         LocalStats {
             group_count: self.group_count.load(Ordering::Relaxed),
-            job_count: self.job_count.load(Ordering::Relaxed),
+            request_count: self.request_count.load(Ordering::Relaxed),
             fold_count: self.fold_count.load(Ordering::Relaxed),
             swept_row_count: self.swept_row_count.load(Ordering::Relaxed),
             queued_bytes: self.queued_bytes.load(Ordering::Relaxed) as u64,

@@ -1,19 +1,19 @@
-//! The store's directory and file: found, checked, or created so that a power cut at any moment leaves either
-//! nothing or a whole store.
+//! The store's directory: found, checked, or created so that a power cut at any moment leaves either nothing or a
+//! complete store.
 //!
 //! ```text
 //! LAZULITE           one line for people and for us: "lazulite store, format 3"
 //! lock               locked by the process that has the store open
 //! commits-….log      the commit log: what was committed lately
-//! tables.redb        the tree: the rows (table `rows`) and the numbers (`meta`), as of some record of the log
+//! tables.redb        the tree: the rows (table `rows`) and the counters (`meta`), as of some record of the log
 //! ```
 //!
-//! Promises: a directory with anything else in it and no marker is never touched; the marker is written last, so
-//! a store that has one is complete.
+//! Promises: a directory that holds other files and no marker is never touched. The marker is written last, so a
+//! store that has one is complete.
 
 use std::fmt;
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -23,55 +23,60 @@ use redb::{
     WriteTransaction,
 };
 
-use crate::checked::Checked;
-use crate::commit_log::{self, Numbers, ReplayError, Replayed, replay};
+use crate::catch_panic::catch_panic;
+use crate::checksum_file::ChecksumFile;
+use crate::commit_log::{self, Counters, ReplayError, Replayed, replay};
 use crate::directory::{self, DirectoryLock};
+use crate::directory_files::{Access, AnyFile, DirectoryFiles, Files};
 use crate::disk::{Overlay, Watched};
-use crate::files::{Access, AnyFile, DirectoryFiles, Files};
-use crate::group::Written;
-use crate::guard::guarded;
+use crate::group::ChangedRows;
 use crate::recent::Recent;
 use crate::sweep::first_dropped;
-use crate::trouble::is_damage;
+use crate::tree_error::is_damage;
 use crate::upgrade;
 use engine::TableId;
 use engine::env::random;
 use engine::keys::{self, Key};
-use engine::seeded::{self, Bug};
 
-/// Encoded key -> stored row (see `stored.rs`).
-pub(super) const ROWS: TableDefinition<&[u8], &[u8]> = TableDefinition::new("rows");
-pub(super) const META: TableDefinition<&str, u64> = TableDefinition::new("meta");
+/// Encoded key -> stored row (see `row_bytes.rs`).
+pub(crate) const ROWS: TableDefinition<&[u8], &[u8]> = TableDefinition::new("rows");
+pub(crate) const META: TableDefinition<&str, u64> = TableDefinition::new("meta");
 
-/// Lists of tables, kept as rows of tables of the engine's own: those that there are,
-pub(super) const LIVE: TableId = TableId(2);
-/// and those whose rows are still to be swept.
-pub(super) const DROPPED: TableId = TableId(3);
+/// The list of live tables, kept as rows of a table of the engine's own.
+pub(crate) const LIVE: TableId = TableId(2);
+/// The list of dropped tables whose rows are still to be swept.
+pub(crate) const DROPPED: TableId = TableId(3);
 
 /// The last record of the log that is in the tree.
-pub(super) const META_FOLDED: &str = "folded";
-pub(super) const META_LAST_VERSION: &str = "last_version";
-pub(super) const META_NEXT_TABLE: &str = "next_table";
+pub(crate) const META_FOLDED: &str = "folded";
+pub(crate) const META_LAST_VERSION: &str = "last_version";
+pub(crate) const META_NEXT_TABLE: &str = "next_table";
 
 const FORMAT: u32 = 3;
-/// Brought up to date when it is opened.
+/// A store of this format is upgraded when it is opened.
 const FORMAT_BEFORE: u32 = 2;
-const MARKER: &str = "LAZULITE";
-const MARKER_NEW: &str = "LAZULITE.new";
+/// The file that makes a directory a store; it is written last.
+pub const MARKER: &str = "LAZULITE";
 const MARKER_START: &str = "lazulite store, format ";
 const LOCK: &str = "lock";
-pub(super) const TABLES: &str = "tables.redb";
+pub(crate) const TABLES: &str = "tables.redb";
 const TABLES_NEW: &str = "tables.redb.new";
-/// What an interrupted creation may leave behind.
-const OURS: [&str; 5] = [MARKER, MARKER_NEW, LOCK, TABLES, TABLES_NEW];
+/// What an interrupted creation may leave behind, beside the log and the marker's temporary file. The last name is
+/// the one that earlier versions gave to that file.
+const OURS: [&str; 5] = [MARKER, LOCK, TABLES, TABLES_NEW, "LAZULITE.new"];
 
-/// Where a table stands on one of the lists.
-pub(super) fn list_key(list: TableId, table: TableId) -> Vec<u8> {
+/// Whether there is a store in this directory.
+pub fn is_store(directory: &Path) -> bool {
+    directory.join(MARKER).exists()
+}
+
+/// The key of a table on one of the lists.
+pub(crate) fn list_key(list: TableId, table: TableId) -> Vec<u8> {
     keys::encode(list, Key { partition: "", row: &format!("{:020}", table.0) })
 }
 
-/// The table that stands there.
-pub(super) fn listed_table(key: &[u8]) -> Option<TableId> {
+/// The table that such a key names.
+pub(crate) fn listed_table(key: &[u8]) -> Option<TableId> {
     let (_, _, row) = keys::decode(key).ok()?;
     row.parse().ok().map(TableId)
 }
@@ -130,30 +135,31 @@ impl std::error::Error for OpenError {
     }
 }
 
-/// How to open the tree's file again, while the store stays locked.
-pub(super) struct Reopening {
-    pub(super) writable: Box<dyn Fn() -> Result<Database, OpenError> + Send>,
-    /// For reading only: what opening it has to repair is repaired in memory.
-    pub(super) read_only: Box<dyn Fn() -> Result<Database, OpenError> + Send>,
-    /// Set when a sync fails: after that nothing that the file shows can be relied on.
-    pub(super) sync_failed: Arc<AtomicBool>,
+/// How to reopen the tree's file while the store stays locked.
+pub(crate) struct Reopening {
+    pub(crate) writable: Box<dyn Fn() -> Result<Database, OpenError> + Send>,
+    /// For reading only: repairs that redb makes on opening stay in memory.
+    pub(crate) read_only: Box<dyn Fn() -> Result<Database, OpenError> + Send>,
+    /// Set when a sync fails: from then on the file may show what is not durable.
+    pub(crate) sync_failed: Arc<AtomicBool>,
 }
 
-/// An open store: the tree, the log's end, and what the log has that the tree has not. The lock is the last to go.
-pub(super) struct Store {
-    pub(super) database: Database,
-    pub(super) recent: Recent,
-    pub(super) numbers: Numbers,
+/// An open store: the tree, the end of the log, and the rows that are in the log and not in the tree. The lock is
+/// released last.
+pub(crate) struct Store {
+    pub(crate) database: Database,
+    pub(crate) recent: Recent,
+    pub(crate) counters: Counters,
     /// The last record in the tree.
-    pub(super) folded: u64,
-    pub(super) replayed: Replayed,
-    pub(super) sweep_pending: bool,
-    pub(super) reopening: Reopening,
-    pub(super) lock: DirectoryLock,
+    pub(crate) folded: u64,
+    pub(crate) replayed: Replayed,
+    pub(crate) sweep_pending: bool,
+    pub(crate) reopening: Reopening,
+    pub(crate) lock: DirectoryLock,
 }
 
-/// Opens the store, or creates it. `files` are those of `path`, or stand for them.
-pub(super) fn open(path: &Path, cache_bytes_max: usize, files: &Arc<dyn Files>) -> Result<Store, OpenError> {
+/// Opens the store, or creates it. `files` are the files of `path`, or stand for them in a test.
+pub(crate) fn open(path: &Path, cache_bytes_max: usize, files: &Arc<dyn Files>) -> Result<Store, OpenError> {
     let io = |source| OpenError::Io { path: path.to_owned(), source };
     let damaged = |cause| OpenError::Damaged { path: path.to_owned(), cause };
 
@@ -161,7 +167,7 @@ pub(super) fn open(path: &Path, cache_bytes_max: usize, files: &Arc<dyn Files>) 
         return Err(OpenError::NotADirectory(path.to_owned()));
     }
     directory::create_all(path).map_err(io)?;
-    // Before the lock, because taking it creates a file.
+    // Look before locking, because taking the lock creates a file.
     if read_marker(path)?.is_none() && has_foreign_entries(path).map_err(io)? {
         return Err(OpenError::Foreign(path.to_owned()));
     }
@@ -169,7 +175,7 @@ pub(super) fn open(path: &Path, cache_bytes_max: usize, files: &Arc<dyn Files>) 
         return Err(OpenError::Locked(path.to_owned()));
     };
 
-    // Read again: until the lock was ours, another process may have been creating the store.
+    // Read again: another process may have created the store before we got the lock.
     let format = read_marker(path)?;
     let complete = format.is_some();
     if !files.names().map_err(io)?.iter().any(|name| name == TABLES) {
@@ -182,8 +188,8 @@ pub(super) fn open(path: &Path, cache_bytes_max: usize, files: &Arc<dyn Files>) 
     let opener = Opener { path: path.to_owned(), files: files.clone(), cache_bytes_max };
     let database = opener.open_watched(&sync_failed)?;
     if format == Some(FORMAT_BEFORE) {
-        log::warn!("the store in {} has format 2: it is brought to format 3", path.display());
-        let upgraded = guarded(|| upgrade::from_format_2(&database))
+        log::warn!("the store in {} has format 2 and is upgraded to format 3", path.display());
+        let upgraded = catch_panic(|| upgrade::from_format_2(&database))
             .unwrap_or_else(|_| Err(redb::Error::Corrupted("its structure is broken".to_owned())));
         upgraded.map_err(|error| match error {
             redb::Error::Io(source) if !is_damage(&source) => {
@@ -194,11 +200,11 @@ pub(super) fn open(path: &Path, cache_bytes_max: usize, files: &Arc<dyn Files>) 
     }
     let meta = read_meta(&database).map_err(damaged)?;
 
-    let (recent, mut numbers) = (Recent::default(), meta.numbers);
+    let (recent, mut counters) = (Recent::default(), meta.counters);
     let replayed = replay(files, meta.folded, format != Some(FORMAT), random::unguessable(), |record| {
-        numbers = record.numbers;
-        // Of a row that is written again and again, only how each group left it.
-        let mut written = Written::new();
+        counters = record.counters;
+        // Keep only the last change that each group made to a row.
+        let mut written = ChangedRows::new();
         record.for_each_change(|key, row| {
             written.insert(key.to_vec(), row);
         })?;
@@ -211,9 +217,6 @@ pub(super) fn open(path: &Path, cache_bytes_max: usize, files: &Arc<dyn Files>) 
         ReplayError::Damaged(cause) => damaged(cause),
         ReplayError::Io(name, source) => OpenError::Io { path: path.join(name), source },
     })?;
-    if seeded::is(Bug::VersionReuse) {
-        numbers.last_version = 0;
-    }
     if format != Some(FORMAT) {
         write_marker(path).map_err(io)?;
     }
@@ -224,7 +227,7 @@ pub(super) fn open(path: &Path, cache_bytes_max: usize, files: &Arc<dyn Files>) 
         sync_failed,
     };
     let Meta { folded, sweep_pending, .. } = meta;
-    Ok(Store { database, recent, numbers, folded, replayed, sweep_pending, reopening, lock })
+    Ok(Store { database, recent, counters, folded, replayed, sweep_pending, reopening, lock })
 }
 
 /// Opens the tree's file.
@@ -251,7 +254,7 @@ impl Opener {
         wrap: impl Fn(AnyFile) -> AnyFile,
     ) -> Result<Database, OpenError> {
         let open = || -> Result<Database, DatabaseError> {
-            let backend = Checked::new(wrap(self.files.open(name, access)?));
+            let backend = ChecksumFile::new(wrap(self.files.open(name, access)?));
             Database::builder()
                 .set_cache_size(self.cache_bytes_max)
                 .set_repair_callback(|repair| {
@@ -259,8 +262,8 @@ impl Opener {
                 })
                 .create_with_backend(backend)
         };
-        // redb asserts what it expects of the file; a damaged one must be an error here, not a crash.
-        match guarded(open) {
+        // redb panics on a file that it does not understand. Here that must be an error.
+        match catch_panic(open) {
             Ok(Ok(database)) => Ok(database),
             Ok(Err(DatabaseError::DatabaseAlreadyOpen)) => Err(OpenError::Locked(self.path.clone())),
             Ok(Err(DatabaseError::Storage(StorageError::Io(source))))
@@ -280,7 +283,7 @@ impl Opener {
     }
 }
 
-/// `None`: there is none.
+/// The format that the marker names; `None` if there is no marker.
 fn read_marker(path: &Path) -> Result<Option<u32>, OpenError> {
     let text = match fs::read(path.join(MARKER)) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
@@ -300,18 +303,16 @@ fn read_marker(path: &Path) -> Result<Option<u32>, OpenError> {
 }
 
 fn write_marker(path: &Path) -> io::Result<()> {
-    let mut file = File::create(path.join(MARKER_NEW))?;
-    writeln!(file, "{MARKER_START}{FORMAT}")?;
-    file.sync_all()?;
-    drop(file);
-    fs::rename(path.join(MARKER_NEW), path.join(MARKER))?;
-    directory::sync(path)
+    files::write_public(&path.join(MARKER), format!("{MARKER_START}{FORMAT}\n").as_bytes())
 }
 
 fn has_foreign_entries(path: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(path)? {
         let name = entry?.file_name();
-        let is_ours = |name: &str| OURS.contains(&name) || commit_log::is_ours(name);
+        let is_ours = |name: &str| {
+            let is_marker = || files::is_temporary(name, MARKER);
+            OURS.contains(&name) || commit_log::is_ours(name) || is_marker()
+        };
         if !name.to_str().is_some_and(is_ours) {
             return Ok(true);
         }
@@ -319,7 +320,7 @@ fn has_foreign_entries(path: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Builds the file under another name first: redb would not open one whose creation was cut short.
+/// Builds the file under another name first, because redb cannot open one whose creation was interrupted.
 fn create_tables(path: &Path, cache_bytes_max: usize, files: &Arc<dyn Files>) -> Result<(), OpenError> {
     let io = |source| OpenError::Io { path: path.to_owned(), source };
     let opener = Opener { path: path.to_owned(), files: files.clone(), cache_bytes_max };
@@ -344,29 +345,29 @@ fn create_schema(database: &Database) -> Result<(), redb::Error> {
     Ok(())
 }
 
-/// A transaction whose commit is durable, and after which a crash needs no reading of the whole file.
-pub(super) fn begin_write(database: &Database) -> Result<WriteTransaction, redb::Error> {
+/// A transaction that commits durably and keeps recovery short: after a crash redb need not read the whole file.
+pub(crate) fn begin_write(database: &Database) -> Result<WriteTransaction, redb::Error> {
     let mut transaction = database.begin_write()?;
     transaction.set_durability(Durability::Immediate)?;
     transaction.set_quick_repair(true);
     Ok(transaction)
 }
 
-/// The tree in a store that nobody has open: for tests that change it behind the engine's back.
+/// The tree of a store that nobody has open, for tests that damage it.
 #[doc(hidden)]
 pub fn open_file(path: &Path) -> Result<Database, OpenError> {
     let files: Arc<dyn Files> = Arc::new(DirectoryFiles::new(path));
     Opener { path: path.to_owned(), files, cache_bytes_max: 0 }.open(TABLES, Access::Write, |file| file)
 }
 
-/// Whether a table may get this number.
+/// Whether this can be the counter of a table id.
 fn is_counter(number: u64) -> bool {
     number >= TableId::FIRST.0 && TableId(number).counter() == number
 }
 
-/// What the tree says of itself.
+/// What the tree's `meta` table says.
 struct Meta {
-    numbers: Numbers,
+    counters: Counters,
     folded: u64,
     /// Whether a dropped table waits to be swept.
     sweep_pending: bool,
@@ -380,18 +381,22 @@ fn read_meta(database: &Database) -> Result<Meta, String> {
             |name| -> Result<Option<u64>, redb::Error> { Ok(meta.get(name)?.map(|value| value.value())) };
         let sweep_pending = first_dropped(&transaction.open_table(ROWS)?)?.is_some();
         let (last, next) = (number(META_LAST_VERSION)?, number(META_NEXT_TABLE)?);
-        let numbers = last.zip(next).map(|(last_version, next_table)| Numbers { last_version, next_table });
-        Ok(numbers.zip(number(META_FOLDED)?).map(|(numbers, folded)| Meta { numbers, folded, sweep_pending }))
+        let counters = last.zip(next).map(|(last_version, next_table)| Counters { last_version, next_table });
+        Ok(counters.zip(number(META_FOLDED)?).map(|(counters, folded)| Meta {
+            counters,
+            folded,
+            sweep_pending,
+        }))
     };
-    // redb asserts what it expects of its pages.
-    let outcome =
-        guarded(read).unwrap_or_else(|_| Err(redb::Error::Corrupted("its structure is broken".to_owned())));
+    // redb panics on pages that it does not understand.
+    let outcome = catch_panic(read)
+        .unwrap_or_else(|_| Err(redb::Error::Corrupted("its structure is broken".to_owned())));
     match outcome {
-        Ok(Some(Meta { numbers, .. })) if !is_counter(numbers.next_table) => {
-            Err(format!("{TABLES}: the next table id is {}", numbers.next_table))
+        Ok(Some(Meta { counters, .. })) if !is_counter(counters.next_table) => {
+            Err(format!("{TABLES}: the next table id is {}", counters.next_table))
         }
         Ok(Some(meta)) => Ok(meta),
-        Ok(None) => Err(format!("{TABLES}: one of its numbers is missing")),
+        Ok(None) => Err(format!("{TABLES}: one of its counters is missing")),
         Err(error) => Err(format!("{TABLES}: {error}")),
     }
 }

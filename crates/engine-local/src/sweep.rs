@@ -1,8 +1,8 @@
-//! Gives back the space of dropped tables, a slice at a time.
+//! Removes the rows of dropped tables, a slice at a time.
 //!
-//! Promises: one slice is one short durable transaction; a sweep that is cut short goes on where it was, because a table
-//! leaves the list of dropped ones only when its last row is gone. A table is on the list in the tree only when all that
-//! was ever written to it is in the tree too: folding goes in the order of the commits.
+//! Promises: a slice is one short durable transaction. An interrupted sweep continues where it stopped, because a
+//! table leaves the list of dropped tables together with its last row. Folding keeps the order of the commits, so
+//! when a table is on that list in the tree, all of its rows are in the tree too.
 
 use redb::{ReadableTable, WriteTransaction};
 
@@ -10,18 +10,18 @@ use crate::store::{DROPPED, ROWS, listed_table};
 use engine::TableId;
 use engine::keys;
 
-pub(super) const SLICE_ROW_COUNT_MAX: usize = 500;
-/// Freeing a big value means reading its pages.
+pub(crate) const SLICE_ROW_COUNT_MAX: usize = 500;
+/// Freeing a large value means reading its pages.
 const SLICE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-pub(super) struct Swept {
-    pub(super) row_count: u64,
+pub(crate) struct Swept {
+    pub(crate) row_count: u64,
     /// Whether there may be more to sweep.
-    pub(super) more: bool,
+    pub(crate) more: bool,
 }
 
 /// Removes a few rows of one dropped table, in a transaction of its own.
-pub(super) fn sweep_slice(transaction: WriteTransaction) -> Result<Swept, redb::Error> {
+pub(crate) fn sweep_slice(transaction: WriteTransaction) -> Result<Swept, redb::Error> {
     let row_count;
     {
         let mut rows = transaction.open_table(ROWS)?;
@@ -40,12 +40,12 @@ pub(super) fn sweep_slice(transaction: WriteTransaction) -> Result<Swept, redb::
         row_count = keys.len() as u64;
     }
     transaction.commit()?;
-    // Perhaps that was the last table; the next slice finds out.
+    // That may have been the last table; the next slice will tell.
     Ok(Swept { row_count, more: true })
 }
 
 /// The first table on the list, and its key there.
-pub(super) fn first_dropped(
+pub(crate) fn first_dropped(
     rows: &impl ReadableTable<&'static [u8], &'static [u8]>,
 ) -> Result<Option<(Vec<u8>, TableId)>, redb::Error> {
     let (start, end) = keys::table_range(DROPPED);
@@ -56,7 +56,7 @@ pub(super) fn first_dropped(
     Ok(Some((listed, table)))
 }
 
-/// The table's first keys, and whether they are all it has.
+/// The table's first keys, and whether they are all of its keys.
 fn next_keys(
     rows: &impl ReadableTable<&'static [u8], &'static [u8]>,
     table: TableId,

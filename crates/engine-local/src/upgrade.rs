@@ -1,19 +1,19 @@
-//! From format 2 to format 3: the lists of live and dropped tables become rows, and the tree says which record of the
-//! commit log it holds. There is no log yet; opening makes one.
+//! From format 2 to format 3: the lists of live and dropped tables become rows, and the tree stores the last record
+//! of the commit log that it contains. Format 2 has no log; opening creates one.
 //!
-//! Promises: one transaction, and the marker is written after it; done again, after a crash between the two, it changes
-//! nothing.
+//! Promises: it is one transaction, and the marker is written after it. If a crash comes between the two, the upgrade
+//! runs again and changes nothing.
 
 use redb::{Database, ReadableTable, TableDefinition, TableError};
 
+use crate::row_bytes;
 use crate::store::{DROPPED, LIVE, META, META_FOLDED, META_LAST_VERSION, ROWS, begin_write, list_key};
-use crate::stored;
 use engine::{TableId, Version};
 
 const LISTS: [(TableDefinition<u64, ()>, TableId); 2] =
     [(TableDefinition::new("live"), LIVE), (TableDefinition::new("dropped"), DROPPED)];
 
-pub(super) fn from_format_2(database: &Database) -> Result<(), redb::Error> {
+pub(crate) fn from_format_2(database: &Database) -> Result<(), redb::Error> {
     let transaction = begin_write(database)?;
     {
         let mut rows = transaction.open_table(ROWS)?;
@@ -26,8 +26,8 @@ pub(super) fn from_format_2(database: &Database) -> Result<(), redb::Error> {
         for (old, list) in LISTS {
             for id in ids(&transaction, old)? {
                 let key = list_key(list, TableId(id));
-                let mut place = rows.insert_reserve(&key[..], stored::size_bytes(&[]))?;
-                stored::write(place.as_mut(), &key, version, &[]);
+                let mut place = rows.insert_reserve(&key[..], row_bytes::size_bytes(&[]))?;
+                row_bytes::write(place.as_mut(), &key, version, &[]);
             }
             transaction.delete_table(old)?;
         }

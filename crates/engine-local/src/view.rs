@@ -1,53 +1,54 @@
-//! What a reader sees: the state as of one record of the log, made of the recent rows and the tree below them.
+//! What a reader sees: the state as of one record of the log, made of recent rows and the tree below them.
 //!
-//! Promises: a view never changes; the newest layer that knows a key decides. It pins the pages of its state of the tree
-//! and the memory of its recent rows, so it is held for one page of a scan at the most, and by [`Shared`](super::shared)
-//! until the next one replaces it.
+//! Promises: a view never changes, and the newest layer that has a key decides. A view keeps pages of the tree and
+//! recent rows from being freed, so a scan holds it for one page at most. [`Shared`](crate::shared) holds the latest
+//! one.
 
 use std::sync::Arc;
 
 use redb::{AccessGuard, Range, ReadOnlyTable, ReadableTableMetadata};
 
-use crate::commit_log::Numbers;
-use crate::filter::Print;
+use crate::bloom_filter::KeyHash;
+use crate::commit_log::Counters;
 use crate::recent::{Recent, RecentRow, RecentRows};
-use crate::stored;
-use crate::trouble::Trouble;
+use crate::row_bytes;
+use crate::tree_error::TreeError;
+use engine::scan::{self, ScannedRow, Source};
 use engine::{Row, Version};
 
-/// The rows as of one transaction of the tree.
-pub(super) type Base = ReadOnlyTable<&'static [u8], &'static [u8]>;
+/// The rows of the tree as of one transaction.
+pub(crate) type Base = ReadOnlyTable<&'static [u8], &'static [u8]>;
 
-/// The commits that go on, and those that are being folded.
-pub(super) const LAYER_COUNT_MAX: usize = 2;
+/// Recent rows that still grow, and those that are being folded.
+pub(crate) const LAYER_COUNT_MAX: usize = 2;
 
 #[derive(Clone)]
-pub(super) struct View {
-    /// Up to which record it sees.
-    pub(super) sequence: u64,
-    /// Where the commit thread adds.
-    pub(super) active: Arc<Recent>,
-    pub(super) frozen: Option<Arc<Frozen>>,
-    pub(super) base: Arc<Base>,
-    pub(super) numbers: Numbers,
+pub(crate) struct View {
+    /// The last record that this view includes.
+    pub(crate) sequence: u64,
+    /// The recent rows that the commit thread adds to.
+    pub(crate) active: Arc<Recent>,
+    pub(crate) frozen: Option<Arc<Frozen>>,
+    pub(crate) base: Arc<Base>,
+    pub(crate) counters: Counters,
 }
 
-/// Recent rows that are being folded: nothing is added any more.
-pub(super) struct Frozen {
-    pub(super) recent: Arc<Recent>,
-    /// Up to which record everything is in it, or was folded before; and the numbers as of then.
-    pub(super) until: u64,
-    pub(super) numbers: Numbers,
+/// Recent rows that are being folded; no more are added.
+pub(crate) struct Frozen {
+    pub(crate) recent: Arc<Recent>,
+    /// Everything up to this record is in `recent` or was folded before; with the counters as of this record.
+    pub(crate) until: u64,
+    pub(crate) counters: Counters,
 }
 
 impl View {
-    /// About how many rows there are: one that is both recent and in the tree counts twice.
-    pub(super) fn row_count(&self) -> Result<u64, Trouble> {
+    /// Roughly how many rows there are: a row that is both recent and in the tree counts twice.
+    pub(crate) fn row_count(&self) -> Result<u64, TreeError> {
         let recent: usize = self.layers().map(Recent::row_count).sum();
         Ok(self.base.len()? + recent as u64)
     }
 
-    pub(super) fn recent_bytes(&self) -> usize {
+    pub(crate) fn recent_bytes(&self) -> usize {
         self.layers().map(Recent::size_bytes).sum()
     }
 
@@ -55,78 +56,87 @@ impl View {
         [Some(&*self.active), self.frozen.as_deref().map(|frozen| &*frozen.recent)].into_iter().flatten()
     }
 
-    /// The row among the recent ones; the outer `None` when it is not there.
+    /// The row, if it is recent; the outer `None` means that it is not.
     fn recent(&self, key: &[u8]) -> Option<Option<Row>> {
-        // Most of the time nothing is recent, and nothing need be known of the key.
+        // Most of the time nothing is recent; then the key need not be hashed.
         if self.frozen.is_none() && self.active.is_empty() {
             return None;
         }
-        let print = Print::of(key);
+        let print = KeyHash::of(key);
         self.layers().find_map(|recent| recent.get(key, print, self.sequence))
     }
 
-    pub(super) fn get(&self, key: &[u8]) -> Result<Option<Row>, Trouble> {
+    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Row>, TreeError> {
         if let Some(row) = self.recent(key) {
             return Ok(row);
         }
         let Some(stored) = self.base.get(key)? else { return Ok(None) };
-        let (version, payload) = stored::read(key, stored.value())?;
+        let (version, payload) = row_bytes::read(key, stored.value())?;
         Ok(Some(Row { version, value: bytes::Bytes::copy_from_slice(payload) }))
     }
 
-    /// Reads the place where this row is, or would be, and looks at nothing.
-    pub(super) fn touch(&self, key: &[u8]) -> Result<(), Trouble> {
+    /// Reads the page where this row is or would be, to find damage; ignores the row.
+    pub(crate) fn touch(&self, key: &[u8]) -> Result<(), TreeError> {
         if self.recent(key).is_some() {
             return Ok(());
         }
         Ok(self.base.get(key).map(|_| ())?)
     }
+}
 
-    /// The rows from `start` on and before `end`, in key order.
-    pub(super) fn range<'a>(&'a self, start: &'a [u8], end: &'a [u8]) -> Result<Rows<'a>, Trouble> {
+impl Source for View {
+    type Error = TreeError;
+    type Rows<'a> = ViewRows<'a>;
+
+    fn range<'a>(&'a self, start: &'a [u8], end: &'a [u8]) -> Result<ViewRows<'a>, TreeError> {
         let mut layers = self.layers().map(|recent| recent.range(start, end, self.sequence));
         let recent = [layers.next(), layers.next()];
         let has_recent = recent.iter().flatten().any(|rows| rows.key().is_some());
-        Ok(Rows { recent, has_recent, base: self.base.range(start..end)?, base_head: None })
+        Ok(ViewRows { recent, has_recent, base: self.base.range(start..end)?, base_head: None })
     }
 }
 
 type BaseEntry<'a> = (AccessGuard<'a, &'static [u8]>, AccessGuard<'a, &'static [u8]>);
 
 /// A run of rows, merged from all layers.
-pub(super) struct Rows<'a> {
-    /// The newest first.
+pub(crate) struct ViewRows<'a> {
+    /// The newest layer first.
     recent: [Option<RecentRows<'a>>; LAYER_COUNT_MAX],
     has_recent: bool,
     base: Range<'a, &'static [u8], &'static [u8]>,
-    /// The next row of the base, where it had to be looked at and was not the next of all.
+    /// The next row of the tree, if it was read and did not come first.
     base_head: Option<BaseEntry<'a>>,
 }
 
-/// One row where it lies.
-pub(super) enum Found<'a> {
+/// One row in its layer.
+pub(crate) enum ViewRow<'a> {
     Recent(RecentRow<'a>, Row),
     Base(BaseEntry<'a>),
 }
 
-impl Found<'_> {
-    pub(super) fn key(&self) -> &[u8] {
+impl ScannedRow for ViewRow<'_> {
+    type Error = TreeError;
+
+    fn key(&self) -> &[u8] {
         match self {
-            Found::Recent(found, _) => found.key(),
-            Found::Base((key, _)) => key.value(),
+            ViewRow::Recent(found, _) => found.key(),
+            ViewRow::Base((key, _)) => key.value(),
         }
     }
 
-    pub(super) fn row(&self) -> Result<(Version, &[u8]), stored::Damage> {
+    fn read(&self) -> Result<(Version, &[u8]), TreeError> {
         match self {
-            Found::Recent(_, row) => Ok((row.version, &row.value)),
-            Found::Base((key, stored)) => stored::read(key.value(), stored.value()),
+            ViewRow::Recent(_, row) => Ok((row.version, &row.value)),
+            ViewRow::Base((key, stored)) => Ok(row_bytes::read(key.value(), stored.value())?),
         }
     }
 }
 
-impl<'a> Rows<'a> {
-    pub(super) fn next(&mut self) -> Result<Option<Found<'a>>, Trouble> {
+impl<'a> scan::Rows for ViewRows<'a> {
+    type Error = TreeError;
+    type Row = ViewRow<'a>;
+
+    fn next_row(&mut self) -> Result<Option<ViewRow<'a>>, TreeError> {
         while self.has_recent {
             if self.base_head.is_none() {
                 self.base_head = self.base.next().transpose()?;
@@ -135,7 +145,7 @@ impl<'a> Rows<'a> {
             let keys = self.recent.iter().flatten().filter_map(RecentRows::key);
             let Some(least) = keys.min() else { break };
             if base_key.is_some_and(|key| key < least) {
-                return Ok(self.base_head.take().map(Found::Base));
+                return Ok(self.base_head.take().map(ViewRow::Base));
             }
             let hides_base = base_key == Some(least);
             let holds_least = self
@@ -156,12 +166,12 @@ impl<'a> Rows<'a> {
             if let Some(mut found) = newest
                 && let Some(row) = found.row.take()
             {
-                return Ok(Some(Found::Recent(found, row)));
+                return Ok(Some(ViewRow::Recent(found, row)));
             }
         }
         match self.base_head.take() {
-            Some(entry) => Ok(Some(Found::Base(entry))),
-            None => Ok(self.base.next().transpose()?.map(Found::Base)),
+            Some(entry) => Ok(Some(ViewRow::Base(entry))),
+            None => Ok(self.base.next().transpose()?.map(ViewRow::Base)),
         }
     }
 }

@@ -1,11 +1,11 @@
-//! The commit pipeline: one thread that takes everything that waits, makes it durable with one record of the log and one
-//! sync, shows it to readers and answers all. While one group syncs, the next one forms in the queue.
+//! The commit pipeline: one thread that takes every waiting request, makes the group durable with one log record and
+//! one sync, shows it to readers and answers. While one group syncs, the next one forms in the queue.
 //!
-//! Promises: a caller hears of success only after the sync; readers see only what is durable, and see it before
-//! its caller hears; no caller is left without an answer, whatever fails. A group that finds no space is refused, and
-//! writes go on when there is some. After any other failed write nobody knows what the disk holds, so the engine is
-//! poisoned: reads go on from the last durable view, writes are refused until the store is reopened. Recent rows have a
-//! bound: near it commits slow down to what the folding can follow.
+//! Promises: a caller hears of success only after the sync. Readers see only durable changes, and see them before the
+//! caller hears. Every caller gets an answer, whatever fails. A group that finds no space on the disk is refused, and
+//! writing resumes when there is space. After any other failed write the content of the disk is unknown, so the
+//! engine is poisoned: reads continue from the last durable view, and writes are refused until the store is reopened.
+//! Memory for recent rows is bounded: near the bound, commits slow down to the speed of folding.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,73 +15,72 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::commit_log::{AppendError, CommitLog, Numbers, RecordBuilder};
+use crate::commit_log::{AppendError, CommitLog, Counters, RecordBuilder};
 use crate::fold::Folder;
-use crate::group::{Group, KnownTables, Work};
-use crate::shared::{Asked, Shared};
+use crate::group::{Applied, Group, KnownTables, Request};
+use crate::shared::{FoldRequest, Shared};
 use engine::env::Clock;
-use engine::seeded::{self, Bug};
-use engine::{Commit, CommitError, Effect, Expect, Families};
+use engine::{CommitError, Families};
 
-/// More would make the first callers of a group wait for the last.
-const GROUP_JOB_COUNT_MAX: usize = 512;
-/// What of the large ones goes into one group: with more, everybody would wait for them.
+/// With a larger group the first callers would wait too long for the last.
+const GROUP_REQUEST_COUNT_MAX: usize = 512;
+/// Bytes of large requests per group. With more, small requests would wait for them.
 const GROUP_LARGE_BYTES_MAX: usize = 2 * 1024 * 1024;
-/// A batch of a hundred ordinary entities is large, a single entity mostly not.
-const SMALL_JOB_BYTES_MAX: usize = 16 * 1024;
-/// So much of the log is folded however few rows it is about: one row that is written all the time is little in memory.
+/// Up to this size a request is small. A batch of a hundred ordinary rows is large; a single row is usually small.
+const SMALL_REQUEST_BYTES_MAX: usize = 16 * 1024;
+/// Fold after this many bytes of log, even if they concern few rows: a row that is rewritten all the time takes
+/// little memory but much log.
 const UNFOLDED_LOG_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Taken for the folding's speed until it has shown its own.
+/// The assumed speed of folding, until the first fold is measured.
 const FOLD_BYTES_PER_SECOND: u64 = 20_000_000;
-/// The longest that a group is held back to let the folding follow.
+/// A group is delayed by at most this long to let folding keep up.
 const SLOWDOWN_MAX: Duration = Duration::from_millis(100);
-/// How long a group waits for room among the recent rows before it is refused.
+/// A group waits at most this long for memory to become free; then it is refused.
 const ROOM_WAIT_MAX: Duration = Duration::from_secs(10);
 const ROOM_WAIT_STEP: Duration = Duration::from_millis(50);
-/// How long a group waits for the tree's file to be opened anew.
+/// A group waits at most this long for the tree's file to be reopened.
 const REOPEN_WAIT_MAX: Duration = Duration::from_secs(5);
-/// Between the halves of a commit, where that bug is planted.
-const SEEDED_PAUSE: Duration = Duration::from_millis(2);
 
-/// One thing to do, and who waits for it.
-pub(super) struct Job {
-    pub(super) work: Work,
-    pub(super) size_bytes: usize,
-    pub(super) answer: oneshot::Sender<Result<u64, CommitError>>,
+/// A request and the caller who waits for its answer.
+pub(crate) struct QueuedRequest {
+    pub(crate) request: Request,
+    pub(crate) size_bytes: usize,
+    pub(crate) answer: oneshot::Sender<Outcome>,
 }
 
-pub(super) struct Writer {
-    pub(super) shared: Arc<Shared>,
-    pub(super) jobs: mpsc::Receiver<Job>,
-    pub(super) families: Families,
-    pub(super) clock: Arc<dyn Clock>,
-    pub(super) numbers: Numbers,
-    pub(super) known_tables: KnownTables,
-    pub(super) log: CommitLog,
-    pub(super) record: RecordBuilder,
-    pub(super) recent_bytes_max: usize,
-    pub(super) folding: Folding,
-    /// Taken from the channel and not yet in a group.
-    pub(super) waiting: Waiting,
-    /// Of the log, since it was last asked to be folded.
-    pub(super) unfolded_log_bytes: usize,
-    /// Tells whoever closes the engine that this thread is done; dropping it tells them too.
-    pub(super) done: watch::Sender<bool>,
+pub(crate) struct Writer {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) requests: mpsc::Receiver<QueuedRequest>,
+    pub(crate) families: Families,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) counters: Counters,
+    pub(crate) known_tables: KnownTables,
+    pub(crate) log: CommitLog,
+    pub(crate) record: RecordBuilder,
+    pub(crate) recent_bytes_max: usize,
+    pub(crate) folding: FoldRunner,
+    /// Requests taken from the channel that are not in a group yet.
+    pub(crate) waiting: Waiting,
+    /// Bytes appended to the log since it last asked for a fold.
+    pub(crate) unfolded_log_bytes: usize,
+    /// Tells the closing engine that this thread is done; dropping it tells the same.
+    pub(crate) done: watch::Sender<bool>,
 }
 
-/// Who folds.
-pub(super) enum Folding {
-    Thread(JoinHandle<()>),
-    /// This thread, between two groups: then the same commits make the same files, whatever the time.
-    Here(Box<Folder>),
+/// Which thread folds.
+pub(crate) enum FoldRunner {
+    OwnThread(JoinHandle<()>),
+    /// This thread, between two groups: the same commits then make the same files, whatever the time.
+    CommitThread(Box<Folder>),
 }
 
-/// Jobs in the order they came, small ones apart from large ones: a small write goes with the next group, however many
-/// large ones wait. Callers wait for their answers, so nobody sees the order of two that waited together.
+/// Requests in the order they came, small ones apart from large ones: a small request joins the next group however
+/// many large ones wait. Callers wait for their answers, so nobody can observe the order of two requests that waited
+/// together.
 #[derive(Default)]
-pub(super) struct Waiting {
-    small: VecDeque<Job>,
-    large: VecDeque<Job>,
+pub(crate) struct Waiting {
+    small: VecDeque<QueuedRequest>,
+    large: VecDeque<QueuedRequest>,
 }
 
 impl Waiting {
@@ -89,39 +88,40 @@ impl Waiting {
         self.small.is_empty() && self.large.is_empty()
     }
 
-    fn push(&mut self, job: Job) {
-        let line = if job.size_bytes <= SMALL_JOB_BYTES_MAX { &mut self.small } else { &mut self.large };
-        line.push_back(job);
+    fn push(&mut self, queued: QueuedRequest) {
+        let line =
+            if queued.size_bytes <= SMALL_REQUEST_BYTES_MAX { &mut self.small } else { &mut self.large };
+        line.push_back(queued);
     }
 
-    /// At least one, if any waits.
-    fn take_group(&mut self) -> Vec<Job> {
-        let small_count = self.small.len().min(GROUP_JOB_COUNT_MAX);
-        let mut jobs: Vec<Job> = self.small.drain(..small_count).collect();
+    /// Takes at least one, if any waits.
+    fn take_group(&mut self) -> Vec<QueuedRequest> {
+        let small_count = self.small.len().min(GROUP_REQUEST_COUNT_MAX);
+        let mut requests: Vec<QueuedRequest> = self.small.drain(..small_count).collect();
         let mut bytes: usize = 0;
-        while let Some(job) = self.large.front() {
-            if bytes > 0 && bytes + job.size_bytes > GROUP_LARGE_BYTES_MAX {
+        while let Some(queued) = self.large.front() {
+            if bytes > 0 && bytes + queued.size_bytes > GROUP_LARGE_BYTES_MAX {
                 break;
             }
-            bytes += job.size_bytes;
-            jobs.extend(self.large.pop_front());
+            bytes += queued.size_bytes;
+            requests.extend(self.large.pop_front());
         }
-        jobs
+        requests
     }
 }
 
-type Outcome = Result<u64, CommitError>;
+type Outcome = Result<Applied, CommitError>;
 
 impl Writer {
-    /// Returns when every sender is gone, the queue is empty and all of it is folded.
-    pub(super) fn run(mut self) {
-        while let Some(jobs) = self.next_group() {
-            self.run_group(jobs);
+    /// Returns when every sender is gone, the queue is empty and everything is folded.
+    pub(crate) fn run(mut self) {
+        while let Some(requests) = self.next_group() {
+            self.run_group(requests);
         }
-        let end = Asked { end: true, ..Asked::default() };
+        let end = FoldRequest { end: true, ..FoldRequest::default() };
         match self.folding {
-            Folding::Here(mut folder) => folder.turn(end),
-            Folding::Thread(thread) => {
+            FoldRunner::CommitThread(mut folder) => folder.turn(end),
+            FoldRunner::OwnThread(thread) => {
                 self.shared.ask(|asked| *asked = end);
                 if thread.join().is_err() {
                     log::error!("the folding thread panicked");
@@ -132,54 +132,51 @@ impl Writer {
         let _ = self.done.send(true);
     }
 
-    /// `None`: there will be no more.
-    fn next_group(&mut self) -> Option<Vec<Job>> {
+    /// `None`: the engine is closed, and no request is left.
+    fn next_group(&mut self) -> Option<Vec<QueuedRequest>> {
         if self.waiting.is_empty() {
-            let first = match self.jobs.try_recv() {
-                Ok(job) => job,
+            let first = match self.requests.try_recv() {
+                Ok(queued) => queued,
                 Err(_) => {
-                    if matches!(self.folding, Folding::Thread(_)) {
+                    if matches!(self.folding, FoldRunner::OwnThread(_)) {
                         self.log.seal();
                     }
-                    self.jobs.blocking_recv()?
+                    self.requests.blocking_recv()?
                 }
             };
             self.waiting.push(first);
         }
-        while let Ok(job) = self.jobs.try_recv() {
-            self.waiting.push(job);
+        while let Ok(queued) = self.requests.try_recv() {
+            self.waiting.push(queued);
         }
         Some(self.waiting.take_group())
     }
 
-    fn run_group(&mut self, mut jobs: Vec<Job>) {
-        if seeded::is(Bug::SplitBatch) {
-            self.run_first_halves(&mut jobs);
-        }
-        if let Folding::Here(folder) = &mut self.folding {
+    fn run_group(&mut self, requests: Vec<QueuedRequest>) {
+        if let FoldRunner::CommitThread(folder) = &mut self.folding {
             folder.turn_if_asked();
         }
-        let size_bytes = jobs.iter().map(|job| job.size_bytes).sum();
-        let results = self.results(&mut jobs, size_bytes);
-        debug_assert_eq!(jobs.len(), results.len());
-        // First, so that a caller who hears back finds room for its next commit.
+        let size_bytes = requests.iter().map(|queued| queued.size_bytes).sum();
+        let results = self.results(&requests, size_bytes);
+        debug_assert_eq!(requests.len(), results.len());
+        // Release the bytes before answering, so that a caller finds room for its next commit.
         self.shared.release(size_bytes);
-        for (job, result) in jobs.into_iter().zip(results) {
-            // A caller that went away does not mind.
-            let _ = job.answer.send(result);
+        for (queued, result) in requests.into_iter().zip(results) {
+            // The caller may have gone away.
+            let _ = queued.answer.send(result);
         }
     }
 
-    fn results(&mut self, jobs: &mut [Job], size_bytes: usize) -> Vec<Outcome> {
-        let job_count = jobs.len();
-        let everyone = |error: CommitError| (0..job_count).map(|_| Err(error.clone())).collect();
+    fn results(&mut self, requests: &[QueuedRequest], size_bytes: usize) -> Vec<Outcome> {
+        let request_count = requests.len();
+        let everyone = |error: CommitError| (0..request_count).map(|_| Err(error.clone())).collect();
         if self.shared.is_poisoned() {
             return everyone(CommitError::Poisoned);
         }
         if !self.make_room(size_bytes) {
             return everyone(CommitError::Busy);
         }
-        match catch_unwind(AssertUnwindSafe(|| self.commit_group(jobs))) {
+        match catch_unwind(AssertUnwindSafe(|| self.commit_group(requests))) {
             Ok(results) => results,
             Err(_) => {
                 self.shared.poison("the commit thread panicked");
@@ -188,52 +185,49 @@ impl Writer {
         }
     }
 
-    fn commit_group(&mut self, jobs: &mut [Job]) -> Vec<Outcome> {
+    fn commit_group(&mut self, requests: &[QueuedRequest]) -> Vec<Outcome> {
         self.record.clear();
         let mut group = Group {
             view: self.shared.view(),
             families: &self.families,
             clock: &*self.clock,
-            numbers: self.numbers,
+            counters: self.counters,
             known_tables: &mut self.known_tables,
             record: &mut self.record,
             written: Default::default(),
             dropped_any: false,
             met_closed_file: Default::default(),
         };
-        let mut results = Vec::with_capacity(jobs.len());
-        for job in jobs.iter() {
-            let mut result = group.apply(&job.work);
+        let mut results = Vec::with_capacity(requests.len());
+        for queued in requests {
+            let mut result = group.apply(&queued.request);
             if group.met_closed_file.take() {
                 reopen(&self.shared, &mut self.folding, &mut group);
-                // Whoever touches the damage itself fails again, alone.
-                result = group.apply(&job.work);
+                // A request that touches the damage itself fails again, alone.
+                result = group.apply(&queued.request);
                 if group.met_closed_file.take() {
                     reopen(&self.shared, &mut self.folding, &mut group);
                 }
             }
             results.push(result);
         }
-        let Group { numbers, written, dropped_any, .. } = group;
-        // Also when nothing was written: a version once handed out is not handed out again.
-        self.numbers = numbers;
+        let Group { counters, written, dropped_any, .. } = group;
+        // Keep the counters even if nothing was written: a version is never handed out twice.
+        self.counters = counters;
         if self.record.is_empty() {
             return results;
         }
-        if seeded::is(Bug::AnswerBeforeSync) {
-            answer_too_early(jobs, &results);
-        }
-        let (sequence, record_bytes) = match self.log.append(&mut self.record, numbers) {
+        let (sequence, record_bytes) = match self.log.append(&mut self.record, counters) {
             Ok(appended) => appended,
             Err(AppendError::NoRoom(error)) => {
                 self.known_tables.clear();
                 self.shared.note_full(&error);
-                return jobs.iter().map(|_| Err(CommitError::Busy)).collect();
+                return requests.iter().map(|_| Err(CommitError::Busy)).collect();
             }
             Err(AppendError::Lost(error)) => {
                 self.shared.poison(&error.to_string());
-                // A job that changed nothing still may have looked at what another one of the group wrote, so
-                // what it found is not to be told; that it changed nothing is certain.
+                // A request that failed may have seen what another one of the group wrote, so its finding must not be
+                // told. It certainly changed nothing.
                 let unsure = |result: Outcome| match result {
                     Ok(_) => Err(CommitError::Unknown(error.to_string())),
                     Err(_) => Err(CommitError::Poisoned),
@@ -242,20 +236,20 @@ impl Writer {
             }
         };
         self.unfolded_log_bytes += record_bytes;
-        self.shared.count_group(jobs.len());
-        self.shared.publish(sequence, written, numbers);
+        self.shared.count_group(requests.len());
+        self.shared.publish(sequence, written, counters);
         if !self.shared.is_folding_stuck() {
             self.shared.note_space();
         }
-        if let Folding::Here(_) = self.folding {
-            // Not when there is nothing to do, which depends on the time.
+        if let FoldRunner::CommitThread(_) = self.folding {
+            // Seal here and not when idle: when the thread is idle depends on the time.
             self.log.seal();
         }
         self.let_fold(dropped_any);
         results
     }
 
-    /// Has folded what is due.
+    /// Folds if it is due, or asks the folding thread to.
     fn let_fold(&mut self, dropped_any: bool) {
         let is_long = self.unfolded_log_bytes >= UNFOLDED_LOG_BYTES_MAX;
         let must_fold = dropped_any || is_long;
@@ -266,23 +260,23 @@ impl Writer {
         if is_long {
             self.unfolded_log_bytes = 0;
         }
-        let asked = Asked { fold: must_fold, look: true, ..Asked::default() };
+        let asked = FoldRequest { fold: must_fold, look: true, ..FoldRequest::default() };
         match &mut self.folding {
-            Folding::Here(folder) => folder.turn(asked),
-            Folding::Thread(_) => self.shared.ask(|now| {
+            FoldRunner::CommitThread(folder) => folder.turn(asked),
+            FoldRunner::OwnThread(_) => self.shared.ask(|now| {
                 now.look = true;
                 now.fold |= must_fold;
             }),
         }
     }
 
-    /// Bytes of the rows that are not frozen yet.
+    /// Bytes of the recent rows that no fold has taken yet.
     fn recent_bytes(&self) -> usize {
         self.shared.view().active.size_bytes()
     }
 
-    /// Waits until recent rows may grow by this much; `false` when that does not come to pass. Between the bound and
-    /// twice the bound the wait grows, so that commits come to be as fast as the folding, and no faster, without a stop.
+    /// Waits until recent rows may grow by this much; `false` if that takes too long. Between the bound and twice the
+    /// bound the delay grows steadily, so commits settle at the speed of folding instead of stopping.
     fn make_room(&mut self, size_bytes: usize) -> bool {
         let bytes_max = self.recent_bytes_max;
         let mut waited = Duration::ZERO;
@@ -309,37 +303,20 @@ impl Writer {
             0 => FOLD_BYTES_PER_SECOND,
             rate => rate,
         };
-        // In the middle, as fast as the folding.
+        // Half way between the two bounds, commits are as fast as folding.
         let share = 2.0 * excess_bytes as f64 / self.recent_bytes_max.max(1) as f64;
         let seconds = size_bytes as f64 / bytes_per_second as f64 * share;
         Duration::from_secs_f64(seconds).min(SLOWDOWN_MAX)
     }
-
-    /// The planted bug: half of each commit with several ops is made durable and shown to readers by itself.
-    fn run_first_halves(&mut self, jobs: &mut [Job]) {
-        for job in jobs {
-            let Work::Commit(commit) = &mut job.work else { continue };
-            if commit.ops.len() < 2 {
-                continue;
-            }
-            let half = commit.ops.len() / 2;
-            let first = Commit { ops: commit.ops[..half].to_vec(), ..commit.clone() };
-            let first = Job { work: Work::Commit(first), size_bytes: 0, answer: oneshot::channel().0 };
-            if self.results(&mut [first], 0).iter().all(Result::is_ok) {
-                for op in &mut commit.ops[..half] {
-                    (op.expect, op.effect) = (Expect::Any, Effect::CheckOnly);
-                }
-            }
-            std::thread::sleep(SEEDED_PAUSE);
-        }
-    }
 }
 
-/// Has the tree's file opened anew, and gives the group the view of it.
-fn reopen(shared: &Shared, folding: &mut Folding, group: &mut Group<'_>) {
+/// Has the tree's file reopened, and gives the group a view of it.
+fn reopen(shared: &Shared, folding: &mut FoldRunner, group: &mut Group<'_>) {
     match folding {
-        Folding::Here(folder) => folder.turn(Asked { reopen: true, ..Asked::default() }),
-        Folding::Thread(_) => {
+        FoldRunner::CommitThread(folder) => {
+            folder.turn(FoldRequest { reopen: true, ..FoldRequest::default() })
+        }
+        FoldRunner::OwnThread(_) => {
             let count = shared.folding().reopen_count;
             shared.ask(|asked| asked.reopen = true);
             shared.wait_while_folding(REOPEN_WAIT_MAX, |folding| {
@@ -348,12 +325,4 @@ fn reopen(shared: &Shared, folding: &mut Folding, group: &mut Group<'_>) {
         }
     }
     group.view = shared.view();
-}
-
-/// The planted bug: what is about to be made durable is told already.
-fn answer_too_early(jobs: &mut [Job], results: &[Outcome]) {
-    for (job, result) in jobs.iter_mut().zip(results) {
-        let answer = std::mem::replace(&mut job.answer, oneshot::channel().0);
-        let _ = answer.send(result.clone());
-    }
 }

@@ -1,7 +1,7 @@
-//! What a commit does: its expectations checked and its new values computed, without touching anything.
+//! What a commit does: checks its expectations and computes its new values, without changing anything.
 //!
-//! Pure, and shared by every engine that decides in this process, so that they cannot disagree. Leaves to others:
-//! where rows come from, and making the writes happen.
+//! Pure, and shared by all engines that decide in this process, so that they cannot disagree. Leaves to others: where
+//! rows come from, and making the writes happen.
 
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,7 +10,6 @@ use bytes::Bytes;
 
 use crate::env::Clock;
 use crate::keys::{self, Key};
-use crate::seeded::{self, Bug};
 use crate::{COMMIT_OP_COUNT_MAX, Commit, CommitError, Effect, Expect, Families, Found, MergeFn, Version};
 
 /// One row to change.
@@ -23,7 +22,7 @@ pub struct Write {
 }
 
 /// Checks every expectation in order, then computes every new value in order. `lookup` finds a row by its encoded
-/// key. No write at all is a success that changes nothing.
+/// key. An empty result is a success that changes nothing.
 pub fn decide<V: AsRef<[u8]>>(
     commit: &Commit,
     lookup: impl Fn(&[u8]) -> Result<Option<(Version, V)>, CommitError>,
@@ -34,7 +33,7 @@ pub fn decide<V: AsRef<[u8]>>(
     let mut rows = Vec::with_capacity(commit.ops.len());
     for (index, op) in commit.ops.iter().enumerate() {
         let key = keys::encode(commit.table, Key { partition: &commit.partition, row: &op.row });
-        // An unconditional put needs nothing of the old row; not reading it also lets it replace a damaged one.
+        // An unconditional put does not need the old row. Not reading it also lets the put replace a damaged row.
         let blind = op.expect == Expect::Any && matches!(op.effect, Effect::Put(_) | Effect::CheckOnly);
         let old = if blind { None } else { lookup(&key)? };
         let found = old.as_ref().map_or(Found::Absent, |(version, _)| Found::Present(*version));
@@ -60,7 +59,7 @@ pub fn decide<V: AsRef<[u8]>>(
     Ok(writes)
 }
 
-/// The version to give next: the time, or just above the last one when the clock has not moved past it.
+/// The next version: the time, or one above the last version if the clock has not passed it.
 pub fn next_version(clock: &dyn Clock, last_ticks: u64) -> Version {
     let ticks = clock.now_ticks().max(last_ticks.saturating_add(1));
     Version::new(ticks).expect("last + 1 is above zero")
@@ -83,7 +82,6 @@ fn holds(expect: Expect, found: Found) -> bool {
         (Expect::Any, _) => true,
         (Expect::Absent, found) => found == Found::Absent,
         (Expect::Present, found) => found != Found::Absent,
-        (Expect::Exactly(_), found) if seeded::is(Bug::BrokenEtag) => found != Found::Absent,
         (Expect::Exactly(version), found) => found == Found::Present(version),
     }
 }
@@ -95,7 +93,7 @@ fn merge_of(commit: &Commit, families: &Families) -> Result<MergeFn, CommitError
     })
 }
 
-/// The merge function runs inside the one writer, so a panic in it must cost its own commit and no other.
+/// The merge function runs in the one writer, so a panic in it must fail its own commit and no other.
 fn merged(merge: MergeFn, op: usize, old: Option<&[u8]>, patch: &[u8]) -> Result<Bytes, CommitError> {
     match catch_unwind(AssertUnwindSafe(|| merge(old, patch))) {
         Ok(Ok(value)) => Ok(value),
@@ -111,13 +109,13 @@ fn merged(merge: MergeFn, op: usize, old: Option<&[u8]>, patch: &[u8]) -> Result
 mod tests {
     use super::*;
     use crate::env::FakeClock;
-    use crate::{Family, Op, Refusal, TableId, ValueRules};
+    use crate::{Family, MergeRefusal, Op, TableId, ValueRules};
 
     const FAMILIES: Families = Families::NONE.with(Family::FIRST, ValueRules { merge, is_sound: |_| true });
 
-    fn merge(old: Option<&[u8]>, patch: &[u8]) -> Result<Bytes, Refusal> {
+    fn merge(old: Option<&[u8]>, patch: &[u8]) -> Result<Bytes, MergeRefusal> {
         match patch {
-            b"refuse" => Err(Refusal(9)),
+            b"refuse" => Err(MergeRefusal(9)),
             b"panic" => panic!("a bug in the merge function"),
             patch => Ok([old.unwrap_or(b"nothing"), patch].concat().into()),
         }
@@ -176,7 +174,7 @@ mod tests {
     #[test]
     fn the_first_op_that_fails_is_named_and_expectations_come_before_merges() {
         let refuse = Effect::Merge("refuse".into());
-        let refused = Err(CommitError::Refused { op: 1, refusal: Refusal(9) });
+        let refused = Err(CommitError::Refused { op: 1, refusal: MergeRefusal(9) });
         check(&[("new", Expect::Any, put()), ("old", Expect::Any, refuse.clone())], refused);
         let precondition = Err(CommitError::Precondition { op: 1, found: Found::Absent });
         check(&[("old", Expect::Any, refuse), ("new", Expect::Present, put())], precondition);

@@ -1,9 +1,9 @@
 //! Families: the tables of one service, told apart from those of every other by their ids alone.
 //!
-//! A store may hold the tables of several services. Each service has a [`Family`] number, which is the top byte of the
-//! ids of its tables; [`ValueRules`] say what the values of a family mean, and an engine is built with the rules of every
-//! family it knows ([`Families`]). Names live in a [`Namespace`]: an owner and a family, so two services of one owner can
-//! both have a table `abc`.
+//! A store may hold the tables of several services. Each service has a [`Family`] number, which is the top byte of
+//! the ids of its tables. [`ValueRules`] say what the values of a family mean, and an engine is built with the rules
+//! of the families it knows ([`Families`]). Names live in a [`Namespace`], which is an owner and a family, so two
+//! services of one owner can both have a table `abc`.
 //!
 //! Promises: the family of a table never changes, and finding it needs no look-up. Leaves to others: which number belongs
 //! to which service.
@@ -19,21 +19,21 @@ use crate::{CommitError, TableId};
 /// Families have numbers below this one.
 pub const FAMILY_COUNT_MAX: usize = 16;
 
-/// Where the family's number stands in a table id.
+/// The position of the family's number in a table id.
 const FAMILY_SHIFT: u32 = 56;
 
-/// A family of tables. Numbers are written to the disk, so a number that was given away is never given again.
+/// A family of tables. Its number is on the disk, so no number is ever given to another service.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Family(pub u8);
 
 impl Family {
-    /// The family of every table that was created before there were families.
+    /// The family of all tables that were created before there were families.
     pub const FIRST: Family = Family(0);
 }
 
 impl TableId {
-    /// The id of a table in this family. `counter` is unique in the whole store, whatever the family. `None`: the engine has
-    /// run out of ids, or the family's number is too great.
+    /// The id of a table in this family. `counter` is unique in the store, whatever the family. `None`: the ids are
+    /// used up, or there is no such family.
     pub fn in_family(family: Family, counter: u64) -> Option<TableId> {
         let is_sound = counter >> FAMILY_SHIFT == 0 && usize::from(family.0) < FAMILY_COUNT_MAX;
         is_sound.then_some(TableId(u64::from(family.0) << FAMILY_SHIFT | counter))
@@ -119,10 +119,10 @@ impl<'a> TablePath<'a> {
 
 /// Why the merge function would not merge; the number is its author's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Refusal(pub u16);
+pub struct MergeRefusal(pub u16);
 
 /// (old value, patch) -> new value. Pure: the same inputs give the same output, on any thread, at any time.
-pub type MergeFn = fn(old: Option<&[u8]>, patch: &[u8]) -> Result<Bytes, Refusal>;
+pub type MergeFn = fn(old: Option<&[u8]>, patch: &[u8]) -> Result<Bytes, MergeRefusal>;
 
 /// What the values of a family mean, as far as an engine must know.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,7 @@
-//! An engine that fails on demand: for the tests of the layers above.
+//! An engine that fails on demand, for tests of the layers above.
 //!
-//! [`FaultEngine`] passes everything on to the engine it wraps, except for what its [`Faults`] handle was told.
-//! With no faults it keeps every promise of the one it wraps.
+//! [`FaultEngine`] passes every call on to the engine it wraps, unless its [`Faults`] handle was told otherwise.
+//! Without faults it keeps every promise of that engine.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -29,7 +29,7 @@ impl FaultEngine {
     }
 }
 
-/// Says what goes wrong next. Reads are `get`, `scan` and `snapshot`; writes are all the others.
+/// Says what goes wrong next. Reads are `get`, `scan` and `snapshot`; all other calls are writes.
 #[derive(Clone)]
 pub struct Faults {
     reads: Arc<Door<ReadError>>,
@@ -39,7 +39,7 @@ pub struct Faults {
 #[derive(Clone)]
 enum WriteFault {
     Fail(CommitError),
-    /// It happens, and the caller does not hear of it.
+    /// The write happens, but the caller is not told.
     LoseAnswer,
 }
 
@@ -108,7 +108,7 @@ impl Faults {
     }
 }
 
-/// Where calls of one kind come through.
+/// A gate that all calls of one kind pass.
 struct Door<F> {
     state: Mutex<DoorState<F>>,
     held: watch::Sender<bool>,
@@ -147,7 +147,7 @@ impl<F: Clone> Door<F> {
         let _ = self.waiting.subscribe().wait_for(|waiting| *waiting >= count).await;
     }
 
-    /// Waits as told; then the fault that was planned for this call.
+    /// Waits as told; returns the fault that was planned for this call.
     async fn pass(&self) -> Option<F> {
         let (fault, delay) = {
             let mut state = self.lock();
@@ -166,7 +166,7 @@ impl<F: Clone> Door<F> {
     }
 }
 
-/// Counts a call while it is held, also when its caller gives up.
+/// Counts a held call, even if its caller gives up.
 struct Waiting<'a>(&'a watch::Sender<usize>);
 
 impl<'a> Waiting<'a> {

@@ -5,9 +5,10 @@
 //! bytes `EE` and `EF` (U+E000 to U+FFFF) become `FE` and `FF`, which puts them behind the supplementary
 //! characters (`F0` to `F4`): the order of UTF-16 code units, where those are surrogate pairs below U+E000.
 //!
-//! Promises: encoded order equals the order of (partition, row) by UTF-16 code unit; no table's keys fall inside
-//! another table's range; decoding an encoded key returns it, and bytes that no key encodes to are an error.
-//! Nothing outside this file builds or cuts a key; `encode` and `decode` are public for the fuzzer alone.
+//! Promises: encoded order equals the order of (partition, row) by UTF-16 code unit. No table's keys fall inside
+//! another table's range. Decoding an encoded key returns it, and bytes that no key encodes to are an error. Only
+//! this file builds or cuts a key: an engine that stores keys uses [`encode`], [`decode`] and [`KeyRange::in_table`],
+//! and nothing above an engine sees an encoded key.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,14 +17,14 @@ use std::ops::Bound;
 use crate::TableId;
 
 const SEPARATOR: u8 = 0x00;
-/// Not a key byte of its own: it starts an escape, so `x 01` is above every key of partition `x` and not above
+/// It never stands alone in a key: it starts an escape. So `x 01` is above every key of partition `x`, and not above
 /// any key of a longer partition that starts with `x`.
 const ESCAPE: u8 = 0x01;
 const ESCAPED_0000: u8 = 0x01;
 const ESCAPED_0001: u8 = 0x02;
 const TABLE_ID_SIZE_BYTES: usize = 8;
 
-/// Where a row is in its table.
+/// The place of a row in its table.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Key<'a> {
     pub partition: &'a str,
@@ -55,8 +56,8 @@ impl From<Key<'_>> for OwnedKey {
     }
 }
 
-/// A run of keys in any one table: half-open, in encoded bytes without the table id. It may lie between two keys
-/// and hold none although its bytes are not empty.
+/// A run of keys in some table: half-open, in encoded bytes without the table id. It may lie between two keys, and so
+/// hold none, although its bytes are not empty.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct KeyRange {
     start: Vec<u8>,
@@ -77,7 +78,7 @@ impl KeyRange {
         KeyRange { start, end: Some(end) }
     }
 
-    /// This key, if it is still there, and all that come after it.
+    /// This key, if it still exists, and all keys after it.
     pub fn from_key(partition: &str, row: &str) -> KeyRange {
         KeyRange { start: suffix(partition, row), end: None }
     }
@@ -117,7 +118,7 @@ impl KeyRange {
         self.end.as_ref().is_some_and(|end| *end <= self.start)
     }
 
-    /// What both ranges hold; `None` when that is nothing.
+    /// The keys that both ranges hold; `None` if there are none.
     pub fn intersect(&self, other: &KeyRange) -> Option<KeyRange> {
         let start = Ord::max(&self.start, &other.start).clone();
         let end = match (&self.end, &other.end) {
@@ -134,7 +135,7 @@ impl KeyRange {
         self.start <= key && self.end.as_ref().is_none_or(|end| key < *end)
     }
 
-    /// The same keys as sorted, disjoint ranges that are not empty: what a scan takes.
+    /// The same keys as sorted, disjoint, non-empty ranges: what a scan takes.
     pub fn normalize(mut ranges: Vec<KeyRange>) -> Vec<KeyRange> {
         ranges.retain(|range| !range.is_empty());
         ranges.sort_by(|a, b| a.start.cmp(&b.start));
@@ -170,9 +171,8 @@ impl KeyRange {
 }
 
 /// The bytes of a key.
-#[doc(hidden)]
 pub fn encode(table: TableId, key: Key<'_>) -> Vec<u8> {
-    // Exact for the common key, which needs no escapes: one allocation.
+    // Exact for a key without escapes, the common case: one allocation.
     let mut bytes = Vec::with_capacity(TABLE_ID_SIZE_BYTES + key.partition.len() + 1 + key.row.len());
     bytes.extend_from_slice(&table.0.to_be_bytes());
     push(&mut bytes, key.partition);
@@ -196,33 +196,39 @@ pub fn table_of(bytes: &[u8]) -> Option<TableId> {
     bytes.first_chunk::<TABLE_ID_SIZE_BYTES>().map(|id| TableId(u64::from_be_bytes(*id)))
 }
 
-/// Cuts an encoded key; borrows the strings unless they hold an escape.
-#[doc(hidden)]
-pub fn decode(bytes: &[u8]) -> Result<(TableId, Cow<'_, str>, Cow<'_, str>), KeyDamaged> {
-    let (id, rest) = bytes.split_first_chunk::<TABLE_ID_SIZE_BYTES>().ok_or(KeyDamaged)?;
-    let separator = rest.iter().position(|byte| *byte == SEPARATOR).ok_or(KeyDamaged)?;
-    let partition = pull(&rest[..separator])?;
-    let row = pull(&rest[separator + 1..])?;
-    Ok((TableId(u64::from_be_bytes(*id)), partition, row))
+/// Cuts an encoded key into table, partition and row; borrows the strings unless they hold an escape.
+pub fn decode(bytes: &[u8]) -> Result<(TableId, Cow<'_, str>, Cow<'_, str>), KeyDamage> {
+    cut(bytes).ok_or_else(|| KeyDamage(bytes.to_vec()))
 }
 
-/// Bytes that are no key.
-#[doc(hidden)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct KeyDamaged;
+fn cut(bytes: &[u8]) -> Option<(TableId, Cow<'_, str>, Cow<'_, str>)> {
+    let (id, rest) = bytes.split_first_chunk::<TABLE_ID_SIZE_BYTES>()?;
+    let separator = rest.iter().position(|byte| *byte == SEPARATOR)?;
+    let partition = pull(&rest[..separator])?;
+    let row = pull(&rest[separator + 1..])?;
+    Some((TableId(u64::from_be_bytes(*id)), partition, row))
+}
 
-impl fmt::Display for KeyDamaged {
+/// Bytes that no key encodes to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KeyDamage(Vec<u8>);
+
+impl fmt::Display for KeyDamage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the key does not decode")
+        write!(f, "{}: the key does not decode", hexadecimal(&self.0))
     }
 }
 
 /// An encoded key for the log: readable if it decodes, hexadecimal if not.
 pub fn describe(bytes: &[u8]) -> String {
-    match decode(bytes) {
-        Ok((table, partition, row)) => format!("table {}, partition {partition:?}, row {row:?}", table.0),
-        Err(_) => format!("key {bytes:02x?}"),
+    match cut(bytes) {
+        Some((table, partition, row)) => format!("table {}, partition {partition:?}, row {row:?}", table.0),
+        None => hexadecimal(bytes),
     }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    format!("key {bytes:02x?}")
 }
 
 fn suffix(partition: &str, row: &str) -> Vec<u8> {
@@ -233,7 +239,7 @@ fn suffix(partition: &str, row: &str) -> Vec<u8> {
     bytes
 }
 
-/// No encoded string holds the separator, so nothing lies between a key and the key with one more.
+/// No encoded string holds the separator, so no key lies between a key and the same bytes with a separator added.
 fn successor(suffix: &[u8]) -> Vec<u8> {
     [suffix, &[SEPARATOR]].concat()
 }
@@ -254,13 +260,13 @@ fn partition_end(partition: &str) -> Vec<u8> {
 }
 
 fn table_end(table: TableId) -> Vec<u8> {
-    // Ids count up from 16, so the last one is out of reach.
+    // Families are below 16, so the last id of all is out of reach.
     debug_assert!(table.0 < u64::MAX);
     table.0.saturating_add(1).to_be_bytes().to_vec()
 }
 
 fn push(bytes: &mut Vec<u8>, string: &str) {
-    // A fold looks at every byte, and so compiles to vector instructions, which `any` with its early exit does not.
+    // A fold looks at every byte, so it compiles to vector instructions; `any` with its early exit does not.
     let plain = !string.bytes().fold(false, |special, byte| special | (byte < 0x02) | (byte | 0x01 == 0xEF));
     if plain {
         bytes.extend_from_slice(string.as_bytes());
@@ -276,11 +282,11 @@ fn push(bytes: &mut Vec<u8>, string: &str) {
     }
 }
 
-fn pull(bytes: &[u8]) -> Result<Cow<'_, str>, KeyDamaged> {
+fn pull(bytes: &[u8]) -> Option<Cow<'_, str>> {
     // EE, EF, FE and FF are the bytes that hold all bits of EE.
     let plain = !bytes.iter().fold(false, |special, byte| special | (*byte < 0x02) | (byte | 0x11 == 0xFF));
     if plain {
-        return std::str::from_utf8(bytes).map(Cow::Borrowed).map_err(|_| KeyDamaged);
+        return std::str::from_utf8(bytes).ok().map(Cow::Borrowed);
     }
     let mut string = Vec::with_capacity(bytes.len());
     let mut rest = bytes.iter();
@@ -289,15 +295,15 @@ fn pull(bytes: &[u8]) -> Result<Cow<'_, str>, KeyDamaged> {
             ESCAPE => match rest.next() {
                 Some(&ESCAPED_0000) => string.push(0x00),
                 Some(&ESCAPED_0001) => string.push(0x01),
-                _ => return Err(KeyDamaged),
+                _ => return None,
             },
             0xFE | 0xFF => string.push(byte & !0x10),
-            // `push` never lets these through; taking them would give one string two encodings.
-            SEPARATOR | 0xEE | 0xEF => return Err(KeyDamaged),
+            // `push` never writes these. Accepting them would give one string two encodings.
+            SEPARATOR | 0xEE | 0xEF => return None,
             plain => string.push(plain),
         }
     }
-    String::from_utf8(string).map(Cow::Owned).map_err(|_| KeyDamaged)
+    String::from_utf8(string).ok().map(Cow::Owned)
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! Versioned rows in key order, read in pages, changed by atomic conditional commits on one partition.
 //!
-//! Owns: the contract every engine keeps ([`Engine`]) and the few types it speaks. A commit is data, not
-//! code: it can be queued, grouped, logged, replayed or sent to a remote engine in one round trip, and it
-//! needs no lock, no begin and no rollback above the engine.
+//! Owns: the contract that every engine keeps ([`Engine`]) and the few types it uses. A commit is data, not code: it
+//! can be queued, grouped, logged, replayed, or sent to a remote engine in one round trip. Nothing above the engine
+//! needs a lock, a begin or a rollback.
 //!
-//! Leaves to others: what a value means. The engine never looks inside one, except through the rules of its family
-//! ([`ValueRules`]), which it was built with.
+//! Leaves to others: what a value means. The engine looks into a value only through the rules of the table's family
+//! ([`ValueRules`]).
 
 pub mod conformance;
 pub mod decide;
@@ -15,7 +15,10 @@ pub mod faults;
 pub mod keys;
 pub mod memory;
 pub mod pace;
+pub mod scan;
+#[cfg(feature = "seeded-bugs")]
 pub mod seeded;
+pub mod varint;
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -25,10 +28,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 
-pub use families::{FAMILY_COUNT_MAX, Families, Family, MergeFn, Namespace, Refusal, TablePath, ValueRules};
+pub use families::{
+    FAMILY_COUNT_MAX, Families, Family, MergeFn, MergeRefusal, Namespace, TablePath, ValueRules,
+};
 pub use keys::{Key, KeyRange, OwnedKey};
 
-/// Most ops one [`Commit`] may carry.
+/// The most ops that one [`Commit`] may hold.
 pub const COMMIT_OP_COUNT_MAX: usize = 100;
 
 /// A table's identity: a counter, with the table's [`Family`] in the top byte. Never reused: a table that is dropped and
@@ -41,14 +46,14 @@ impl TableId {
     /// Read like any table; changed only by `create_table`, `drop_table` and `rename_table`. Its values are
     /// [`TableRecord`]s.
     pub const CATALOGUE: TableId = TableId(0);
-    /// Small records that belong to no table: read and committed like the rows of any table.
+    /// Small records that belong to no table, read and committed like the rows of any table. No family's rules apply.
     pub const SETTINGS: TableId = TableId(1);
     /// Ids below this one are the engine's own.
     pub const FIRST: TableId = TableId(16);
 }
 
-/// When a row was written, in ticks of 100 ns since 0001-01-01T00:00:00Z. Only moves forward, across restarts
-/// and clock steps too, so no two commits of one engine ever share a version.
+/// When a row was written, in ticks of 100 ns since 0001-01-01T00:00:00Z. Versions only grow, across restarts and
+/// clock steps too: no two commits of one engine share a version.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Version(pub NonZeroU64);
 
@@ -69,7 +74,7 @@ pub struct Row {
     pub value: Bytes,
 }
 
-/// What must hold of a row for its commit to happen.
+/// What must be true of a row for its commit to happen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Expect {
     Any,
@@ -122,12 +127,12 @@ pub enum CommitError {
     /// The first op whose expectation failed. Nothing changed.
     Precondition { op: usize, found: Found },
     /// The first op that the merge function refused. Nothing changed.
-    Refused { op: usize, refusal: Refusal },
-    /// The table was dropped (or never was). Nothing changed.
+    Refused { op: usize, refusal: MergeRefusal },
+    /// The table was dropped, or never existed. Nothing changed.
     TableGone,
     /// The queue of commits is full. Nothing changed; try again later.
     Busy,
-    /// The engine takes no writes until it is reopened, because a write to the disk failed. Nothing changed.
+    /// The engine refuses writes until it is reopened, because a write to the disk failed. Nothing changed.
     Poisoned,
     /// The commit may or may not have happened.
     Unknown(String),
@@ -142,7 +147,7 @@ pub enum ReadError {
     /// A stored row does not match its checksum, or does not decode: it is never served.
     Damaged(String),
     Storage(String),
-    /// Not just now; try again later.
+    /// The store is being reopened; try again later.
     Busy,
 }
 
@@ -168,8 +173,14 @@ impl fmt::Display for ReadError {
         match self {
             ReadError::Damaged(what) => write!(f, "damaged data: {what}"),
             ReadError::Storage(cause) => write!(f, "storage: {cause}"),
-            ReadError::Busy => write!(f, "the store is being opened anew"),
+            ReadError::Busy => write!(f, "the store is being reopened"),
         }
+    }
+}
+
+impl From<keys::KeyDamage> for ReadError {
+    fn from(damage: keys::KeyDamage) -> ReadError {
+        ReadError::Damaged(damage.to_string())
     }
 }
 
@@ -183,16 +194,16 @@ pub struct Budget {
     pub time_max: Duration,
 }
 
-/// What the consumer of a scan says to each row.
+/// What the sink of a scan says to each row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Flow {
-    /// Taken (or rejected by a filter): go on.
+    /// Taken, or rejected by a filter: continue.
     Continue,
-    /// Not taken: end here, and resume with this very row.
+    /// Not taken: end the scan here, and resume with this very row.
     Stop,
 }
 
-/// Sees each row as borrowed bytes, in key order; what it does not keep is never copied.
+/// Sees the rows as borrowed bytes, in key order. A row that it does not keep is never copied.
 pub trait Sink: Send {
     fn row(&mut self, key: Key<'_>, version: Version, value: &[u8]) -> Flow;
 }
@@ -214,23 +225,23 @@ impl<'a> TableRecord<'a> {
     }
 }
 
-/// Rows with the versions they had elsewhere: how a backup comes back.
+/// Rows with the versions they had elsewhere: how a backup is restored.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Load {
     pub table: TableId,
     pub rows: Vec<(OwnedKey, Row)>,
-    /// No version handed out from now on is this one or a smaller one.
+    /// All later versions are greater than this one.
     pub versions_until: Version,
 }
 
-/// All rows as of one moment, for as long as it is held. It may keep an engine from reusing space, so it is for
-/// whoever must see everything at once, as a backup must.
+/// All rows as of one moment, for as long as it is held. It may keep an engine from reusing space, so it is meant for
+/// readers that must see everything at once, such as a backup.
 #[async_trait]
 pub trait Snapshot: Send + Sync {
-    /// No row has a greater version, and none that was deleted before had. `None`: nothing was ever written.
+    /// No row has a greater version, and no row deleted before had one. `None`: nothing was ever written.
     fn last_version(&self) -> Option<Version>;
 
-    /// About how many rows there are, those that nobody can see included: good for a progress bar.
+    /// Roughly how many rows there are, including rows that nobody can see: good enough for a progress bar.
     fn row_count(&self) -> Result<u64, ReadError>;
 
     /// As [`Engine::scan`].
@@ -248,9 +259,10 @@ pub trait Engine: Send + Sync + 'static {
     /// The row as of the latest acknowledged commit.
     async fn get(&self, table: TableId, key: Key<'_>) -> Result<Option<Row>, ReadError>;
 
-    /// The rows of `ranges` (sorted, disjoint) in key order, from one consistent view, until the sink says stop
-    /// or the budget is used up: then the first key not delivered, to resume with. `None`: all was delivered.
-    /// At least one row is examined whatever the budget, so that a caller who resumes always gets on.
+    /// Shows the sink the rows of `ranges` (sorted, disjoint) in key order, from one consistent view, until the sink
+    /// says stop or the budget is used up. Returns the first key that was not delivered, to resume with; `None` when
+    /// everything was delivered. At least one row is examined whatever the budget, so a caller that resumes always
+    /// makes progress.
     async fn scan(
         &self,
         table: TableId,
@@ -259,9 +271,9 @@ pub trait Engine: Send + Sync + 'static {
         sink: &mut dyn Sink,
     ) -> Result<Option<OwnedKey>, ReadError>;
 
-    /// Checks every expectation, then applies every effect, durably, or nothing. The version returned is that of
-    /// every row written, greater than any version handed out before. A commit that wrote nothing gets a version
-    /// too, but as no row bears it, it may be given again after a restart.
+    /// Checks every expectation, then applies every effect, durably, or does nothing. Returns the version of every
+    /// row written, which is greater than any version before. A commit that wrote nothing gets a version too, but
+    /// since no row has it, it may be given again after a restart.
     async fn commit(&self, commit: Commit) -> Result<Version, CommitError>;
 
     /// Gives `name` in `namespace` a fresh id of the namespace's family and records `payload` beside it, durably.
@@ -273,8 +285,8 @@ pub trait Engine: Send + Sync + 'static {
         payload: Bytes,
     ) -> Result<TableId, CommitError>;
 
-    /// Forgets the name in one quick durable step; the rows' space comes back later.
-    /// `Precondition { op: 0, found: Absent }` when there is no such name.
+    /// Removes the name in one quick durable step; the space of the rows comes back later. `Precondition { op: 0,
+    /// found: Absent }` when there is no such name.
     async fn drop_table(&self, namespace: Namespace<'_>, name: &str) -> Result<TableId, CommitError>;
 
     /// Gives a table another name, perhaps another owner, and another payload, in one durable step. Its family stays.
@@ -289,10 +301,10 @@ pub trait Engine: Send + Sync + 'static {
     /// Everything as of the latest acknowledged commit.
     async fn snapshot(&self) -> Result<Arc<dyn Snapshot>, ReadError>;
 
-    /// Puts rows as they were elsewhere, all of them or none, durably; rows with the same keys are replaced.
-    /// For a table that nobody uses yet: its rows' versions may be older than those handed out here.
+    /// Puts rows with the versions they had elsewhere, all of them or none, durably. Rows with the same keys are
+    /// replaced. Meant for a table that nobody uses yet: the versions may be older than those handed out here.
     async fn load(&self, load: Load) -> Result<(), CommitError>;
 
-    /// Finishes what was accepted, makes it durable, and takes no more writes.
+    /// Finishes the accepted writes, makes them durable, and takes no more.
     async fn close(&self);
 }

@@ -1,8 +1,8 @@
-//! The engine that keeps everything in memory: the reference that all others are compared with.
+//! The engine that keeps everything in memory: the reference that the others are compared with.
 //!
-//! Rows live in persistent maps, one per table: a reader's view is a clone, which costs nothing, so a scan never
-//! holds up a writer and a dropped table is one entry less. Keeps every promise of the contract but durability,
-//! which here lasts as long as the process; its memory is bounded by the data alone.
+//! Rows live in persistent maps, one per table. A reader's view is a clone of a map, which costs almost nothing, so a
+//! scan never delays a writer, and dropping a table removes one entry. Keeps every promise of the contract except
+//! durability, which lasts as long as the process. Its memory is bounded by the data alone.
 
 use std::collections::HashMap;
 use std::ops::Bound;
@@ -11,18 +11,21 @@ use std::sync::{Arc, RwLock};
 use async_trait::async_trait;
 use bytes::Bytes;
 use imbl::OrdMap;
+use imbl::shared_ptr::DefaultSharedPtr;
 
 use crate::decide::{decide, next_version};
 use crate::env::Clock;
 use crate::keys::{self, Key, KeyRange, OwnedKey};
 use crate::pace::{Pace, SlowLane};
+use crate::scan::{self, ScannedRow, Source, scan};
 use crate::{
-    Budget, Commit, CommitError, Engine, Families, Family, Flow, Found, Load, Namespace, ReadError, Row,
-    Sink, Snapshot, TableId, TablePath, TableRecord, Version,
+    Budget, Commit, CommitError, Engine, Families, Family, Found, Load, Namespace, ReadError, Row, Sink,
+    Snapshot, TableId, TablePath, TableRecord, Version,
 };
 
-/// Rows by encoded key.
-type Rows = OrdMap<Bytes, Row>;
+/// Rows of one table, by encoded key.
+#[derive(Clone, Default)]
+struct Rows(OrdMap<Bytes, Row>);
 
 pub struct MemoryEngine {
     families: Families,
@@ -41,9 +44,10 @@ struct State {
 
 impl MemoryEngine {
     pub fn new(families: Families, clock: Arc<dyn Clock>) -> MemoryEngine {
-        let tables = HashMap::from([(TableId::CATALOGUE, Rows::new()), (TableId::SETTINGS, Rows::new())]);
+        let tables =
+            HashMap::from([(TableId::CATALOGUE, Rows::default()), (TableId::SETTINGS, Rows::default())]);
         let state = State { tables, next_table: TableId::FIRST.0, last_version: 0, closed: false };
-        MemoryEngine { families, clock, slow_lane: SlowLane::new(), state: RwLock::new(state) }
+        MemoryEngine { families, clock, slow_lane: SlowLane::default(), state: RwLock::new(state) }
     }
 
     fn read<T>(&self, look: impl FnOnce(&State) -> T) -> Result<T, ReadError> {
@@ -77,14 +81,14 @@ impl State {
             return Err(CommitError::TableGone);
         }
         let rows = self.tables.get_mut(&commit.table).ok_or(CommitError::TableGone)?;
-        let lookup = |key: &[u8]| Ok(rows.get(key).map(|row| (row.version, row.value.clone())));
+        let lookup = |key: &[u8]| Ok(rows.0.get(key).map(|row| (row.version, row.value.clone())));
         let writes = decide(commit, lookup, families)?;
         let version = next_version(clock, self.last_version);
         self.last_version = version.ticks();
         for write in writes {
             match write.value {
-                Some(value) => rows.insert(write.key.into(), Row { version, value }),
-                None => rows.remove(&write.key[..]),
+                Some(value) => rows.0.insert(write.key.into(), Row { version, value }),
+                None => rows.0.remove(&write.key[..]),
             };
         }
         Ok(version)
@@ -101,15 +105,15 @@ impl State {
         payload: &[u8],
         clock: &dyn Clock,
     ) -> Result<TableId, CommitError> {
-        if let Some(row) = self.catalogue().get(&key[..]) {
+        if let Some(row) = self.catalogue().0.get(&key[..]) {
             return Err(CommitError::Precondition { op: 0, found: Found::Present(row.version) });
         }
         let id = TableId::in_family(family, self.next_table).ok_or_else(out_of_ids)?;
         self.next_table += 1;
         let version = next_version(clock, self.last_version);
         self.last_version = version.ticks();
-        self.catalogue().insert(key.into(), Row { version, value: TableRecord { id, payload }.write() });
-        self.tables.insert(id, Rows::new());
+        self.catalogue().0.insert(key.into(), Row { version, value: TableRecord { id, payload }.write() });
+        self.tables.insert(id, Rows::default());
         Ok(id)
     }
 
@@ -120,17 +124,17 @@ impl State {
         payload: &[u8],
         clock: &dyn Clock,
     ) -> Result<TableId, CommitError> {
-        let Some(row) = self.catalogue().get(from).cloned() else {
+        let Some(row) = self.catalogue().0.get(from).cloned() else {
             return Err(CommitError::Precondition { op: 0, found: Found::Absent });
         };
-        if let Some(taken) = self.catalogue().get(&to[..]) {
+        if let Some(taken) = self.catalogue().0.get(&to[..]) {
             return Err(CommitError::Precondition { op: 1, found: Found::Present(taken.version) });
         }
         let id = TableRecord::read(&row.value).expect("create_table wrote a record").id;
         let version = next_version(clock, self.last_version);
         self.last_version = version.ticks();
-        self.catalogue().remove(from);
-        self.catalogue().insert(to.into(), Row { version, value: TableRecord { id, payload }.write() });
+        self.catalogue().0.remove(from);
+        self.catalogue().0.insert(to.into(), Row { version, value: TableRecord { id, payload }.write() });
         Ok(id)
     }
 
@@ -142,15 +146,15 @@ impl State {
         let mut last_version = self.last_version.max(load.versions_until.ticks());
         for (key, row) in load.rows {
             last_version = last_version.max(row.version.ticks());
-            rows.insert(keys::encode(load.table, key.as_key()).into(), row);
+            rows.0.insert(keys::encode(load.table, key.as_key()).into(), row);
         }
         self.last_version = next_version(clock, last_version).ticks();
         Ok(())
     }
 
-    /// The rows go to the caller, who lets go of them when no lock is held.
+    /// Returns the rows, so that the caller can free them when it holds no lock.
     fn drop_table(&mut self, key: &[u8], clock: &dyn Clock) -> Result<(TableId, Option<Rows>), CommitError> {
-        let Some(row) = self.catalogue().remove(key) else {
+        let Some(row) = self.catalogue().0.remove(key) else {
             return Err(CommitError::Precondition { op: 0, found: Found::Absent });
         };
         self.last_version = next_version(clock, self.last_version).ticks();
@@ -163,7 +167,7 @@ impl State {
 impl Engine for MemoryEngine {
     async fn get(&self, table: TableId, key: Key<'_>) -> Result<Option<Row>, ReadError> {
         let key = keys::encode(table, key);
-        self.read(|state| state.tables.get(&table)?.get(&key[..]).cloned())
+        self.read(|state| state.tables.get(&table)?.0.get(&key[..]).cloned())
     }
 
     async fn scan(
@@ -176,7 +180,7 @@ impl Engine for MemoryEngine {
         let Some(rows) = self.read(|state| state.tables.get(&table).cloned())? else {
             return Ok(None);
         };
-        scan_rows(&rows, table, ranges, Pace::new(&*self.clock, budget, Some(&self.slow_lane)), sink).await
+        scan(&rows, table, ranges, Pace::new(&*self.clock, budget, Some(&self.slow_lane)), sink).await
     }
 
     async fn commit(&self, commit: Commit) -> Result<Version, CommitError> {
@@ -196,7 +200,7 @@ impl Engine for MemoryEngine {
     async fn drop_table(&self, namespace: Namespace<'_>, name: &str) -> Result<TableId, CommitError> {
         let key = namespace.encode(name)?;
         let (id, rows) = self.write(|state| state.drop_table(&key, &*self.clock))?;
-        // A million rows take a while to free, and the caller was promised a quick step.
+        // Freeing a million rows takes a while, and the caller was promised a quick step.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn_blocking(move || drop(rows));
         }
@@ -245,7 +249,7 @@ impl Snapshot for MemorySnapshot {
     }
 
     fn row_count(&self) -> Result<u64, ReadError> {
-        Ok(self.tables.values().map(|rows| rows.len() as u64).sum())
+        Ok(self.tables.values().map(|rows| rows.0.len() as u64).sum())
     }
 
     async fn scan(
@@ -256,34 +260,44 @@ impl Snapshot for MemorySnapshot {
         sink: &mut dyn Sink,
     ) -> Result<Option<OwnedKey>, ReadError> {
         let Some(rows) = self.tables.get(&table) else { return Ok(None) };
-        scan_rows(rows, table, ranges, Pace::new(&*self.clock, budget, None), sink).await
+        scan(rows, table, ranges, Pace::new(&*self.clock, budget, None), sink).await
     }
 }
 
-async fn scan_rows(
-    rows: &Rows,
-    table: TableId,
-    ranges: &[KeyRange],
-    mut pace: Pace<'_>,
-    sink: &mut dyn Sink,
-) -> Result<Option<OwnedKey>, ReadError> {
-    for range in ranges {
-        let (start, end) = range.in_table(table);
-        if start >= end {
-            continue;
-        }
-        pace.sought();
-        for (key, row) in rows.range::<_, [u8]>((Bound::Included(&start[..]), Bound::Excluded(&end[..]))) {
-            let (_, partition, name) =
-                keys::decode(key).map_err(|error| ReadError::Damaged(error.to_string()))?;
-            let key = Key { partition: &partition, row: &name };
-            if !pace.has_room() || sink.row(key, row.version, &row.value) == Flow::Stop {
-                return Ok(Some(key.into()));
-            }
-            pace.examined(row.value.len());
-            pace.breathe().await;
-        }
-        pace.breathe().await;
+impl Source for Rows {
+    type Error = ReadError;
+    type Rows<'a> = RowsInRange<'a>;
+
+    fn range<'a>(&'a self, start: &'a [u8], end: &'a [u8]) -> Result<RowsInRange<'a>, ReadError> {
+        let bounds = (Bound::Included(start), Bound::Excluded(end));
+        Ok(RowsInRange(self.0.range::<_, [u8]>(bounds)))
     }
-    Ok(None)
+}
+
+struct RowsInRange<'a>(imbl::ordmap::RangedIter<'a, Bytes, Row, DefaultSharedPtr>);
+
+impl<'a> scan::Rows for RowsInRange<'a> {
+    type Error = ReadError;
+    type Row = RowInPlace<'a>;
+
+    fn next_row(&mut self) -> Result<Option<RowInPlace<'a>>, ReadError> {
+        Ok(self.0.next().map(|(key, row)| RowInPlace { key, row }))
+    }
+}
+
+struct RowInPlace<'a> {
+    key: &'a Bytes,
+    row: &'a Row,
+}
+
+impl ScannedRow for RowInPlace<'_> {
+    type Error = ReadError;
+
+    fn key(&self) -> &[u8] {
+        self.key
+    }
+
+    fn read(&self) -> Result<(Version, &[u8]), ReadError> {
+        Ok((self.row.version, &self.row.value))
+    }
 }

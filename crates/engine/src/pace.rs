@@ -1,9 +1,9 @@
-//! How far a scan may go: its budget, and its turns on the worker it shares with everybody else.
+//! How far a scan may go: its budget, and its turns on the worker thread that it shares with other requests.
 //!
-//! Promises: at least one row is examined whatever the budget; between two turns no more than
-//! [`TURN_ROW_COUNT_MAX`] rows or about [`TURN_TIME_MAX`] pass. A scan that is not done after a few turns goes on in
-//! the slow lane, where the long scans take turns among themselves: however many there are, they keep half of the
-//! processors busy at the most, and a short scan never waits behind a long one.
+//! Promises: at least one row is examined whatever the budget. A turn lasts at most [`TURN_ROW_COUNT_MAX`] rows or
+//! about [`TURN_TIME_MAX`]. A scan that needs more than a few turns continues in the slow lane, where long scans take
+//! turns among themselves: together they keep at most half of the processors busy, and a short scan never waits
+//! behind a long one.
 
 use std::time::Duration;
 
@@ -14,9 +14,9 @@ use crate::env::Clock;
 
 const TURN_ROW_COUNT_MAX: u32 = 256;
 const TURN_TIME_MAX: Duration = Duration::from_micros(500);
-/// A page of a thousand rows is done by then.
+/// A page of a thousand rows needs fewer turns.
 const FAST_TURN_COUNT: u32 = 8;
-/// Asking for the time costs as much as a small row, so it is asked once per so many rows, or bytes of them.
+/// Reading the clock costs as much as a small row, so it is read once per this many rows, or this many bytes.
 const CLOCK_ROW_COUNT: u32 = 16;
 const CLOCK_BYTES: usize = 64 * 1024;
 
@@ -25,8 +25,9 @@ pub struct SlowLane {
     turns: Semaphore,
 }
 
-impl SlowLane {
-    pub fn new() -> SlowLane {
+impl Default for SlowLane {
+    /// Half of the processors.
+    fn default() -> SlowLane {
         let processors = std::thread::available_parallelism().map_or(1, |count| count.get());
         SlowLane { turns: Semaphore::new((processors / 2).max(1)) }
     }
@@ -34,7 +35,7 @@ impl SlowLane {
 
 pub struct Pace<'a> {
     clock: &'a dyn Clock,
-    /// `None`: nobody waits for this scan's worker.
+    /// `None`: no request waits for this scan's worker thread.
     slow_lane: Option<&'a SlowLane>,
     slow_turn: Option<SemaphorePermit<'a>>,
     turn_count: u32,
@@ -47,7 +48,7 @@ pub struct Pace<'a> {
     turn_over: bool,
     unclocked_rows: u32,
     unclocked_bytes: usize,
-    /// Rows to go by between two looks at the clock: one where a row takes long, as under a costly filter.
+    /// Rows between two readings of the clock: one where a row takes long, as under a costly filter.
     clock_row_count: u32,
     looked_at: Duration,
 }
@@ -75,21 +76,21 @@ impl<'a> Pace<'a> {
     }
 
     /// Whether the budget has room for one more row.
-    pub fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         self.rows_examined == 0 || (self.rows_examined < self.budget.rows_examined_max && !self.out_of_time)
     }
 
-    pub fn examined(&mut self, value_size_bytes: usize) {
+    pub(crate) fn count_row(&mut self, value_size_bytes: usize) {
         self.rows_examined += 1;
         self.step(value_size_bytes);
-        // A budget of no time at all means one row, not as many as pass before the clock is asked.
+        // Without any time, examine one row, not as many as pass before the clock is read.
         if self.rows_examined == 1 {
             self.look_at_clock();
         }
     }
 
-    /// Work that is not a row: the seek to a range.
-    pub fn sought(&mut self) {
+    /// Counts work that is not a row: the seek to a range.
+    pub(crate) fn count_seek(&mut self) {
         self.step(0);
     }
 
@@ -114,13 +115,13 @@ impl<'a> Pace<'a> {
         self.turn_over |= now.saturating_sub(self.turn_started) >= TURN_TIME_MAX;
     }
 
-    /// Lets the others have the worker, when the turn is over.
-    pub async fn breathe(&mut self) {
+    /// Yields the worker thread when the turn is over.
+    pub(crate) async fn yield_if_due(&mut self) {
         if !self.turn_over {
             return;
         }
         self.turn_count = self.turn_count.saturating_add(1);
-        // Back first, so that another long scan that waits goes before this one.
+        // Give the slow lane up first, so that another long scan goes before this one.
         self.slow_turn = None;
         tokio::task::yield_now().await;
         if let Some(slow_lane) = self.slow_lane.filter(|_| self.turn_count >= FAST_TURN_COUNT) {
@@ -151,7 +152,7 @@ mod tests {
             let mut pace = Pace::new(&clock, budget(rows, Duration::MAX), None);
             let mut examined = 0;
             while pace.has_room() {
-                pace.examined(10);
+                pace.count_row(10);
                 examined += 1;
             }
             assert_eq!(examined, expected);
@@ -165,7 +166,7 @@ mod tests {
         let mut examined = 0;
         while pace.has_room() {
             clock.advance(Duration::from_millis(10));
-            pace.examined(10);
+            pace.count_row(10);
             examined += 1;
         }
         assert_eq!(examined, 4);
@@ -176,7 +177,7 @@ mod tests {
         let clock = FakeClock::default();
         let mut pace = Pace::new(&clock, budget(u64::MAX, Duration::ZERO), None);
         assert!(pace.has_room());
-        pace.examined(10);
+        pace.count_row(10);
         assert!(!pace.has_room());
     }
 
@@ -187,7 +188,7 @@ mod tests {
         let mut examined = 0;
         while pace.has_room() {
             clock.advance(Duration::from_millis(1));
-            pace.examined(10);
+            pace.count_row(10);
             examined += 1;
         }
         assert!((5..=CLOCK_ROW_COUNT + 1).contains(&examined), "{examined}");
@@ -197,9 +198,9 @@ mod tests {
     fn big_rows_make_the_clock_be_asked_sooner() {
         let clock = FakeClock::default();
         let mut pace = Pace::new(&clock, budget(u64::MAX, Duration::from_millis(5)), None);
-        pace.examined(10);
+        pace.count_row(10);
         clock.advance(Duration::from_millis(6));
-        pace.examined(1024 * 1024);
+        pace.count_row(1024 * 1024);
         assert!(!pace.has_room());
     }
 
@@ -208,16 +209,16 @@ mod tests {
         let clock = FakeClock::default();
         let mut pace = Pace::new(&clock, budget(u64::MAX, Duration::MAX), None);
         for _ in 1..TURN_ROW_COUNT_MAX {
-            pace.examined(10);
+            pace.count_row(10);
         }
         assert!(!pace.turn_over);
-        pace.examined(10);
+        pace.count_row(10);
         assert!(pace.turn_over);
 
         let mut pace = Pace::new(&clock, budget(u64::MAX, Duration::MAX), None);
         clock.advance(TURN_TIME_MAX);
         for _ in 0..CLOCK_ROW_COUNT {
-            pace.sought();
+            pace.count_seek();
         }
         assert!(pace.turn_over);
     }
@@ -230,10 +231,10 @@ mod tests {
             let mut pace = Pace::new(&clock, budget(u64::MAX, Duration::MAX), Some(&lane));
             for _ in 0..count {
                 for _ in 0..TURN_ROW_COUNT_MAX {
-                    pace.examined(10);
+                    pace.count_row(10);
                 }
                 turns.lock().unwrap().push((name, pace.slow_turn.is_some()));
-                pace.breathe().await;
+                pace.yield_if_due().await;
             }
         };
         tokio::join!(scan("a", 40), scan("b", 40), scan("short", 3));

@@ -1,91 +1,208 @@
-//! Planted bugs: a test of the tests. Each breaks one promise of the contract, on demand, so that it can be shown
-//! that the trials would notice.
+//! Planted bugs, in builds with the feature `seeded-bugs` alone: each breaks one promise of the contract on purpose, to
+//! show that the trials would notice.
 //!
-//! Only a build with the feature `seeded-bugs` can carry one; it takes the bug's name from the environment when it is
-//! first asked. Without the feature [`is`] is a constant and the compiler removes every hook.
+//! A process carries at most one, whose name it reads from the environment once. [`wrap`] gives an engine the bugs that can
+//! be had from outside it; the embedded engine has a module of the same name for the others.
 
-/// Names the bug that a build with the feature carries; unset or empty, it carries none.
-pub const VARIABLE: &str = "LAZULITE_SEEDED_BUG";
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use crate::keys::{Key, KeyRange, OwnedKey};
+use crate::{
+    Budget, Commit, CommitError, Effect, Engine, Expect, Flow, Load, Namespace, ReadError, Row, Sink,
+    Snapshot, TableId, TablePath, Version,
+};
+
+/// Names the bug that the process carries; unset or empty, it carries none.
+const VARIABLE: &str = "LAZULITE_SEEDED_BUG";
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Bug {
-    /// Callers hear of success before their group is synced and published.
+    /// Callers hear of success while the record of the log is still on its way to the file.
     AnswerBeforeSync,
     /// Any row that is there satisfies an expectation of one version.
     BrokenEtag,
     /// A commit of several ops becomes two durable groups, with a pause between them.
     SplitBatch,
+    /// Now and then a read after an acknowledged commit does not see it.
+    StaleRead,
     /// The last version is not restored when the store is opened.
     VersionReuse,
 }
 
 impl Bug {
-    pub const ALL: [Bug; 4] = [Bug::AnswerBeforeSync, Bug::BrokenEtag, Bug::SplitBatch, Bug::VersionReuse];
+    pub const ALL: [Bug; 5] =
+        [Bug::AnswerBeforeSync, Bug::BrokenEtag, Bug::SplitBatch, Bug::StaleRead, Bug::VersionReuse];
 
     pub fn name(self) -> &'static str {
         match self {
             Bug::AnswerBeforeSync => "answer-before-sync",
             Bug::BrokenEtag => "broken-etag",
             Bug::SplitBatch => "split-batch",
+            Bug::StaleRead => "stale-read",
             Bug::VersionReuse => "version-reuse",
         }
     }
 }
 
 /// Whether this process carries the bug.
-#[cfg(not(feature = "seeded-bugs"))]
-#[inline(always)]
-pub const fn is(_bug: Bug) -> bool {
-    false
+pub fn is(bug: Bug) -> bool {
+    carried() == Some(bug)
 }
 
-/// What whoever starts this build must know; nothing when it is an honest one.
-#[cfg(not(feature = "seeded-bugs"))]
-pub const fn warning() -> Option<String> {
-    None
+/// What everybody who starts this build must know.
+pub fn warning() -> String {
+    let carries = match carried() {
+        Some(bug) => format!("and now breaks its promises on purpose: {}", bug.name()),
+        None => format!("none of them switched on ({VARIABLE})"),
+    };
+    format!("THIS BUILD CARRIES PLANTED BUGS, {carries}. Never keep data in it.")
 }
 
-#[cfg(feature = "seeded-bugs")]
-pub use self::carried::{is, warning};
+fn carried() -> Option<Bug> {
+    static CARRIED: OnceLock<Option<Bug>> = OnceLock::new();
+    *CARRIED.get_or_init(|| {
+        let name = std::env::var(VARIABLE).ok().filter(|name| !name.is_empty())?;
+        let bug = Bug::ALL.into_iter().find(|bug| bug.name() == name);
+        // A trial of a bug that is not there would pass, and prove nothing.
+        Some(bug.unwrap_or_else(|| panic!("{VARIABLE}={name}, but there is no such bug")))
+    })
+}
 
-#[cfg(feature = "seeded-bugs")]
-mod carried {
-    use std::sync::OnceLock;
+/// The engine with the bug that this process carries, if it can be had from outside.
+pub fn wrap(engine: Arc<dyn Engine>) -> Arc<dyn Engine> {
+    Arc::new(SeededEngine { engine, commit_count: AtomicU32::new(0), stale: Mutex::new(None) })
+}
 
-    use super::{Bug, VARIABLE};
+/// Between the halves of a split commit.
+const SPLIT_PAUSE: Duration = Duration::from_millis(2);
+/// One of so many commits is not seen by the next read of its table.
+const STALE_COMMIT_INTERVAL: u32 = 8;
 
-    /// Whether this process carries the bug.
-    pub fn is(bug: Bug) -> bool {
-        carried() == Some(bug)
+struct SeededEngine {
+    engine: Arc<dyn Engine>,
+    commit_count: AtomicU32,
+    /// A table, and the state before its last commit.
+    stale: Mutex<Option<(TableId, Arc<dyn Snapshot>)>>,
+}
+
+impl SeededEngine {
+    /// Half of a commit with several ops is made durable and shown to readers by itself.
+    async fn commit_first_half(&self, commit: &mut Commit) {
+        let half = commit.ops.len() / 2;
+        if half == 0 {
+            return;
+        }
+        let first = Commit { ops: commit.ops[..half].to_vec(), ..commit.clone() };
+        if self.engine.commit(first).await.is_ok() {
+            for op in &mut commit.ops[..half] {
+                (op.expect, op.effect) = (Expect::Any, Effect::CheckOnly);
+            }
+        }
+        std::thread::sleep(SPLIT_PAUSE);
     }
 
-    /// What whoever starts this build must know.
-    pub fn warning() -> Option<String> {
-        let carries = match carried() {
-            Some(bug) => format!("and now breaks its promises on purpose: {}", bug.name()),
-            None => format!("none of them switched on ({VARIABLE})"),
-        };
-        Some(format!("THIS BUILD CARRIES PLANTED BUGS, {carries}. Never keep data in it."))
+    async fn keep_stale(&self, table: TableId) {
+        if !self.commit_count.fetch_add(1, Ordering::Relaxed).is_multiple_of(STALE_COMMIT_INTERVAL) {
+            return;
+        }
+        if let Ok(snapshot) = self.engine.snapshot().await {
+            *self.stale.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some((table, snapshot));
+        }
     }
 
-    fn carried() -> Option<Bug> {
-        static CARRIED: OnceLock<Option<Bug>> = OnceLock::new();
-        *CARRIED.get_or_init(|| {
-            let name = std::env::var(VARIABLE).ok().filter(|name| !name.is_empty())?;
-            let bug = Bug::ALL.into_iter().find(|bug| bug.name() == name);
-            // A trial of a bug that is not there would pass, and prove nothing.
-            Some(bug.unwrap_or_else(|| panic!("{VARIABLE}={name}, but there is no such bug")))
-        })
+    /// The state before the last commit, for one read.
+    fn take_stale(&self, table: TableId) -> Option<Arc<dyn Snapshot>> {
+        let mut stale = self.stale.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let (_, snapshot) = stale.take_if(|(of, _)| *of == table)?;
+        Some(snapshot)
     }
 }
 
-#[cfg(all(test, not(feature = "seeded-bugs")))]
-mod tests {
-    use super::*;
+struct One(Option<Row>);
 
-    #[test]
-    fn an_honest_build_carries_no_bug_whatever_the_environment_says() {
-        assert!(Bug::ALL.into_iter().all(|bug| !is(bug)));
-        assert_eq!(warning(), None);
+impl Sink for One {
+    fn row(&mut self, _: Key<'_>, version: Version, value: &[u8]) -> Flow {
+        self.0 = Some(Row { version, value: Bytes::copy_from_slice(value) });
+        Flow::Continue
+    }
+}
+
+#[async_trait]
+impl Engine for SeededEngine {
+    async fn get(&self, table: TableId, key: Key<'_>) -> Result<Option<Row>, ReadError> {
+        let Some(stale) = self.take_stale(table) else { return self.engine.get(table, key).await };
+        let range = [KeyRange::point(key.partition, key.row)];
+        let mut one = One(None);
+        let budget = Budget { rows_examined_max: 1, time_max: Duration::MAX };
+        stale.scan(table, &range, budget, &mut one).await?;
+        Ok(one.0)
+    }
+
+    async fn scan(
+        &self,
+        table: TableId,
+        ranges: &[KeyRange],
+        budget: Budget,
+        sink: &mut dyn Sink,
+    ) -> Result<Option<OwnedKey>, ReadError> {
+        match self.take_stale(table) {
+            Some(stale) => stale.scan(table, ranges, budget, sink).await,
+            None => self.engine.scan(table, ranges, budget, sink).await,
+        }
+    }
+
+    async fn commit(&self, mut commit: Commit) -> Result<Version, CommitError> {
+        match carried() {
+            Some(Bug::BrokenEtag) => {
+                for op in &mut commit.ops {
+                    if let Expect::Exactly(_) = op.expect {
+                        op.expect = Expect::Present;
+                    }
+                }
+            }
+            Some(Bug::SplitBatch) => self.commit_first_half(&mut commit).await,
+            Some(Bug::StaleRead) => self.keep_stale(commit.table).await,
+            Some(Bug::AnswerBeforeSync | Bug::VersionReuse) | None => {}
+        }
+        self.engine.commit(commit).await
+    }
+
+    async fn create_table(
+        &self,
+        namespace: Namespace<'_>,
+        name: &str,
+        payload: Bytes,
+    ) -> Result<TableId, CommitError> {
+        self.engine.create_table(namespace, name, payload).await
+    }
+
+    async fn drop_table(&self, namespace: Namespace<'_>, name: &str) -> Result<TableId, CommitError> {
+        self.engine.drop_table(namespace, name).await
+    }
+
+    async fn rename_table(
+        &self,
+        from: TablePath<'_>,
+        to: TablePath<'_>,
+        payload: Bytes,
+    ) -> Result<TableId, CommitError> {
+        self.engine.rename_table(from, to, payload).await
+    }
+
+    async fn snapshot(&self) -> Result<Arc<dyn Snapshot>, ReadError> {
+        self.engine.snapshot().await
+    }
+
+    async fn load(&self, load: Load) -> Result<(), CommitError> {
+        self.engine.load(load).await
+    }
+
+    async fn close(&self) {
+        self.engine.close().await;
     }
 }

@@ -17,6 +17,7 @@ const SECRET_DIRECTORY_MODE: u32 = 0o700;
 /// A process that died while writing leaves its temporary file behind. If it had our process id, the name is taken, and
 /// we try the next one, up to this many times.
 const TEMPORARY_NAME_TRIES_MAX: usize = 100;
+const TEMPORARY_SUFFIX: &str = ".tmp";
 
 /// Replaces the file at `path`. Only its owner may read it (mode 0600).
 pub fn write_secret(path: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -71,7 +72,8 @@ fn create_temporary(path: &Path, mode: u32) -> io::Result<(File, PathBuf)> {
     for _ in 0..TEMPORARY_NAME_TRIES_MAX {
         let mut temporary = std::ffi::OsString::from(".");
         temporary.push(name);
-        temporary.push(format!(".{}-{}.tmp", std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed)));
+        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+        temporary.push(format!(".{}-{number}{TEMPORARY_SUFFIX}", std::process::id()));
         let temporary = directory_of(path).join(temporary);
         outcome = options.open(&temporary).map(|file| (file, temporary));
         match &outcome {
@@ -80,6 +82,12 @@ fn create_temporary(path: &Path, mode: u32) -> io::Result<(File, PathBuf)> {
         }
     }
     outcome
+}
+
+/// Whether a file of this name may be what a process that died while writing `target` left behind.
+pub fn is_temporary(name: &str, target: &str) -> bool {
+    let rest = name.strip_prefix('.').and_then(|name| name.strip_prefix(target));
+    rest.is_some_and(|rest| rest.starts_with('.') && rest.ends_with(TEMPORARY_SUFFIX))
 }
 
 /// The directory that contains `path`.
@@ -138,6 +146,10 @@ mod tests {
         }
         write_public(&path, b"public").unwrap();
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+        let (_, temporary) = create_temporary(&path, PUBLIC_MODE).unwrap();
+        let temporary = temporary.file_name().unwrap().to_str().unwrap();
+        assert!(is_temporary(temporary, "keys"), "{temporary}");
+        assert!(!is_temporary(temporary, "key") && !is_temporary("keys", "keys"));
     }
 
     #[cfg(unix)]

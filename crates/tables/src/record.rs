@@ -5,7 +5,7 @@
 //! same. The keys and the Timestamp are the engine's: they are not in here.
 
 use bytes::Bytes;
-use engine::{OwnedKey, Refusal, Version};
+use engine::{MergeRefusal, OwnedKey, Version, varint};
 use protocol::common::DateTime;
 use protocol::table::filter::{Properties, Property as FilterProperty};
 use protocol::table::model::{EntitySource, Guid, Property, RawValue, Value};
@@ -36,7 +36,7 @@ pub fn encode(size: usize, properties: &[Property<'_>]) -> Bytes {
     let mut out = Vec::with_capacity(HEAD_BYTES + exact);
     begin(size, properties.len(), &mut out);
     for property in properties {
-        push_varint(property.name.len(), &mut out);
+        varint::push(&mut out, property.name.len());
         out.extend_from_slice(property.name.as_bytes());
         push_value(&property.value, &mut out);
     }
@@ -44,7 +44,7 @@ pub fn encode(size: usize, properties: &[Property<'_>]) -> Bytes {
 }
 
 fn encoded_len(property: &Property<'_>) -> usize {
-    let text_len = |len: usize| varint_len(len) + len;
+    let text_len = |len: usize| varint::size_bytes(len) + len;
     let value_len = match &property.value {
         Value::String(text) => text_len(text.len()),
         Value::Binary(bytes) => text_len(bytes.len()),
@@ -70,12 +70,12 @@ fn push_value(value: &Value<'_>, out: &mut Vec<u8>) {
     match value {
         Value::String(text) => {
             out.push(tag::STRING);
-            push_varint(text.len(), out);
+            varint::push(out, text.len());
             out.extend_from_slice(text.as_bytes());
         }
         Value::Binary(bytes) => {
             out.push(tag::BINARY);
-            push_varint(bytes.len(), out);
+            varint::push(out, bytes.len());
             out.extend_from_slice(bytes);
         }
         Value::Int32(value) => push_fixed(tag::INT32, &value.to_le_bytes(), out),
@@ -90,19 +90,6 @@ fn push_value(value: &Value<'_>, out: &mut Vec<u8>) {
 fn push_fixed(tag: u8, bytes: &[u8], out: &mut Vec<u8>) {
     out.push(tag);
     out.extend_from_slice(bytes);
-}
-
-fn varint_len(value: usize) -> usize {
-    (value | 1).ilog2() as usize / 7 + 1
-}
-
-/// Seven bits a byte, lowest first; the high bit says that more follow.
-fn push_varint(mut value: usize, out: &mut Vec<u8>) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
 }
 
 /// A record as it lies in the engine's page.
@@ -183,11 +170,11 @@ impl<'a> Iterator for Entries<'a> {
 impl<'a> Entries<'a> {
     #[inline]
     fn read(&mut self) -> Option<(&'a [u8], u8, &'a [u8])> {
-        let name_len = self.varint()?;
+        let name_len = varint::pull(&mut self.rest)?;
         let name = self.take(name_len)?;
         let tag = self.take(1)?[0];
         let value_len = match tag {
-            tag::STRING | tag::BINARY => self.varint()?,
+            tag::STRING | tag::BINARY => varint::pull(&mut self.rest)?,
             tag::INT32 => 4,
             tag::INT64 | tag::DOUBLE | tag::DATE_TIME => 8,
             tag::GUID => 16,
@@ -201,29 +188,6 @@ impl<'a> Entries<'a> {
         let (taken, rest) = self.rest.split_at_checked(len)?;
         self.rest = rest;
         Some(taken)
-    }
-
-    fn varint(&mut self) -> Option<usize> {
-        match self.rest {
-            // Most names and values are short.
-            [byte, rest @ ..] if *byte < 0x80 => {
-                self.rest = rest;
-                Some(usize::from(*byte))
-            }
-            _ => self.long_varint(),
-        }
-    }
-
-    fn long_varint(&mut self) -> Option<usize> {
-        let mut value = 0usize;
-        for shift in (0..32).step_by(7) {
-            let byte = self.take(1)?[0];
-            value |= usize::from(byte & 0x7F) << shift;
-            if byte < 0x80 {
-                return Some(value);
-            }
-        }
-        None
     }
 }
 
@@ -268,9 +232,9 @@ const REFUSED_TOO_LARGE: u16 = 2;
 
 /// The engine's merge function: properties of the patch overwrite, in place; those it does not mention stay;
 /// new ones come last.
-pub fn merge(old: Option<&[u8]>, patch: &[u8]) -> Result<Bytes, Refusal> {
+pub fn merge(old: Option<&[u8]>, patch: &[u8]) -> Result<Bytes, MergeRefusal> {
     let Some(old) = old else { return Ok(Bytes::copy_from_slice(patch)) };
-    let damaged = || Refusal(REFUSED_DAMAGED);
+    let damaged = || MergeRefusal(REFUSED_DAMAGED);
     let old = Record::open(old).ok_or_else(damaged)?;
     let new = Record::open(patch).ok_or_else(damaged)?;
     let patches: Vec<Entry<'_>> = new.entries().collect();
@@ -296,10 +260,10 @@ pub fn merge(old: Option<&[u8]>, patch: &[u8]) -> Result<Bytes, Refusal> {
         count += 1;
     }
     if count > limits::PROPERTY_COUNT_MAX {
-        return Err(Refusal(REFUSED_TOO_MANY_PROPERTIES));
+        return Err(MergeRefusal(REFUSED_TOO_MANY_PROPERTIES));
     }
     if size > limits::ENTITY_SIZE_BYTES_MAX {
-        return Err(Refusal(REFUSED_TOO_LARGE));
+        return Err(MergeRefusal(REFUSED_TOO_LARGE));
     }
     let mut out = Vec::with_capacity(HEAD_BYTES + body.len());
     begin(size, count, &mut out);
@@ -308,7 +272,7 @@ pub fn merge(old: Option<&[u8]>, patch: &[u8]) -> Result<Bytes, Refusal> {
 }
 
 /// What a refusal of [`merge`] means to the caller.
-pub fn refusal_error(refusal: Refusal) -> ServiceError {
+pub fn refusal_error(refusal: MergeRefusal) -> ServiceError {
     match refusal.0 {
         REFUSED_TOO_MANY_PROPERTIES => ErrorCode::TooManyProperties.into(),
         REFUSED_TOO_LARGE => ErrorCode::EntityTooLarge.into(),
@@ -465,7 +429,10 @@ mod tests {
             record(&properties)
         };
         assert!(merge(Some(&many("a", 126)), &many("b", 126)).is_ok());
-        assert_eq!(merge(Some(&many("a", 127)), &many("b", 126)), Err(Refusal(REFUSED_TOO_MANY_PROPERTIES)));
+        assert_eq!(
+            merge(Some(&many("a", 127)), &many("b", 126)),
+            Err(MergeRefusal(REFUSED_TOO_MANY_PROPERTIES))
+        );
         let large = |prefix: &str| {
             let properties: Vec<_> = (0..10)
                 .map(|n| Property {
@@ -475,7 +442,7 @@ mod tests {
                 .collect();
             record(&properties)
         };
-        assert_eq!(merge(Some(&large("a")), &large("b")), Err(Refusal(REFUSED_TOO_LARGE)));
+        assert_eq!(merge(Some(&large("a")), &large("b")), Err(MergeRefusal(REFUSED_TOO_LARGE)));
         assert_eq!(merge(Some(&large("a")), &large("a")), Ok(large("a")));
     }
 
@@ -483,7 +450,7 @@ mod tests {
     fn damaged_bytes_are_not_a_record() {
         assert!(Record::open(&[]).is_none());
         assert!(Record::open(&[9, 0, 0, 0, 0, 0]).is_none());
-        assert_eq!(merge(Some(&[9, 9]), &record(&[])), Err(Refusal(REFUSED_DAMAGED)));
+        assert_eq!(merge(Some(&[9, 9]), &record(&[])), Err(MergeRefusal(REFUSED_DAMAGED)));
     }
 
     #[test]

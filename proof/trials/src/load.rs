@@ -23,7 +23,7 @@ use self::exchange::{Stop, cut};
 use crate::ledger::{Attempt, Change, Outcome, State, Version};
 use crate::victim::Victim;
 
-const BATCH_OPERATION_COUNT_MAX: usize = 100;
+const BATCH_OPERATION_COUNT_MAX: usize = engine::COMMIT_OP_COUNT_MAX;
 
 /// The number and size of rows.
 #[derive(Clone, Copy)]

@@ -79,9 +79,8 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
             other => return Err(other.unexpected().into()),
         }
     }
-    if let Some(warning) = engine::seeded::warning() {
-        println!("{warning}");
-    }
+    #[cfg(feature = "seeded-bugs")]
+    println!("{}", engine::seeded::warning());
     let watch = Stopwatch::start();
     let report = simulate(seed, operation_count, episode_count);
     report.print(watch.elapsed());

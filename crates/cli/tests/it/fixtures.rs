@@ -60,6 +60,12 @@ fn a_store_of_format_2_that_was_killed_opens() {
 }
 
 #[test]
+fn a_store_of_format_3_from_before_families_opens() {
+    opened_copy("store-format-3-closed");
+    opened_copy("store-format-3-killed");
+}
+
+#[test]
 fn a_backup_of_format_1_restores() {
     let directory = TempDir::new().unwrap();
     let location = directory.path().join("data");

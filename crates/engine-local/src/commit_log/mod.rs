@@ -1,11 +1,11 @@
-//! The commit log: what makes a group of commits durable, with one write and one sync, before the tree below hears of it.
+//! The commit log: makes a group of commits durable with one write and one sync, before the tree is touched.
 //!
-//! A group is one record (`record.rs`), with a sequence number one above the last; records lie in segments
-//! (`segment.rs`). When the rows of a record have been folded into the tree its segment is of no more use, and becomes
-//! the next one: its blocks are there already. Opening reads the records that were not folded yet (`replay.rs`).
+//! A group is one record (`record.rs`), numbered in sequence; records lie in segments (`segment.rs`). When the rows
+//! of its records are in the tree, a segment is not needed any more and becomes the next one: its blocks are
+//! allocated already. Opening reads the records that were not folded yet (`replay.rs`).
 //!
-//! Promises: a record that [`CommitLog::append`] returned from survives a power cut; one it has not returned from is
-//! there as a whole or not at all. Leaves to others: what the changes mean, and saying which records are folded.
+//! Promises: when [`CommitLog::append`] returns, the record survives a power cut; before that, it survives whole or
+//! not at all. Leaves to others: what the changes mean, and which records are folded.
 
 #[doc(hidden)]
 pub mod record;
@@ -20,24 +20,26 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use redb::StorageBackend;
 
 use self::record::Salt;
-pub(super) use self::record::{Numbers, RecordBuilder};
+#[cfg(feature = "seeded-bugs")]
+pub(super) use self::record::is_record;
+pub(super) use self::record::{Counters, RecordBuilder};
 pub(super) use self::replay::{ReplayError, Replayed, replay};
 pub(super) use self::segment::is_ours;
 use self::segment::{Head, RECORDS_OFFSET, Seal, Segment};
 use super::disk::is_full;
-use crate::files::{Access, AnyFile, Files};
+use crate::directory_files::{Access, AnyFile, Files};
 
-/// A new store is made in milliseconds, so its first segment is small.
+/// The first segment is small, so that a new store is created in milliseconds.
 const FIRST_SEGMENT_BYTES: u64 = 64 * 1024;
-/// The others: as long as it takes to make the next one, and not much more.
+/// The other segments: long enough that the next one is ready in time, and not much longer.
 const SEGMENT_BYTES: u64 = 16 * 1024 * 1024;
 
-/// How an append failed.
+/// Why an append failed.
 #[derive(Debug)]
 pub(super) enum AppendError {
-    /// There is no room for it: nothing has changed.
+    /// There is no space. Nothing has changed.
     NoRoom(io::Error),
-    /// Nobody knows what the disk holds.
+    /// The content of the disk is unknown.
     Lost(io::Error),
 }
 
@@ -48,10 +50,10 @@ pub(super) struct CommitLog {
     position: u64,
     last: u64,
     sealed: u64,
-    /// For the segment after this one.
+    /// Whether this segment has asked for the one after it.
     has_asked: bool,
-    /// A segment for the next record may have been begun, and its beginning failed: nothing may go into this one any more,
-    /// or replay would look for it in the other.
+    /// Beginning the next segment failed, perhaps after its file appeared. No record may go into this segment any
+    /// more, because replay would look for it in the other.
     must_rotate: bool,
 }
 
@@ -60,24 +62,24 @@ impl CommitLog {
         CommitLog { segments, current, position, last, sealed: 0, has_asked: false, must_rotate: false }
     }
 
-    /// Makes the record durable; its sequence number and its length.
+    /// Makes the record durable; returns its sequence number and its length.
     pub(super) fn append(
         &mut self,
         record: &mut RecordBuilder,
-        numbers: Numbers,
+        counters: Counters,
     ) -> Result<(u64, usize), AppendError> {
         let end = self.position + record.size_bytes() as u64;
         if self.must_rotate || end > self.current.head.length {
             self.rotate(record.size_bytes() as u64).map_err(AppendError::NoRoom)?;
         }
         let sequence = self.last + 1;
-        let bytes = record.finish(self.current.head.salt, sequence, numbers);
+        let bytes = record.finish(self.current.head.salt, sequence, counters);
         let written = self.current.file.write(self.position, bytes);
         written.map_err(|error| match is_full(&error) {
             true => AppendError::NoRoom(error),
             false => AppendError::Lost(error),
         })?;
-        // Also when it is for want of space: what a failed sync leaves behind nobody knows.
+        // Even for want of space: what a failed sync leaves on the disk is unknown.
         self.current.file.sync_data().map_err(AppendError::Lost)?;
         let size_bytes = bytes.len();
         self.position += size_bytes as u64;
@@ -93,16 +95,17 @@ impl CommitLog {
         self.segments.wants_spare()
     }
 
-    /// Notes that everything was synced. Costs a small write, so it is for moments when nobody waits.
+    /// Notes in the file that everything was synced. This costs a small write, so it is for moments when nobody
+    /// waits.
     pub(super) fn seal(&mut self) {
         if self.sealed != self.last {
             self.sealed = self.last;
-            // Only a hint, which may fail.
+            // The seal is only a hint; failing to write it does no harm.
             let _ = self.current.write_seal(Seal { sequence: self.last, is_closed: false });
         }
     }
 
-    /// Goes on in another segment, which has room for a record of this size.
+    /// Continues in another segment, which has room for a record of this size.
     fn rotate(&mut self, record_bytes: u64) -> io::Result<()> {
         let first = self.last + 1;
         self.must_rotate = true;
@@ -113,16 +116,16 @@ impl CommitLog {
     }
 }
 
-/// The files of the log, shared by the commit thread, which adds some, and the folding, which lets them go.
+/// The files of the log, shared by the commit thread, which adds them, and the folding thread, which releases them.
 #[derive(Debug)]
 pub(super) struct Segments {
     files: Arc<dyn Files>,
-    /// First record of each, the oldest first.
+    /// The first record of each segment, the oldest first.
     firsts: Mutex<VecDeque<u64>>,
-    /// A file for the next segment, all of it allocated; and its length.
+    /// A file for the next segment, fully allocated, and its length.
     spare: Mutex<Option<(AnyFile, u64)>>,
     wants_spare: AtomicBool,
-    /// Different for every segment that this process begins.
+    /// The salt of the next segment: every segment has its own.
     salt: AtomicU64,
 }
 
@@ -147,7 +150,7 @@ impl Segments {
 
     fn begin(&self, first: u64, record_bytes: u64) -> io::Result<Segment> {
         let length_min = RECORDS_OFFSET + record_bytes;
-        // Waits for one that is being made: another would have the same name.
+        // This lock waits for a spare that is being made; a second one would have the same name.
         let mut spare = self.spare();
         let (file, length) = match spare.take() {
             Some((file, length)) if length >= length_min => (file, length),
@@ -156,7 +159,7 @@ impl Segments {
                 let length = if first == 1 { length_min } else { length_min.max(SEGMENT_BYTES) };
                 match segment::create_spare(&*self.files, length) {
                     Ok(file) => (file, length),
-                    // A little space is enough to go on with.
+                    // A smaller segment will do for now.
                     Err(error) if is_full(&error) && length > length_min => {
                         (segment::create_spare(&*self.files, length_min)?, length_min)
                     }
@@ -175,7 +178,7 @@ impl Segments {
         self.wants_spare.load(Ordering::Acquire)
     }
 
-    /// Makes the next segment's file, if there is none, so that nobody has to wait for it.
+    /// Makes the file of the next segment, if there is none, so that the commit thread need not.
     pub(super) fn make_spare(&self) -> io::Result<()> {
         self.wants_spare.store(false, Ordering::Release);
         let mut spare = self.spare();
@@ -185,7 +188,7 @@ impl Segments {
         Ok(())
     }
 
-    /// The records up to this one are of no more use.
+    /// Releases the segments that hold no record after this one.
     pub(super) fn forget_until(&self, sequence: u64) -> io::Result<()> {
         loop {
             let first = {

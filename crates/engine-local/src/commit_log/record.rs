@@ -9,14 +9,14 @@
 //!
 //! Numbers are little-endian; records begin at multiples of 8 bytes, with zeros between them. Pure: no files here.
 //!
-//! Promises: what [`Record::read`] returns is what was written with that salt, in this segment; bytes that a client chose
-//! are never taken for a record, because it does not know the salt.
+//! Promises: [`Record::read`] returns what was written with that salt, in this segment. Bytes that a client chose are
+//! never mistaken for a record, because clients do not know the salt.
 
 use bytes::Bytes;
 
 use engine::decide::Write;
 use engine::keys::OwnedKey;
-use engine::{Row, TableId, Version, keys};
+use engine::{Row, TableId, Version, keys, varint};
 
 pub(crate) const ALIGNMENT: usize = 8;
 const MARKER: [u8; 4] = *b"LZLR";
@@ -24,21 +24,27 @@ const HEAD_BYTES: usize = 24;
 const NUMBERS_BYTES: usize = 16;
 const TAG_REMOVE: u8 = 0;
 const TAG_PUT: u8 = 1;
-/// A put whose version is its own, not the commit's.
+/// A put with a version of its own, not the commit's.
 const TAG_LOAD: u8 = 2;
+
+/// Whether these bytes begin like a record.
+#[cfg(feature = "seeded-bugs")]
+pub(crate) fn is_record(bytes: &[u8]) -> bool {
+    bytes.starts_with(&MARKER)
+}
 
 /// Identifies the records of one segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Salt(pub(crate) u64);
 
-/// The numbers that only ever grow, as of the end of a group.
+/// The counters that never decrease, as of the end of a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Numbers {
+pub(crate) struct Counters {
     pub(crate) last_version: u64,
     pub(crate) next_table: u64,
 }
 
-/// A record being put together. Its buffer is used again for the next one.
+/// A record being built. Its buffer is reused for the next one.
 #[derive(Default)]
 pub(crate) struct RecordBuilder {
     bytes: Vec<u8>,
@@ -56,7 +62,7 @@ impl RecordBuilder {
         self.change_count == 0
     }
 
-    /// One commit's changes. One without any is no part of the record.
+    /// Adds the changes of one commit. A commit without changes adds nothing.
     pub(crate) fn push_commit(&mut self, version: Version, writes: &[Write]) {
         if writes.is_empty() {
             return;
@@ -71,7 +77,7 @@ impl RecordBuilder {
         }
     }
 
-    /// Rows with versions of their own.
+    /// Adds rows that keep versions of their own.
     pub(crate) fn push_load(&mut self, version: Version, table: TableId, rows: &[(OwnedKey, Row)]) {
         self.begin_commit(version, rows.len());
         for (key, row) in rows {
@@ -80,31 +86,31 @@ impl RecordBuilder {
             self.push_sized(&keys::encode(table, key.as_key()));
             self.push_sized(&row.value);
         }
-        // Also when it brought no row: it has moved the last version.
+        // Count it even without rows: it has moved the last version.
         self.change_count += 1;
     }
 
     /// The whole record.
-    pub(crate) fn finish(&mut self, salt: Salt, sequence: u64, numbers: Numbers) -> &[u8] {
-        self.bytes[HEAD_BYTES..][..8].copy_from_slice(&numbers.last_version.to_le_bytes());
-        self.bytes[HEAD_BYTES + 8..][..8].copy_from_slice(&numbers.next_table.to_le_bytes());
+    pub(crate) fn finish(&mut self, salt: Salt, sequence: u64, counters: Counters) -> &[u8] {
+        self.bytes[HEAD_BYTES..][..8].copy_from_slice(&counters.last_version.to_le_bytes());
+        self.bytes[HEAD_BYTES + 8..][..8].copy_from_slice(&counters.next_table.to_le_bytes());
         write_head(&mut self.bytes, salt, sequence);
         &self.bytes
     }
 
-    /// About how long the record will be.
+    /// Roughly the length of the record, and never too little.
     pub(crate) fn size_bytes(&self) -> usize {
         self.bytes.len() + ALIGNMENT
     }
 
     fn begin_commit(&mut self, version: Version, change_count: usize) {
         self.change_count += change_count;
-        push_varint(&mut self.bytes, change_count);
+        varint::push(&mut self.bytes, change_count);
         self.bytes.extend_from_slice(&version.ticks().to_le_bytes());
     }
 
     fn push_sized(&mut self, bytes: &[u8]) {
-        push_varint(&mut self.bytes, bytes.len());
+        varint::push(&mut self.bytes, bytes.len());
         self.bytes.extend_from_slice(bytes);
     }
 }
@@ -113,9 +119,9 @@ impl RecordBuilder {
 #[derive(Debug)]
 pub(crate) struct Record<'a> {
     pub(crate) sequence: u64,
-    pub(crate) numbers: Numbers,
+    pub(crate) counters: Counters,
     commits: &'a [u8],
-    /// With the zeros behind it.
+    /// Including the zeros behind it.
     pub(crate) size_bytes: usize,
 }
 
@@ -123,7 +129,7 @@ impl<'a> Record<'a> {
     /// The record at the beginning of `bytes`, if there is a whole one.
     pub(crate) fn read(salt: Salt, bytes: &'a [u8]) -> Option<Record<'a>> {
         let (head, rest) = bytes.split_first_chunk::<HEAD_BYTES>()?;
-        // The head first: whoever searches for records must not read a long body at every place that looks like one.
+        // Check the head first: a search for records must not read a long body at every place that looks like one.
         if head[..4] != MARKER || head_checksum(salt, &head[..20]).to_le_bytes() != head[20..] {
             return None;
         }
@@ -135,20 +141,20 @@ impl<'a> Record<'a> {
         }
         let (last_version, body) = body.split_first_chunk::<8>()?;
         let (next_table, commits) = body.split_first_chunk::<8>()?;
-        let numbers = Numbers {
+        let counters = Counters {
             last_version: u64::from_le_bytes(*last_version),
             next_table: u64::from_le_bytes(*next_table),
         };
         let size_bytes = (HEAD_BYTES + NUMBERS_BYTES + commits.len()).next_multiple_of(ALIGNMENT);
-        Some(Record { sequence, numbers, commits, size_bytes })
+        Some(Record { sequence, counters, commits, size_bytes })
     }
 
-    /// Calls `apply` with every change, in order: the key, and the row or nothing where it was removed. `None` when the
-    /// bytes do not read, which a whole record never has.
+    /// Calls `apply` with every change in order: the key, and the row, or `None` where it was removed. Returns `None`
+    /// if the bytes cannot be read, which does not happen to a whole record.
     pub(crate) fn for_each_change(&self, mut apply: impl FnMut(&[u8], Option<Row>)) -> Option<()> {
         let mut bytes = self.commits;
         while !bytes.is_empty() {
-            let change_count = pull_varint(&mut bytes)?;
+            let change_count = varint::pull(&mut bytes)?;
             let commit_version = pull_u64(&mut bytes)?;
             for _ in 0..change_count {
                 let (tag, rest) = bytes.split_first()?;
@@ -169,7 +175,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Makes a record of a body that has room for the head before it.
+/// Makes a record of a body, which has room for the head before it.
 fn write_head(bytes: &mut Vec<u8>, salt: Salt, sequence: u64) {
     let length = u32::try_from(bytes.len() - HEAD_BYTES).expect("the bounds on a group are far below 4 GiB");
     let body_checksum = crc32fast::hash(&bytes[HEAD_BYTES..]);
@@ -189,27 +195,6 @@ fn head_checksum(salt: Salt, head: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-fn push_varint(bytes: &mut Vec<u8>, mut number: usize) {
-    while number >= 0x80 {
-        bytes.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    bytes.push(number as u8);
-}
-
-fn pull_varint(bytes: &mut &[u8]) -> Option<usize> {
-    let mut number = 0usize;
-    for shift in (0..usize::BITS).step_by(7) {
-        let (byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        number |= usize::from(byte & 0x7f).checked_shl(shift)?;
-        if byte & 0x80 == 0 {
-            return Some(number);
-        }
-    }
-    None
-}
-
 fn pull_u64(bytes: &mut &[u8]) -> Option<u64> {
     let (number, rest) = bytes.split_first_chunk::<8>()?;
     *bytes = rest;
@@ -217,7 +202,7 @@ fn pull_u64(bytes: &mut &[u8]) -> Option<u64> {
 }
 
 fn pull_sized<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let length = pull_varint(bytes)?;
+    let length = varint::pull(bytes)?;
     let (content, rest) = bytes.split_at_checked(length)?;
     *bytes = rest;
     Some(content)
@@ -239,7 +224,7 @@ pub mod fuzzed {
         bytes
     }
 
-    /// The sequence number, the length, and the changes if they read.
+    /// The sequence number, the length, and the changes if they can be read.
     pub fn read(salt: u64, bytes: &[u8]) -> Option<(u64, usize, Option<Vec<Change>>)> {
         let record = Record::read(Salt(salt), bytes)?;
         let mut changes = Vec::new();
@@ -254,7 +239,7 @@ mod tests {
     use engine::keys::Key;
 
     const SALT: Salt = Salt(0x0123_4567_89ab_cdef);
-    const NUMBERS: Numbers = Numbers { last_version: 70, next_table: 17 };
+    const NUMBERS: Counters = Counters { last_version: 70, next_table: 17 };
 
     fn version(ticks: u64) -> Version {
         Version::new(ticks).unwrap()
@@ -287,10 +272,10 @@ mod tests {
         let record = Record::read(SALT, &[&bytes[..], &[1, 2, 3]].concat()).map(|record| {
             let mut changes = Vec::new();
             record.for_each_change(|key, row| changes.push((key.to_vec(), row))).unwrap();
-            (record.sequence, record.numbers, record.size_bytes, changes)
+            (record.sequence, record.counters, record.size_bytes, changes)
         });
-        let (sequence, numbers, size_bytes, changes) = record.unwrap();
-        assert_eq!((sequence, numbers, size_bytes), (9, NUMBERS, bytes.len()));
+        let (sequence, counters, size_bytes, changes) = record.unwrap();
+        assert_eq!((sequence, counters, size_bytes), (9, NUMBERS, bytes.len()));
         let row = |ticks, value: Bytes| Some(Row { version: version(ticks), value });
         let expected = [
             (key("a"), row(61, Bytes::from(vec![7; 300]))),

@@ -1,8 +1,8 @@
-//! The log as it was left: which of its records are still to be applied, and whether they are all there.
+//! Reads the log when a store is opened: which records are still to be applied, and whether they are all there.
 //!
-//! A record that was being written when the power failed is torn: it was never acknowledged, and is cut. Anything else
-//! that is missing was acknowledged once: a record before others, one that the seal knows, a segment that others point
-//! to. Then the store is damaged and does not open.
+//! A record that was being written when the power failed is torn. It was never acknowledged, and is cut. Everything
+//! else that is missing was acknowledged once: a record before others, a record that the seal mentions, a segment
+//! that others follow. Then the store is damaged and does not open.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,7 +13,7 @@ use redb::StorageBackend;
 use super::record::{ALIGNMENT, Record};
 use super::segment::{self, RECORDS_OFFSET, Segment};
 use super::{CommitLog, Segments};
-use crate::files::{Access, Files};
+use crate::directory_files::{Access, Files};
 
 /// Why a log does not open.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub(crate) struct Replayed {
     pub(crate) last: u64,
 }
 
-/// Calls `apply` with every record above `folded`, in order. `is_new`: there may be no log yet.
+/// Calls `apply` with every record after `folded`, in order. `is_new`: there may be no log yet.
 pub(crate) fn replay(
     files: &Arc<dyn Files>,
     folded: u64,
@@ -95,8 +95,9 @@ pub(crate) fn replay(
     let name = segment::name(last_first);
     let head = Segment::open(&**files, last_first).map_err(io(&name))?.head;
     let file = files.open(&name, Access::Write).map_err(io(&name))?;
-    // A record that was written and not synced when its process ended is about to be shown to readers. Written again,
-    // because after a sync that failed the system may believe that it is on the disk.
+    // The last record may have been written and not synced when its process ended, and is about to be shown to
+    // readers. Write it again before the sync: after a failed sync the system may believe that it is on the disk
+    // already.
     if let Some((offset, bytes)) = &reading.last_record {
         file.write(*offset, bytes).map_err(io(&name))?;
     }
@@ -107,13 +108,13 @@ pub(crate) fn replay(
     Ok(Replayed { log, segments, last })
 }
 
-/// How far the reading has come.
+/// How far replay has come.
 struct Reading {
-    /// The last record that was applied, or folded before.
+    /// The last record that was applied now or folded before.
     last: u64,
-    /// Where the last record of the segment ends.
+    /// The offset of the end of the segment's last record.
     end: u64,
-    /// The last record of the segment, and where it begins.
+    /// The segment's last record, and its offset.
     last_record: Option<(u64, Vec<u8>)>,
 }
 
@@ -129,7 +130,7 @@ impl Reading {
         self.end = RECORDS_OFFSET;
         while at < bytes.len() {
             let Some(record) = Record::read(segment.head.salt, &bytes[at..]) else {
-                // The end; or something damaged, with records behind it.
+                // Either the end, or damage with more records behind it.
                 at += ALIGNMENT;
                 continue;
             };

@@ -1,4 +1,4 @@
-//! One file of the commit log: a head that says what it is, and records behind it.
+//! One file of the commit log: a head that says what it is, then records.
 //!
 //! ```text
 //! "LZLSEGM1" · first sequence, u64 · length of the file, u64 · salt, u64 · CRC-32 of these, u32      at 0
@@ -6,17 +6,18 @@
 //! records                                                                                            from 4096
 //! ```
 //!
-//! The file has its whole length from the beginning, written with zeros or with what an older segment left: a sync then
-//! has no blocks to allocate, which is what makes it cheap. The seal says up to which record everything was synced; it is
-//! written when there is nothing else to do and not synced itself. It tells a last record that was damaged after it had
-//! been acknowledged from one that a power cut tore. "LZLC" says that the log goes on in another segment.
+//! The file has its full length from the beginning, filled with zeros or with the content of an older segment. A sync
+//! then has no blocks to allocate, which makes it cheap. The seal tells up to which record everything was synced. It
+//! is written when there is nothing else to do, and not synced itself. With it, a last record that was damaged after
+//! it was acknowledged can be told from one that a power cut tore. "LZLC" says that the log continues in another
+//! segment.
 
 use std::io;
 
 use redb::StorageBackend;
 
 use super::record::Salt;
-use crate::files::{Access, AnyFile, Files};
+use crate::directory_files::{Access, AnyFile, Files};
 
 const MARKER: [u8; 8] = *b"LZLSEGM1";
 const HEAD_BYTES: usize = 36;
@@ -25,12 +26,12 @@ const CLOSED_MARKER: [u8; 4] = *b"LZLC";
 const SEAL_OFFSET: u64 = 512;
 const SEAL_BYTES: usize = 16;
 pub(crate) const RECORDS_OFFSET: u64 = 4096;
-/// Zeros are written so many at a time.
+/// Zeros are written in chunks of this size.
 const CHUNK_BYTES: usize = 256 * 1024;
 
 const PREFIX: &str = "commits-";
 const SUFFIX: &str = ".log";
-/// The next segment while it is being made.
+/// The file of the next segment, before it is used.
 pub(crate) const SPARE: &str = "commits.spare";
 
 /// The name of the segment that begins with this record.
@@ -44,7 +45,7 @@ pub(crate) fn first_of(name: &str) -> Option<u64> {
     (digits.len() == 20).then(|| digits.parse().ok())?
 }
 
-/// Whether a file of this name is the log's.
+/// Whether a file of this name belongs to the log.
 pub(crate) fn is_ours(name: &str) -> bool {
     name == SPARE || first_of(name).is_some()
 }
@@ -75,12 +76,12 @@ impl Head {
     }
 }
 
-/// What is known to have been synced.
+/// What the segment says was synced.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Seal {
-    /// Everything up to this record.
+    /// Everything up to this record was synced.
     pub(crate) sequence: u64,
-    /// The log goes on in another segment.
+    /// The log continues in another segment.
     pub(crate) is_closed: bool,
 }
 
@@ -92,7 +93,7 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    /// Makes the spare file the segment that begins with record `first`, durably. `file` is the open spare, of this length.
+    /// Turns the open spare file into the segment that begins with record `head.first`, durably.
     pub(crate) fn begin(files: &dyn Files, file: AnyFile, head: Head) -> io::Result<Segment> {
         file.write(SEAL_OFFSET, &[0; SEAL_BYTES])?;
         file.write(0, &head.write())?;
@@ -102,7 +103,7 @@ impl Segment {
         Ok(Segment { head, file })
     }
 
-    /// Opens a segment; the error of a damaged one is of the kind `InvalidData`.
+    /// Opens a segment. Damage is an error of the kind `InvalidData`.
     pub(crate) fn open(files: &dyn Files, first: u64) -> io::Result<Segment> {
         let file = files.open(&name(first), Access::Read)?;
         let damaged = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
@@ -122,7 +123,7 @@ impl Segment {
         Ok(Segment { head, file })
     }
 
-    /// All behind the head.
+    /// Everything behind the head.
     pub(crate) fn read_records(&self) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; (self.head.length.saturating_sub(RECORDS_OFFSET)) as usize];
         self.file.read(RECORDS_OFFSET, &mut bytes)?;
@@ -133,7 +134,7 @@ impl Segment {
         self.file.write(SEAL_OFFSET, &self.seal_bytes(seal))
     }
 
-    /// What was sealed; nothing, when that is not known.
+    /// The seal; an empty one if it cannot be read.
     pub(crate) fn read_seal(&self) -> io::Result<Seal> {
         let mut bytes = [0; SEAL_BYTES];
         self.file.read(SEAL_OFFSET, &mut bytes)?;
@@ -156,13 +157,13 @@ impl Segment {
     }
 }
 
-/// A new spare file of this length, all of it allocated.
+/// Creates a spare file of this length, fully allocated.
 pub(crate) fn create_spare(files: &dyn Files, length: u64) -> io::Result<AnyFile> {
     let file = files.open(SPARE, Access::Create)?;
     match fill(&file, length) {
         Ok(()) => Ok(file),
         Err(error) => {
-            // What little space there was may be just what somebody else needs.
+            // Give the space back: something else may need it.
             let _ = files.remove(SPARE);
             Err(error)
         }

@@ -8,7 +8,7 @@ use engine::faults::FaultEngine;
 use engine_local::{LocalEngine, LocalOptions};
 use tempfile::TempDir;
 
-/// Each engine in a directory of its own; they are removed when the suite is through.
+/// Each engine has a directory of its own, which is removed at the end of the suite.
 async fn check(change: fn(&mut LocalOptions), wrap: fn(LocalEngine) -> Arc<dyn Engine>) {
     let directories: Mutex<Vec<TempDir>> = Mutex::new(Vec::new());
     run_all(async |families, clock| {

@@ -1,4 +1,4 @@
-//! Bytes that changed on the disk are found, not served.
+//! Bytes that changed on the disk are found and never served.
 
 use std::fs;
 use std::path::Path;
@@ -22,7 +22,7 @@ async fn store(directory: &Path) -> TableId {
     table
 }
 
-/// Changes the stored bytes of row `b` behind the engine's back, through redb, so that all checksums but the row's own
+/// Changes the stored bytes of row `b` through redb, without the engine, so that all checksums but the row's own
 /// agree.
 fn change(directory: &Path, how: impl Fn(&mut Vec<u8>)) {
     let database = engine_local::open_file(directory).unwrap();
@@ -49,14 +49,14 @@ async fn check_damaged(engine: &LocalEngine, table: TableId) {
     assert!(what.contains(&format!("table {}", table.0)) && what.contains("\"b\""), "{what}");
     assert!(matches!(all(engine, table).await, Err(ReadError::Damaged(_))));
 
-    // The writer neither checks against it nor merges into it.
+    // The writer neither checks an expectation against it nor merges into it.
     let op = |expect, effect| engine::Commit::one(table, "p", engine::Op { row: "b".into(), expect, effect });
     let merge = op(engine::Expect::Any, engine::Effect::Merge("x".into()));
     assert!(matches!(commit(engine, merge).await, Err(CommitError::Storage(_))));
     let check = op(engine::Expect::Present, engine::Effect::CheckOnly);
     assert!(matches!(commit(engine, check).await, Err(CommitError::Storage(_))));
 
-    // Its neighbours are well, and a new value heals it.
+    // Its neighbours are intact, and a new value repairs it.
     assert_eq!(value(engine, table, "a").await.as_deref(), Some("the value of a"));
     let mut sink = Collect::default();
     let above = [KeyRange::from_key("p", "c")];
@@ -87,7 +87,7 @@ async fn a_row_cut_short_or_grown_is_found() {
     check_damaged(&open(directory.path()), table).await;
 }
 
-/// Until the file was opened anew, if it must be.
+/// Repeats the read until the file has been reopened, if it must be.
 async fn eventually(engine: &LocalEngine, table: TableId, row: &str) -> Option<engine::Row> {
     for _ in 0..100 {
         match get(engine, table, row).await {
@@ -118,7 +118,7 @@ async fn a_byte_flipped_in_the_file_itself_is_found_and_the_rest_stays_readable(
     let places: Vec<usize> =
         (0..bytes.len() - needle.len()).filter(|at| bytes[*at..].starts_with(needle)).collect();
     assert!(!places.is_empty());
-    // There are copies in pages that are free, or used otherwise by now: the live one is the one that is missed.
+    // The bytes also occur in pages that are free or reused. The live copy is the one whose damage is noticed.
     let mut damaged = None;
     for place in places {
         bytes[place] ^= 1;
@@ -145,7 +145,7 @@ async fn a_byte_flipped_in_the_file_itself_is_found_and_the_rest_stays_readable(
     assert!(all(&engine, table).await.is_err(), "a listing without the damaged page is no listing");
     assert!(eventually(&engine, table, "000-00").await.is_some());
 
-    // Writes elsewhere go on; a write into the damage fails by itself.
+    // Writes elsewhere continue; a write to the damaged row fails alone.
     commit(&engine, put(table, "p", "000-00", "new")).await.unwrap();
     let lost = commit(&engine, put(table, "p", "100-25", "new")).await;
     assert!(matches!(&lost, Err(CommitError::Storage(what)) if what.contains("damaged")), "{lost:?}");

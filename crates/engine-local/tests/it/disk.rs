@@ -20,11 +20,11 @@ pub struct Disk(Arc<(Mutex<State>, Condvar)>);
 struct State {
     syncs: Behaviour,
     writes: Behaviour,
-    /// Syncs under way that stall.
+    /// How many syncs stall at the moment.
     stalled: usize,
-    /// Syncs that still work before the next ones behave like this.
+    /// How many syncs still succeed before this behaviour begins.
     syncs_left: Option<(u32, Behaviour)>,
-    /// Writes that still find space.
+    /// How many writes still find space.
     writes_left: Option<u32>,
 }
 
@@ -36,7 +36,7 @@ pub enum Behaviour {
     /// Fails because there is no space.
     Full,
     Panic,
-    /// Waits until it behaves otherwise.
+    /// Waits until the behaviour changes.
     Stall,
 }
 
@@ -60,14 +60,14 @@ impl Disk {
         self.0.1.notify_all();
     }
 
-    /// So many writes find space, and none after them.
+    /// This many writes find space, and none after them.
     pub fn writes_full_after(&self, count: u32) {
         let mut state = self.state();
         state.writes_left = Some(count);
         self.0.1.notify_all();
     }
 
-    /// The next syncs, or those that stall, are let through; the ones after them fail.
+    /// Lets this many syncs through, stalled ones included; later ones fail.
     pub fn fail_after_syncs(&self, count: u32) {
         let mut state = self.state();
         state.syncs = Behaviour::Work;
@@ -114,7 +114,7 @@ impl Disk {
             }
         }
         let behaviour = which(&state);
-        // Not while holding the lock, which a panic would poison.
+        // Panic after releasing the lock, which a panic would poison.
         drop(state);
         match behaviour {
             Behaviour::Fail => Err(io::Error::other("the disk failed, as it was told to")),

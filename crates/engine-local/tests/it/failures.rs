@@ -1,4 +1,4 @@
-//! A disk that fails: what callers hear, and what is there afterwards.
+//! A disk that fails: what callers hear, and what the store holds afterwards.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,11 +18,11 @@ async fn open_on(directory: &Path, disk: &Disk) -> (Arc<LocalEngine>, TableId) {
     (Arc::new(engine), id)
 }
 
-/// What must hold after any failure: no more writes, reads of the last durable state, and all of that state
-/// after reopening.
+/// What must be true after any failure: writes are refused, reads show the last durable state, and all of that state
+/// is there after reopening.
 async fn check_poisoned(directory: &Path, disk: &Disk, engine: Arc<LocalEngine>, table: TableId) {
     assert!(engine.stats().poisoned);
-    // The disk recovers, which must not matter: nobody knows what was lost.
+    // The disk recovers, but that must not matter: it is unknown what was lost.
     disk.syncs(Behaviour::Work);
     disk.writes(Behaviour::Work);
     assert_eq!(commit(&*engine, put(table, "p", "late", "v")).await, Err(CommitError::Poisoned));
@@ -65,7 +65,7 @@ async fn a_failed_write_poisons_the_engine() {
     disk.writes(Behaviour::Fail);
     let outcome = commit(&*engine, put(table, "p", "unsure", "v")).await;
     assert!(matches!(outcome, Err(CommitError::Unknown(_) | CommitError::Storage(_))), "{outcome:?}");
-    // If it was rolled back before the commit, the next write finds the engine unable.
+    // If the group was rolled back before its commit, the next write finds the engine poisoned.
     let _ = commit(&*engine, put(table, "p", "unsure", "v")).await;
     check_poisoned(directory.path(), &disk, engine, table).await;
 }
@@ -118,7 +118,7 @@ async fn a_job_that_changed_nothing_in_a_failed_group_is_not_unknown() {
         let (engine, work) = (engine.clone(), Commit::one(table, "p", op));
         tokio::spawn(async move { engine.commit(work).await })
     };
-    // The plug's group is durable; the one after it is not.
+    // The group that stalled is durable; the one after it is not.
     let plug = spawn("kept", Expect::Any);
     eventually("the commit thread waits for the disk", async || disk.is_stalled()).await;
     let insert = spawn("unsure", Expect::Absent);
@@ -131,7 +131,7 @@ async fn a_job_that_changed_nothing_in_a_failed_group_is_not_unknown() {
     check_poisoned(directory.path(), &disk, engine, table).await;
 }
 
-/// With recent rows folded after each commit.
+/// Folds recent rows after each commit.
 fn open_folding(directory: &Path, disk: &Disk) -> LocalEngine {
     let mut options = options(&Arc::new(FakeClock::default()));
     (options.folds_between_groups, options.recent_bytes_max) = (true, 1);
@@ -186,7 +186,7 @@ async fn a_group_that_was_durable_before_the_disk_was_full_is_answered_as_such()
     let disk = Disk::default();
     let engine = open_folding(directory.path(), &disk);
     let table = table(&engine, "t").await;
-    // A disk that fills up at every single write of a commit in turn: what is answered must be what is there.
+    // The disk fills up at every single write of a commit in turn: the answer must match what is stored.
     for after in 0..40 {
         disk.writes_full_after(after);
         let row = format!("r{after}");

@@ -1,4 +1,4 @@
-//! The commit log after a crash: what is replayed, what is cut, what is refused, and what it leaves on the disk.
+//! The commit log after a crash: what is replayed, cut or refused, and what is left on the disk.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use redb::backends::FileBackend;
 
 use crate::support::*;
 
-/// The first record of a segment is here, the seal there.
+/// The offsets of the first record and of the seal in a segment.
 const RECORDS_OFFSET: usize = 4096;
 const SEAL_OFFSET: usize = 512;
 
-/// A copy of the store's files while it is open: what a killed process leaves.
+/// Copies the store's files while it is open: what a killed process leaves.
 fn killed(directory: &Path) -> tempfile::TempDir {
     let copy = tempfile::tempdir().unwrap();
     for entry in fs::read_dir(directory).unwrap() {
@@ -37,7 +37,7 @@ fn segments(directory: &Path) -> Vec<PathBuf> {
     names
 }
 
-/// A store with so many commits, row `n` in commit `n`, none of them folded, as a killed process leaves it.
+/// A store with this many commits, row `n` in commit `n`, none of them folded, as a killed process leaves it.
 async fn unfolded(count: usize) -> (tempfile::TempDir, TableId) {
     let directory = tempfile::tempdir().unwrap();
     let mut options = options(&Arc::new(FakeClock::default()));
@@ -48,7 +48,7 @@ async fn unfolded(count: usize) -> (tempfile::TempDir, TableId) {
         commit(&engine, put(table, "p", &format!("{n:04}"), &n.to_string())).await.unwrap();
     }
     assert_eq!(engine.stats().fold_count, 0);
-    // The seal is written once the commit thread has nothing to do.
+    // The seal is written when the commit thread is idle.
     let newest = segments(directory.path()).pop().unwrap();
     eventually("the log is sealed", async || {
         fs::read(&newest).unwrap()[SEAL_OFFSET + 8..][..8] == (count as u64 + 1).to_le_bytes()
@@ -71,7 +71,7 @@ fn change(file: &Path, change: impl FnOnce(&mut Vec<u8>)) {
     fs::write(file, bytes).unwrap();
 }
 
-/// Where the records of a segment begin.
+/// The offsets at which the records of a segment begin.
 fn records(bytes: &[u8]) -> Vec<usize> {
     (RECORDS_OFFSET..bytes.len() - 4).step_by(8).filter(|at| &bytes[*at..*at + 4] == b"LZLR").collect()
 }
@@ -96,7 +96,7 @@ async fn what_was_acknowledged_is_there_after_a_kill() {
 async fn a_record_that_was_being_written_is_cut() {
     let (store, table) = unfolded(10).await;
     let file = &segments(store.path())[0];
-    // Its power failed before the seal was on the disk, and with half of the last record there.
+    // The power failed before the seal was on the disk, and half of the last record is there.
     change(file, |bytes| {
         bytes[SEAL_OFFSET..SEAL_OFFSET + 16].fill(0);
         let last = *records(bytes).last().unwrap();
@@ -177,7 +177,7 @@ async fn the_log_does_not_grow_with_what_is_written() {
         let work = Commit { table, partition: "p".into(), ops: (0..50).map(op).collect() };
         engine.commit(work).await.unwrap();
     }
-    // A hundred megabytes went through it.
+    // A hundred megabytes have passed through the log.
     let bytes: u64 = segments(directory.path()).iter().map(|path| path.metadata().unwrap().len()).sum();
     assert!(bytes <= 4 * 16 * 1024 * 1024, "{bytes}");
     let copy = killed(directory.path());
@@ -208,7 +208,7 @@ async fn a_missing_segment_is_refused_whichever_it_is() {
     assert_eq!(all(&open(killed(directory.path()).path()), table).await.unwrap().len(), 20);
 }
 
-/// Files whose names cannot be made durable, when told so.
+/// Files whose names cannot be made durable, on demand.
 #[derive(Debug)]
 struct Unsyncable {
     files: DirectoryFiles<fn(FileBackend) -> FileBackend>,
@@ -251,7 +251,7 @@ async fn after_a_segment_that_could_not_be_begun_nothing_goes_into_the_one_befor
     let table = table(&engine, "t").await;
     commit(&engine, put(table, "p", "kept", "v")).await.unwrap();
     files.fails.store(true, Ordering::Release);
-    // Too long for the first segment; and one that would still find room there.
+    // One record that is too long for the first segment, and one that would still fit there.
     let long = "x".repeat(100_000);
     assert_eq!(commit(&engine, put(table, "p", "long", &long)).await, Err(CommitError::Busy));
     assert_eq!(commit(&engine, put(table, "p", "short", "v")).await, Err(CommitError::Busy));

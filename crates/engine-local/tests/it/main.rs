@@ -6,6 +6,7 @@ mod conformance;
 mod damage;
 mod disk;
 mod failures;
+mod fixtures;
 mod log;
 mod model;
 mod pipeline;

@@ -1,4 +1,4 @@
-//! Random work done twice, on disk and in memory, must come out the same: versions, errors and rows.
+//! Random commits on disk and in memory must give the same versions, errors and rows.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ impl Random {
                 0 => Expect::Absent,
                 1 => Expect::Present,
                 2 if !versions.is_empty() => {
-                    // Mostly recent ones, which have a chance to be right.
+                    // Mostly recent versions, which have a chance to match.
                     let back = self.0.usize(0..versions.len().min(8));
                     Expect::Exactly(versions[versions.len() - 1 - back])
                 }
@@ -75,14 +75,14 @@ async fn run(seed: u64) {
     let mut random = Random(fastrand::Rng::with_seed(seed));
     let clock = Arc::new(FakeClock::default());
     let directory = tempfile::tempdir().unwrap();
-    // All of it recent, some of it, or none; by a thread of its own or not.
+    // With everything recent, a part, or nothing; with a folding thread and without.
     let mut options = options(&clock);
     options.recent_bytes_max = [options.recent_bytes_max, 3_000, 1][seed as usize % 3];
     options.folds_between_groups = seed.is_multiple_of(2);
     let mut local = LocalEngine::open(directory.path(), options.clone()).unwrap();
     let memory = MemoryEngine::new(FAMILIES, clock.clone());
     let mut tables = vec![TableId::SETTINGS];
-    // Dropped ones, too: commits to them must be refused by both.
+    // Dropped tables too: both engines must refuse commits to them.
     let mut known = tables.clone();
     let mut versions = Vec::new();
 
@@ -109,7 +109,8 @@ async fn run(seed: u64) {
             3 => clock.step_back(Duration::from_micros(random.0.u64(0..1000))),
             4 if random.0.u8(0..5) == 0 => {
                 drop(local);
-                // The version of a commit that wrote nothing is not remembered; past it, both follow the clock.
+                // The version of a commit that wrote nothing is not remembered. Move the clock past it, and both
+                // engines agree again.
                 clock.advance(Duration::from_secs(1));
                 local = LocalEngine::open(directory.path(), options.clone()).unwrap();
             }

@@ -9,7 +9,7 @@ use engine_local::{LocalEngine, LocalOptions};
 use crate::disk::{Behaviour, Disk, open_failing};
 use crate::support::*;
 
-/// An engine whose disk is in our hand, and a table in it.
+/// An engine whose disk the test controls, and a table in it.
 async fn on_disk(
     change: impl FnOnce(&mut LocalOptions),
 ) -> (tempfile::TempDir, Disk, Arc<LocalEngine>, TableId) {
@@ -44,7 +44,7 @@ async fn commits_that_wait_become_one_group() {
     stalled(&disk).await;
     let rest: Vec<_> = (0..64).map(|n| spawn(&engine, put(table, "p", &n.to_string(), "v"))).collect();
     let_tasks_run().await;
-    // Nothing is visible, nor acknowledged, before the sync.
+    // Nothing is visible or acknowledged before the sync.
     assert_eq!(get(&*engine, table, "first").await, Ok(None));
     assert!(!first.is_finished());
     disk.syncs(Behaviour::Work);
@@ -54,7 +54,7 @@ async fn commits_that_wait_become_one_group() {
     }
     let after = engine.stats();
     assert_eq!(after.group_count - before.group_count, 2, "the first one, then all that waited");
-    assert_eq!(after.job_count - before.job_count, 65);
+    assert_eq!(after.request_count - before.request_count, 65);
     assert_eq!(after.queued_bytes, 0);
     assert_eq!(all(&*engine, table).await.unwrap().len(), 65);
 }
@@ -152,7 +152,7 @@ async fn the_queue_is_bounded_in_bytes_too() {
     let (_directory, disk, engine, table) = on_disk(|options| options.commit_queue_bytes_max = 100_000).await;
     let big = "x".repeat(60_000);
     let huge = "x".repeat(200_000);
-    // Alone even the biggest commit passes.
+    // Even the biggest commit passes when it is alone.
     commit(&*engine, put(table, "p", "huge", &huge)).await.unwrap();
     disk.syncs(Behaviour::Stall);
     let first = spawn(&engine, put(table, "p", "first", &big));
@@ -179,7 +179,7 @@ async fn fill(engine: &LocalEngine, table: TableId, count: usize) {
     }
 }
 
-/// As left by a store that was closed: all of it is in the tree.
+/// A closed store with these tables and this many rows in each, all of them in the tree.
 async fn filled(tables: &[(&str, usize)]) -> (tempfile::TempDir, Vec<TableId>) {
     let directory = tempfile::tempdir().unwrap();
     let engine = open(directory.path());
@@ -198,7 +198,7 @@ async fn the_rows_of_a_dropped_table_are_swept() {
     let engine = open(directory.path());
     engine.drop_table(N, "doomed").await.unwrap();
     engine.drop_table(N, "next").await.unwrap();
-    // Only when the first one is done with does the next one's turn come.
+    // The next table is swept only when the first one is finished.
     eventually("the rows are swept", async || engine.stats().swept_row_count == 1334).await;
     for gone in [ids[0], ids[2]] {
         eventually("the rows are gone", async || all(&engine, gone).await.unwrap().is_empty()).await;
@@ -246,7 +246,7 @@ async fn a_sweep_goes_on_after_reopening() {
     let mut options = options(&Arc::new(FakeClock::default()));
     options.folds_between_groups = true;
     let engine = open_failing(directory.path(), options, &disk);
-    // The drop is in the log, and in the tree, whose transactions sync twice; what comes after it, the sweep, fails.
+    // The drop is in the log and in the tree, whose transactions sync twice. The sweep after it fails.
     disk.fail_after_syncs(3);
     engine.drop_table(N, "doomed").await.unwrap();
     eventually("the sweep fails", async || engine.stats().poisoned).await;

@@ -1,4 +1,4 @@
-//! What is there after the store was closed and opened again, and who may open it.
+//! What a store holds after it was closed and opened again, and which directories can be opened.
 
 use std::fs;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ async fn everything_is_there_after_reopening() {
     engine.close().await;
     drop(engine);
 
-    // An hour back: versions go on from the last one all the same.
+    // The clock is an hour back: versions still continue from the last one.
     clock.step_back(Duration::from_secs(3600));
     let engine = LocalEngine::open(directory.path(), options(&clock)).unwrap();
     assert_eq!(all(&engine, kept).await.unwrap(), rows);
@@ -159,7 +159,7 @@ fn a_creation_that_was_cut_short_is_done_again() {
                 "tables.redb" => {
                     fs::copy(whole.path().join(name), directory.path().join(name)).unwrap();
                 }
-                // Written half way.
+                // A file that was only half written.
                 name => fs::write(directory.path().join(name), "half").unwrap(),
             }
         }

@@ -1,4 +1,4 @@
-//! What these tests share: small words for commits and reads, and stores in temporary directories.
+//! Helpers for these tests: short forms of commits and reads, and stores in temporary directories.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use engine::{
 };
 use engine_local::{LocalEngine, LocalOptions};
 
-/// Where these tests have their tables.
+/// The namespace of the tables in these tests.
 pub const N: Namespace<'static> = Namespace::new(Family::FIRST, "n");
 
 pub const GENEROUS: Budget = Budget { rows_examined_max: u64::MAX, time_max: Duration::MAX };
@@ -22,7 +22,7 @@ pub fn options(clock: &Arc<FakeClock>) -> LocalOptions {
     LocalOptions::new(FAMILIES, clock.clone())
 }
 
-/// With the time as it is.
+/// With the real time.
 pub fn system_options() -> LocalOptions {
     LocalOptions::new(FAMILIES, Arc::new(SystemClock::new()))
 }
@@ -71,9 +71,9 @@ pub async fn all(engine: &dyn Engine, table: TableId) -> Result<Rows, ReadError>
     Ok(sink.0)
 }
 
-/// On a one-threaded runtime: lets every task that was spawned get as far as it can, so that its commit is queued.
+/// On a single-threaded runtime: lets every spawned task run as far as it can, so that its commit is queued.
 pub async fn let_tasks_run() {
-    // The runtime polls about sixty others before it returns to the one that yields.
+    // The runtime polls about sixty other tasks before it returns to the one that yields.
     for _ in 0..50 {
         tokio::task::yield_now().await;
     }
@@ -87,5 +87,5 @@ pub async fn eventually(what: &str, mut check: impl AsyncFnMut() -> bool) {
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    panic!("it did not come to pass: {what}");
+    panic!("this did not happen: {what}");
 }

@@ -60,7 +60,7 @@ pub(super) async fn commits_to_a_dropped_table_are_refused(s: Subject) {
     ] {
         assert_eq!(s.try_one(table, "r", expect, effect).await, Err(CommitError::TableGone));
     }
-    // The name's next table is another one.
+    // A new table of the same name is a different table.
     let next = s.table("t").await;
     assert_eq!(s.try_one(table, "r", Expect::Any, put("v")).await, Err(CommitError::TableGone));
     s.put(next, "p", "r", "v").await;

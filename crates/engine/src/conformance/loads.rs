@@ -1,4 +1,4 @@
-//! Promises about snapshots and loads: how everything leaves an engine, and how it comes back.
+//! Promises about snapshots and loads: how a backup is taken and restored.
 
 use super::*;
 use crate::{Load, Snapshot};
@@ -38,7 +38,7 @@ pub(super) async fn a_snapshot_holds_every_table(s: Subject) {
     for (table, value) in [(a, "in a"), (b, "in b"), (TableId::SETTINGS, "a setting")] {
         assert_eq!(rows_of(&*snapshot, table).await[0].2, value.as_bytes());
     }
-    // Three rows and two tables in the catalogue; what the engine keeps for itself may be counted too.
+    // Three rows, and two tables in the catalogue; the engine may count rows of its own too.
     let row_count = read(snapshot.row_count());
     assert!((5..=20).contains(&row_count), "{row_count}");
 }
@@ -59,7 +59,7 @@ pub(super) async fn loaded_rows_keep_their_versions_and_later_ones_are_greater(s
     assert!(s.put(table, "p", "a", "3").await > version(900));
     assert_eq!(s.keys(table, &[KeyRange::all()]).await, ["p/a", "p/r", "q/b"]);
 
-    // A load of nothing still counts what was handed out elsewhere.
+    // A load without rows still moves the last version.
     let load = Load { table, rows: Vec::new(), versions_until: version(5_000) };
     s.engine.load(load).await.expect("loaded");
     assert!(s.put(table, "p", "a", "4").await > version(5_000));

@@ -20,16 +20,16 @@ use bytes::Bytes;
 use crate::env::{Clock, FakeClock};
 use crate::keys::{Key, KeyRange, OwnedKey};
 use crate::{
-    Budget, Commit, CommitError, Effect, Engine, Expect, Families, Family, Flow, Namespace, Op, ReadError,
-    Refusal, Row, Sink, TableId, ValueRules, Version,
+    Budget, Commit, CommitError, Effect, Engine, Expect, Families, Family, Flow, MergeRefusal, Namespace, Op,
+    ReadError, Row, Sink, TableId, ValueRules, Version,
 };
 
 /// One promise: its name, and the function that puts it to the test.
-pub type Promise = (&'static str, fn(Subject) -> Pin<Box<dyn Future<Output = ()>>>);
+type Promise = (&'static str, fn(Subject) -> Pin<Box<dyn Future<Output = ()>>>);
 
 macro_rules! promises {
     ($($module:ident::$name:ident,)*) => {
-        pub const PROMISES: &[Promise] = &[
+        const PROMISES: &[Promise] = &[
             $((stringify!($name), |subject| Box::pin($module::$name(subject))),)*
         ];
     };
@@ -100,7 +100,7 @@ where
     Make: AsyncFn(Families, Arc<dyn Clock>) -> Arc<dyn Engine>,
 {
     for (name, promise) in PROMISES {
-        // Shown by the test runner next to the panic of a promise that was broken.
+        // The test runner shows this next to the panic of a broken promise.
         println!("promise: {name}");
         let clock = Arc::new(FakeClock::default());
         let engine = make(FAMILIES, clock.clone()).await;
@@ -115,7 +115,7 @@ pub const FAMILIES: Families = Families::NONE
 const SECOND: Family = Family(1);
 
 /// The engine under test, and the clock it was given.
-pub struct Subject {
+struct Subject {
     engine: Arc<dyn Engine>,
     clock: Arc<FakeClock>,
 }
@@ -125,17 +125,17 @@ const GENEROUS: Budget = Budget { rows_examined_max: u64::MAX, time_max: Duratio
 
 /// The suite's merge functions refuse results longer than this, with the refusal 7.
 const MERGED_SIZE_BYTES_MAX: usize = 1024;
-const TOO_LONG: Refusal = Refusal(7);
+const TOO_LONG: MergeRefusal = MergeRefusal(7);
 
-fn append(old: Option<&[u8]>, patch: &[u8]) -> Result<Bytes, Refusal> {
+fn append(old: Option<&[u8]>, patch: &[u8]) -> Result<Bytes, MergeRefusal> {
     joined(old.unwrap_or_default(), patch)
 }
 
-fn prepend(old: Option<&[u8]>, patch: &[u8]) -> Result<Bytes, Refusal> {
+fn prepend(old: Option<&[u8]>, patch: &[u8]) -> Result<Bytes, MergeRefusal> {
     joined(patch, old.unwrap_or_default())
 }
 
-fn joined(first: &[u8], second: &[u8]) -> Result<Bytes, Refusal> {
+fn joined(first: &[u8], second: &[u8]) -> Result<Bytes, MergeRefusal> {
     let new = [first, second].concat();
     if new.len() > MERGED_SIZE_BYTES_MAX { Err(TOO_LONG) } else { Ok(new.into()) }
 }
@@ -202,7 +202,7 @@ fn batch(table: TableId, partition: &str, ops: Vec<Op>) -> Commit {
     Commit { table, partition: partition.into(), ops }
 }
 
-/// Keeps every row, until it has as many as it was told to take.
+/// Keeps rows until it has as many as it was told to take.
 #[derive(Default)]
 struct Collect {
     rows: Vec<(OwnedKey, Version, Vec<u8>)>,
@@ -229,7 +229,7 @@ impl Sink for Collect {
     }
 }
 
-/// Reading may fail in ways that no promise of the suite covers.
+/// No promise of the suite lets a read fail.
 fn read<T>(result: Result<T, ReadError>) -> T {
     result.expect("the read succeeds")
 }

@@ -24,7 +24,7 @@ const ORDERED: [&str; 14] = [
 
 pub(super) async fn rows_come_in_the_order_of_utf16_code_units(s: Subject) {
     let table = s.table("t").await;
-    // Put in another order than they sort.
+    // Put them in an order other than their own.
     for step in 0..ORDERED.len() {
         let name = ORDERED[step * 5 % ORDERED.len()];
         s.put(table, "p", name, "v").await;
@@ -96,7 +96,7 @@ pub(super) async fn several_ranges_make_one_scan(s: Subject) {
     ]);
     assert_eq!(s.keys(table, &ranges).await, ["a/5", "b/2", "b/3", "c/8", "c/9"]);
 
-    // Stopped in the second range, the scan resumes there and goes on to the third.
+    // Stopped in the second range, the scan resumes there and continues with the third.
     let mut sink = Collect::at_most(2);
     let resume = read(s.engine.scan(table, &ranges, GENEROUS, &mut sink).await);
     let resume = resume.expect("three rows are left");
@@ -143,7 +143,7 @@ pub(super) async fn a_stopped_scan_resumes_with_the_very_row(s: Subject) {
 
 pub(super) async fn a_scan_resumes_after_its_row_budget(s: Subject) {
     let (table, names) = numbered(&s, 700).await;
-    // Pages smaller and larger than any slice an engine may work in.
+    // Pages smaller and larger than the slices an engine may work in.
     for page in [1, 7, 256, 300, 699, 700, 701] {
         let budget = Budget { rows_examined_max: page, ..GENEROUS };
         let mut ranges = vec![KeyRange::all()];
@@ -167,7 +167,7 @@ pub(super) async fn a_scan_resumes_after_its_row_budget(s: Subject) {
     }
 }
 
-/// Lets time pass with every row it sees.
+/// Lets time pass at every row.
 struct Slow {
     inner: Collect,
     clock: Arc<FakeClock>,
@@ -187,7 +187,7 @@ pub(super) async fn a_scan_resumes_after_its_time_budget(s: Subject) {
     let mut slow = Slow { inner: Collect::default(), clock: s.clock.clone(), each: Duration::from_millis(1) };
     let resume = s.scan(table, budget, &mut slow).await.expect("the time is used up");
     let taken = slow.inner.rows.len();
-    // The engine need not ask for the time at every row.
+    // The engine need not read the clock at every row.
     assert!((50..150).contains(&taken), "{taken} rows in 50 ms at 1 ms each");
     assert_eq!(slow.inner.names(), names[..taken]);
     assert_eq!(s.keys(table, &rest(&resume)).await, names[taken..]);
@@ -227,13 +227,13 @@ pub(super) async fn a_used_up_budget_at_the_end_is_the_end(s: Subject) {
     let budget = Budget { rows_examined_max: 10, ..GENEROUS };
     assert_eq!(s.scan(table, budget, &mut sink).await, None);
     assert_eq!(sink.names(), names);
-    // Nor is there anything to resume with when only empty ranges are left.
+    // There is nothing to resume with either when only empty ranges are left.
     let ranges = [KeyRange::point("p", "00000"), KeyRange::point("p", "nothing"), KeyRange::point("q", "")];
     let budget = Budget { rows_examined_max: 1, ..GENEROUS };
     assert_eq!(read(s.engine.scan(table, &ranges, budget, &mut Collect::default()).await), None);
 }
 
-/// Numbers that look random and are the same every time.
+/// A seeded random number generator, for deterministic runs.
 struct Dice(u64);
 
 impl Dice {

@@ -5,7 +5,7 @@ use std::thread;
 
 use super::*;
 
-/// Has another thread commit while the scan stands at its first row.
+/// Has another thread commit while the scan is at its first row.
 struct Interrupted {
     inner: Collect,
     go: Option<mpsc::SyncSender<()>>,
@@ -25,7 +25,7 @@ impl Sink for Interrupted {
 pub(super) async fn a_scan_sees_nothing_of_a_commit_made_meanwhile(s: Subject) {
     let table = s.table("t").await;
     let before = s.put(table, "p", "a", "old").await;
-    // Enough rows that no engine holds all of them in its hand at the first.
+    // More rows than any engine reads ahead.
     let fill =
         |from: usize| (from..from + 100).map(|n| op(&format!("m{n:04}"), Expect::Any, put("old"))).collect();
     for from in (0..2000).step_by(100) {
@@ -37,7 +37,7 @@ pub(super) async fn a_scan_sees_nothing_of_a_commit_made_meanwhile(s: Subject) {
     let (go, wait) = mpsc::sync_channel(1);
     let (finish, done) = mpsc::sync_channel(1);
     let engine = s.engine.clone();
-    // A thread with a runtime of its own: the scan's worker is busy inside the sink.
+    // A thread with its own runtime, because the scan's worker is busy inside the sink.
     let writer = thread::spawn(move || {
         wait.recv().expect("the scan reaches its first row");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");

@@ -36,7 +36,7 @@ impl Default for SystemClock {
 impl Clock for SystemClock {
     #[allow(clippy::disallowed_methods)] // The one place that may.
     fn now_ticks(&self) -> u64 {
-        // A clock set before 1970 is wrong anyhow; versions still grow from the last one.
+        // A clock set before 1970 is wrong anyway; versions still grow from the last one.
         let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
         UNIX_EPOCH_TICKS.saturating_add(ticks(since_epoch))
     }
@@ -64,7 +64,7 @@ impl FakeClock {
     }
 
     /// Sets the wall clock, forwards or back; the monotonic clock stays.
-    pub fn set_ticks(&self, ticks: u64) {
+    pub(crate) fn set_ticks(&self, ticks: u64) {
         self.with(|time| time.ticks = ticks);
     }
 

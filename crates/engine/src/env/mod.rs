@@ -1,7 +1,7 @@
-//! The doors to the outside world that every engine needs: the clock and randomness.
+//! What every engine needs from the operating system: the clock and randomness.
 //!
-//! Promises: nothing else in the workspace asks the operating system for the time, so every test can hold the
-//! clock in its hand.
+//! Promises: nothing else in the workspace asks the operating system for the time, so every test can control the
+//! clock.
 
 mod clock;
 pub mod random;

@@ -3,7 +3,8 @@
 //! As simple as an engine can be: every row of every table in one map of encoded keys, behind one lock that is held for
 //! the length of a call. A snapshot, and so a scan, is a copy of the map.
 
-use std::collections::BTreeMap;
+use std::collections::btree_map::{self, BTreeMap};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -12,9 +13,10 @@ use engine::decide::{decide, next_version};
 use engine::env::Clock;
 use engine::keys::{self, Key, KeyRange, OwnedKey};
 use engine::pace::Pace;
+use engine::scan::{Rows, ScannedRow, Source, scan};
 use engine::{
-    Budget, Commit, CommitError, Engine, Families, Flow, Found, Load, Namespace, ReadError, Row, Sink,
-    Snapshot, TableId, TablePath, TableRecord, Version,
+    Budget, Commit, CommitError, Engine, Families, Found, Load, Namespace, ReadError, Row, Sink, Snapshot,
+    TableId, TablePath, TableRecord, Version,
 };
 use tokio::sync::Mutex;
 
@@ -210,22 +212,43 @@ impl Snapshot for Copied {
         budget: Budget,
         sink: &mut dyn Sink,
     ) -> Result<Option<OwnedKey>, ReadError> {
-        let mut pace = Pace::new(&*self.clock, budget, None);
-        for range in ranges {
-            let (start, end) = range.in_table(table);
-            if start >= end {
-                continue;
-            }
-            for (key, row) in self.state.rows.range(start..end) {
-                let (_, partition, name) = keys::decode(key).unwrap();
-                let key = Key { partition: &partition, row: &name };
-                if !pace.has_room() || sink.row(key, row.version, &row.value) == Flow::Stop {
-                    return Ok(Some(key.into()));
-                }
-                pace.examined(row.value.len());
-                pace.breathe().await;
-            }
-        }
-        Ok(None)
+        scan(&self.state, table, ranges, Pace::new(&*self.clock, budget, None), sink).await
+    }
+}
+
+impl Source for State {
+    type Error = ReadError;
+    type Rows<'a> = Range<'a>;
+
+    fn range<'a>(&'a self, start: &'a [u8], end: &'a [u8]) -> Result<Range<'a>, ReadError> {
+        Ok(Range(self.rows.range::<[u8], _>((Bound::Included(start), Bound::Excluded(end)))))
+    }
+}
+
+struct Range<'a>(btree_map::Range<'a, Vec<u8>, Row>);
+
+impl<'a> Rows for Range<'a> {
+    type Error = ReadError;
+    type Row = Stored<'a>;
+
+    fn next_row(&mut self) -> Result<Option<Stored<'a>>, ReadError> {
+        Ok(self.0.next().map(|(key, row)| Stored { key, row }))
+    }
+}
+
+struct Stored<'a> {
+    key: &'a [u8],
+    row: &'a Row,
+}
+
+impl ScannedRow for Stored<'_> {
+    type Error = ReadError;
+
+    fn key(&self) -> &[u8] {
+        self.key
+    }
+
+    fn read(&self) -> Result<(Version, &[u8]), ReadError> {
+        Ok((self.row.version, &self.row.value))
     }
 }

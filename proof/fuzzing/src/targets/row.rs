@@ -3,7 +3,7 @@
 //! An input is the length of the key in one byte, the key, and the row.
 
 use engine::{Key, TableId, TableRecord, Version, keys};
-use engine_local::stored::{read, size_bytes, write};
+use engine_local::row_bytes::{read, size_bytes, write};
 
 use super::stored;
 use crate::golden::distinct;

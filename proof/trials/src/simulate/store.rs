@@ -68,6 +68,8 @@ impl Store {
                 Arc::new(opened.map_err(|error| error.to_string())?)
             }
         };
+        #[cfg(feature = "seeded-bugs")]
+        let engine = engine::seeded::wrap(engine);
         let witness = Witness { engine, log: log.clone() };
         let (engine, faults) = FaultEngine::new(Arc::new(witness));
         let engine: Arc<dyn Engine> = Arc::new(Stage { engine: Arc::new(engine), log: log.clone() });

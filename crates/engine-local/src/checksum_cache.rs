@@ -1,25 +1,26 @@
-//! The checksum blocks of a checked file, the ones in use kept in memory.
+//! The checksum blocks of a [`ChecksumFile`](crate::checksum_file), those in use kept in memory.
 //!
-//! Without this every block read or written would cost a second call to the operating system for its four bytes. Changes
-//! stay here until [`Checksums::flush`], which whoever syncs the file calls first: checksums become durable with the blocks
-//! they belong to, and a block that was not synced may have none, which is no harm, as no commit has it.
+//! Without it, every read or write of a block would need a second system call for four bytes. Changes stay in memory
+//! until [`ChecksumCache::flush`], which comes before every sync of the file, so checksums become durable together
+//! with their blocks. A block that was not synced may lack its checksum, which does no harm, because no transaction
+//! refers to it.
 //!
-//! Promises: what [`Checksums::read`] returns is what was written last. Memory is bounded by [`SLOT_COUNT`] blocks.
+//! Promises: [`ChecksumCache::read`] returns what was written last. [`SLOT_COUNT`] bounds the memory.
 
 use std::io;
 use std::sync::{Mutex, MutexGuard};
 
 use redb::StorageBackend;
 
-pub(super) const BLOCK_BYTES: usize = 4096;
-pub(super) const CHECKSUM_BYTES: usize = 4;
-/// Blocks of the file that one block of checksums is for.
-pub(super) const GROUP_BLOCK_COUNT: u64 = (BLOCK_BYTES / CHECKSUM_BYTES) as u64;
-/// For four gigabytes of a file that is used all over. Few in tests, whose files are small.
+pub(crate) const BLOCK_BYTES: usize = 4096;
+pub(crate) const CHECKSUM_BYTES: usize = 4;
+/// How many blocks one block of checksums covers.
+pub(crate) const GROUP_BLOCK_COUNT: u64 = (BLOCK_BYTES / CHECKSUM_BYTES) as u64;
+/// Enough for four gigabytes that are all in use. Few in tests, whose files are small.
 const SLOT_COUNT: usize = if cfg!(test) { 4 } else { 1024 };
 
 #[derive(Debug)]
-pub(super) struct Checksums {
+pub(crate) struct ChecksumCache {
     slots: Box<[Mutex<Option<Slot>>]>,
 }
 
@@ -30,13 +31,13 @@ struct Slot {
     is_changed: bool,
 }
 
-impl Checksums {
-    pub(super) fn new() -> Checksums {
-        Checksums { slots: (0..SLOT_COUNT).map(|_| Mutex::new(None)).collect() }
+impl ChecksumCache {
+    pub(crate) fn new() -> ChecksumCache {
+        ChecksumCache { slots: (0..SLOT_COUNT).map(|_| Mutex::new(None)).collect() }
     }
 
-    /// The checksums of consecutive blocks of one group, from the block with this number on.
-    pub(super) fn read(&self, file: &impl StorageBackend, first: u64, out: &mut [u8]) -> io::Result<()> {
+    /// Reads the checksums of consecutive blocks of one group, beginning with this block.
+    pub(crate) fn read(&self, file: &impl StorageBackend, first: u64, out: &mut [u8]) -> io::Result<()> {
         let mut slot = self.slot(file, first / GROUP_BLOCK_COUNT)?;
         let start = start_in_group(first);
         let slot = slot.as_mut().ok_or(io::ErrorKind::NotFound)?;
@@ -44,7 +45,7 @@ impl Checksums {
         Ok(())
     }
 
-    pub(super) fn write(&self, file: &impl StorageBackend, first: u64, checksums: &[u8]) -> io::Result<()> {
+    pub(crate) fn write(&self, file: &impl StorageBackend, first: u64, checksums: &[u8]) -> io::Result<()> {
         let mut slot = self.slot(file, first / GROUP_BLOCK_COUNT)?;
         let start = start_in_group(first);
         let slot = slot.as_mut().ok_or(io::ErrorKind::NotFound)?;
@@ -53,8 +54,8 @@ impl Checksums {
         Ok(())
     }
 
-    /// Writes what was changed into the file.
-    pub(super) fn flush(&self, file: &impl StorageBackend) -> io::Result<()> {
+    /// Writes the changed checksums to the file.
+    pub(crate) fn flush(&self, file: &impl StorageBackend) -> io::Result<()> {
         for slot in &self.slots {
             if let Some(slot) = &mut *lock(slot) {
                 slot.flush(file)?;
@@ -63,8 +64,8 @@ impl Checksums {
         Ok(())
     }
 
-    /// Forgets the groups from this one on: the file ends before them.
-    pub(super) fn forget_from(&self, group: u64) {
+    /// Forgets this group and all later ones: the file now ends before them.
+    pub(crate) fn forget_from(&self, group: u64) {
         for slot in &self.slots {
             let mut slot = lock(slot);
             if slot.as_ref().is_some_and(|slot| slot.group >= group) {
@@ -73,7 +74,7 @@ impl Checksums {
         }
     }
 
-    /// The slot of this group, filled.
+    /// The slot with the checksums of this group.
     fn slot(&self, file: &impl StorageBackend, group: u64) -> io::Result<MutexGuard<'_, Option<Slot>>> {
         let mut slot = lock(&self.slots[(group % SLOT_COUNT as u64) as usize]);
         if slot.as_ref().is_some_and(|slot| slot.group == group) {
@@ -106,12 +107,12 @@ fn lock<T>(slot: &Mutex<T>) -> MutexGuard<'_, T> {
     slot.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Where a group's checksums are in the file; its blocks follow.
-pub(super) fn group_offset(group: u64) -> u64 {
+/// The offset of a group's checksums in the file; the group's blocks follow.
+pub(crate) fn group_offset(group: u64) -> u64 {
     group * (GROUP_BLOCK_COUNT + 1) * BLOCK_BYTES as u64
 }
 
-/// Where a block's checksum is among those of its group.
+/// The offset of a block's checksum within its group.
 fn start_in_group(number: u64) -> usize {
     (number % GROUP_BLOCK_COUNT) as usize * CHECKSUM_BYTES
 }

@@ -1,7 +1,7 @@
-//! The files of one directory, as the local engine uses them: opened, renamed, removed, and made to stay so.
+//! The files of a store's directory: opened, renamed, removed, made durable.
 //!
-//! Promises: a file's content is durable after its `sync_data`, its name after [`Files::sync`]. What is between the
-//! engine and the operating system is one object, so that a test can stand there.
+//! Promises: a file's content is durable after its `sync_data`, its name after [`Files::sync`]. The engine reaches
+//! the operating system through this trait alone, so a test can take its place.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -19,28 +19,28 @@ use crate::directory::DirectoryHandle;
 pub enum Access {
     Read,
     Write,
-    /// Empty, whatever was there.
+    /// Creates the file, or empties it.
     Create,
 }
 
 pub trait Files: fmt::Debug + Send + Sync + 'static {
     fn names(&self) -> io::Result<Vec<String>>;
     fn open(&self, name: &str, access: Access) -> io::Result<AnyFile>;
-    /// Replaces what has the name `to`.
+    /// Replaces the file `to`, if there is one.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
     fn remove(&self, name: &str) -> io::Result<()>;
-    /// Makes names durable.
+    /// Makes creations, renames and removals durable.
     fn sync(&self) -> io::Result<()>;
 }
 
-/// The files of a real directory, with something between each of them and whoever opens it.
+/// The files of a real directory, each wrapped in a layer of the caller's choice.
 pub struct DirectoryFiles<W> {
     directory: PathBuf,
     wrap: W,
-    /// An open file of no use, given up for one that is needed when the process may open no more: clients take all the
-    /// handles there are, and a commit must not fail for that.
+    /// A spare file descriptor. Clients may use up all that the process has, and a commit must not fail for that:
+    /// then the spare is closed to open the file that is needed.
     reserve: Mutex<Option<File>>,
-    /// The directory itself, kept open for the same reason.
+    /// The directory, kept open for the same reason.
     handle: OnceLock<DirectoryHandle>,
 }
 
@@ -68,14 +68,14 @@ impl<W> DirectoryFiles<W> {
         Ok(self.handle.get_or_init(|| handle))
     }
 
-    /// Opens something, with the reserve if there is no other way.
+    /// Opens a file, and gives up the spare descriptor if there is no other.
     fn with_reserve<T>(&self, open: impl Fn() -> io::Result<T>) -> io::Result<T> {
         let mut reserve = self.reserve.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let mut opened = open();
         if opened.as_ref().is_err_and(is_out_of_handles) && reserve.take().is_some() {
             opened = open();
         } else if opened.is_ok() && reserve.is_none() {
-            // Elsewhere than on Unix a directory does not open, and there is no reserve.
+            // On systems other than Unix a directory cannot be opened, so there is no spare.
             *reserve = File::open(&self.directory).ok();
         }
         opened
@@ -92,7 +92,7 @@ impl<B: StorageBackend, W: Fn(FileBackend) -> B + Send + Sync + 'static> Files f
     fn names(&self) -> io::Result<Vec<String>> {
         self.handle()?;
         let names = std::fs::read_dir(&self.directory)?.map(|entry| Ok(entry?.file_name()));
-        // What is not even text is not ours.
+        // A name that is not UTF-8 is not one of ours.
         Ok(names
             .collect::<io::Result<Vec<_>>>()?
             .into_iter()
@@ -126,7 +126,7 @@ impl<B: StorageBackend, W: Fn(FileBackend) -> B + Send + Sync + 'static> Files f
     }
 }
 
-/// Neither this process nor, perhaps, any other may open one more file.
+/// Whether the process, or the system, has no file descriptor left.
 fn is_out_of_handles(error: &io::Error) -> bool {
     const ENFILE: i32 = 23;
     const EMFILE: i32 = 24;

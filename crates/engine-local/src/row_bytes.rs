@@ -1,7 +1,7 @@
-//! A row as it lies on the disk: `version (u64, little-endian) · crc32 (u32, little-endian) · payload`.
+//! A row as bytes in the tree: `version (u64, little-endian) · crc32 (u32, little-endian) · payload`.
 //!
-//! The checksum covers the encoded key, the version and the payload, so a value under the wrong key is damage
-//! like a flipped bit is. Promises: what [`read`] returns is what [`write`] was given.
+//! The checksum covers the encoded key, the version and the payload, so a value under the wrong key is found like a
+//! flipped bit. Promises: [`read`] returns what [`write`] was given.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ pub fn size_bytes(payload: &[u8]) -> usize {
     VERSION_SIZE_BYTES + CHECKSUM_SIZE_BYTES + payload.len()
 }
 
-/// Fills `out`, which has the [`size_bytes`] of the payload.
+/// Fills `out`, which must have the [`size_bytes`] of the payload.
 pub fn write(out: &mut [u8], key: &[u8], version: Version, payload: &[u8]) {
     let version = version.ticks().to_le_bytes();
     let (head, tail) = out.split_at_mut(VERSION_SIZE_BYTES);
@@ -36,7 +36,7 @@ pub fn read<'a>(key: &[u8], stored: &'a [u8]) -> Result<(Version, &'a [u8]), Dam
     Ok((version, payload))
 }
 
-/// A stored row that is not what was written; says which.
+/// A stored row that is damaged; says which one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Damage(String);
 

@@ -1,43 +1,43 @@
-//! A file whose every block is checked when it is read: damage at rest is an error, never data.
+//! A file that checks every block it reads: damage on the disk becomes an error, never data.
 //!
-//! redb keeps checksums of its pages but looks at them only when it repairs; our rows have their own, which find a
-//! damaged row but not a lost one. So below redb each block of 4 KiB has a checksum, kept in the same file and made
-//! durable by the same sync (`checksums.rs` keeps those in use in memory):
+//! redb has checksums of its pages but verifies them only when it repairs a file. Our rows have their own, which find
+//! a damaged row but not a missing one. So below redb every block of 4 KiB has a checksum, in the same file and made
+//! durable by the same sync (`checksum_cache.rs` keeps those in use in memory):
 //!
 //! ```text
 //! checksums of blocks 0 to 1023 (4 KiB) · blocks 0 to 1023 · checksums of blocks 1024 to 2047 · …
 //! ```
 //!
-//! A checksum is the CRC-32 of the block's number and content; 0 stands for a block that was never written. Block 0 has
-//! none: redb overwrites its header in place, and checks both of its halves itself.
+//! A checksum is the CRC-32 of the block's number and content; 0 marks a block that was never written. Block 0 has
+//! none: redb overwrites its header in place and checks both halves of it itself.
 //!
-//! Promises: what is read is what was written, or an error of the kind `InvalidData` that names the block. A power cut
-//! may leave a block and its checksum from different writes, but only a block that no commit had made durable: redb
-//! never overwrites one that is in use, and nobody reads the others.
+//! Promises: a read returns what was written, or an error of the kind `InvalidData` that names the block. A power cut
+//! may leave a block and its checksum from different writes, but only for a block that no transaction had made
+//! durable: redb never overwrites a block that is in use, and nobody reads the others.
 
 use std::io;
 use std::ops::{Bound, Range};
 
 use redb::{BackendError, StorageBackend};
 
-use crate::checksums::{BLOCK_BYTES, CHECKSUM_BYTES, Checksums, GROUP_BLOCK_COUNT, group_offset};
+use crate::checksum_cache::{BLOCK_BYTES, CHECKSUM_BYTES, ChecksumCache, GROUP_BLOCK_COUNT, group_offset};
 
-/// Runs up to this long need no allocation for their checksums.
+/// Up to this many blocks the checksums need no allocation.
 const SHORT_RUN_BLOCK_COUNT: usize = 32;
 const BLOCK: u64 = BLOCK_BYTES as u64;
 
 #[derive(Debug)]
-pub(super) struct Checked<B> {
+pub(crate) struct ChecksumFile<B> {
     file: B,
-    checksums: Checksums,
+    checksums: ChecksumCache,
 }
 
-impl<B: StorageBackend> Checked<B> {
-    pub(super) fn new(file: B) -> Checked<B> {
-        Checked { file, checksums: Checksums::new() }
+impl<B: StorageBackend> ChecksumFile<B> {
+    pub(crate) fn new(file: B) -> ChecksumFile<B> {
+        ChecksumFile { file, checksums: ChecksumCache::new() }
     }
 
-    /// Reads whole blocks of one group into `out`, and checks them.
+    /// Reads whole blocks of one group into `out` and checks them.
     fn read_run(&self, first: u64, out: &mut [u8]) -> io::Result<()> {
         self.file.read(block_offset(first), out)?;
         let count = out.len() / BLOCK_BYTES;
@@ -69,7 +69,7 @@ impl<B: StorageBackend> Checked<B> {
     }
 }
 
-impl<B: StorageBackend> StorageBackend for Checked<B> {
+impl<B: StorageBackend> StorageBackend for ChecksumFile<B> {
     fn len(&self) -> io::Result<u64> {
         let blocks = self.file.len()?.div_ceil(BLOCK);
         Ok((blocks - blocks.div_ceil(GROUP_BLOCK_COUNT + 1)) * BLOCK)
@@ -97,7 +97,7 @@ impl<B: StorageBackend> StorageBackend for Checked<B> {
         self.checksums.forget_from(new.div_ceil(GROUP_BLOCK_COUNT));
         let group_end = new.next_multiple_of(GROUP_BLOCK_COUNT);
         if new < old && new < group_end {
-            // Blocks that are gone have never been written when they come again.
+            // Truncated blocks count as unwritten if the file grows back.
             let zeros = vec![0; (group_end - new) as usize * CHECKSUM_BYTES];
             self.checksums.write(&self.file, new, &zeros)?;
         }
@@ -127,7 +127,7 @@ impl<B: StorageBackend> StorageBackend for Checked<B> {
     }
 
     fn close(&self) -> io::Result<()> {
-        // What was written after the last sync is still there if nothing happens to the machine.
+        // Writes since the last sync survive as long as the machine does.
         let flushed = self.checksums.flush(&self.file);
         self.file.close().and(flushed)
     }
@@ -141,17 +141,17 @@ impl<B: StorageBackend> StorageBackend for Checked<B> {
     }
 }
 
-/// A piece of a run of bytes: whole blocks of one group, or a part of one block.
+/// A piece of a read or write: whole blocks of one group, or a part of one block.
 struct Part {
-    /// Which of the bytes.
+    /// The piece's place in the caller's bytes.
     bytes: Range<usize>,
-    /// Where in its first block it begins.
+    /// The offset in its first block.
     within: usize,
     is_whole: bool,
     is_header: bool,
 }
 
-/// Cuts a run of bytes; each piece with the number of its first block.
+/// Cuts a run of bytes into pieces, each with the number of its first block.
 fn runs(offset: u64, len: usize) -> impl Iterator<Item = (u64, Part)> {
     let mut done = 0;
     std::iter::from_fn(move || {
@@ -175,7 +175,7 @@ fn runs(offset: u64, len: usize) -> impl Iterator<Item = (u64, Part)> {
     })
 }
 
-/// Where a block is in the file.
+/// The offset of a block in the file.
 fn block_offset(number: u64) -> u64 {
     group_offset(number / GROUP_BLOCK_COUNT) + (number % GROUP_BLOCK_COUNT + 1) * BLOCK
 }
@@ -188,7 +188,7 @@ fn with_checksums<T>(count: usize, work: impl FnOnce(&mut [u8]) -> T) -> T {
     }
 }
 
-/// Never 0, which stands for a block that was never written.
+/// Never 0, because 0 marks a block that was never written.
 fn checksum(number: u64, block: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&number.to_le_bytes());
@@ -215,15 +215,15 @@ mod tests {
         group_offset(number / GROUP_BLOCK_COUNT) + number % GROUP_BLOCK_COUNT * CHECKSUM_BYTES as u64
     }
 
-    /// The same in a plain vector.
+    /// The file, and a plain vector with the same content.
     struct Both {
-        checked: Checked<InMemoryBackend>,
+        checked: ChecksumFile<InMemoryBackend>,
         plain: Vec<u8>,
     }
 
     impl Both {
         fn new(len: u64) -> Both {
-            let checked = Checked::new(InMemoryBackend::new());
+            let checked = ChecksumFile::new(InMemoryBackend::new());
             checked.set_len(len).unwrap();
             assert_eq!(checked.len().unwrap(), len);
             Both { checked, plain: vec![0; len as usize] }
@@ -234,10 +234,10 @@ mod tests {
             self.plain[offset as usize..][..data.len()].copy_from_slice(data);
         }
 
-        /// As another process finds it.
+        /// Forgets what is in memory, as another process would.
         fn reopen(&mut self) {
             self.checked.sync_data().unwrap();
-            self.checked.checksums = Checksums::new();
+            self.checked.checksums = ChecksumCache::new();
         }
 
         fn compare(&self, offset: u64, len: usize) {
@@ -253,7 +253,7 @@ mod tests {
         let mut random = fastrand::Rng::with_seed(7);
         for _ in 0..300 {
             let len = random.usize(1..40_000);
-            // Around the boundaries of groups, and anywhere.
+            // Near the boundary of two groups, or anywhere.
             let start = if random.bool() { GROUP - 20_000 } else { random.u64(0..2 * GROUP - 40_000) };
             let offset = start + random.u64(0..20_000);
             let data: Vec<u8> = (0..len).map(|_| random.u8(..)).collect();
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn a_file_with_more_groups_than_are_kept_in_memory_is_read_all_the_same() {
         let groups = 11;
-        let mut checked = Checked::new(InMemoryBackend::new());
+        let mut checked = ChecksumFile::new(InMemoryBackend::new());
         checked.set_len(groups * GROUP).unwrap();
         let at = |group: u64| group * GROUP + (1 + group % 7) * BLOCK;
         for group in 0..groups {
@@ -284,7 +284,7 @@ mod tests {
                 assert_eq!(out, [group as u8; BLOCK_BYTES], "{group}");
             }
             checked.sync_data().unwrap();
-            checked.checksums = Checksums::new();
+            checked.checksums = ChecksumCache::new();
         }
     }
 
@@ -297,7 +297,7 @@ mod tests {
             let mut byte = [0];
             both.checked.file.read(at, &mut byte).unwrap();
             both.checked.file.write(at, &[byte[0] ^ 0x10]).unwrap();
-            both.checked.checksums = Checksums::new();
+            both.checked.checksums = ChecksumCache::new();
             let mut out = vec![0; BLOCK_BYTES];
             let error = both.checked.read(3 * BLOCK, &mut out).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidData);
@@ -307,7 +307,7 @@ mod tests {
             both.compare(2 * BLOCK, BLOCK_BYTES);
             both.compare(4 * BLOCK, BLOCK_BYTES);
             both.checked.file.write(at, &byte).unwrap();
-            both.checked.checksums = Checksums::new();
+            both.checked.checksums = ChecksumCache::new();
         }
         both.compare(0, 8 * BLOCK_BYTES);
     }
@@ -323,13 +323,13 @@ mod tests {
         both.checked.file.read(checksum_offset(1), &mut sum).unwrap();
         both.checked.file.write(block_offset(2), &block).unwrap();
         both.checked.file.write(checksum_offset(2), &sum).unwrap();
-        both.checked.checksums = Checksums::new();
+        both.checked.checksums = ChecksumCache::new();
         assert!(both.checked.read(2 * BLOCK, &mut block).is_err());
     }
 
     #[test]
     fn a_file_grows_and_shrinks_and_what_comes_again_is_empty() {
-        let checked = Checked::new(InMemoryBackend::new());
+        let checked = ChecksumFile::new(InMemoryBackend::new());
         let mut out = vec![7; 3 * BLOCK_BYTES];
         for blocks in [4, 1023, 1024, 1025, 2048, 3000, 1024, 1025, 10] {
             let old = checked.len().unwrap();

@@ -1,0 +1,128 @@
+//! The planted bugs that need the inside of this engine, in builds with the feature `seeded-bugs` alone. Which of them a
+//! process carries, and why, is told in `engine::seeded`.
+
+use std::io;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use engine::seeded::{Bug, is};
+use redb::StorageBackend;
+
+use crate::commit_log::{self, Counters};
+use crate::directory_files::{Access, AnyFile, Files};
+
+/// How late a record of the log reaches its file: so little that a crash seldom falls into it.
+const DELAY: Duration = Duration::from_micros(200);
+
+/// The files of a store, whose log is written late.
+pub(crate) fn files(files: Arc<dyn Files>) -> Arc<dyn Files> {
+    if is(Bug::AnswerBeforeSync) { Arc::new(LateFiles(files)) } else { files }
+}
+
+/// The counters of a store that was just opened.
+pub(crate) fn counters(counters: Counters) -> Counters {
+    if is(Bug::VersionReuse) { Counters { last_version: 0, ..counters } } else { counters }
+}
+
+#[derive(Debug)]
+struct LateFiles(Arc<dyn Files>);
+
+impl Files for LateFiles {
+    fn names(&self) -> io::Result<Vec<String>> {
+        self.0.names()
+    }
+
+    fn open(&self, name: &str, access: Access) -> io::Result<AnyFile> {
+        let file = self.0.open(name, access)?;
+        Ok(if commit_log::is_ours(name) {
+            AnyFile::new(LateFile { file: Arc::new(file), late: Arc::default() })
+        } else {
+            file
+        })
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.0.rename(from, to)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.0.remove(name)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync()
+    }
+}
+
+#[derive(Debug)]
+struct LateFile {
+    file: Arc<AnyFile>,
+    late: Arc<Late>,
+}
+
+/// Records on their way to the file.
+#[derive(Default, Debug)]
+struct Late {
+    count: Mutex<usize>,
+    changed: Condvar,
+}
+
+impl Late {
+    fn add(&self, change: isize) {
+        let mut count = self.count.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        *count = count.saturating_add_signed(change);
+        self.changed.notify_all();
+    }
+
+    fn wait(&self) {
+        let count = self.count.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        drop(self.changed.wait_while(count, |count| *count > 0));
+    }
+}
+
+impl Drop for LateFile {
+    /// A regular end loses nothing.
+    fn drop(&mut self) {
+        self.late.wait();
+    }
+}
+
+impl StorageBackend for LateFile {
+    fn len(&self) -> io::Result<u64> {
+        self.file.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.late.wait();
+        self.file.read(offset, out)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.file.set_len(len)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    /// A record is written and synced later, whatever its writer is told; all else comes after what is late.
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        if !commit_log::is_record(data) {
+            self.late.wait();
+            return self.file.write(offset, data);
+        }
+        let (file, late, data) = (self.file.clone(), self.late.clone(), data.to_vec());
+        late.add(1);
+        std::thread::spawn(move || {
+            std::thread::sleep(DELAY);
+            let _ = file.write(offset, &data).and_then(|()| file.sync_data());
+            late.add(-1);
+        });
+        Ok(())
+    }
+
+    fn close(&self) -> io::Result<()> {
+        self.late.wait();
+        self.file.close()
+    }
+}
