@@ -18,14 +18,20 @@ use crate::setting::{self, Setting};
 /// Containers whose policies are kept as values.
 const REMEMBERED_COUNT_MAX: usize = 1_000;
 
-/// Policies as values, by container, with the version of the row that they were read from.
+/// Policies as values, by container.
 #[derive(Default)]
-pub struct PolicyCache(RwLock<HashMap<TableId, (Version, Arc<[StoredPolicy]>)>>);
+pub struct PolicyCache(RwLock<HashMap<TableId, RememberedPolicies>>);
+
+struct RememberedPolicies {
+    /// Of the row that they were read from.
+    version: Version,
+    policies: Arc<[StoredPolicy]>,
+}
 
 impl PolicyCache {
     fn find(&self, id: TableId, version: Version) -> Option<Arc<[StoredPolicy]>> {
         let remembered = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        remembered.get(&id).filter(|(of, _)| *of == version).map(|(_, policies)| policies.clone())
+        remembered.get(&id).filter(|found| found.version == version).map(|found| found.policies.clone())
     }
 
     fn remember(&self, id: TableId, version: Version, policies: Arc<[StoredPolicy]>) {
@@ -33,7 +39,7 @@ impl PolicyCache {
         if remembered.len() >= REMEMBERED_COUNT_MAX {
             remembered.clear();
         }
-        remembered.insert(id, (version, policies));
+        remembered.insert(id, RememberedPolicies { version, policies });
     }
 }
 

@@ -26,18 +26,24 @@ pub fn pull(bytes: &mut &[u8]) -> Option<usize> {
             *bytes = rest;
             Some(usize::from(*byte))
         }
-        _ => pull_long(bytes),
+        all => {
+            let (number, rest) = split_long(all)?;
+            *bytes = rest;
+            Some(number)
+        }
     }
 }
 
-fn pull_long(bytes: &mut &[u8]) -> Option<usize> {
+/// Takes and returns values: were it given a place to change, its callers could not keep the bytes in registers.
+#[cold]
+fn split_long(mut bytes: &[u8]) -> Option<(usize, &[u8])> {
     let mut number = 0usize;
     for shift in (0..32).step_by(7) {
         let (byte, rest) = bytes.split_first()?;
-        *bytes = rest;
+        bytes = rest;
         number |= usize::from(byte & 0x7F) << shift;
         if *byte < 0x80 {
-            return Some(number);
+            return Some((number, bytes));
         }
     }
     None

@@ -174,7 +174,7 @@ fn reserve(body: &mut AnswerBody, payload: Option<Reservation>, front: &Front) -
     }
     let is_write = payload.is_some();
     let mut reservation = payload.unwrap_or_else(|| front.answer_memory.small());
-    if !is_write && !reservation.grow(body.len()) {
+    if !is_write && !reservation.grow(body.as_bytes().len()) {
         return Err(ErrorCode::ServerBusy.into());
     }
     body.hold(reservation);

@@ -2,18 +2,18 @@
 //!
 //! Knows no service by name: each brings an implementation of [`service::Service`].
 
-pub mod accounts;
-pub mod address;
-pub mod audit;
-pub mod authenticate;
-pub mod cors;
-pub mod current;
-pub mod handle;
+pub(crate) mod accounts;
+pub(crate) mod address;
+pub(crate) mod audit;
+pub(crate) mod authenticate;
+pub(crate) mod cors;
+pub(crate) mod current;
+pub(crate) mod handle;
 pub mod head;
-pub mod header_names;
+pub(crate) mod header_names;
 pub mod refusal;
-pub mod request_id;
-pub mod respond;
+pub(crate) mod request_id;
+pub(crate) mod respond;
 pub mod service;
 pub mod service_operations;
 

@@ -223,11 +223,6 @@ impl AnswerBody {
         AnswerBody::Whole { bytes, reservation: None }
     }
 
-    /// Bytes in memory.
-    pub fn len(&self) -> usize {
-        self.as_bytes().len()
-    }
-
     pub fn as_bytes(&self) -> &[u8] {
         match self {
             AnswerBody::Whole { bytes, .. } => bytes,

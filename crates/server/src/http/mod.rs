@@ -3,10 +3,10 @@
 //! Knows nothing of the storage protocol: it hands each request to a [`listener::Handler`] and sends what comes back.
 
 pub mod body;
-pub mod deadline;
+pub(crate) mod deadline;
 mod head_timer;
-pub mod heavy;
-pub mod limits;
-pub mod listener;
-pub mod memory_pool;
+pub(crate) mod heavy;
+pub(crate) mod limits;
+pub(crate) mod listener;
+pub(crate) mod memory_pool;
 mod stall;
