@@ -21,7 +21,7 @@ use block::FORMAT;
 #[doc(hidden)]
 pub use block::framed;
 pub use content::{BackupHead, BackupReader, Content, RowIter, StoredRow, TableHead, Totals};
-pub use load::{Loaded, OnProgress, Selection, load};
+pub use load::{LoadReport, LoadSelection, OnProgress, load};
 pub use save::{SaveOptions, Saved, save};
 
 /// Why a backup could not be made or read, in words for the person at the terminal.

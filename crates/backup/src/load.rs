@@ -23,7 +23,7 @@ pub(crate) const RESTORING: Namespace<'static> = Namespace::new(tables::FAMILY, 
 
 /// Which part of a backup to load.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Selection {
+pub enum LoadSelection {
     All,
     /// One table. `account` chooses between several of that name; `new_name` renames it.
     Table {
@@ -33,12 +33,12 @@ pub enum Selection {
     },
 }
 
-impl Selection {
+impl LoadSelection {
     /// The name under which to load the table; `None` if it is not selected.
     fn target(&self, table: &TableHead) -> Option<String> {
         match self {
-            Selection::All => Some(table.name.clone()),
-            Selection::Table { account, name, new_name } => {
+            LoadSelection::All => Some(table.name.clone()),
+            LoadSelection::Table { account, name, new_name } => {
                 let wanted = table.name.eq_ignore_ascii_case(name)
                     && account.as_ref().is_none_or(|account| *account == table.account);
                 wanted.then(|| new_name.clone().unwrap_or_else(|| table.name.clone()))
@@ -49,7 +49,7 @@ impl Selection {
 
 /// The counts of a finished load.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
-pub struct Loaded {
+pub struct LoadReport {
     pub counts: Totals,
     /// The accounts of the loaded tables, sorted, without duplicates.
     pub accounts: Vec<String>,
@@ -62,18 +62,18 @@ pub type OnProgress<'a> = &'a mut (dyn FnMut(u64, u64) + Send);
 pub async fn load<R: Read + Send>(
     engine: &dyn Engine,
     mut backup: BackupReader<R>,
-    selection: &Selection,
+    selection: &LoadSelection,
     progress: OnProgress<'_>,
-) -> Result<Loaded, BackupError> {
+) -> Result<LoadReport, BackupError> {
     clear_leftovers(engine).await?;
     let head = backup.head().clone();
     let versions_until = Version::new(head.last_version.max(1)).unwrap_or(Version(std::num::NonZeroU64::MIN));
     let mut loading =
-        Loading { engine, versions_until, open: None, ready: Vec::new(), loaded: Loaded::default() };
+        Loading { engine, versions_until, open: None, ready: Vec::new(), loaded: LoadReport::default() };
     loop {
         match backup.next_content()? {
             Some(Content::Properties { account, properties }) => {
-                if *selection == Selection::All {
+                if *selection == LoadSelection::All {
                     loading.properties(account, properties).await?;
                 }
             }
@@ -89,7 +89,7 @@ pub async fn load<R: Read + Send>(
         progress(backup.seen().row_count, head.row_count);
     }
     loading.finish_table().await?;
-    if let Selection::Table { name, .. } = selection
+    if let LoadSelection::Table { name, .. } = selection
         && loading.ready.is_empty()
     {
         return Err(BackupError::Refused(format!("the backup has no table '{name}' of that account")));
@@ -103,7 +103,7 @@ struct Loading<'a> {
     open: Option<LoadingTable>,
     /// Tables that are loaded and wait until the whole file proves good.
     ready: Vec<LoadingTable>,
-    loaded: Loaded,
+    loaded: LoadReport,
 }
 
 /// A table that is being loaded.
@@ -180,7 +180,7 @@ impl Loading<'_> {
     }
 
     /// Gives the tables their names, once the whole file proved good.
-    async fn publish(mut self) -> Result<Loaded, BackupError> {
+    async fn publish(mut self) -> Result<LoadReport, BackupError> {
         for target in &self.ready {
             let payload = Bytes::copy_from_slice(target.name.as_str().as_bytes());
             let lower = target.name.to_lower();

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use backup::{BackupError, BackupReader, Content, SaveOptions, Selection, load, save};
+use backup::{BackupError, BackupReader, Content, LoadSelection, SaveOptions, load, save};
 use bytes::Bytes;
 use catalogue::Setting;
 use engine::env::FakeClock;
@@ -97,8 +97,8 @@ async fn setting(engine: &dyn Engine, setting: Setting) -> Option<Bytes> {
 async fn restore(
     engine: &dyn Engine,
     file: &[u8],
-    selection: &Selection,
-) -> Result<backup::Loaded, BackupError> {
+    selection: &LoadSelection,
+) -> Result<backup::LoadReport, BackupError> {
     load(engine, BackupReader::open(file)?, selection, &mut |_, _| {}).await
 }
 
@@ -107,7 +107,7 @@ async fn everything_comes_back_with_its_versions_policies_and_properties() {
     let source = sample().await;
     let file = bytes_of(&source).await;
     let target = memory();
-    let loaded = restore(&target, &file, &Selection::All).await.unwrap();
+    let loaded = restore(&target, &file, &LoadSelection::All).await.unwrap();
     assert_eq!((loaded.counts.table_count, loaded.counts.row_count), (3, 20_006));
     assert_eq!(loaded.accounts, ["alice", "bob"]);
     for (account, name, shown) in
@@ -136,7 +136,7 @@ async fn everything_comes_back_with_its_versions_policies_and_properties() {
 async fn one_table_comes_back_under_another_name_beside_the_old_one() {
     let engine = sample().await;
     let file = bytes_of(&engine).await;
-    let one = |name: &str, new_name: Option<&str>, account: Option<&str>| Selection::Table {
+    let one = |name: &str, new_name: Option<&str>, account: Option<&str>| LoadSelection::Table {
         account: account.map(str::to_owned),
         name: name.to_owned(),
         new_name: new_name.map(str::to_owned),
@@ -149,7 +149,7 @@ async fn one_table_comes_back_under_another_name_beside_the_old_one() {
     assert!(rows(&engine, old).await == rows(&engine, new).await);
     assert_eq!(setting(&engine, Setting::Policies(new)).await.unwrap(), "policies of people");
 
-    let refused = |outcome: Result<backup::Loaded, BackupError>| match outcome {
+    let refused = |outcome: Result<backup::LoadReport, BackupError>| match outcome {
         Err(BackupError::Refused(sentence)) => sentence,
         other => panic!("{other:?}"),
     };
@@ -211,7 +211,7 @@ async fn a_backup_shows_one_moment_whatever_is_written_meanwhile() {
     save(&*engine, &FakeClock::default(), FAST, &mut out).await.unwrap();
     assert!(out.change_count > 5 && rows(&*engine, people).await != before);
     let target = memory();
-    restore(&target, &out.file, &Selection::All).await.unwrap();
+    restore(&target, &out.file, &LoadSelection::All).await.unwrap();
     let (copy, _) = table(&target, "alice", "people").await.unwrap();
     assert!(rows(&target, copy).await == before);
     assert!(table(&target, "bob", "people").await.is_some());
@@ -249,7 +249,7 @@ async fn a_damaged_backup_leaves_no_table() {
     let late = file.len() - 60;
     file[late] ^= 1;
     let target = memory();
-    assert!(matches!(restore(&target, &file, &Selection::All).await, Err(BackupError::Damaged { .. })));
+    assert!(matches!(restore(&target, &file, &LoadSelection::All).await, Err(BackupError::Damaged { .. })));
     for (account, name) in [("alice", "people"), ("alice", "empty"), ("bob", "people")] {
         assert_eq!(table(&target, account, name).await, None);
     }

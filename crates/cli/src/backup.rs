@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use backup::{BackupError, BackupReader, SaveOptions, Totals};
 use engine::env::SystemClock;
 
-use crate::control::{self, Request};
+use crate::control::{self, ControlRequest};
 use crate::progress::Progress;
 use crate::store;
 
@@ -68,7 +68,7 @@ fn from_server(
     part: &Path,
     progress: &mut Progress,
 ) -> Result<(), String> {
-    let input = control::connect(location, &Request::Backup { rate_bytes_max })?.answer()?;
+    let input = control::connect(location, &ControlRequest::Backup { rate_bytes_max })?.answer()?;
     let mut out = BufWriter::new(create(part)?);
     let tee = Tee { input, out: &mut out };
     let mut backup = BackupReader::open(tee).map_err(|error| error.to_string())?;

@@ -46,7 +46,7 @@ pub struct BenchRequest {
 }
 
 /// The request, checked and with defaults filled in.
-struct Plan {
+struct BenchPlan {
     endpoint: Endpoint,
     workloads: Vec<Workload>,
     shape: TableShape,
@@ -69,7 +69,7 @@ pub fn run(request: &BenchRequest) -> Result<(), String> {
     }
 }
 
-fn plan(request: &BenchRequest) -> Result<Plan, String> {
+fn plan(request: &BenchRequest) -> Result<BenchPlan, String> {
     let endpoint = endpoint(request)?;
     let connections = request.connections.unwrap_or(CONNECTIONS_DEFAULT);
     if !(1..=CONNECTIONS_MAX).contains(&connections) {
@@ -102,7 +102,13 @@ fn plan(request: &BenchRequest) -> Result<Plan, String> {
     for workload in &workloads {
         workload.check().map_err(|error| error.to_string())?;
     }
-    Ok(Plan { endpoint, workloads, shape, seconds: Duration::from_secs_f64(seconds), rate: request.rate })
+    Ok(BenchPlan {
+        endpoint,
+        workloads,
+        shape,
+        seconds: Duration::from_secs_f64(seconds),
+        rate: request.rate,
+    })
 }
 
 fn endpoint(request: &BenchRequest) -> Result<Endpoint, String> {
@@ -126,7 +132,7 @@ fn endpoint(request: &BenchRequest) -> Result<Endpoint, String> {
     }
 }
 
-fn measure_all(plan: &Plan, table: &str, stop: &Arc<AtomicBool>) -> Result<(), String> {
+fn measure_all(plan: &BenchPlan, table: &str, stop: &Arc<AtomicBool>) -> Result<(), String> {
     let mut progress = Progress::start();
     let filled = table::fill(&plan.endpoint, table, plan.shape, FILL_TIME_MAX, Some(stop), |filled| {
         progress.show(filled.entities, plan.shape.entities);

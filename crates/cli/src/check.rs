@@ -12,7 +12,7 @@ use backup::{BackupError, BackupReader};
 use engine_local::{CheckReport, OpenError, check_directory};
 
 use crate::backup::read_through;
-use crate::control::{self, Request};
+use crate::control::{self, ControlRequest};
 use crate::progress::Progress;
 use crate::store;
 
@@ -64,7 +64,7 @@ fn check_store(location: &Path) -> Result<ExitCode, String> {
 }
 
 fn ask_server(location: &Path) -> Result<CheckReport, String> {
-    let mut lines = control::connect(location, &Request::Check)?.answer()?.lines();
+    let mut lines = control::connect(location, &ControlRequest::Check)?.answer()?.lines();
     let cut = || "the server's answer is cut short".to_owned();
     let counts = lines.next().and_then(Result::ok).ok_or_else(cut)?;
     let counts: Vec<u64> = counts.split(' ').filter_map(|word| word.parse().ok()).collect();

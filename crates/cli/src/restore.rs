@@ -9,11 +9,11 @@ use std::fs::File;
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 
-use backup::{BackupError, BackupReader, Loaded, Selection};
+use backup::{BackupError, BackupReader, LoadReport, LoadSelection};
 use engine::Engine;
 use engine_local::{LocalEngine, MARKER};
 
-use crate::control::{self, Request};
+use crate::control::{self, ControlRequest};
 use crate::progress::Progress;
 use crate::store;
 
@@ -33,7 +33,7 @@ pub fn run(request: RestoreRequest, location: &Path) -> Result<(), String> {
     let outcome = match table {
         None => restore_all(&file, location, &mut progress),
         Some(name) => {
-            let selection = Selection::Table { account, name, new_name };
+            let selection = LoadSelection::Table { account, name, new_name };
             restore_table(&file, selection, location, &mut progress)
         }
     };
@@ -57,7 +57,7 @@ pub fn run(request: RestoreRequest, location: &Path) -> Result<(), String> {
     Ok(())
 }
 
-fn restore_all(file: &Path, location: &Path, progress: &mut Progress) -> Result<Loaded, String> {
+fn restore_all(file: &Path, location: &Path, progress: &mut Progress) -> Result<LoadReport, String> {
     let cannot = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
     if engine_local::is_store(location) {
         return Err(format!(
@@ -77,7 +77,7 @@ fn restore_all(file: &Path, location: &Path, progress: &mut Progress) -> Result<
     }
     let backup = open(file)?;
     let engine = LocalEngine::open(&unfinished, store::options()).map_err(|error| error.to_string())?;
-    let loaded = load(&engine, backup, &Selection::All, file, progress);
+    let loaded = load(&engine, backup, &LoadSelection::All, file, progress);
     store::wait_for(engine.close())?;
     drop(engine);
     match loaded {
@@ -109,10 +109,10 @@ fn move_up(from: &Path, to: &Path) -> io::Result<()> {
 
 fn restore_table(
     file: &Path,
-    selection: Selection,
+    selection: LoadSelection,
     location: &Path,
     progress: &mut Progress,
-) -> Result<Loaded, String> {
+) -> Result<LoadReport, String> {
     match store::open(location)? {
         Some(engine) => {
             let loaded = load(&engine, open(file)?, &selection, file, progress);
@@ -123,13 +123,13 @@ fn restore_table(
     }
 }
 
-fn through_server(file: &Path, selection: Selection, location: &Path) -> Result<Loaded, String> {
-    let Selection::Table { account, name, new_name } = selection else {
+fn through_server(file: &Path, selection: LoadSelection, location: &Path) -> Result<LoadReport, String> {
+    let LoadSelection::Table { account, name, new_name } = selection else {
         return Err("a running server takes one table at a time".to_owned());
     };
     // Open it here first, so that a file that is not a backup is refused before anything is sent.
     drop(open(file)?);
-    let connection = control::connect(location, &Request::Restore { account, name, new_name })?;
+    let connection = control::connect(location, &ControlRequest::Restore { account, name, new_name })?;
     let mut bytes = File::open(file).map_err(|error| format!("{}: {error}", file.display()))?;
     // Ignore a failed copy: a server that refuses stops reading, and its answer says why.
     let _ = io::copy(&mut bytes, &mut connection.input()).and_then(|_| connection.end_input());
@@ -138,7 +138,7 @@ fn through_server(file: &Path, selection: Selection, location: &Path) -> Result<
         .map_err(|error| format!("lost the connection to the server: {error}"))?;
     let mut words = line.split_whitespace();
     let mut number = || words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
-    let mut loaded = Loaded::default();
+    let mut loaded = LoadReport::default();
     loaded.counts.table_count = number();
     loaded.counts.row_count = number();
     Ok(loaded)
@@ -152,10 +152,10 @@ fn open(file: &Path) -> Result<BackupReader<BufReader<File>>, String> {
 fn load(
     engine: &LocalEngine,
     backup: BackupReader<BufReader<File>>,
-    selection: &Selection,
+    selection: &LoadSelection,
     file: &Path,
     progress: &mut Progress,
-) -> Result<Loaded, String> {
+) -> Result<LoadReport, String> {
     let mut show = |done, total| progress.show(done, total);
     store::wait_for(backup::load(engine, backup, selection, &mut show))?.map_err(|error| about(file, &error))
 }

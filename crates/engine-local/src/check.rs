@@ -19,7 +19,7 @@ use crate::tree_error::TreeError;
 use crate::view::View;
 use crate::{LocalEngine, OpenError};
 use engine::keys;
-use engine::scan::{Rows, ScannedRow, Source};
+use engine::scan::{RowSource, Rows, ScannedRow};
 use engine::{Families, TableId, TableRecord, Version};
 
 /// This many findings are kept as text; further ones are only counted.

@@ -74,7 +74,7 @@ use crate::snapshot::LocalSnapshot;
 use crate::store::{Store, TABLES};
 use crate::tree_error::TreeError;
 use crate::view::View;
-use crate::writer::{FoldRunner, QueuedRequest, Waiting, Writer};
+use crate::writer::{FoldRunner, QueuedRequest, WaitingJobs, Writer};
 
 pub use crate::check::{CheckReport, check_directory};
 #[doc(hidden)]
@@ -201,7 +201,7 @@ impl LocalEngine {
             record: Default::default(),
             recent_bytes_max: options.recent_bytes_max,
             folding,
-            waiting: Waiting::default(),
+            waiting: WaitingJobs::default(),
             unfolded_log_bytes: 0,
             done,
         };

@@ -13,7 +13,7 @@ use crate::commit_log::Counters;
 use crate::recent::{Recent, RecentRow, RecentRows};
 use crate::row_bytes;
 use crate::tree_error::TreeError;
-use engine::scan::{self, ScannedRow, Source};
+use engine::scan::{self, RowSource, ScannedRow};
 use engine::{Row, Version};
 
 /// The rows of the tree as of one transaction.
@@ -84,7 +84,7 @@ impl View {
     }
 }
 
-impl Source for View {
+impl RowSource for View {
     type Error = TreeError;
     type Rows<'a> = ViewRows<'a>;
 

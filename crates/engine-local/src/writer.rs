@@ -45,7 +45,7 @@ const REOPEN_WAIT_MAX: Duration = Duration::from_secs(5);
 pub(crate) struct QueuedRequest {
     pub(crate) request: Request,
     pub(crate) size_bytes: usize,
-    pub(crate) answer: oneshot::Sender<Outcome>,
+    pub(crate) answer: oneshot::Sender<GroupOutcome>,
 }
 
 pub(crate) struct Writer {
@@ -60,7 +60,7 @@ pub(crate) struct Writer {
     pub(crate) recent_bytes_max: usize,
     pub(crate) folding: FoldRunner,
     /// Requests taken from the channel that are not in a group yet.
-    pub(crate) waiting: Waiting,
+    pub(crate) waiting: WaitingJobs,
     /// Bytes appended to the log since it last asked for a fold.
     pub(crate) unfolded_log_bytes: usize,
     /// Tells the closing engine that this thread is done; dropping it tells the same.
@@ -78,12 +78,12 @@ pub(crate) enum FoldRunner {
 /// many large ones wait. Callers wait for their answers, so nobody can observe the order of two requests that waited
 /// together.
 #[derive(Default)]
-pub(crate) struct Waiting {
+pub(crate) struct WaitingJobs {
     small: VecDeque<QueuedRequest>,
     large: VecDeque<QueuedRequest>,
 }
 
-impl Waiting {
+impl WaitingJobs {
     fn is_empty(&self) -> bool {
         self.small.is_empty() && self.large.is_empty()
     }
@@ -110,7 +110,7 @@ impl Waiting {
     }
 }
 
-type Outcome = Result<Applied, CommitError>;
+type GroupOutcome = Result<Applied, CommitError>;
 
 impl Writer {
     /// Returns when every sender is gone, the queue is empty and everything is folded.
@@ -167,7 +167,7 @@ impl Writer {
         }
     }
 
-    fn results(&mut self, requests: &[QueuedRequest], size_bytes: usize) -> Vec<Outcome> {
+    fn results(&mut self, requests: &[QueuedRequest], size_bytes: usize) -> Vec<GroupOutcome> {
         let request_count = requests.len();
         let everyone = |error: CommitError| (0..request_count).map(|_| Err(error.clone())).collect();
         if self.shared.is_poisoned() {
@@ -185,7 +185,7 @@ impl Writer {
         }
     }
 
-    fn commit_group(&mut self, requests: &[QueuedRequest]) -> Vec<Outcome> {
+    fn commit_group(&mut self, requests: &[QueuedRequest]) -> Vec<GroupOutcome> {
         self.record.clear();
         let mut group = Group {
             view: self.shared.view(),
@@ -228,7 +228,7 @@ impl Writer {
                 self.shared.poison(&error.to_string());
                 // A request that failed may have seen what another one of the group wrote, so its finding must not be
                 // told. It certainly changed nothing.
-                let unsure = |result: Outcome| match result {
+                let unsure = |result: GroupOutcome| match result {
                     Ok(_) => Err(CommitError::Unknown(error.to_string())),
                     Err(_) => Err(CommitError::Poisoned),
                 };

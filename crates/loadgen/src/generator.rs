@@ -129,7 +129,7 @@ impl Tally {
     }
 }
 
-struct Connection {
+struct ClientConnection {
     stream: TcpStream,
     request: Vec<u8>,
     written: usize,
@@ -161,7 +161,7 @@ pub struct Generator {
     /// The events of this turn, as connection, writable, readable: a copy, because handling an event borrows the
     /// generator.
     ready: Vec<(usize, bool, bool)>,
-    connections: Vec<Connection>,
+    connections: Vec<ClientConnection>,
     free: Vec<usize>,
     schedule: Option<Schedule>,
     tally: Tally,
@@ -182,7 +182,7 @@ impl Generator {
         let mut connections = Vec::with_capacity(connection_count);
         for index in 0..connection_count {
             let now = clock::now();
-            connections.push(Connection {
+            connections.push(ClientConnection {
                 stream: connect(address, &poll, index)?,
                 request: Vec::new(),
                 written: 0,
@@ -446,7 +446,7 @@ pub fn send_all(
     Ok(tally.all().accepted.total())
 }
 
-impl Connection {
+impl ClientConnection {
     fn write(&mut self) -> std::io::Result<()> {
         while self.written < self.request.len() {
             match self.stream.write(&self.request[self.written..]) {

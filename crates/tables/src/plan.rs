@@ -13,7 +13,7 @@ use std::ops::Bound;
 
 use engine::KeyRange;
 use protocol::common::ordinal::compare_ordinal;
-use protocol::table::filter::{CompareOp, Expr, Filter, Property};
+use protocol::table::filter::{CompareOp, Expr, Filter, FilterProperty};
 use protocol::table::model::Value;
 
 /// Rectangles that all intersections of two unions may look at in one plan. Only these can make more rectangles than
@@ -194,12 +194,12 @@ impl Planner {
             Expr::Constant(value) => Region::constant(*value != term.negated),
             // The parser lets keys be compared with strings only, and each row has both keys, so that `not` and the
             // opposite operator say the same.
-            Expr::Compare { property: Property::PartitionKey, op, literal: Value::String(text) } => {
+            Expr::Compare { property: FilterProperty::PartitionKey, op, literal: Value::String(text) } => {
                 let partitions = Interval::of(*op, text, term.negated);
                 let rectangle = |partition| Rectangle { partition, row: Interval::EVERYTHING };
                 Region { rectangles: partitions.map(rectangle).collect(), exact: true }
             }
-            Expr::Compare { property: Property::RowKey, op, literal: Value::String(text) } => {
+            Expr::Compare { property: FilterProperty::RowKey, op, literal: Value::String(text) } => {
                 let rows = Interval::of(*op, text, term.negated);
                 let rectangle = |row| Rectangle { partition: Interval::EVERYTHING, row };
                 Region { rectangles: rows.map(rectangle).collect(), exact: true }

@@ -5,7 +5,7 @@ use std::ops::Bound::{Excluded, Included, Unbounded};
 use engine::{Budget, Flow, Key, KeyRange, OwnedKey, Sink, Version};
 use protocol::auth::KeyBounds;
 use protocol::common::AccountName;
-use protocol::table::filter::{Filter, Properties, Property};
+use protocol::table::filter::{Filter, FilterProperty, Properties};
 use protocol::table::model::{TableName, Value};
 use protocol::{ErrorCode, ServiceError};
 
@@ -193,7 +193,7 @@ impl Sink for PageSink<'_> {
 struct LowerName<'a>(&'a str);
 
 impl Properties for LowerName<'_> {
-    fn property(&self, property: &Property) -> Option<Value<'_>> {
-        matches!(property, Property::TableName).then(|| Value::String(self.0.into()))
+    fn property(&self, property: &FilterProperty) -> Option<Value<'_>> {
+        matches!(property, FilterProperty::TableName).then(|| Value::String(self.0.into()))
     }
 }

@@ -7,7 +7,7 @@
 use bytes::Bytes;
 use engine::{MergeRefusal, OwnedKey, Version, varint};
 use protocol::common::DateTime;
-use protocol::table::filter::{Properties, Property as FilterProperty};
+use protocol::table::filter::{FilterProperty, Properties};
 use protocol::table::model::{EntitySource, Guid, Property, RawValue, Value};
 use protocol::{ErrorCode, ServiceError};
 

@@ -4,7 +4,7 @@
 
 use time::{Date, Month, OffsetDateTime, Time};
 
-use crate::der::{self, Element, Reader};
+use crate::der::{self, DerElement, DerReader};
 
 pub(crate) struct Facts<'a> {
     /// The name of the issuer, in DER.
@@ -18,7 +18,7 @@ pub(crate) struct Facts<'a> {
 impl<'a> Facts<'a> {
     /// `None` when the bytes are not a certificate.
     pub(crate) fn read(certificate: &'a [u8]) -> Option<Facts<'a>> {
-        let mut body = Reader::new(certificate).enter(der::SEQUENCE)?.enter(der::SEQUENCE)?;
+        let mut body = DerReader::new(certificate).enter(der::SEQUENCE)?.enter(der::SEQUENCE)?;
         if body.next_is(der::CONTEXT_0) {
             body.any()?; // The version.
         }
@@ -39,7 +39,7 @@ impl<'a> Facts<'a> {
 }
 
 /// RFC 5280 writes dates up to 2049 as `YYMMDDHHMMSSZ` and later dates as `YYYYMMDDHHMMSSZ`.
-fn time(element: Element<'_>) -> Option<OffsetDateTime> {
+fn time(element: DerElement<'_>) -> Option<OffsetDateTime> {
     let (digits, zone) = element.value.split_at_checked(element.value.len().checked_sub(1)?)?;
     if zone != b"Z" || !digits.iter().all(u8::is_ascii_digit) {
         return None;
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn both_forms_of_a_time_are_read_and_others_are_not() {
-        let read = |tag, text: &str| time(Element { tag, value: text.as_bytes(), whole: &[] });
+        let read = |tag, text: &str| time(DerElement { tag, value: text.as_bytes(), whole: &[] });
         let text = |time: Option<OffsetDateTime>| time.unwrap().to_string();
         assert_eq!(text(read(der::UTC_TIME, "491231235959Z")), "2049-12-31 23:59:59.0 +00:00:00");
         assert_eq!(text(read(der::UTC_TIME, "500101000000Z")), "1950-01-01 0:00:00.0 +00:00:00");

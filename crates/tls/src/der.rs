@@ -19,7 +19,7 @@ const CONSTRUCTED: u8 = 0x20;
 const LONG_TAG: u8 = 0x1F;
 
 #[derive(Clone, Copy)]
-pub(crate) struct Element<'a> {
+pub(crate) struct DerElement<'a> {
     pub(crate) tag: u8,
     pub(crate) value: &'a [u8],
     /// The value with its tag and length.
@@ -28,13 +28,13 @@ pub(crate) struct Element<'a> {
 
 /// A sequence of elements, read from front to back.
 #[derive(Clone, Copy)]
-pub(crate) struct Reader<'a> {
+pub(crate) struct DerReader<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Reader<'a> {
-    pub(crate) fn new(bytes: &'a [u8]) -> Reader<'a> {
-        Reader { rest: bytes }
+impl<'a> DerReader<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> DerReader<'a> {
+        DerReader { rest: bytes }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -45,7 +45,7 @@ impl<'a> Reader<'a> {
         self.rest.first() == Some(&tag)
     }
 
-    pub(crate) fn any(&mut self) -> Option<Element<'a>> {
+    pub(crate) fn any(&mut self) -> Option<DerElement<'a>> {
         let (&tag, after_tag) = self.rest.split_first()?;
         if tag & LONG_TAG == LONG_TAG {
             return None;
@@ -64,16 +64,16 @@ impl<'a> Reader<'a> {
         let (value, rest) = after_length.split_at_checked(length)?;
         let whole = &self.rest[..self.rest.len() - rest.len()];
         self.rest = rest;
-        Some(Element { tag, value, whole })
+        Some(DerElement { tag, value, whole })
     }
 
-    pub(crate) fn expect(&mut self, tag: u8) -> Option<Element<'a>> {
+    pub(crate) fn expect(&mut self, tag: u8) -> Option<DerElement<'a>> {
         if self.next_is(tag) { self.any() } else { None }
     }
 
     /// The elements inside the next element, which must have this tag.
-    pub(crate) fn enter(&mut self, tag: u8) -> Option<Reader<'a>> {
-        self.expect(tag).map(|element| Reader::new(element.value))
+    pub(crate) fn enter(&mut self, tag: u8) -> Option<DerReader<'a>> {
+        self.expect(tag).map(|element| DerReader::new(element.value))
     }
 
     pub(crate) fn object_identifier(&mut self) -> Option<&'a [u8]> {
@@ -136,8 +136,8 @@ mod tests {
     #[test]
     fn lengths_are_short_or_long_and_never_past_the_end() {
         let long = [&[0x04, 0x82, 0x01, 0x00][..], &[7; 256]].concat();
-        assert_eq!(Reader::new(&long).any().unwrap().value, [7; 256]);
-        assert_eq!(Reader::new(&[0x04, 2, 1, 2, 9]).any().unwrap().whole, [0x04, 2, 1, 2]);
+        assert_eq!(DerReader::new(&long).any().unwrap().value, [7; 256]);
+        assert_eq!(DerReader::new(&[0x04, 2, 1, 2, 9]).any().unwrap().whole, [0x04, 2, 1, 2]);
         for bad in [
             &[][..],
             &[0x04],
@@ -148,19 +148,19 @@ mod tests {
             &[0x04, 0x85, 0, 0, 0, 0, 1, 1],
             &[0x1F, 1, 1],
         ] {
-            assert!(Reader::new(bad).any().is_none(), "{bad:?}");
+            assert!(DerReader::new(bad).any().is_none(), "{bad:?}");
         }
     }
 
     #[test]
     fn numbers_and_strings_are_what_they_say() {
-        let integer = |bytes: &[u8]| Reader::new(bytes).integer();
+        let integer = |bytes: &[u8]| DerReader::new(bytes).integer();
         assert_eq!(integer(&[2, 2, 8, 0]), Some(2048));
         assert_eq!(integer(&[2, 5, 0, 0xFF, 0xFF, 0xFF, 0xFF]), Some(u32::MAX));
         for bad in [&[2, 1, 0xFF][..], &[2, 0], &[2, 5, 1, 0, 0, 0, 0], &[4, 1, 1]] {
             assert_eq!(integer(bad), None, "{bad:?}");
         }
-        let octets = |bytes: &[u8]| Reader::new(bytes).octets(OCTET_STRING);
+        let octets = |bytes: &[u8]| DerReader::new(bytes).octets(OCTET_STRING);
         assert_eq!(octets(&[4, 2, 1, 2]), Some(vec![1, 2]));
         assert_eq!(octets(&[0x24, 6, 4, 1, 1, 4, 1, 2]), Some(vec![1, 2]));
         assert_eq!(octets(&[0x24, 3, 5, 1, 1]), None);

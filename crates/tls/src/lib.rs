@@ -61,10 +61,10 @@ pub enum TlsSource {
 /// The server's side of TLS. Clones share one certificate, and see it replaced at the same time.
 #[derive(Clone)]
 pub struct Tls {
-    shared: Arc<Shared>,
+    shared: Arc<SharedTls>,
 }
 
-struct Shared {
+struct SharedTls {
     source: TlsSource,
     clock: WallClock,
     current: RwLock<Arc<Loaded>>,
@@ -108,7 +108,7 @@ impl Tls {
     /// Reads the certificate. [`TlsSource::LocalCa`] creates it first, if need be.
     pub fn load(source: TlsSource, clock: WallClock) -> Result<Tls, TlsError> {
         let loaded = read(&source, clock())?;
-        Ok(Tls { shared: Arc::new(Shared { source, clock, current: RwLock::new(Arc::new(loaded)) }) })
+        Ok(Tls { shared: Arc::new(SharedTls { source, clock, current: RwLock::new(Arc::new(loaded)) }) })
     }
 
     /// Performs the handshake. All of it must finish within `time_max`.

@@ -52,7 +52,7 @@ pub(crate) fn ensure(
     now: UnixTime,
     provider: &Arc<CryptoProvider>,
 ) -> Result<(), TlsError> {
-    let files = Files::in_directory(directory);
+    let files = AuthorityFiles::in_directory(directory);
     let names = names(hosts, &files.server_certificate)?;
     let now = Duration::from_secs(now.as_secs());
     if is_good(&files, &names, now, provider) {
@@ -82,16 +82,16 @@ pub(crate) fn how_to_trust(directory: &Path) -> String {
     )
 }
 
-struct Files {
+struct AuthorityFiles {
     authority_certificate: PathBuf,
     authority_key: PathBuf,
     server_certificate: PathBuf,
     server_key: PathBuf,
 }
 
-impl Files {
-    fn in_directory(directory: &Path) -> Files {
-        Files {
+impl AuthorityFiles {
+    fn in_directory(directory: &Path) -> AuthorityFiles {
+        AuthorityFiles {
             authority_certificate: directory.join(AUTHORITY_CERTIFICATE),
             authority_key: directory.join(AUTHORITY_KEY),
             server_certificate: directory.join(SERVER_CERTIFICATE),
@@ -126,7 +126,7 @@ fn as_client_asks(name: &str) -> Option<ServerName<'static>> {
 
 /// Verifies the certificate as a client would: the key belongs to it, and the authority's certificate verifies it for
 /// every name, both now and at the end of the minimum remaining validity.
-fn is_good(files: &Files, names: &[String], now: Duration, provider: &Arc<CryptoProvider>) -> bool {
+fn is_good(files: &AuthorityFiles, names: &[String], now: Duration, provider: &Arc<CryptoProvider>) -> bool {
     let Ok(identity) = pem::read(&files.server_certificate, &files.server_key) else { return false };
     let Ok(certified) = certify(identity, &files.server_certificate, &files.server_key, provider) else {
         return false;
@@ -159,14 +159,14 @@ fn is_valid_until(certificate: &CertificateDer<'_>, now: Duration, later: Durati
         .is_some_and(|facts| unix(facts.not_before) <= now && later <= unix(facts.not_after))
 }
 
-fn read_authority(files: &Files) -> Result<CertificateDer<'static>, TlsError> {
+fn read_authority(files: &AuthorityFiles) -> Result<CertificateDer<'static>, TlsError> {
     let mut certificates = pem::read_certificates(&files.authority_certificate)?;
     Ok(certificates.swap_remove(0))
 }
 
 /// Opens the existing authority, or creates a new one.
 fn open_authority(
-    files: &Files,
+    files: &AuthorityFiles,
     now: Duration,
     provider: &Arc<CryptoProvider>,
 ) -> Result<Issuer<'static, KeyPair>, TlsError> {
@@ -199,7 +199,11 @@ fn open_authority(
 
 /// Whether the authority's certificate expires before a certificate that it would issue now. Fails if the certificate
 /// belongs to a different key, because then it is not ours to replace.
-fn needs_renewal(files: &Files, now: Duration, provider: &Arc<CryptoProvider>) -> Result<bool, TlsError> {
+fn needs_renewal(
+    files: &AuthorityFiles,
+    now: Duration,
+    provider: &Arc<CryptoProvider>,
+) -> Result<bool, TlsError> {
     let identity = pem::read(&files.authority_certificate, &files.authority_key)?;
     certify(identity, &files.authority_certificate, &files.authority_key, provider)?;
     Ok(!is_valid_until(&read_authority(files)?, now, now.saturating_add(DAY * AUTHORITY_DAYS_LEFT_MIN)))
@@ -221,7 +225,7 @@ fn authority_params(key: &KeyPair, now: Duration) -> CertificateParams {
 }
 
 fn issue(
-    files: &Files,
+    files: &AuthorityFiles,
     names: &[String],
     now: Duration,
     authority: &Issuer<'static, KeyPair>,

@@ -64,11 +64,11 @@ impl Tls {
 pub(crate) struct Watch {
     tls: Tls,
     look_count: u64,
-    failure: Option<Failure>,
+    failure: Option<ReloadFailure>,
 }
 
 /// The last files that could not be used, and how often they have been looked at since.
-struct Failure {
+struct ReloadFailure {
     stamps: Stamps,
     look_count: u64,
 }
@@ -120,7 +120,7 @@ impl Watch {
                 if failed_looks == 1 {
                     log::warn!("the certificate stays as it was, because {error}");
                 }
-                self.failure = Some(Failure { stamps, look_count: failed_looks });
+                self.failure = Some(ReloadFailure { stamps, look_count: failed_looks });
                 Looked::Kept
             }
         }

@@ -201,9 +201,9 @@ fn tests_are_found_where_they_are_and_nowhere_else() {
     for name in [
         "testkit: every_test_that_a_row_names_exists",
         "server: etags::if_match_decides_by_verb_and_state",
-        "server: address::tests::accounts_are_found_in_the_host_or_in_the_path",
+        "server: front::address::tests::accounts_are_found_in_the_host_or_in_the_path",
         "tls: tests::plain_http_is_told_that_this_port_speaks_https",
-        "protocol: filter::tests::matching::logic_is_two_valued",
+        "protocol: table::filter::tests::matching::logic_is_two_valued",
         "protocol: auth::sas::tests::an_empty_field_is_an_absent_one",
         "engine-local: conformance::local_keeps_every_promise",
         "cli: restart::a_continuation_token_survives_a_restart",
@@ -223,8 +223,8 @@ fn tests_are_found_where_they_are_and_nowhere_else() {
         "server: etags::tests::if_match_decides_by_verb_and_state",
         // A helper is not a test, and a test in an inner module is not a test of the file's own module.
         "server: etags::with_entity",
-        "server: address::accounts_are_found_in_the_host_or_in_the_path",
-        "protocol: filter::tests::logic_is_two_valued",
+        "server: front::address::accounts_are_found_in_the_host_or_in_the_path",
+        "protocol: table::filter::tests::logic_is_two_valued",
         "sdk/python: test_tables.py::test_the_name_tables",
         "sdk/python: test_nothing.py::test_the_name_tables_is_reserved",
         "sdk/javascript: entities.test.mjs::delete minds",

@@ -7,17 +7,17 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::time::Duration;
 
-use super::{GREETING, Invitation, Request, read_line};
+use super::{ControlRequest, GREETING, Invitation, read_line};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A connection on which the request has been sent.
-pub struct Connection {
+pub struct ControlConnection {
     stream: BufReader<TcpStream>,
 }
 
 /// Sends the request to the server that has this data directory open.
-pub fn connect(location: &Path, request: &Request) -> Result<Connection, String> {
+pub fn connect(location: &Path, request: &ControlRequest) -> Result<ControlConnection, String> {
     let unreachable = |error: io::Error| {
         format!("{} is in use by a process that does not answer commands: {error}", location.display())
     };
@@ -25,10 +25,10 @@ pub fn connect(location: &Path, request: &Request) -> Result<Connection, String>
     let stream = TcpStream::connect_timeout(&invitation.address, CONNECT_TIMEOUT).map_err(unreachable)?;
     let line = format!("{GREETING} {} {}\n", invitation.token, request.to_line());
     (&stream).write_all(line.as_bytes()).map_err(unreachable)?;
-    Ok(Connection { stream: BufReader::new(stream) })
+    Ok(ControlConnection { stream: BufReader::new(stream) })
 }
 
-impl Connection {
+impl ControlConnection {
     /// Takes the data that follows the request, such as the backup to restore.
     pub fn input(&self) -> &TcpStream {
         self.stream.get_ref()

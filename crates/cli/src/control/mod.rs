@@ -69,7 +69,7 @@ fn read_line(input: &mut impl Read) -> io::Result<String> {
 
 /// A command's request to the server.
 #[derive(PartialEq, Eq, Debug)]
-pub enum Request {
+pub enum ControlRequest {
     /// Reads at most this many uncompressed bytes a second; 0 means no limit. The answer is a backup.
     Backup { rate_bytes_max: u64 },
     /// Restores one table from the backup that follows the request. The answer is a line of counts.
@@ -78,29 +78,29 @@ pub enum Request {
     Check,
 }
 
-impl Request {
+impl ControlRequest {
     /// Words separated by spaces; a dash stands for a name left out. No account or table name contains either.
     fn to_line(&self) -> String {
         let or_dash = |word: &Option<String>| word.clone().unwrap_or_else(|| "-".to_owned());
         match self {
-            Request::Backup { rate_bytes_max } => format!("backup {rate_bytes_max}"),
-            Request::Restore { account, name, new_name } => {
+            ControlRequest::Backup { rate_bytes_max } => format!("backup {rate_bytes_max}"),
+            ControlRequest::Restore { account, name, new_name } => {
                 format!("restore {} {name} {}", or_dash(account), or_dash(new_name))
             }
-            Request::Check => "check".to_owned(),
+            ControlRequest::Check => "check".to_owned(),
         }
     }
 
-    fn parse(line: &str) -> Option<Request> {
+    fn parse(line: &str) -> Option<ControlRequest> {
         let word = |word: &str| (word != "-").then(|| word.to_owned());
         match line.split(' ').collect::<Vec<_>>().as_slice() {
-            ["backup", rate] => Some(Request::Backup { rate_bytes_max: rate.parse().ok()? }),
-            ["restore", account, name, new_name] => Some(Request::Restore {
+            ["backup", rate] => Some(ControlRequest::Backup { rate_bytes_max: rate.parse().ok()? }),
+            ["restore", account, name, new_name] => Some(ControlRequest::Restore {
                 account: word(account),
                 name: (*name).to_owned(),
                 new_name: word(new_name),
             }),
-            ["check"] => Some(Request::Check),
+            ["check"] => Some(ControlRequest::Check),
             _ => None,
         }
     }
@@ -113,15 +113,15 @@ mod tests {
     #[test]
     fn a_request_reads_as_it_was_written() {
         for request in [
-            Request::Backup { rate_bytes_max: 7 },
-            Request::Restore { account: None, name: "T".into(), new_name: Some("U".into()) },
-            Request::Restore { account: Some("a".into()), name: "T".into(), new_name: None },
-            Request::Check,
+            ControlRequest::Backup { rate_bytes_max: 7 },
+            ControlRequest::Restore { account: None, name: "T".into(), new_name: Some("U".into()) },
+            ControlRequest::Restore { account: Some("a".into()), name: "T".into(), new_name: None },
+            ControlRequest::Check,
         ] {
-            assert_eq!(Request::parse(&request.to_line()), Some(request));
+            assert_eq!(ControlRequest::parse(&request.to_line()), Some(request));
         }
         for line in ["", "backup", "backup x", "restore a", "check it", "delete everything"] {
-            assert_eq!(Request::parse(line), None, "{line}");
+            assert_eq!(ControlRequest::parse(line), None, "{line}");
         }
     }
 

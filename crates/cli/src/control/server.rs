@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use backup::{BackupReader, SaveOptions, Selection};
+use backup::{BackupReader, LoadSelection, SaveOptions};
 use engine::env::Clock;
 use engine_local::LocalEngine;
 use tokio::runtime::Handle;
 
-use super::{GREETING, Invitation, Request, read_line};
+use super::{ControlRequest, GREETING, Invitation, read_line};
 use crate::random;
 
 /// Connections above this number are closed without an answer.
@@ -98,12 +98,19 @@ impl Controlled {
             writeln!(out, "error the server is shutting down")?;
             return out.flush();
         };
-        match Request::parse(request) {
-            Some(Request::Backup { rate_bytes_max }) => self.back_up(&engine, rate_bytes_max, &mut out)?,
-            Some(Request::Restore { account, name, new_name }) => {
-                self.restore(&engine, &mut input, &Selection::Table { account, name, new_name }, &mut out)?;
+        match ControlRequest::parse(request) {
+            Some(ControlRequest::Backup { rate_bytes_max }) => {
+                self.back_up(&engine, rate_bytes_max, &mut out)?
             }
-            Some(Request::Check) => check(&engine, &mut out)?,
+            Some(ControlRequest::Restore { account, name, new_name }) => {
+                self.restore(
+                    &engine,
+                    &mut input,
+                    &LoadSelection::Table { account, name, new_name },
+                    &mut out,
+                )?;
+            }
+            Some(ControlRequest::Check) => check(&engine, &mut out)?,
             None => writeln!(out, "error the server does not know this command")?,
         }
         out.flush()
@@ -125,7 +132,7 @@ impl Controlled {
         &self,
         engine: &LocalEngine,
         input: &mut (impl io::Read + Send),
-        selection: &Selection,
+        selection: &LoadSelection,
         out: &mut impl Write,
     ) -> io::Result<()> {
         let _one = self.restoring.lock().unwrap_or_else(PoisonError::into_inner);

@@ -122,7 +122,7 @@ impl BearerValidator {
         if !connection.is_https {
             return Err(BearerError::PlainHttp);
         }
-        let token = Token::parse(token)?;
+        let token = Jwt::parse(token)?;
         let claims = &token.claims;
         match &self.0 {
             Trust::Issuer(config) => {
@@ -152,7 +152,7 @@ impl BearerValidator {
 }
 
 /// A compact JWT, taken apart; nothing in it is to be believed yet.
-struct Token<'a> {
+struct Jwt<'a> {
     header: Map<String, Value>,
     claims: Map<String, Value>,
     /// Header and claims as they were sent.
@@ -160,14 +160,14 @@ struct Token<'a> {
     signature: Vec<u8>,
 }
 
-impl<'a> Token<'a> {
-    fn parse(text: &'a str) -> Result<Token<'a>, BearerError> {
+impl<'a> Jwt<'a> {
+    fn parse(text: &'a str) -> Result<Jwt<'a>, BearerError> {
         if text.len() > TOKEN_BYTES_MAX {
             return Err(BearerError::Malformed);
         }
         let (signed, signature) = text.rsplit_once('.').ok_or(BearerError::Malformed)?;
         let (header, claims) = signed.split_once('.').ok_or(BearerError::Malformed)?;
-        Ok(Token {
+        Ok(Jwt {
             header: decode_object(header)?,
             claims: decode_object(claims)?,
             signed,
@@ -250,10 +250,10 @@ fn roles(claims: &Map<String, Value>, kind: &ServiceKind) -> RoleSet {
 
 /// The keys of an issuer: a JWKS.
 #[derive(Clone, Debug, Default)]
-pub struct KeySet(Vec<Key>);
+pub struct KeySet(Vec<IssuerKey>);
 
 #[derive(Clone, Debug)]
-struct Key {
+struct IssuerKey {
     id: String,
     public: PublicKey,
 }
@@ -286,11 +286,12 @@ impl KeySet {
         let set: Value = serde_json::from_str(json).map_err(|error| KeySetError(error.to_string()))?;
         let keys = set.get("keys").and_then(Value::as_array);
         let keys = keys.ok_or_else(|| KeySetError("there is no list of keys".to_owned()))?;
-        let read = keys.iter().filter_map(Value::as_object).filter_map(|key| Key::parse(key).transpose());
+        let read =
+            keys.iter().filter_map(Value::as_object).filter_map(|key| IssuerKey::parse(key).transpose());
         read.collect::<Result<_, _>>().map(KeySet)
     }
 
-    fn verify(&self, token: &Token<'_>) -> Result<(), BearerError> {
+    fn verify(&self, token: &Jwt<'_>) -> Result<(), BearerError> {
         // Whoever sets `crit` wants the token refused by those who do not know what is in it. We know nothing.
         if token.header.contains_key("crit") {
             return Err(BearerError::Malformed);
@@ -320,9 +321,9 @@ impl KeySet {
     }
 }
 
-impl Key {
+impl IssuerKey {
     /// `None` for a key of a kind that we have no use for.
-    fn parse(key: &Map<String, Value>) -> Result<Option<Key>, KeySetError> {
+    fn parse(key: &Map<String, Value>) -> Result<Option<IssuerKey>, KeySetError> {
         let Some(id) = text(key, "kid") else { return Ok(None) };
         if text(key, "use").is_some_and(|purpose| purpose != "sig") {
             return Ok(None);
@@ -348,7 +349,7 @@ impl Key {
             }
             _ => return Ok(None),
         };
-        Ok(Some(Key { id: id.to_owned(), public }))
+        Ok(Some(IssuerKey { id: id.to_owned(), public }))
     }
 }
 

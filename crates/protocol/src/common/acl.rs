@@ -2,7 +2,7 @@
 //!
 //! Promises: what is read has at most five policies with distinct identifiers, and is written back in their order.
 
-use super::xml::{self, Element, Writer, invalid_document, invalid_value};
+use super::xml::{self, Element, XmlWriter, invalid_document, invalid_value};
 use crate::ServiceError;
 use crate::common::{DateTime, StoredPolicy, parse_policy_time};
 
@@ -73,7 +73,7 @@ fn read_permission(text: &str, letters: &str) -> Result<String, ServiceError> {
 
 /// The policies as the service shows them: fields never set are left out.
 pub fn write_acl(policies: &[StoredPolicy]) -> Vec<u8> {
-    let mut writer = Writer::begin();
+    let mut writer = XmlWriter::begin();
     if policies.is_empty() {
         writer.empty("SignedIdentifiers");
         return writer.finish();
@@ -89,7 +89,7 @@ pub fn write_acl(policies: &[StoredPolicy]) -> Vec<u8> {
     writer.finish()
 }
 
-fn write_policy(policy: &StoredPolicy, writer: &mut Writer) {
+fn write_policy(policy: &StoredPolicy, writer: &mut XmlWriter) {
     if policy.start.is_none() && policy.expiry.is_none() && policy.permission.is_none() {
         return writer.empty("AccessPolicy");
     }

@@ -228,14 +228,14 @@ impl Element {
 }
 
 /// Writes one document, in one line, as the service does.
-pub struct Writer {
+pub struct XmlWriter {
     out: Vec<u8>,
 }
 
-impl Writer {
+impl XmlWriter {
     /// The byte order mark and the declaration.
-    pub fn begin() -> Writer {
-        Writer { out: DECLARATION.as_bytes().to_vec() }
+    pub fn begin() -> XmlWriter {
+        XmlWriter { out: DECLARATION.as_bytes().to_vec() }
     }
 
     pub fn start(&mut self, name: &str) {
@@ -566,7 +566,7 @@ mod tests {
     #[test]
     fn written_text_is_read_back() {
         for text in ["", " ", "a", "<&>\"'", "]]>", "\r\n\t\r", "é\u{1F600}\u{FFFD}", "<!--", "&amp;"] {
-            let mut writer = Writer::begin();
+            let mut writer = XmlWriter::begin();
             writer.start("a");
             writer.leaf("b", text);
             writer.end("a");
@@ -575,7 +575,7 @@ mod tests {
             let [leaf] = element.fields(["b"]).unwrap();
             assert_eq!(leaf.unwrap().leaf().unwrap(), text);
         }
-        let mut writer = Writer::begin();
+        let mut writer = XmlWriter::begin();
         writer.leaf("a", "\0<&>\"'\r\n");
         let document = String::from_utf8(writer.finish()).unwrap();
         assert_eq!(document, format!("{DECLARATION}<a>\u{FFFD}&lt;&amp;&gt;\"'&#xD;\n</a>"));

@@ -19,7 +19,7 @@ use crate::http::body::AnswerBody;
 #[derive(Default)]
 pub struct TableAnswer {
     pub status: u16,
-    pub content: Content,
+    pub content: ContentKind,
     pub body: AnswerBody,
     pub etag: Option<DateTime>,
     /// The absolute URL of what was made.
@@ -32,7 +32,7 @@ pub struct TableAnswer {
 
 /// What the body is.
 #[derive(Default)]
-pub enum Content {
+pub enum ContentKind {
     #[default]
     Nothing,
     Json(MetadataLevel),
@@ -59,7 +59,7 @@ impl TableAnswer {
     }
 
     pub fn json(status: u16, level: MetadataLevel, json: Vec<u8>) -> TableAnswer {
-        let (content, body) = (Content::Json(level), AnswerBody::whole(json));
+        let (content, body) = (ContentKind::Json(level), AnswerBody::whole(json));
         TableAnswer { status, content, body, ..TableAnswer::default() }
     }
 }
@@ -67,7 +67,7 @@ impl TableAnswer {
 impl From<ServiceAnswer> for TableAnswer {
     fn from(answer: ServiceAnswer) -> TableAnswer {
         let body = answer.document.map(AnswerBody::whole).unwrap_or_default();
-        TableAnswer { status: answer.status, content: Content::Xml, body, ..TableAnswer::default() }
+        TableAnswer { status: answer.status, content: ContentKind::Xml, body, ..TableAnswer::default() }
     }
 }
 
@@ -85,7 +85,7 @@ impl Answer for TableAnswer {
     }
 
     fn write_headers(&mut self, headers: &mut HeaderMap) {
-        if !matches!(self.content, Content::Xml) {
+        if !matches!(self.content, ContentKind::Xml) {
             headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
             headers.insert(NO_SNIFF, HeaderValue::from_static("nosniff"));
         }
@@ -116,14 +116,14 @@ impl Answer for TableAnswer {
             put(headers, EXPLANATION, explanation);
         }
         match &self.content {
-            Content::Json(level) => {
+            ContentKind::Json(level) => {
                 headers.insert(CONTENT_TYPE, HeaderValue::from_static(level.content_type()));
             }
-            Content::Multipart { content_type } => put(headers, CONTENT_TYPE, content_type),
-            Content::Xml if !matches!(self.body, AnswerBody::Empty) => {
+            ContentKind::Multipart { content_type } => put(headers, CONTENT_TYPE, content_type),
+            ContentKind::Xml if !matches!(self.body, AnswerBody::Empty) => {
                 headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/xml"));
             }
-            Content::Xml | Content::Nothing => {}
+            ContentKind::Xml | ContentKind::Nothing => {}
         }
     }
 }

@@ -7,7 +7,7 @@ use protocol::table::wire::batch::{
 use protocol::{ErrorCode, ServiceError};
 use tables::{TableService, Transaction};
 
-use super::answer::{Content, TableAnswer};
+use super::answer::{ContentKind, TableAnswer};
 use super::request::{Asked, TableRequest};
 use super::write::{Reply, push, read_change};
 use super::{entities, part};
@@ -62,7 +62,7 @@ pub async fn run(
             answer
         }
     };
-    let content = Content::Multipart { content_type: answer.content_type() };
+    let content = ContentKind::Multipart { content_type: answer.content_type() };
     let body = AnswerBody::Whole { bytes: answer.finish(), reservation };
     Ok(TableAnswer { status: 202, content, body, ..TableAnswer::default() })
 }

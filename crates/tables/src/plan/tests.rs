@@ -202,11 +202,11 @@ struct Row {
 }
 
 impl Properties for Row {
-    fn property(&self, property: &Property) -> Option<Value<'_>> {
+    fn property(&self, property: &FilterProperty) -> Option<Value<'_>> {
         match property {
-            Property::PartitionKey => Some(Value::String(Cow::Borrowed(self.partition))),
-            Property::RowKey => Some(Value::String(Cow::Borrowed(self.row))),
-            Property::Custom(name) => match &**name {
+            FilterProperty::PartitionKey => Some(Value::String(Cow::Borrowed(self.partition))),
+            FilterProperty::RowKey => Some(Value::String(Cow::Borrowed(self.row))),
+            FilterProperty::Custom(name) => match &**name {
                 "x" => self.x.map(Value::Int32),
                 "flag" => Some(Value::Boolean(self.flag)),
                 _ => None,

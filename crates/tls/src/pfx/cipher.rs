@@ -9,7 +9,7 @@ use cbc::cipher::block_padding::Pkcs7;
 use cbc::cipher::{BlockCipher, BlockDecryptMut, KeyInit, KeyIvInit};
 use ring::{digest, hmac, pbkdf2};
 
-use crate::der::{self, Reader};
+use crate::der::{self, DerReader};
 use crate::error::TlsProblem;
 
 /// A hundred times the count that programs write; takes some seconds.
@@ -59,7 +59,7 @@ impl Password {
 /// Decrypts with `algorithm`, an object identifier followed by its parameters. Invalid padding means that the password is
 /// wrong.
 pub(super) fn decrypt(
-    algorithm: Reader<'_>,
+    algorithm: DerReader<'_>,
     encrypted: Vec<u8>,
     password: &Password,
 ) -> Result<Vec<u8>, TlsProblem> {
@@ -76,7 +76,7 @@ pub(super) fn decrypt(
 }
 
 fn decrypt_pbes2(
-    parameters: Reader<'_>,
+    parameters: DerReader<'_>,
     encrypted: Vec<u8>,
     password: &Password,
 ) -> Result<Vec<u8>, TlsProblem> {
@@ -103,7 +103,7 @@ fn decrypt_pbes2(
 }
 
 fn derive_pbkdf2(
-    derivation: Reader<'_>,
+    derivation: DerReader<'_>,
     password: &Password,
     key_bytes: usize,
 ) -> Result<Vec<u8>, TlsProblem> {
@@ -139,7 +139,7 @@ fn check_iterations(iterations: u32) -> Result<NonZeroU32, TlsProblem> {
 }
 
 fn decrypt_sha1<C>(
-    parameters: Reader<'_>,
+    parameters: DerReader<'_>,
     encrypted: Vec<u8>,
     password: &Password,
     key_bytes: usize,

@@ -15,7 +15,7 @@ use rustls::sign::CertifiedKey;
 
 use crate::Identity;
 use crate::certificate::Facts;
-use crate::der::{self, Reader};
+use crate::der::{self, DerReader};
 use crate::error::{TlsError, TlsProblem};
 use crate::pem;
 use cipher::{Digest, Password};
@@ -90,7 +90,7 @@ fn open(bytes: &[u8], password: &str) -> Result<Contents, TlsProblem> {
         Some(integrity) => integrity.check(&safe, password)?,
     };
     let mut contents = Contents::default();
-    let mut parts = Reader::new(&safe).enter(der::SEQUENCE).ok_or(TlsProblem::NotPfx)?;
+    let mut parts = DerReader::new(&safe).enter(der::SEQUENCE).ok_or(TlsProblem::NotPfx)?;
     while !parts.is_empty() {
         let bags = read_part(&mut parts, &password)?;
         read_bags(&bags, &password, &mut contents)?;
@@ -107,7 +107,7 @@ struct Integrity<'a> {
 }
 
 fn read_outer(bytes: &[u8]) -> Option<(Vec<u8>, Option<Integrity<'_>>)> {
-    let mut outer = Reader::new(bytes).enter(der::SEQUENCE)?;
+    let mut outer = DerReader::new(bytes).enter(der::SEQUENCE)?;
     if outer.integer()? != VERSION {
         return None;
     }
@@ -145,7 +145,7 @@ impl Integrity<'_> {
 }
 
 /// Reads one part of the safe and decrypts it if necessary. The result is a sequence of bags.
-fn read_part(parts: &mut Reader<'_>, password: &Password) -> Result<Vec<u8>, TlsProblem> {
+fn read_part(parts: &mut DerReader<'_>, password: &Password) -> Result<Vec<u8>, TlsProblem> {
     let mut part = parts.enter(der::SEQUENCE).ok_or(TlsProblem::NotPfx)?;
     let kind = part.object_identifier().ok_or(TlsProblem::NotPfx)?;
     let mut content = part.enter(der::CONTEXT_0).ok_or(TlsProblem::NotPfx)?;
@@ -167,7 +167,7 @@ fn read_part(parts: &mut Reader<'_>, password: &Password) -> Result<Vec<u8>, Tls
 }
 
 fn read_bags(bags: &[u8], password: &Password, contents: &mut Contents) -> Result<(), TlsProblem> {
-    let mut bags = Reader::new(bags).enter(der::SEQUENCE).ok_or(TlsProblem::NotPfx)?;
+    let mut bags = DerReader::new(bags).enter(der::SEQUENCE).ok_or(TlsProblem::NotPfx)?;
     while !bags.is_empty() {
         let mut bag = bags.enter(der::SEQUENCE).ok_or(TlsProblem::NotPfx)?;
         let kind = bag.object_identifier().ok_or(TlsProblem::NotPfx)?;
@@ -196,7 +196,7 @@ fn read_bags(bags: &[u8], password: &Password, contents: &mut Contents) -> Resul
 }
 
 /// The outer `None` is a malformed bag; the inner `None` is a certificate of a kind that TLS does not use.
-fn read_certificate(mut value: Reader<'_>) -> Option<Option<CertificateDer<'static>>> {
+fn read_certificate(mut value: DerReader<'_>) -> Option<Option<CertificateDer<'static>>> {
     let mut bag = value.enter(der::SEQUENCE)?;
     if bag.object_identifier()? != X509_CERTIFICATE {
         return Some(None);

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use backup::{BackupError, BackupReader, SaveOptions, Selection, framed, load, save};
+use backup::{BackupError, BackupReader, LoadSelection, SaveOptions, framed, load, save};
 use engine::env::FakeClock;
 use engine::memory::MemoryEngine;
 
@@ -99,7 +99,7 @@ pub fn run(input: &[u8]) -> Outcome {
 async fn again(file: &[u8]) -> Result<(Vec<u8>, u64), BackupError> {
     let clock = Arc::new(FakeClock::default());
     let engine = MemoryEngine::new(tables::FAMILIES, clock.clone());
-    let loaded = load(&engine, BackupReader::open(file)?, &Selection::All, &mut |_, _| {}).await?;
+    let loaded = load(&engine, BackupReader::open(file)?, &LoadSelection::All, &mut |_, _| {}).await?;
     let mut saved = Vec::new();
     save(&engine, &*clock, SaveOptions { rate_bytes_max: 0 }, &mut saved).await?;
     Ok((saved, loaded.counts.row_count))

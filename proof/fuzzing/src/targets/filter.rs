@@ -4,7 +4,7 @@
 //! mentions, which lie on the bounds of its ranges.
 
 use engine::KeyRange;
-use protocol::table::filter::{Expr, Filter, Property, Schema, parse};
+use protocol::table::filter::{Expr, Filter, FilterProperty, Schema, parse};
 use protocol::table::model::Value;
 use tables::{PlanKind, StoredEntity, plan};
 
@@ -166,8 +166,8 @@ fn rows(filter: &Filter) -> Vec<StoredEntity> {
             Expr::And(terms) | Expr::Or(terms) => pending.extend(terms),
             Expr::Compare { property, literal: Value::String(text), .. } => {
                 let keys = match property {
-                    Property::PartitionKey => &mut partition_keys,
-                    Property::RowKey => &mut row_keys,
+                    FilterProperty::PartitionKey => &mut partition_keys,
+                    FilterProperty::RowKey => &mut row_keys,
                     _ => continue,
                 };
                 if keys.len() <= KEY_LITERAL_COUNT_MAX && !keys.iter().any(|key| key == &**text) {

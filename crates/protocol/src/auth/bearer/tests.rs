@@ -1,3 +1,5 @@
+//! Bearer tokens of every kind of wrongness, signed by an issuer made for the tests.
+
 use ring::rand::SystemRandom;
 use ring::signature::{
     ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _, RSA_PKCS1_SHA256, RsaKeyPair,

@@ -1,3 +1,5 @@
+//! Every operation of a service against every kind of grant.
+
 use super::*;
 use crate::common::query::Query;
 use crate::service::ServiceOperation;

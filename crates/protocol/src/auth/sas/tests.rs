@@ -1,3 +1,5 @@
+//! The published vectors of every version, and tokens that are wrong in one way each.
+
 use super::*;
 use crate::table::model::TableName;
 use crate::table::{KIND, TableScope};

@@ -1,3 +1,5 @@
+//! Properties that are read and written back, and bodies that are wrong in one way each.
+
 use super::super::xml::hostile::{check_refusal, mutations, truncations};
 use super::*;
 use crate::ErrorCode;

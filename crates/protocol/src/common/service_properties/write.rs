@@ -7,14 +7,14 @@ use super::{
 };
 use crate::common::DateTime;
 use crate::common::cors::CorsRule;
-use crate::common::xml::Writer;
+use crate::common::xml::XmlWriter;
 
 const TICKS_PER_SECOND: u64 = 10_000_000;
 
 impl ServiceProperties {
     /// The document as a client of this version expects it.
     pub fn write(&self, version: &str) -> Vec<u8> {
-        let mut writer = Writer::begin();
+        let mut writer = XmlWriter::begin();
         writer.start("StorageServiceProperties");
         write_logging(&self.logging, &mut writer);
         if version < VERSION_OF_PARTIAL_UPDATES {
@@ -29,7 +29,7 @@ impl ServiceProperties {
     }
 }
 
-fn write_logging(logging: &Logging, writer: &mut Writer) {
+fn write_logging(logging: &Logging, writer: &mut XmlWriter) {
     writer.start("Logging");
     writer.leaf("Version", ANALYTICS_VERSION);
     write_boolean("Read", logging.read, writer);
@@ -39,7 +39,7 @@ fn write_logging(logging: &Logging, writer: &mut Writer) {
     writer.end("Logging");
 }
 
-fn write_metrics(name: &str, metrics: &Metrics, writer: &mut Writer) {
+fn write_metrics(name: &str, metrics: &Metrics, writer: &mut XmlWriter) {
     writer.start(name);
     writer.leaf("Version", ANALYTICS_VERSION);
     write_boolean("Enabled", metrics.level != MetricsLevel::Off, writer);
@@ -50,7 +50,7 @@ fn write_metrics(name: &str, metrics: &Metrics, writer: &mut Writer) {
     writer.end(name);
 }
 
-fn write_retention(days: Option<u16>, writer: &mut Writer) {
+fn write_retention(days: Option<u16>, writer: &mut XmlWriter) {
     writer.start("RetentionPolicy");
     write_boolean("Enabled", days.is_some(), writer);
     if let Some(days) = days {
@@ -59,7 +59,7 @@ fn write_retention(days: Option<u16>, writer: &mut Writer) {
     writer.end("RetentionPolicy");
 }
 
-fn write_cors(rules: &[CorsRule], writer: &mut Writer) {
+fn write_cors(rules: &[CorsRule], writer: &mut XmlWriter) {
     if rules.is_empty() {
         return writer.empty("Cors");
     }
@@ -76,13 +76,13 @@ fn write_cors(rules: &[CorsRule], writer: &mut Writer) {
     writer.end("Cors");
 }
 
-fn write_boolean(name: &str, value: bool, writer: &mut Writer) {
+fn write_boolean(name: &str, value: bool, writer: &mut XmlWriter) {
     writer.leaf(name, if value { "true" } else { "false" });
 }
 
 /// The document of Get Table Service Stats. The status is `live`, `bootstrap` or `unavailable`.
 pub fn write_stats(status: &str, last_sync: DateTime) -> Vec<u8> {
-    let mut writer = Writer::begin();
+    let mut writer = XmlWriter::begin();
     writer.start("StorageServiceStats");
     writer.start("GeoReplication");
     writer.leaf("Status", status);

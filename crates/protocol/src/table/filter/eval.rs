@@ -8,7 +8,7 @@ use crate::common::ordinal::compare_ordinal;
 use crate::table::model::Value;
 
 use super::Properties;
-use super::tree::{CompareOp, Expr, Property};
+use super::tree::{CompareOp, Expr, FilterProperty};
 
 impl Expr {
     pub fn matches(&self, row: &impl Properties) -> bool {
@@ -39,11 +39,11 @@ impl Expr {
     }
 }
 
-fn is_set(row: &impl Properties, property: &Property) -> bool {
+fn is_set(row: &impl Properties, property: &FilterProperty) -> bool {
     matches!(row.property(property), Some(Value::Boolean(true)))
 }
 
-fn is_met(row: &impl Properties, property: &Property, op: CompareOp, literal: &Value<'_>) -> bool {
+fn is_met(row: &impl Properties, property: &FilterProperty, op: CompareOp, literal: &Value<'_>) -> bool {
     row.property(property).is_some_and(|stored| op.holds(&stored, literal))
 }
 

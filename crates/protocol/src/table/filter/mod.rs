@@ -15,7 +15,7 @@ mod tree;
 mod tests;
 
 pub use parser::NESTING_DEPTH_MAX;
-pub use tree::{CompareOp, Expr, Property};
+pub use tree::{CompareOp, Expr, FilterProperty};
 
 use crate::table::model::Value;
 use crate::{ErrorCode, ServiceError};
@@ -35,9 +35,9 @@ pub enum Schema {
     Tables,
 }
 
-/// A row, seen by a filter. The value of [`Property::TableName`] is given in lower case: table names ignore case.
+/// A row, seen by a filter. The value of [`FilterProperty::TableName`] is given in lower case: table names ignore case.
 pub trait Properties {
-    fn property(&self, property: &Property) -> Option<Value<'_>>;
+    fn property(&self, property: &FilterProperty) -> Option<Value<'_>>;
 }
 
 /// No URL is longer; only a query inside a batch could be. A filter runs once for every row it is asked about.

@@ -11,7 +11,7 @@ use crate::table::model::{EdmType, Value};
 
 use super::lexer::{Lexer, Token, TokenKind};
 use super::literal::Literal;
-use super::tree::{CompareOp, Expr, Property};
+use super::tree::{CompareOp, Expr, FilterProperty};
 use super::{Schema, refusal};
 
 /// Parentheses, negations and calls that may be open at once; the limit of the OData v3 library. Inside each one there
@@ -76,7 +76,7 @@ enum BinaryOp {
 
 enum Operand {
     Condition(Expr),
-    Property(Property),
+    FilterProperty(FilterProperty),
     Literal(Literal),
 }
 
@@ -119,7 +119,7 @@ impl Operand {
     fn type_name(&self) -> &'static str {
         match self {
             Operand::Condition(_) => EdmType::Boolean.name(),
-            Operand::Property(property) => property.declared_type().map_or("<null>", EdmType::name),
+            Operand::FilterProperty(property) => property.declared_type().map_or("<null>", EdmType::name),
             Operand::Literal(literal) => literal.type_name(),
         }
     }
@@ -128,7 +128,7 @@ impl Operand {
     fn into_condition(self) -> Result<Expr, Operand> {
         match self {
             Operand::Condition(expr) => Ok(expr),
-            Operand::Property(property) => Ok(Expr::Flag(property)),
+            Operand::FilterProperty(property) => Ok(Expr::Flag(property)),
             Operand::Literal(Literal::Value(Value::Boolean(value))) => Ok(Expr::Constant(value)),
             other => Err(other),
         }
@@ -187,7 +187,8 @@ impl<'t> Parser<'t> {
                 }
                 TokenKind::Identifier => {
                     self.advance()?;
-                    self.operands.push(Operand::Property(Property::named(token.text, self.schema)));
+                    self.operands
+                        .push(Operand::FilterProperty(FilterProperty::named(token.text, self.schema)));
                     return Ok(());
                 }
                 _ => {
@@ -340,8 +341,10 @@ impl<'t> Parser<'t> {
     fn reduce_comparison(&mut self, left: Operand, op: CompareOp, right: Operand) {
         let (left_type, right_type) = (left.type_name(), right.type_name());
         let (property, op_from_property, literal) = match (left, right) {
-            (Operand::Property(property), Operand::Literal(literal)) => (property, op, literal),
-            (Operand::Literal(literal), Operand::Property(property)) => (property, op.flipped(), literal),
+            (Operand::FilterProperty(property), Operand::Literal(literal)) => (property, op, literal),
+            (Operand::Literal(literal), Operand::FilterProperty(property)) => {
+                (property, op.flipped(), literal)
+            }
             _ => return self.refuse(refusal::not_implemented()),
         };
         if property.declared_type().is_some() && left_type != right_type {
@@ -351,9 +354,9 @@ impl<'t> Parser<'t> {
     }
 }
 
-fn comparison(property: Property, op: CompareOp, literal: Literal) -> Expr {
+fn comparison(property: FilterProperty, op: CompareOp, literal: Literal) -> Expr {
     let literal = match literal {
-        Literal::Value(Value::String(name)) if property == Property::TableName => {
+        Literal::Value(Value::String(name)) if property == FilterProperty::TableName => {
             Value::String(Cow::Owned(name.to_ascii_lowercase()))
         }
         Literal::Value(value) => value,

@@ -38,9 +38,9 @@ fn show(expr: &Expr) -> String {
     }
 }
 
-fn show_property(property: &Property) -> String {
+fn show_property(property: &FilterProperty) -> String {
     match property {
-        Property::Custom(name) => name.to_string(),
+        FilterProperty::Custom(name) => name.to_string(),
         declared => format!("<{declared:?}>"),
     }
 }
@@ -371,7 +371,7 @@ fn a_declared_property_wants_its_type() {
 
 #[test]
 fn legal_odata_that_the_service_does_not_offer() {
-    // Property with property, literal with literal, and conditions compared.
+    // FilterProperty with property, literal with literal, and conditions compared.
     check_not_implemented("a eq b");
     check_not_implemented("PartitionKey eq RowKey");
     check_not_implemented("1 eq 1");

@@ -11,9 +11,9 @@ use super::Schema;
 pub enum Expr {
     Constant(bool),
     /// A bare property name: true only where the property is a Boolean and true.
-    Flag(Property),
+    Flag(FilterProperty),
     Compare {
-        property: Property,
+        property: FilterProperty,
         op: CompareOp,
         literal: Value<'static>,
     },
@@ -25,7 +25,7 @@ pub enum Expr {
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub enum Property {
+pub enum FilterProperty {
     PartitionKey,
     RowKey,
     Timestamp,
@@ -76,24 +76,26 @@ impl Expr {
     }
 }
 
-impl Property {
+impl FilterProperty {
     /// Names are case-sensitive; a name the schema does not declare is a custom property.
-    pub(super) fn named(name: &str, schema: Schema) -> Property {
+    pub(super) fn named(name: &str, schema: Schema) -> FilterProperty {
         match (schema, name) {
-            (Schema::Entities, "PartitionKey") => Property::PartitionKey,
-            (Schema::Entities, "RowKey") => Property::RowKey,
-            (Schema::Entities, "Timestamp") => Property::Timestamp,
-            (Schema::Tables, "TableName") => Property::TableName,
-            _ => Property::Custom(name.into()),
+            (Schema::Entities, "PartitionKey") => FilterProperty::PartitionKey,
+            (Schema::Entities, "RowKey") => FilterProperty::RowKey,
+            (Schema::Entities, "Timestamp") => FilterProperty::Timestamp,
+            (Schema::Tables, "TableName") => FilterProperty::TableName,
+            _ => FilterProperty::Custom(name.into()),
         }
     }
 
     /// The type that a literal beside this property must have.
     pub(super) fn declared_type(&self) -> Option<EdmType> {
         match self {
-            Property::PartitionKey | Property::RowKey | Property::TableName => Some(EdmType::String),
-            Property::Timestamp => Some(EdmType::DateTime),
-            Property::Custom(_) => None,
+            FilterProperty::PartitionKey | FilterProperty::RowKey | FilterProperty::TableName => {
+                Some(EdmType::String)
+            }
+            FilterProperty::Timestamp => Some(EdmType::DateTime),
+            FilterProperty::Custom(_) => None,
         }
     }
 }

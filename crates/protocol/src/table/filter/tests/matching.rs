@@ -11,9 +11,9 @@ use crate::table::model::Guid;
 pub struct Row<'a>(pub Option<Value<'a>>);
 
 impl Properties for Row<'_> {
-    fn property(&self, property: &Property) -> Option<Value<'_>> {
+    fn property(&self, property: &FilterProperty) -> Option<Value<'_>> {
         match property {
-            Property::Custom(name) if &**name == "x" => self.0.as_ref().map(borrowed),
+            FilterProperty::Custom(name) if &**name == "x" => self.0.as_ref().map(borrowed),
             _ => None,
         }
     }
