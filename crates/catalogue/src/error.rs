@@ -20,10 +20,10 @@ pub fn from_commit(error: CommitError) -> ServiceError {
     }
 }
 
-pub fn damaged_record() -> ServiceError {
+pub(crate) fn damaged_record() -> ServiceError {
     ServiceError::with_source(ErrorCode::InternalError, "a catalogue record does not decode")
 }
 
-pub fn damaged_setting() -> ServiceError {
+pub(crate) fn damaged_setting() -> ServiceError {
     ServiceError::with_source(ErrorCode::InternalError, "a stored setting does not decode")
 }

@@ -15,7 +15,7 @@ const REMEMBERED_COUNT_MAX: usize = 10_000;
 const REMEMBERED_AGE_MAX: Duration = Duration::from_secs(5);
 
 #[derive(Default)]
-pub struct NameCache {
+pub(crate) struct NameCache {
     tables: RwLock<HashMap<Box<str>, Remembered>>,
     /// Names that are being created or dropped: whatever is said of them may be wrong in a moment.
     changing: Mutex<Vec<Box<str>>>,
@@ -46,7 +46,7 @@ impl NameCache {
         Ticket(self.forgotten_count.load(Ordering::Acquire))
     }
 
-    pub fn remember(&self, key: &str, id: TableId, now: Duration, ticket: Ticket) {
+    pub(crate) fn remember(&self, key: &str, id: TableId, now: Duration, ticket: Ticket) {
         let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
         let changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         if self.forgotten_count.load(Ordering::Acquire) != ticket.0
@@ -63,7 +63,7 @@ impl NameCache {
 
     /// Forgets the name now and once more when the guard goes, however that happens: for a change of the name that
     /// somebody may stop waiting for.
-    pub fn changing<'a>(&'a self, key: &'a str) -> Changing<'a> {
+    pub(crate) fn changing<'a>(&'a self, key: &'a str) -> Changing<'a> {
         self.changing.lock().unwrap_or_else(PoisonError::into_inner).push(key.into());
         self.forget(key);
         Changing { cache: self, key }
@@ -77,7 +77,7 @@ impl NameCache {
 }
 
 /// A name that is being created or dropped.
-pub struct Changing<'a> {
+pub(crate) struct Changing<'a> {
     cache: &'a NameCache,
     key: &'a str,
 }

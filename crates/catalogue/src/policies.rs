@@ -20,7 +20,7 @@ const REMEMBERED_COUNT_MAX: usize = 1_000;
 
 /// Policies as values, by container.
 #[derive(Default)]
-pub struct PolicyCache(RwLock<HashMap<TableId, RememberedPolicies>>);
+pub(crate) struct PolicyCache(RwLock<HashMap<TableId, RememberedPolicies>>);
 
 struct RememberedPolicies {
     /// Of the row that they were read from.

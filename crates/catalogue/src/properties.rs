@@ -21,7 +21,7 @@ const RULES_AGE_MAX: Duration = Duration::from_secs(5);
 
 /// Each account's CORS rules. There are as many entries as accounts at the most.
 #[derive(Default)]
-pub struct RuleCache(RwLock<BTreeMap<AccountName, RememberedRules>>);
+pub(crate) struct RuleCache(RwLock<BTreeMap<AccountName, RememberedRules>>);
 
 struct RememberedRules {
     at: Duration,

@@ -38,6 +38,6 @@ pub fn of_table(table: &TableName, error: ReadError) -> ServiceError {
     }
 }
 
-pub fn expectations(ops: &[Op]) -> Vec<Expect> {
+pub(crate) fn expectations(ops: &[Op]) -> Vec<Expect> {
     ops.iter().map(|op| op.expect).collect()
 }

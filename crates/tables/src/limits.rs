@@ -6,19 +6,19 @@ use protocol::{ErrorCode, ServiceError};
 
 /// As many as one commit takes: a batch is one commit.
 pub const BATCH_OPERATION_COUNT_MAX: usize = engine::COMMIT_OP_COUNT_MAX;
-pub const ENTITY_SIZE_BYTES_MAX: usize = 1024 * 1024;
-pub const PROPERTY_COUNT_MAX: usize = 252;
-pub const STRING_UTF16_UNITS_MAX: usize = 32 * 1024;
-pub const BINARY_BYTES_MAX: usize = 64 * 1024;
+pub(crate) const ENTITY_SIZE_BYTES_MAX: usize = 1024 * 1024;
+pub(crate) const PROPERTY_COUNT_MAX: usize = 252;
+pub(crate) const STRING_UTF16_UNITS_MAX: usize = 32 * 1024;
+pub(crate) const BINARY_BYTES_MAX: usize = 64 * 1024;
 /// 1 KiB of UTF-16.
-pub const KEY_UTF16_UNITS_MAX: usize = 512;
+pub(crate) const KEY_UTF16_UNITS_MAX: usize = 512;
 /// Bytes of entities in one page, as written.
-pub const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
+pub(crate) const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Time one page may take before it ends with a continuation.
 pub const PAGE_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// Keys that came in a payload.
-pub fn check_payload_keys(partition_key: &str, row_key: &str) -> Result<(), ServiceError> {
+pub(crate) fn check_payload_keys(partition_key: &str, row_key: &str) -> Result<(), ServiceError> {
     for (name, key) in [("PartitionKey", partition_key), ("RowKey", row_key)] {
         if find_forbidden_key_char(key).is_some() {
             return Err(out_of_range(name, key));
@@ -29,7 +29,7 @@ pub fn check_payload_keys(partition_key: &str, row_key: &str) -> Result<(), Serv
 }
 
 /// Keys that came in a URL, of a write.
-pub fn check_address_keys(partition_key: &str, row_key: &str) -> Result<(), ServiceError> {
+pub(crate) fn check_address_keys(partition_key: &str, row_key: &str) -> Result<(), ServiceError> {
     for key in [partition_key, row_key] {
         if find_forbidden_key_char(key).is_some() {
             return Err(ErrorCode::OutOfRangeInput.into());
@@ -48,7 +48,7 @@ fn check_key_size(key: &str) -> Result<(), ServiceError> {
 }
 
 /// Checks names, values and number of the properties, and gives the entity's size in bytes as the service counts.
-pub fn check_entity(
+pub(crate) fn check_entity(
     partition_key: &str,
     row_key: &str,
     properties: &[Property<'_>],
@@ -88,11 +88,11 @@ fn out_of_range(name: &str, value: &str) -> ServiceError {
 }
 
 /// An entity without properties: 4 bytes, the keys, and the Timestamp.
-pub fn base_size(partition_key: &str, row_key: &str) -> usize {
+pub(crate) fn base_size(partition_key: &str, row_key: &str) -> usize {
     4 + 2 * (utf16_units(partition_key) + utf16_units(row_key)) + 8 + 2 * "Timestamp".len() + 8
 }
 
-pub fn property_size(name: &str, value: &Value<'_>) -> usize {
+pub(crate) fn property_size(name: &str, value: &Value<'_>) -> usize {
     let value_size = match value {
         Value::String(text) => 2 * utf16_units(text) + 4,
         Value::Binary(bytes) => bytes.len() + 4,

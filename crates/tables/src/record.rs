@@ -18,15 +18,15 @@ const FORMAT: u8 = 1;
 const HEAD_BYTES: usize = 6;
 
 mod tag {
-    pub const STRING: u8 = 1;
-    pub const INT32: u8 = 2;
-    pub const INT64: u8 = 3;
-    pub const DOUBLE: u8 = 4;
-    pub const FALSE: u8 = 5;
-    pub const TRUE: u8 = 6;
-    pub const DATE_TIME: u8 = 7;
+    pub(crate) const STRING: u8 = 1;
+    pub(crate) const INT32: u8 = 2;
+    pub(crate) const INT64: u8 = 3;
+    pub(crate) const DOUBLE: u8 = 4;
+    pub(crate) const FALSE: u8 = 5;
+    pub(crate) const TRUE: u8 = 6;
+    pub(crate) const DATE_TIME: u8 = 7;
     pub const GUID: u8 = 8;
-    pub const BINARY: u8 = 9;
+    pub(crate) const BINARY: u8 = 9;
 }
 
 /// The stored form of checked properties. A patch for [`merge`] has the same form.
@@ -272,7 +272,7 @@ pub fn merge(old: Option<&[u8]>, patch: &[u8]) -> Result<Bytes, MergeRefusal> {
 }
 
 /// What a refusal of [`merge`] means to the caller.
-pub fn refusal_error(refusal: MergeRefusal) -> ServiceError {
+pub(crate) fn refusal_error(refusal: MergeRefusal) -> ServiceError {
     match refusal.0 {
         REFUSED_TOO_MANY_PROPERTIES => ErrorCode::TooManyProperties.into(),
         REFUSED_TOO_LARGE => ErrorCode::EntityTooLarge.into(),

@@ -13,7 +13,7 @@ use engine::decide::{decide, next_version};
 use engine::env::Clock;
 use engine::keys::{self, Key, KeyRange, OwnedKey};
 use engine::pace::Pace;
-use engine::scan::{Rows, ScannedRow, RowSource, scan};
+use engine::scan::{RowSource, Rows, ScannedRow, scan};
 use engine::{
     Budget, Commit, CommitError, Engine, Families, Found, Load, Namespace, ReadError, Row, Sink, Snapshot,
     TableId, TablePath, TableRecord, Version,

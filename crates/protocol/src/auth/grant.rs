@@ -52,7 +52,7 @@ impl RoleSet {
         RoleSet(self.0 | other.0)
     }
 
-    pub fn has_any_of(self, others: RoleSet) -> bool {
+    pub(crate) fn has_any_of(self, others: RoleSet) -> bool {
         self.0 & others.0 != 0
     }
 }

@@ -76,7 +76,7 @@ impl DateTime {
     }
 
     /// The text inside an ETag: as [`DateTime::write`], with `:` escaped.
-    pub fn write_escaped(self, out: &mut Vec<u8>) {
+    pub(crate) fn write_escaped(self, out: &mut Vec<u8>) {
         let plain = self.seconds();
         let mut text = *b"yyyy-MM-ddTHH%3Amm%3Ass";
         text[..13].copy_from_slice(&plain[..13]);

@@ -23,7 +23,7 @@ pub fn pair(number: u64) -> [u8; 2] {
 /// Digits of a u64.
 const DIGIT_COUNT_MAX: usize = 20;
 
-pub struct Digits {
+pub(crate) struct Digits {
     text: [u8; DIGIT_COUNT_MAX],
     start: usize,
 }
@@ -49,7 +49,7 @@ impl Digits {
     }
 }
 
-pub fn write_integer(value: i64, out: &mut Vec<u8>) {
+pub(crate) fn write_integer(value: i64, out: &mut Vec<u8>) {
     if value < 0 {
         out.push(b'-');
     }

@@ -111,7 +111,7 @@ impl ErrorCode {
 }
 
 /// What went wrong beneath; logged, never sent.
-pub type Source = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) type Source = Box<dyn std::error::Error + Send + Sync>;
 
 /// What the caller sees, plus the cause that only our log sees.
 #[derive(Debug)]
@@ -143,7 +143,7 @@ impl ServiceError {
     }
 
     /// A payload that is not what the service can read.
-    pub fn unreadable_payload() -> ServiceError {
+    pub(crate) fn unreadable_payload() -> ServiceError {
         ServiceError::with_detail(ErrorCode::InvalidInput, "An error occurred while processing this request.")
     }
 }

@@ -1,6 +1,6 @@
 //! Names of the headers that the storage services add to HTTP's own, in lower case.
 
-pub const X_HTTP_METHOD: &str = "x-http-method";
+pub(crate) const X_HTTP_METHOD: &str = "x-http-method";
 pub const X_MS_CLIENT_REQUEST_ID: &str = "x-ms-client-request-id";
 pub const X_MS_DATE: &str = "x-ms-date";
 pub const X_MS_ERROR_CODE: &str = "x-ms-error-code";

@@ -47,7 +47,7 @@ impl<'a> Query<'a> {
     }
 
     /// Whether some parameter was left out because its name does not decode.
-    pub fn has_unreadable_name(&self) -> bool {
+    pub(crate) fn has_unreadable_name(&self) -> bool {
         self.has_unreadable_name
     }
 }

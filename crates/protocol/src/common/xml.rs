@@ -30,12 +30,12 @@ pub struct Element {
 }
 
 /// A document that is not well formed, or not of the schema. The reason is for our log.
-pub fn invalid_document(reason: impl Into<Source>) -> ServiceError {
+pub(crate) fn invalid_document(reason: impl Into<Source>) -> ServiceError {
     ServiceError::with_source(ErrorCode::InvalidXmlDocument, reason)
 }
 
 /// An element whose text is not of its type.
-pub fn invalid_value(reason: impl Into<Source>) -> ServiceError {
+pub(crate) fn invalid_value(reason: impl Into<Source>) -> ServiceError {
     ServiceError::with_source(ErrorCode::InvalidXmlNodeValue, reason)
 }
 
@@ -228,7 +228,7 @@ impl Element {
 }
 
 /// Writes one document, in one line, as the service does.
-pub struct XmlWriter {
+pub(crate) struct XmlWriter {
     out: Vec<u8>,
 }
 

@@ -20,7 +20,7 @@ const DOMAINS: [&str; 5] =
     ["core.windows.net", "core.chinacloudapi.cn", "core.usgovcloudapi.net", "core.cloudapi.de", "localhost"];
 
 /// `host` may carry a port. Any host that has no known suffix means path style. `label` is the service's.
-pub fn locate<'a>(host: &'a str, path: &'a str, label: &str, suffixes: &[String]) -> Target<'a> {
+pub(crate) fn locate<'a>(host: &'a str, path: &'a str, label: &str, suffixes: &[String]) -> Target<'a> {
     if let Some(label) = account_label(host, label, suffixes) {
         let (account, is_secondary) = split_secondary(label);
         return Target { account, is_secondary, path: path.strip_prefix('/').unwrap_or(path), base_path: "" };

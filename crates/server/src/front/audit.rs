@@ -12,7 +12,7 @@ const LINES_PER_SECOND_MAX: u32 = 10;
 const PATH_CHARACTERS_MAX: usize = 256;
 
 #[derive(Default)]
-pub struct Audit(Mutex<Second>);
+pub(crate) struct Audit(Mutex<Second>);
 
 #[derive(Default)]
 struct Second {

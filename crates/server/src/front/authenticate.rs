@@ -23,13 +23,13 @@ const CHALLENGE_VERSION: &str = "2019-12-12";
 
 /// Somebody whose credentials are genuine.
 #[derive(Debug)]
-pub enum Caller<'a> {
+pub(crate) enum Caller<'a> {
     Granted(Grant),
     /// The signature is right; what it grants depends on the time, the connection and the stored policies.
     Sas(Box<SasToken<'a>>),
 }
 
-pub fn authenticate<'a>(
+pub(crate) fn authenticate<'a>(
     account: &Account,
     head: &RequestHead<'a>,
     kind: &ServiceKind,

@@ -33,7 +33,7 @@ pub async fn preflight(
 }
 
 /// A request runs whatever its origin; the rules only decide what the browser lets its page see.
-pub async fn decorate<B>(
+pub(crate) async fn decorate<B>(
     catalogue: &Catalogue,
     account: &AccountName,
     head: &RequestHead<'_>,

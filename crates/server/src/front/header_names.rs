@@ -3,7 +3,7 @@
 use http::HeaderName;
 use protocol::common::headers;
 
-pub const CONTENT_MD5: HeaderName = HeaderName::from_static("content-md5");
+pub(crate) const CONTENT_MD5: HeaderName = HeaderName::from_static("content-md5");
 pub const X_MS_CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static(headers::X_MS_CLIENT_REQUEST_ID);
 pub const X_MS_DATE: HeaderName = HeaderName::from_static(headers::X_MS_DATE);
 pub const X_MS_ERROR_CODE: HeaderName = HeaderName::from_static(headers::X_MS_ERROR_CODE);

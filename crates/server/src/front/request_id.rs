@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Makes ids without asking the system for randomness each time: a seed for the run, and a counter.
-pub struct RequestIds {
+pub(crate) struct RequestIds {
     seed: u64,
     next: AtomicU64,
 }

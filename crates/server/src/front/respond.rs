@@ -77,7 +77,7 @@ pub fn preflight(
 }
 
 /// Adds what the account's CORS rules say about an answer.
-pub fn add_cors(headers: &mut HeaderMap, added: CorsHeaders) {
+pub(crate) fn add_cors(headers: &mut HeaderMap, added: CorsHeaders) {
     if let Some(origin) = added.allow_origin {
         put(headers, ACCESS_CONTROL_ALLOW_ORIGIN, &origin);
     }
@@ -93,7 +93,7 @@ pub fn add_cors(headers: &mut HeaderMap, added: CorsHeaders) {
 }
 
 /// What lies beneath a failure of ours is for our log, not for the caller. Why a caller was refused is the audit's.
-pub fn log_cause(error: &ServiceError, head: &RequestHead<'_>) {
+pub(crate) fn log_cause(error: &ServiceError, head: &RequestHead<'_>) {
     if error.code.status() >= 500
         && let Some(source) = &error.source
     {

@@ -120,7 +120,7 @@ const DISCARDED_BODIES_MAX: usize = 4;
 
 /// A request that is answered without its body goes on sending it. The body has to be taken, or the connection is cut and
 /// the answer with it. A client that waits to be asked for its body sends none.
-pub fn discard(body: Option<Incoming>, headers: &HeaderMap, limits: &Limits) {
+pub(crate) fn discard(body: Option<Incoming>, headers: &HeaderMap, limits: &Limits) {
     let Some(mut body) = body.filter(|body| !body.is_end_stream()) else { return };
     let bytes_max = limits.body_bytes_max as u64 * DISCARDED_BODIES_MAX as u64;
     if headers.contains_key(EXPECT) || body.size_hint().lower() > bytes_max {
@@ -144,7 +144,7 @@ pub fn discard(body: Option<Incoming>, headers: &HeaderMap, limits: &Limits) {
 }
 
 /// Reads a payload into memory, and says what it holds of the memory for payloads.
-pub async fn read_whole(
+pub(crate) async fn read_whole(
     body: &mut Option<Incoming>,
     headers: &HeaderMap,
     limits: &Limits,
@@ -231,7 +231,7 @@ impl AnswerBody {
     }
 
     /// Whether it is large and holds no memory of the answers' yet.
-    pub fn wants_reservation(&self) -> bool {
+    pub(crate) fn wants_reservation(&self) -> bool {
         matches!(self, AnswerBody::Whole { bytes, reservation: None } if bytes.len() > FREE_BYTES)
     }
 

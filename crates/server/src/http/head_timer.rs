@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use hyper::rt::{Sleep, Timer};
 
 #[derive(Clone, Default)]
-pub struct HeadTimer(Arc<Mutex<Option<Registered>>>);
+pub(crate) struct HeadTimer(Arc<Mutex<Option<Registered>>>);
 
 type Registered = Pin<Box<tokio::time::Sleep>>;
 

@@ -6,9 +6,9 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 /// Reading less than this is done before anybody notices.
 const LARGE_PAYLOAD_BYTES: usize = 64 * 1024;
 /// What is read before others get the worker.
-pub const TURN_BYTES: usize = 64 * 1024;
+pub(crate) const TURN_BYTES: usize = 64 * 1024;
 
-pub struct HeavyLane {
+pub(crate) struct HeavyLane {
     turns: Semaphore,
 }
 

@@ -9,13 +9,13 @@ use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// What one request may hold without a reservation.
-pub const FREE_BYTES: usize = 16 * 1024;
+pub(crate) const FREE_BYTES: usize = 16 * 1024;
 /// Reservations grow in steps, so that an answer that grows does not ask at every row.
 const STEP_BYTES: usize = 64 * 1024;
 
 /// A bound that many requests share.
 #[derive(Clone)]
-pub struct MemoryPool {
+pub(crate) struct MemoryPool {
     steps: Arc<Semaphore>,
 }
 
@@ -38,7 +38,7 @@ pub struct Reservation {
 
 impl Reservation {
     /// Makes it large enough for that many bytes. `false`: the pool has no more, and the reservation stays as it was.
-    pub fn grow(&mut self, bytes: usize) -> bool {
+    pub(crate) fn grow(&mut self, bytes: usize) -> bool {
         if bytes <= self.bytes() {
             return true;
         }

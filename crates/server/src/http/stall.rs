@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-pub struct StallGuard<S> {
+pub(crate) struct StallGuard<S> {
     stream: S,
     time_max: Duration,
     /// Runs while a write waits; most writes never do.

@@ -54,7 +54,7 @@ const HEADER_COUNT: usize = 8;
 const CREATION_HEADER_COUNT: usize = 12;
 
 impl TableAnswer {
-    pub fn no_content() -> TableAnswer {
+    pub(crate) fn no_content() -> TableAnswer {
         TableAnswer { status: 204, ..TableAnswer::default() }
     }
 

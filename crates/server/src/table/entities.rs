@@ -136,6 +136,6 @@ async fn query(
     Ok(answer)
 }
 
-pub fn unreadable_record() -> ServiceError {
+pub(crate) fn unreadable_record() -> ServiceError {
     ServiceError::with_source(ErrorCode::InternalError, "a stored record does not decode")
 }

@@ -89,7 +89,7 @@ fn error_level(head: &RequestHead<'_>) -> MetadataLevel {
     negotiate::error_level(options.format.as_deref(), accept(head))
 }
 
-pub fn json_error(code: ErrorCode, message: &str, head: &RequestHead<'_>, now: DateTime) -> Vec<u8> {
+pub(crate) fn json_error(code: ErrorCode, message: &str, head: &RequestHead<'_>, now: DateTime) -> Vec<u8> {
     let mut out = Vec::with_capacity(320);
     write_error(code.name(), message, head.request_id.as_str(), now, &mut out);
     out

@@ -37,7 +37,7 @@ pub struct Asked<'a> {
 
 impl<'a> TableRequest<'a> {
     /// Reads a whole request.
-    pub fn of_head(head: &RequestHead<'a>) -> Result<TableRequest<'a>, Refusal> {
+    pub(crate) fn of_head(head: &RequestHead<'a>) -> Result<TableRequest<'a>, Refusal> {
         let mut headers = OperationHeaders::default();
         for (name, value) in head.headers {
             // A value that is not text cannot be one that an operation understands.
@@ -55,7 +55,7 @@ impl<'a> TableRequest<'a> {
     }
 
     /// Reads a part of a batch. `path` is the path within the account.
-    pub fn of_part(
+    pub(crate) fn of_part(
         account: &str,
         method: &'a str,
         path: &'a str,
@@ -121,7 +121,7 @@ impl<'a> TableRequest<'a> {
         if is_upsert && version < UPSERT_VERSION { Err(ErrorCode::InvalidInput.into()) } else { Ok(request) }
     }
 
-    pub fn takes_payload(&self) -> bool {
+    pub(crate) fn takes_payload(&self) -> bool {
         use protocol::service::ServiceOperation;
         use protocol::table::operation::AclOperation;
         match &self.operation {
@@ -148,7 +148,7 @@ impl<'a> TableRequest<'a> {
 
 impl Asked<'_> {
     /// Whether what was made is repeated in the answer.
-    pub fn returns_content(&self) -> bool {
+    pub(crate) fn returns_content(&self) -> bool {
         self.preference != Some(Preference::ReturnNoContent)
     }
 }

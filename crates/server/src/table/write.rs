@@ -22,7 +22,7 @@ use crate::front::refusal::Refusal;
 use crate::front::service::Session;
 
 /// A write by itself is a transaction of one change.
-pub async fn run_one(
+pub(crate) async fn run_one(
     service: &TableService,
     session: &Session<'_>,
     write: &EntityWrite<'_>,
@@ -42,7 +42,7 @@ pub async fn run_one(
 }
 
 /// The change that a write asks for, and in which table.
-pub fn read_change<'a>(
+pub(crate) fn read_change<'a>(
     write: &'a EntityWrite<'_>,
     payload: &'a [u8],
 ) -> Result<(&'a TableName, Change<'a>), ServiceError> {
@@ -131,7 +131,7 @@ impl Reply {
 }
 
 /// A refusal that comes after `Prefer` was read repeats it, as a success does.
-pub fn repeat_preference(
+pub(crate) fn repeat_preference(
     outcome: Result<TableAnswer, Refusal>,
     preference: Option<Preference>,
 ) -> Result<TableAnswer, Refusal> {

@@ -32,7 +32,7 @@ pub enum TokenKind {
 }
 
 impl TokenKind {
-    pub fn is_numeric(self) -> bool {
+    pub(crate) fn is_numeric(self) -> bool {
         matches!(
             self,
             TokenKind::Int32 | TokenKind::Int64 | TokenKind::Double | TokenKind::Single | TokenKind::Decimal
@@ -54,7 +54,7 @@ impl Token<'_> {
     }
 }
 
-pub struct Lexer<'t> {
+pub(crate) struct Lexer<'t> {
     text: &'t str,
     at: usize,
 }
@@ -65,7 +65,7 @@ impl<'t> Lexer<'t> {
     }
 
     /// Whether the next character, blanks included, is an opening parenthesis.
-    pub fn opens_at_once(&self) -> bool {
+    pub(crate) fn opens_at_once(&self) -> bool {
         self.peek() == Some(b'(')
     }
 

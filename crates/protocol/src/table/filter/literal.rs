@@ -9,7 +9,7 @@ use crate::table::model::{EdmType, Guid, Value};
 use super::lexer::{Token, TokenKind};
 use super::refusal;
 
-pub enum Literal {
+pub(crate) enum Literal {
     Value(Value<'static>),
     /// A number of a type that no property has: Edm.Single, Edm.Decimal.
     Foreign(&'static str),
@@ -18,7 +18,7 @@ pub enum Literal {
 
 impl Literal {
     /// `None` if the token is not a literal.
-    pub fn from_token(token: Token<'_>, filter: &str) -> Option<Result<Literal, ServiceError>> {
+    pub(crate) fn from_token(token: Token<'_>, filter: &str) -> Option<Result<Literal, ServiceError>> {
         let text = token.text;
         let (edm_type, value) = match token.kind {
             TokenKind::Null => return Some(Ok(Literal::Null)),
@@ -40,7 +40,7 @@ impl Literal {
         Some(literal.ok_or_else(|| refusal::unrecognized_literal(filter, token.start, edm_type.name(), text)))
     }
 
-    pub fn type_name(&self) -> &'static str {
+    pub(crate) fn type_name(&self) -> &'static str {
         match self {
             Literal::Value(value) => value.edm_type().name(),
             Literal::Foreign(name) => name,

@@ -3,12 +3,12 @@
 const ONES: u64 = u64::MAX / 255;
 const HIGH_BITS: u64 = ONES << 7;
 
-pub fn needs_escape(byte: u8) -> bool {
+pub(crate) fn needs_escape(byte: u8) -> bool {
     byte < 0x20 || byte == b'"' || byte == b'\\'
 }
 
 /// How many bytes at the beginning need no escape.
-pub fn plain_len(text: &[u8]) -> usize {
+pub(crate) fn plain_len(text: &[u8]) -> usize {
     let (words, rest) = text.as_chunks::<8>();
     for (index, word) in words.iter().enumerate() {
         let found = escapes_in(u64::from_le_bytes(*word));
@@ -22,7 +22,7 @@ pub fn plain_len(text: &[u8]) -> usize {
 }
 
 /// Whether no byte needs an escape. Some may be seen twice; without an early end, which would cost more than it saves.
-pub fn is_plain(text: &[u8]) -> bool {
+pub(crate) fn is_plain(text: &[u8]) -> bool {
     if let Some(last) = text.last_chunk::<8>() {
         let (words, _) = text.as_chunks::<8>();
         let last = escapes_in(u64::from_le_bytes(*last));

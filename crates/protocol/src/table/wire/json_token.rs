@@ -12,7 +12,7 @@ const SKIPPED_DEPTH_MAX: usize = 64;
 
 /// A value that is not an object or an array.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Raw<'a> {
+pub(crate) enum Raw<'a> {
     Null,
     Boolean(bool),
     Integer(i64),
@@ -32,7 +32,7 @@ impl<'a> Reader<'a> {
         Reader { text, at: 0 }
     }
 
-    pub fn is_at_end(&mut self) -> bool {
+    pub(crate) fn is_at_end(&mut self) -> bool {
         self.peek().is_none()
     }
 
@@ -46,7 +46,7 @@ impl<'a> Reader<'a> {
         found
     }
 
-    pub fn scalar(&mut self) -> Option<Raw<'a>> {
+    pub(crate) fn scalar(&mut self) -> Option<Raw<'a>> {
         match self.peek()? {
             b'"' => self.string().map(Raw::String),
             b'n' => self.word("null").map(|()| Raw::Null),
@@ -72,7 +72,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Any value at all, checked but not kept.
-    pub fn skip_value(&mut self) -> Option<()> {
+    pub(crate) fn skip_value(&mut self) -> Option<()> {
         self.skip_nested(0)
     }
 

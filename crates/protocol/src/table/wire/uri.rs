@@ -37,7 +37,7 @@ pub enum Resource<'a> {
 
 /// Writes a key as the service writes it in `Location`, `odata.id` and the like: quotes doubled, everything
 /// outside a small set of characters escaped as UTF-8 with upper-case hex.
-pub fn write_key(key: &str, out: &mut Vec<u8>) {
+pub(crate) fn write_key(key: &str, out: &mut Vec<u8>) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     if key.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
         out.extend_from_slice(key.as_bytes());
