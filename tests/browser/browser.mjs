@@ -26,18 +26,18 @@ function onPath(name) {
       accessSync(path, constants.X_OK);
       return path;
     } catch {
-      // Not in this one.
+      // Not in this directory.
     }
   }
 }
 
 const executablePath = NAMES.map(onPath).find(Boolean);
 
-/** Why there is nothing to test with; false when there is. */
+/** Why the tests are skipped; false when there is a browser. */
 export const skip = executablePath ? false : `none of ${NAMES.join(", ")} is on the PATH`;
 if (skip) console.log(`SKIPPED: the browser suite, because ${skip}`);
 
-/** Starts a browser with a profile of its own. */
+/** Starts a browser with a fresh profile. */
 export async function openBrowser() {
   const profile = mkdtempSync(join(tmpdir(), "lazulite-browser-"));
   const context = await chromium.launchPersistentContext(profile, { executablePath, args: ARGUMENTS, headless: true });
@@ -60,8 +60,7 @@ export async function openOrigin() {
 }
 
 /**
- * What a script on a page of that origin gets from `fetch`: status, body and some headers, or the error that the
- * browser shows instead.
+ * The result of `fetch` in a script on a page of that origin: status, body and some headers, or the browser's error.
  */
 export async function fetchFrom(context, origin, url, options = {}) {
   const page = await context.newPage();

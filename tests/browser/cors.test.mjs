@@ -1,4 +1,4 @@
-// Pages of another origin read and write with a shared access signature when a rule lets them, and only then.
+// Pages of another origin can read and write with a shared access signature only when a CORS rule allows it.
 
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
@@ -25,13 +25,13 @@ after(async () => {
   await Promise.all([browser.close(), friend.close(), stranger.close()]);
 });
 
-/** `fetch` on a page of that origin, about that entity. */
+/** Fetches that entity from a page of `who`'s origin. */
 function ask(who, method, rowKey, { body, headers = JSON_HEADERS, permissions } = {}) {
   const url = entityUrl(table, "p", rowKey, permissions);
   return fetchFrom(browser.context, who.origin, url, { method, headers, body, cache: "no-store" });
 }
 
-/** What the owner finds there: the entity, or nothing. */
+/** The entity as the owner reads it, or undefined. */
 async function stored(rowKey) {
   const { status, text } = await owner("GET", `/${table}(PartitionKey='p',RowKey='${rowKey}')`);
   return status === 200 ? JSON.parse(text) : undefined;
@@ -44,7 +44,7 @@ function refusedByBrowser(outcome) {
 test("without rules a page of another origin sees nothing", { skip }, async () => {
   await setRules();
   refusedByBrowser(await ask(friend, "GET", "r"));
-  // Nor a plain read, which needs no preflight: it runs, and its answer is kept from the page.
+  // A plain read needs no preflight, so the server runs it. The browser then hides the answer from the page.
   refusedByBrowser(await ask(friend, "GET", "r", { headers: {} }));
   refusedByBrowser(await ask(friend, "PUT", "written", { body: "{}" }));
   assert.equal(await stored("written"), undefined);

@@ -1,5 +1,5 @@
-// The service as its owner sees it: requests signed with the account's key, rules set, tokens minted. All of it is
-// written from the protocol, without the SDK and without the server's own code.
+// The service as the account's owner uses it: requests signed with the key, CORS rules, SAS tokens. Written from the
+// protocol reference, without the SDK and without the server's own code.
 
 import { createHmac } from "node:crypto";
 
@@ -19,7 +19,7 @@ function hmac(text) {
   return createHmac("sha256", Buffer.from(settings.AccountKey, "base64")).update(text, "utf8").digest("base64");
 }
 
-/** A request of the account's owner; `target` is relative to the account. Resolves to status and body. */
+/** Sends a request as the account's owner. `target` is relative to the account. Resolves to status and body. */
 export async function owner(method, target, body, contentType = "application/json") {
   const url = new URL(endpoint + target);
   const date = new Date().toUTCString();
@@ -37,12 +37,12 @@ export async function owner(method, target, body, contentType = "application/jso
   return { status: response.status, text: await response.text() };
 }
 
-/** Replaces the account's CORS rules; each has origins, methods, headers and exposed, all texts. */
+/** Replaces the account's CORS rules. Each has the strings origins, methods, headers and exposed. */
 export async function setRules(...rules) {
   const element = ({ origins, methods, headers = "*", exposed = "etag" }) =>
     `<CorsRule><AllowedOrigins>${origins}</AllowedOrigins><AllowedMethods>${methods}</AllowedMethods>` +
     `<AllowedHeaders>${headers}</AllowedHeaders><ExposedHeaders>${exposed}</ExposedHeaders>` +
-    // Nothing is remembered, so that each test meets its own rules.
+    // The browser may cache nothing, so that each test sees its own rules.
     `<MaxAgeInSeconds>0</MaxAgeInSeconds></CorsRule>`;
   const body = `<StorageServiceProperties><Cors>${rules.map(element).join("")}</Cors></StorageServiceProperties>`;
   const { status, text } = await owner("PUT", "/?restype=service&comp=properties", body, "application/xml");

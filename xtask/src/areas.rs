@@ -1,6 +1,6 @@
-//! Areas in words for readers: what the test files and modules of all suites are about.
+//! The areas of the conformance document: a title for the subject of each test file or module, and their order.
 
-/// A title, and the files or modules under it; in the order of the document.
+/// Each title with its files or modules, in the order of the document.
 const AREAS: [(&str, &[&str]); 25] = [
     ("Tables", &["tables"]),
     ("Entities", &["entities", "update"]),
@@ -35,7 +35,7 @@ pub fn title(module: &str) -> String {
     found.map_or_else(|| module.replace('_', " "), |(title, _)| (*title).to_owned())
 }
 
-/// These titles, each once, in the order of the document; those it does not know come last.
+/// The titles without repetitions, in the order of the document. Unknown ones come last.
 pub fn in_order(titles: impl Iterator<Item = String>) -> Vec<String> {
     let place = |title: &str| AREAS.iter().position(|(known, _)| *known == title).unwrap_or(AREAS.len());
     let mut found: Vec<String> = titles.collect();

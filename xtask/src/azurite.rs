@@ -1,7 +1,7 @@
-//! The raw HTTP suite against Azurite, as npm gives it.
+//! Azurite from npm: installs it, and runs the raw HTTP suite against it.
 //!
-//! Each test is a process of its own with a bound on its time, and Azurite is started again when it has stopped to
-//! answer, so that no test decides the next one. What the tests say is kept in a file for whoever explains a difference.
+//! Promises: no test influences the next. Each runs in a process of its own with a time limit, and Azurite is restarted
+//! when it stops answering. The output of all tests goes to a log, to help explain differences in `differences.txt`.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -14,29 +14,42 @@ use std::time::Duration;
 use crate::differences::{Comparison, Found};
 use crate::document;
 use crate::process::{self, cargo};
-use crate::suites;
-use crate::toolchains::Missing;
+use crate::toolchains::{self, Missing};
+use crate::{set_up, suites};
 
-/// Some tests send thousands of requests, to a server that may be busy with them for a while.
+/// Some tests send thousands of requests, and Azurite may need a while to answer them.
 const TEST_TIMEOUT: Duration = Duration::from_secs(120);
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What a test of `testkit` says that asks another server, how one ends that cannot, and how one that got no answer.
+/// `testkit` prints these words when a test uses another server, when it cannot, and when it gets no answer.
 const ASKS_ELSEWHERE: &str = "this test asks the server at";
 const NEEDS_ITS_OWN: &str = "this test needs a server of its own";
 const NO_ANSWER: &str = "no answer to";
-/// Golden exchanges are sent to other servers by a command of their own, which says more than that one test failed.
+/// Not sent: `cargo xtask golden` sends the golden exchanges to other servers and reports every difference.
 const NOT_SENT: &str = "golden::";
 
-/// Sends every test to Azurite. The tests are those that the suite lists.
-pub fn compare() -> Result<Result<Comparison, Missing>, String> {
-    let npm = match crate::toolchains::node() {
+/// Installs Azurite at the version of its lock file, and returns the folder of its package.
+pub fn install() -> Result<Result<PathBuf, Missing>, String> {
+    let npm = match toolchains::node() {
         Ok(npm) => npm,
         Err(missing) => return Ok(Err(missing)),
     };
     let folder = suites::tests("azurite");
-    suites::npm_packages("azurite", npm, &folder)?;
-    let program = folder.join("node_modules").join("azurite");
+    set_up::npm_packages("azurite", npm, &folder)?;
+    Ok(Ok(folder.join("node_modules").join("azurite")))
+}
+
+/// The script in that folder that serves tables.
+pub fn table_script(package: &Path) -> PathBuf {
+    package.join("dist").join("src").join("table").join("main.js")
+}
+
+/// Runs every test that the suite lists against Azurite.
+pub fn compare() -> Result<Result<Comparison, Missing>, String> {
+    let program = match install()? {
+        Ok(program) => program,
+        Err(missing) => return Ok(Err(missing)),
+    };
     let package = suites::read(&program.join("package.json"))?;
     let version = package.split_once("\"version\":").and_then(|(_, rest)| document::first_version(rest));
     let version = version.ok_or("the installed Azurite does not say its version")?;
@@ -45,12 +58,12 @@ pub fn compare() -> Result<Result<Comparison, Missing>, String> {
     let listed = process::answer(Command::new(&suite).args(["--list", "--format", "terse"]));
     let names = names(&listed.ok_or("the raw HTTP suite does not list its tests")?);
     let place = suites::directory()?.join("azurite");
-    let script = program.join("dist").join("src").join("table").join("main.js");
+    let script = table_script(&program);
     let mut azurite = Azurite::start(&script, &place)?;
     let log_path = place.join("suite.log");
     let cannot_write = |error| format!("cannot write {}: {error}", log_path.display());
     let mut log = File::create(&log_path).map_err(cannot_write)?;
-    println!("{} tests against Azurite {version}; what they say: {}", names.len(), log_path.display());
+    println!("{} tests against Azurite {version}; their output: {}", names.len(), log_path.display());
 
     let mut tests = BTreeMap::new();
     for name in names {
@@ -72,7 +85,7 @@ pub fn compare() -> Result<Result<Comparison, Missing>, String> {
     Ok(Ok(Comparison { version, tests }))
 }
 
-/// The test binary of the raw HTTP suite, built when it is not.
+/// Builds the test binary of the raw HTTP suite and returns its path.
 fn suite_binary() -> Result<PathBuf, String> {
     let mut build = cargo();
     build.args(["test", "--package", "lazulite-server", "--test", "it", "--no-run", "--message-format=json"]);
@@ -94,7 +107,7 @@ fn names(listed: &str) -> Vec<String> {
     listed.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect()
 }
 
-/// What a test said, and whether it came to an end.
+/// A test's output, and how it ended.
 struct Said {
     text: String,
     has_ended: bool,
@@ -114,11 +127,11 @@ impl Said {
 }
 
 fn run_test(suite: &Path, name: &str, server: SocketAddr, log: &Path) -> Result<Said, String> {
-    let (out, errors) = log_files(log)?;
+    let (out, errors) = process::log_files(log)?;
     let mut command = Command::new(suite);
     command.args(["--exact", name, "--show-output", "--test-threads=1"]);
     command.env("LAZULITE_TEST_ENDPOINT", server.to_string()).env("RUST_BACKTRACE", "0");
-    // Where cargo runs it.
+    // The directory in which cargo runs it.
     command.current_dir(process::root().join("crates").join("server"));
     let child = command.stdin(Stdio::null()).stdout(out).stderr(errors).spawn();
     let mut child = child.map_err(|error| format!("cannot start the test {name}: {error}"))?;
@@ -142,13 +155,7 @@ fn run_test(suite: &Path, name: &str, server: SocketAddr, log: &Path) -> Result<
     Ok(Said { text, has_ended: status.is_some(), has_passed: status.is_some_and(|status| status.success()) })
 }
 
-fn log_files(path: &Path) -> Result<(File, File), String> {
-    let file = File::create(path).map_err(|error| format!("cannot create {}: {error}", path.display()))?;
-    let other = file.try_clone().map_err(|error| format!("cannot write {}: {error}", path.display()))?;
-    Ok((file, other))
-}
-
-/// Runs until it is dropped, with its data in a fresh directory.
+/// A running Azurite with its data in a fresh directory. Dropping it kills the process.
 struct Azurite {
     child: Child,
     address: SocketAddr,
@@ -161,8 +168,8 @@ impl Azurite {
         fs::create_dir_all(&data).map_err(|error| format!("cannot create {}: {error}", data.display()))?;
         let address = free_address()?;
         let log = place.join("azurite.log");
-        let (out, errors) = log_files(&log)?;
-        // As its users start it: strict (no --loose), with its check of API versions.
+        let (out, errors) = process::log_files(&log)?;
+        // Started as its users do: strict (no --loose), and checking API versions.
         let mut command = Command::new("node");
         command.arg(script).arg("--location").arg(&data);
         command.args(["--tableHost", "127.0.0.1", "--tablePort", &address.port().to_string()]);
@@ -191,7 +198,7 @@ impl Drop for Azurite {
     }
 }
 
-/// An address of this machine that was free a moment ago: Azurite does not choose one by itself.
+/// A local address that was free a moment ago. Azurite cannot pick a free port itself.
 fn free_address() -> Result<SocketAddr, String> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(|error| format!("no free port: {error}"))?;
     listener.local_addr().map_err(|error| format!("no free port: {error}"))
@@ -222,7 +229,7 @@ mod tests {
         assert_eq!(found(ASKS_ELSEWHERE, true, false), Found::Different);
         assert_eq!(found(ASKS_ELSEWHERE, false, false), Found::Different);
         assert_eq!(found(NEEDS_ITS_OWN, true, false), Found::NotComparable);
-        // A test that asks no server says nothing about one.
+        // A test that asks no server shows nothing about Azurite.
         assert_eq!(found("", true, true), Found::NotComparable);
     }
 }

@@ -1,32 +1,29 @@
-//! `cargo xtask bench`: builds the server and the load generator in release mode, installs Azurite, lets the generator
-//! measure.
+//! `cargo xtask bench`: builds the server and the benchmark in release mode, installs Azurite, and runs the benchmark.
 //!
-//! What is measured and how is the business of `proof/bench`; its arguments are passed on untouched, but for `--write`,
-//! which needs no directory here.
+//! `proof/bench` decides what is measured and how. Its arguments are passed on unchanged, except that `--write` gets
+//! the directory of our documents.
 
 use std::path::PathBuf;
 use std::process::Command;
 
+use crate::azurite;
 use crate::process::{self, cargo};
-use crate::test::server_binary;
-use crate::{suites, toolchains};
 
-/// How the generator leaves when it did not understand its arguments; it has said so itself.
+/// The benchmark's exit code for wrong arguments, after it has printed what is wrong.
 const WRONG_USE: i32 = 2;
 
 pub fn run(arguments: &[String]) -> Result<bool, String> {
-    println!("==> building the server and the load generator");
+    println!("==> building the server and the benchmark");
     let built =
         process::run(cargo().args(["build", "--release", "--package", "lazulite", "--package", "bench"]))?;
     if !built.succeeded {
         return Ok(false);
     }
-    let server = server_binary()?;
-    let generator = server.with_file_name(format!("lazulite-bench{}", std::env::consts::EXE_SUFFIX));
-    let mut command = Command::new(&generator);
-    command.arg("run").arg("--server").arg(&server);
+    let benchmark = process::release_program("lazulite-bench")?;
+    let mut command = Command::new(&benchmark);
+    command.arg("run").arg("--server").arg(process::release_program("lazulite")?);
     if wants_azurite(arguments) {
-        match azurite() {
+        match azurite_script() {
             Ok(script) => command.arg("--azurite").arg(script),
             Err(missing) => command.arg("--no-azurite").arg(missing),
         };
@@ -36,14 +33,14 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
         .args(with_directory(arguments))
         .current_dir(process::root())
         .status()
-        .map_err(|error| format!("cannot start {}: {error}", generator.display()))?;
+        .map_err(|error| format!("cannot start {}: {error}", benchmark.display()))?;
     if status.code() == Some(WRONG_USE) {
         std::process::exit(WRONG_USE);
     }
     Ok(status.success())
 }
 
-/// Neither a quick run nor one on a large table has it, nor one of other systems.
+/// Quick runs, runs on a large table, and runs that name other systems do without Azurite.
 fn wants_azurite(arguments: &[String]) -> bool {
     let systems = arguments.iter().position(|argument| argument == "--systems");
     let named = systems.and_then(|index| arguments.get(index + 1));
@@ -53,7 +50,7 @@ fn wants_azurite(arguments: &[String]) -> bool {
     !arguments.iter().any(|argument| matches!(argument.as_str(), "--quick" | "--large" | "--help" | "-h"))
 }
 
-/// `--write` means the documents of this repository.
+/// Adds the directory of our documents after `--write`.
 fn with_directory(arguments: &[String]) -> Vec<String> {
     let mut given = Vec::new();
     for argument in arguments {
@@ -65,13 +62,10 @@ fn with_directory(arguments: &[String]) -> Vec<String> {
     given
 }
 
-/// Azurite's script for tables, installed as the lock file says; or why there is none.
-fn azurite() -> Result<PathBuf, String> {
-    let npm = toolchains::node()?;
-    let folder = suites::tests("azurite");
-    suites::npm_packages("azurite", npm, &folder)?;
-    let script = ["node_modules", "azurite", "dist", "src", "table", "main.js"];
-    Ok(script.iter().fold(folder, |path, part| path.join(part)))
+/// Azurite's script for tables; or why it is not installed.
+fn azurite_script() -> Result<PathBuf, String> {
+    let package = azurite::install().and_then(|installed| installed)?;
+    Ok(azurite::table_script(&package))
 }
 
 #[cfg(test)]

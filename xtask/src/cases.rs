@@ -1,7 +1,7 @@
-//! Test cases, read from what the runners write: an area, a name, an outcome.
+//! Test cases read from the output of test runners: an area, a name and an outcome each.
 //!
-//! The area is the subject that a test file or module is named after (`entities`, `paging`), the same word in every
-//! suite. What cannot be read gives no cases; the caller decides then from the exit status.
+//! The area is the subject that a test file or module is named after (`entities`, `paging`); it is the same word in
+//! every suite. Output that cannot be read gives no cases; then the caller judges by the exit status.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,7 +26,7 @@ impl Case {
         Case { area: area.to_owned(), name: name.to_owned(), outcome }
     }
 
-    /// The test that this is a case of: the name without the values that the runner put into it.
+    /// The test behind this case: its name without the values that the runner added.
     fn behaviour(&self) -> &str {
         // pytest writes `name[values]`, surefire `name(Type)[1]`, Go `TestName/part`; a name in words has no values.
         let is_word = |name: &str| name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == ':');
@@ -44,8 +44,7 @@ pub fn counts(cases: &[Case]) -> Counts {
     }
 }
 
-/// How many things were shown: tests that passed, each once, whatever the number of values or of flavours of a client
-/// that it passed with.
+/// The number of tests that passed, each counted once, however many values or client flavours it ran with.
 pub fn behaviours(cases: &[Case]) -> usize {
     let passed = cases.iter().filter(|case| case.outcome == Outcome::Passed);
     passed.map(|case| (case.area.as_str(), case.behaviour())).collect::<BTreeSet<_>>().len()
@@ -72,8 +71,8 @@ pub fn from_cargo_test(output: &str) -> Vec<Case> {
     cases
 }
 
-/// The `--- PASS: TestName/part (0.00s)` lines of `go test -v`. `areas` gives the area of each test function; a test
-/// that has parts is not counted beside them.
+/// The `--- PASS: TestName/part (0.00s)` lines of `go test -v`. `areas` gives the area of each test function. Of a test
+/// with parts, only the parts count.
 pub fn from_go_test(output: &str, areas: &BTreeMap<String, String>) -> Vec<Case> {
     let mut found: BTreeMap<&str, Outcome> = BTreeMap::new();
     for line in output.lines() {
@@ -106,7 +105,7 @@ pub fn go_areas(file: &str, source: &str) -> Vec<(String, String)> {
 pub fn from_junit(report: &str) -> Vec<Case> {
     let mut cases = Vec::new();
     for piece in report.split("<testcase ").skip(1) {
-        // What stands between this case and the next, or the end of the report, is about this case.
+        // Everything up to the next case, or the end of the report, belongs to this case.
         let Some((attributes, rest)) = piece.split_once('>') else { continue };
         let (Some(class), Some(name)) = (attribute(attributes, "classname"), attribute(attributes, "name"))
         else {
@@ -141,7 +140,7 @@ fn area_of_class(class: &str) -> String {
     area.to_lowercase()
 }
 
-/// The lines that our reporter for `node --test` writes: outcome, area and name, with tabs between.
+/// The lines of our reporter for `node --test`: outcome, area and name, separated by tabs.
 pub fn from_node_reporter(report: &str) -> Vec<Case> {
     let mut cases = Vec::new();
     for line in report.lines() {

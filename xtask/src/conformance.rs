@@ -1,8 +1,8 @@
-//! `cargo xtask conformance`: every suite, counted and written down in `docs/conformance.md`.
+//! `cargo xtask conformance`: runs every suite and writes the counts to `docs/conformance.md`.
 //!
 //! The suites are those of the gate, the `az` command line (too heavy for the gate) and the raw HTTP suite of the
-//! `server` crate. With `--against azurite` the raw HTTP suite is sent to Azurite too, and its results are kept beside
-//! what people wrote about them; without, the document repeats the results of the last time.
+//! `server` crate. With `--against azurite` the raw HTTP suite runs against Azurite too, and the results are stored.
+//! Without it, the document repeats the stored results. The text of the document is the work of `document`.
 
 use std::process::Command;
 
@@ -12,7 +12,6 @@ use crate::differences::{Comparison, Difference};
 use crate::document::{self, Row};
 use crate::process::{self, cargo};
 use crate::suites::{self, SetUps};
-use crate::test;
 
 const RAW_HTTP: &str = "raw-http";
 
@@ -20,14 +19,14 @@ struct Client {
     suite: &'static str,
     name: &'static str,
     client: &'static str,
-    /// Where its version is pinned, below `tests`, and the word in front of it there; empty when it has none.
+    /// The file below `tests` that pins its version, and the text in front of the version; empty when there is none.
     pinned: (&'static str, &'static str),
-    /// Commands that tell the version of what runs it; the first that is there.
+    /// The name of its runtime, and commands that print the version; the first that exists is used.
     runtime: (&'static str, &'static [&'static [&'static str]]),
     behaviours_min: usize,
 }
 
-/// In the order they run and stand in the document.
+/// In the order in which they run and appear in the document.
 const CLIENTS: [Client; 8] = [
     Client {
         suite: RAW_HTTP,
@@ -140,10 +139,11 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
     let is_set_up = |client: &&&Client| client.suite != RAW_HTTP;
     let set_ups =
         SetUps::start(chosen.iter().filter(is_set_up).map(|client| client.suite.to_owned()).collect());
-    // The raw HTTP suite has the server in its own process.
+    // The raw HTTP suite runs the server inside its own process.
     if chosen.iter().any(|client| client.suite != RAW_HTTP) {
         println!("==> building the server");
-        if !test::build_server()? {
+        let build = process::run(cargo().args(["build", "--release", "--package", "lazulite"]))?;
+        if !build.succeeded {
             return Ok(false);
         }
     }
@@ -179,7 +179,7 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
 
     println!("\n{}\n{}", document::summary(&rows), document::by_area(&rows));
     if !skipped.is_empty() {
-        println!("SKIPPED, for want of a toolchain: {}", skipped.join(", "));
+        println!("SKIPPED because a toolchain is missing: {}", skipped.join(", "));
     }
     if !choice.only.is_empty() || !skipped.is_empty() {
         println!("docs/conformance.md was not written, because not every suite ran");
@@ -197,14 +197,14 @@ fn run_client(client: &Client, set_ups: &SetUps) -> Result<Result<Row, String>, 
     let (cases, failed) = if client.suite == RAW_HTTP {
         raw_http_suite()?
     } else {
-        match set_ups.run(client.suite, &test::server_binary()?)? {
+        match set_ups.run(client.suite, &process::release_program("lazulite")?)? {
             Ok(ran) => (ran.cases, ran.counts.failed),
             Err(missing) => return Ok(Err(missing)),
         }
     };
     let counts = cases::counts(&cases);
     if counts.skipped > 0 && counts.passed + failed == 0 {
-        return Ok(Err("all of its tests were skipped, and said why".to_owned()));
+        return Ok(Err("all of its tests were skipped; each says why".to_owned()));
     }
     let failed_besides = failed - counts.failed;
     let (file, word) = client.pinned;
@@ -220,11 +220,11 @@ fn raw_http_suite() -> Result<(Vec<Case>, u64), String> {
     Ok((cases, failed))
 }
 
-/// Nothing failed, nothing was left out, and enough was shown.
+/// Whether nothing failed and enough behaviours passed. Prints what is wrong.
 fn is_enough(client: &Client, row: &Row) -> bool {
     let (shown, wanted) = (cases::behaviours(&row.cases), client.behaviours_min);
     if shown < wanted {
-        println!("{}: {shown} behaviours are shown, at least {wanted} are wanted", client.suite);
+        println!("{}: {shown} behaviours passed, at least {wanted} are required", client.suite);
     }
     let counts = row.counts();
     if counts.failed > 0 {

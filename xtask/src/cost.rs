@@ -1,11 +1,10 @@
-//! `cargo xtask cost`: builds the measurement of instructions and allocations in release mode and lets it run.
+//! `cargo xtask cost`: builds the measurement of instructions and allocations in release mode and runs it.
 //!
-//! What is measured and how is the business of `proof/cost`; its arguments are passed on untouched.
+//! `proof/cost` decides what is measured and how. Its arguments are passed on unchanged.
 
 use std::process::Command;
 
 use crate::process::{self, Finished, cargo};
-use crate::test::server_binary;
 
 pub fn run(arguments: &[String]) -> Result<bool, String> {
     Ok(measure(arguments)?.succeeded)
@@ -17,6 +16,7 @@ pub fn measure(arguments: &[String]) -> Result<Finished, String> {
     if !built.succeeded {
         return Err("the measurement does not build".to_owned());
     }
-    let program = server_binary()?.with_file_name(format!("lazulite-cost{}", std::env::consts::EXE_SUFFIX));
-    process::run(Command::new(program).args(arguments).current_dir(process::root()))
+    process::run(
+        Command::new(process::release_program("lazulite-cost")?).args(arguments).current_dir(process::root()),
+    )
 }

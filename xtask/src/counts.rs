@@ -1,7 +1,6 @@
-//! Counts of test cases, and what a finished runner amounts to.
+//! Counts of test cases that passed, failed or were skipped.
 //!
-//! A runner whose output says nothing (it did not compile, it crashed) gives no counts; the caller decides then
-//! from the exit status.
+//! Promises: a run that failed or ran nothing never counts as a success, even when its output names no failed case.
 
 use std::ops::AddAssign;
 
@@ -17,8 +16,8 @@ impl Counts {
     pub const ONE_FAILED: Counts = Counts { passed: 0, failed: 1, skipped: 0 };
     pub const ONE_SKIPPED: Counts = Counts { passed: 0, failed: 0, skipped: 1 };
 
-    /// What a finished runner amounts to. A runner that failed without naming a failed case, or that ran no
-    /// case at all, counts as one failure: silence is not success.
+    /// The counts of a finished runner. A runner that failed without naming a failed case, or that ran no case at all,
+    /// counts as one failure.
     pub fn of_run(self, succeeded: bool) -> Counts {
         let total = self.passed + self.failed + self.skipped;
         let unexplained = (!succeeded && self.failed == 0) || total == 0;

@@ -1,9 +1,9 @@
-//! Where Azurite differs: what the last comparison found, and who is right.
+//! Where Azurite differs: the results of the last comparison, and an explanation for each difference.
 //!
-//! Two files of `tests/sdk/azurite`. `results.txt` is written by `cargo xtask conformance --against azurite`: its version,
-//! then each test of the raw HTTP suite with what became of it. `differences.txt` is written by people: one line per
-//! test that differs, with who is right, by which section of the protocol reference, and why. [`Comparison::check`]
-//! holds the second to the first.
+//! Both are files in `tests/sdk/azurite`. `cargo xtask conformance --against azurite` writes `results.txt`: Azurite's
+//! version, then each test of the raw HTTP suite with its result. People write `differences.txt`: for each test that
+//! differs one line, with who is right, by which section of the protocol reference, and why. [`Comparison::check`]
+//! makes sure that every difference has its line.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use crate::suites;
 
-/// What became of a test that was sent to Azurite.
+/// The result of one test against Azurite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     Same,
@@ -68,13 +68,13 @@ impl Comparison {
         text
     }
 
-    /// How many tests under a title became this.
+    /// The number of counted tests with this result.
     pub fn count(&self, is_counted: impl Fn(&str) -> bool, found: Found) -> usize {
         self.tests.iter().filter(|(test, what)| **what == found && is_counted(test)).count()
     }
 
-    /// Names the differences that nobody explained, and the explanations of nothing. `true` when there are none of
-    /// the first.
+    /// Prints differences without an explanation, and explanations without a difference. `true` when every difference
+    /// is explained.
     pub fn check(&self, explained: &[Difference]) -> bool {
         let is_different = |test: &str| self.tests.get(test) == Some(&Found::Different);
         for Difference { test, .. } in explained.iter().filter(|line| !is_different(&line.test)) {
@@ -135,7 +135,7 @@ fn results_path() -> PathBuf {
     suites::tests("azurite").join("results.txt")
 }
 
-/// The lines that say something.
+/// The lines that are neither blank nor comments.
 fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'))
 }
@@ -178,7 +178,7 @@ sas::c | not comparable
         let line = "keys::b | Lazulite | §1.3 | because | of this";
         assert!(comparison.check(&explained(&[line])));
         assert!(!comparison.check(&[]));
-        // What is explained and does not differ is told, and no failure: another run may find it again.
+        // An explanation without a difference is printed but is no failure: the next run may find the difference again.
         assert!(comparison.check(&explained(&[line, "keys::a | either | §2 | no longer"])));
     }
 

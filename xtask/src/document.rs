@@ -31,10 +31,10 @@ impl Row {
 const HEAD: &str = "\
 # Conformance
 
-Written by `cargo xtask conformance`; not edited by hand. Each suite runs the client as its registry gives it, at the
-version pinned in `tests/sdk`, against the release binary on a free port; the raw HTTP suite is `crates/server/tests/it`,
-over real sockets. A behaviour is a test that passed: with several values, or with both clients of Python, it is still
-one behaviour, and as many cases.
+`cargo xtask conformance` writes this page; do not edit it. Each suite runs the unmodified client from its package
+registry, at the version pinned in `tests/sdk`, against the release binary on a free port. The raw HTTP suite is
+`crates/server/tests/it`, over real sockets. A *behaviour* is a test that passed. A test that runs with several values, or
+with both Python clients (synchronous and asynchronous), is one behaviour and several cases.
 
 ## By client
 ";
@@ -42,22 +42,24 @@ one behaviour, and as many cases.
 const BY_AREA: &str = "
 ## By area
 
-Cases that passed. Where some did not, the cell says how many failed or were skipped; where it is empty, that client has
-no such tests.
+The number of cases that passed. If some did not, the cell also says how many failed or were skipped. An empty cell
+means that the client has no such tests.
 
 ";
 
 const AZURITE: &str = "
-The same tests, sent to Azurite from npm by `cargo xtask conformance --against azurite`, one at a time, in its strict
-mode. Not comparable are tests that need a server of their own (a clock that stands still, other accounts, smaller limits, a
-restart), tests of the test data itself, and the golden exchanges: `cargo xtask golden --endpoint URL` sends those anywhere.
+`cargo xtask conformance --against azurite` sends the same tests to Azurite from npm, one at a time, in its strict mode.
+Some tests are not comparable: those that need a server set up for them (a stopped clock, other accounts, smaller limits,
+a restart), those that test the test data itself, and the golden exchanges, which `cargo xtask golden --endpoint URL`
+sends to any server.
 ";
 
 const DIFFERENCES: &str = "
 ### Each difference
 
-One line per test that Azurite does not pass: who is right, by which section of the protocol reference, and why. A test
-checks several things; the line names the one that Azurite fails first, or the group when they are of one kind.
+One line for each test that Azurite does not pass: which server is right, according to which section of the protocol
+reference, and why. A test checks several things; the line names the first one that Azurite fails, or the whole group if
+they are of one kind.
 
 ";
 
@@ -76,7 +78,7 @@ pub fn write(rows: &[Row], raw: &[Case], comparison: &Comparison, differences: &
     let count = |verdict| shown.iter().filter(|line| line.verdict == verdict).count();
     let _ = writeln!(
         text,
-        "The reference is with Lazulite in {} of them, with Azurite in {}, and leaves {} open.\n",
+        "The reference agrees with Lazulite in {} of them, with Azurite in {}, and leaves {} open.\n",
         count(Verdict::Lazulite),
         count(Verdict::Azurite),
         count(Verdict::Either)
@@ -164,7 +166,7 @@ fn full_name(case: &Case) -> String {
 }
 
 fn explanations(differences: &[Difference]) -> String {
-    let mut lines = vec![["Test", "Who is right", "By", "Why"].map(str::to_owned)];
+    let mut lines = vec![["Test", "Who is right", "Section", "Why"].map(str::to_owned)];
     for Difference { test, verdict, section, why } in differences {
         let who = match verdict {
             Verdict::Lazulite => "Lazulite",

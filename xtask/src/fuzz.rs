@@ -1,6 +1,7 @@
-//! `cargo xtask fuzz`: builds the fuzzing driver in release mode, with its assertions on, and lets it run.
+//! `cargo xtask fuzz`: builds the fuzzing driver in release mode, with assertions on, and runs it. Also the gate's
+//! slice.
 //!
-//! What is fuzzed and how is the business of `proof/fuzzing`; its arguments are passed on untouched.
+//! `proof/fuzzing` decides what is fuzzed and how. Its arguments are passed on unchanged.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -14,8 +15,7 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
     if !built.succeeded {
         return Ok(false);
     }
-    let name = format!("lazulite-fuzz{}", std::env::consts::EXE_SUFFIX);
-    let driver = process::target_directory()?.join("fuzz").join(name);
+    let driver = process::target_directory()?.join("fuzz").join(driver_name());
     let status = Command::new(&driver)
         .args(arguments)
         .current_dir(process::root())
@@ -24,10 +24,14 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
     Ok(status.success())
 }
 
+fn driver_name() -> String {
+    process::program_name("lazulite-fuzz")
+}
+
 /// How long each target runs in the gate.
 const SLICE_SECONDS: &str = "60";
 
-/// The gate's slice: a minute for each target, built as the tests are, beside whatever else runs and behind it.
+/// The gate's slice: a minute per target, built like the tests, in the background and at low priority.
 pub struct Slice {
     running: JoinHandle<Result<Finished, String>>,
 }
@@ -38,17 +42,17 @@ impl Slice {
         if !process::run(cargo().args(["build", "--package", "fuzzing"]))?.succeeded {
             return Err("the driver does not build".to_owned());
         }
-        let driver = target.join("debug").join(format!("lazulite-fuzz{}", std::env::consts::EXE_SUFFIX));
+        let driver = target.join("debug").join(driver_name());
         let log = target.join("fuzz.log");
         let running = std::thread::spawn(move || {
-            let mut command = behind_others(driver);
+            let mut command = at_low_priority(driver);
             command.args(["--seconds", SLICE_SECONDS, "--slowness", "20"]).current_dir(process::root());
             process::run_quietly(&mut command, &log)
         });
         Ok(Slice { running })
     }
 
-    /// Whether nothing was found; what it printed is shown.
+    /// Waits for the slice and prints its output. `true` when it found nothing.
     pub fn finish(self) -> Result<bool, String> {
         let finished = self.running.join().map_err(|_| "the fuzzing thread panicked")??;
         println!("{}", finished.output.trim_end());
@@ -56,8 +60,8 @@ impl Slice {
     }
 }
 
-/// Only what the others leave of the processors, where there is a way to say so.
-fn behind_others(program: PathBuf) -> Command {
+/// Runs the program under `nice`, where that exists.
+fn at_low_priority(program: PathBuf) -> Command {
     let has_nice = process::answer(Command::new("nice").arg("true")).is_some();
     if !has_nice {
         return Command::new(program);

@@ -1,6 +1,6 @@
 //! `cargo xtask golden`: replays the exchanges of `tests/golden` against any server and prints the differences.
 //!
-//! The player is a binary of `proof/testkit`; its arguments are passed on untouched.
+//! A binary of `proof/testkit` replays them. Its arguments are passed on unchanged.
 
 use crate::process::{self, cargo};
 

@@ -1,6 +1,6 @@
-//! `cargo xtask …`: everything a developer runs, in one place and with nothing to install.
+//! `cargo xtask …`: every command a developer runs, with nothing to install.
 //!
-//! This file reads the command line and nothing else. It has no dependencies, so that it compiles in seconds.
+//! This file only picks the command. The crate has no dependencies, so that it compiles in seconds.
 
 mod areas;
 mod azurite;
@@ -15,8 +15,11 @@ mod document;
 mod fuzz;
 mod golden;
 mod process;
+mod server;
+mod set_up;
 mod suites;
 mod test;
+mod tidy;
 mod toolchains;
 mod trials;
 
@@ -26,28 +29,30 @@ const HELP: &str = "\
 Usage: cargo xtask COMMAND
 
 Commands:
-  test [--only NAME]...    the whole gate: format, clippy, dependencies, rust tests, release build,
+  test [--only NAME]...    the whole gate: tidy, format, clippy, dependencies, rust tests, release build,
                            official SDKs, a slice of the long tests
-                           NAME is one of: format, clippy, deny, rust, build, cost, python, javascript,
+                           NAME is one of: tidy, format, clippy, deny, rust, build, cost, python, javascript,
                            go, java, rust-sdk, browser, crash, power, damage, disk, histories, simulate,
                            backup, overload, fuzz
+  tidy [--public]          check the tree against ARCHITECTURE.md: words, paths and uses of its rooms, module
+                           docs, names, links
   conformance [--against azurite] [--only NAME]...
-                           every official client and the raw HTTP suite, counted and written down in
+                           every official client and the raw HTTP suite; writes the counts to
                            docs/conformance.md; with --against, the raw HTTP suite against Azurite too
                            NAME is one of: raw-http, python, javascript, go, java, rust-sdk, az, browser
-                           (with --only, nothing is written down)
-  bench [ARGUMENTS]...     Lazulite beside Azurite, a bare HTTP server and the raw engine; with --write the
-                           result is written down in docs/performance.md
+                           (with --only, nothing is written)
+  bench [ARGUMENTS]...     Lazulite beside Azurite, a bare HTTP server and the raw engine; with --write,
+                           writes the result to docs/performance.md
                            (`cargo xtask bench --help` lists its arguments)
   cost [ARGUMENTS]...      instructions and allocations of the hot paths, against proof/cost/budgets.txt
                            (`cargo xtask cost --help` lists its arguments)
   deny                     licences, banned crates and duplicates among the dependencies, against deny.toml
   golden --endpoint URL    replay tests/golden against any server and print the differences
                            (`cargo xtask golden --help` lists its arguments)
-  fuzz [ARGUMENTS]...      mutated inputs for everything that reads bytes from strangers or from the disk
+  fuzz [ARGUMENTS]...      mutated inputs for everything that reads bytes from the network or the disk
                            (`cargo xtask fuzz --help` lists its arguments)
   crash, power, damage, disk, histories, simulate, seeded-bugs, overload, soak, backup [ARGUMENTS]...
-                           the long tests of what the server survives
+                           the long tests: crashes, damage, full disks, overload and the like
                            (`cargo xtask crash --help` lists the arguments of one)
   help                     this text
 ";
@@ -58,6 +63,7 @@ fn main() -> ExitCode {
     let rest: Vec<String> = arguments.collect();
     let result = match command.as_str() {
         "test" => test::run(&rest),
+        "tidy" => tidy::run(&rest),
         "conformance" => conformance::run(&rest),
         "bench" => bench::run(&rest),
         "cost" => cost::run(&rest),

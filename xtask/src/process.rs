@@ -1,23 +1,13 @@
-//! Processes: the tools we run, and the server under test.
+//! Processes: runs tools, keeps their output, and knows where programs and the repository are.
 //!
-//! A tool's output is shown as it comes and kept, so that its test cases can be counted. A server listens on a free
-//! port, is stopped the way an operator stops it, and has to leave with status 0.
+//! Promises: a tool's output is both shown and returned, or goes to a log file, so that its test cases can be counted.
+//! Bytes that are not UTF-8 never stop the gate. Counting is the work of `counts` and `cases`.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
-use std::time::{Duration, Instant};
-
-const SERVER_START_TIMEOUT: Duration = Duration::from_secs(30);
-const SERVER_STOP_TIMEOUT: Duration = Duration::from_secs(15);
-const READY_TEXT: &str = "Table service is successfully listening at ";
-
-/// The published account and key that every emulator and every SDK knows.
-const ACCOUNT: &str = "devstoreaccount1";
-const ACCOUNT_KEY: &str =
-    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
+use std::process::{Command, Stdio};
+use std::time::Instant;
 
 pub struct Finished {
     pub succeeded: bool,
@@ -30,11 +20,21 @@ pub fn root() -> PathBuf {
     manifest.parent().unwrap_or(manifest).to_owned()
 }
 
-/// Cargo's target directory, wherever it was configured to be: this program lies in it, at `debug/xtask`.
+/// Cargo's target directory, wherever it is configured to be. This program is inside it, at `debug/xtask`.
 pub fn target_directory() -> Result<PathBuf, String> {
     let program = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
     let directory = program.parent().and_then(Path::parent);
     directory.map(Path::to_owned).ok_or_else(|| format!("{} is not in a target directory", program.display()))
+}
+
+/// A program's file name on this system.
+pub fn program_name(name: &str) -> String {
+    format!("{name}{}", std::env::consts::EXE_SUFFIX)
+}
+
+/// Where `cargo build --release` puts a program.
+pub fn release_program(name: &str) -> Result<PathBuf, String> {
+    Ok(target_directory()?.join("release").join(program_name(name)))
 }
 
 pub fn cargo() -> Command {
@@ -43,14 +43,14 @@ pub fn cargo() -> Command {
     command
 }
 
-/// Runs to the end; standard output is shown line by line and kept, standard error only shown.
+/// Runs a command to its end. Standard output is shown line by line and returned; standard error is only shown.
 pub fn run(command: &mut Command) -> Result<Finished, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     let mut child = command.spawn().map_err(|error| format!("cannot start {name}: {error}"))?;
     let mut output = String::new();
     if let Some(stdout) = child.stdout.take() {
-        // Lossy on purpose: a test that prints bytes which are not UTF-8 must not end the gate.
+        // Lossy on purpose: a test that prints bytes outside UTF-8 must not stop the gate.
         for line in BufReader::new(stdout).split(b'\n') {
             let line = line.map_err(|error| format!("cannot read what {name} prints: {error}"))?;
             let line = String::from_utf8_lossy(&line);
@@ -63,18 +63,25 @@ pub fn run(command: &mut Command) -> Result<Finished, String> {
     Ok(Finished { succeeded: status.success(), output })
 }
 
-/// Runs to the end without showing anything: all that it prints goes to the file `log`, and is returned.
+/// Runs a command to its end without showing anything. All its output goes to the file `log` and is returned.
 pub fn run_quietly(command: &mut Command, log: &Path) -> Result<Finished, String> {
     let name = command.get_program().to_string_lossy().into_owned();
-    let file = create(log)?;
-    let errors = file.try_clone().map_err(|error| format!("cannot write {}: {error}", log.display()))?;
-    command.stdin(Stdio::null()).stdout(file).stderr(errors);
+    let (out, errors) = log_files(log)?;
+    command.stdin(Stdio::null()).stdout(out).stderr(errors);
     let status = command.status().map_err(|error| format!("cannot start {name}: {error}"))?;
     let bytes = std::fs::read(log).map_err(|error| format!("cannot read {}: {error}", log.display()))?;
     Ok(Finished { succeeded: status.success(), output: String::from_utf8_lossy(&bytes).into_owned() })
 }
 
-fn create(path: &Path) -> Result<File, String> {
+/// Two handles to one new log file, for standard output and standard error.
+pub fn log_files(path: &Path) -> Result<(File, File), String> {
+    let file = create(path)?;
+    let other = file.try_clone().map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+    Ok((file, other))
+}
+
+/// Creates a file, and its directory when that is missing.
+pub fn create(path: &Path) -> Result<File, String> {
     if let Some(directory) = path.parent() {
         std::fs::create_dir_all(directory)
             .map_err(|error| format!("cannot create {}: {error}", directory.display()))?;
@@ -82,114 +89,14 @@ fn create(path: &Path) -> Result<File, String> {
     File::create(path).map_err(|error| format!("cannot create {}: {error}", path.display()))
 }
 
-/// What a command prints when it succeeds quietly; `None` when it is missing or fails.
+/// The output of a command that succeeds; `None` when the program is missing or fails.
 pub fn answer(command: &mut Command) -> Option<String> {
     let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// The only clock here: durations shown to people.
+/// The only place in xtask that reads the clock.
 pub fn now() -> Instant {
     #[expect(clippy::disallowed_methods, reason = "xtask times its own steps; nothing here is simulated")]
     Instant::now()
-}
-
-/// A durable server on a free port, with its data in a fresh directory.
-pub struct Server {
-    child: Child,
-    endpoint: String,
-    log: PathBuf,
-}
-
-impl Server {
-    pub fn start(binary: &Path, directory: &Path) -> Result<Server, String> {
-        // Start from nothing: what an earlier run left behind must not decide this one.
-        let _ = std::fs::remove_dir_all(directory);
-        let data = directory.join("data");
-        std::fs::create_dir_all(&data)
-            .map_err(|error| format!("cannot create {}: {error}", data.display()))?;
-        let log = directory.join("server.log");
-        let log_file = create(&log)?;
-
-        let child = Command::new(binary)
-            .arg("serve")
-            .arg("--location")
-            .arg(&data)
-            .args(["--tableHost", "127.0.0.1", "--tablePort", "0", "--silent"])
-            .env_remove("LAZULITE_ACCOUNTS")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(log_file)
-            .spawn()
-            .map_err(|error| format!("cannot start {}: {error}", binary.display()))?;
-        let mut server = Server { child, endpoint: String::new(), log };
-        server.endpoint = server.wait_until_ready()?;
-        Ok(server)
-    }
-
-    pub fn connection_string(&self) -> String {
-        format!(
-            "DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={ACCOUNT_KEY};TableEndpoint={}/{ACCOUNT};",
-            self.endpoint
-        )
-    }
-
-    pub fn log(&self) -> &Path {
-        &self.log
-    }
-
-    /// Asks the server to end and requires that it does so in good order.
-    pub fn stop(mut self) -> Result<(), String> {
-        if let Ok(Some(status)) = self.child.try_wait() {
-            return Err(format!("the server ended by itself ({status}); its log is {}", self.log.display()));
-        }
-        if cfg!(not(unix)) {
-            return Ok(()); // `drop` ends it: there is no polite signal to send.
-        }
-        let pid = self.child.id().to_string();
-        let sent = Command::new("kill").args(["-TERM", &pid]).status();
-        if !sent.is_ok_and(|status| status.success()) {
-            return Err(format!("cannot send SIGTERM to the server, process {pid}"));
-        }
-        let deadline = now() + SERVER_STOP_TIMEOUT;
-        while now() < deadline {
-            match self.child.try_wait() {
-                Ok(Some(status)) if status.success() => return Ok(()),
-                Ok(Some(status)) => {
-                    return Err(format!("the server left with {status} after SIGTERM, not with 0"));
-                }
-                Ok(None) => std::thread::sleep(Duration::from_millis(20)),
-                Err(error) => return Err(format!("cannot wait for the server: {error}")),
-            }
-        }
-        Err(format!("the server did not end within {SERVER_STOP_TIMEOUT:?} of SIGTERM"))
-    }
-
-    fn wait_until_ready(&mut self) -> Result<String, String> {
-        let stdout = self.child.stdout.take().ok_or("the server has no standard output")?;
-        let mut log = File::options()
-            .append(true)
-            .open(&self.log)
-            .map_err(|error| format!("cannot open the log: {error}"))?;
-        let (found, ready) = mpsc::channel();
-        // The thread reads on after the ready line, or the server would block on a full pipe.
-        std::thread::spawn(move || {
-            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                let _ = writeln!(log, "{line}");
-                if let Some((_, address)) = line.split_once(READY_TEXT) {
-                    let _ = found.send(address.trim().trim_end_matches('/').to_owned());
-                }
-            }
-        });
-        ready
-            .recv_timeout(SERVER_START_TIMEOUT)
-            .map_err(|_| format!("the server never said that it listens; its log is {}", self.log.display()))
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }

@@ -1,32 +1,32 @@
 //! The gate: every check that must hold before a change goes in, in one command.
 //!
-//! Steps run in order and none hides another: a failure does not stop the ones after it, except that the SDK suites
-//! need a server that was built. The last line printed is `N passed, N failed, N skipped`: test cases where a step
-//! has them, the step itself where it has none.
+//! Promises: a failed step does not stop the steps after it, except that the SDK suites and the trials need a built
+//! server. The last line printed is `N passed, N failed, N skipped`. A step without test cases counts as one. What a
+//! step does is the business of the tool or module that it calls.
 
-use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
 use crate::counts::{self, Counts};
 use crate::process::{self, cargo};
 use crate::suites::{self, SUITES, SetUps};
-use crate::{cost, deny, fuzz, trials};
+use crate::{cost, deny, fuzz, tidy, trials};
 
 /// Name and purpose, in the order they run.
-const STEPS: [(&str, &str); 5] = [
+const STEPS: [(&str, &str); 6] = [
+    ("tidy", "cargo xtask tidy: the tree is as ARCHITECTURE.md says"),
     ("format", "cargo fmt: the code is formatted"),
     ("clippy", "cargo clippy: no warnings in any target of any crate"),
     ("deny", "cargo xtask deny: licences, banned crates and duplicates among the dependencies"),
     ("rust", "cargo test: unit, integration and doc tests of every crate"),
     ("build", "cargo build --release: the server that the suites talk to, and its trials"),
 ];
-/// Counts, not times: whatever else runs meanwhile does not matter.
+/// It counts instead of timing, so a busy machine does not matter.
 const COST: (&str, &str) = ("cost", "instructions and allocations of the hot paths, against their budgets");
-/// Runs behind the suites and the trials, and is waited for at the end.
-const FUZZ: (&str, &str) = ("fuzz", "a minute of mutated inputs for everything that reads strangers' bytes");
+/// Runs in the background during the suites and the trials; the gate waits for it at the end.
+const FUZZ: (&str, &str) = ("fuzz", "a minute of mutated inputs for everything that reads untrusted bytes");
 
-/// Every step, in the order they run: the SDK suites need the server, and so do the trials.
+/// Every step in the order they run. The build comes before the SDK suites and the trials, which need the server.
 fn steps() -> impl Iterator<Item = (&'static str, &'static str)> {
     let trials = trials::SLICES.iter().map(|(name, purpose, _)| (*name, *purpose));
     STEPS.into_iter().chain([COST]).chain(SUITES).chain(trials).chain([FUZZ])
@@ -50,7 +50,7 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
     let mut rows: Vec<Row> = Vec::new();
     let mut built = false;
     let is_suite = |name: &&str| SUITES.iter().any(|(suite, _)| suite == name);
-    // What the suites download and build is ready by the time their server is.
+    // Start now, so that the suites' downloads and builds are ready when the server is.
     let set_ups = SetUps::start(selected.iter().copied().filter(is_suite).map(str::to_owned).collect());
     let mut fuzzing = None;
     for (name, purpose) in steps() {
@@ -60,6 +60,7 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
         println!("\n==> {name}: {purpose}");
         let start = process::now();
         let outcome = match name {
+            "tidy" => tidy::check().map(Outcome::Ran),
             "format" => format(),
             "clippy" => clippy(),
             "deny" => deny::run(&[]).map(one_result),
@@ -130,9 +131,9 @@ fn format() -> Result<Outcome, String> {
     if process::answer(cargo().args(["fmt", "--version"])).is_none() {
         return Ok(Outcome::Skipped("the rustfmt component is not installed".to_owned()));
     }
-    // Names only: a diff of everything would push the other steps off the screen.
+    // List names only: full diffs would push the other steps off the screen.
     let ours = process::run(cargo().args(["fmt", "--all", "--check", "--", "-l"]))?;
-    // A workspace of its own, but formatted like the rest.
+    // This suite is a workspace of its own, but is formatted like the rest.
     let suite = suites::tests("rust").join("Cargo.toml");
     let mut check = cargo();
     check.args(["fmt", "--check", "--manifest-path"]).arg(suite).args(["--", "-l"]);
@@ -172,7 +173,7 @@ fn run_trial(name: &str) -> Result<Outcome, String> {
     let slice = trials::SLICES.iter().find(|(trial, ..)| *trial == name);
     let (trial, _, arguments) = slice.ok_or_else(|| format!("there is no trial '{name}'"))?;
     let finished = process::run(trials::command(trial)?.args(*arguments))?;
-    // A trial that this system does not allow says so in its own words.
+    // A trial that cannot run on this system prints the reason.
     match finished.output.lines().find_map(|line| line.strip_prefix("SKIPPED: ")) {
         Some(reason) if finished.succeeded => Ok(Outcome::Skipped(reason.to_owned())),
         _ => Ok(one_result(finished.succeeded)),
@@ -192,17 +193,8 @@ fn one_result(succeeded: bool) -> Outcome {
 }
 
 fn run_suite(set_ups: &SetUps, name: &str) -> Result<Outcome, String> {
-    Ok(match set_ups.run(name, &server_binary()?)? {
+    Ok(match set_ups.run(name, &process::release_program("lazulite")?)? {
         Ok(ran) => Outcome::Ran(ran.counts),
         Err(missing) => Outcome::Skipped(missing),
     })
-}
-
-pub fn build_server() -> Result<bool, String> {
-    Ok(process::run(cargo().args(["build", "--release", "--package", "lazulite"]))?.succeeded)
-}
-
-pub fn server_binary() -> Result<PathBuf, String> {
-    let name = format!("lazulite{}", std::env::consts::EXE_SUFFIX);
-    Ok(process::target_directory()?.join("release").join(name))
 }

@@ -1,4 +1,4 @@
-//! What the suites need from this machine: which program to start, or what is missing, in words for people.
+//! The toolchains that the suites need: finds each program, or explains what is missing.
 
 use std::process::Command;
 
@@ -11,7 +11,7 @@ const JAVA_MAJOR_MIN: u32 = 17;
 /// Why a suite cannot run here.
 pub type Missing = String;
 
-/// The name of a Python that can make environments.
+/// The name of a new enough Python that can make virtual environments.
 pub fn python() -> Result<String, Missing> {
     let is_new_enough = |name: &&str| {
         let check = "import sys; sys.exit(sys.version_info < (3, 11))";
@@ -25,7 +25,7 @@ pub fn python() -> Result<String, Missing> {
     Ok(name.to_owned())
 }
 
-/// The name of npm, beside a Node that is new enough.
+/// The name of npm, if a new enough Node is installed with it.
 pub fn node() -> Result<&'static str, Missing> {
     let version = process::answer(Command::new("node").arg("--version")).ok_or("node is not installed")?;
     if number(version.trim_start_matches('v'), 0) < NODE_MAJOR_MIN {
@@ -47,9 +47,9 @@ pub fn go() -> Result<(), Missing> {
     Ok(())
 }
 
-/// The name of Maven, beside a JDK that is new enough.
+/// The name of Maven, if a new enough JDK is installed with it.
 pub fn java() -> Result<&'static str, Missing> {
-    // `javac 17.0.15`: the compiler, since a runtime alone is not enough.
+    // Ask the compiler (`javac 17.0.15`), because a runtime alone is not enough.
     let version =
         process::answer(Command::new("javac").arg("-version")).ok_or("javac (a JDK) is not installed")?;
     if number(version.trim_start_matches("javac "), 0) < JAVA_MAJOR_MIN {

@@ -1,12 +1,10 @@
-//! `cargo xtask crash|power|damage|…`: builds the server and the trials in release mode and lets a trial run.
+//! `cargo xtask crash|power|damage|…`: builds the server and the trials in release mode and runs one trial.
 //!
-//! What a trial does is the business of `proof/trials`; its arguments are passed on untouched, after the path of
-//! the server's binary.
+//! `proof/trials` decides what a trial does. It gets the path of the server's binary, then the arguments, unchanged.
 
 use std::process::Command;
 
 use crate::process::{self, cargo};
-use crate::test::server_binary;
 
 /// The names that `cargo xtask` passes on.
 pub const TRIALS: [&str; 10] = [
@@ -22,8 +20,8 @@ pub const TRIALS: [&str; 10] = [
     "backup",
 ];
 
-/// A bounded slice of each, for the gate: name, what it shows, arguments. The seeds are fixed, so that a failure is the
-/// change's and not the day's; the long forms take new ones.
+/// A bounded slice of each trial for the gate: name, what it shows, arguments. The seeds are fixed, so that a failure
+/// comes from the change under test. The long forms use new seeds.
 pub const SLICES: [(&str, &str, &[&str]); 8] = [
     ("crash", "kill -9 under a mixed load, checked against a ledger", &["--rounds", "12", "--seed", "1"]),
     ("power", "states that a power cut could leave, each opened", &["--states", "500", "--seed", "1"]),
@@ -51,17 +49,16 @@ pub fn run(trial: &str, arguments: &[String]) -> Result<bool, String> {
     Ok(status.success())
 }
 
-/// Builds the server, the trials, and what records file operations for them.
+/// Builds the server, the trials, and the library that records file operations for them.
 pub fn build() -> Result<bool, String> {
     let packages = ["lazulite", "trials", "shim"].map(|package| format!("--package={package}"));
     Ok(process::run(cargo().args(["build", "--release"]).args(packages))?.succeeded)
 }
 
-/// A trial of what was built, ready to take its arguments.
+/// The command of a built trial, still without its own arguments.
 pub fn command(trial: &str) -> Result<Command, String> {
-    let server = server_binary()?;
-    let trials = server.with_file_name(format!("lazulite-trials{}", std::env::consts::EXE_SUFFIX));
-    let mut command = Command::new(trials);
-    command.arg(trial).arg("--server").arg(server).current_dir(process::root());
+    let mut command = Command::new(process::release_program("lazulite-trials")?);
+    command.arg(trial).arg("--server").arg(process::release_program("lazulite")?);
+    command.current_dir(process::root());
     Ok(command)
 }

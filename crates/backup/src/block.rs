@@ -1,31 +1,33 @@
-//! A backup file as blocks: one line that names the format, then blocks that are each compressed and checked.
+//! The frame of a backup file: one line that names the format, then blocks, each compressed and with a checksum.
 //!
 //! ```text
 //! lazulite backup, format 1\n
 //! block: kind u8 · raw size u32 · stored size u32 · crc32 u32 · stored bytes      (numbers little-endian)
 //! ```
 //!
-//! The stored bytes are one LZ4 block, or the raw bytes themselves where that is shorter (then the sizes are equal).
-//! The checksum covers the block's number in the file (u64), the kind, both sizes and the stored bytes, so a block that
-//! was lost, doubled or moved is found out like a flipped bit is.
+//! The stored bytes are one LZ4 block, or the raw bytes themselves if those are shorter (then the sizes are equal).
+//! Promises: the checksum covers the block's number in the file (u64), the kind, both sizes and the stored bytes, so it
+//! detects a block that was lost, duplicated or moved as well as a flipped bit.
+//! Leaves to others: what is in a block (`content.rs`).
 
 use std::io::{self, Read};
 
 use crate::BackupError;
 
-pub const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 1;
 const LINE_START: &str = "lazulite backup, format ";
-/// Room for any number.
+/// Enough for any format number.
 const LINE_SIZE_BYTES_MAX: usize = LINE_START.len() + 11;
 const HEAD_SIZE_BYTES: usize = 13;
-/// No block is larger: a row of 1 MiB as the service counts it, in its largest stored form, with room to spare.
-pub const BLOCK_SIZE_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// No block is larger. It holds the largest row, 1 MiB as the service counts it, in its largest stored form with room
+/// to spare.
+pub(crate) const BLOCK_SIZE_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 pub(crate) fn first_line() -> String {
     format!("{LINE_START}{FORMAT}\n")
 }
 
-/// Makes blocks, one after the other.
+/// Frames blocks, one after the other.
 #[derive(Default)]
 pub(crate) struct BlockWriter {
     count: u64,
@@ -54,7 +56,7 @@ impl BlockWriter {
     }
 }
 
-/// A file of these blocks, framed as they must be whatever they say: how a fuzzer gets past the checksums.
+/// A file of these blocks with correct framing, whatever their contents. A fuzzer gets past the checksums with it.
 #[doc(hidden)]
 pub fn framed<'a>(blocks: impl IntoIterator<Item = (u8, &'a [u8])>) -> Vec<u8> {
     let mut writer = BlockWriter::default();
@@ -69,7 +71,7 @@ pub fn framed<'a>(blocks: impl IntoIterator<Item = (u8, &'a [u8])>) -> Vec<u8> {
 pub(crate) struct BlockReader<R> {
     input: R,
     count: u64,
-    /// Where the block that was read last begins.
+    /// Where the last block read begins.
     offset: u64,
     next_offset: u64,
     stored: Vec<u8>,
@@ -101,7 +103,8 @@ impl<R: Read> BlockReader<R> {
         Ok(BlockReader { input, count: 0, offset, next_offset: offset, stored, raw, is_compressed: false })
     }
 
-    /// The next block's kind and raw bytes. A file ends with a block that says so, so its end is never met here.
+    /// The next block's kind and raw bytes. The caller stops at the end block, so reaching the end of the file here is
+    /// damage.
     pub(crate) fn next(&mut self) -> Result<(u8, &[u8]), BackupError> {
         self.offset = self.next_offset;
         let mut head = [0; HEAD_SIZE_BYTES];
@@ -132,12 +135,12 @@ impl<R: Read> BlockReader<R> {
         Ok((head[0], self.last()))
     }
 
-    /// The raw bytes of the block that was read last.
+    /// The raw bytes of the last block read.
     pub(crate) fn last(&self) -> &[u8] {
         if self.is_compressed { &self.raw } else { &self.stored }
     }
 
-    /// That nothing follows the last block.
+    /// An error if anything follows the last block.
     pub(crate) fn expect_end(&mut self) -> Result<(), BackupError> {
         self.offset = self.next_offset;
         match self.input.read(&mut [0]) {

@@ -1,4 +1,4 @@
-//! What the blocks of a backup say, and in which order.
+//! The contents of a backup's blocks, and their order.
 //!
 //! ```text
 //! head (1)         created u64 · last version u64 · rows, about, u64 · program version, string
@@ -8,8 +8,10 @@
 //! end (5)          properties u64 · tables u64 · rows u64
 //! ```
 //!
-//! Numbers are little-endian; a string (UTF-8) and bytes have their length before them, as a u32. Rows are in the
-//! order of their keys. Promises: [`BackupReader`] gives nothing out of order and counts what it gives.
+//! Numbers are little-endian; strings (UTF-8) and bytes follow their length, a u32. Rows are in the order of their
+//! keys.
+//! Promises: [`BackupReader`] refuses blocks and rows that are out of order, and checks the counts at the end.
+//! Leaves to others: framing and checksums (`block.rs`), and the meaning of records, properties and policies.
 
 use std::io::Read;
 
@@ -25,12 +27,12 @@ pub(crate) const ROWS: u8 = 4;
 pub(crate) const END: u8 = 5;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Head {
+pub struct BackupHead {
     /// 100 ns ticks since 0001-01-01T00:00:00Z.
     pub created: u64,
-    /// No version up to this one may be handed out again; 0 when none ever was.
+    /// The store assigned versions up to this one, and none of them may be assigned again; 0 if it never assigned any.
     pub last_version: u64,
-    /// About how many rows follow.
+    /// The approximate number of rows that follow.
     pub row_count: u64,
     pub program_version: String,
 }
@@ -38,13 +40,13 @@ pub struct Head {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TableHead {
     pub account: String,
-    /// In the case it was created with.
+    /// In the upper and lower case of its creation.
     pub name: String,
     pub policies: Option<Vec<u8>>,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct End {
+pub struct Totals {
     pub properties_count: u64,
     pub table_count: u64,
     pub row_count: u64,
@@ -66,13 +68,13 @@ pub enum Content<'a> {
         properties: &'a [u8],
     },
     Table(TableHead),
-    /// Rows of the table that came last.
+    /// Rows of the table before them.
     Rows(RowIter<'a>),
-    /// The last one: everything before it was whole.
-    End(End),
+    /// The last block: the file is complete.
+    End(Totals),
 }
 
-impl Head {
+impl BackupHead {
     pub(crate) fn write(&self) -> Vec<u8> {
         let mut out = Vec::new();
         for number in [self.created, self.last_version, self.row_count] {
@@ -82,8 +84,8 @@ impl Head {
         out
     }
 
-    fn read(mut bytes: &[u8]) -> Option<Head> {
-        let head = Head {
+    fn read(mut bytes: &[u8]) -> Option<BackupHead> {
+        let head = BackupHead {
             created: pull_u64(&mut bytes)?,
             last_version: pull_u64(&mut bytes)?,
             row_count: pull_u64(&mut bytes)?,
@@ -119,13 +121,13 @@ impl TableHead {
     }
 }
 
-impl End {
+impl Totals {
     pub(crate) fn write(self) -> Vec<u8> {
         [self.properties_count, self.table_count, self.row_count].map(u64::to_le_bytes).concat()
     }
 
-    fn read(mut bytes: &[u8]) -> Option<End> {
-        let end = End {
+    fn read(mut bytes: &[u8]) -> Option<Totals> {
+        let end = Totals {
             properties_count: pull_u64(&mut bytes)?,
             table_count: pull_u64(&mut bytes)?,
             row_count: pull_u64(&mut bytes)?,
@@ -148,7 +150,7 @@ pub(crate) fn push_row(out: &mut Vec<u8>, row: StoredRow<'_>) {
     push_bytes(out, row.record);
 }
 
-/// The rows of one block. It was read to its end once before it was given out, so it only ever yields rows.
+/// The rows of one block. The reader has checked the whole block, so only its end stops the iteration.
 #[derive(Clone, Debug)]
 pub struct RowIter<'a> {
     rest: &'a [u8],
@@ -170,11 +172,11 @@ impl<'a> Iterator for RowIter<'a> {
 /// Reads a backup from its first byte to its last.
 pub struct BackupReader<R> {
     blocks: BlockReader<R>,
-    head: Head,
-    seen: End,
+    head: BackupHead,
+    seen: Totals,
     in_table: bool,
     ended: bool,
-    /// The key of the row that came last in this table, as it sorts.
+    /// The sort key of this table's last row so far.
     last_key: Vec<u32>,
     scratch: Vec<u32>,
 }
@@ -183,15 +185,15 @@ impl<R: Read> BackupReader<R> {
     pub fn open(input: R) -> Result<BackupReader<R>, BackupError> {
         let mut blocks = BlockReader::open(input)?;
         let head = match blocks.next()? {
-            (HEAD, bytes) => Head::read(bytes),
+            (HEAD, bytes) => BackupHead::read(bytes),
             _ => None,
         };
-        let head = head.ok_or_else(|| blocks.damaged("the head does not read"))?;
+        let head = head.ok_or_else(|| blocks.damaged("the head cannot be decoded"))?;
         let (last_key, scratch) = (Vec::new(), Vec::new());
         Ok(BackupReader {
             blocks,
             head,
-            seen: End::default(),
+            seen: Totals::default(),
             in_table: false,
             ended: false,
             last_key,
@@ -199,22 +201,22 @@ impl<R: Read> BackupReader<R> {
         })
     }
 
-    pub fn head(&self) -> &Head {
+    pub fn head(&self) -> &BackupHead {
         &self.head
     }
 
-    /// What was given so far.
-    pub fn seen(&self) -> End {
+    /// The counts of what was read so far.
+    pub fn seen(&self) -> Totals {
         self.seen
     }
 
-    /// The next block; `None` after the end.
+    /// The next block's content; `None` after the end.
     pub fn next_content(&mut self) -> Result<Option<Content<'_>>, BackupError> {
         if self.ended {
             return Ok(None);
         }
         let (kind, bytes) = self.blocks.next()?;
-        // Looked at again below: what is borrowed from the reader cannot be given out while it is still asked.
+        // Parsed here and again below: a value that borrows from the reader could not be returned after `damaged`.
         let checked = match kind {
             ROWS if !self.in_table => Err("rows come before any table"),
             ROWS => check_rows(bytes, &mut self.last_key, &mut self.scratch)
@@ -229,14 +231,14 @@ impl<R: Read> BackupReader<R> {
                 self.last_key.clear();
                 Ok(())
             }
-            END => match End::read(bytes) {
+            END => match Totals::read(bytes) {
                 Some(end) if end == self.seen => {
                     self.ended = true;
                     Ok(())
                 }
                 _ => Err("the counts at the end do not agree with what came before"),
             },
-            _ => Err("a block does not read"),
+            _ => Err("a block cannot be decoded"),
         };
         if let Err(cause) = checked {
             return Err(self.blocks.damaged(cause));
@@ -252,23 +254,23 @@ impl<R: Read> BackupReader<R> {
             TABLE => TableHead::read(bytes).map(Content::Table),
             _ => Some(Content::Rows(RowIter { rest: bytes })),
         };
-        content.map(Some).ok_or_else(|| self.blocks.damaged("a block does not read"))
+        content.map(Some).ok_or_else(|| self.blocks.damaged("a block cannot be decoded"))
     }
 
-    /// Reads all that is left and throws it away: whether the file is whole.
-    pub fn verify(mut self) -> Result<(Head, End), BackupError> {
+    /// Reads the rest of the file and discards it. Succeeds if the file is complete.
+    pub fn verify(mut self) -> Result<(BackupHead, Totals), BackupError> {
         while self.next_content()?.is_some() {}
         Ok((self.head, self.seen))
     }
 }
 
-/// How many rows there are. They must read to the last byte and lie in the order of their keys.
+/// Counts the rows. They must fill the block exactly and be in the order of their keys.
 fn check_rows(bytes: &[u8], last_key: &mut Vec<u32>, key: &mut Vec<u32>) -> Result<u64, &'static str> {
     let mut rows = RowIter { rest: bytes };
     let mut count = 0;
     while !rows.rest.is_empty() {
-        let row = rows.next().ok_or("a row does not read")?;
-        // The order of UTF-16 code units; one below all of them keeps the two keys apart.
+        let row = rows.next().ok_or("a row cannot be decoded")?;
+        // Keys sort by UTF-16 code units. A separator below all of them keeps the two keys apart.
         key.clear();
         key.extend(row.partition.encode_utf16().map(sortable));
         key.push(0);
@@ -282,7 +284,7 @@ fn check_rows(bytes: &[u8], last_key: &mut Vec<u32>, key: &mut Vec<u32>) -> Resu
     Ok(count)
 }
 
-/// Leaves 0 free.
+/// Leaves 0 free for the separator.
 fn sortable(unit: u16) -> u32 {
     u32::from(unit) + 1
 }
@@ -293,7 +295,7 @@ fn read_properties(mut bytes: &[u8]) -> Option<(&str, &[u8])> {
 }
 
 fn push_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
-    // Nothing that is stored comes near 4 GiB; a block could not hold it.
+    // No stored value comes near 4 GiB: a block could not hold it.
     out.extend_from_slice(&u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_le_bytes());
     out.extend_from_slice(bytes);
 }

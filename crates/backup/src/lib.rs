@@ -1,12 +1,13 @@
-//! Backups: everything of one moment in one file, and back again, whatever the engine.
+//! Backups: saves the whole store as of one moment to one file, and loads it back, with any engine.
 //!
-//! `block.rs` cuts a file into checked blocks, `content.rs` knows what a block says, `save.rs` makes a backup from a
-//! running engine's snapshot, `load.rs` puts one into an engine. The file's bytes are described in `docs/backup.md`.
+//! `block.rs` cuts a file into checked blocks, `content.rs` reads and writes what is in a block, `save.rs` makes a
+//! backup from a running engine's snapshot, `load.rs` loads a backup into an engine. `docs/backup.md` describes the
+//! file format.
 //!
-//! Promises: a file that reads to its end is whole and unchanged; a damaged, cut or foreign one is an error that says
-//! where, never a panic and never half taken for whole. Entities keep their Timestamps and ETags.
-//! Leaves to others: files and sockets (anything that reads and writes will do), and accounts with their keys, which
-//! are not part of a backup.
+//! Promises: a file that reads to its end is complete and unchanged. A damaged, truncated or foreign file is an error
+//! that says where, never a panic and never taken for complete. Entities keep their Timestamps and ETags.
+//! Leaves to others: files and sockets (any reader and writer will do), and accounts with their keys, which are not
+//! part of a backup.
 
 mod block;
 mod content;
@@ -16,28 +17,28 @@ mod save;
 use std::fmt;
 use std::io;
 
+use block::FORMAT;
 #[doc(hidden)]
 pub use block::framed;
-pub use block::{BLOCK_SIZE_BYTES_MAX, FORMAT};
-pub use content::{BackupReader, Content, End, Head, RowIter, StoredRow, TableHead};
-pub use load::{Loaded, Progress, Selection, load};
+pub use content::{BackupHead, BackupReader, Content, RowIter, StoredRow, TableHead, Totals};
+pub use load::{Loaded, OnProgress, Selection, load};
 pub use save::{SaveOptions, Saved, save};
 
-/// What kept a backup from being made or read, in words for the person at the terminal.
+/// Why a backup could not be made or read, in words for the person at the terminal.
 #[derive(Debug)]
 pub enum BackupError {
     /// Not a backup at all.
     Foreign,
     NewerFormat(u32),
-    /// The file is not what was written; where, and what is wrong.
+    /// The file is not what was written: where, and what is wrong.
     Damaged {
         offset: u64,
         cause: &'static str,
     },
     Io(io::Error),
-    /// The engine did not read or write; what it said.
+    /// The engine failed to read or write: what it said.
     Engine(String),
-    /// Something in the store or in the request does not allow it.
+    /// Something in the store or in the request forbids it.
     Refused(String),
 }
 

@@ -1,30 +1,31 @@
-//! Puts a backup into an engine: all of it, or one table, under another name perhaps.
+//! Loads a backup into an engine: all of it, or one table, if wanted under another name.
 //!
-//! Promises: a table appears under its name when all its rows are there, in one step; what a failure leaves behind is
-//! under no account's name and is cleared away by the next load. Versions handed out later are greater than any in the
-//! backup.
+//! Promises: a table appears under its name in one step, once all its rows are there. A failed load leaves only tables
+//! that belong to no account, and the next load drops them. Versions assigned later are greater than any in the backup.
+//! Leaves to others: the check of the file (`content.rs`).
 
 use std::io::Read;
 
 use bytes::Bytes;
+use catalogue::Setting;
 use engine::{
     Budget, Commit, CommitError, Effect, Engine, Expect, Flow, Key, Load, Namespace, Op, OwnedKey, Row, Sink,
     TableId, TablePath, Version,
 };
-use protocol::model::{AccountName, TableName};
-use tables::Setting;
+use protocol::common::AccountName;
+use protocol::table::model::TableName;
 
 use crate::BackupError;
-use crate::content::{BackupReader, Content, End, RowIter, TableHead};
+use crate::content::{BackupReader, Content, RowIter, TableHead, Totals};
 
-/// Where a table is while its rows come in; no account can have this name.
+/// Where a table is while its rows are being loaded. No real account can have this name.
 pub(crate) const RESTORING: Namespace<'static> = Namespace::new(tables::FAMILY, "!restoring");
 
-/// What of a backup to load.
+/// Which part of a backup to load.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Selection {
     All,
-    /// One table, of this account if there are several of that name; under the new name if there is one.
+    /// One table. `account` chooses between several of that name; `new_name` renames it.
     Table {
         account: Option<String>,
         name: String,
@@ -33,7 +34,7 @@ pub enum Selection {
 }
 
 impl Selection {
-    /// The name that the table gets; `None`: it is not wanted.
+    /// The name under which to load the table; `None` if it is not selected.
     fn target(&self, table: &TableHead) -> Option<String> {
         match self {
             Selection::All => Some(table.name.clone()),
@@ -46,23 +47,23 @@ impl Selection {
     }
 }
 
-/// What was loaded.
+/// The counts of a finished load.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Loaded {
-    pub counts: End,
-    /// The accounts of the tables, each once, in order.
+    pub counts: Totals,
+    /// The accounts of the loaded tables, sorted, without duplicates.
     pub accounts: Vec<String>,
 }
 
-/// Hears how many rows have been read, of about how many.
-pub type Progress<'a> = &'a mut (dyn FnMut(u64, u64) + Send);
+/// Called with the number of rows read so far and their approximate total.
+pub type OnProgress<'a> = &'a mut (dyn FnMut(u64, u64) + Send);
 
-/// Reads the backup to its end and loads what was selected. Nothing appears when a table's name is taken.
+/// Reads the backup to its end and loads the selected part. If any table's name is taken, no table appears.
 pub async fn load<R: Read + Send>(
     engine: &dyn Engine,
     mut backup: BackupReader<R>,
     selection: &Selection,
-    progress: Progress<'_>,
+    progress: OnProgress<'_>,
 ) -> Result<Loaded, BackupError> {
     clear_leftovers(engine).await?;
     let head = backup.head().clone();
@@ -99,16 +100,16 @@ pub async fn load<R: Read + Send>(
 struct Loading<'a> {
     engine: &'a dyn Engine,
     versions_until: Version,
-    open: Option<Target>,
-    /// Loaded, and waiting for the file to prove whole.
-    ready: Vec<Target>,
+    open: Option<LoadingTable>,
+    /// Tables that are loaded and wait until the whole file proves good.
+    ready: Vec<LoadingTable>,
     loaded: Loaded,
 }
 
 /// A table that is being loaded.
-struct Target {
+struct LoadingTable {
     id: TableId,
-    /// Its name meanwhile.
+    /// Its name until then.
     temporary: String,
     account: String,
     name: TableName,
@@ -135,17 +136,18 @@ impl Loading<'_> {
             return Err(taken(&table.account, name));
         }
         let temporary = format!("{}/{lower}", table.account);
-        let id = self.engine.create_table(RESTORING, &temporary, Bytes::new()).await.map_err(|error| {
-            match error {
-                CommitError::Precondition { .. } => BackupError::Refused(format!(
-                    "the table '{name}' of {} is in the backup twice, or is being restored by somebody else",
-                    table.account
-                )),
-                other => engine_error(other),
-            }
-        })?;
+        let id =
+            self.engine.create_table(RESTORING, &temporary, Bytes::new()).await.map_err(
+                |error| match error {
+                    CommitError::Precondition { .. } => BackupError::Refused(format!(
+                        "the table '{name}' of {} is in the backup twice, or another restore is loading it",
+                        table.account
+                    )),
+                    other => engine_error(other),
+                },
+            )?;
         let (account, policies) = (table.account, table.policies);
-        self.open = Some(Target { id, temporary, account, name: parsed, policies });
+        self.open = Some(LoadingTable { id, temporary, account, name: parsed, policies });
         Ok(())
     }
 
@@ -154,7 +156,7 @@ impl Loading<'_> {
         if let Some(row) = rows.clone().find(|row| !tables::is_record(row.record)) {
             let (partition, row, name) = (row.partition, row.row, target.name.as_str());
             return Err(BackupError::Refused(format!(
-                "the entity of {name} with PartitionKey {partition:?} and RowKey {row:?} does not read"
+                "the entity of {name} with PartitionKey {partition:?} and RowKey {row:?} cannot be decoded"
             )));
         }
         let rows: Vec<(OwnedKey, Row)> = rows
@@ -171,13 +173,13 @@ impl Loading<'_> {
     async fn finish_table(&mut self) -> Result<(), BackupError> {
         let Some(target) = self.open.take() else { return Ok(()) };
         if let Some(policies) = &target.policies {
-            self.put_setting(&Setting::TableAcl(target.id).key(), policies).await?;
+            self.put_setting(&Setting::Policies(target.id).key(), policies).await?;
         }
         self.ready.push(target);
         Ok(())
     }
 
-    /// The file was whole: the tables get their names.
+    /// Gives the tables their names, once the whole file proved good.
     async fn publish(mut self) -> Result<Loaded, BackupError> {
         for target in &self.ready {
             let payload = Bytes::copy_from_slice(target.name.as_str().as_bytes());
@@ -204,7 +206,7 @@ impl Loading<'_> {
     }
 }
 
-/// Drops what an earlier load did not finish.
+/// Drops the tables of earlier loads that did not finish.
 async fn clear_leftovers(engine: &dyn Engine) -> Result<(), BackupError> {
     struct Names(Vec<String>);
     impl Sink for Names {

@@ -1,36 +1,37 @@
-//! Makes a backup: everything of one snapshot, while the engine goes on working.
+//! Makes a backup from one snapshot, while the engine goes on working.
 //!
-//! Promises: what is written is one moment of the store, whole; memory is bounded by a block and the list of tables;
-//! not more than the rate asked for is read, so that others get the disk too.
+//! Promises: the file shows the whole store as of one moment; memory is bounded by a block and the list of tables;
+//! reads stay below the requested rate, so that the disk has time for others.
+//! Leaves to others: the layout of blocks (`content.rs`, `block.rs`), and where the file goes.
 
 use std::collections::HashMap;
 use std::io::Write;
 use std::time::Duration;
 
+use catalogue::Setting;
 use engine::env::Clock;
 use engine::{
     Budget, Engine, Flow, Key, KeyRange, OwnedKey, ReadError, Sink, Snapshot, TableId, TableRecord, Version,
 };
-use tables::Setting;
 
 use crate::BackupError;
 use crate::block::{self, BlockWriter};
-use crate::content::{self, End, Head, StoredRow, TableHead};
+use crate::content::{self, BackupHead, StoredRow, TableHead, Totals};
 use crate::load::RESTORING;
 
-/// Rows are gathered until a block is about as large as this: large enough to compress, small enough to check.
+/// A block collects rows until it has about this size: large enough to compress, small enough to check.
 const BLOCK_SIZE_BYTES_TARGET: usize = 256 * 1024;
 
 #[derive(Clone, Copy, Debug)]
 pub struct SaveOptions {
-    /// Uncompressed bytes a second; 0 for as fast as it goes.
+    /// Uncompressed bytes per second; 0 for no limit.
     pub rate_bytes_max: u64,
 }
 
-/// What a backup amounted to.
+/// The counts and sizes of a finished backup.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Saved {
-    pub counts: End,
+    pub counts: Totals,
     pub raw_bytes: u64,
     pub file_bytes: u64,
 }
@@ -43,9 +44,9 @@ pub async fn save(
     out: &mut (dyn Write + Send),
 ) -> Result<Saved, BackupError> {
     let snapshot = engine.snapshot().await.map_err(engine_error)?;
-    let mut file = Output { out, blocks: BlockWriter::default(), saved: Saved::default() };
+    let mut file = BackupFile { out, blocks: BlockWriter::default(), saved: Saved::default() };
     file.first_line()?;
-    let head = Head {
+    let head = BackupHead {
         created: clock.now_ticks(),
         last_version: snapshot.last_version().map_or(0, Version::ticks),
         row_count: snapshot.row_count().map_err(engine_error)?,
@@ -56,7 +57,7 @@ pub async fn save(
     let mut policies = HashMap::new();
     for (key, value) in all_rows(&*snapshot, TableId::SETTINGS).await? {
         match Setting::read(key.as_key()) {
-            Some(Setting::TableAcl(id)) => {
+            Some(Setting::Policies(id)) => {
                 policies.insert(id, value);
             }
             Some(Setting::ServiceProperties(account)) => {
@@ -88,7 +89,7 @@ pub async fn save(
         file.saved.counts.table_count += 1;
         let mut resume = Some(KeyRange::all());
         while let Some(range) = resume.take() {
-            let mut rows = Rows::default();
+            let mut rows = RowBlock::default();
             let rest =
                 snapshot.scan(record.id, &[range], UNBOUNDED, &mut rows).await.map_err(engine_error)?;
             if rows.count > 0 {
@@ -105,10 +106,10 @@ pub async fn save(
     Ok(file.saved)
 }
 
-/// The sink ends a scan when it has enough.
+/// Scans have no budget of their own: the sink stops them.
 const UNBOUNDED: Budget = Budget { rows_examined_max: u64::MAX, time_max: Duration::MAX };
 
-/// Sleeps as long as the rate asks for.
+/// Sleeps until the bytes read so far are within the rate.
 async fn keep_rate(options: SaveOptions, raw_bytes: u64, elapsed: Duration) {
     if options.rate_bytes_max == 0 {
         return;
@@ -119,13 +120,13 @@ async fn keep_rate(options: SaveOptions, raw_bytes: u64, elapsed: Duration) {
     }
 }
 
-struct Output<'a> {
+struct BackupFile<'a> {
     out: &'a mut (dyn Write + Send),
     blocks: BlockWriter,
     saved: Saved,
 }
 
-impl Output<'_> {
+impl BackupFile<'_> {
     fn first_line(&mut self) -> Result<(), BackupError> {
         let line = block::first_line();
         self.out.write_all(line.as_bytes())?;
@@ -145,14 +146,14 @@ impl Output<'_> {
     }
 }
 
-/// Rows as they lie in a block, until it is full.
+/// Collects a block's worth of rows, already in their stored form.
 #[derive(Default)]
-struct Rows {
+struct RowBlock {
     bytes: Vec<u8>,
     count: u64,
 }
 
-impl Sink for Rows {
+impl Sink for RowBlock {
     fn row(&mut self, key: Key<'_>, version: Version, value: &[u8]) -> Flow {
         if self.bytes.len() >= BLOCK_SIZE_BYTES_TARGET {
             return Flow::Stop;
@@ -164,7 +165,7 @@ impl Sink for Rows {
     }
 }
 
-/// For the small tables of the engine's own.
+/// All rows of one of the engine's own tables, which are small.
 async fn all_rows(snapshot: &dyn Snapshot, table: TableId) -> Result<Vec<(OwnedKey, Vec<u8>)>, BackupError> {
     struct All(Vec<(OwnedKey, Vec<u8>)>);
     impl Sink for All {

@@ -1,4 +1,4 @@
-//! What is saved comes back; what is damaged does not.
+//! A saved store comes back as it was; a damaged backup is refused.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
 
@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use backup::{BackupError, BackupReader, Content, SaveOptions, Selection, load, save};
 use bytes::Bytes;
+use catalogue::Setting;
 use engine::env::FakeClock;
 use engine::memory::MemoryEngine;
 use engine::{
     Budget, Commit, Effect, Engine, Expect, Flow, Key, KeyRange, Namespace, Op, OwnedKey, Sink, TableId,
     Version,
 };
-use tables::Setting;
 
 const FAST: SaveOptions = SaveOptions { rate_bytes_max: 0 };
 
@@ -54,8 +54,8 @@ async fn sample() -> MemoryEngine {
     for row in ["", "\u{FFFF}", "\u{FFFE}", "😀", "\u{E000}", "é"] {
         put(&engine, other, "", row, record(1)).await;
     }
-    put_setting(&engine, &Setting::TableAcl(people), "policies of people").await;
-    put_setting(&engine, &Setting::TableAcl(empty), "policies of empty").await;
+    put_setting(&engine, &Setting::Policies(people), "policies of people").await;
+    put_setting(&engine, &Setting::Policies(empty), "policies of empty").await;
     put_setting(&engine, &Setting::ServiceProperties("alice".into()), "properties of alice").await;
     engine
 }
@@ -118,14 +118,14 @@ async fn everything_comes_back_with_its_versions_policies_and_properties() {
         assert_eq!(payload, shown);
         assert!(rows(&source, old).await == rows(&target, new).await, "{account}/{name}");
         assert_eq!(
-            setting(&source, Setting::TableAcl(old)).await,
-            setting(&target, Setting::TableAcl(new)).await
+            setting(&source, Setting::Policies(old)).await,
+            setting(&target, Setting::Policies(new)).await
         );
     }
     let properties = Setting::ServiceProperties("alice".into());
     assert_eq!(setting(&target, properties).await.unwrap(), "properties of alice");
 
-    // Versions go on from where they were there, even with a clock far behind.
+    // New versions are greater than those of the source, even with a clock far behind.
     let last = source.snapshot().await.unwrap().last_version().unwrap();
     let (people, _) = table(&target, "alice", "people").await.unwrap();
     put(&target, people, "p", "new", record(1)).await;
@@ -147,7 +147,7 @@ async fn one_table_comes_back_under_another_name_beside_the_old_one() {
     let (new, shown) = table(&engine, "alice", "copy").await.unwrap();
     assert_eq!(shown, "Copy");
     assert!(rows(&engine, old).await == rows(&engine, new).await);
-    assert_eq!(setting(&engine, Setting::TableAcl(new)).await.unwrap(), "policies of people");
+    assert_eq!(setting(&engine, Setting::Policies(new)).await.unwrap(), "policies of people");
 
     let refused = |outcome: Result<backup::Loaded, BackupError>| match outcome {
         Err(BackupError::Refused(sentence)) => sentence,
@@ -159,7 +159,7 @@ async fn one_table_comes_back_under_another_name_beside_the_old_one() {
     assert!(refused(unknown).contains("no table 'nothing'"));
     let bad = restore(&engine, &file, &one("people", Some("1st"), None)).await;
     assert!(refused(bad).contains("not the name of a table"));
-    // What a refusal left behind is gone with the next load.
+    // The next load drops what the refused ones left behind.
     restore(&engine, &file, &one("empty", Some("empty2"), None)).await.unwrap();
     let hidden = rows(&engine, TableId::CATALOGUE)
         .await
@@ -170,7 +170,7 @@ async fn one_table_comes_back_under_another_name_beside_the_old_one() {
     assert_eq!(hidden, 0);
 }
 
-/// Takes a backup's bytes, and changes the store each time it gets some.
+/// Receives a backup's bytes, and changes the store at each write.
 struct Meddling {
     engine: Arc<MemoryEngine>,
     table: TableId,

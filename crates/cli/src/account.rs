@@ -1,15 +1,18 @@
 //! `lazulite account`: adds, lists, rotates and removes accounts, whether a server is running or not.
+//!
+//! Promises: a key is printed once, when it is made. Accounts from the environment or the configuration file are not
+//! touched. `accounts_file` reads and writes the file; a running server notices changes by itself.
 
 use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use protocol::model::AccountName;
+use protocol::common::AccountName;
 
 use crate::accounts_file::{AccountEntry, AccountsFile};
-use crate::serve;
+use crate::{random, store};
 
-/// As long as the live service's keys.
+/// As many as a key of the live service has.
 const KEY_BYTES: usize = 64;
 /// Enough to tell two keys apart, too little to use one.
 const FINGERPRINT_CHARACTERS: usize = 4;
@@ -34,25 +37,25 @@ pub fn run(command: AccountCommand, location: &Path) -> Result<(), String> {
         AccountName::parse(name).ok_or_else(|| {
             format!("'{name}' is not an account name: 3 to 24 lower-case letters and digits")
         })?;
-        // A directory becomes a store before it gets an accounts file, so that no stranger's directory does.
-        serve::prepare_location(location)?;
+        // Only a store gets an accounts file. Making the store first refuses directories that hold something else.
+        store::prepare(location)?;
     }
     let _lock = AccountsFile::lock(location)?;
     let mut file = AccountsFile::read(location)?;
     let words = change(&mut file, command)?;
     file.write(location)?;
-    // Keys are shown once, and only when they count.
+    // Print new keys only after the file that makes them valid is written.
     println!("{words}");
     Ok(())
 }
 
-/// Changes the accounts and says what there is to say about it.
+/// Changes the accounts and returns the text to print.
 fn change(file: &mut AccountsFile, command: AccountCommand) -> Result<String, String> {
     match command {
         AccountCommand::List => Ok(String::new()),
         AccountCommand::Add(name) => {
             if file.accounts.iter().any(|account| account.name == name) {
-                return Err(format!("account '{name}' is there already"));
+                return Err(format!("account '{name}' already exists"));
             }
             let (key1, key2) = (new_key()?, new_key()?);
             let words = format!("account {name}\nkey1: {key1}\nkey2: {key2}");
@@ -75,13 +78,11 @@ fn change(file: &mut AccountsFile, command: AccountCommand) -> Result<String, St
 
 fn find<'a>(file: &'a mut AccountsFile, name: &str) -> Result<&'a mut AccountEntry, String> {
     let found = file.accounts.iter_mut().find(|account| account.name == name);
-    found.ok_or_else(|| format!("there is no account '{name}' among those added by this command"))
+    found.ok_or_else(|| format!("no account '{name}' was made by 'lazulite account add'"))
 }
 
 fn new_key() -> Result<String, String> {
-    let mut key = [0u8; KEY_BYTES];
-    getrandom::fill(&mut key).map_err(|error| format!("the system gives no randomness: {error}"))?;
-    Ok(STANDARD.encode(key))
+    Ok(STANDARD.encode(random::bytes::<KEY_BYTES>()?))
 }
 
 fn fingerprint(key: &str) -> String {

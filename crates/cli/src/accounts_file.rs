@@ -1,6 +1,7 @@
-//! `accounts.toml` in the data directory: the accounts that `lazulite account` manages, keys included, mode 0600.
+//! `accounts.toml` in the data directory: the accounts that `lazulite account` manages, with their keys.
 //!
-//! A running server looks at it every second, so a change made by the command counts at once and after a restart.
+//! Promises: only the file's owner can read it, writers take turns, and no error message quotes a key. A running server
+//! polls the file (`serve`), so a change takes effect without a restart.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ pub struct AccountsFile {
     pub accounts: Vec<AccountEntry>,
 }
 
-/// One account as a file names it, here and in the configuration.
+/// One account, as this file and the configuration file write it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AccountEntry {
@@ -28,7 +29,7 @@ pub struct AccountEntry {
 }
 
 impl AccountEntry {
-    /// In the form of `LAZULITE_ACCOUNTS`.
+    /// `name:key1[:key2]`, the form of the environment variables.
     pub fn to_text(&self) -> String {
         match &self.key2 {
             Some(key2) => format!("{}:{}:{key2}", self.name, self.key1),
@@ -42,7 +43,7 @@ impl AccountsFile {
         location.join(FILE_NAME)
     }
 
-    /// Held while the file is read, changed and written, so that two commands at once do not undo each other.
+    /// Hold this while reading, changing and writing the file, so that two commands do not undo each other's changes.
     pub fn lock(location: &Path) -> Result<File, String> {
         let path = location.join(LOCK_NAME);
         let locked = File::create(&path).and_then(|file| file.lock().map(|()| file));
@@ -53,7 +54,7 @@ impl AccountsFile {
     pub fn read(location: &Path) -> Result<AccountsFile, String> {
         let path = AccountsFile::path(location);
         match std::fs::read_to_string(&path) {
-            // The parser's own message may quote a line, and a line may hold a key.
+            // The parser's own message may quote a line, and a line may contain a key.
             Ok(text) => {
                 toml::from_str(&text).map_err(|_| format!("{} is not an accounts file", path.display()))
             }

@@ -1,5 +1,7 @@
-//! The command line, as values. Options have the spellings of the emulator that people know (`--tablePort`) and
-//! those that this century expects (`--table-port`).
+//! The command line as values, and the help text.
+//!
+//! Promises: `serve` accepts each option as Azurite spells it (`--tablePort`) and in kebab case (`--table-port`), and
+//! every mistake gets one sentence. Whether options make sense together is mostly checked by the command they are for.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -12,7 +14,7 @@ use crate::bench::BenchRequest;
 use crate::restore::RestoreRequest;
 use crate::sas::SasRequest;
 
-/// Leaves most of any disk to the others.
+/// Slow enough to leave most of a disk's bandwidth to requests.
 const BACKUP_RATE_MIB_DEFAULT: u32 = 50;
 
 pub const HELP: &str = "\
@@ -101,7 +103,7 @@ pub enum Command {
     Version,
 }
 
-/// What the command line says about serving; what it leaves out, the environment or the file may say.
+/// The options of `serve`. The environment or the configuration file may supply those left out.
 #[derive(PartialEq, Eq, Debug, Default)]
 pub struct ServeFlags {
     pub location: Option<PathBuf>,
@@ -136,7 +138,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, S
         "bench" => read_bench(&mut parser),
         _ => read_serve(&mut parser),
     };
-    outcome.map_err(|error| format!("{error}; 'lazulite --help' lists what it takes"))
+    outcome.map_err(|error| format!("{error}; see 'lazulite --help'"))
 }
 
 fn read_serve(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
@@ -318,7 +320,7 @@ fn no_option(name: &str) -> lexopt::Error {
     format!("there is no option '--{name}' here").into()
 }
 
-/// `tablePort` and `table-port` are the same option.
+/// Turns `tablePort` into `table-port`, so that both spell the same option.
 fn kebab_case(name: &str) -> String {
     let mut kebab = String::with_capacity(name.len() + 4);
     for character in name.chars() {
@@ -373,16 +375,16 @@ mod tests {
             ..BenchRequest::default()
         };
         assert_eq!(*request, expected);
-        for name in loadgen::workload::Action::ALL.map(loadgen::workload::Action::name) {
+        for name in loadgen::workload::WorkloadKind::ALL.map(loadgen::workload::WorkloadKind::name) {
             assert!(HELP.contains(name), "{name}");
         }
     }
 
     #[test]
-    fn the_readme_shows_this_help() {
-        let readme =
-            std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
-        assert!(readme.replace("\r\n", "\n").contains(HELP));
+    fn the_guide_shows_this_help() {
+        let guide =
+            std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide.md")).unwrap();
+        assert!(guide.replace("\r\n", "\n").contains(HELP));
     }
 
     #[test]

@@ -1,12 +1,13 @@
-//! `lazulite backup FILE`: everything of one moment into one file, from a running server or from a store at rest.
+//! `lazulite backup FILE`: writes a consistent snapshot of a store into one file, with or without a running server.
 //!
-//! Promises: the file gets its name when it is whole, read back and durable; before that it is `FILE.part`.
+//! Promises: the file is called `FILE.part` until it is complete, was read back and is durable; only then does it get
+//! its name. The format belongs to the crate `backup`, the connection to a running server to `control`.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-use backup::{BackupReader, End, SaveOptions};
+use backup::{BackupError, BackupReader, SaveOptions, Totals};
 use engine::env::SystemClock;
 
 use crate::control::{self, Request};
@@ -15,7 +16,7 @@ use crate::store;
 
 pub struct BackupRequest {
     pub file: PathBuf,
-    /// Uncompressed bytes a second; 0 for as fast as it goes.
+    /// Uncompressed bytes a second; 0 means no limit.
     pub rate_bytes_max: u64,
 }
 
@@ -37,7 +38,7 @@ pub fn run(request: &BackupRequest, location: &Path) -> Result<(), String> {
         name(&part, file).map(|()| counts).map_err(|error| format!("{}: {error}", file.display()))
     });
     let counts = named.map_err(|error| {
-        // What is left of it helps nobody.
+        // A partial backup is of no use.
         let _ = std::fs::remove_file(&part);
         cannot(error)
     })?;
@@ -71,19 +72,13 @@ fn from_server(
     let mut out = BufWriter::new(create(part)?);
     let tee = Tee { input, out: &mut out };
     let mut backup = BackupReader::open(tee).map_err(|error| error.to_string())?;
-    let total = backup.head().row_count;
-    while backup
-        .next_content()
-        .map_err(|error| format!("what the server sent is not whole: {error}"))?
-        .is_some()
-    {
-        progress.show(backup.seen().row_count, total);
-    }
+    read_through(&mut backup, progress)
+        .map_err(|error| format!("the server's backup is not complete: {error}"))?;
     drop(backup);
     finish(out, part)
 }
 
-/// Copies what is read.
+/// A reader that copies everything it reads to `out`.
 struct Tee<'a, R> {
     input: R,
     out: &'a mut BufWriter<File>,
@@ -97,7 +92,7 @@ impl<R: Read> Read for Tee<'_, R> {
     }
 }
 
-/// For its owner's eyes only, as the store is.
+/// Only the owner can read it, like the store.
 fn create(part: &Path) -> Result<File, String> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);
@@ -111,16 +106,24 @@ fn finish(out: BufWriter<File>, part: &Path) -> Result<(), String> {
     file.sync_all().map_err(|error| format!("{}: {error}", part.display()))
 }
 
-/// Reads the file back.
-fn verify(part: &Path, progress: &mut Progress) -> Result<End, String> {
-    let file = File::open(part).map_err(|error| format!("{}: {error}", part.display()))?;
-    let bad = |error: backup::BackupError| format!("{} does not read back: {error}", part.display());
-    let mut backup = BackupReader::open(BufReader::new(file)).map_err(bad)?;
+/// Reads the backup to its end, which verifies it, and returns its counts.
+pub fn read_through(
+    backup: &mut BackupReader<impl Read>,
+    progress: &mut Progress,
+) -> Result<Totals, BackupError> {
     let total = backup.head().row_count;
-    while backup.next_content().map_err(bad)?.is_some() {
+    while backup.next_content()?.is_some() {
         progress.show(backup.seen().row_count, total);
     }
     Ok(backup.seen())
+}
+
+/// Reads the file back from the disk.
+fn verify(part: &Path, progress: &mut Progress) -> Result<Totals, String> {
+    let file = File::open(part).map_err(|error| format!("{}: {error}", part.display()))?;
+    let read =
+        BackupReader::open(BufReader::new(file)).and_then(|mut backup| read_through(&mut backup, progress));
+    read.map_err(|error| format!("reading {} back failed: {error}", part.display()))
 }
 
 fn name(part: &Path, file: &Path) -> io::Result<()> {

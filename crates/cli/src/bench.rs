@@ -1,7 +1,7 @@
-//! `lazulite bench`: how fast an endpoint answers, whoever serves it.
+//! `lazulite bench`: measures how fast any endpoint answers, Lazulite or not.
 //!
-//! Promises: it works in a table of its own with a name that nobody has, and deletes it at the end, also when it is
-//! interrupted or fails. Nothing else of the account is touched.
+//! Promises: it works in one new table with a random name and deletes it at the end, even when it fails or is
+//! interrupted. It touches nothing else in the account. The crate `loadgen` sends the requests and measures.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,21 +10,28 @@ use std::time::Duration;
 use loadgen::endpoint::{DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, Endpoint};
 use loadgen::measure::{Measurement, Sample, probe};
 use loadgen::table;
-use loadgen::workload::{Action, Counter, Shape, Workload};
+use loadgen::workload::{Counter, TableShape, Workload, WorkloadKind};
 
 use crate::progress::Progress;
+use crate::{random, signals};
 
 const CONNECTIONS_DEFAULT: usize = 16;
 const CONNECTIONS_MAX: usize = 1024;
 const SECONDS_DEFAULT: f64 = 5.0;
 const ENTITIES_DEFAULT: u64 = 10_000;
-/// A row key has eight digits for an entity's number.
+/// Row keys number the entities with eight digits.
 const ENTITIES_MAX: u64 = 50_000_000;
 const FILL_TIME_MAX: Duration = Duration::from_secs(3600);
-const WORKLOADS_DEFAULT: [Action; 6] =
-    [Action::Read, Action::Page, Action::Upsert, Action::HotMerge, Action::Insert, Action::Batch];
+const WORKLOADS_DEFAULT: [WorkloadKind; 6] = [
+    WorkloadKind::Read,
+    WorkloadKind::Page,
+    WorkloadKind::Upsert,
+    WorkloadKind::HotMerge,
+    WorkloadKind::Insert,
+    WorkloadKind::Batch,
+];
 
-/// What to measure, as the command line says it.
+/// The options of `bench`, not yet checked.
 #[derive(Default, PartialEq, Debug)]
 pub struct BenchRequest {
     pub connection_string: Option<String>,
@@ -38,11 +45,11 @@ pub struct BenchRequest {
     pub entities: Option<u64>,
 }
 
-/// The request with everything checked and nothing left open.
+/// The request, checked and with defaults filled in.
 struct Plan {
     endpoint: Endpoint,
     workloads: Vec<Workload>,
-    shape: Shape,
+    shape: TableShape,
     seconds: Duration,
     rate: Option<f64>,
 }
@@ -53,7 +60,7 @@ pub fn run(request: &BenchRequest) -> Result<(), String> {
     let table = unique_table_name()?;
     table::create(&plan.endpoint, &table).map_err(|error| format!("cannot create a table: {error}"))?;
     let measured = measure_all(&plan, &table, &stop);
-    // Whatever happened, the table goes.
+    // Delete the table even when the measurement failed.
     let deleted = table::delete(&plan.endpoint, &table)
         .map_err(|error| format!("the table {table} could not be deleted: {error}"));
     match (measured, deleted) {
@@ -79,19 +86,19 @@ fn plan(request: &BenchRequest) -> Result<Plan, String> {
     if !(1000..=ENTITIES_MAX).contains(&entities) {
         return Err(format!("--entities must lie between 1000 and {ENTITIES_MAX}"));
     }
-    let mut actions = Vec::new();
+    let mut kinds = Vec::new();
     for name in &request.workloads {
-        let unknown = || format!("there is no workload '{name}', only {}", Action::names());
-        actions.push(Action::from_name(name).ok_or_else(unknown)?);
+        let unknown = || format!("there is no workload '{name}', only {}", WorkloadKind::names());
+        kinds.push(WorkloadKind::from_name(name).ok_or_else(unknown)?);
     }
-    if actions.is_empty() {
-        actions.extend(WORKLOADS_DEFAULT);
+    if kinds.is_empty() {
+        kinds.extend(WORKLOADS_DEFAULT);
     }
-    // One table for all: those that count its entities come before those that add some.
-    actions.sort_by_key(|action| action.adds_entities());
-    let shape = Shape::one_partition(entities.next_multiple_of(100));
+    // All workloads share one table, so those that count its entities must run before those that add to it.
+    kinds.sort_by_key(|kind| kind.adds_entities());
+    let shape = TableShape::one_partition(entities.next_multiple_of(100));
     let workloads: Vec<Workload> =
-        actions.into_iter().map(|action| Workload { action, shape, connections }).collect();
+        kinds.into_iter().map(|kind| Workload { kind, shape, connections }).collect();
     for workload in &workloads {
         workload.check().map_err(|error| error.to_string())?;
     }
@@ -102,7 +109,9 @@ fn endpoint(request: &BenchRequest) -> Result<Endpoint, String> {
     match &request.connection_string {
         Some(text) => {
             if request.url.is_some() || request.account.is_some() || request.key.is_some() {
-                return Err("--connection-string says it all: leave --url, --account and --key out".into());
+                return Err(
+                    "--connection-string already holds these: leave --url, --account and --key out".into()
+                );
             }
             Endpoint::from_connection_string(text)
         }
@@ -135,7 +144,7 @@ fn measure_all(plan: &Plan, table: &str, stop: &Arc<AtomicBool>) -> Result<(), S
     );
     let counter = Counter::new(1.into());
     for workload in &plan.workloads {
-        let named = |error: loadgen::Error| format!("{}: {error}", workload.action.name());
+        let named = |error: loadgen::Error| format!("{}: {error}", workload.kind.name());
         let pass = probe(workload, &plan.endpoint, table, &counter).map_err(named)?;
         let sample = Measurement {
             workload,
@@ -153,7 +162,7 @@ fn measure_all(plan: &Plan, table: &str, stop: &Arc<AtomicBool>) -> Result<(), S
         }
         .run();
         if stop.load(Ordering::Relaxed) {
-            return Err("stopped before the end".into());
+            return Err("interrupted before the end".into());
         }
         println!("{}", row(workload, &sample.map_err(named)?));
     }
@@ -163,7 +172,7 @@ fn measure_all(plan: &Plan, table: &str, stop: &Arc<AtomicBool>) -> Result<(), S
 fn row(workload: &Workload, sample: &Sample) -> String {
     let mut text = format!(
         "{:28} {:>11} {:>11.0} {:>11.0} {:>10} {:>10} {:>10}",
-        workload.action.what(),
+        workload.kind.what(),
         workload.connections,
         sample.requests_per_second,
         sample.entities_per_second,
@@ -187,40 +196,27 @@ fn time(microseconds: f64) -> String {
     }
 }
 
-/// Set when somebody wants this to end.
+/// A flag that is set when a signal asks the process to stop.
 fn stop_on_signal() -> Result<Arc<AtomicBool>, String> {
     let stop = Arc::new(AtomicBool::new(false));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| format!("cannot wait for signals: {error}"))?;
+    let requested = {
+        let _entered = runtime.enter();
+        signals::stop_requested()?
+    };
     let flag = stop.clone();
     std::thread::spawn(move || {
-        runtime.block_on(until_signal());
+        runtime.block_on(requested);
         flag.store(true, Ordering::Relaxed);
     });
     Ok(stop)
 }
 
-#[cfg(unix)]
-async fn until_signal() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let Ok(mut terminate) = signal(SignalKind::terminate()) else { return std::future::pending().await };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
-        _ = terminate.recv() => {}
-    }
-}
-
-#[cfg(not(unix))]
-async fn until_signal() {
-    let _ = tokio::signal::ctrl_c().await;
-}
-
 fn unique_table_name() -> Result<String, String> {
-    let mut random = [0; 8];
-    getrandom::fill(&mut random).map_err(|error| format!("no randomness: {error}"))?;
-    Ok(format!("lazulitebench{:016x}", u64::from_le_bytes(random)))
+    Ok(format!("lazulitebench{:016x}", u64::from_le_bytes(random::bytes()?)))
 }
 
 #[cfg(test)]
@@ -231,8 +227,8 @@ mod tests {
     fn workloads_that_add_entities_come_last() {
         let workloads = ["insert", "scan", "mix", "read"].map(str::to_owned).to_vec();
         let plan = plan(&BenchRequest { workloads, ..BenchRequest::default() }).map_err(drop).unwrap();
-        let actions: Vec<&str> = plan.workloads.iter().map(|workload| workload.action.name()).collect();
-        assert_eq!(actions, ["scan", "read", "insert", "mix"]);
+        let kinds: Vec<&str> = plan.workloads.iter().map(|workload| workload.kind.name()).collect();
+        assert_eq!(kinds, ["scan", "read", "insert", "mix"]);
         assert_eq!(plan.endpoint.address.to_string(), "127.0.0.1:10002");
     }
 

@@ -1,17 +1,20 @@
-//! `lazulite check`: whether a store is sound, running or at rest; or whether a backup file is.
+//! `lazulite check`: verifies a store, served or not, or a backup file.
 //!
-//! Exit codes for scripts: 0 when all is sound, 1 when it could not be checked, 2 when damage was found.
+//! Promises exit codes that scripts can rely on: 0 for sound, 1 for not checked, 2 for damage found. The checks
+//! themselves belong to `engine-local` and to the crate `backup`.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use backup::{BackupError, BackupReader};
 use engine_local::{CheckReport, OpenError, check_directory};
 
+use crate::backup::read_through;
 use crate::control::{self, Request};
 use crate::progress::Progress;
+use crate::store;
 
 const DAMAGED: u8 = 2;
 const CACHE_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -24,9 +27,7 @@ pub fn run(backup: Option<&Path>, location: &Path) -> Result<ExitCode, String> {
 }
 
 fn check_store(location: &Path) -> Result<ExitCode, String> {
-    if !engine_local::is_store(location) {
-        return Err(format!("there is no Lazulite store in {}", location.display()));
-    }
+    store::require(location)?;
     let progress = Progress::start();
     let (checked, how) = match check_directory(location, CACHE_BYTES_MAX, &tables::FAMILIES) {
         Ok(checked) => (checked, "at rest"),
@@ -49,7 +50,7 @@ fn check_store(location: &Path) -> Result<ExitCode, String> {
     );
     if dropped_table_count > 0 {
         println!(
-            "{dropped_row_count} rows of {dropped_table_count} deleted tables still wait to be cleared away"
+            "{dropped_row_count} rows of {dropped_table_count} deleted tables are still to be cleared away"
         );
     }
     if finding_count == 0 {
@@ -86,28 +87,24 @@ fn check_backup(file: &Path) -> Result<ExitCode, String> {
     let opened = File::open(file).map_err(|error| format!("{}: {error}", file.display()))?;
     let read = || -> Result<_, BackupError> {
         let mut backup = BackupReader::open(BufReader::new(opened))?;
-        let head = backup.head().clone();
-        while backup.next_content()?.is_some() {
-            progress.show(backup.seen().row_count, head.row_count);
-        }
-        Ok((head, backup.seen()))
+        let counts = read_through(&mut backup, &mut progress)?;
+        Ok((backup.head().program_version.clone(), counts))
     };
     let outcome = read();
     progress.clear();
     match outcome {
-        Ok((head, counts)) => {
+        Ok((program_version, counts)) => {
             println!(
-                "{}: {} tables, {} entities, made by Lazulite {}: sound",
+                "{}: {} tables, {} entities, made by Lazulite {program_version}: sound",
                 file.display(),
                 counts.table_count,
                 counts.row_count,
-                head.program_version
             );
             Ok(ExitCode::SUCCESS)
         }
         Err(BackupError::Io(error)) => Err(format!("{}: {error}", file.display())),
         Err(error) => {
-            println!("{}: {error}", PathBuf::from(file).display());
+            println!("{}: {error}", file.display());
             Ok(ExitCode::from(DAMAGED))
         }
     }

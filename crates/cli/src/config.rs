@@ -1,14 +1,17 @@
-//! What to serve and how: flags over environment over file over defaults, checked as a whole.
+//! The settings of `serve`: flags win over the environment, the environment over the file, the file over defaults.
+//!
+//! Promises: settings that would be unsafe together are refused before anything is opened, and no error message
+//! contains a key. Where accounts come from is the business of `account_source`.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use server::Accounts;
 use tls::TlsSource;
 
 use crate::LOCATION_DEFAULT;
-use crate::accounts_file::{AccountEntry, AccountsFile};
+use crate::account_source::{self, AccountSource};
+use crate::accounts_file::AccountEntry;
 use crate::args::ServeFlags;
 
 const TABLE_PORT_DEFAULT: u16 = 10002;
@@ -48,9 +51,9 @@ struct OauthFile {
     audiences: Vec<String>,
 }
 
-/// Everything that serving needs to know.
+/// Everything `serve` needs, checked.
 pub struct Settings {
-    /// `None`: in memory.
+    /// `None` keeps the data in memory.
     pub location: Option<PathBuf>,
     pub listen: SocketAddr,
     pub host_suffixes: Vec<String>,
@@ -61,40 +64,12 @@ pub struct Settings {
     pub silent: bool,
 }
 
-/// Whose bearer tokens are good.
+/// Which bearer tokens to accept.
 pub enum Oauth {
-    /// Anybody's who claims to be of Azure.
+    /// Any token that names Azure as its issuer; signatures are not checked.
     Basic,
     /// `jwks` is a file or an http(s) URL.
     Issuer { issuer: String, jwks: String, audiences: Vec<String> },
-}
-
-/// Where the accounts come from: fixed ones, and those in the data directory, which may change.
-#[derive(Clone)]
-pub struct AccountSource {
-    fixed: Vec<String>,
-    pub location: Option<PathBuf>,
-    may_be_well_known: bool,
-}
-
-impl AccountSource {
-    /// What counts now. A name that comes twice counts as its first source says.
-    pub fn read(&self) -> Result<Accounts, String> {
-        let mut entries = self.fixed.clone();
-        if let Some(location) = &self.location {
-            entries.extend(AccountsFile::read(location)?.accounts.iter().map(AccountEntry::to_text));
-        }
-        if self.may_be_well_known && self.fixed.is_empty() {
-            entries.push(format!("{}:{}", server::EMULATOR_ACCOUNT, server::EMULATOR_KEY));
-        }
-        let read = Accounts::read(entries.iter().flat_map(|entry| entry.split(';')));
-        read.map_err(|error| {
-            match self.location.as_deref().map(AccountsFile::path).filter(|path| path.exists()) {
-                Some(path) => format!("{error} (accounts come from {} too)", path.display()),
-                None => error,
-            }
-        })
-    }
 }
 
 pub fn gather(flags: ServeFlags) -> Result<Settings, String> {
@@ -105,7 +80,7 @@ pub fn gather(flags: ServeFlags) -> Result<Settings, String> {
     let is_server = match flags.profile.or(file.profile).as_deref() {
         None | Some("emulator") => false,
         Some("server") => true,
-        Some(other) => return Err(format!("there is no profile '{other}': emulator or server")),
+        Some(other) => return Err(format!("there is no profile '{other}': choose emulator or server")),
     };
     let host = flags.table_host.or(file.table_host).unwrap_or_else(|| "127.0.0.1".into());
     let listen = resolve(&host, flags.table_port.or(file.table_port).unwrap_or(TABLE_PORT_DEFAULT))?;
@@ -135,20 +110,20 @@ pub fn gather(flags: ServeFlags) -> Result<Settings, String> {
         }
         (Some("basic"), _) => Some(Oauth::Basic),
         (Some(other), _) => {
-            return Err(format!("there is no --oauth '{other}': basic, or [oauth] in the file"));
+            return Err(format!(
+                "--oauth takes basic, not '{other}'; an issuer belongs in [oauth] of the configuration file"
+            ));
         }
-        // Whoever could stand between us and the issuer would be the issuer.
+        // Anyone on the network path could replace the keys, and so sign tokens in the issuer's name.
         (None, Some(OauthFile { jwks, .. })) if is_server && is_plain_and_far(&jwks) => {
-            return Err(format!("the server profile does not take keys over plain HTTP: {jwks}"));
+            return Err(format!("the server profile does not fetch keys over plain HTTP: {jwks}"));
         }
         (None, Some(OauthFile { issuer, jwks, audiences })) => {
             Some(Oauth::Issuer { issuer, jwks, audiences })
         }
         (None, None) => None,
     };
-    let mut fixed: Vec<String> = accounts_of_environment()?.into_iter().collect();
-    fixed.extend(file.accounts.iter().map(AccountEntry::to_text));
-    let accounts = AccountSource { fixed, location: location.clone(), may_be_well_known: !is_server };
+    let accounts = AccountSource::new(&file.accounts, location.clone(), !is_server)?;
 
     let is_behind_proxy = flags.behind_tls_proxy || file.behind_tls_proxy;
     if is_server && tls.is_none() && !listen.ip().is_loopback() && !is_behind_proxy {
@@ -166,9 +141,10 @@ pub fn gather(flags: ServeFlags) -> Result<Settings, String> {
     }
     if known.have_well_known_key() && !listen.ip().is_loopback() && !flags.allow_well_known_key {
         return Err(format!(
-            "anyone who can reach {} could use the emulator's published key: set LAZULITE_ACCOUNTS, listen on 127.0.0.1, \
+            "anyone who can reach {} could use the emulator's published key: set {}, listen on 127.0.0.1, \
              or say --allow-well-known-key",
-            listen.ip()
+            listen.ip(),
+            account_source::OWN_VARIABLE
         ));
     }
     let host_suffixes = [flags.host_suffixes, file.host_suffixes].concat();
@@ -195,7 +171,7 @@ fn is_plain_and_far(url: &str) -> bool {
 fn read_file(path: &Path) -> Result<File, String> {
     let text =
         std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-    // Only the first line of the parser's message: further ones quote the file, which may hold keys.
+    // Only the first line of the parser's message: the other lines quote the file, which may contain keys.
     toml::from_str(&text).map_err(|error| format!("{}: {}", path.display(), error.message()))
 }
 
@@ -210,20 +186,8 @@ fn certificate(cert: PathBuf, key: Option<PathBuf>, password: Option<String>) ->
     }
 }
 
-fn accounts_of_environment() -> Result<Option<String>, String> {
-    for name in ["LAZULITE_ACCOUNTS", "AZURITE_ACCOUNTS"] {
-        if let Ok(text) = std::env::var(name) {
-            return match Accounts::parse(&text) {
-                Ok(_) => Ok(Some(text)),
-                Err(error) => Err(format!("{name}: {error}")),
-            };
-        }
-    }
-    Ok(None)
-}
-
 fn resolve(host: &str, port: u16) -> Result<SocketAddr, String> {
     let addresses = (host, port).to_socket_addrs();
     let first = addresses.ok().and_then(|mut addresses| addresses.next());
-    first.ok_or_else(|| format!("'{host}' is not an address that can be listened on"))
+    first.ok_or_else(|| format!("cannot listen on '{host}': it does not resolve to an address"))
 }

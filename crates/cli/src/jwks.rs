@@ -1,5 +1,7 @@
-//! The keys of a token issuer: from a file, or from a URL on the operator's network; read anew every few minutes,
-//! because issuers change their keys.
+//! A token issuer's public keys, from a file or a URL.
+//!
+//! Promises: the keys are read again every few minutes, because issuers rotate them; a failed read keeps the old keys;
+//! a fetch is bounded in time and size. Validating tokens is the work of `protocol::auth`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +16,7 @@ use tokio_rustls::TlsConnector;
 
 const FETCH_TIME_MAX: Duration = Duration::from_secs(10);
 const DOCUMENT_BYTES_MAX: u64 = 1024 * 1024;
-/// How long a new key of the issuer may go unnoticed.
+/// The longest time a new key of the issuer may go unnoticed.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(300);
 
 pub struct JwksSource {
@@ -56,7 +58,7 @@ async fn fetch(url: &str) -> Result<String, String> {
     let (_, address) = url.split_once("://").unwrap_or_default();
     let (authority, path) = address.split_once('/').unwrap_or((address, ""));
     let port = if is_https { 443 } else { 80 };
-    // The colons of an address in brackets are its own.
+    // The colons inside an IPv6 address in brackets separate no port.
     let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| !port.ends_with(']'));
     let target = if has_port { authority.to_owned() } else { format!("{authority}:{port}") };
     let host = target.rsplit_once(':').map_or(authority, |(host, _)| host).trim_matches(['[', ']']);
@@ -69,7 +71,7 @@ async fn fetch(url: &str) -> Result<String, String> {
     get(stream.map_err(|error| error.to_string())?, authority, path).await
 }
 
-/// Whoever the system trusts.
+/// Trusts the authorities that the system trusts.
 fn client_config() -> Result<ClientConfig, String> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -78,7 +80,7 @@ fn client_config() -> Result<ClientConfig, String> {
     Ok(builder.map_err(|error| error.to_string())?.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// One GET, by hand: in HTTP/1.0 the answer ends with the connection.
+/// One GET written by hand. HTTP/1.0, because there the body simply ends with the connection.
 async fn get(
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
     host: &str,

@@ -1,4 +1,6 @@
-//! The log: one line a message on standard error.
+//! The log: each message is one line on standard error.
+//!
+//! Promises: a closed standard error never stops the server. Which messages exist is up to the code that logs them.
 
 use std::io::Write as _;
 
@@ -14,7 +16,7 @@ impl Log for Logger {
     fn log(&self, record: &Record<'_>) {
         if self.enabled(record.metadata()) {
             let level = record.level().as_str().to_lowercase();
-            // Nobody may be reading any more: that is no reason to stop serving.
+            // Ignore a closed standard error: the server must keep serving.
             let _ = writeln!(std::io::stderr(), "lazulite: {level}: {}", record.args());
         }
     }
@@ -24,6 +26,6 @@ impl Log for Logger {
 
 pub fn start(silent: bool) {
     log::set_max_level(if silent { LevelFilter::Error } else { LevelFilter::Warn });
-    // A second logger can only be set by a second call.
+    // Fails only when a logger is set already, and this runs once.
     let _ = log::set_logger(&Logger);
 }

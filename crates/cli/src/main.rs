@@ -1,8 +1,10 @@
-//! The one binary: `lazulite serve`, and the commands beside it.
+//! The `lazulite` binary: picks the command that the arguments name and runs it.
 //!
-//! Every way to fail ends here, as one clear sentence and exit code 1 (`check` has one more, 2: damage).
+//! Promises: every failure ends here, as one sentence on standard error and exit code 1. Only `check` has another
+//! code: 2 when it found damage. `args` reads the arguments; each command has a module of its own.
 
 mod account;
+mod account_source;
 mod accounts_file;
 mod args;
 mod backup;
@@ -13,9 +15,11 @@ mod control;
 mod jwks;
 mod logger;
 mod progress;
+mod random;
 mod restore;
 mod sas;
 mod serve;
+mod signals;
 mod store;
 
 use std::path::{Path, PathBuf};

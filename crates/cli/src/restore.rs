@@ -1,26 +1,27 @@
-//! `lazulite restore FILE`: a backup into an empty directory; or one table of it into a store, which may be running.
+//! `lazulite restore FILE`: restores a backup into an empty directory, or one of its tables into a store, served or
+//! not.
 //!
-//! Promises: a directory becomes a store when all of the backup is in it, and not before: until then the data lies in
-//! `restore.new` inside it, and no server takes such a directory for its own. A table appears whole or not at all.
+//! Promises: a directory becomes a store only when all of the backup is in it. Until then the data is in `restore.new`
+//! inside it, and no server accepts such a directory. A table appears complete or not at all. The crate `backup` reads
+//! the file and loads its rows.
 
 use std::fs::File;
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use backup::{BackupError, BackupReader, Loaded, Selection};
 use engine::Engine;
-use engine::env::SystemClock;
-use engine_local::{LocalEngine, LocalOptions, MARKER};
+use engine_local::{LocalEngine, MARKER};
 
 use crate::control::{self, Request};
 use crate::progress::Progress;
 use crate::store;
 
 const UNFINISHED: &str = "restore.new";
+
 pub struct RestoreRequest {
     pub file: PathBuf,
-    /// One table instead of everything.
+    /// Restore only this table.
     pub table: Option<String>,
     pub account: Option<String>,
     pub new_name: Option<String>,
@@ -75,7 +76,7 @@ fn restore_all(file: &Path, location: &Path, progress: &mut Progress) -> Result<
         }
     }
     let backup = open(file)?;
-    let engine = LocalEngine::open(&unfinished, options()).map_err(|error| error.to_string())?;
+    let engine = LocalEngine::open(&unfinished, store::options()).map_err(|error| error.to_string())?;
     let loaded = load(&engine, backup, &Selection::All, file, progress);
     store::wait_for(engine.close())?;
     drop(engine);
@@ -91,7 +92,8 @@ fn restore_all(file: &Path, location: &Path, progress: &mut Progress) -> Result<
     }
 }
 
-/// Moves the finished store out of its temporary directory, the marker last.
+/// Moves the finished store out of its temporary directory. The marker goes last, because it makes the directory a
+/// store.
 fn move_up(from: &Path, to: &Path) -> io::Result<()> {
     for entry in std::fs::read_dir(from)? {
         let name = entry?.file_name();
@@ -125,14 +127,15 @@ fn through_server(file: &Path, selection: Selection, location: &Path) -> Result<
     let Selection::Table { account, name, new_name } = selection else {
         return Err("a running server takes one table at a time".to_owned());
     };
-    // Read once before it is sent: a file that is no backup is found out here.
+    // Open it here first, so that a file that is not a backup is refused before anything is sent.
     drop(open(file)?);
     let connection = control::connect(location, &Request::Restore { account, name, new_name })?;
     let mut bytes = File::open(file).map_err(|error| format!("{}: {error}", file.display()))?;
-    // A server that refuses stops reading; what it says is the better sentence.
+    // Ignore a failed copy: a server that refuses stops reading, and its answer says why.
     let _ = io::copy(&mut bytes, &mut connection.input()).and_then(|_| connection.end_input());
     let mut answer = connection.answer()?;
-    let line = io::read_to_string(&mut answer).map_err(|error| format!("the server went away: {error}"))?;
+    let line = io::read_to_string(&mut answer)
+        .map_err(|error| format!("lost the connection to the server: {error}"))?;
     let mut words = line.split_whitespace();
     let mut number = || words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
     let mut loaded = Loaded::default();
@@ -162,8 +165,4 @@ fn about(file: &Path, error: &BackupError) -> String {
         BackupError::Refused(sentence) => sentence.clone(),
         other => format!("{}: {other}", file.display()),
     }
-}
-
-fn options() -> LocalOptions {
-    LocalOptions::new(tables::FAMILIES, Arc::new(SystemClock::new()))
 }

@@ -1,16 +1,21 @@
-//! `lazulite sas`: mints account and service SAS tokens, and says in words what each grants.
+//! `lazulite sas`: makes account and service SAS tokens and explains in words what each grants.
+//!
+//! Promises: standard output gets the token alone, and an option that would have no effect is refused. Fields and
+//! signatures belong to `protocol::auth`.
 
 use std::path::Path;
 
-use protocol::auth::{AccountKey, AccountScope, SasScope, SasTerms, TableScope};
-use protocol::model::TableName;
+use protocol::auth::{AccountKey, AccountScope, MalformedSas, SasScope, SasTerms};
+use protocol::table::TableScope;
+use protocol::table::model::TableName;
 
+use crate::account_source;
 use crate::accounts_file::AccountsFile;
 
-/// The newest version whose string to sign every client of today writes.
+/// The newest version whose string-to-sign every current client writes.
 const VERSION_DEFAULT: &str = "2019-02-02";
 
-/// The token asked for, as the command line names it.
+/// The options of `sas`, not yet checked.
 #[derive(Default, PartialEq, Eq, Debug)]
 pub struct SasRequest {
     pub account: Option<String>,
@@ -35,14 +40,13 @@ pub fn run(request: &SasRequest, location: &Path) -> Result<(), String> {
     let account = request.account.as_deref().unwrap_or(server::EMULATOR_ACCOUNT);
     let key = find_key(account, location)?;
     let terms = terms(request)?;
-    let token =
-        terms.mint(account, &key).map_err(|error| format!("such a token would be refused: {error}"))?;
+    let token = terms.mint(account, &key).map_err(|error| refused(&error))?;
     eprintln!("{}", summary(account, request));
     println!("{token}");
     Ok(())
 }
 
-/// Options that would silently say nothing are refused: a token must not be wider than it looks.
+/// Refuses options that would have no effect, so that no token grants more than its options suggest.
 fn check(request: &SasRequest) -> Result<(), String> {
     let fields = [
         ("--account", &request.account, None),
@@ -63,7 +67,7 @@ fn check(request: &SasRequest) -> Result<(), String> {
     ];
     for (name, value, with_table) in fields {
         match (value.as_deref(), with_table) {
-            (Some(""), _) => return Err(format!("{name} is empty, which means nothing: leave it out")),
+            (Some(""), _) => return Err(format!("{name} is empty: give it a value or leave it out")),
             (Some(_), Some(true)) if request.table.is_none() => {
                 return Err(format!("{name} goes with --table"));
             }
@@ -76,52 +80,61 @@ fn check(request: &SasRequest) -> Result<(), String> {
     Ok(())
 }
 
-/// The first key of the account, wherever accounts are named: the environment before the data directory.
+/// The account's first key. The environment is searched before the data directory, the emulator's account last.
 fn find_key(account: &str, location: &Path) -> Result<AccountKey, String> {
     let mut entries: Vec<String> = Vec::new();
-    for name in ["LAZULITE_ACCOUNTS", "AZURITE_ACCOUNTS"] {
-        entries.extend(std::env::var(name).ok().iter().flat_map(|text| text.split(';').map(str::to_owned)));
+    for (_, text) in account_source::from_environment() {
+        entries.extend(text.split(';').map(str::to_owned));
     }
     entries.extend(AccountsFile::read(location)?.accounts.iter().map(|entry| entry.to_text()));
-    entries.push(format!("{}:{}", server::EMULATOR_ACCOUNT, server::EMULATOR_KEY));
+    entries.push(account_source::emulator());
     let key = entries.iter().find_map(|entry| {
         let mut fields = entry.split(':').map(str::trim);
         (fields.next() == Some(account)).then(|| fields.next()).flatten().and_then(AccountKey::from_base64)
     });
     key.ok_or_else(|| {
-        format!("no key of account '{account}' is known here: set LAZULITE_ACCOUNTS or name the --location")
+        format!(
+            "found no key for account '{account}': set {} or name the data directory with --location",
+            account_source::OWN_VARIABLE
+        )
     })
 }
 
-fn terms(request: &SasRequest) -> Result<SasTerms, String> {
+fn terms(request: &SasRequest) -> Result<SasTerms<'_>, String> {
     let text = |field: &Option<String>| field.clone().unwrap_or_default();
     let scope = match &request.table {
         Some(table) => {
             let table = TableName::parse(table).map_err(|_| format!("'{table}' is not a table name"))?;
-            SasScope::Table(TableScope {
+            let scope = TableScope {
                 policy: text(&request.policy),
                 start_partition_key: text(&request.start_partition_key),
                 start_row_key: text(&request.start_row_key),
                 end_partition_key: text(&request.end_partition_key),
                 end_row_key: text(&request.end_row_key),
                 ..TableScope::new(table)
-            })
+            };
+            SasScope::Service(scope.into_scope().map_err(|error| refused(&error))?)
         }
         None => SasScope::Account(AccountScope {
-            services: request.services.clone().unwrap_or_else(|| "t".into()),
-            resource_types: request.resource_types.clone().unwrap_or_else(|| "sco".into()),
-            encryption_scope: String::new(),
+            services: request.services.as_deref().unwrap_or("t").into(),
+            resource_types: request.resource_types.as_deref().unwrap_or("sco").into(),
+            encryption_scope: "".into(),
         }),
     };
-    let version = request.version.clone().unwrap_or_else(|| VERSION_DEFAULT.into());
+    let given = |field: &'_ Option<String>| field.clone().unwrap_or_default().into();
+    let version = request.version.as_deref().unwrap_or(VERSION_DEFAULT);
     Ok(SasTerms {
-        permissions: text(&request.permissions),
-        start: text(&request.start),
-        expiry: text(&request.expiry),
-        ip: text(&request.ip),
-        protocol: text(&request.protocol),
+        permissions: given(&request.permissions),
+        start: given(&request.start),
+        expiry: given(&request.expiry),
+        ip: given(&request.ip),
+        protocol: given(&request.protocol),
         ..SasTerms::new(version, scope)
     })
+}
+
+fn refused(error: &MalformedSas) -> String {
+    format!("the server would refuse such a token: {error}")
 }
 
 fn summary(account: &str, request: &SasRequest) -> String {

@@ -1,6 +1,10 @@
-//! `lazulite serve`: opens the store, takes the port, says so, and serves until it is told to stop.
+//! `lazulite serve`: opens the store, binds the port, prints the ready line, and serves until a signal stops it.
+//!
+//! Promises: the ready line comes first on standard output, once the port is bound; changed accounts take
+//! effect without a restart. `config` decides the settings; the crate `server` answers the requests.
 
 use std::io::Write as _;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -10,19 +14,21 @@ use engine::env::{Clock, SystemClock, UNIX_EPOCH_TICKS};
 use engine::memory::MemoryEngine;
 use engine_local::{LocalEngine, LocalOptions};
 use protocol::auth::BearerValidator;
-use server::{Accounts, Config, Current, EMULATOR_ACCOUNT, EMULATOR_KEY, Limits, Server};
+use server::{
+    Accounts, Binding, Current, EMULATOR_ACCOUNT, EMULATOR_KEY, Front, FrontConfig, Limits, TableHttp,
+};
 use tables::TableService;
 use tls::{Tls, UnixTime, WallClock};
 
+use crate::account_source::AccountSource;
 use crate::accounts_file::AccountsFile;
-use crate::config::{AccountSource, Oauth, Settings};
-use crate::control;
+use crate::config::{Oauth, Settings};
 use crate::jwks::JwksSource;
-use crate::logger;
+use crate::{control, logger, signals};
 
 const TICKS_PER_SECOND: u64 = 10_000_000;
 
-/// How often a running server looks whether its accounts have changed.
+/// How often a running server checks whether its accounts have changed.
 const ACCOUNTS_WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
 pub fn serve(settings: Settings) -> Result<(), String> {
@@ -33,8 +39,8 @@ pub fn serve(settings: Settings) -> Result<(), String> {
     let Opened { engine, local, name: store } = open_engine(settings.location.as_deref(), clock.clone())?;
     #[cfg(feature = "seeded-bugs")]
     let engine = engine::seeded::wrap(engine);
-    let service = TableService::new(engine, clock.clone());
-    // First the stamp, then the file: a change in between is noticed later, not lost.
+    let service = TableHttp::new(TableService::new(engine.clone(), clock.clone()));
+    // Take the stamp before reading the file, so that a change in between is noticed on the next check.
     let seen = settings.accounts.location.as_deref().and_then(stamp);
     let accounts = Arc::new(Current::new(settings.accounts.read()?));
     let tls = settings
@@ -45,7 +51,7 @@ pub fn serve(settings: Settings) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|error| format!("the system does not give us threads: {error}"))?;
+        .map_err(|error| format!("cannot start the server's threads: {error}"))?;
     if let (Some(location), Some(local)) = (&settings.location, local.as_ref())
         && let Err(error) = control::start(location, local, clock.clone(), runtime.handle().clone())
     {
@@ -53,43 +59,35 @@ pub fn serve(settings: Settings) -> Result<(), String> {
     }
     runtime.block_on(async {
         let listen = settings.listen;
-        let config = Config {
-            listen,
+        let config = FrontConfig {
             accounts: accounts.clone(),
             tokens: validator(settings.oauth).await?,
-            tls: tls.clone(),
             is_behind_tls_proxy: settings.is_behind_tls_proxy,
             limits: Limits::default(),
-            host_suffixes: settings.host_suffixes,
         };
-        let server = server::bind(config, service, clock).await.map_err(|error| match error.kind() {
-            std::io::ErrorKind::AddrInUse => format!("{listen} is taken: another program listens there"),
+        let binding = Binding { listen, tls: tls.clone(), host_suffixes: settings.host_suffixes };
+        let front = Front::new(config, clock);
+        let server = server::bind(&front, binding, service).await.map_err(|error| match error.kind() {
+            std::io::ErrorKind::AddrInUse => format!("{listen} is in use: another program listens there"),
             _ => format!("cannot listen on {listen}: {error}"),
         })?;
-        let shutdown = shutdown_signal()?;
-        announce(&server, &accounts.get(), &store, tls.as_ref(), settings.silent);
+        let shutdown = signals::stop_requested()?;
+        announce(server.local_addr(), &accounts.get(), &store, tls.as_ref(), settings.silent);
         tokio::spawn(watch_accounts(settings.accounts, accounts, seen));
         if let Some(tls) = tls {
             tokio::spawn(tls.watch());
         }
         server.run(shutdown).await;
+        engine.close().await;
         Ok(())
     })
 }
 
-/// Makes the directory a store, if it is none yet, for a command that keeps something beside it.
-pub fn prepare_location(location: &Path) -> Result<(), String> {
-    if engine_local::is_store(location) {
-        return Ok(());
-    }
-    open_engine(Some(location), Arc::new(SystemClock::new())).map(|_| ())
-}
-
-/// An engine, by what it is as well where that matters.
+/// The engine, and the same engine by its own type when it is the local one, which control commands need.
 struct Opened {
     engine: Arc<dyn Engine>,
     local: Option<Arc<LocalEngine>>,
-    /// For people.
+    /// Where the data is, for the ready message.
     name: String,
 }
 
@@ -127,7 +125,7 @@ async fn validator(oauth: Option<Oauth>) -> Result<Option<Arc<Current<BearerVali
     }
 }
 
-/// What tells one state of the accounts file from another.
+/// Modification time and size of the accounts file; a change of either means that the file changed.
 type Stamp = (SystemTime, u64);
 
 fn stamp(location: &Path) -> Option<Stamp> {
@@ -135,7 +133,7 @@ fn stamp(location: &Path) -> Option<Stamp> {
     Some((metadata.modified().ok()?, metadata.len()))
 }
 
-/// Accounts that `lazulite account` changes count without a restart.
+/// Applies changes made by `lazulite account` without a restart.
 async fn watch_accounts(source: AccountSource, accounts: Arc<Current<Accounts>>, mut seen: Option<Stamp>) {
     let Some(location) = &source.location else { return };
     loop {
@@ -154,15 +152,14 @@ async fn watch_accounts(source: AccountSource, accounts: Arc<Current<Accounts>>,
     }
 }
 
-/// The first line is for people and for scripts that wait for it; the rest is for people.
-fn announce(server: &Server, accounts: &Accounts, store: &str, tls: Option<&Tls>, silent: bool) {
-    let address = server.local_addr();
+/// Scripts wait for the first line, so its wording is fixed. The other lines are for people.
+fn announce(address: SocketAddr, accounts: &Accounts, store: &str, tls: Option<&Tls>, silent: bool) {
     let scheme = if tls.is_some() { "https" } else { "http" };
     let mut lines = vec![format!("Lazulite Table service is successfully listening at {scheme}://{address}")];
     if !silent {
         lines.push(format!("Data in {store}"));
         lines.extend(accounts.names().into_iter().map(|name| {
-            // A key that protects something is not for the screen.
+            // Never print a key that protects anything.
             let is_well_known = name.as_str() == EMULATOR_ACCOUNT && accounts.have_well_known_key();
             let key = if is_well_known { EMULATOR_KEY } else { "YOUR-KEY" };
             format!(
@@ -172,26 +169,6 @@ fn announce(server: &Server, accounts: &Accounts, store: &str, tls: Option<&Tls>
         }));
         lines.extend(tls.and_then(Tls::how_to_trust));
     }
-    // Nobody may be reading: that is no reason not to serve.
+    // Ignore a closed standard output: the server must serve anyway.
     let _ = writeln!(std::io::stdout(), "{}", lines.join("\n"));
-}
-
-/// Ready when somebody asks the process to stop.
-fn shutdown_signal() -> Result<impl Future<Output = ()>, String> {
-    #[cfg(unix)]
-    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
-        .map_err(|error| format!("cannot listen for signals: {error}"))?;
-    Ok(async move {
-        let interrupt = tokio::signal::ctrl_c();
-        #[cfg(unix)]
-        tokio::select! {
-            _ = interrupt => {}
-            _ = terminate.recv() => {}
-        }
-        #[cfg(not(unix))]
-        if let Err(error) = interrupt.await {
-            log::error!("cannot listen for Ctrl-C: {error}");
-            std::future::pending::<()>().await;
-        }
-    })
 }

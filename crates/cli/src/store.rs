@@ -1,4 +1,7 @@
-//! The store in a data directory, for commands that work without a server: opened, or found to be in use.
+//! The store in a data directory, for commands that need it without serving it.
+//!
+//! Promises: `open` never makes a store and tells one in use from one that is broken. What a store's files are
+//! called and hold is the business of `engine-local`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,20 +9,38 @@ use std::sync::Arc;
 use engine::env::SystemClock;
 use engine_local::{LocalEngine, LocalOptions, OpenError};
 
-/// `None` when a server has it open. A directory that is no store is an error: a command that reads makes none.
+/// `None` when a server has the store open. A directory without a store is an error.
 pub fn open(location: &Path) -> Result<Option<LocalEngine>, String> {
-    if !engine_local::is_store(location) {
-        return Err(format!("there is no Lazulite store in {}", location.display()));
-    }
-    match LocalEngine::open(location, LocalOptions::new(tables::FAMILIES, Arc::new(SystemClock::new()))) {
+    require(location)?;
+    match LocalEngine::open(location, options()) {
         Ok(engine) => Ok(Some(engine)),
         Err(OpenError::Locked(_)) => Ok(None),
         Err(error) => Err(error.to_string()),
     }
 }
 
+/// Fails when the directory holds no store.
+pub fn require(location: &Path) -> Result<(), String> {
+    match engine_local::is_store(location) {
+        true => Ok(()),
+        false => Err(format!("there is no Lazulite store in {}", location.display())),
+    }
+}
+
+/// Makes the directory a store unless it is one, for a command that keeps a file of its own beside the data.
+pub fn prepare(location: &Path) -> Result<(), String> {
+    if engine_local::is_store(location) {
+        return Ok(());
+    }
+    LocalEngine::open(location, options()).map(|_| ()).map_err(|error| error.to_string())
+}
+
+pub fn options() -> LocalOptions {
+    LocalOptions::new(tables::FAMILIES, Arc::new(SystemClock::new()))
+}
+
 /// Runs one piece of asynchronous work to its end.
 pub fn wait_for<T>(work: impl Future<Output = T>) -> Result<T, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    Ok(runtime.map_err(|error| format!("the system does not give us a runtime: {error}"))?.block_on(work))
+    Ok(runtime.map_err(|error| format!("cannot start an asynchronous runtime: {error}"))?.block_on(work))
 }

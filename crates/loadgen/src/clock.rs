@@ -1,4 +1,4 @@
-//! The clock of the generator. It measures real time and signs real dates, so it asks the system.
+//! The generator's clock. It reads the system's clock, because the generator measures real time and signs real dates.
 
 use std::time::{Instant, SystemTime};
 
@@ -7,7 +7,7 @@ pub fn now() -> Instant {
     Instant::now()
 }
 
-/// The date as HTTP writes it, for `x-ms-date`. The server accepts it for 15 minutes.
+/// The current date in HTTP's format, for `x-ms-date`. The server accepts it for 15 minutes.
 #[expect(clippy::disallowed_methods, reason = "requests are signed with the real date")]
 pub fn http_date() -> String {
     httpdate::fmt_http_date(SystemTime::now())

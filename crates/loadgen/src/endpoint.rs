@@ -1,26 +1,26 @@
-//! Where load is sent, and as whom: an address, an account, its key.
+//! The server to measure and the account to use: an address, an account name, its key.
 //!
-//! Promises: a connection string or URL that cannot be measured is refused with one sentence. Plain HTTP only: the
-//! generator must not measure its own encryption.
+//! Promises: a connection string or URL that cannot be measured is refused with one sentence. Plain HTTP only, so that
+//! the generator does not measure its own encryption.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 
-/// The account and key that every emulator knows. They protect nothing.
+/// The development account and its published key, the same in every emulator. They protect nothing.
 pub const DEVELOPMENT_ACCOUNT: &str = "devstoreaccount1";
 pub const DEVELOPMENT_KEY: &str =
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 const DEVELOPMENT_URL: &str = "http://127.0.0.1:10002/devstoreaccount1";
 
-/// No `Debug`: the key stays out of every print.
+/// No `Debug`, so that the key is never printed.
 #[derive(Clone)]
 pub struct Endpoint {
     pub address: SocketAddr,
     pub account: String,
     /// In Base64.
     pub key: String,
-    /// As in the `Host` header.
+    /// The value of the `Host` header.
     pub host: String,
-    /// What every path begins with: `/devstoreaccount1`, or nothing where the host names the account.
+    /// The start of every path: `/devstoreaccount1`, or empty where the host names the account.
     pub base_path: String,
 }
 
@@ -36,7 +36,7 @@ impl Endpoint {
         }
     }
 
-    /// `DefaultEndpointsProtocol=http;AccountName=…;AccountKey=…;TableEndpoint=…;`, as SDKs take it.
+    /// Reads `DefaultEndpointsProtocol=http;AccountName=…;AccountKey=…;TableEndpoint=…;`, the form that SDKs take.
     pub fn from_connection_string(text: &str) -> Result<Endpoint, String> {
         let parts = text.split(';').filter(|part| !part.trim().is_empty());
         let mut fields = Vec::new();
@@ -62,7 +62,7 @@ impl Endpoint {
         Endpoint::from_url(&url, account, key)
     }
 
-    /// `http://host:port/account`, or `http://account.host`.
+    /// Reads `http://host:port/account`, or `http://account.host`.
     pub fn from_url(url: &str, account: &str, key: &str) -> Result<Endpoint, String> {
         if url.len() >= 8 && url[..8].eq_ignore_ascii_case("https://") {
             return Err(format!(
@@ -87,7 +87,7 @@ impl Endpoint {
         })
     }
 
-    /// The server of this machine that everybody starts.
+    /// The default endpoint of an emulator on this machine.
     pub fn default_url() -> &'static str {
         DEVELOPMENT_URL
     }

@@ -1,13 +1,14 @@
-//! Many connections from one thread: a closed loop, or an open one whose requests come when they are due.
+//! Drives many connections from one thread, in a closed or an open loop.
 //!
-//! In the closed loop every connection sends its next request when its last one was answered: the load follows the
-//! server. In the open loop requests are due at fixed times whatever the server does, and their latency counts from
-//! that time, so that waiting for a free connection is not hidden. One that finds no connection within its patience
+//! In the closed loop a connection sends its next request as soon as the last one is answered: the load follows the
+//! server. In the open loop requests are due at fixed times whatever the server does. Their latency counts from that
+//! time, so the wait for a free connection is part of it. A request that finds no free connection within its patience
 //! is given up and counted as not sent.
 //!
-//! Owns: connections, schedule, counts. Answers are judged by status only: what the requests' maker accepts (2xx unless it
-//! says otherwise) is accepted, 503 `ServerBusy` is refused, everything else is wrong and the first such answer is kept.
-//! A connection that the server closed is opened again; if an answer was due on it, that counts as broken.
+//! Owns: connections, schedule, counts. Judges answers by status only: accepted if the source of the requests accepts
+//! the status (2xx by default), refused if it is 503 `ServerBusy`, wrong otherwise; the first wrong answer is kept.
+//! Reopens a connection that the server closed; if an answer was due on it, that request counts as broken.
+//! Leaves to others: making requests (`sources.rs`) and reading answers (`response.rs`).
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;
@@ -20,36 +21,39 @@ use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
 
 use crate::histogram::Histogram;
-use crate::response::ResponseReader;
+use crate::response::{ResponseReader, excerpt};
 use crate::{Error, clock};
 
 const POLL_TIME_MAX: Duration = Duration::from_millis(20);
-/// How long an answer may take before the run is given up.
+/// After this long without any answer, the run fails.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
-const SHOWN_CHARACTERS_MAX: usize = 1000;
+
 const REOPEN_COUNT_MAX: u64 = 100_000;
 
 /// Where requests come from.
 pub trait Requests {
-    /// Writes the next request of this connection into `out`; its kind, an index into the tally. `None` when there
-    /// are no more.
+    /// Writes the next request of this connection into `out` and returns its kind, an index into the tally. `None` when
+    /// there are no more.
     fn next(&mut self, connection: usize, out: &mut Vec<u8>) -> Option<usize>;
 
-    /// Whether an answer with this status is what was asked for.
+    /// Whether an answer with this status counts as a success.
     fn accepts(&self, status: u16) -> bool {
         status / 100 == 2
     }
 
-    /// A look at an accepted answer, for requests that follow from it. Whether it was the last of its operation: one
-    /// that takes several requests is counted once, and its latency ends with the last answer.
+    /// Sees each accepted answer, so that the next request can follow from it. Returns whether the operation is
+    /// complete. An operation of several requests is counted once, and its latency ends with the last answer.
     fn answered(&mut self, _connection: usize, _answer: &[u8]) -> bool {
         true
     }
 }
 
+/// When requests are sent.
 #[derive(Clone, Copy)]
-pub enum Pace {
+pub enum LoadModel {
+    /// As soon as a connection is free.
     Closed,
+    /// At a fixed rate.
     Open {
         per_second: f64,
         /// How long a request that is due waits for a free connection.
@@ -57,14 +61,14 @@ pub enum Pace {
     },
 }
 
-/// What became of the requests of one kind.
+/// The outcomes of one kind of request.
 #[derive(Clone, Default)]
 pub struct Counts {
-    /// Latency of the accepted ones since they were due.
+    /// Latency of accepted requests, from when they were due.
     pub accepted: Histogram,
-    /// The same since they were sent.
+    /// Latency of accepted requests, from when they were sent.
     pub accepted_served: Histogram,
-    /// Latency of the refused ones since they were sent.
+    /// Latency of refused requests, from when they were sent.
     pub refused: Histogram,
     pub wrong: u64,
     pub broken: u64,
@@ -80,11 +84,11 @@ impl Counts {
     }
 }
 
-/// What became of all requests since the last `take`.
+/// The outcomes of all requests since the last `take`.
 #[derive(Clone, Default)]
 pub struct Tally {
     pub kinds: Vec<Counts>,
-    /// Due, but no connection was free in time.
+    /// Requests that were due but found no free connection in time.
     pub not_sent: u64,
     pub reopened: u64,
     pub first_wrong: Option<String>,
@@ -97,7 +101,7 @@ impl Tally {
         Tally { kinds: vec![Counts::default(); kind_count], ..Tally::default() }
     }
 
-    /// An error unless every answer was an accepted one, and every request was answered.
+    /// An error unless every request was answered and every answer accepted.
     pub fn only_accepted(&self) -> Result<(), Error> {
         self.nothing_refused()?;
         match self.all().broken {
@@ -106,8 +110,8 @@ impl Tally {
         }
     }
 
-    /// The same, but for connections that were closed.
-    pub fn nothing_refused(&self) -> Result<(), Error> {
+    /// Like `only_accepted`, but tolerates connections that the server closed without an answer.
+    pub(crate) fn nothing_refused(&self) -> Result<(), Error> {
         let all = self.all();
         if let Some(answer) = &self.first_wrong {
             return Err(format!("{} wrong answers, the first:\n{answer}", all.wrong).into());
@@ -140,7 +144,7 @@ struct Schedule {
     start: Instant,
     per_second: f64,
     patience: Duration,
-    /// Requests that were sent or given up.
+    /// Requests sent or given up so far.
     passed: u64,
 }
 
@@ -154,19 +158,21 @@ pub struct Generator {
     address: SocketAddr,
     poll: Poll,
     events: Events,
-    /// Connection, writable, readable: this turn's events, out of the way of the borrow checker.
+    /// The events of this turn, as connection, writable, readable: a copy, because handling an event borrows the
+    /// generator.
     ready: Vec<(usize, bool, bool)>,
     connections: Vec<Connection>,
     free: Vec<usize>,
     schedule: Option<Schedule>,
     tally: Tally,
-    /// The last answer, or the last start: for noticing silence.
+    /// When the last answer came, or the last run started. Detects a silent server.
     last_answer: Instant,
-    /// The last answer, or the last start while nothing was under way: for gaps, which may be longer than a run.
+    /// When the last answer came, or the last run started with no request in flight. Measures gaps, which may span
+    /// runs.
     last_sign: Instant,
     /// The source has no more requests.
     is_exhausted: bool,
-    /// Set from elsewhere to end a run early.
+    /// Another thread sets it to end a run early.
     stop: Option<Arc<AtomicBool>>,
 }
 
@@ -203,27 +209,27 @@ impl Generator {
         })
     }
 
-    /// Ends every run as soon as the flag is set.
+    /// Makes every run end as soon as the flag is set.
     pub fn stop_with(&mut self, flag: Arc<AtomicBool>) {
         self.stop = Some(flag);
     }
 
-    /// When the last answer came, or the last run that found nothing under way began.
-    pub fn last_sign(&self) -> Instant {
+    /// When the last answer came, or the last run started with no request in flight.
+    pub(crate) fn last_sign(&self) -> Instant {
         self.last_sign
     }
 
-    /// Starts a schedule, or none for the closed loop.
-    pub fn set_pace(&mut self, pace: Pace) {
-        self.schedule = match pace {
-            Pace::Closed => None,
-            Pace::Open { per_second, patience } => {
+    /// Chooses the loop. An open one starts its schedule now.
+    pub fn set_load_model(&mut self, model: LoadModel) {
+        self.schedule = match model {
+            LoadModel::Closed => None,
+            LoadModel::Open { per_second, patience } => {
                 Some(Schedule { start: clock::now(), per_second, patience, passed: 0 })
             }
         };
     }
 
-    /// Keeps the pace for this long, or until there are no more requests and all are answered. The time it took.
+    /// Sends for this long, or until the source is exhausted and every request answered. Returns the time it took.
     pub fn run_for(&mut self, duration: Duration, requests: &mut dyn Requests) -> Result<Duration, Error> {
         let start = clock::now();
         let deadline = start + duration;
@@ -248,7 +254,7 @@ impl Generator {
         self.stop.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed))
     }
 
-    /// Waits for the answers that are still due, and sends nothing more.
+    /// Waits for outstanding answers and starts no new operation.
     pub fn finish(&mut self, requests: &mut dyn Requests) -> Result<(), Error> {
         self.schedule = None;
         self.last_answer = clock::now();
@@ -258,12 +264,12 @@ impl Generator {
         Ok(())
     }
 
-    /// The counts since the last `take`, so far.
+    /// The counts since the last `take`, which go on growing.
     pub fn tally(&self) -> &Tally {
         &self.tally
     }
 
-    /// The counts since the last `take`.
+    /// The counts since the last `take`; they start again at zero.
     pub fn take(&mut self) -> Tally {
         let fresh = Tally::new(self.tally.kinds.len());
         std::mem::replace(&mut self.tally, fresh)
@@ -308,14 +314,14 @@ impl Generator {
         self.send_request(index)
     }
 
-    /// Sends what is written in the connection's request.
+    /// Sends the connection's request buffer from its start.
     fn send_request(&mut self, index: usize) -> Result<(), Error> {
         let connection = &mut self.connections[index];
         connection.written = 0;
         connection.reader.clear();
         connection.busy = true;
         if connection.write().is_err() {
-            // Closed while it was idle, which a server may do: once more on a new one.
+            // A server may close an idle connection: try once more on a new one.
             self.reopen(index)?;
             let connection = &mut self.connections[index];
             connection.written = 0;
@@ -345,7 +351,7 @@ impl Generator {
                 continue;
             }
             if writable && self.connections[index].write().is_err() {
-                // What made the write fail may be an answer and a close: reading tells.
+                // The server may have answered early and closed: the read below finds out.
             }
             if readable {
                 self.read(index, requests)?;
@@ -383,7 +389,7 @@ impl Generator {
         let connection = &mut self.connections[index];
         let bytes = connection.reader.bytes();
         let counts = &mut self.tally.kinds[connection.kind];
-        // A transaction is answered 202 whatever became of it; its answer is in the part.
+        // A transaction is always answered 202; the status that counts is that of its first part.
         let status = if status == 202 { status_of_part(bytes).unwrap_or(status) } else { status };
         if requests.accepts(status) {
             if !requests.answered(index, bytes) && requests.next(index, &mut connection.request).is_some() {
@@ -395,11 +401,10 @@ impl Generator {
             counts.refused.record(now.duration_since(connection.sent));
         } else {
             counts.wrong += 1;
-            let shown = || connection.reader.text().chars().take(SHOWN_CHARACTERS_MAX).collect();
-            self.tally.first_wrong.get_or_insert_with(shown);
+            self.tally.first_wrong.get_or_insert_with(|| excerpt(&connection.reader.text()));
         }
         let closes = status / 100 != 2 && says_close(connection.reader.bytes());
-        // An answer that came before all of the request was read leaves the connection useless.
+        // If the server answered before reading the whole request, the connection cannot be used again.
         let cut_short = connection.written < connection.request.len();
         connection.busy = false;
         self.free.push(index);
@@ -425,8 +430,8 @@ impl Generator {
     }
 }
 
-/// Sends every request that there is, in the closed loop, and waits for the answers: how many were accepted. Any other
-/// answer is an error. Requests that were not sent in time stay with their maker.
+/// Sends every request of the source in the closed loop, waits for the answers and returns how many were accepted. Any
+/// other answer is an error. Requests that do not fit into `time_max` stay unsent.
 pub fn send_all(
     address: SocketAddr,
     connection_count: usize,
@@ -465,7 +470,8 @@ fn connect(address: SocketAddr, poll: &Poll, index: usize) -> Result<TcpStream, 
     Ok(stream)
 }
 
-/// The status of the first part of a transaction's answer: all succeed with the same, or one failure stands alone.
+/// The status of the first part of a transaction's answer. It stands for all: either every part succeeded with the same
+/// status, or the answer holds a single failed part.
 fn status_of_part(bytes: &[u8]) -> Option<u16> {
     let head = memmem::find(bytes, b"\r\n\r\n")?;
     let part = head + memmem::find(&bytes[head..], b"HTTP/1.1 ")? + 9;

@@ -1,4 +1,6 @@
-//! Latencies in logarithmic buckets: constant memory, better than 1 % resolution, recording costs a few instructions.
+//! Latencies in logarithmic buckets.
+//!
+//! Promises: constant memory, a resolution better than 1 %, and a few instructions to record a latency.
 
 use std::time::Duration;
 
@@ -32,7 +34,7 @@ impl Histogram {
         self.longest = self.longest.max(latency);
     }
 
-    /// Takes over what `other` recorded.
+    /// Adds everything that `other` recorded.
     pub fn add(&mut self, other: &Histogram) {
         for (count, more) in self.counts.iter_mut().zip(&other.counts) {
             *count += more;
@@ -45,7 +47,7 @@ impl Histogram {
         self.total
     }
 
-    /// The longest of all, exactly.
+    /// The longest latency, exactly.
     pub fn longest(&self) -> Duration {
         self.longest
     }
@@ -63,7 +65,7 @@ impl Histogram {
         for (index, count) in self.counts.iter().enumerate() {
             seen += count;
             if seen >= wanted {
-                // No percentile lies beyond the longest, though its bucket may end there.
+                // The bucket may end beyond the longest latency; a percentile may not.
                 return (upper_bound(index) as f64 / 1000.0).min(self.longest.as_secs_f64() * 1e6);
             }
         }

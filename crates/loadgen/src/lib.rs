@@ -1,8 +1,8 @@
-//! The load generator's parts, for the programs that send load: `lazulite-bench` measures speed with them, `lazulite bench`
-//! measures any endpoint, the trials measure what happens beyond.
+//! The load generator, for every program that sends load: `lazulite-bench` compares systems, `lazulite bench` measures
+//! one endpoint, the trials overload a server.
 //!
-//! Owns: endpoints, requests signed beforehand, answers read cheaply, latencies in buckets, the open and the closed loop,
-//! workloads, one measurement. Which systems are compared and how it is reported is left to the programs.
+//! Owns: endpoints, requests signed beforehand, a cheap reader of answers, latency histograms, the open and the closed
+//! loop, workloads, a single measurement. Leaves to the programs: which systems to compare, and how to report results.
 
 pub mod clock;
 pub mod endpoint;
@@ -16,5 +16,5 @@ pub mod sources;
 pub mod table;
 pub mod workload;
 
-/// What went wrong, in words for the person at the terminal.
+/// What went wrong, in words for the person at the terminal. Any cause fits, so `?` works everywhere.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;

@@ -1,7 +1,8 @@
-//! One measurement: a probe that looks at an answer, a warm-up, and then counts, latencies and processor time.
+//! One measurement: a probe that checks an answer, a warm-up, then counts, latencies and processor time.
 //!
-//! In the open loop latencies count from when a request was due, so that a server that stalls cannot hide it by making
-//! the generator wait (coordinated omission).
+//! Promises: in the open loop latencies count from when a request was due, so a server that stalls cannot hide it by
+//! making the generator wait (coordinated omission). A sample exists only if every answer was right.
+//! Leaves to others: sending (`generator.rs`) and choosing the requests (`workload.rs`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,28 +11,29 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::endpoint::Endpoint;
-use crate::generator::{Generator, Pace, Requests, Tally};
-use crate::workload::{Action, Counter, Workload, count_entities};
+use crate::generator::{Generator, LoadModel, Requests, Tally};
+use crate::response::excerpt;
+use crate::workload::{Counter, Workload, WorkloadKind, count_entities};
 use crate::{Error, clock, process, table};
 
-/// A server that gave fewer answers in the time of a measurement goes on, for so many times as long at most.
+/// A measurement with fewer answers than this is extended, up to `SLOW_FACTOR` times its length.
 const ANSWERS_WANTED: u64 = 20;
 const SLOW_FACTOR: u32 = 5;
-/// A whole pass of a scan, before anything is measured.
+/// Limit for one whole pass of a scan, before anything is measured.
 const PASS_TIME_MAX: Duration = Duration::from_secs(60);
-/// Below so many answers, the time since the last one would distort the rate.
+/// With fewer answers than this, the rate is taken up to the last answer: the time after it would distort the rate.
 const FEW_ANSWERS: u64 = 1000;
-const SHOWN_CHARACTERS_MAX: usize = 1000;
-/// A request of the open loop that found no connection for so long is given up and counted.
+
+/// How long a request of the open loop waits for a free connection before it is given up and counted.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What is known of one workload on one system after one measurement.
+/// The results of one measurement: one workload on one system.
 #[derive(Clone, Copy, Serialize, Deserialize, PartialEq, Debug)]
 pub struct Sample {
     pub requests_per_second: f64,
-    /// Read or written; for scans, those that were returned.
+    /// Entities read or written; for scans, those returned.
     pub entities_per_second: f64,
-    /// For scans, also those that a filter rejected.
+    /// The same, but for scans it also counts entities that a filter rejected.
     pub examined_per_second: f64,
     pub p50_us: f64,
     pub p99_us: f64,
@@ -42,13 +44,13 @@ pub struct Sample {
     pub server_cpu_us: Option<f64>,
     /// Share of one core that the generator used.
     pub generator_busy: Option<f64>,
-    /// Due in the open loop, but never sent.
+    /// Requests of the open loop that were due but never sent.
     pub not_sent: u64,
-    /// Sent on connections that the server closed without an answer.
+    /// Requests whose connection the server closed without an answer.
     pub unanswered: u64,
 }
 
-/// Entities and pages of a whole scan.
+/// The pages and entities of one whole scan.
 #[derive(Clone, Copy)]
 pub struct Pass {
     pub pages: u64,
@@ -66,9 +68,9 @@ pub struct Measurement<'a> {
     pub seconds: Duration,
     /// The server's process, when it runs on this machine.
     pub process: Option<u32>,
-    /// Whether any answer will do: the bare server answers all questions alike.
+    /// Accept any answer: the bare server answers every request alike.
     pub accepts_all: bool,
-    /// Whether a connection may be closed instead of answered. Azurite does that when it is behind: its timer for idle
+    /// Tolerate connections closed without an answer. Azurite does that when it is behind: its timer for idle
     /// connections runs while requests wait to be read.
     pub tolerates_closing: bool,
     pub pass: Option<Pass>,
@@ -83,20 +85,20 @@ impl Measurement<'_> {
         if let Some(stop) = self.stop {
             generator.stop_with(stop.clone());
         }
-        let pace = match self.rate {
-            Some(per_second) => Pace::Open { per_second, patience: PATIENCE },
-            None => Pace::Closed,
+        let model = match self.rate {
+            Some(per_second) => LoadModel::Open { per_second, patience: PATIENCE },
+            None => LoadModel::Closed,
         };
-        generator.set_pace(pace);
+        generator.set_load_model(model);
         generator.run_for(self.warm_up, &mut requests)?;
         generator.finish(&mut requests)?;
         self.judge(&generator.take())?;
 
-        generator.set_pace(pace);
+        generator.set_load_model(model);
         let server_cpu = || self.process.and_then(process::cpu);
         let (server_before, own_before, start) = (server_cpu(), process::own_cpu(), clock::now());
         generator.run_for(self.seconds, &mut requests)?;
-        // A slow server gets some more time, so that its rate is not that of chance.
+        // A slow server gets more time, so that its rate does not hang on a few answers.
         while generator.tally().all().accepted.total() < ANSWERS_WANTED
             && self.judge(generator.tally()).is_ok()
         {
@@ -142,11 +144,11 @@ impl Measurement<'_> {
         if self.tolerates_closing { tally.nothing_refused() } else { tally.only_accepted() }
     }
 
-    /// Returned or written, and examined.
+    /// Entities per request: returned or written, and examined.
     fn entities_per_request(&self) -> (f64, f64) {
         match self.pass {
             // A filter is measured by whole passes, a scan by pages.
-            Some(pass) if self.workload.action == Action::Filter => {
+            Some(pass) if self.workload.kind == WorkloadKind::Filter => {
                 let shape = self.workload.shape;
                 (pass.entities as f64, (shape.entities / shape.partitions) as f64)
             }
@@ -162,7 +164,7 @@ impl Measurement<'_> {
     }
 }
 
-/// Requests as they are, with any answer accepted where that is wanted.
+/// Wraps a source of requests so that, if wanted, any answer is accepted.
 struct Judged<'a> {
     requests: &'a mut dyn Requests,
     accepts_all: bool,
@@ -182,8 +184,8 @@ impl Requests for Judged<'_> {
     }
 }
 
-/// Sends one request and looks at the answer itself; for a scan, follows it to its end and counts. An error when
-/// something else comes back than was loaded.
+/// Sends one request and checks the answer's content, not only its status. Follows a scan through all its pages and
+/// counts them. An error if the answer differs from what was loaded.
 pub fn probe(
     workload: &Workload,
     endpoint: &Endpoint,
@@ -197,8 +199,7 @@ pub fn probe(
         requests.next(0, &mut request).ok_or("the workload asks nothing")?;
         let (status, answer) = table::ask(endpoint, &request)?;
         if !workload.is_right(status, &answer) {
-            let shown: String = answer.chars().take(SHOWN_CHARACTERS_MAX).collect();
-            return Err(format!("a wrong answer:\n{shown}").into());
+            return Err(format!("a wrong answer:\n{}", excerpt(&answer)).into());
         }
         let Some(expected) = workload.entities_per_pass() else { return Ok(None) };
         pass.pages += 1;
@@ -217,15 +218,18 @@ pub fn probe(
 }
 
 impl Sample {
-    /// Throughput in terms of another system's: of entities for scans, since pages differ between systems.
+    /// Throughput relative to another system's; for scans it counts entities, because page sizes differ between
+    /// systems.
     pub fn throughput_of(&self, other: &Sample, workload: &str) -> f64 {
-        match Action::from_name(workload) {
-            Some(Action::Scan | Action::Filter) => self.examined_per_second / other.examined_per_second,
+        match WorkloadKind::from_name(workload) {
+            Some(WorkloadKind::Scan | WorkloadKind::Filter) => {
+                self.examined_per_second / other.examined_per_second
+            }
             _ => self.requests_per_second / other.requests_per_second,
         }
     }
 
-    /// The median of each number by itself. `None` without samples.
+    /// The median of each field separately. `None` without samples.
     pub fn median(samples: &[Sample]) -> Option<Sample> {
         if samples.is_empty() {
             return None;
@@ -251,7 +255,7 @@ impl Sample {
     }
 }
 
-/// The middle one, or the mean of the two in the middle.
+/// The middle number, or the mean of the two in the middle. 0 without numbers.
 pub fn median(mut numbers: Vec<f64>) -> f64 {
     if numbers.is_empty() {
         return 0.0;

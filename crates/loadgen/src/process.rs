@@ -1,16 +1,16 @@
-//! What a process costs, read from outside: processor time and memory. Where there is no `/proc`, nothing is known.
+//! Reads a process's processor time and memory from `/proc`, and the machine's load. `None` where there is no `/proc`.
 
 use std::time::Duration;
 
-/// Linux counts process time in these for user space, whatever the kernel's own tick is.
-const TICKS_PER_SECOND: f64 = 100.0;
+/// Linux reports process times to user space in these ticks, whatever the kernel's own tick is.
+pub const TICKS_PER_SECOND: f64 = 100.0;
 
-/// Processor time used so far, by all threads.
+/// Processor time that a process has used so far, in all threads.
 pub fn cpu(process: u32) -> Option<Duration> {
     cpu_of(&process.to_string())
 }
 
-/// Processor time of this process, the generator.
+/// Processor time that this process, the generator, has used so far.
 pub fn own_cpu() -> Option<Duration> {
     cpu_of("self")
 }
@@ -23,13 +23,14 @@ pub fn memory_bytes(process: u32, line: &str) -> Option<u64> {
     Some(kibibytes * 1024)
 }
 
-/// How many processes wanted a core during the last minute: a busy machine measures its other tenants too.
+/// The load average of the last minute. On a busy machine, other programs distort a measurement.
 pub fn load_average() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/loadavg").ok()?;
     text.split_whitespace().next()?.parse().ok()
 }
 
-fn cpu_of(process: &str) -> Option<Duration> {
+/// Processor time of a process by its number, or of this one as `self`.
+pub fn cpu_of(process: &str) -> Option<Duration> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // The name, in parentheses, may contain blanks; utime and stime are the 12th and 13th fields after it.
     let (_, fields) = stat.rsplit_once(')')?;

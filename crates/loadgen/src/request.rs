@@ -1,31 +1,31 @@
-//! Requests, signed and written out beforehand, so that sending one costs a copy.
+//! Requests, signed and written out beforehand, so that sending one costs only a copy.
 //!
-//! Shared Key Lite signs the date and the path only. A request whose path stays the same (insert, batch) is therefore
-//! signed once for all, with holes in its body for the row keys; one with the key in its path is signed per key.
+//! Shared Key Lite signs only the date and the path. A request whose path stays the same (insert, batch) is therefore
+//! signed once, with holes in its body for the row keys. A request with the key in its path is signed per key.
+//! Leaves to others: which keys to use, and in which order to send (`sources.rs`).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use hmac::{Hmac, Mac};
-use sha2::Sha256;
+use ring::hmac;
 
 use crate::endpoint::Endpoint;
 use crate::{Error, clock};
 
-/// Row keys have this many characters, so that a request with another key has the same length.
+/// Every row key has this many characters, so that all requests of a template have the same length.
 pub const ROW_KEY_LENGTH: usize = 16;
-/// What a template has in the place of a row key.
+/// Stands for the row key in a template.
 pub const HOLE: &str = "################";
 pub const BATCH_OPERATION_COUNT: usize = 100;
-/// What a template has in the place of an entity's group.
+/// Stands for the entity's group in a template.
 const GROUP_HOLE: &str = "@@";
-/// The characters of a row key that are its entity's group.
+/// The characters of a row key that name its entity's group.
 const GROUP_PLACE: std::ops::Range<usize> = 6..8;
-/// The partition of entities that are in one partition only.
+/// The name of the partition, in tables that have only one.
 pub const PARTITION: &str = "p";
 
 #[derive(Clone)]
 pub struct Signer {
-    key: Hmac<Sha256>,
+    key: hmac::Key,
     date: String,
     account: String,
     host: String,
@@ -33,7 +33,7 @@ pub struct Signer {
 }
 
 impl Signer {
-    /// For the development account, wherever the server is.
+    /// Signs for the development account, whatever the server's address.
     pub fn new() -> Result<Signer, Error> {
         Signer::of(&Endpoint::development(([127, 0, 0, 1], 80).into()))
     }
@@ -41,7 +41,7 @@ impl Signer {
     pub fn of(endpoint: &Endpoint) -> Result<Signer, Error> {
         let key = STANDARD.decode(&endpoint.key).map_err(|_| "the account's key is not Base64")?;
         Ok(Signer {
-            key: Hmac::new_from_slice(&key)?,
+            key: hmac::Key::new(hmac::HMAC_SHA256, &key),
             date: clock::http_date(),
             account: endpoint.account.clone(),
             host: endpoint.host.clone(),
@@ -49,17 +49,16 @@ impl Signer {
         })
     }
 
-    /// Signs with the present time from now on: a signature is good for fifteen minutes.
+    /// Signs with the current date from now on: the server accepts a signature for fifteen minutes only.
     pub fn renew(&mut self) {
         self.date = clock::http_date();
     }
 
-    /// A whole request. `target` starts after the account, as in `/Tables`; `headers` end with CRLF each.
+    /// A whole request. `target` starts after the account, as in `/Tables`; each of the `headers` ends with CRLF.
     pub fn request(&self, method: &str, target: &str, headers: &str, body: &str) -> Vec<u8> {
         let path = target.split('?').next().unwrap_or(target);
-        let mut mac = self.key.clone();
-        mac.update(format!("{}\n/{}{}{path}", self.date, self.account, self.base_path).as_bytes());
-        let signature = STANDARD.encode(mac.finalize().into_bytes());
+        let signed = format!("{}\n/{}{}{path}", self.date, self.account, self.base_path);
+        let signature = STANDARD.encode(hmac::sign(&self.key, signed.as_bytes()));
         let length =
             if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
         format!(
@@ -96,7 +95,7 @@ impl Signer {
         self.get_in(table, PARTITION, row_key)
     }
 
-    pub fn get_in(&self, table: &str, partition: &str, row_key: &str) -> Vec<u8> {
+    pub(crate) fn get_in(&self, table: &str, partition: &str, row_key: &str) -> Vec<u8> {
         self.request("GET", &entity_target(table, partition, row_key), "", "")
     }
 
@@ -110,7 +109,7 @@ impl Signer {
         )
     }
 
-    /// A merge of one property, up to the ETag that it is conditioned on, and from there on.
+    /// A merge of one property, cut in two where the ETag of its condition goes.
     pub fn merge(&self, table: &str, partition: &str, row_key: &str) -> (Vec<u8>, Vec<u8>) {
         let headers = format!("Content-Type: application/json\r\nIf-Match: {HOLE}\r\n");
         let request =
@@ -126,35 +125,35 @@ impl Signer {
         self.query(table, &format!("$filter={filter}&$top=1000"))
     }
 
-    /// The entities of these keys, by one filter.
+    /// One query for the entities with these row keys.
     pub fn any_of(&self, table: &str, partition: &str, row_keys: &[String]) -> Vec<u8> {
         let keys: Vec<String> = row_keys.iter().map(|key| format!("RowKey%20eq%20'{key}'")).collect();
         let keys = keys.join("%20or%20");
         self.query(table, &format!("$filter=PartitionKey%20eq%20'{partition}'%20and%20({keys})"))
     }
 
-    /// One in a hundred of a partition's entities: those of a group.
-    pub fn group_filter(partition: &str, group: &str) -> String {
+    /// A filter for one group: every hundredth entity of a partition.
+    pub(crate) fn group_filter(partition: &str, group: &str) -> String {
         format!("$filter=PartitionKey%20eq%20'{partition}'%20and%20Group%20eq%20'{group}'")
     }
 
-    /// A query with these options. They are not signed, so that a continuation can be added to a signed request.
+    /// A query with these options. The signature does not cover them, so a continuation can be added later.
     pub fn query(&self, table: &str, options: &str) -> Vec<u8> {
         self.request("GET", &format!("/{table}()?{options}"), "", "")
     }
 
-    /// An insert whose row key is a hole.
+    /// An insert with a hole for its row key.
     pub fn insert(&self, table: &str) -> Template {
         let headers = "Content-Type: application/json\r\nPrefer: return-no-content\r\n";
         Template::new(self.request("POST", &format!("/{table}"), headers, &entity(PARTITION, HOLE)))
     }
 
-    /// A transaction of so many inserts, each with a hole for its row key.
+    /// A transaction of inserts, each with a hole for its row key.
     pub fn batch(&self, table: &str, operation_count: usize) -> Template {
         self.batch_in(table, PARTITION, operation_count)
     }
 
-    pub fn batch_in(&self, table: &str, partition: &str, operation_count: usize) -> Template {
+    pub(crate) fn batch_in(&self, table: &str, partition: &str, operation_count: usize) -> Template {
         let mut body =
             String::from("--batch_b\r\nContent-Type: multipart/mixed; boundary=changeset_c\r\n\r\n");
         let entity = entity(partition, HOLE);
@@ -183,15 +182,15 @@ fn entity_target(table: &str, partition: &str, row_key: &str) -> String {
     format!("/{table}(PartitionKey='{partition}',RowKey='{row_key}')")
 }
 
-/// A middling entity: nine properties of six types. Its group is cut from its row key, so that one in a hundred of the
-/// entities of a table has the same.
+/// A medium-sized entity: nine properties of six types. Its group comes from its row key, so that every hundredth
+/// entity of a table is in the same group.
 fn entity(partition: &str, row_key: &str) -> String {
     format!(
         r#"{{"PartitionKey":"{partition}","RowKey":"{row_key}","Name":"Ada Lovelace","City":"London","Age":36,"Score":99.5,"Active":true,"Visits":"1234567890123","Visits@odata.type":"Edm.Int64","Since":"2020-01-02T03:04:05.678Z","Since@odata.type":"Edm.DateTime","Note":"the quick brown fox","Group":"{GROUP_HOLE}"}}"#
     )
 }
 
-/// About as many bytes as an entity has on the wire, for whoever writes rows without a server.
+/// The size of an entity on the wire, for measurements that write rows without a server.
 pub fn entity_bytes() -> usize {
     entity(PARTITION, HOLE).len()
 }
@@ -205,7 +204,7 @@ pub fn row_key(number: u64) -> String {
 pub struct Template {
     bytes: Vec<u8>,
     holes: Vec<usize>,
-    /// One for each hole, or none at all.
+    /// Where each entity's group goes: one place per hole, or none at all.
     groups: Vec<usize>,
 }
 
@@ -220,7 +219,7 @@ impl Template {
         Template { bytes, holes, groups }
     }
 
-    /// Writes the request into `out`, filling each hole with the next key, and each group from its key.
+    /// Writes the request into `out`. Fills each hole with the next key, and each group from that key.
     pub fn fill(&self, out: &mut Vec<u8>, mut key: impl FnMut() -> [u8; ROW_KEY_LENGTH]) {
         out.clear();
         out.extend_from_slice(&self.bytes);
@@ -234,7 +233,7 @@ impl Template {
     }
 }
 
-/// A number as the characters of a row key, quicker than formatting.
+/// A number as the characters of a row key, faster than `format!`.
 pub fn row_key_bytes(mut number: u64) -> [u8; ROW_KEY_LENGTH] {
     let mut key = [b'0'; ROW_KEY_LENGTH];
     for digit in key.iter_mut().rev() {

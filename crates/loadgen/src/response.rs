@@ -1,14 +1,17 @@
-//! Responses, read as cheaply as correctness allows: the status, and where the answer ends.
+//! Reads responses as cheaply as correctness allows: the status, and where the answer ends.
 //!
-//! The bytes of the current answer stay in the buffer, so that an unexpected one can be shown.
+//! Promises: an answer is complete at its last byte and not before; its bytes stay in the buffer, so that an unexpected
+//! answer can be shown. Leaves to others: what an answer says.
 
 use memchr::memmem;
 
 use crate::Error;
 
 const BUFFER_BYTES_MIN: usize = 64 * 1024;
-/// A page has at most 4 MiB; an answer far above that is not one of ours.
+/// A page has at most 4 MiB, so an answer this large is a mistake.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+const EXCERPT_CHARACTERS_MAX: usize = 1000;
 
 pub struct ResponseReader {
     buffer: Vec<u8>,
@@ -16,7 +19,7 @@ pub struct ResponseReader {
     end: End,
 }
 
-/// Where the answer ends, as far as it is known yet.
+/// What is known so far about where the answer ends.
 #[derive(Clone, Copy)]
 enum End {
     Unknown,
@@ -36,7 +39,7 @@ impl ResponseReader {
         ResponseReader { buffer: vec![0; BUFFER_BYTES_MIN], filled: 0, end: End::Unknown }
     }
 
-    /// Forgets the answer that was read, ready for the next.
+    /// Forgets the last answer, ready for the next.
     pub fn clear(&mut self) {
         self.filled = 0;
         self.end = End::Unknown;
@@ -50,7 +53,7 @@ impl ResponseReader {
         &mut self.buffer[self.filled..]
     }
 
-    /// Takes note of `count` bytes read into `space`; the status once the answer is complete.
+    /// Counts in `count` bytes read into `space`. Returns the status once the answer is complete.
     pub fn advance(&mut self, count: usize) -> Result<Option<u16>, Error> {
         self.filled += count;
         if self.filled > ANSWER_BYTES_MAX {
@@ -76,15 +79,20 @@ impl ResponseReader {
         }
     }
 
-    /// What came of the answer so far.
+    /// The bytes of the answer so far.
     pub fn bytes(&self) -> &[u8] {
         &self.buffer[..self.filled]
     }
 
-    /// The whole answer as text, for people and for checks.
+    /// The answer so far as text, for people and for checks.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.buffer[..self.filled]).into_owned()
     }
+}
+
+/// The start of an answer, as much as an error message shows.
+pub(crate) fn excerpt(answer: &str) -> String {
+    answer.chars().take(EXCERPT_CHARACTERS_MAX).collect()
 }
 
 fn status(bytes: &[u8]) -> Result<u16, Error> {

@@ -1,4 +1,7 @@
-//! Where requests come from: signed beforehand, or filled in from a template, or following from the last answer.
+//! Sources of requests: signed beforehand, filled in from a template, or following from the last answer.
+//!
+//! Promises: no source repeats a key that it inserts. Leaves to others: which source a workload uses (`workload.rs`)
+//! and how a request is signed (`request.rs`).
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -8,16 +11,16 @@ use memchr::memmem;
 use crate::clock;
 use crate::generator::Requests;
 use crate::request::{BATCH_OPERATION_COUNT, Signer, Template, row_key_bytes, row_key_hex};
-use crate::workload::{Counter, KEY_SPREAD, Shape};
+use crate::workload::{Counter, KEY_SPREAD, TableShape};
 
-/// A signature is good for fifteen minutes; whoever loads for longer signs anew.
+/// Sign again after this long: the server accepts a signature for fifteen minutes only.
 const SIGNATURE_AGE_MAX: Duration = Duration::from_secs(5 * 60);
 
-/// So many connections can merge rows of their own.
-pub const MERGING_CONNECTION_COUNT_MAX: usize = 64;
+/// The most connections that can each merge rows of their own.
+pub(crate) const MERGING_CONNECTION_COUNT_MAX: usize = 64;
 
-/// Requests signed beforehand, in turn.
-pub struct Prepared {
+/// Requests signed beforehand, sent in turn.
+pub(crate) struct Prepared {
     requests: Vec<Vec<u8>>,
     next: usize,
     expected: Option<u16>,
@@ -29,8 +32,8 @@ impl Prepared {
         Box::new(Prepared { requests, next: 0, expected: None })
     }
 
-    /// This status is right, and no other.
-    pub fn expecting(mut self: Box<Self>, status: u16) -> Box<Prepared> {
+    /// Accepts this status and no other.
+    pub(crate) fn expecting(mut self: Box<Self>, status: u16) -> Box<Prepared> {
         self.expected = Some(status);
         self
     }
@@ -49,8 +52,9 @@ impl Requests for Prepared {
     }
 }
 
-/// Single inserts; each key new, and far from the one before it. In a table with loaded entities, between any of them.
-pub struct Inserts {
+/// Single inserts, each with a new key far from the one before. In a table with loaded entities, the new keys fall
+/// between theirs.
+pub(crate) struct Inserts {
     template: Template,
     loaded: u64,
     counter: Counter,
@@ -80,37 +84,37 @@ pub struct Batches {
     signer: Signer,
     signed: Instant,
     table: String,
-    shape: Shape,
+    shape: TableShape,
     spread: u64,
     template: Template,
     partition: String,
     next: Next,
 }
 
-/// Which entity comes next.
+/// The number of the next entity.
 enum Next {
     UpTo { next: u64, end: u64 },
     Endless { first: u64, counter: Counter },
 }
 
 impl Batches {
-    /// Entities 0 to `count`, a multiple of a hundred, in one partition, with their plain numbers as keys.
+    /// Entities 0 to `count`, a multiple of a hundred, in one partition. Their keys are their numbers.
     pub fn new(signer: &Signer, table: &str, count: u64) -> Batches {
-        Batches::with(signer, table, Shape::one_partition(count), 1, Next::UpTo { next: 0, end: count })
+        Batches::with(signer, table, TableShape::one_partition(count), 1, Next::UpTo { next: 0, end: count })
     }
 
-    /// The entities of a shape, with a multiple of a hundred in each partition.
-    pub fn loading(signer: &Signer, table: &str, shape: Shape) -> Batches {
+    /// The entities of a shape, which must have a multiple of a hundred in each partition.
+    pub fn loading(signer: &Signer, table: &str, shape: TableShape) -> Batches {
         Batches::with(signer, table, shape, KEY_SPREAD, Next::UpTo { next: 0, end: shape.entities })
     }
 
-    /// Behind the `loaded` entities, for ever.
-    pub fn endless(signer: &Signer, table: &str, loaded: u64, counter: &Counter) -> Box<Batches> {
+    /// An endless supply of new entities, sorted after the `loaded` ones.
+    pub(crate) fn endless(signer: &Signer, table: &str, loaded: u64, counter: &Counter) -> Box<Batches> {
         let next = Next::Endless { first: loaded, counter: counter.clone() };
-        Box::new(Batches::with(signer, table, Shape::one_partition(0), KEY_SPREAD, next))
+        Box::new(Batches::with(signer, table, TableShape::one_partition(0), KEY_SPREAD, next))
     }
 
-    fn with(signer: &Signer, table: &str, shape: Shape, spread: u64, next: Next) -> Batches {
+    fn with(signer: &Signer, table: &str, shape: TableShape, spread: u64, next: Next) -> Batches {
         let partition = shape.partition(0);
         Batches {
             template: signer.batch_in(table, &partition, BATCH_OPERATION_COUNT),
@@ -163,11 +167,12 @@ impl Requests for Batches {
     }
 }
 
-/// Merges of rows in turn, each connection its own rows; with the ETag that the last merge of the row gave, if wanted.
-pub struct Merges {
+/// Merges rows in turn, each connection its own rows. If wanted, each merge sends the ETag that the row's last merge
+/// returned.
+pub(crate) struct Merges {
     rows: Vec<Merged>,
     uses_etags: bool,
-    /// For every connection the row that it asks for, and how often it asked.
+    /// For every connection: its current row, and how many merges it has sent.
     turns: Vec<(usize, usize)>,
 }
 
@@ -178,7 +183,7 @@ struct Merged {
 }
 
 impl Merges {
-    /// Rows as requests cut at their ETag.
+    /// Takes each row's request cut in two where its ETag goes.
     pub fn new(rows: Vec<(Vec<u8>, Vec<u8>)>, uses_etags: bool) -> Box<Merges> {
         let rows = rows.into_iter().map(|(head, rest)| Merged { head, rest, etag: b"*".to_vec() }).collect();
         Box::new(Merges { rows, uses_etags, turns: Vec::new() })
@@ -190,7 +195,7 @@ impl Requests for Merges {
         if self.turns.len() <= connection {
             self.turns.resize(connection + 1, (0, 0));
         }
-        // Connections that shared a row would make each other's ETags stale.
+        // Connections must not share a row: each would make the other's ETag stale.
         let stride = MERGING_CONNECTION_COUNT_MAX.min(self.rows.len());
         let own = (self.rows.len() / stride).max(1);
         let (row, turn) = &mut self.turns[connection];
@@ -216,14 +221,14 @@ impl Requests for Merges {
     }
 }
 
-/// Queries followed through all their pages, by each connection for itself.
-pub struct Scan {
-    /// Whether each page is an operation, or the whole query.
+/// Queries that each connection follows through all their pages.
+pub(crate) struct Scan {
+    /// Whether each page counts as an operation, or only the whole query.
     counts_pages: bool,
-    /// Each cut where a continuation goes: behind its options.
+    /// Each request cut in two where a continuation goes: after the query options.
     queries: Vec<(Vec<u8>, Vec<u8>)>,
     next: usize,
-    /// For every connection the query it is in and where that goes on.
+    /// For every connection: its current query, and the continuation to send next.
     places: Vec<(usize, Vec<u8>)>,
 }
 
@@ -267,8 +272,8 @@ impl Requests for Scan {
     }
 }
 
-/// The options that lead to the next page, or nothing after the last.
-pub fn continuation_of(answer: &[u8]) -> Vec<u8> {
+/// The query options that lead to the next page; empty after the last.
+pub(crate) fn continuation_of(answer: &[u8]) -> Vec<u8> {
     let mut options = Vec::new();
     for (name, option) in [
         (&b"x-ms-continuation-nextpartitionkey"[..], &b"&NextPartitionKey="[..]),
@@ -298,7 +303,7 @@ fn header<'a>(answer: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
 }
 
 /// Nine reads to one write; every second write is an insert, the others are upserts.
-pub struct Mix {
+pub(crate) struct Mix {
     reads: Box<Prepared>,
     upserts: Box<Prepared>,
     inserts: Box<Inserts>,
@@ -322,8 +327,8 @@ impl Requests for Mix {
     }
 }
 
-/// Numbers in no visible order, the same in every run.
-pub struct Random(u64);
+/// A deterministic sequence of random numbers.
+pub(crate) struct Random(u64);
 
 impl Random {
     pub fn new(seed: u64) -> Random {
@@ -336,7 +341,7 @@ impl Random {
     }
 }
 
-/// SplitMix64's finish: different inputs give different outputs, in no visible order.
+/// The finaliser of SplitMix64: different inputs give different outputs, in no visible order.
 pub fn mix(number: u64) -> u64 {
     let mut x = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,4 +1,6 @@
-//! Tables to measure on: created, filled through transactions, deleted; and single requests outside any measurement.
+//! Creates, fills and deletes the tables to measure on, and sends single requests outside any measurement.
+//!
+//! Promises: a filled table holds exactly the entities of its shape. Leaves to others: what is measured on it.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -9,19 +11,18 @@ use std::time::Duration;
 use crate::endpoint::Endpoint;
 use crate::generator::Generator;
 use crate::request::{BATCH_OPERATION_COUNT, Signer};
-use crate::response::ResponseReader;
+use crate::response::{ResponseReader, excerpt};
 use crate::sources::Batches;
-use crate::workload::Shape;
+use crate::workload::TableShape;
 use crate::{Error, clock};
 
 const FILL_CONNECTION_COUNT: usize = 16;
-/// Between two reports of progress.
+/// Time between two reports of progress.
 const FILL_STEP: Duration = Duration::from_secs(1);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
-const SHOWN_CHARACTERS_MAX: usize = 1000;
 
-/// One request on a connection of its own: the answer's status and text.
+/// Sends one request on a connection of its own. Returns the answer's status and text.
 pub fn ask(endpoint: &Endpoint, request: &[u8]) -> Result<(u16, String), Error> {
     let cannot = |error: std::io::Error| format!("cannot reach {}: {error}", endpoint.address);
     let mut stream = TcpStream::connect_timeout(&endpoint.address, CONNECT_TIMEOUT).map_err(cannot)?;
@@ -40,13 +41,12 @@ pub fn ask(endpoint: &Endpoint, request: &[u8]) -> Result<(u16, String), Error> 
     }
 }
 
-/// The same, when only this status will do.
+/// Like `ask`, but any other status is an error.
 pub fn ask_for(endpoint: &Endpoint, request: &[u8], expected: u16) -> Result<String, Error> {
     match ask(endpoint, request)? {
         (status, answer) if status == expected => Ok(answer),
         (_, answer) => {
-            let shown: String = answer.chars().take(SHOWN_CHARACTERS_MAX).collect();
-            Err(format!("expected status {expected}, not this answer:\n{shown}").into())
+            Err(format!("expected status {expected}, not this answer:\n{}", excerpt(&answer)).into())
         }
     }
 }
@@ -59,7 +59,7 @@ pub fn delete(endpoint: &Endpoint, table: &str) -> Result<(), Error> {
     ask_for(endpoint, &Signer::of(endpoint)?.delete_table(table), 204).map(|_| ())
 }
 
-/// How a table was filled.
+/// How far a table is filled, and how long it took.
 pub struct Filled {
     pub entities: u64,
     pub took: Duration,
@@ -71,11 +71,11 @@ impl Filled {
     }
 }
 
-/// Fills a table with the entities of a shape. An error when that takes longer than `time_max`, or is stopped.
+/// Fills a table with the entities of a shape. An error if it takes longer than `time_max` or is stopped.
 pub fn fill(
     endpoint: &Endpoint,
     table: &str,
-    shape: Shape,
+    shape: TableShape,
     time_max: Duration,
     stop: Option<&Arc<AtomicBool>>,
     mut progress: impl FnMut(&Filled),

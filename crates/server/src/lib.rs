@@ -1,34 +1,16 @@
-//! The HTTP door: a listener, and the road from a request to an answer.
+//! The HTTP door: listeners, the road from a request to an answer, and a room for each service.
 //!
-//! socket -> [`listener`] -> address -> authenticate -> operation -> tables -> [`respond`]. Each step takes a value
-//! and returns a value. Owns: addressing, authentication, bounds on what a stranger may cost.
+//! socket -> `http` -> `front` (address, authenticate, authorize) -> a service's room -> `front` (respond). Each step takes
+//! a value and returns a value. Owns: addressing, authentication, bounds on what a stranger may cost.
 //! Leaves to others: every rule about data (`tables`), every text of the protocol (`protocol`).
 
-mod accounts;
-mod address;
-mod answer;
-mod audit;
-mod authenticate;
-mod batch;
-mod cors;
-mod current;
-mod deadline;
-mod handle;
-mod head_timer;
-mod header_names;
-mod heavy;
-mod limits;
-mod listener;
-mod request_id;
-mod respond;
-mod room;
-mod settings;
-mod stall;
-mod tables;
-mod whole_body;
-mod write;
+pub mod front;
+pub mod http;
+mod table;
 
-pub use accounts::{Accounts, EMULATOR_ACCOUNT, EMULATOR_KEY};
-pub use current::Current;
-pub use limits::Limits;
-pub use listener::{Config, Server, bind};
+pub use front::accounts::{Accounts, EMULATOR_ACCOUNT, EMULATOR_KEY};
+pub use front::current::Current;
+pub use front::handle::{Binding, bind};
+pub use front::{Front, FrontConfig};
+pub use http::limits::Limits;
+pub use table::TableHttp;

@@ -1,7 +1,7 @@
 //! The one place where an engine's errors become the service's.
 
 use engine::{CommitError, Expect, Found, Op, ReadError};
-use protocol::model::TableName;
+use protocol::table::model::TableName;
 use protocol::{ErrorCode, ServiceError};
 
 use crate::record;
@@ -34,15 +34,6 @@ pub fn of_table(table: &TableName, error: ReadError) -> ServiceError {
         error => {
             let cause = format!("table '{}': {error}", table.as_str());
             ServiceError::with_source(ErrorCode::InternalError, cause)
-        }
-    }
-}
-
-pub fn from_read(error: ReadError) -> ServiceError {
-    match error {
-        ReadError::Busy => ErrorCode::ServerBusy.into(),
-        ReadError::Damaged(_) | ReadError::Storage(_) => {
-            ServiceError::with_source(ErrorCode::InternalError, error)
         }
     }
 }

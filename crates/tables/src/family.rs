@@ -1,7 +1,7 @@
 //! The Table service's place in an engine: its family of tables, and what their values mean.
 
 use engine::{Families, Family, Namespace, ValueRules};
-use protocol::model::AccountName;
+use protocol::common::AccountName;
 
 use crate::record::{is_record, merge};
 

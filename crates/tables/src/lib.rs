@@ -4,7 +4,6 @@
 //! stored bytes. Promises: one commit or one scan per operation, so there is nothing to roll back.
 //! Leaves to others: HTTP, payload texts, who may do what; and durability, which is the engine's.
 
-mod catalogue;
 mod error;
 mod family;
 mod limits;
@@ -12,7 +11,6 @@ mod plan;
 mod query;
 mod record;
 mod service;
-mod settings;
 mod transaction;
 
 pub use family::{FAMILIES, FAMILY, VALUE_RULES, namespace};
@@ -20,5 +18,4 @@ pub use plan::{Plan, PlanKind, plan};
 pub use query::{EntityQuery, EntitySink, Page, TablePage, TableQuery};
 pub use record::{EntityView, StoredEntity, is_record, merge};
 pub use service::TableService;
-pub use settings::Setting;
 pub use transaction::{Action, Change, Transaction};

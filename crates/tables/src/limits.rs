@@ -1,6 +1,7 @@
 //! The published limits, as named constants, and the checks that keep them.
 
-use protocol::model::{DateTime, Property, Value, check_property_name, find_forbidden_key_char};
+use protocol::common::DateTime;
+use protocol::table::model::{Property, Value, check_property_name, find_forbidden_key_char};
 use protocol::{ErrorCode, ServiceError};
 
 /// As many as one commit takes: a batch is one commit.

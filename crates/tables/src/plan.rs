@@ -12,8 +12,9 @@ use std::cmp::Ordering;
 use std::ops::Bound;
 
 use engine::KeyRange;
-use protocol::filter::{CompareOp, Expr, Filter, Property};
-use protocol::model::{Value, compare_ordinal};
+use protocol::common::ordinal::compare_ordinal;
+use protocol::table::filter::{CompareOp, Expr, Filter, Property};
+use protocol::table::model::Value;
 
 /// Rectangles that all intersections of two unions may look at in one plan. Only these can make more rectangles than
 /// the filter has terms; past the bound, one of the two unions stays in the predicate alone.

@@ -2,22 +2,23 @@
 
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
-use engine::{Budget, Flow, Key, KeyRange, OwnedKey, Sink, TableId, TableRecord, Version};
+use engine::{Budget, Flow, Key, KeyRange, OwnedKey, Sink, Version};
 use protocol::auth::KeyBounds;
-use protocol::filter::{Filter, Properties, Property};
-use protocol::model::{AccountName, TableName, Value};
+use protocol::common::AccountName;
+use protocol::table::filter::{Filter, Properties, Property};
+use protocol::table::model::{TableName, Value};
 use protocol::{ErrorCode, ServiceError};
 
-use crate::error::{from_read, of_table};
-use crate::family::namespace;
+use crate::error::of_table;
 use crate::limits::{PAGE_BYTES_MAX, PAGE_TIME_MAX};
-use crate::plan::{Plan, PlanKind};
+use crate::plan::{Plan, PlanKind, plan};
 use crate::record::EntityView;
-use crate::service::{TableService, damaged_catalogue};
+use crate::service::{TableService, damaged_name};
 
 /// Which entities, from where on, and how many at most.
 pub struct EntityQuery {
-    pub plan: Plan,
+    /// `None`: all of them.
+    pub filter: Option<Filter>,
     /// What the caller may see at all: nothing outside is returned, nor named by a continuation.
     pub within: Option<KeyBounds>,
     /// The entity named by a continuation token: the first one that may be returned.
@@ -65,9 +66,9 @@ impl TableService {
         query: EntityQuery,
         sink: &mut dyn EntitySink,
     ) -> Result<Page, ServiceError> {
-        let since = self.ticket();
+        let since = self.catalogue.ticket();
         let id = self.table_id(account, table).await?;
-        let Plan { kind, ranges, predicate } = query.plan;
+        let Plan { kind, ranges, predicate } = plan(query.filter);
         let mut page = PageSink {
             predicate: predicate.as_ref(),
             room: query.entity_count_max,
@@ -90,7 +91,10 @@ impl TableService {
                 "a stored record does not decode",
             ));
         }
-        self.check_unchanged(account, table, id, since).await?;
+        // Rows of a table that was dropped meanwhile may have been missing.
+        if !self.catalogue.is_unchanged(account, table.as_str(), id, since).await? {
+            return Err(ErrorCode::TableNotFound.into());
+        }
         let (examined_count, returned_count) = (page.examined_count, page.returned_count);
         Ok(Page { next, plan: kind, examined_count, returned_count })
     }
@@ -103,21 +107,24 @@ impl TableService {
         if query.table_count_max == 0 {
             return Ok(TablePage { names: Vec::new(), next: None });
         }
-        let namespace = namespace(account);
-        let resume = query.resume.map(|name| (namespace.partition().into_owned(), name));
-        let ranges = resume_ranges(vec![namespace.names()], resume);
-        let mut sink = TableSink {
-            filter: query.filter.as_ref(),
-            names: Vec::new(),
-            name_count_max: query.table_count_max as usize,
-            damaged: false,
+        let mut names = Vec::new();
+        let mut damaged = false;
+        let mut take = |lower: &str, payload: &[u8]| {
+            let Ok(name) = std::str::from_utf8(payload) else {
+                damaged = true;
+                return Flow::Stop;
+            };
+            if query.filter.as_ref().is_some_and(|filter| !filter.matches(&LowerName(lower))) {
+                return Flow::Continue;
+            }
+            if names.len() == query.table_count_max as usize {
+                return Flow::Stop;
+            }
+            names.push(name.to_owned());
+            Flow::Continue
         };
-        let next =
-            self.engine.scan(TableId::CATALOGUE, &ranges, BUDGET, &mut sink).await.map_err(from_read)?;
-        if sink.damaged {
-            return Err(damaged_catalogue());
-        }
-        Ok(TablePage { names: sink.names, next: next.map(|key| key.row.into()) })
+        let next = self.catalogue.list(account, query.resume.as_deref(), BUDGET, &mut take).await?;
+        if damaged { Err(damaged_name()) } else { Ok(TablePage { names, next }) }
     }
 }
 
@@ -182,36 +189,11 @@ impl Sink for PageSink<'_> {
     }
 }
 
-struct TableSink<'a> {
-    filter: Option<&'a Filter>,
-    names: Vec<String>,
-    name_count_max: usize,
-    damaged: bool,
-}
-
 /// A table as a filter sees it: by its name in lower case.
 struct LowerName<'a>(&'a str);
 
 impl Properties for LowerName<'_> {
     fn property(&self, property: &Property) -> Option<Value<'_>> {
         matches!(property, Property::TableName).then(|| Value::String(self.0.into()))
-    }
-}
-
-impl Sink for TableSink<'_> {
-    fn row(&mut self, key: Key<'_>, _version: Version, value: &[u8]) -> Flow {
-        let name = TableRecord::read(value).and_then(|record| std::str::from_utf8(record.payload).ok());
-        let Some(name) = name else {
-            self.damaged = true;
-            return Flow::Stop;
-        };
-        if self.filter.is_some_and(|filter| !filter.matches(&LowerName(key.row))) {
-            return Flow::Continue;
-        }
-        if self.names.len() == self.name_count_max {
-            return Flow::Stop;
-        }
-        self.names.push(name.to_owned());
-        Flow::Continue
     }
 }

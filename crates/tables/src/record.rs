@@ -6,15 +6,16 @@
 
 use bytes::Bytes;
 use engine::{MergeRefusal, OwnedKey, Version, varint};
-use protocol::filter::{Properties, Property as FilterProperty};
-use protocol::model::{DateTime, EntitySource, Guid, Property, RawValue, Value};
+use protocol::common::DateTime;
+use protocol::table::filter::{Properties, Property as FilterProperty};
+use protocol::table::model::{EntitySource, Guid, Property, RawValue, Value};
 use protocol::{ErrorCode, ServiceError};
 
 use crate::limits;
 
 const FORMAT: u8 = 1;
 /// Format, size (u32), property count (u8).
-const HEADER_BYTES: usize = 6;
+const HEAD_BYTES: usize = 6;
 
 mod tag {
     pub const STRING: u8 = 1;
@@ -32,7 +33,7 @@ mod tag {
 pub fn encode(size: usize, properties: &[Property<'_>]) -> Bytes {
     let exact = properties.iter().map(encoded_len).sum::<usize>();
     // Exactly: what is stored keeps its room for as long as it is stored.
-    let mut out = Vec::with_capacity(HEADER_BYTES + exact);
+    let mut out = Vec::with_capacity(HEAD_BYTES + exact);
     begin(size, properties.len(), &mut out);
     for property in properties {
         varint::push(&mut out, property.name.len());
@@ -109,9 +110,9 @@ struct Entry<'a> {
 impl<'a> Record<'a> {
     /// `None` when the bytes are no record of a format that this build knows.
     pub fn open(bytes: &'a [u8]) -> Option<Record<'a>> {
-        let (header, entries) = bytes.split_first_chunk::<HEADER_BYTES>()?;
-        let size = u32::from_le_bytes([header[1], header[2], header[3], header[4]]);
-        (header[0] == FORMAT).then_some(Record { size, entries })
+        let (head, entries) = bytes.split_first_chunk::<HEAD_BYTES>()?;
+        let size = u32::from_le_bytes([head[1], head[2], head[3], head[4]]);
+        (head[0] == FORMAT).then_some(Record { size, entries })
     }
 
     fn entries(self) -> Entries<'a> {
@@ -143,7 +144,7 @@ pub fn is_record(bytes: &[u8]) -> bool {
     }
     // The size is the entity's, so it counts the keys too, which are not here.
     let size = record.size as usize;
-    size_sum <= size && size <= limits::ENTITY_SIZE_BYTES_MAX && count == usize::from(bytes[HEADER_BYTES - 1])
+    size_sum <= size && size <= limits::ENTITY_SIZE_BYTES_MAX && count == usize::from(bytes[HEAD_BYTES - 1])
 }
 
 struct Entries<'a> {
@@ -264,7 +265,7 @@ pub fn merge(old: Option<&[u8]>, patch: &[u8]) -> Result<Bytes, MergeRefusal> {
     if size > limits::ENTITY_SIZE_BYTES_MAX {
         return Err(MergeRefusal(REFUSED_TOO_LARGE));
     }
-    let mut out = Vec::with_capacity(HEADER_BYTES + body.len());
+    let mut out = Vec::with_capacity(HEAD_BYTES + body.len());
     begin(size, count, &mut out);
     out.extend_from_slice(&body);
     Ok(out.into())
@@ -399,10 +400,10 @@ mod tests {
         for len in [0, 1, 127, 128, 16_383, 16_384, 30_000] {
             let properties = [property("s", Value::String("x".repeat(len).into()))];
             let expected: usize = properties.iter().map(encoded_len).sum();
-            assert_eq!(record(&properties).len(), HEADER_BYTES + expected, "{len}");
+            assert_eq!(record(&properties).len(), HEAD_BYTES + expected, "{len}");
         }
         let expected: usize = sample().iter().map(encoded_len).sum();
-        assert_eq!(record(&sample()).len(), HEADER_BYTES + expected);
+        assert_eq!(record(&sample()).len(), HEAD_BYTES + expected);
     }
 
     #[test]

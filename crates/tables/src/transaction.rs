@@ -8,7 +8,7 @@ use std::num::NonZeroU64;
 
 use bytes::Bytes;
 use engine::{Effect, Expect, Op, Version};
-use protocol::model::{ETag, Entity, Property};
+use protocol::table::model::{ETag, Entity, Property};
 use protocol::{ErrorCode, ServiceError};
 
 use crate::{limits, record};
@@ -64,8 +64,8 @@ impl Transaction {
         Ok(transaction)
     }
 
-    /// Checks the change by itself, then against those before it.
-    pub fn push(&mut self, change: Change<'_>) -> Result<(), ServiceError> {
+    /// Checks the change by itself, then against those before it; returns its place among them.
+    pub fn push(&mut self, change: Change<'_>) -> Result<usize, ServiceError> {
         let op = prepare(&change)?;
         if self.ops.is_empty() {
             self.partition_key = change.partition_key.into();
@@ -79,7 +79,7 @@ impl Transaction {
             return Err(ErrorCode::InvalidInput.into());
         }
         self.ops.push(op);
-        Ok(())
+        Ok(self.ops.len() - 1)
     }
 
     pub fn partition_key(&self) -> &str {

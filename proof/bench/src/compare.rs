@@ -1,7 +1,8 @@
-//! The run: start the systems, fill their tables, measure each workload in turn.
+//! The comparison: fills the tables and measures each workload on every system.
 //!
-//! Systems take turns within every round, so that whatever else the machine does is shared fairly among them. What a
-//! system cannot do in time is written down as not measured; only Lazulite failing ends the run.
+//! Systems take turns within every round, so that other load on the machine affects all of them alike. If another
+//! system fails or takes too long, that cell is recorded as not measured; a failure of Lazulite ends the run.
+//! Leaves to others: starting the systems (`system.rs`) and choosing the workloads (`plan.rs`).
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -9,23 +10,23 @@ use std::time::Duration;
 use loadgen::Error;
 use loadgen::measure::{Measurement, Pass, Sample, probe};
 use loadgen::table;
-use loadgen::workload::{Shape, Workload};
+use loadgen::workload::{TableShape, Workload};
 
 use crate::options::Options;
 use crate::plan;
 use crate::results::{Cell, Run};
-use crate::system::{Kind, System};
+use crate::system::{System, SystemKind};
 
-/// Azurite gets slower with every row, so the bound is generous, but it is one.
+/// Generous, because Azurite gets slower with every row.
 const FILL_TIME_MAX: Duration = Duration::from_secs(240);
-/// Beyond this many seconds, how a table is filled is said every ten seconds.
+/// Time between two progress reports while a table is filled.
 const PROGRESS_STEP: Duration = Duration::from_secs(10);
 
 pub struct Comparison<'a> {
     options: &'a Options,
     systems: &'a [System],
-    /// What became of tables: for each system and name, why it is not there.
-    tables: HashMap<(Kind, String), Result<(), String>>,
+    /// For each system and table name: `Ok` if the table is filled, otherwise why it is not.
+    tables: HashMap<(SystemKind, String), Result<(), String>>,
 }
 
 impl<'a> Comparison<'a> {
@@ -33,8 +34,8 @@ impl<'a> Comparison<'a> {
         Comparison { options, systems, tables: HashMap::new() }
     }
 
-    /// For a table that somebody else has filled.
-    pub fn is_filled(&mut self, kind: Kind, table: &str) {
+    /// Registers a table that is already filled.
+    pub fn is_filled(&mut self, kind: SystemKind, table: &str) {
         self.tables.insert((kind, table.to_owned()), Ok(()));
     }
 
@@ -44,7 +45,7 @@ impl<'a> Comparison<'a> {
                 "[{} of {}] {}, {} entities, {} connections",
                 index + 1,
                 workloads.len(),
-                workload.action.what(),
+                workload.kind.what(),
                 workload.shape.label(),
                 workload.connections
             );
@@ -56,7 +57,7 @@ impl<'a> Comparison<'a> {
     fn measure(&mut self, workload: &Workload) -> Result<Vec<Cell>, Error> {
         let mut runners = Vec::new();
         for system in self.systems {
-            if system.kind == Kind::Hello && !plan::has_ceiling(workload.action) {
+            if system.kind == SystemKind::Hello && !plan::has_ceiling(workload.kind) {
                 continue;
             }
             let ready = self.prepare(workload, system);
@@ -70,9 +71,11 @@ impl<'a> Comparison<'a> {
         let mut cells = Vec::new();
         for runner in runners {
             let not_measured = runner.ready.err();
-            if let (Some(why), Kind::Durable | Kind::InMemory) = (&not_measured, runner.system.kind) {
+            if let (Some(why), SystemKind::Durable | SystemKind::InMemory) =
+                (&not_measured, runner.system.kind)
+            {
                 return Err(
-                    format!("{} on {}: {why}", workload.action.name(), runner.system.kind.what()).into()
+                    format!("{} on {}: {why}", workload.kind.name(), runner.system.kind.what()).into()
                 );
             }
             let sample = if not_measured.is_none() { Sample::median(&runner.samples) } else { None };
@@ -88,7 +91,7 @@ impl<'a> Comparison<'a> {
                 eprintln!("    {:20} not measured: {why}", runner.system.kind.what());
             }
             cells.push(Cell {
-                workload: workload.action.name().to_owned(),
+                workload: workload.kind.name().to_owned(),
                 entities: workload.shape.entities,
                 partitions: workload.shape.partitions,
                 connections: workload.connections,
@@ -101,9 +104,9 @@ impl<'a> Comparison<'a> {
         Ok(cells)
     }
 
-    /// The table, filled, and one right answer from it; or why not.
+    /// Fills the table and probes it for one right answer. An error says why it cannot be measured.
     fn prepare(&mut self, workload: &Workload, system: &System) -> Result<Option<Pass>, String> {
-        if system.kind == Kind::Hello {
+        if system.kind == SystemKind::Hello {
             return Ok(None);
         }
         let name = workload.table();
@@ -120,7 +123,7 @@ impl<'a> Comparison<'a> {
 /// One system in one workload.
 struct Runner<'a> {
     system: &'a System,
-    /// Whether it takes part; the first failure decides.
+    /// The probe's result; after the first failure, why this system is left out.
     ready: Result<Option<Pass>, String>,
     samples: Vec<Sample>,
     half_load: Vec<Sample>,
@@ -148,7 +151,7 @@ impl Runner<'_> {
     }
 }
 
-/// One measurement after a warm-up of a third: in the closed loop, or at so many requests a second.
+/// One measurement after a warm-up of a third of its length: in the closed loop, or at the given rate.
 pub fn measure_on(
     system: &System,
     workload: &Workload,
@@ -166,20 +169,21 @@ pub fn measure_on(
         warm_up: seconds / 3,
         seconds,
         process: Some(system.process()),
-        accepts_all: system.kind == Kind::Hello,
-        tolerates_closing: system.kind == Kind::Azurite,
+        accepts_all: system.kind == SystemKind::Hello,
+        tolerates_closing: system.kind == SystemKind::Azurite,
         pass,
         stop: None,
     }
     .run()
 }
 
-/// Creates a table and fills it, saying how far it is when that takes long. Entities a second.
-pub fn make_table(system: &System, name: &str, shape: Shape, time_max: Duration) -> Result<(), Error> {
+/// Creates a table and fills it.
+pub fn make_table(system: &System, name: &str, shape: TableShape, time_max: Duration) -> Result<(), Error> {
     fill_table(system, name, shape, time_max).map(|_| ())
 }
 
-pub fn fill_table(system: &System, name: &str, shape: Shape, time_max: Duration) -> Result<f64, Error> {
+/// Creates a table and fills it, printing progress if it takes long. Returns the entities loaded per second.
+pub fn fill_table(system: &System, name: &str, shape: TableShape, time_max: Duration) -> Result<f64, Error> {
     table::create(&system.endpoint, name)?;
     if shape.entities == 0 {
         return Ok(0.0);

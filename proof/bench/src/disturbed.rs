@@ -1,16 +1,16 @@
-//! Point reads beside others: how long they take while somebody scans a whole table and many insert.
+//! Point reads under disturbance: their latency while one client scans a whole table and many insert.
 //!
-//! Reads come in the open loop at a modest rate, so that their latency shows waiting and not their own crowd. Quiet and
-//! disturbed slices take turns.
+//! Reads are sent in the open loop at a modest rate, so that they wait for the other load and not for each other. Quiet
+//! and disturbed slices alternate.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use loadgen::Error;
-use loadgen::generator::{Generator, Pace};
+use loadgen::generator::{Generator, LoadModel};
 use loadgen::measure::{Measurement, Sample, median};
-use loadgen::workload::{Action, Shape, Workload};
+use loadgen::workload::{TableShape, Workload, WorkloadKind};
 
 use crate::compare;
 use crate::results::{Run, fact};
@@ -20,12 +20,12 @@ const READS_PER_SECOND: f64 = 500.0;
 const READ_CONNECTIONS: usize = 8;
 const INSERT_CONNECTIONS: usize = 16;
 const FILL_TIME_MAX: Duration = Duration::from_secs(120);
-/// A slice is longer than other measurements: a p99 wants some hundred answers beyond it.
+/// Slices are longer than other measurements: a p99 is only reliable with many answers beyond it.
 const SLICE_FACTOR: u32 = 2;
 
 pub fn run(
     system: &System,
-    shape: Shape,
+    shape: TableShape,
     rounds: usize,
     seconds: Duration,
     run: &mut Run,
@@ -33,7 +33,7 @@ pub fn run(
     eprintln!("point reads beside a table scan and inserts");
     let table = "disturbed";
     compare::make_table(system, table, shape, FILL_TIME_MAX)?;
-    compare::make_table(system, "disturbing", Shape::one_partition(0), FILL_TIME_MAX)?;
+    compare::make_table(system, "disturbing", TableShape::one_partition(0), FILL_TIME_MAX)?;
     let seconds = seconds * SLICE_FACTOR;
     let (mut quiet, mut disturbed, mut inserts, mut scanned) = (vec![], vec![], vec![], vec![]);
     for _ in 0..rounds {
@@ -41,12 +41,13 @@ pub fn run(
         let stop = Arc::new(AtomicBool::new(false));
         let sample = std::thread::scope(|scope| -> Result<Sample, Error> {
             let inserting = scope.spawn(|| {
-                let shape = Shape::one_partition(0);
-                let workload = Workload { action: Action::Insert, shape, connections: INSERT_CONNECTIONS };
+                let shape = TableShape::one_partition(0);
+                let workload =
+                    Workload { kind: WorkloadKind::Insert, shape, connections: INSERT_CONNECTIONS };
                 disturb(system, &workload, "disturbing", &stop)
             });
             let scanning = scope.spawn(|| {
-                let workload = Workload { action: Action::Scan, shape, connections: 1 };
+                let workload = Workload { kind: WorkloadKind::Scan, shape, connections: 1 };
                 disturb(system, &workload, table, &stop)
             });
             let sample = read(system, table, shape, seconds);
@@ -71,9 +72,9 @@ pub fn run(
     Ok(())
 }
 
-fn read(system: &System, table: &str, shape: Shape, seconds: Duration) -> Result<Sample, Error> {
+fn read(system: &System, table: &str, shape: TableShape, seconds: Duration) -> Result<Sample, Error> {
     Measurement {
-        workload: &Workload { action: Action::Read, shape, connections: READ_CONNECTIONS },
+        workload: &Workload { kind: WorkloadKind::Read, shape, connections: READ_CONNECTIONS },
         endpoint: &system.endpoint,
         table,
         counter: &system.counter,
@@ -89,11 +90,11 @@ fn read(system: &System, table: &str, shape: Shape, seconds: Duration) -> Result
     .run()
 }
 
-/// Keeps a workload going until it is stopped: requests a second.
+/// Runs a workload until it is stopped. Returns its requests per second.
 fn disturb(system: &System, workload: &Workload, table: &str, stop: &Arc<AtomicBool>) -> Result<f64, Error> {
     let mut requests = workload.requests(&system.endpoint, table, &system.counter)?;
     let mut generator = Generator::open(system.endpoint.address, workload.connections, 1)?;
-    generator.set_pace(Pace::Closed);
+    generator.set_load_model(LoadModel::Closed);
     let (mut took, mut count) = (Duration::ZERO, 0);
     while !stop.load(Ordering::Relaxed) {
         took += generator.run_for(Duration::from_millis(100), &mut *requests)?;

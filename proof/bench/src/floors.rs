@@ -1,6 +1,7 @@
-//! The floors under durable writes: what the disk and the raw engine do for one thread that commits, without a server.
+//! Lower bounds for durable writes: what the disk and the raw engine achieve for one committing thread, without a
+//! server.
 //!
-//! Rows are as long as the benchmark's entities. Each floor runs in its own file, for the same time.
+//! Rows have the size of the benchmark's entities. Each floor uses a file of its own and runs for the same time.
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
@@ -15,10 +16,10 @@ use redb::{Database, Durability, TableDefinition};
 use crate::results::Floor;
 
 const BLOCK_BYTES: usize = 4096;
-/// As many as connections that insert at once: a group commit can hold one of each.
+/// As many rows as connections that insert at once: a group commit can hold one of each.
 const GROUP_COUNT: usize = 64;
 const BATCHES_PER_TRANSACTION: usize = 10;
-/// Preallocated, so that a sync writes data and no new length; written round and round.
+/// The log file is preallocated, so that a sync writes data but no new length, and is overwritten in a circle.
 const LOG_BYTES: u64 = 256 * 1024 * 1024;
 const ROWS: TableDefinition<&[u8], &[u8]> = TableDefinition::new("rows");
 
@@ -67,7 +68,7 @@ pub fn measure(directory: &Path, seconds: Duration) -> Result<Vec<Floor>, Error>
     Ok(floors)
 }
 
-/// Commits again and again for this long.
+/// Repeats a commit for this long.
 fn repeat(
     name: &str,
     what: &str,
@@ -115,7 +116,7 @@ fn log(directory: &Path, name: &str, what: &str, rows: usize, seconds: Duration)
     floor
 }
 
-/// Writes it all once: a file that only has a length gets its blocks when they are first written.
+/// Writes the whole file once: setting only its length would allocate blocks at the first write.
 fn preallocate(file: &mut File) -> Result<(), Error> {
     let zeros = vec![0; 1024 * 1024];
     for _ in 0..LOG_BYTES / zeros.len() as u64 {

@@ -1,6 +1,6 @@
-//! The ceiling: a bare server on the HTTP stack we use, which reads the request and answers a fixed body.
+//! The ceiling: a bare server on our HTTP stack that reads the request and answers with a fixed body.
 //!
-//! Whatever Lazulite does cannot be quicker than this, so its throughput is given as a share of this one.
+//! Lazulite cannot be faster than this, so reports give its throughput as a share of this server's.
 
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 use loadgen::Error;
 
 const WORKERS: usize = 2;
-/// About as long as an entity's JSON.
+/// About the size of an entity's JSON.
 const BODY: &[u8] = &[b'x'; 250];
 
 pub fn serve(port: u16) -> Result<(), Error> {
@@ -29,7 +29,7 @@ pub fn serve(port: u16) -> Result<(), Error> {
             let (stream, _) = listener.accept().await?;
             stream.set_nodelay(true)?;
             tokio::spawn(async move {
-                // A connection that breaks is the client's business: it counts answers.
+                // The client counts answers, so it notices a broken connection.
                 let _ =
                     http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(answer)).await;
             });
@@ -38,7 +38,7 @@ pub fn serve(port: u16) -> Result<(), Error> {
 }
 
 async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
-    // Read the request to its end, as any server must; a broken one gets the same answer.
+    // Any server must read the request to its end. A broken request gets the same answer.
     let _ = request.into_body().collect().await;
     Ok(Response::new(Full::new(Bytes::from_static(BODY))))
 }

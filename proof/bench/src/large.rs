@@ -1,34 +1,34 @@
-//! The large run: what ten million entities cost, of Lazulite alone.
+//! The large run: what ten million entities cost, measured on Lazulite alone.
 //!
-//! Loading with progress and rate; a restart; the same questions to a small table and to the large one in turn; a minute
-//! of random inserts; memory under all of it.
+//! Loads them, restarts the server, sends the same requests to a small and a large table in turn, inserts at random for
+//! a minute, and records memory throughout.
 
 use std::time::Duration;
 
 use loadgen::Error;
 use loadgen::measure::{Sample, probe};
-use loadgen::workload::{Action, Shape, Workload};
+use loadgen::workload::{TableShape, Workload, WorkloadKind};
 
 use crate::compare::{self, Comparison};
 use crate::options::Options;
 use crate::plan::{self, MANY_CONNECTIONS, SMALL_ENTITIES, USUAL_ENTITIES};
 use crate::results::{Cell, Run, fact};
-use crate::system::{DataDirectory, Kind, Programs, System};
+use crate::system::{DataDirectory, Programs, System, SystemKind};
 
 const LOAD_TIME_MAX: Duration = Duration::from_secs(3600);
 const SUSTAINED: Duration = Duration::from_secs(60);
 
 pub fn run(options: &Options, programs: &Programs, data: &DataDirectory, run: &mut Run) -> Result<(), Error> {
-    let large = Shape::one_partition(options.large_entities);
-    let server = System::start(Kind::Durable, programs, &data.0)?;
+    let large = TableShape::one_partition(options.large_entities);
+    let server = System::start(SystemKind::Durable, programs, &data.0)?;
     eprintln!("loading {} entities", large.label());
-    let table = Workload { action: Action::Read, shape: large, connections: 1 }.table();
+    let table = Workload { kind: WorkloadKind::Read, shape: large, connections: 1 }.table();
     let rate = compare::fill_table(&server, &table, large, LOAD_TIME_MAX)?;
     run.facts.insert(fact::LOAD_ENTITIES_PER_SECOND.to_owned(), rate);
     server.stop()?;
     run.facts.insert(fact::DISK_BYTES.to_owned(), data.bytes() as f64);
 
-    let server = System::start(Kind::Durable, programs, &data.0)?;
+    let server = System::start(SystemKind::Durable, programs, &data.0)?;
     run.facts.insert(fact::RESTART_MS.to_owned(), server.first_answer.as_secs_f64() * 1000.0);
     if let Some(bytes) = server.idle_bytes {
         run.facts.insert(fact::LOADED_IDLE_BYTES.to_owned(), bytes as f64);
@@ -36,14 +36,14 @@ pub fn run(options: &Options, programs: &Programs, data: &DataDirectory, run: &m
     let server = [server];
     let every = plan::workloads(options);
     if !every.is_empty() {
-        // First, while the table still has the entities that were loaded.
+        // First, while the table has exactly the entities that were loaded.
         let mut comparison = Comparison::new(options, &server);
-        comparison.is_filled(Kind::Durable, &table);
+        comparison.is_filled(SystemKind::Durable, &table);
         comparison.run(&every, run)?;
     }
     sizes(options, &server[0], &table, large, run)?;
 
-    if !options.is_partial() || options.only.contains(&Action::Insert) {
+    if !options.is_partial() || options.only.contains(&WorkloadKind::Insert) {
         sustained(&server[0], &table, large, run)?;
     }
     if let Some(bytes) = server[0].memory_bytes("VmHWM:") {
@@ -53,10 +53,10 @@ pub fn run(options: &Options, programs: &Programs, data: &DataDirectory, run: &m
     Ok(())
 }
 
-/// A minute of random inserts: how many, and how long anybody had to wait.
-fn sustained(server: &System, table: &str, large: Shape, run: &mut Run) -> Result<(), Error> {
+/// A minute of random inserts: their rate and the longest wait.
+fn sustained(server: &System, table: &str, large: TableShape, run: &mut Run) -> Result<(), Error> {
     eprintln!("a minute of random inserts among {} entities", large.label());
-    let inserts = Workload { action: Action::Insert, shape: large, connections: MANY_CONNECTIONS };
+    let inserts = Workload { kind: WorkloadKind::Insert, shape: large, connections: MANY_CONNECTIONS };
     let sample = compare::measure_on(server, &inserts, table, None, None, SUSTAINED)?;
     for (name, figure) in [
         (fact::SUSTAINED_PER_SECOND, sample.requests_per_second),
@@ -68,31 +68,34 @@ fn sustained(server: &System, table: &str, large: Shape, run: &mut Run) -> Resul
     Ok(())
 }
 
-/// The same questions to tables of different sizes, in turn within every round.
+/// Sends the same requests to tables of different sizes, in turn within every round.
 fn sizes(
     options: &Options,
     server: &System,
     large_table: &str,
-    large: Shape,
+    large: TableShape,
     run: &mut Run,
 ) -> Result<(), Error> {
-    let shapes = [Shape::one_partition(SMALL_ENTITIES), Shape::one_partition(USUAL_ENTITIES), large];
-    for (action, connections) in
-        [(Action::Read, MANY_CONNECTIONS), (Action::Page, 1), (Action::Insert, MANY_CONNECTIONS)]
-    {
-        if options.is_partial() && !options.only.contains(&action) {
+    let shapes =
+        [TableShape::one_partition(SMALL_ENTITIES), TableShape::one_partition(USUAL_ENTITIES), large];
+    for (kind, connections) in [
+        (WorkloadKind::Read, MANY_CONNECTIONS),
+        (WorkloadKind::Page, 1),
+        (WorkloadKind::Insert, MANY_CONNECTIONS),
+    ] {
+        if options.is_partial() && !options.only.contains(&kind) {
             continue;
         }
         let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); shapes.len()];
         for round in 0..options.rounds {
-            eprintln!("{} by size: round {} of {}", action.what(), round + 1, options.rounds);
+            eprintln!("{} by size: round {} of {}", kind.what(), round + 1, options.rounds);
             for (shape, samples) in shapes.iter().zip(&mut samples) {
-                let workload = Workload { action, shape: *shape, connections };
+                let workload = Workload { kind, shape: *shape, connections };
                 let table = if *shape == large {
                     large_table.to_owned()
                 } else {
-                    // A small table does not stay small under inserts: each round has its own.
-                    let table = format!("sizes{}{}round{round}", action.name(), shape.entities);
+                    // Inserts would make a small table grow, so each round has its own.
+                    let table = format!("sizes{}{}round{round}", kind.name(), shape.entities);
                     compare::make_table(server, &table, *shape, LOAD_TIME_MAX)?;
                     table
                 };
@@ -102,11 +105,11 @@ fn sizes(
         }
         for (shape, samples) in shapes.iter().zip(&samples) {
             run.cells.push(Cell {
-                workload: action.name().to_owned(),
+                workload: kind.name().to_owned(),
                 entities: shape.entities,
                 partitions: shape.partitions,
                 connections,
-                system: Kind::Durable,
+                system: SystemKind::Durable,
                 sample: Sample::median(samples),
                 half_load: None,
                 not_measured: None,

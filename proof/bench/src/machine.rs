@@ -1,4 +1,4 @@
-//! The machine that was measured, and the state of the code, as far as they say so themselves.
+//! Describes the machine and the version of the code that were measured, as far as the system reports them.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -11,9 +11,9 @@ pub struct Machine {
     pub cores: usize,
     pub memory_gib: f64,
     pub kernel: String,
-    /// Of the durable server's data.
+    /// The file system of the durable server's data.
     pub file_system: String,
-    /// `None` when it was not measured.
+    /// Azurite's version; `None` if it was not measured.
     pub azurite: Option<String>,
 }
 
@@ -40,7 +40,7 @@ impl Machine {
     }
 }
 
-/// The commit that is measured, and whether something was changed since.
+/// The measured commit, and whether the working tree differs from it.
 pub fn commit() -> String {
     let git = |arguments: &[&str]| {
         let output = Command::new("git").args(arguments).stderr(Stdio::null()).output().ok()?;
@@ -53,7 +53,7 @@ pub fn commit() -> String {
     }
 }
 
-/// The package beside the script says it: `node_modules/azurite/package.json`.
+/// Reads the version from the package beside the script: `node_modules/azurite/package.json`.
 fn azurite_version(script: &Path) -> String {
     let package = script.ancestors().map(|folder| folder.join("package.json")).find(|path| path.exists());
     let text = package.and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
@@ -62,7 +62,7 @@ fn azurite_version(script: &Path) -> String {
     version.unwrap_or_else(|| "of unknown version".to_owned())
 }
 
-/// `name : value`, the first of that name.
+/// The value of the first line `name : value`.
 fn field(text: &str, name: &str) -> Option<String> {
     text.lines().find_map(|line| {
         let (key, value) = line.split_once(':')?;
@@ -70,7 +70,7 @@ fn field(text: &str, name: &str) -> Option<String> {
     })
 }
 
-/// The type of the file system that a path is on: the longest mount point that the path begins with.
+/// The type of the file system that holds a path: that of the longest mount point that is a prefix of the path.
 fn file_system(mounts: &str, path: &Path) -> Option<String> {
     let mounts = mounts.lines().filter_map(|line| {
         let mut fields = line.split_whitespace().skip(1);

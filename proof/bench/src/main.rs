@@ -1,10 +1,9 @@
 //! The benchmark: `lazulite-bench run` measures, `lazulite-bench hello` is the ceiling to measure against.
 //!
-//! Numbers of one machine mean little, so the report gives ratios within one run: every workload runs against each
-//! system in turn, several rounds, medians. The generator is one thread in its own process and says how busy it was, so
-//! that nobody mistakes its limit for the server's.
+//! Absolute numbers from one machine mean little, so the report gives ratios within one run: every workload runs
+//! against each system in turn, for several rounds, and medians count. The generator is one thread in a process of its
+//! own. It reports how busy it was, so that nobody mistakes its limit for the server's.
 
-mod chart;
 mod compare;
 mod disturbed;
 mod document;
@@ -28,7 +27,7 @@ use compare::Comparison;
 use machine::Machine;
 use options::{Options, PlanName};
 use results::{Results, Run, fact};
-use system::{DataDirectory, Kind, Programs, System};
+use system::{DataDirectory, Programs, System, SystemKind};
 
 const WRONG_USE: u8 = 2;
 
@@ -110,14 +109,14 @@ fn measure(options: &Options) -> Result<Run, Error> {
     let data = DataDirectory::create(options.data.as_deref())?;
     let mut kinds = plan::systems(options);
     let mut notes = Vec::new();
-    if let (Err(why), true) = (&options.azurite, kinds.contains(&Kind::Azurite)) {
+    if let (Err(why), true) = (&options.azurite, kinds.contains(&SystemKind::Azurite)) {
         eprintln!("\n*** AZURITE IS NOT MEASURED: {why} ***\n");
         notes.push(format!("Azurite was not measured: {why}."));
-        kinds.retain(|kind| *kind != Kind::Azurite);
+        kinds.retain(|kind| *kind != SystemKind::Azurite);
     }
     let programs =
         Programs { server: options.server.clone(), azurite: options.azurite.as_ref().ok().cloned() };
-    let azurite = programs.azurite.as_deref().filter(|_| kinds.contains(&Kind::Azurite));
+    let azurite = programs.azurite.as_deref().filter(|_| kinds.contains(&SystemKind::Azurite));
     let mut run = Run {
         plan: match options.plan {
             PlanName::Usual => "usual",
@@ -152,7 +151,7 @@ fn measure(options: &Options) -> Result<Run, Error> {
 fn compare_systems(
     options: &Options,
     programs: &Programs,
-    kinds: &[Kind],
+    kinds: &[SystemKind],
     data: &DataDirectory,
     run: &mut Run,
 ) -> Result<(), Error> {
@@ -163,7 +162,7 @@ fn compare_systems(
     for kind in kinds {
         match System::start(*kind, programs, &data.0) {
             Ok(system) => systems.push(system),
-            Err(error) if *kind == Kind::Azurite => {
+            Err(error) if *kind == SystemKind::Azurite => {
                 eprintln!("\n*** AZURITE IS NOT MEASURED: {error} ***\n");
                 run.notes.push(format!("Azurite was not measured: {error}."));
             }
@@ -173,18 +172,18 @@ fn compare_systems(
     let workloads = plan::workloads(options);
     Comparison::new(options, &systems).run(&workloads, run)?;
     run.processes = systems.iter().map(System::cost).collect();
-    // At the end: its tables are in the durable server's store alone.
+    // At the end, because only the durable server gets its tables.
     if let (true, Some(system)) =
-        (options.wants_disturbed(), systems.iter().find(|system| system.kind == Kind::Durable))
+        (options.wants_disturbed(), systems.iter().find(|system| system.kind == SystemKind::Durable))
     {
         let shape = plan::usual_shape(options);
         disturbed::run(system, shape, options.rounds, options.seconds, run)?;
     }
     for system in systems {
-        let is_durable = system.kind == Kind::Durable;
+        let is_durable = system.kind == SystemKind::Durable;
         system.stop()?;
         if is_durable {
-            let again = System::start(Kind::Durable, programs, &data.0)?;
+            let again = System::start(SystemKind::Durable, programs, &data.0)?;
             run.facts.insert(fact::RESTART_MS.to_owned(), again.first_answer.as_secs_f64() * 1000.0);
             again.stop()?;
         }

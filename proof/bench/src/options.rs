@@ -1,12 +1,12 @@
-//! The command line of `lazulite-bench run`, as values. A mistake is one sentence.
+//! The command line of `lazulite-bench run`, parsed into values. A mistake gets one sentence.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use lexopt::{Arg, Parser, ValueExt};
-use loadgen::workload::Action;
+use loadgen::workload::WorkloadKind;
 
-use crate::system::Kind;
+use crate::system::SystemKind;
 use crate::targets::LARGE_ENTITIES;
 
 pub const HELP: &str = "\
@@ -15,14 +15,14 @@ Usage: cargo xtask bench [OPTIONS]
        lazulite-bench hello [--port PORT]
 
 What is measured:
-  (nothing)          what the targets are about, on 100,000 entities; some 15 minutes with Azurite
+  (no option)        the workloads of the targets, on 100,000 entities; about 15 minutes with Azurite
   --quick            one short round on small tables, without Azurite; under a minute
   --full             every workload on 1, 16 and 64 connections and on 1,000 and 100,000 entities; an hour
   --large            10 million entities, Lazulite alone: loading, sizes compared, a minute of inserts, memory,
                      restart; with --full every workload on them
-  --only NAME        only this workload, may be repeated: read, read-miss, insert, upsert, merge, hot-merge,
+  --only NAME        only this workload; may be repeated: read, read-miss, insert, upsert, merge, hot-merge,
                      batch, page, any-of, filter, scan, mix; or floors, or disturbed
-  --systems A,B      only these: durable, in-memory, azurite, hello
+  --systems A,B      only these systems: durable, in-memory, azurite, hello
 
 How:
   --rounds N         rounds per workload, systems in turn; medians are reported [5; with --full 3]
@@ -30,14 +30,14 @@ How:
                      with --full or --large 2]
   --entities N       the size of the large table, in millions [10]
   --data DIR         where the servers keep their data [in the target directory]
-  --write DIR        write DIR/performance.md and what belongs to it (`cargo xtask bench --write`: in docs)
-  --out FILE         write the report there too
+  --write DIR        write DIR/performance.md and its files (`cargo xtask bench --write` writes to docs)
+  --out FILE         write the report to this file too
 
-What cargo xtask bench sets by itself:
+Set by cargo xtask bench:
   --server PATH      the lazulite binary
   --azurite PATH     Azurite's main.js for tables
-  --no-azurite WHY   why there is none
-  --command TEXT     the command to say in the document
+  --no-azurite WHY   why Azurite is not available
+  --command TEXT     the command that the document shows
 ";
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,17 +59,17 @@ pub struct Options {
     pub rounds: usize,
     pub seconds: Duration,
     pub large_entities: u64,
-    pub only: Vec<Action>,
+    pub only: Vec<WorkloadKind>,
     pub only_floors: bool,
     pub only_disturbed: bool,
-    pub systems: Vec<Kind>,
+    pub systems: Vec<SystemKind>,
     pub write: Option<PathBuf>,
     pub out: Option<PathBuf>,
     pub command: String,
 }
 
 impl Options {
-    /// Whether `--only` leaves anything out.
+    /// Whether `--only` restricts the run.
     pub fn is_partial(&self) -> bool {
         !self.only.is_empty() || self.only_floors || self.only_disturbed
     }
@@ -83,11 +83,11 @@ impl Options {
     }
 }
 
-/// `None` when help was asked for.
+/// `None` if help was requested.
 pub fn parse(parser: &mut Parser) -> Result<Option<Options>, String> {
     read(parser).map_err(|error| match error {
         lexopt::Error::Custom(sentence) => sentence.to_string(),
-        other => format!("{other}; --help lists what there is"),
+        other => format!("{other}; --help lists the options"),
     })
 }
 
@@ -112,14 +112,20 @@ fn read(parser: &mut Parser) -> Result<Option<Options>, lexopt::Error> {
             Arg::Long("only") => match parser.value()?.string()?.as_str() {
                 "floors" => only_floors = true,
                 "disturbed" => only_disturbed = true,
-                name => only.push(Action::from_name(name).ok_or_else(|| {
-                    format!("there is no workload '{name}', only {}, floors, disturbed", Action::names())
+                name => only.push(WorkloadKind::from_name(name).ok_or_else(|| {
+                    format!(
+                        "there is no workload '{name}', only {}, floors, disturbed",
+                        WorkloadKind::names()
+                    )
                 })?),
             },
             Arg::Long("systems") => {
                 for name in parser.value()?.string()?.split(',') {
-                    systems.push(Kind::from_name(name.trim()).ok_or_else(|| {
-                        format!("there is no system '{name}', only {}", Kind::ALL.map(Kind::name).join(", "))
+                    systems.push(SystemKind::from_name(name.trim()).ok_or_else(|| {
+                        format!(
+                            "there is no system '{name}', only {}",
+                            SystemKind::ALL.map(SystemKind::name).join(", ")
+                        )
                     })?);
                 }
             }
@@ -136,11 +142,11 @@ fn read(parser: &mut Parser) -> Result<Option<Options>, lexopt::Error> {
         (false, true, false) => PlanName::Full,
         (false, false, true) => PlanName::Large,
         (false, true, true) => PlanName::LargeFull,
-        (true, _, _) => return Err("--quick goes with neither --full nor --large".into()),
+        (true, _, _) => return Err("--quick cannot be combined with --full or --large".into()),
     };
     let seconds = seconds.unwrap_or(match plan {
         PlanName::Quick => 0.5,
-        // So that all rounds of the usual run, Azurite's slow ones included, take a quarter of an hour.
+        // With this, all rounds of the usual run, including Azurite's slow ones, take a quarter of an hour.
         PlanName::Usual => 1.5,
         PlanName::Full | PlanName::Large | PlanName::LargeFull => 2.0,
     });
@@ -150,18 +156,18 @@ fn read(parser: &mut Parser) -> Result<Option<Options>, lexopt::Error> {
         PlanName::Usual | PlanName::Large => 5,
     });
     if !(0.1..=600.0).contains(&seconds) {
-        return Err("--seconds must lie between 0.1 and 600".into());
+        return Err("--seconds must be between 0.1 and 600".into());
     }
     if !(1..=100).contains(&rounds) {
-        return Err("--rounds must lie between 1 and 100".into());
+        return Err("--rounds must be between 1 and 100".into());
     }
     let entities = entities.unwrap_or(10);
     if !(1..=50).contains(&entities) {
-        return Err("--entities must lie between 1 and 50 (million)".into());
+        return Err("--entities must be between 1 and 50 (million)".into());
     }
     let options = Options {
         plan,
-        server: server.ok_or("--server is missing: which lazulite binary is to be measured?")?,
+        server: server.ok_or("--server is missing: it names the lazulite binary to measure")?,
         azurite: azurite.ok_or_else(|| no_azurite.unwrap_or_else(|| "--azurite was not given".to_owned())),
         data,
         rounds,
@@ -176,10 +182,10 @@ fn read(parser: &mut Parser) -> Result<Option<Options>, lexopt::Error> {
         command: command.unwrap_or_else(|| "lazulite-bench run".to_owned()),
     };
     if options.write.is_some() && (plan == PlanName::Quick || options.is_partial()) {
-        return Err("--write goes with whole runs only, not with --quick or --only".into());
+        return Err("--write needs a whole run: it cannot be combined with --quick or --only".into());
     }
     if options.write.is_some() && options.large_entities != LARGE_ENTITIES {
-        return Err("--write goes with ten million entities, not with --entities".into());
+        return Err("--write needs ten million entities: it cannot be combined with --entities".into());
     }
     Ok(Some(options))
 }
@@ -205,8 +211,8 @@ mod tests {
         assert_eq!((quick.plan, quick.rounds), (PlanName::Quick, 2));
         assert_eq!(options(&["--large", "--full"]).unwrap().plan, PlanName::LargeFull);
         let some = options(&["--systems", "durable,hello", "--only", "page", "--only", "floors"]).unwrap();
-        assert_eq!(some.systems, [Kind::Durable, Kind::Hello]);
-        assert!(some.only == [Action::Page] && some.wants_floors() && !some.wants_disturbed());
+        assert_eq!(some.systems, [SystemKind::Durable, SystemKind::Hello]);
+        assert!(some.only == [WorkloadKind::Page] && some.wants_floors() && !some.wants_disturbed());
     }
 
     #[test]
@@ -234,7 +240,9 @@ mod tests {
 
     #[test]
     fn the_help_names_every_workload_and_system() {
-        for name in Action::ALL.map(Action::name).iter().chain(&Kind::ALL.map(Kind::name)) {
+        for name in
+            WorkloadKind::ALL.map(WorkloadKind::name).iter().chain(&SystemKind::ALL.map(SystemKind::name))
+        {
             assert!(HELP.contains(name), "{name}");
         }
     }

@@ -1,11 +1,11 @@
-//! The tables of a run, as Markdown.
+//! The report of a run: its tables as Markdown.
 
 use std::fmt::Write;
 
 use loadgen::measure::Sample;
 
 use crate::results::{Cell, Run, fact};
-use crate::system::Kind;
+use crate::system::SystemKind;
 
 const MIB: f64 = 1024.0 * 1024.0;
 
@@ -14,9 +14,9 @@ pub fn tables(run: &Run) -> String {
     let mut text = String::new();
     let _ = writeln!(
         text,
-        "Medians of {} rounds of {} s, systems in turn, on {} cores that the generator (one thread) shares. Load average \
-         before the run: {}. \"Of hello\" is the throughput as a share of a bare HTTP server's that is given the same \
-         requests; \"of Azurite\" is how many times Azurite's it is.\n",
+        "Medians of {} rounds of {} s, systems in turn, on {} cores that the servers share with the generator (one thread). \
+         Load average before the run: {}. \"Of hello\" is the throughput divided by that of a bare HTTP server that gets \
+         the same requests; \"of Azurite\" is the throughput divided by Azurite's.\n",
         run.rounds,
         run.seconds,
         run.machine.cores,
@@ -27,7 +27,7 @@ pub fn tables(run: &Run) -> String {
     }
     if run.cells.iter().any(|cell| cell.half_load.is_some()) {
         text.push_str(
-            "\nOpen loop, at half of the throughput above, latency from when a request was due:\n\n\
+            "\nOpen loop, at half of the throughput above, with latency counted from when a request was due:\n\n\
              | workload | entities | connections | system | requests/s | p50 | p99 | longest |\n\
              | --- | ---: | ---: | --- | ---: | ---: | ---: | ---: |\n",
         );
@@ -48,7 +48,7 @@ pub fn tables(run: &Run) -> String {
         );
     }
     if !run.floors.is_empty() {
-        text.push_str("\n| floor, one thread that commits | syncs/s | rows/s |\n| --- | ---: | ---: |\n");
+        text.push_str("\n| floor: one committing thread | syncs/s | rows/s |\n| --- | ---: | ---: |\n");
         for floor in &run.floors {
             let (syncs, rows) = (thousands(floor.syncs_per_second), thousands(floor.entities_per_second));
             let _ = writeln!(text, "| {} | {syncs} | {rows} |", floor.what);
@@ -109,7 +109,7 @@ fn cells(run: &Run) -> String {
             continue;
         };
         let entities = match cell.system {
-            Kind::Hello => "–".to_owned(),
+            SystemKind::Hello => "–".to_owned(),
             _ => thousands(sample.entities_per_second),
         };
         let _ = writeln!(
@@ -119,17 +119,19 @@ fn cells(run: &Run) -> String {
             time(sample.p50_us),
             time(sample.p99_us),
             or_dash(sample.server_cpu_us.map(time)),
-            or_dash(share(run, cell, sample, Kind::Hello).map(|share| format!("{:.0} %", share * 100.0))),
-            or_dash(share(run, cell, sample, Kind::Azurite).map(|share| format!("{share:.1} ×"))),
+            or_dash(
+                share(run, cell, sample, SystemKind::Hello).map(|share| format!("{:.0} %", share * 100.0))
+            ),
+            or_dash(share(run, cell, sample, SystemKind::Azurite).map(|share| format!("{share:.1} ×"))),
             or_dash(sample.generator_busy.map(|busy| format!("{:.0} %", busy * 100.0))),
         );
     }
     text
 }
 
-/// Throughput in terms of another system's, in the same question. Of itself, a system is nothing.
-fn share(run: &Run, cell: &Cell, sample: &Sample, other: Kind) -> Option<f64> {
-    if cell.system == other || cell.system == Kind::Hello {
+/// Throughput relative to another system's with the same workload. `None` for a system compared with itself.
+fn share(run: &Run, cell: &Cell, sample: &Sample, other: SystemKind) -> Option<f64> {
+    if cell.system == other || cell.system == SystemKind::Hello {
         return None;
     }
     let other = run.beside(cell, other)?;
@@ -168,7 +170,7 @@ fn facts(run: &Run) -> String {
     if let (Some(idle), Some(peak)) = (fact(fact::LOADED_IDLE_BYTES), fact(fact::LOADED_PEAK_BYTES)) {
         let _ = writeln!(
             text,
-            "\nMemory with all of it: {} after the start, {} at the highest.",
+            "\nMemory with all this data: {} after the start, {} at the peak.",
             mebibytes(idle),
             mebibytes(peak)
         );
@@ -191,7 +193,7 @@ pub fn time(microseconds: f64) -> String {
     }
 }
 
-/// `12,345`; small numbers with a digit behind the point.
+/// `12,345`; small numbers get a digit after the point.
 pub fn thousands(number: f64) -> String {
     if number < 100.0 {
         return format!("{number:.1}");
@@ -238,7 +240,7 @@ pub mod tests {
         }
     }
 
-    /// Point reads on three systems, and one of them failed at scans.
+    /// Point reads on three systems, one of which failed at scans.
     pub fn example() -> Results {
         let cell = |workload: &str, connections, system, outcome: Result<f64, &str>| Cell {
             workload: workload.to_owned(),
@@ -268,10 +270,10 @@ pub mod tests {
             seconds: 2.0,
             load_average_before: None,
             cells: vec![
-                cell("read", MANY_CONNECTIONS, Kind::Durable, Ok(50_000.0)),
-                cell("read", MANY_CONNECTIONS, Kind::Azurite, Ok(2_000.0)),
-                cell("read", MANY_CONNECTIONS, Kind::Hello, Ok(100_000.0)),
-                cell("scan", 1, Kind::Azurite, Err("too | slow")),
+                cell("read", MANY_CONNECTIONS, SystemKind::Durable, Ok(50_000.0)),
+                cell("read", MANY_CONNECTIONS, SystemKind::Azurite, Ok(2_000.0)),
+                cell("read", MANY_CONNECTIONS, SystemKind::Hello, Ok(100_000.0)),
+                cell("scan", 1, SystemKind::Azurite, Err("too | slow")),
             ],
             floors: Vec::new(),
             processes: Vec::new(),

@@ -1,22 +1,22 @@
-//! What a run found, as it is kept in `docs/performance/results-*.json`: every table and chart is made from it.
+//! The results of a run, as stored in `docs/performance/results-*.json`. Every table and chart is made from them.
 //!
-//! The usual run and the large one are kept apart, so that each can be made anew without the other.
+//! The usual run and the large one have files of their own, so that each can be repeated without the other.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use loadgen::Error;
 use loadgen::measure::Sample;
-use loadgen::workload::{Action, Shape};
+use loadgen::workload::{TableShape, WorkloadKind};
 use serde::{Deserialize, Serialize};
 
 use crate::machine::Machine;
-use crate::system::Kind;
+use crate::system::SystemKind;
 
-/// Names of single figures.
+/// The names of single figures.
 pub mod fact {
     pub const BINARY_BYTES: &str = "binary_bytes";
-    /// Point reads at a fixed rate, alone and beside a scan and inserts.
+    /// Point reads at a fixed rate, alone and during a scan and inserts.
     pub const QUIET_P99_US: &str = "quiet_p99_us";
     pub const DISTURBED_P99_US: &str = "disturbed_p99_us";
     pub const DISTURBING_INSERTS_PER_SECOND: &str = "disturbing_inserts_per_second";
@@ -56,15 +56,15 @@ pub struct Cell {
     pub entities: u64,
     pub partitions: u64,
     pub connections: usize,
-    pub system: Kind,
+    pub system: SystemKind,
     /// Medians of all rounds.
     pub sample: Option<Sample>,
-    /// The same in the open loop, at half of that throughput: latencies count from when a request was due.
+    /// The same in the open loop, at half of that throughput. Latencies count from when a request was due.
     pub half_load: Option<Sample>,
     pub not_measured: Option<String>,
 }
 
-/// What the disk or the raw engine can do without a server.
+/// What the disk or the raw engine achieves without a server.
 #[derive(Serialize, Deserialize)]
 pub struct Floor {
     pub name: String,
@@ -75,7 +75,7 @@ pub struct Floor {
 
 #[derive(Serialize, Deserialize)]
 pub struct ProcessCost {
-    pub system: Kind,
+    pub system: SystemKind,
     pub first_answer_ms: f64,
     pub idle_bytes: Option<u64>,
     pub end_bytes: Option<u64>,
@@ -83,15 +83,15 @@ pub struct ProcessCost {
 }
 
 impl Cell {
-    pub fn shape(&self) -> Shape {
-        Shape { entities: self.entities, partitions: self.partitions }
+    pub fn shape(&self) -> TableShape {
+        TableShape { entities: self.entities, partitions: self.partitions }
     }
 
     pub fn what(&self) -> &str {
-        Action::from_name(&self.workload).map_or(self.workload.as_str(), |action| action.what())
+        WorkloadKind::from_name(&self.workload).map_or(self.workload.as_str(), |kind| kind.what())
     }
 
-    /// Whether both are the same question, to whatever system.
+    /// Whether both have the same workload, on any systems.
     pub fn asks_the_same(&self, other: &Cell) -> bool {
         (&self.workload, self.shape(), self.connections)
             == (&other.workload, other.shape(), other.connections)
@@ -99,9 +99,15 @@ impl Cell {
 }
 
 impl Run {
-    pub fn sample(&self, action: Action, shape: Shape, connections: usize, system: Kind) -> Option<&Sample> {
+    pub fn sample(
+        &self,
+        kind: WorkloadKind,
+        shape: TableShape,
+        connections: usize,
+        system: SystemKind,
+    ) -> Option<&Sample> {
         let cell = self.cells.iter().find(|cell| {
-            cell.workload == action.name()
+            cell.workload == kind.name()
                 && cell.shape() == shape
                 && cell.connections == connections
                 && cell.system == system
@@ -117,18 +123,18 @@ impl Run {
         self.facts.get(name).copied()
     }
 
-    pub fn process(&self, system: Kind) -> Option<&ProcessCost> {
+    pub fn process(&self, system: SystemKind) -> Option<&ProcessCost> {
         self.processes.iter().find(|process| process.system == system)
     }
 
-    /// The same for a cell's system, in the same question.
-    pub fn beside(&self, cell: &Cell, system: Kind) -> Option<&Sample> {
+    /// Another system's sample for the workload of this cell.
+    pub fn beside(&self, cell: &Cell, system: SystemKind) -> Option<&Sample> {
         let other = self.cells.iter().find(|other| other.system == system && other.asks_the_same(cell));
         other.and_then(|other| other.sample.as_ref())
     }
 }
 
-/// All that is known: the run on tables of any size, and that on a large one.
+/// The last usual run and the last large one.
 #[derive(Default)]
 pub struct Results {
     pub main: Option<Run>,
@@ -136,13 +142,13 @@ pub struct Results {
 }
 
 impl Results {
-    /// What earlier runs left in the directory.
+    /// Reads the results of earlier runs.
     pub fn read(directory: &Path) -> Result<Results, Error> {
         let read = |name: &str| -> Result<Option<Run>, Error> {
             let path = directory.join(name);
             match std::fs::read_to_string(&path) {
                 Ok(text) => serde_json::from_str(&text).map(Some).map_err(|error| {
-                    format!("{}: {error}; remove it and measure anew", path.display()).into()
+                    format!("{}: {error}; remove it and measure again", path.display()).into()
                 }),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
                 Err(error) => Err(format!("cannot read {}: {error}", path.display()).into()),
@@ -151,7 +157,7 @@ impl Results {
         Ok(Results { main: read("results-main.json")?, large: read("results-large.json")? })
     }
 
-    /// Puts a run in the place of the earlier one of its sort.
+    /// Replaces the earlier run of the same plan.
     pub fn put(&mut self, run: Run) {
         if run.plan == "large" {
             self.large = Some(run);

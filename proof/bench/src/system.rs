@@ -1,4 +1,6 @@
-//! The systems compared, each a process of its own: how it is started, what it costs, how it ends.
+//! The systems compared, each a process of its own: starts it, reads its costs, stops it.
+//!
+//! Promises: no process outlives its [`System`]. Leaves to others: the requests.
 
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -20,41 +22,42 @@ const START_TIMEOUT: Duration = Duration::from_secs(120);
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum SystemKind {
     Durable,
     InMemory,
     Azurite,
     Hello,
 }
 
-impl Kind {
-    pub const ALL: [Kind; 4] = [Kind::Durable, Kind::InMemory, Kind::Azurite, Kind::Hello];
+impl SystemKind {
+    pub const ALL: [SystemKind; 4] =
+        [SystemKind::Durable, SystemKind::InMemory, SystemKind::Azurite, SystemKind::Hello];
 
-    /// As on the command line.
+    /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Durable => "durable",
-            Kind::InMemory => "in-memory",
-            Kind::Azurite => "azurite",
-            Kind::Hello => "hello",
+            SystemKind::Durable => "durable",
+            SystemKind::InMemory => "in-memory",
+            SystemKind::Azurite => "azurite",
+            SystemKind::Hello => "hello",
         }
     }
 
     pub fn what(self) -> &'static str {
         match self {
-            Kind::Durable => "Lazulite, durable",
-            Kind::InMemory => "Lazulite, in memory",
-            Kind::Azurite => "Azurite",
-            Kind::Hello => "hello world",
+            SystemKind::Durable => "Lazulite, durable",
+            SystemKind::InMemory => "Lazulite, in memory",
+            SystemKind::Azurite => "Azurite",
+            SystemKind::Hello => "hello world",
         }
     }
 
-    pub fn from_name(name: &str) -> Option<Kind> {
-        Kind::ALL.into_iter().find(|kind| kind.name() == name)
+    pub fn from_name(name: &str) -> Option<SystemKind> {
+        SystemKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }
 
-/// What is started.
+/// The programs to start.
 pub struct Programs {
     pub server: PathBuf,
     /// Azurite's script for tables, run by node.
@@ -62,7 +65,7 @@ pub struct Programs {
 }
 
 pub struct System {
-    pub kind: Kind,
+    pub kind: SystemKind,
     pub endpoint: Endpoint,
     pub counter: Counter,
     /// From the start of the process to its first answer.
@@ -73,30 +76,30 @@ pub struct System {
 }
 
 impl System {
-    /// Its data is in a directory of its own below `data`.
-    pub fn start(kind: Kind, programs: &Programs, data: &Path) -> Result<System, Error> {
+    /// Starts the system with a data directory of its own below `data`.
+    pub fn start(kind: SystemKind, programs: &Programs, data: &Path) -> Result<System, Error> {
         let directory = data.join(kind.name());
         std::fs::create_dir_all(&directory)
             .map_err(|error| format!("cannot create {}: {error}", directory.display()))?;
         let mut azurite_address = None;
         let mut command = match kind {
-            Kind::Hello => {
+            SystemKind::Hello => {
                 let mut command = Command::new(std::env::current_exe()?);
                 command.args(["hello", "--port", "0"]);
                 command
             }
-            Kind::Durable | Kind::InMemory => {
+            SystemKind::Durable | SystemKind::InMemory => {
                 let mut command = Command::new(&programs.server);
                 command.args(["serve", "--tableHost", "127.0.0.1", "--tablePort", "0", "--silent"]);
                 command.env_remove("LAZULITE_ACCOUNTS").env_remove("AZURITE_ACCOUNTS");
-                if kind == Kind::Durable {
+                if kind == SystemKind::Durable {
                     command.arg("--location").arg(&directory);
                 } else {
                     command.arg("--in-memory");
                 }
                 command
             }
-            Kind::Azurite => {
+            SystemKind::Azurite => {
                 let script = programs.azurite.as_ref().ok_or("Azurite is not installed")?;
                 let address = free_address()?;
                 azurite_address = Some(address);
@@ -114,7 +117,7 @@ impl System {
             .stdout(Stdio::piped())
             .spawn()
             .map_err(|error| format!("cannot start {:?}: {error}", command.get_program()))?;
-        // From here on whatever fails ends the process too.
+        // From here on, a failure drops the system and so ends the process.
         let mut system = System {
             kind,
             endpoint: Endpoint::development(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
@@ -142,7 +145,7 @@ impl System {
         process::memory_bytes(self.child.id(), line)
     }
 
-    /// What it costs so far.
+    /// What the process has cost so far.
     pub fn cost(&self) -> ProcessCost {
         ProcessCost {
             system: self.kind,
@@ -153,7 +156,7 @@ impl System {
         }
     }
 
-    /// Ends it the polite way.
+    /// Stops it gracefully.
     pub fn stop(mut self) -> Result<(), Error> {
         let pid = self.child.id().to_string();
         let signalled = cfg!(unix) && Command::new("kill").args(["-TERM", &pid]).status()?.success();
@@ -186,7 +189,7 @@ impl System {
     fn wait_until_ready(&mut self) -> Result<SocketAddr, Error> {
         let stdout = self.child.stdout.take().ok_or("the server has no standard output")?;
         let (found, ready) = mpsc::channel();
-        // The thread reads on after the ready line, or the server would block on a full pipe.
+        // The thread keeps reading after the ready line, or the server would block on a full pipe.
         std::thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                 if let Some((_, address)) = line.split_once(READY_TEXT) {
@@ -198,12 +201,12 @@ impl System {
         loop {
             match ready.recv_timeout(Duration::from_millis(200)) {
                 Ok(address) => {
-                    return address.parse().map_err(|_| format!("'{address}' is no address").into());
+                    return address.parse().map_err(|_| format!("'{address}' is not an address").into());
                 }
                 Err(_) => self.has_ended()?,
             }
             if clock::now() > deadline {
-                return Err(format!("{} never said that it listens", self.kind.what()).into());
+                return Err(format!("{} never printed its ready line", self.kind.what()).into());
             }
         }
     }
@@ -216,7 +219,7 @@ impl Drop for System {
     }
 }
 
-/// An address of this machine that was free a moment ago: Azurite does not choose one by itself.
+/// A local address that was free a moment ago. Azurite cannot choose one itself.
 fn free_address() -> Result<SocketAddr, Error> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
 }
@@ -225,14 +228,14 @@ fn free_address() -> Result<SocketAddr, Error> {
 pub struct DataDirectory(pub PathBuf);
 
 impl DataDirectory {
-    /// In the target directory unless told otherwise: the system's temporary directory is often memory, where a
-    /// sync costs nothing and proves nothing.
+    /// By default in the target directory: the system's temporary directory is often in memory, where a sync costs
+    /// nothing and proves nothing.
     pub fn create(parent: Option<&Path>) -> Result<DataDirectory, Error> {
         let parent = match parent {
             Some(parent) => parent.to_owned(),
             None => {
                 let program = std::env::current_exe()?;
-                program.parent().and_then(Path::parent).ok_or("this program is nowhere")?.to_owned()
+                program.parent().and_then(Path::parent).ok_or("cannot find the target directory")?.to_owned()
             }
         };
         let path = parent.join(format!("bench-data-{}", std::process::id()));
@@ -241,7 +244,7 @@ impl DataDirectory {
         Ok(DataDirectory(path))
     }
 
-    /// Bytes of all files in it, as the disk counts them.
+    /// Bytes that all its files take on the disk.
     pub fn bytes(&self) -> u64 {
         bytes_below(&self.0)
     }

@@ -1,29 +1,29 @@
-//! The targets, each with what the runs found: met, or missed by how much. The one place where bounds are written.
+//! The targets and their bounds, compared with the results: met, or missed by how much.
 //!
-//! A figure is computed from results and nothing else; what was not measured is said so. A target without a bound is
-//! reported, not judged.
+//! A figure is computed only from results; if they lack it, the table says so. A target without a bound is reported but
+//! not judged. Bounds are written nowhere else.
 
 use std::fmt::Write;
 
 use loadgen::measure::Sample;
-use loadgen::workload::{Action, Shape};
+use loadgen::workload::{TableShape, WorkloadKind};
 
 use crate::floors;
 use crate::plan::{EMPTY, MANY_CONNECTIONS, SCATTERED, SMALL_ENTITIES, USUAL};
 use crate::results::{Results, Run, fact};
-use crate::system::Kind;
+use crate::system::SystemKind;
 
 const MIB: f64 = 1024.0 * 1024.0;
 /// The size of a large table.
 pub const LARGE_ENTITIES: u64 = 10_000_000;
-/// Than what developers run today.
+/// Not slower than Azurite, which developers run today.
 const NOT_SLOWER: Bound = Bound::AtLeast(1.0);
 
 #[derive(Clone, Copy)]
 pub enum Bound {
     AtLeast(f64),
     AtMost(f64),
-    /// Reported only.
+    /// Reported, not judged.
     None,
 }
 
@@ -46,33 +46,33 @@ const fn target(what: &'static str, unit: Unit, bound: Bound, figure: fn(&Result
     Target { what, unit, bound, figure }
 }
 
-/// In the order of the document. 64 connections unless said otherwise.
+/// In the order of the document. 64 connections unless stated otherwise.
 pub const TARGETS: [Target; 28] = [
     target("point read, 100k entities: of hello world", Unit::Times, Bound::AtLeast(0.6), |results| {
-        beside(results, Action::Read, USUAL, MANY_CONNECTIONS, Kind::Hello)
+        beside(results, WorkloadKind::Read, USUAL, MANY_CONNECTIONS, SystemKind::Hello)
     }),
     target("point read, 100k entities: of Azurite", Unit::Times, Bound::AtLeast(500.0), |results| {
-        beside(results, Action::Read, USUAL, MANY_CONNECTIONS, Kind::Azurite)
+        beside(results, WorkloadKind::Read, USUAL, MANY_CONNECTIONS, SystemKind::Azurite)
     }),
     target(
         "point read, 100k entities in 100 partitions: of Azurite",
         Unit::Times,
         Bound::AtLeast(40.0),
-        |results| beside(results, Action::Read, SCATTERED, MANY_CONNECTIONS, Kind::Azurite),
+        |results| beside(results, WorkloadKind::Read, SCATTERED, MANY_CONNECTIONS, SystemKind::Azurite),
     ),
     target("durable insert: of hello world", Unit::Times, Bound::AtLeast(0.35), |results| {
-        beside(results, Action::Insert, EMPTY, MANY_CONNECTIONS, Kind::Hello)
+        beside(results, WorkloadKind::Insert, EMPTY, MANY_CONNECTIONS, SystemKind::Hello)
     }),
     target("durable insert: of Azurite", Unit::Times, Bound::AtLeast(40.0), |results| {
-        beside(results, Action::Insert, EMPTY, MANY_CONNECTIONS, Kind::Azurite)
+        beside(results, WorkloadKind::Insert, EMPTY, MANY_CONNECTIONS, SystemKind::Azurite)
     }),
     target("merge of one hot entity: of the insert rate", Unit::Times, Bound::AtLeast(0.8), |results| {
-        let merges = durable(&results.main, Action::HotMerge, USUAL, MANY_CONNECTIONS)?;
-        let inserts = durable(&results.main, Action::Insert, EMPTY, MANY_CONNECTIONS)?;
+        let merges = durable(&results.main, WorkloadKind::HotMerge, USUAL, MANY_CONNECTIONS)?;
+        let inserts = durable(&results.main, WorkloadKind::Insert, EMPTY, MANY_CONNECTIONS)?;
         Some(merges.requests_per_second / inserts.requests_per_second)
     }),
     target("transaction of 100 inserts: of Azurite", Unit::Times, Bound::AtLeast(15.0), |results| {
-        beside(results, Action::Batch, EMPTY, MANY_CONNECTIONS, Kind::Azurite)
+        beside(results, WorkloadKind::Batch, EMPTY, MANY_CONNECTIONS, SystemKind::Azurite)
     }),
     target(
         "transaction of 100 inserts: of redb, one per commit",
@@ -90,45 +90,45 @@ pub const TARGETS: [Target; 28] = [
         "row range page of 1,000, one connection: entities",
         Unit::PerSecond,
         Bound::AtLeast(500_000.0),
-        |results| Some(durable(&results.main, Action::Page, USUAL, 1)?.entities_per_second),
+        |results| Some(durable(&results.main, WorkloadKind::Page, USUAL, 1)?.entities_per_second),
     ),
     target(
         "row range page of 1,000, one connection: of Azurite",
         Unit::Times,
         Bound::AtLeast(12.0),
-        |results| beside(results, Action::Page, USUAL, 1, Kind::Azurite),
+        |results| beside(results, WorkloadKind::Page, USUAL, 1, SystemKind::Azurite),
     ),
     target(
         "scan of 100k entities, one connection: entities",
         Unit::PerSecond,
         Bound::AtLeast(500_000.0),
-        |results| Some(durable(&results.main, Action::Scan, USUAL, 1)?.entities_per_second),
+        |results| Some(durable(&results.main, WorkloadKind::Scan, USUAL, 1)?.entities_per_second),
     ),
     target(
         "scan of 100k entities, one connection: of Azurite",
         Unit::Times,
         Bound::AtLeast(20.0),
-        |results| beside(results, Action::Scan, USUAL, 1, Kind::Azurite),
+        |results| beside(results, WorkloadKind::Scan, USUAL, 1, SystemKind::Azurite),
     ),
     target("filter that 1 % pass, one connection: of Azurite", Unit::Times, NOT_SLOWER, |results| {
-        beside(results, Action::Filter, USUAL, 1, Kind::Azurite)
+        beside(results, WorkloadKind::Filter, USUAL, 1, SystemKind::Azurite)
     }),
     target(
         "filter that 1 % pass: examined per second and core",
         Unit::PerSecond,
         Bound::AtLeast(2_000_000.0),
         |results| {
-            let sample = durable(&results.main, Action::Filter, USUAL, 1)?;
+            let sample = durable(&results.main, WorkloadKind::Filter, USUAL, 1)?;
             let per_request = sample.examined_per_second / sample.requests_per_second;
             Some(per_request / sample.server_cpu_us? * 1e6)
         },
     ),
     target("`or` of 20 row keys: of Azurite", Unit::Times, Bound::AtLeast(50.0), |results| {
-        beside(results, Action::AnyOf, USUAL, MANY_CONNECTIONS, Kind::Azurite)
+        beside(results, WorkloadKind::AnyOf, USUAL, MANY_CONNECTIONS, SystemKind::Azurite)
     }),
     target("`or` of 20 row keys: CPU, of 20 point reads", Unit::Times, Bound::AtMost(0.5), |results| {
-        let query = durable(&results.main, Action::AnyOf, USUAL, MANY_CONNECTIONS)?;
-        let read = durable(&results.main, Action::Read, USUAL, MANY_CONNECTIONS)?;
+        let query = durable(&results.main, WorkloadKind::AnyOf, USUAL, MANY_CONNECTIONS)?;
+        let read = durable(&results.main, WorkloadKind::Read, USUAL, MANY_CONNECTIONS)?;
         Some(query.server_cpu_us? / (read.server_cpu_us? * loadgen::workload::ANY_OF_KEY_COUNT as f64))
     }),
     target(
@@ -141,13 +141,13 @@ pub const TARGETS: [Target; 28] = [
         },
     ),
     target("point read, 1k to 10M entities: CPU", Unit::Times, Bound::AtMost(1.5), |results| {
-        growth(results, Action::Read, MANY_CONNECTIONS)
+        growth(results, WorkloadKind::Read, MANY_CONNECTIONS)
     }),
     target("row range page, 1k to 10M entities: CPU", Unit::Times, Bound::AtMost(1.5), |results| {
-        growth(results, Action::Page, 1)
+        growth(results, WorkloadKind::Page, 1)
     }),
     target("insert, 1k to 10M entities: CPU", Unit::Times, Bound::AtMost(3.0), |results| {
-        growth(results, Action::Insert, MANY_CONNECTIONS)
+        growth(results, WorkloadKind::Insert, MANY_CONNECTIONS)
     }),
     target(
         "a minute of random inserts at 10M: longest pause",
@@ -159,13 +159,13 @@ pub const TARGETS: [Target; 28] = [
         Some(large(results)?.fact(fact::LOADED_PEAK_BYTES)? / MIB)
     }),
     target("memory, empty and idle", Unit::Mebibytes, Bound::AtMost(60.0), |results| {
-        Some(results.main.as_ref()?.process(Kind::Durable)?.idle_bytes? as f64 / MIB)
+        Some(results.main.as_ref()?.process(SystemKind::Durable)?.idle_bytes? as f64 / MIB)
     }),
     target("start to first answer, 10M entities", Unit::Milliseconds, Bound::AtMost(1000.0), |results| {
         large(results)?.fact(fact::RESTART_MS)
     }),
     target("start to first answer, empty", Unit::Milliseconds, Bound::AtMost(100.0), |results| {
-        Some(results.main.as_ref()?.process(Kind::Durable)?.first_answer_ms)
+        Some(results.main.as_ref()?.process(SystemKind::Durable)?.first_answer_ms)
     }),
     target("release binary", Unit::Mebibytes, Bound::AtMost(25.0), |results| {
         let run = results.main.as_ref().or(results.large.as_ref())?;
@@ -176,33 +176,39 @@ pub const TARGETS: [Target; 28] = [
     }),
 ];
 
-fn durable(run: &Option<Run>, action: Action, shape: Shape, connections: usize) -> Option<&Sample> {
-    run.as_ref()?.sample(action, shape, connections, Kind::Durable)
+fn durable(run: &Option<Run>, kind: WorkloadKind, shape: TableShape, connections: usize) -> Option<&Sample> {
+    run.as_ref()?.sample(kind, shape, connections, SystemKind::Durable)
 }
 
-/// The durable server's throughput in terms of another system's.
-fn beside(results: &Results, action: Action, shape: Shape, connections: usize, other: Kind) -> Option<f64> {
-    let own = durable(&results.main, action, shape, connections)?;
-    let other = results.main.as_ref()?.sample(action, shape, connections, other)?;
-    Some(own.throughput_of(other, action.name()))
+/// The durable server's throughput relative to another system's.
+fn beside(
+    results: &Results,
+    kind: WorkloadKind,
+    shape: TableShape,
+    connections: usize,
+    other: SystemKind,
+) -> Option<f64> {
+    let own = durable(&results.main, kind, shape, connections)?;
+    let other = results.main.as_ref()?.sample(kind, shape, connections, other)?;
+    Some(own.throughput_of(other, kind.name()))
 }
 
 fn of_floor(results: &Results, floor: &str) -> Option<f64> {
-    let batches = durable(&results.main, Action::Batch, EMPTY, MANY_CONNECTIONS)?;
+    let batches = durable(&results.main, WorkloadKind::Batch, EMPTY, MANY_CONNECTIONS)?;
     Some(batches.entities_per_second / results.main.as_ref()?.floor(floor)?.entities_per_second)
 }
 
-/// Processor time for each request on the largest table, of that on the small one.
-fn growth(results: &Results, action: Action, connections: usize) -> Option<f64> {
+/// Processor time per request on the largest table, relative to the small one.
+fn growth(results: &Results, kind: WorkloadKind, connections: usize) -> Option<f64> {
     let run = large(results)?;
     let cells =
-        run.cells.iter().filter(|cell| cell.workload == action.name() && cell.connections == connections);
+        run.cells.iter().filter(|cell| cell.workload == kind.name() && cell.connections == connections);
     let largest = cells.max_by_key(|cell| cell.entities)?.sample?.server_cpu_us?;
-    let small = durable(&results.large, action, Shape::one_partition(SMALL_ENTITIES), connections)?;
+    let small = durable(&results.large, kind, TableShape::one_partition(SMALL_ENTITIES), connections)?;
     Some(largest / small.server_cpu_us?)
 }
 
-/// The large run, if it was as large as the targets say.
+/// The large run, if it had as many entities as the targets require.
 fn large(results: &Results) -> Option<&Run> {
     let run = results.large.as_ref()?;
     run.cells.iter().any(|cell| cell.entities >= LARGE_ENTITIES).then_some(run)
@@ -225,7 +231,7 @@ pub fn table(results: &Results) -> String {
     text
 }
 
-/// `met`, or by which factor it was missed.
+/// `met`, or the factor by which it was missed.
 fn verdict(figure: Option<f64>, bound: Bound) -> String {
     let factor = match (figure, bound) {
         (None, _) | (_, Bound::None) => return "–".to_owned(),

@@ -1,8 +1,10 @@
-//! An allocator that counts: how often memory is asked for, or asked to grow.
+//! Counts allocations with an allocator of its own: how often memory is requested or resized.
+//!
+//! Leaves to others: what is run while it counts (`paths.rs`).
 
 #![allow(
     unsafe_code,
-    reason = "the allocator's interface is unsafe; every call goes to the system's as it is"
+    reason = "the allocator's interface is unsafe; every call goes unchanged to the system's allocator"
 )]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -17,7 +19,7 @@ static COUNT: AtomicU64 = AtomicU64::new(0);
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-// SAFETY: nothing is added but a number.
+// SAFETY: it only counts; the system's allocator does the work.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.fetch_add(1, Ordering::Relaxed);
@@ -39,14 +41,15 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// What one repetition of the path allocates: as with instructions, the difference between few and many.
+/// How often one repetition of the path allocates: as with instructions, the difference between few and many
+/// repetitions.
 pub fn count(path: &Path) -> u64 {
     let of = |repetitions: u64| {
         let before = COUNT.load(Ordering::Relaxed);
         paths::run(path, repetitions);
         COUNT.load(Ordering::Relaxed) - before
     };
-    // Whatever is made once per process is made now.
+    // A first run makes the allocations that happen once per process.
     of(1);
     let (few, many) = (of(path.repetitions), of(2 * path.repetitions));
     (many.saturating_sub(few) + path.repetitions / 2) / path.repetitions

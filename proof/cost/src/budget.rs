@@ -1,8 +1,10 @@
-//! What a path may cost: one line of text each, kept beside the code that spends it.
+//! The budgets: what each path may cost, one line per path in `budgets.txt`.
+//!
+//! Promises: written budgets read back the same. Leaves to others: the measuring.
 
 use std::path::PathBuf;
 
-/// A count may be that much above its budget, in percent, before it fails; and below, before it is told.
+/// How far a count may be above its budget before it fails, or below before it is reported.
 const SLACK_PERCENT: u64 = 10;
 
 const HEAD: &str = "\
@@ -12,7 +14,7 @@ const HEAD: &str = "\
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cost {
-    /// `None` where they cannot be counted.
+    /// `None` where instructions cannot be counted.
     pub instructions: Option<u64>,
     pub allocations: u64,
 }
@@ -52,7 +54,7 @@ impl Budgets {
                 }
                 _ => None,
             };
-            budgets.0.push(cost.ok_or_else(|| format!("no budget: '{line}'"))?);
+            budgets.0.push(cost.ok_or_else(|| format!("not a budget: '{line}'"))?);
         }
         Ok(budgets)
     }
@@ -85,7 +87,7 @@ fn file() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("budgets.txt")
 }
 
-/// A verdict on the instructions and one on the allocations.
+/// Two verdicts: on the instructions and on the allocations.
 pub fn judge(cost: Cost, budget: Option<Cost>) -> [(&'static str, Verdict); 2] {
     let Some(budget) = budget else {
         let none = || Verdict::Above("no budget for".to_owned());

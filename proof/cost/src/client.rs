@@ -1,9 +1,9 @@
-//! A client that costs next to nothing: it sends bytes that are ready and reads one answer.
+//! A client that costs next to nothing: it sends prepared bytes and reads one answer.
 
 use memchr::memmem::Finder;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
-/// In the place of a row key that is filled in later: signatures do not cover payloads.
+/// Stands for a row key that is filled in later. That is possible because signatures do not cover payloads.
 pub const HOLE: &str = "################";
 
 pub struct Client {
@@ -44,7 +44,7 @@ impl Client {
     }
 }
 
-/// A request with holes, filled with row keys that were never used before.
+/// A request with holes for row keys. Each use fills them with new keys.
 pub struct Template {
     bytes: Vec<u8>,
     holes: Vec<usize>,
@@ -59,7 +59,8 @@ impl Template {
 
     pub fn next(&mut self) -> &[u8] {
         for hole in &self.holes {
-            // Far from the one before, as keys of many clients are; hexadecimal, so that no count is like another.
+            // Far from the key before, like the keys of many clients. Hexadecimal, so that all 64 bits fit and no key
+            // repeats.
             let mut number = self.next.wrapping_mul(0x9e37_79b9_7f4a_7c15);
             self.next += 1;
             for digit in &mut self.bytes[*hole..*hole + HOLE.len()] {

@@ -1,19 +1,19 @@
-//! Instructions, counted by valgrind from outside.
+//! Counts instructions with valgrind, which runs this program again.
 
 use std::process::Command;
 
 use crate::paths::Path;
 
-/// The word with which this program runs one path and nothing else.
+/// The argument that makes this program run one path and nothing else.
 pub const RUN: &str = "run";
 
-/// Why instructions cannot be judged here, if so.
+/// Why instructions cannot be judged on this machine, if they cannot.
 pub fn missing() -> Option<String> {
     if !cfg!(target_arch = "x86_64") {
-        return Some("the budgets hold for x86-64 alone".to_owned());
+        return Some("the budgets hold only for x86-64".to_owned());
     }
     if cfg!(debug_assertions) {
-        return Some("this is no release build".to_owned());
+        return Some("this is not a release build".to_owned());
     }
     let answer = Command::new("valgrind").arg("--version").output();
     match answer {
@@ -22,7 +22,7 @@ pub fn missing() -> Option<String> {
     }
 }
 
-/// What one repetition takes.
+/// The instructions of one repetition.
 pub fn count(path: &Path) -> Result<u64, String> {
     let few = run(path, path.repetitions)?;
     let many = run(path, 2 * path.repetitions)?;
@@ -31,7 +31,7 @@ pub fn count(path: &Path) -> Result<u64, String> {
 
 fn run(path: &Path, repetitions: u64) -> Result<u64, String> {
     let program = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
-    // Cachegrind without its caches counts instructions and nothing else; callgrind takes three times as long.
+    // Cachegrind without cache simulation only counts instructions; callgrind takes three times as long.
     let output = Command::new("valgrind")
         .args(["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"])
         .arg(program)
@@ -45,7 +45,7 @@ fn run(path: &Path, repetitions: u64) -> Result<u64, String> {
     read_count(&text).ok_or_else(|| format!("valgrind does not say how many instructions it saw:\n{text}"))
 }
 
-/// From `==42== I   refs:      1,234,567`.
+/// Reads `==42== I   refs:      1,234,567`.
 fn read_count(text: &str) -> Option<u64> {
     let line = text.lines().find(|line| line.contains(" I ") && line.contains("refs:"))?;
     let (_, number) = line.rsplit_once("refs:")?;

@@ -1,14 +1,14 @@
-//! What a request costs in instructions and in allocations: numbers that a busy machine does not change.
+//! Measures what a request costs in instructions and allocations: numbers that a busy machine does not change.
 //!
-//! Every path is driven through the real server, hyper included, over a stream in memory, on one thread, with the
-//! in-memory engine and a clock that stands still. Allocations are counted by this program's own allocator.
-//! Instructions are counted by valgrind, which runs this program twice, once with more repetitions: the difference is
-//! what the repetitions cost, and start-up is not in it.
+//! Each path runs through the real server, including hyper, over an in-memory stream, on one thread, with the in-memory
+//! engine and a clock that stands still. This program's own allocator counts allocations. Valgrind counts instructions:
+//! it runs this program twice, once with more repetitions, and the difference leaves out the cost of starting up.
 //!
-//! Valgrind has no SHA instructions, so a signature counts as software; that is the same before and after any change.
+//! Valgrind does not emulate SHA instructions, so a signature is counted as computed in software, before and after any
+//! change alike.
 //!
-//! `budgets.txt` says what each path may cost. The instructions hold for one version of the compiler, on x86-64: they
-//! are renewed (`cargo xtask cost --write`) together with the toolchain.
+//! `budgets.txt` says what each path may cost. The instruction counts hold for one version of the compiler, on x86-64:
+//! renew them (`cargo xtask cost --write`) with the toolchain.
 
 mod allocations;
 mod budget;
@@ -25,10 +25,10 @@ use paths::Path;
 const HELP: &str = "\
 Usage: cargo xtask cost [--write] [--only PATH]...
 
-Prints what each path costs in instructions and allocations, and compares it with proof/cost/budgets.txt.
+Measures what each path costs in instructions and allocations, and compares it with proof/cost/budgets.txt.
 
-  --write        write what was measured to proof/cost/budgets.txt
-  --only PATH    measure this path
+  --write        write the results to proof/cost/budgets.txt
+  --only PATH    measure only this path; may be repeated
 ";
 
 struct Arguments {
@@ -38,7 +38,7 @@ struct Arguments {
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    // How this program calls itself when it is looked at from outside.
+    // Valgrind runs this program with these arguments.
     if let [command, path, count] = &words[..]
         && command == instructions::RUN
     {
@@ -81,7 +81,7 @@ fn read_arguments(words: &[String]) -> Result<Option<Arguments>, String> {
         }
     }
     if arguments.write && !arguments.only.is_empty() {
-        return Err("the budgets are written together: --write goes without --only".to_owned());
+        return Err("--write writes all budgets, so it cannot be combined with --only".to_owned());
     }
     Ok(Some(arguments))
 }
@@ -92,7 +92,7 @@ fn run_under_valgrind(path: &str, count: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// `true` when nothing is dearer than its budget.
+/// Returns whether every path is within its budget.
 fn measure(arguments: &Arguments) -> Result<bool, String> {
     let budgets = Budgets::read()?;
     let missing = instructions::missing();
@@ -127,7 +127,7 @@ fn measure(arguments: &Arguments) -> Result<bool, String> {
                 Verdict::Skipped => skipped += 1,
                 Verdict::Above(note) => {
                     failed += 1;
-                    notes.push(format!("TOO DEAR: {}: {note} {what}", path.name));
+                    notes.push(format!("TOO EXPENSIVE: {}: {note} {what}", path.name));
                 }
                 Verdict::Below(note) => {
                     passed += 1;
@@ -139,12 +139,12 @@ fn measure(arguments: &Arguments) -> Result<bool, String> {
     }
     if arguments.write {
         measured.write()?;
-        println!("the budgets are written");
+        println!("the budgets were written");
         return Ok(true);
     }
     notes.iter().for_each(|note| println!("{note}"));
     if failed > 0 {
-        println!("A path that must cost more gets a new budget with `cargo xtask cost --write`.");
+        println!("If a path has to cost more, write new budgets with `cargo xtask cost --write`.");
     }
     let word = if failed == 0 { "ok" } else { "FAILED" };
     println!("test result: {word}. {passed} passed; {failed} failed; {skipped} ignored");

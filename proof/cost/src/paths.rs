@@ -1,9 +1,13 @@
-//! The paths: what clients do most.
+//! The measured paths: the requests that clients send most.
+//!
+//! Promises: every answer is checked while it is measured. Leaves to others: the server (`stage.rs`) and the counting.
 
 use std::future::Future;
 
-use protocol::auth::{AccountKey, Authorization, Connection, SasToken, SignedRequest};
-use protocol::model::DateTime;
+use protocol::auth::{AccountKey, Authorization, Connection, SasToken, ShortRequest};
+use protocol::common::DateTime;
+use protocol::common::query::Query;
+use protocol::table::KIND;
 use testkit::{Batch, Credentials, EMULATOR_KEY, Request, Sas, entity_path};
 
 use crate::client::{Client, HOLE, Template};
@@ -12,11 +16,11 @@ use crate::stage::{self, PARTITION, PEER, Stage, TABLE, entity, row_key};
 pub struct Path {
     pub name: &'static str,
     pub repetitions: u64,
-    action: Action,
+    kind: PathKind,
 }
 
 #[derive(Clone, Copy)]
-enum Action {
+enum PathKind {
     Hello,
     ReadHit,
     ReadMiss,
@@ -34,25 +38,25 @@ enum Action {
 }
 
 pub const ALL: &[Path] = &[
-    Path::new("hello", 400, Action::Hello),
-    Path::new("point-read-hit", 400, Action::ReadHit),
-    Path::new("point-read-miss", 400, Action::ReadMiss),
-    Path::new("point-read-sas", 400, Action::ReadSas),
-    Path::new("insert-no-content", 400, Action::InsertNoContent),
-    Path::new("insert-content", 400, Action::InsertContent),
-    Path::new("upsert", 400, Action::Upsert),
-    Path::new("merge", 400, Action::Merge),
-    Path::new("batch-100-inserts", 10, Action::Batch),
-    Path::new("page-1000", 10, Action::Page),
-    Path::new("filter-1000", 20, Action::Filter),
-    Path::new("or-20-rows", 100, Action::Or),
-    Path::new("shared-key", 400, Action::SharedKey),
-    Path::new("sas", 400, Action::Sas),
+    Path::new("hello", 400, PathKind::Hello),
+    Path::new("point-read-hit", 400, PathKind::ReadHit),
+    Path::new("point-read-miss", 400, PathKind::ReadMiss),
+    Path::new("point-read-sas", 400, PathKind::ReadSas),
+    Path::new("insert-no-content", 400, PathKind::InsertNoContent),
+    Path::new("insert-content", 400, PathKind::InsertContent),
+    Path::new("upsert", 400, PathKind::Upsert),
+    Path::new("merge", 400, PathKind::Merge),
+    Path::new("batch-100-inserts", 10, PathKind::Batch),
+    Path::new("page-1000", 10, PathKind::Page),
+    Path::new("filter-1000", 20, PathKind::Filter),
+    Path::new("or-20-rows", 100, PathKind::Or),
+    Path::new("shared-key", 400, PathKind::SharedKey),
+    Path::new("sas", 400, PathKind::Sas),
 ];
 
 impl Path {
-    const fn new(name: &'static str, repetitions: u64, action: Action) -> Path {
-        Path { name, repetitions, action }
+    const fn new(name: &'static str, repetitions: u64, kind: PathKind) -> Path {
+        Path { name, repetitions, kind }
     }
 
     pub fn named(name: &str) -> Option<&'static Path> {
@@ -60,12 +64,12 @@ impl Path {
     }
 }
 
-/// Runs a path from a fresh start so many times, and sees that each answer is the right one.
+/// Runs a path this many times on a fresh server, and checks each answer.
 pub fn run(path: &Path, repetitions: u64) {
-    match path.action {
-        Action::SharedKey => return shared_key(repetitions),
-        Action::Sas => return sas(repetitions),
-        Action::Hello => {
+    match path.kind {
+        PathKind::SharedKey => return shared_key(repetitions),
+        PathKind::Sas => return sas(repetitions),
+        PathKind::Hello => {
             return block_on(async {
                 let request = b"GET / HTTP/1.1\r\nHost: 127.0.0.1:10002\r\n\r\n".to_vec();
                 repeat(&mut stage::bare(), Template::new(request), 200, "Hello, World!", repetitions).await;
@@ -75,7 +79,7 @@ pub fn run(path: &Path, repetitions: u64) {
     }
     block_on(async {
         let mut stage = Stage::new().await;
-        let (request, status, expected) = request(path.action);
+        let (request, status, expected) = request(path.kind);
         let template = Template::new(stage.bytes_of(&request));
         repeat(&mut stage.client, template, status, expected, repetitions).await;
     });
@@ -87,7 +91,7 @@ fn block_on(work: impl Future<Output = ()>) {
 }
 
 async fn repeat(client: &mut Client, mut template: Template, status: u16, expected: &str, repetitions: u64) {
-    // Of the first answer more is looked at than its status.
+    // The first answer is checked for its content, the others only for their status.
     let answer = client.exchange(template.next(), status).await;
     assert!(
         memchr::memmem::find(answer, expected.as_bytes()).is_some(),
@@ -99,44 +103,46 @@ async fn repeat(client: &mut Client, mut template: Template, status: u16, expect
     }
 }
 
-/// A request, the status of its answer, and something that must be in it.
-fn request(action: Action) -> (Request, u16, &'static str) {
+/// A request, the status of its answer, and a text that the answer must contain.
+fn request(kind: PathKind) -> (Request, u16, &'static str) {
     let one = entity_path(TABLE, PARTITION, &row_key(500));
     let insert = || Request::post(&format!("/{TABLE}")).json(&entity(HOLE, 1));
-    match action {
-        Action::ReadHit => (Request::get(&one), 200, "Ada Lovelace"),
-        Action::ReadMiss => {
+    match kind {
+        PathKind::ReadHit => (Request::get(&one), 200, "Ada Lovelace"),
+        PathKind::ReadMiss => {
             (Request::get(&entity_path(TABLE, PARTITION, "nobody has that")), 404, "ResourceNotFound")
         }
-        Action::ReadSas => {
+        PathKind::ReadSas => {
             (Request::get(&one).sas(&table_sas().sign(&Credentials::emulator())), 200, "Ada Lovelace")
         }
-        Action::InsertNoContent => {
+        PathKind::InsertNoContent => {
             (insert().header("Prefer", "return-no-content"), 204, "preference-applied")
         }
-        Action::InsertContent => (insert(), 201, "Ada Lovelace"),
-        Action::Upsert => (Request::put(&one).json(&entity(&row_key(500), 1)), 204, "etag"),
-        Action::Merge => (Request::merge(&one).json("{\"Age\":37}"), 204, "etag"),
-        Action::Batch => {
+        PathKind::InsertContent => (insert(), 201, "Ada Lovelace"),
+        PathKind::Upsert => (Request::put(&one).json(&entity(&row_key(500), 1)), 204, "etag"),
+        PathKind::Merge => (Request::merge(&one).json("{\"Age\":37}"), 204, "etag"),
+        PathKind::Batch => {
             let batch = (0..100).fold(Batch::new(), |batch, _| batch.insert(TABLE, &entity(HOLE, 1)));
             (batch.request(), 202, "204 No Content")
         }
-        Action::Page => {
+        PathKind::Page => {
             let page = Request::get(&format!("/{TABLE}()")).query("$filter", "PartitionKey eq 'p'");
             (page, 200, "\"RowKey\":\"0000000000000999\"")
         }
-        Action::Filter => {
+        PathKind::Filter => {
             let filter = "PartitionKey eq 'p' and Score eq 42";
             let query = Request::get(&format!("/{TABLE}()")).query("$filter", filter);
             (query, 200, "\"RowKey\":\"0000000000000942\"")
         }
-        Action::Or => {
+        PathKind::Or => {
             let rows: Vec<String> = (0..20).map(|row| format!("RowKey eq '{}'", row_key(row * 50))).collect();
             let filter = format!("PartitionKey eq 'p' and ({})", rows.join(" or "));
             let query = Request::get(&format!("/{TABLE}()")).query("$filter", &filter);
             (query, 200, "\"RowKey\":\"0000000000000950\"")
         }
-        Action::Hello | Action::SharedKey | Action::Sas => unreachable!("these need no request of ours"),
+        PathKind::Hello | PathKind::SharedKey | PathKind::Sas => {
+            unreachable!("these paths do not use this request")
+        }
     }
 }
 
@@ -158,7 +164,7 @@ fn shared_key(repetitions: u64) {
             panic!("the header is well formed");
         };
         assert!(DateTime::parse_http(date).is_some());
-        let request = SignedRequest {
+        let request = ShortRequest {
             method: "GET",
             content_md5: "",
             content_type: "",
@@ -177,8 +183,8 @@ fn sas(repetitions: u64) {
     let connection = Connection { peer: PEER, is_https: false };
     let now = DateTime::parse("2025-01-01T00:00:00Z").expect("this is a time");
     for _ in 0..=repetitions {
-        let token =
-            SasToken::parse(std::hint::black_box(&query)).ok().flatten().expect("the token is well formed");
+        let token = SasToken::read(&Query::split(std::hint::black_box(&query)), "", &KIND).ok().flatten();
+        let token = token.expect("the token is well formed");
         assert!(token.verify(testkit::EMULATOR_ACCOUNT, &keys));
         assert!(token.grant(&[], now, &connection).is_ok());
     }

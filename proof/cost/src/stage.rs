@@ -1,4 +1,6 @@
-//! The server in memory: all of it but the sockets, on this thread.
+//! The whole server in memory, on this thread, without sockets.
+//!
+//! Leaves to others: the requests (`paths.rs`).
 
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -13,7 +15,7 @@ use http_body_util::Full;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use server::{Accounts, Config, Current, Limits};
+use server::{Accounts, Binding, Current, Front, FrontConfig, Limits, TableHttp};
 use tables::TableService;
 use testkit::{Batch, Credentials, Request, entity_json};
 
@@ -23,9 +25,9 @@ pub const TABLE: &str = "entities";
 pub const PARTITION: &str = "p";
 pub const ENTITY_COUNT: usize = 1000;
 const BATCH_OPERATION_COUNT: usize = 100;
-/// Whole answers fit, so that neither side ever waits for the other in the middle of one.
+/// Large enough for a whole answer, so that neither side waits for the other in the middle of one.
 const STREAM_BYTES: usize = 1024 * 1024;
-/// What stands in `Host`; nothing listens there.
+/// The value of `Host`. Nothing listens there.
 const HOST: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 10002);
 pub const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
@@ -40,16 +42,16 @@ impl Stage {
         let clock = Arc::new(FakeClock::default());
         let engine = Arc::new(MemoryEngine::new(tables::FAMILIES, clock.clone()));
         let service = TableService::new(engine, clock.clone());
-        let config = Config {
-            listen: SocketAddr::new(PEER, 0),
+        let config = FrontConfig {
             accounts: Arc::new(Current::new(Accounts::emulator())),
             tokens: None,
-            tls: None,
             is_behind_tls_proxy: false,
             limits: Limits::default(),
-            host_suffixes: Vec::new(),
         };
-        let server = server::bind(config, service, clock.clone()).await.expect("a free port can be bound");
+        let front = Front::new(config, clock.clone());
+        let binding = Binding { listen: SocketAddr::new(PEER, 0), tls: None, host_suffixes: Vec::new() };
+        let server = server::bind(&front, binding, TableHttp::new(service)).await;
+        let server = server.expect("a free port can be bound");
         let (ours, theirs) = tokio::io::duplex(STREAM_BYTES);
         tokio::spawn(server.serve_stream(theirs, PEER));
         let mut stage = Stage { clock, client: Client::new(ours) };
@@ -74,7 +76,7 @@ impl Stage {
         self.client.exchange(&bytes, status).await;
     }
 
-    /// Signed for this server's clock, which stands still: good for as often as it is sent.
+    /// Signed for this server's clock, which stands still, so the signature never expires.
     pub fn bytes_of(&self, request: &Request) -> Vec<u8> {
         request.to_bytes(HOST, &Credentials::emulator(), self.now())
     }
@@ -85,7 +87,7 @@ impl Stage {
     }
 }
 
-/// Hyper without us: the floor.
+/// Hyper alone, without our server: the lower bound.
 pub fn bare() -> Client {
     let (ours, theirs) = tokio::io::duplex(STREAM_BYTES);
     let hello = service_fn(async |_| {
@@ -100,7 +102,7 @@ pub fn row_key(row: usize) -> String {
     format!("{row:016}")
 }
 
-/// A middling entity: eight properties of six types. `Score` is 0 to 99, each equally often.
+/// A medium-sized entity: eight properties of six types. `Score` is 0 to 99, each equally often.
 pub fn entity(row_key: &str, row: usize) -> String {
     let members = format!(
         "\"Name\":\"Ada Lovelace\",\"Email\":\"ada.lovelace@example.com\",\"Age\":36,\"Active\":true,\

@@ -1,11 +1,10 @@
-//! The golden files as inputs to start from: their requests and responses, with the placeholders filled in.
+//! Reads the golden files as initial inputs: their requests and responses, with the placeholders filled in.
 //!
-//! The format is told in `tests/golden/README.md`. Read loosely: an input that is a little wrong is a fine input.
+//! `tests/golden/README.md` describes the format. It is read loosely, because a slightly wrong input is a fine input.
 
 use std::path::Path;
 
-/// What stands in the files for values that differ from run to run. A name with a number, as in `{{stamp.1}}`, has
-/// the value of the name.
+/// The values of the files' placeholders. A name with a number, as in `{{stamp.1}}`, has the value of the name.
 const PLACEHOLDERS: [(&str, &str); 17] = [
     ("account", crate::ACCOUNT),
     ("base", "/devstoreaccount1"),
@@ -57,7 +56,7 @@ impl Message {
         self.start_line.split(' ').nth(1).unwrap_or_default()
     }
 
-    /// What follows the `?` of a request's target.
+    /// The query string of a request's target.
     pub fn query(&self) -> &str {
         self.target().split_once('?').map_or("", |(_, query)| query)
     }
@@ -69,7 +68,7 @@ impl Golden {
         let entries = std::fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         let mut paths: Vec<_> = entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect();
         paths.retain(|path| path.extension().is_some_and(|extension| extension == "http"));
-        // The order of a folder is nobody's promise, and a run has to be repeatable.
+        // The order of a directory is undefined, and a run must be repeatable.
         paths.sort();
         let mut golden = Golden::default();
         for path in paths {
@@ -105,7 +104,7 @@ impl Golden {
         self.requests().chain(self.responses())
     }
 
-    /// The distinct bodies that begin like this, after a byte order mark.
+    /// The distinct bodies with this beginning, ignoring a byte order mark.
     pub fn bodies(&self, beginning: &str) -> Vec<Vec<u8>> {
         let bodies = self.messages().map(|message| message.body.as_str());
         let found = bodies.filter(|body| body.trim_start_matches('\u{FEFF}').starts_with(beginning));

@@ -1,12 +1,13 @@
-//! Everything that reads bytes from strangers or from the disk, one function per format, for a fuzzer to call.
+//! The fuzz targets: one function for each format that comes from the network or the disk.
 //!
-//! Owns: what is called with an input, which promises are asserted of what comes out, and the inputs to start from.
-//! A function panics when a promise is broken: something read is not the same when it is written and read again, or
-//! the code under test panicked itself. What it returns says how far the input got.
-//! Leaves to others: where inputs come from. Two fuzzers call these functions: the driver in `driver/`, on any
-//! toolchain, and libFuzzer in `/fuzz`, which needs nightly.
+//! Owns: which code an input reaches, which promises are asserted about the result, and the initial inputs. A function
+//! panics if a promise is broken: a value differs after it was written and read again, or the code under test panicked.
+//! It returns how far the input got.
+//! Leaves to others: making inputs. Two fuzzers call these functions: the driver in `driver/`, on any toolchain, and
+//! libFuzzer in `/fuzz`, which needs nightly.
 //!
-//! A new format is a file in `targets/` and a line in [`TARGETS`]; its three lines in `/fuzz` are like the others.
+//! To add a format, add a file in `targets/`, a line in [`TARGETS`] and three lines in `/fuzz`, like those of the
+//! others.
 
 mod golden;
 pub mod targets;
@@ -16,7 +17,7 @@ pub use golden::{Exchange, Golden, Message};
 use protocol::{ErrorCode, ServiceError};
 use targets::*;
 
-/// How far an input got: a kind that was taken, or the reason for which it was refused.
+/// How far an input got: the kind as which it was accepted, or the reason why it was refused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Outcome {
     Accepted(&'static str),
@@ -43,7 +44,7 @@ pub struct Target {
     pub input_bytes_max: usize,
     /// Words of the grammar, for mutations to insert.
     pub tokens: &'static [&'static [u8]],
-    /// Inputs to start from: from the golden files, and by hand what they do not have.
+    /// Initial inputs: from the golden files, and written by hand where those have none.
     pub seeds: fn(&Golden) -> Vec<Vec<u8>>,
 }
 
@@ -67,19 +68,19 @@ pub const TARGETS: [Target; 16] = [
     backup::TARGET,
 ];
 
-/// The account in all inputs.
+/// The account that all inputs use.
 pub(crate) const ACCOUNT: &str = "devstoreaccount1";
 
-/// The published key of [`ACCOUNT`], which every emulator has.
+/// The published key of [`ACCOUNT`], the same in every emulator.
 pub(crate) const ACCOUNT_KEY: &str =
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
-/// An input as text; what is not UTF-8 never gets past the HTTP door to the code that takes text.
+/// An input as text. The HTTP layer refuses anything that is not UTF-8 before it reaches code that takes text.
 pub(crate) fn as_text(input: &[u8]) -> Result<&str, Outcome> {
     std::str::from_utf8(input).map_err(|_| Outcome::Refused("not UTF-8"))
 }
 
-/// Cuts an input at its first line end: what needs two texts gets them like this.
+/// Cuts an input at its first line end, for targets that need two texts.
 pub(crate) fn cut_line(input: &[u8]) -> (&[u8], &[u8]) {
     match input.iter().position(|byte| *byte == b'\n') {
         Some(at) => (input[..at].strip_suffix(b"\r").unwrap_or(&input[..at]), &input[at + 1..]),

@@ -1,7 +1,8 @@
-//! The functions of the C library that change files, each standing in for the real one.
+//! Replacements for the functions of the C library that change files: each makes the system call and logs it.
 //!
-//! `open` and its kin take a variable number of arguments in C. On the 64-bit Linux systems this is built for, such an
-//! argument travels where a plain third or fourth one does, and is only looked at when the flags say that it is there.
+//! `open` and its variants take a variable number of arguments in C. On the 64-bit Linux systems this is built for,
+//! such an argument is passed like an ordinary third or fourth one, and it is only read when the flags say that it is
+//! there.
 
 use std::ffi::{CStr, c_char, c_int, c_long, c_uint, c_void};
 use std::mem::MaybeUninit;
@@ -12,7 +13,7 @@ use libc::{iovec, mode_t, off_t, size_t, ssize_t};
 
 use crate::log::{Log, State, log};
 
-/// The path as the kernel will find it, absolute; `None` when that cannot be said.
+/// The absolute path that the kernel will use; `None` if it cannot be determined.
 ///
 /// # Safety
 /// `path` must be null or end with a zero byte.
@@ -38,14 +39,14 @@ unsafe fn absolute(directory: c_int, path: *const c_char) -> Option<Vec<u8>> {
     Some(whole)
 }
 
-/// What the file is and how long.
+/// The file's type, length and inode.
 fn status(file: c_int) -> Option<libc::stat> {
     let mut status = MaybeUninit::<libc::stat>::uninit();
-    // SAFETY: there is room for a `stat`, and it is only taken as one when the call filled it.
+    // SAFETY: there is room for a `stat`, and it is only read if the call filled it.
     unsafe { (libc::fstat(file, status.as_mut_ptr()) == 0).then(|| status.assume_init()) }
 }
 
-/// The log's state and the file's status, if what happens to this file is to be logged.
+/// The log's state and the file's status, if changes to this file are logged.
 fn logged(file: c_int) -> Option<(std::sync::MutexGuard<'static, State>, libc::stat)> {
     let log = log()?;
     let status = status(file)?;
@@ -56,7 +57,7 @@ fn logged(file: c_int) -> Option<(std::sync::MutexGuard<'static, State>, libc::s
     if !state.knows(status.st_dev, status.st_ino) {
         return None;
     }
-    // Again, now that nobody else changes it: the length counts for what is appended.
+    // Again, under the lock: appending needs the current length, and nothing else changes it now.
     let status = self::status(file)?;
     Some((state, status))
 }
@@ -75,7 +76,7 @@ unsafe fn covered(directory: c_int, path: *const c_char) -> Option<(&'static Log
 unsafe fn open_at(directory: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> c_int {
     // SAFETY: the caller's arguments, passed on.
     let open = || unsafe { libc::syscall(libc::SYS_openat, directory, path, flags, mode as c_uint) as c_int };
-    // SAFETY: whoever opens a file gives a path that ends.
+    // SAFETY: the caller of `open` passes a path that ends with a zero byte.
     let Some((log, name)) = (unsafe { covered(directory, path) }) else { return open() };
     let mut state = log.state();
     // SAFETY: the same path.
@@ -95,10 +96,10 @@ unsafe fn open_at(directory: c_int, path: *const c_char, flags: c_int, mode: mod
     file
 }
 
-/// Does a write and logs what of it was done.
+/// Makes the write and logs the bytes that were actually written.
 ///
 /// # Safety
-/// The parts must be readable for as long as they say.
+/// The parts must be readable for their whole length.
 unsafe fn write_parts(
     file: c_int,
     parts: &[iovec],
@@ -123,7 +124,7 @@ unsafe fn write_parts(
     for part in parts {
         let length = left.min(part.iov_len);
         if length > 0 {
-            // SAFETY: the kernel has just read as much from there.
+            // SAFETY: the kernel has just read this many bytes from there.
             bytes.push(unsafe { slice::from_raw_parts(part.iov_base.cast::<u8>(), length) });
         }
         left -= length;
@@ -166,7 +167,7 @@ unsafe fn rename_at(
     let rename = || unsafe {
         libc::syscall(libc::SYS_renameat2, from_directory, from, to_directory, to, flags) as c_int
     };
-    // SAFETY: whoever renames gives paths that end.
+    // SAFETY: the caller of `rename` passes paths that end with a zero byte.
     let names = unsafe { covered(from_directory, from).zip(covered(to_directory, to)) };
     let Some(((log, from_name), (_, to_name))) = names else { return rename() };
     let mut state = log.state();
@@ -189,7 +190,7 @@ unsafe fn link_at(
     // SAFETY: the caller's arguments, passed on.
     let link =
         || unsafe { libc::syscall(libc::SYS_linkat, from_directory, from, to_directory, to, flags) as c_int };
-    // SAFETY: whoever links gives paths that end.
+    // SAFETY: the caller of `link` passes paths that end with a zero byte.
     let names = unsafe { covered(from_directory, from).zip(covered(to_directory, to)) };
     let Some(((log, from_name), (_, to_name))) = names else { return link() };
     let mut state = log.state();
@@ -203,7 +204,7 @@ unsafe fn link_at(
 unsafe fn unlink_at(directory: c_int, path: *const c_char, flags: c_int) -> c_int {
     // SAFETY: the caller's arguments, passed on.
     let unlink = || unsafe { libc::syscall(libc::SYS_unlinkat, directory, path, flags) as c_int };
-    // SAFETY: whoever unlinks gives a path that ends.
+    // SAFETY: the caller of `unlink` passes a path that ends with a zero byte.
     let Some((log, name)) = (unsafe { covered(directory, path) }) else { return unlink() };
     let mut state = log.state();
     let result = unlink();
@@ -216,13 +217,13 @@ unsafe fn unlink_at(directory: c_int, path: *const c_char, flags: c_int) -> c_in
 unsafe fn mkdir_at(directory: c_int, path: *const c_char, mode: mode_t) -> c_int {
     // SAFETY: the caller's arguments, passed on.
     let make = || unsafe { libc::syscall(libc::SYS_mkdirat, directory, path, mode as c_uint) as c_int };
-    // SAFETY: whoever makes a directory gives a path that ends.
+    // SAFETY: the caller of `mkdir` passes a path that ends with a zero byte.
     let Some((log, name)) = (unsafe { covered(directory, path) }) else { return make() };
     let mut state = log.state();
     let result = make();
     if result == 0 {
         let mut status = MaybeUninit::<libc::stat>::uninit();
-        // SAFETY: there is room for a `stat`, and it is only taken as one when the call filled it.
+        // SAFETY: there is room for a `stat`, and it is only read if the call filled it.
         let status = unsafe {
             (libc::fstatat(directory, path, status.as_mut_ptr(), 0) == 0).then(|| status.assume_init())
         };
@@ -238,7 +239,7 @@ fn one(buffer: *const c_void, count: size_t) -> [iovec; 1] {
     [iovec { iov_base: buffer.cast_mut(), iov_len: count }]
 }
 
-/// Functions whose every form does the same on a 64-bit system.
+/// Defines functions; all names in one pair of brackets do the same on a 64-bit system.
 macro_rules! stand_ins {
     ($(fn [$($name:ident),+] $arguments:tt -> $result:ty $body:block)*) => {
         $($(
@@ -250,8 +251,8 @@ macro_rules! stand_ins {
     };
 }
 
-// SAFETY, for all that follow: the arguments are the caller's, who promises what the C library asks for, and they go to
-// the system call of the same name.
+// SAFETY, for all functions below: the caller keeps the C library's contract, and the arguments go unchanged to the
+// system call of the same name.
 stand_ins! {
     fn [open, open64] (path: *const c_char, flags: c_int, mode: mode_t) -> c_int {
         unsafe { open_at(libc::AT_FDCWD, path, flags, mode) }

@@ -1,7 +1,7 @@
-//! The log: one record after another, each written with one call.
+//! The log: one record after another, each written by one system call.
 //!
-//! A record is its length (u32, without these four bytes), a kind (u8) and its fields; numbers are little-endian. A path
-//! is absolute and has its length (u16) in front. A file is known by its inode number.
+//! A record is its length (u32, not counting these four bytes), a kind (u8) and its fields; numbers are little-endian.
+//! A path is absolute and follows its length (u16). A file is identified by its inode number.
 //!
 //! | kind | what happened | fields |
 //! |---|---|---|
@@ -39,12 +39,12 @@ pub struct Log {
 /// Held from before the operating system makes a change until the change is in the log.
 pub struct State {
     file: c_int,
-    /// (device, inode) of what lies below the root and was opened or created.
+    /// The (device, inode) of every file below the root that was opened or created.
     known: BTreeSet<(u64, u64)>,
     token: u64,
 }
 
-/// `None`: nothing is to be logged.
+/// The log; `None` if nothing is logged.
 pub fn log() -> Option<&'static Log> {
     static LOG: OnceLock<Option<Log>> = OnceLock::new();
     LOG.get_or_init(open).as_ref()
@@ -58,7 +58,7 @@ fn open() -> Option<Log> {
     let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | libc::O_CLOEXEC;
     // SAFETY: the path ends with a zero byte and outlives the call.
     let file = unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags, 0o600) };
-    // Processes that follow one another share a log; their tokens must differ.
+    // Successive processes share a log, so their tokens must differ.
     let token = u64::from(std::process::id()) << 32;
     let state = State { file: c_int::try_from(file).ok()?, known: BTreeSet::new(), token };
     (file >= 0).then_some(Log { root, state: Mutex::new(state) })
@@ -115,7 +115,7 @@ impl State {
         self.record(KIND_UNLINK, &[&length(path), path]);
     }
 
-    /// A token for [`State::sync_ended`].
+    /// Returns the token to pass to [`State::sync_ended`].
     pub fn sync_began(&mut self, inode: u64) -> u64 {
         self.token += 1;
         let token = self.token;
@@ -143,7 +143,7 @@ impl State {
             let count = unsafe { libc::syscall(libc::SYS_write, self.file, rest.as_ptr(), rest.len()) };
             match usize::try_from(count) {
                 Ok(count) if count > 0 => rest = &rest[count..],
-                // Whoever reads the log finds it torn, and says so.
+                // The reader of the log reports the torn record.
                 _ => return,
             }
         }

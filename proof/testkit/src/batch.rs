@@ -1,8 +1,10 @@
-//! Entity group transactions: a writer in the plainest dialect, and a reader of answers.
+//! Entity group transactions: writes them in the plainest form, and reads the answers.
+//!
+//! Promises: a part that is not exactly of the published form fails the test. Leaves to others: signing and sending.
 
 use crate::{Request, Response};
 
-/// Only its path counts; the host of a part is ignored.
+/// The server looks only at its path: it ignores the host of a part.
 const BASE: &str = "http://127.0.0.1:10002/devstoreaccount1";
 const BATCH: &str = "batch_7b1f4a4e-0000-4000-8000-00000000000a";
 const CHANGESET: &str = "changeset_7b1f4a4e-0000-4000-8000-00000000000b";
@@ -18,7 +20,7 @@ impl Batch {
         Batch::default()
     }
 
-    /// Accepts minimal metadata unless the headers say otherwise, as clients do.
+    /// Adds an operation. Like most clients it accepts minimal metadata, unless the headers say otherwise.
     pub fn operation(
         mut self,
         method: &str,
@@ -62,7 +64,7 @@ impl Batch {
         Request::post("/$batch").body(&format!("multipart/mixed; boundary={BATCH}"), self.body())
     }
 
-    /// The operations directly in the batch, without a change set: how a query is sent.
+    /// Puts the operations directly into the batch, without a change set. Queries are sent this way.
     pub fn query_request(&self) -> Request {
         let mut body = String::new();
         for operation in &self.operations {
@@ -78,7 +80,7 @@ impl Batch {
 /// One answer inside a batch response.
 pub type Part = Response;
 
-/// The operations' answers, in order, of a change set or of a lone query.
+/// The answers to the operations of a change set, in order, or to a single query.
 #[track_caller]
 pub fn batch_parts(response: &Response) -> Vec<Part> {
     assert_eq!(response.status, 202, "a batch is answered with 202:\n{response:?}");

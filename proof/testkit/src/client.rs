@@ -1,4 +1,6 @@
-//! A blocking HTTP/1.1 client that sends exactly the bytes it is told, over one connection.
+//! A blocking HTTP/1.1 client that sends exactly the bytes it is given, over one connection.
+//!
+//! Promises: no call blocks for longer than ten seconds without progress. Leaves to others: what the bytes say.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -27,13 +29,13 @@ impl RawClient {
         self.stream.write_all(bytes)
     }
 
-    /// Says that nothing more will be sent.
+    /// Tells the server that nothing more will be sent.
     pub fn finish_sending(&mut self) -> io::Result<()> {
         self.stream.shutdown(Shutdown::Write)
     }
 
-    /// Sends a request and reads its answer. A server may answer and close before it has read a body that it
-    /// refuses, so a failed send still looks for the answer.
+    /// Sends a request and reads its answer. Looks for the answer even if sending failed: a server that refuses a body
+    /// may answer and close before it has read it.
     pub fn exchange(&mut self, bytes: &[u8]) -> io::Result<Response> {
         let sent = self.send(bytes);
         let is_head = bytes.starts_with(b"HEAD ");
@@ -46,7 +48,7 @@ impl RawClient {
         }
     }
 
-    /// The next response on this connection, interim (1xx) ones included.
+    /// The next response on this connection, including interim (1xx) ones.
     pub fn read_response(&mut self, to_head_request: bool) -> io::Result<Response> {
         let head_end = loop {
             if let Some(at) = find(&self.unread, b"\r\n\r\n") {
@@ -79,7 +81,15 @@ impl RawClient {
         Ok(response)
     }
 
-    /// Waits until the server closes the connection; what it still said.
+    /// Waits for the next bytes, whatever they are.
+    pub fn read_next(&mut self) -> io::Result<Vec<u8>> {
+        if self.unread.is_empty() && self.read_some()? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(std::mem::take(&mut self.unread))
+    }
+
+    /// Waits until the server closes the connection. Returns the bytes that came until then.
     pub fn read_to_end(&mut self) -> io::Result<Vec<u8>> {
         while self.read_some()? > 0 {}
         Ok(std::mem::take(&mut self.unread))
@@ -126,7 +136,7 @@ impl RawClient {
 
     fn read_some(&mut self) -> io::Result<usize> {
         let mut buffer = [0u8; 16 * 1024];
-        // A signal that happens to come in between says nothing about the peer.
+        // A signal can interrupt the read; that is no error of the peer.
         let count = loop {
             match self.stream.read(&mut buffer) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

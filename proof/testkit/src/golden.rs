@@ -1,11 +1,11 @@
 //! Golden exchanges: requests and responses as files, replayed against any server that speaks the protocol.
 //!
-//! The files are written from the protocol reference, not recorded from our server; their format is told in
-//! `tests/golden/README.md`. What differs from run to run stands in them as placeholders: those of a request are
-//! filled in, those of a response are matched by form and, where one name comes twice, by equality.
+//! The files are written from the protocol reference, not recorded from our server; `tests/golden/README.md` describes
+//! their format. Placeholders stand for whatever differs from run to run. Those of a request are filled in; those of a
+//! response are matched by their form and, where a name comes twice, by equality.
 //!
-//! Promises: a replay sends exactly the bytes of the file; every table that a scenario made is removed after it,
-//! whatever happened, and account settings that it changed are put back.
+//! Promises: a replay sends exactly the bytes of the file. After a scenario, whatever happened, its tables are deleted
+//! and the account settings it changed are restored.
 
 mod compare;
 mod endpoint;
@@ -24,16 +24,16 @@ use crate::sign::{Scheme, signature, string_to_sign};
 use crate::{RawClient, Response, Stopwatch, http_date, system_now};
 use pattern::Values;
 
-/// How long an account's settings may take to be seen everywhere, twice.
+/// Twice the time that a change of an account's settings may take to reach every server.
 const EVENTUALLY_MAX: Duration = Duration::from_secs(60);
 const EVENTUALLY_PAUSE: Duration = Duration::from_secs(1);
 
-/// One file: exchanges in their order, over tables of their own.
+/// One file: exchanges in order, with tables of its own.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Scenario {
-    /// The file's name, which names the section of the reference it is taken from.
+    /// The file's name, which names the section of the reference that it covers.
     pub name: String,
-    /// The account's service properties are changed, and must be put back.
+    /// It changes the account's service properties, which must be restored.
     pub changes_settings: bool,
     exchanges: Vec<Exchange>,
 }
@@ -41,13 +41,13 @@ pub struct Scenario {
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Exchange {
     title: String,
-    /// The answer may need time until it is the expected one.
+    /// The expected answer may take a while to appear.
     is_eventual: bool,
     request: Message,
     response: Message,
 }
 
-/// A request or a response as written in a file, placeholders and all.
+/// A request or a response as the file has it, with its placeholders.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Message {
     start_line: String,
@@ -62,7 +62,7 @@ impl Message {
     }
 }
 
-/// The scenarios of a folder, in the order of their names.
+/// The scenarios of a folder, sorted by name.
 pub fn read_folder(folder: &Path) -> Result<Vec<Scenario>, String> {
     let entries = std::fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let mut paths: Vec<_> = entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect();
@@ -77,7 +77,7 @@ impl Scenario {
     }
 
     /// Sends every request and compares every answer. `run` makes the tables' names unique: lower-case letters and
-    /// digits. Returns the differences, each a few lines of text; none means that all answers were the expected.
+    /// digits. Returns the differences, each a few lines of text; none if all answers were as expected.
     pub fn replay(&self, endpoint: &Endpoint, run: &str, rules: &Rules) -> Vec<String> {
         let stem: String = self.name.chars().filter(char::is_ascii_alphanumeric).take(12).collect();
         let mut replay =
@@ -96,14 +96,14 @@ impl Scenario {
     }
 }
 
-/// What a replay in progress knows.
+/// A replay in progress.
 struct Replay<'a> {
     endpoint: &'a Endpoint,
-    /// What the placeholders of requests and responses stand for.
+    /// The values of placeholders that are known beforehand.
     values: Values,
-    /// What earlier responses had in the place of theirs.
+    /// The values that earlier responses had in place of their placeholders.
     captured: Values,
-    /// The tables to remove.
+    /// The tables to delete at the end.
     tables: BTreeSet<String>,
 }
 
@@ -154,7 +154,7 @@ impl Replay<'_> {
         Ok(response)
     }
 
-    /// The signature that the request's own headers call for.
+    /// The signature for the scheme that the request's `Authorization` header names.
     fn signature(&self, message: &Message, start_line: &str, values: &Values) -> Result<String, String> {
         let credentials = &self.endpoint.credentials;
         let header = |name: &str| {
@@ -184,7 +184,7 @@ impl Replay<'_> {
         }
     }
 
-    /// A request of the replay's own, apart from any file.
+    /// Sends a request of the replay's own, which is in no file.
     fn ask(&mut self, start: &str, headers: &[(&str, &str)], body: &str) -> Result<Response, String> {
         let mut all = vec![
             ("Host", "{{host}}"),
@@ -197,7 +197,7 @@ impl Replay<'_> {
         self.send(&Message { start_line: start.to_owned(), headers, body: body.to_owned() })
     }
 
-    /// The account's service properties, as they can be set again.
+    /// The account's service properties, in the form in which they can be set again.
     fn settings(&mut self) -> Option<String> {
         let start = "GET {{base}}/?restype=service&comp=properties HTTP/1.1";
         let response = self.ask(start, &[("Accept", "application/xml")], "").ok()?;
@@ -209,7 +209,7 @@ impl Replay<'_> {
         for table in std::mem::take(&mut self.tables) {
             let start = format!("DELETE {{{{base}}}}/Tables('{table}') HTTP/1.1");
             let gone = self.ask(&start, &[("Accept", "application/json")], "");
-            // Most scenarios remove their tables themselves: then it is not there any more.
+            // Most scenarios delete their tables themselves, so 404 is fine.
             if !gone.is_ok_and(|response| matches!(response.status, 204 | 404)) {
                 eprintln!("warning: table {table} may be left over");
             }
@@ -218,7 +218,7 @@ impl Replay<'_> {
             let start = "PUT {{base}}/?restype=service&comp=properties HTTP/1.1";
             let headers = [("Content-Type", "application/xml"), ("Content-Length", "{{length}}")];
             if !self.ask(start, &headers, &settings).is_ok_and(|response| response.status == 202) {
-                eprintln!("warning: the account's service properties were not put back:\n{settings}");
+                eprintln!("warning: the account's service properties were not restored:\n{settings}");
             }
         }
     }

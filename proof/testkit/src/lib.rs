@@ -1,6 +1,6 @@
-//! What tests share: a server on a free port, an independent signer, a raw HTTP client, golden masks.
+//! What tests share: a server on a free port, an independent signer, a raw HTTP client, golden exchanges.
 //!
-//! Dev-only. Nothing here takes wire knowledge from the crates under test: signing, multipart and HTTP are
+//! For tests only. Promises: nothing here uses the wire code of the crates under test. Signing, multipart and HTTP are
 //! written again from the published protocol, so that a mistake there cannot hide behind the same mistake here.
 
 mod batch;

@@ -1,8 +1,8 @@
-//! Masks what differs from run to run (ids, times, etags, boundaries, ports), so that the rest can be compared
-//! byte by byte.
+//! Masks the parts of a text that differ from run to run (ids, times, ETags, boundaries, ports), so that the rest can
+//! be compared byte by byte.
 
-/// The text with GUIDs as `GUID`, ISO times as `TIME`, their escaped form in ETags too, HTTP dates as `DATE`
-/// and `127.0.0.1:PORT` as `HOST`.
+/// Replaces GUIDs with `GUID`, ISO times (also as escaped in ETags) with `TIME`, HTTP dates with `DATE` and
+/// `127.0.0.1:PORT` with `HOST`.
 pub fn mask(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = String::with_capacity(text.len());
@@ -30,31 +30,25 @@ pub fn mask(text: &str) -> String {
     out
 }
 
-/// Matches a pattern where `x` is a hex digit, `9` a decimal one, `a` a letter, and the rest stands for itself.
-fn pattern(bytes: &[u8], pattern: &[u8]) -> bool {
-    bytes.len() >= pattern.len()
-        && pattern.iter().zip(bytes).all(|(wanted, byte)| match wanted {
+/// The length of the text's start if it has this form, where `x` is a lower-case hex digit, `9` a digit, `a` a letter,
+/// and every other character stands for itself.
+pub(crate) fn form(text: &[u8], form: &str) -> Option<usize> {
+    let fits = text.len() >= form.len()
+        && form.bytes().zip(text).all(|(wanted, byte)| match wanted {
             b'x' => byte.is_ascii_digit() || (b'a'..=b'f').contains(byte),
             b'9' => byte.is_ascii_digit(),
             b'a' => byte.is_ascii_alphabetic(),
-            other => other == byte,
-        })
+            _ => wanted == *byte,
+        });
+    fits.then_some(form.len())
 }
 
-fn guid(bytes: &[u8]) -> Option<usize> {
-    let form = b"xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
-    pattern(bytes, form).then_some(form.len())
+pub(crate) fn guid(bytes: &[u8]) -> Option<usize> {
+    form(bytes, "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx")
 }
 
 fn iso_time(bytes: &[u8]) -> Option<usize> {
-    let (plain, escaped) = (b"9999-99-99T99:99:99", b"9999-99-99T99%3A99%3A99");
-    let mut length = if pattern(bytes, plain) {
-        plain.len()
-    } else if pattern(bytes, escaped) {
-        escaped.len()
-    } else {
-        return None;
-    };
+    let mut length = form(bytes, "9999-99-99T99:99:99").or_else(|| form(bytes, "9999-99-99T99%3A99%3A99"))?;
     if bytes.get(length) == Some(&b'.') {
         length += 1;
         length += bytes[length..].iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -63,8 +57,7 @@ fn iso_time(bytes: &[u8]) -> Option<usize> {
 }
 
 fn http_date(bytes: &[u8]) -> Option<usize> {
-    let form = b"aaa, 99 aaa 9999 99:99:99 G";
-    pattern(bytes, form).then_some(form.len() + 2)
+    form(bytes, "aaa, 99 aaa 9999 99:99:99 G").map(|length| length + 2)
 }
 
 fn host(bytes: &[u8]) -> Option<usize> {

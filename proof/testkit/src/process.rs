@@ -1,4 +1,6 @@
-//! The real binary as a child process, on a free port, over a directory that outlives it.
+//! The real binary as a child process, on a free port, with a directory that outlives it.
+//!
+//! Promises: the process never outlives its [`ServerProcess`], and a start or stop that hangs fails the test.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
@@ -15,19 +17,19 @@ const READY: &str = "Table service is successfully listening at http://";
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Killed when dropped.
+/// A running server. Dropping it kills the process.
 pub struct ServerProcess {
     child: Child,
     addr: SocketAddr,
     credentials: Credentials,
-    /// Locked only so that threads can share the process.
+    /// In a mutex only so that threads can share the process.
     lines: Mutex<mpsc::Receiver<String>>,
-    /// The ready line.
+    /// The output up to and including the ready line.
     greeting: String,
 }
 
 impl ServerProcess {
-    /// Starts on a free port over `location`.
+    /// Starts on a free port with the data in `location`.
     pub fn start(binary: &str, location: &Path) -> ServerProcess {
         ServerProcess::start_with(binary, location, &["--table-port", "0"], &[])
     }
@@ -40,13 +42,13 @@ impl ServerProcess {
         environment: &[(&str, &str)],
     ) -> ServerProcess {
         let location = location.to_str().expect("a temporary directory has a plain name");
-        // A command word, if there is one, comes before the options.
-        let (word, options) = match arguments.split_first() {
+        // The subcommand, if there is one, comes before the options.
+        let (subcommand, options) = match arguments.split_first() {
             Some((word, options)) if !word.starts_with('-') => (Some(*word), options),
             _ => (None, arguments),
         };
         let all: Vec<&str> =
-            word.into_iter().chain(["--location", location]).chain(options.iter().copied()).collect();
+            subcommand.into_iter().chain(["--location", location]).chain(options.iter().copied()).collect();
         ServerProcess::start_anywhere(binary, &all, environment)
     }
 
@@ -56,7 +58,7 @@ impl ServerProcess {
         let stdout = child.stdout.take().expect("stdout is piped");
         let (sender, receiver) = mpsc::channel();
         std::thread::spawn(move || {
-            // Reads on after the ready line, so that the child never blocks on a full pipe.
+            // Keeps reading after the ready line, so that the child never blocks on a full pipe.
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                 let _ = sender.send(line);
             }
@@ -99,7 +101,7 @@ impl ServerProcess {
         self.child.id()
     }
 
-    /// What was said up to and including the ready line.
+    /// The output up to and including the ready line.
     pub fn greeting(&self) -> &str {
         &self.greeting
     }
@@ -128,7 +130,7 @@ impl ServerProcess {
         client.exchange(&self.bytes_of(&request)).expect("the server answers")
     }
 
-    /// Ends it gracefully; what it had said on stdout after the ready line.
+    /// Stops it gracefully. Returns its output after the ready line.
     pub fn rest_of_stdout(self) -> String {
         self.signal("TERM");
         let mut rest = String::new();
@@ -141,13 +143,13 @@ impl ServerProcess {
         rest
     }
 
-    /// `kill -9`: nothing is flushed, nothing is said.
+    /// `kill -9`: the process can neither flush nor print anything.
     pub fn kill(mut self) {
         self.child.kill().expect("the process can be killed");
         self.child.wait().expect("a killed process ends");
     }
 
-    /// Asks it to end (SIGTERM) and waits; the exit code.
+    /// Asks it to stop (SIGTERM) and waits. Returns the exit code.
     pub fn stop(self) -> Option<i32> {
         self.stop_with("TERM")
     }
@@ -178,12 +180,12 @@ impl Drop for ServerProcess {
     }
 }
 
-/// Where a client on this machine finds a server that listens on `addr`.
+/// The address at which a client on this machine reaches a server that listens on `addr`.
 fn reachable(addr: SocketAddr) -> SocketAddr {
     if addr.ip().is_unspecified() { SocketAddr::from(([127, 0, 0, 1], addr.port())) } else { addr }
 }
 
-/// Runs the binary until it ends by itself; it is killed, and the test fails, when it does not.
+/// Runs the binary until it exits. If it does not exit in time, it is killed and the test fails.
 #[track_caller]
 pub fn run_to_exit(binary: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Output {
     let mut child = command(binary, environment).args(arguments).spawn().expect("the binary starts");

@@ -1,4 +1,4 @@
-//! A request as a test writes it: signed and dressed like a common client's, with every header replaceable.
+//! A request as a test builds it: signed and with the headers of a common client, each of which can be replaced.
 
 use std::net::SocketAddr;
 use std::time::SystemTime;
@@ -11,7 +11,7 @@ use crate::time::http_date;
 pub enum Style {
     Path,
     Host(String),
-    /// The target goes on the request line as given, without the account in front.
+    /// The request line has the target as given, without the account in front.
     Bare,
 }
 
@@ -25,7 +25,7 @@ enum Change {
 #[derive(Clone, Debug)]
 pub struct Request {
     pub method: String,
-    /// Relative to the service root; in path style the account is put in front.
+    /// Relative to the service root. In path style the account goes in front of it.
     pub target: String,
     pub body: Option<Vec<u8>>,
     changes: Vec<Change>,
@@ -90,7 +90,7 @@ impl Request {
         self
     }
 
-    /// Adds a header even when one of this name is there.
+    /// Adds a header even if there is one of this name.
     pub fn another_header(mut self, name: &str, value: &str) -> Request {
         self.changes.push(Change::Add(name.to_owned(), value.to_owned()));
         self
@@ -133,13 +133,13 @@ impl Request {
         self
     }
 
-    /// The first path segment, when it is not the account that signs.
+    /// Names this account in the path, while another one signs.
     pub fn path_account(mut self, account: &str) -> Request {
         self.path_account = Some(account.to_owned());
         self
     }
 
-    /// Signs another target than the one on the request line.
+    /// Signs this target instead of the one on the request line.
     pub fn signed_target(mut self, target: &str) -> Request {
         self.signed_target = Some(target.to_owned());
         self
@@ -224,7 +224,7 @@ impl Request {
     }
 }
 
-/// Everything but unreserved characters as %XX of its UTF-8 bytes.
+/// Writes every byte of a character that is not unreserved as %XX.
 pub fn percent_encode(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {

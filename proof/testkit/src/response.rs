@@ -1,4 +1,4 @@
-//! A response as it came: status, reason, headers in order, body; with the questions tests ask of it.
+//! A response as received: status, reason, headers in order, body; and the checks that tests make on it.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ pub struct Response {
 }
 
 impl Response {
-    /// The first header of this name, in any case.
+    /// The first header of this name, ignoring case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers
             .iter()
@@ -21,7 +21,7 @@ impl Response {
             .map(|(_, value)| value.as_str())
     }
 
-    /// The header, which must be there.
+    /// The header of this name. Panics if there is none.
     #[track_caller]
     pub fn required(&self, name: &str) -> &str {
         self.header(name).unwrap_or_else(|| panic!("no {name} in\n{self:?}"))
@@ -43,7 +43,7 @@ impl Response {
         self
     }
 
-    /// The code of a JSON or XML error body; empty when there is none.
+    /// The code of a JSON or XML error body; empty if there is none.
     pub fn error_code(&self) -> String {
         let text = self.text();
         if text.starts_with('{') {
@@ -54,7 +54,7 @@ impl Response {
             .unwrap_or_default()
     }
 
-    /// The error's text without the lines that carry request id and time.
+    /// The error's message, without the lines for request id and time.
     pub fn error_message(&self) -> String {
         let text = self.text();
         let value = if text.starts_with('{') {

@@ -1,25 +1,25 @@
-//! Shared access signatures, minted from the published strings-to-sign: account SAS and service SAS for a table, in
-//! every version, with every field replaceable, also by nonsense.
+//! Shared access signatures, built from the published strings-to-sign: account SAS and service SAS for a table, in
+//! every version. A test can replace any field, even with nonsense.
 
 use crate::sign::{Credentials, signature};
 use crate::{Request, percent_encode};
 
-/// A token before it is signed: its fields in the order in which they will stand in the query.
+/// A token before it is signed: its fields in the order of the query string.
 #[derive(Clone, Debug)]
 pub struct Sas {
     fields: Vec<(String, String)>,
 }
 
-/// Long after any clock of a test.
+/// Later than the clock of any test.
 pub const FAR_EXPIRY: &str = "2099-01-01T00:00:00Z";
 
 impl Sas {
-    /// All letters on every level of the Table service.
+    /// An account SAS with all permissions, at every level of the Table service.
     pub fn account(version: &str) -> Sas {
         Sas::of(&[("sv", version), ("ss", "t"), ("srt", "sco"), ("sp", "rwdlacu"), ("se", FAR_EXPIRY)])
     }
 
-    /// All letters on one table.
+    /// A service SAS with all permissions on one table.
     pub fn table(version: &str, table: &str) -> Sas {
         Sas::of(&[("sv", version), ("tn", table), ("sp", "raud"), ("se", FAR_EXPIRY)])
     }
@@ -46,7 +46,7 @@ impl Sas {
         self.fields.iter().find(|(present, _)| present == name).map_or("", |(_, value)| value)
     }
 
-    /// The text that is signed: of an account SAS if there is `ss`, else of a service SAS.
+    /// The string to sign: that of an account SAS if there is an `ss` field, otherwise that of a service SAS.
     pub fn string_to_sign(&self, account: &str) -> String {
         let version = self.get("sv");
         let line = |name: &&str| self.get(name).to_owned();
@@ -74,12 +74,12 @@ impl Sas {
         signature(&credentials.key, &self.string_to_sign(&credentials.account))
     }
 
-    /// The token as a query string, signed.
+    /// The signed token as a query string.
     pub fn sign(&self, credentials: &Credentials) -> String {
         self.with_signature(&percent_encode(&self.signature(credentials)))
     }
 
-    /// The token with this text after `sig=`, which is not escaped.
+    /// The token with this text after `sig=`, not escaped.
     pub fn with_signature(&self, signature: &str) -> String {
         let mut query = self.unsigned();
         query.push_str("&sig=");
@@ -87,7 +87,7 @@ impl Sas {
         query
     }
 
-    /// The fields alone.
+    /// The fields as a query string, without a signature.
     pub fn unsigned(&self) -> String {
         let pair = |(name, value): &(String, String)| format!("{name}={}", percent_encode(value));
         self.fields.iter().map(pair).collect::<Vec<_>>().join("&")

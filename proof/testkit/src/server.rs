@@ -1,4 +1,6 @@
-//! The server in this process, on a free port, over real sockets; or, to compare, another server that is running.
+//! A server for a test: inside this process, on a free port with real sockets, or, for comparison, an external one.
+//!
+//! Promises: each test starts with an empty account, and the server stops when its [`TestServer`] is dropped.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use engine::Engine;
 use engine::env::{Clock, FakeClock, SystemClock, UNIX_EPOCH_TICKS};
 use engine::memory::MemoryEngine;
-use server::{Accounts, Config, Current, Limits};
+use server::{Accounts, Binding, Current, Front, FrontConfig, Limits, TableHttp};
 use tables::TableService;
 use tokio::sync::oneshot;
 
@@ -19,18 +21,20 @@ use crate::sign::{Credentials, EMULATOR_ACCOUNT, EMULATOR_KEY};
 use crate::time::system_now;
 use crate::{RawClient, Response};
 
-/// Names a running server to test instead of one in this process, as `127.0.0.1:10002`. It must know the emulator's
-/// account and serve nobody else: each test empties that account when it starts, so tests run one at a time.
+/// The environment variable that names an external server to test instead, as `127.0.0.1:10002`. It must know the
+/// emulator's account and have no other users: each test empties that account when it starts, so tests run one at a
+/// time.
 const ELSEWHERE: &str = "LAZULITE_TEST_ENDPOINT";
 
-/// What a test says that asks such a server, and how one ends that cannot: for whoever counts.
+/// What a test prints when it uses an external server, and how it fails when it cannot. `xtask` counts both.
 const ASKS_ELSEWHERE: &str = "this test asks the server at";
 const NEEDS_ITS_OWN: &str = "this test needs a server of its own";
 
-/// Whether a test has the server elsewhere: it has one account, so a test that starts two servers cannot be made there.
+/// Whether a test is using the external server. It has only one account, so a test that starts two servers cannot use
+/// it.
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// What a test may choose before it starts a server.
+/// What a test can choose before it starts a server.
 #[derive(Default)]
 pub struct Options {
     engine: Option<Arc<dyn Engine>>,
@@ -47,14 +51,14 @@ impl Options {
         self
     }
 
-    /// `name:key1[:key2];…`; requests are signed with the first account's first key unless they say otherwise.
+    /// `name:key1[:key2];…`. Requests are signed with the first account's first key unless they name another.
     pub fn accounts(mut self, text: &str) -> Options {
         self.accounts = Some(text.to_owned());
         self.needs_its_own = true;
         self
     }
 
-    /// Time stands still, for client and server alike, until the test moves it.
+    /// For client and server, time stands still until the test moves it.
     pub fn clock(mut self, clock: Arc<FakeClock>) -> Options {
         self.fake_clock = Some(clock);
         self.needs_its_own = true;
@@ -83,13 +87,15 @@ impl Options {
         let mut fields = first.split(':');
         let credentials =
             Credentials::new(fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
-        let config = Config {
-            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+        let config = FrontConfig {
             accounts: Arc::new(Current::new(Accounts::parse(&text).expect("the test's accounts are valid"))),
             tokens: None,
-            tls: None,
             is_behind_tls_proxy: false,
             limits: self.limits,
+        };
+        let binding = Binding {
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            tls: None,
             host_suffixes: vec!["table.core.windows.net".to_owned()],
         };
         let (addr_sender, addr_receiver) = mpsc::channel();
@@ -101,13 +107,15 @@ impl Options {
                 .build()
                 .expect("a runtime starts");
             runtime.block_on(async move {
-                let service = TableService::new(engine, clock.clone());
-                let server = server::bind(config, service, clock).await.expect("a free port can be bound");
+                let service = TableHttp::new(TableService::new(engine.clone(), clock.clone()));
+                let front = Front::new(config, clock);
+                let server = server::bind(&front, binding, service).await.expect("a free port can be bound");
                 addr_sender.send(server.local_addr()).expect("the test waits for the address");
                 let shutdown = async move {
                     let _ = stopped.await;
                 };
                 server.run(shutdown).await;
+                engine.close().await;
             });
             runtime.shutdown_timeout(Duration::from_millis(100));
         });
@@ -123,7 +131,7 @@ impl Options {
     }
 }
 
-/// Stops when dropped.
+/// A running server. Dropping it stops the server.
 pub struct TestServer {
     addr: SocketAddr,
     credentials: Credentials,
@@ -134,7 +142,7 @@ pub struct TestServer {
 }
 
 impl TestServer {
-    /// Over the memory engine, with the emulator's account and the system clock.
+    /// A server with the memory engine, the emulator's account and the system clock.
     pub fn start() -> TestServer {
         TestServer::options().start()
     }
@@ -143,7 +151,7 @@ impl TestServer {
         Options::default()
     }
 
-    /// The emptied emulator's account of a server that is running.
+    /// The external server, with the emulator's account emptied.
     fn elsewhere(addr: SocketAddr) -> TestServer {
         assert!(!IS_TAKEN.swap(true, Ordering::SeqCst), "{NEEDS_ITS_OWN}");
         println!("{ASKS_ELSEWHERE} {addr}");
@@ -161,7 +169,7 @@ impl TestServer {
         server
     }
 
-    /// A started server that already has this table.
+    /// A running server that already has this table.
     pub fn with_table(table: &str) -> TestServer {
         let server = TestServer::start();
         server.create_table(table);
@@ -176,12 +184,12 @@ impl TestServer {
         &self.credentials
     }
 
-    /// `http://HOST:PORT/ACCOUNT`, as it stands in links.
+    /// `http://HOST:PORT/ACCOUNT`, the form that links have.
     pub fn base(&self) -> String {
         format!("http://{}/{}", self.addr, self.credentials.account)
     }
 
-    /// What the client believes the time is.
+    /// The client's time.
     pub fn now(&self) -> SystemTime {
         match &self.fake_clock {
             Some(clock) => {
@@ -196,12 +204,12 @@ impl TestServer {
         request.to_bytes(self.addr, &self.credentials, self.now())
     }
 
-    /// A connection of its own.
+    /// A new connection.
     pub fn connect(&self) -> RawClient {
         RawClient::connect(self.addr).expect("the server accepts a connection")
     }
 
-    /// Sends over a kept-alive connection. A connection that the server has closed meanwhile is replaced.
+    /// Sends over a kept-alive connection, or a new one if the server has closed it.
     #[track_caller]
     pub fn send(&self, request: Request) -> Response {
         let bytes = self.bytes_of(&request);
@@ -227,14 +235,14 @@ impl TestServer {
         self.send(Request::post("/Tables").json(&format!("{{\"TableName\":\"{table}\"}}"))).expect(201);
     }
 
-    /// Inserts an entity given as the members after its keys; the answer must be 201.
+    /// Inserts an entity with these JSON members after its keys. The answer must be 201.
     #[track_caller]
     pub fn insert(&self, table: &str, partition: &str, row: &str, members: &str) -> Response {
         let body = entity_json(partition, row, members);
         self.send(Request::post(&format!("/{table}")).json(&body)).expect(201)
     }
 
-    /// Reads one entity, whatever the answer.
+    /// Reads one entity. Any answer will do.
     #[track_caller]
     pub fn get(&self, table: &str, partition: &str, row: &str) -> Response {
         self.send(Request::get(&entity_path(table, partition, row)))
@@ -260,7 +268,7 @@ fn keep(place: &mut Option<RawClient>, client: RawClient, response: &Response) {
     }
 }
 
-/// `/table(PartitionKey='…',RowKey='…')`, quotes doubled, then percent-encoded.
+/// `/table(PartitionKey='…',RowKey='…')`, with quotes doubled and the keys percent-encoded.
 pub fn entity_path(table: &str, partition: &str, row: &str) -> String {
     let key = |text: &str| percent_encode(&text.replace('\'', "''"));
     format!("/{table}(PartitionKey='{}',RowKey='{}')", key(partition), key(row))

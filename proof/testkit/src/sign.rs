@@ -1,4 +1,4 @@
-//! Shared Key and Shared Key Lite of the Table service, written from the published string-to-sign.
+//! Shared Key and Shared Key Lite for the Table service, written from the published string-to-sign.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -40,7 +40,7 @@ impl Credentials {
     }
 }
 
-/// The text whose HMAC is the signature. `target` is the request target exactly as on the request line.
+/// The text to sign with HMAC. `target` is the request target exactly as on the request line.
 pub fn string_to_sign(
     scheme: Scheme,
     account: &str,

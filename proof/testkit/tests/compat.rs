@@ -1,7 +1,8 @@
-//! COMPAT.md is honest: every row has one of the three marks, and every test that a row names exists.
+//! The compatibility ledger is honest: every row of `docs/compat/*.md` has one of the three marks, every test that a
+//! row names exists, and `COMPAT.md` leads to every page of the ledger.
 //!
 //! A test is looked for where its runner would find it: a function with its attribute in a module that is
-//! declared, a `def`, a `test("...")` and so on. That it passes is for its own suite to say.
+//! declared, a `def`, a `test("...")` and so on. Whether the test passes is the business of its own suite.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
 
@@ -11,38 +12,53 @@ use std::path::{Path, PathBuf};
 const HEADING: &str = "| Behaviour | Here | Test |";
 const RULER: &str = "|---|---|---|";
 const MARKS: [&str; 3] = ["same", "different", "unverified"];
-/// What stands in the last cell of a row that nothing shows.
+/// The last cell of a row that no test shows.
 const NO_TEST: &str = "no test yet";
-/// Fewer rows mean that the tables are no longer written as this file reads them.
+/// With fewer rows, the tables probably have a form that this file does not read.
 const ROW_COUNT_MIN: usize = 400;
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// One row, and the number of its line.
+/// The pages of the ledger, as paths from the root of the repository, in order.
+fn pages() -> Vec<String> {
+    let mut pages: Vec<String> = fs::read_dir(repository().join("docs/compat"))
+        .unwrap()
+        .map(|entry| format!("docs/compat/{}", entry.unwrap().file_name().to_str().unwrap()))
+        .filter(|page| page.ends_with(".md"))
+        .collect();
+    pages.sort();
+    pages
+}
+
+/// One row, and its place as `page:line`.
 struct Row {
-    line: usize,
+    place: String,
     cells: Vec<String>,
 }
 
 fn rows() -> Vec<Row> {
-    let document = fs::read_to_string(repository().join("COMPAT.md")).unwrap();
     let mut rows = Vec::new();
-    let mut in_table = false;
-    for (index, text) in document.lines().enumerate() {
-        in_table = text == HEADING || in_table && text.starts_with('|');
-        if in_table && text != HEADING && text != RULER {
-            let inside = text.strip_prefix('|').and_then(|text| text.strip_suffix('|')).unwrap_or_default();
-            let cells = inside.split('|').map(|cell| cell.trim().to_owned()).collect();
-            rows.push(Row { line: index + 1, cells });
+    for page in pages() {
+        let document = fs::read_to_string(repository().join(&page)).unwrap();
+        let count_before = rows.len();
+        let mut in_table = false;
+        for (index, text) in document.lines().enumerate() {
+            in_table = text == HEADING || in_table && text.starts_with('|');
+            if in_table && text != HEADING && text != RULER {
+                let inside = text.strip_prefix('|').and_then(|text| text.strip_suffix('|'));
+                let cells = inside.unwrap_or_default().split('|').map(|cell| cell.trim().to_owned());
+                rows.push(Row { place: format!("{page}:{}", index + 1), cells: cells.collect() });
+            }
         }
+        assert!(rows.len() > count_before, "{page} has no rows");
     }
     assert!(rows.len() >= ROW_COUNT_MIN, "only {} rows were found", rows.len());
     rows
 }
 
-/// The tests of a last cell: code spans with commas between. `None` when it is written in any other way.
+/// The tests that a last cell names: code spans separated by commas. `None` if the cell has any other form.
 fn named_tests(cell: &str) -> Option<Vec<&str>> {
     if cell == NO_TEST {
         return Some(Vec::new());
@@ -56,7 +72,7 @@ fn named_tests(cell: &str) -> Option<Vec<&str>> {
         .collect()
 }
 
-/// Whether `crate: module::test`, or `sdk/language: file::test`, is in the tree.
+/// Whether the test `crate: module::test` or `sdk/language: file::test` exists.
 fn exists(name: &str) -> bool {
     let Some((place, path)) = name.split_once(": ") else { return false };
     match place {
@@ -68,7 +84,7 @@ fn exists(name: &str) -> bool {
     }
 }
 
-/// `needle` is how a test of that name begins in a file of the suite.
+/// `needle` gives the text with which a test of that name begins.
 fn in_sdk_suite(suite: &str, path: &str, needle: impl Fn(&str) -> String) -> bool {
     let Some((file, test)) = path.split_once("::") else { return false };
     let source = fs::read_to_string(repository().join("tests/sdk").join(suite).join(file));
@@ -78,11 +94,12 @@ fn in_sdk_suite(suite: &str, path: &str, needle: impl Fn(&str) -> String) -> boo
 fn in_crate(name: &str, path: &str) -> bool {
     let mut modules: Vec<&str> = path.split("::").collect();
     let Some(test) = modules.pop() else { return false };
-    let folders = ["crates", "proof"].map(|place| repository().join(place).join(name));
+    // Product and proof: see ARCHITECTURE.md.
+    let folders = ["crates", "proof"].map(|folder| repository().join(folder).join(name));
     folders.iter().flat_map(|folder| crate_roots(folder)).any(|root| in_file(&root, &modules, test))
 }
 
-/// The library or the binary, and each binary of integration tests.
+/// The root files of the library, the binary and the integration tests.
 fn crate_roots(folder: &Path) -> Vec<PathBuf> {
     let mut roots = vec![folder.join("src/lib.rs"), folder.join("src/main.rs")];
     for entry in fs::read_dir(folder.join("tests")).into_iter().flatten() {
@@ -99,7 +116,7 @@ fn in_file(file: &Path, modules: &[&str], test: &str) -> bool {
     if let Some(block) = inline_module(&source, module) {
         return rest.is_empty() && declares_test(&block, test);
     }
-    // A file that nobody declares is not compiled.
+    // An undeclared file is not compiled.
     let is_declared = source.lines().any(|line| line.ends_with(&format!("mod {module};")));
     is_declared && module_file(file, module).is_some_and(|file| in_file(&file, rest, test))
 }
@@ -112,7 +129,7 @@ fn module_file(parent: &Path, module: &str) -> Option<PathBuf> {
     files.into_iter().find(|file| file.is_file())
 }
 
-/// What stands between `mod name {` and its brace, moved to the left. rustfmt sees to the columns.
+/// The lines between `mod name {` and its closing brace, without their indentation. Relies on rustfmt's layout.
 fn inline_module(source: &str, module: &str) -> Option<String> {
     let mut lines = source.lines();
     lines.find(|line| !line.starts_with(' ') && line.ends_with(&format!("mod {module} {{")))?;
@@ -120,7 +137,7 @@ fn inline_module(source: &str, module: &str) -> Option<String> {
     Some(inside.collect::<Vec<_>>().join("\n"))
 }
 
-/// Whether there is a function of that name, not inside anything, with a test's attribute above it.
+/// Whether there is a top-level function of that name with a test attribute above it.
 fn declares_test(source: &str, name: &str) -> bool {
     let lines: Vec<&str> = source.lines().collect();
     let heads = [format!("fn {name}("), format!("async fn {name}(")];
@@ -136,36 +153,47 @@ fn declares_test(source: &str, name: &str) -> bool {
 #[test]
 fn every_row_has_a_mark_and_names_tests_or_says_that_it_has_none() {
     let mut wrong = Vec::new();
-    for Row { line, cells } in rows() {
+    for Row { place, cells } in rows() {
         let [behaviour, here, tests] = cells.as_slice() else {
-            wrong.push(format!("line {line}: {} cells instead of three", cells.len()));
+            wrong.push(format!("{place}: {} cells instead of three", cells.len()));
             continue;
         };
         let (mark, remark) = here.split_once(": ").unwrap_or((here, ""));
         if behaviour.is_empty() || !MARKS.contains(&mark) {
-            wrong.push(format!("line {line}: no behaviour, or no mark: '{here}'"));
+            wrong.push(format!("{place}: no behaviour, or no mark: '{here}'"));
         }
-        // A difference without its reason helps nobody, nor does a reading that is not told.
+        // A difference needs its reason, and an unverified row the reading that we chose.
         if mark != "same" && remark.is_empty() {
-            wrong.push(format!("line {line}: '{mark}' without more"));
+            wrong.push(format!("{place}: '{mark}' without more"));
         }
         if named_tests(tests).is_none() {
-            wrong.push(format!("line {line}: neither tests nor '{NO_TEST}': {tests}"));
+            wrong.push(format!("{place}: neither tests nor '{NO_TEST}': {tests}"));
         }
     }
-    assert!(wrong.is_empty(), "COMPAT.md:\n{}", wrong.join("\n"));
+    assert!(wrong.is_empty(), "docs/compat:\n{}", wrong.join("\n"));
 }
 
 #[test]
 fn every_test_that_a_row_names_exists() {
     let mut missing = Vec::new();
-    for Row { line, cells } in rows() {
+    for Row { place, cells } in rows() {
         let tests = cells.last().and_then(|cell| named_tests(cell)).unwrap_or_default();
-        missing.extend(
-            tests.into_iter().filter(|test| !exists(test)).map(|test| format!("line {line}: {test}")),
-        );
+        missing.extend(tests.into_iter().filter(|test| !exists(test)).map(|test| format!("{place}: {test}")));
     }
-    assert!(missing.is_empty(), "COMPAT.md names tests that do not exist:\n{}", missing.join("\n"));
+    assert!(missing.is_empty(), "docs/compat names tests that do not exist:\n{}", missing.join("\n"));
+}
+
+#[test]
+fn compat_md_links_to_every_page_of_the_ledger_and_to_no_other() {
+    let document = fs::read_to_string(repository().join("COMPAT.md")).unwrap();
+    let links: Vec<&str> =
+        document.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link).collect();
+    for page in pages() {
+        assert!(links.contains(&page.as_str()), "COMPAT.md does not link to {page}");
+    }
+    for link in links.iter().filter(|link| link.starts_with("docs/")) {
+        assert!(repository().join(link).is_file(), "COMPAT.md links to {link}, which does not exist");
+    }
 }
 
 #[test]
@@ -193,7 +221,7 @@ fn tests_are_found_where_they_are_and_nowhere_else() {
         "server: headers::if_match_decides_by_verb_and_state",
         "server: etags::if_match_decides",
         "server: etags::tests::if_match_decides_by_verb_and_state",
-        // A helper is not a test; and what is inside a module of the file is not in the file.
+        // A helper is not a test, and a test in an inner module is not a test of the file's own module.
         "server: etags::with_entity",
         "server: address::accounts_are_found_in_the_host_or_in_the_path",
         "protocol: filter::tests::logic_is_two_valued",

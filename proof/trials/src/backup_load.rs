@@ -1,14 +1,16 @@
-//! `backup`: a backup of many entities under write load, restored elsewhere, compared with the ledger of the writers.
+//! `backup`: takes a backup of many entities under write load, restores it elsewhere, and compares it with the ledgers.
 //!
-//! Each writer owns a partition and numbers its writes. Most replace one of its rows, every fourth is a batch over
-//! another few; each puts the write's number. A writer has one write under way at a time, so a moment of the whole
-//! store is a number for each writer: all up to it are in, none after it. The restored store must be such a moment:
+//! Each writer owns a partition and numbers its writes. Most writes replace one of its rows, every fourth is a batch
+//! over a few others; each stores the write's number. A writer has one write in flight at a time, so a moment of the
+//! whole store is one number per writer: all writes up to it happened, none after it. The restored store must be such a
+//! moment:
 //!
-//! - every row holds the last number that was put there up to the writer's number, batches whole;
-//! - that number lies between what was acknowledged when the backup started and what was sent when it ended;
-//! - across writers, if a write is in, so is every write that was acknowledged before it was sent.
+//! - every row holds the last number written to it up to the writer's number, and batches are whole;
+//! - that number is at least the last one acknowledged when the backup started, and at most the last one sent when it
+//!   ended;
+//! - across writers, if a write is included, so is every write that was acknowledged before it was sent.
 //!
-//! Owns: writers, their ledger and the comparison. The large table that is loaded beforehand must be there unchanged.
+//! Owns: writers, their ledgers and the comparison. The large table loaded beforehand must come back unchanged.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -31,20 +33,20 @@ use crate::soak::{last_line, pages};
 use crate::{Error, mix};
 
 const HELP: &str = "\
-a backup under write load, restored elsewhere: it is equal to some moment of the ledger
+a backup under write load, restored elsewhere: it must equal some moment of the ledger
 
   --server PATH      The server's binary
-  --entities N       Entities that are loaded first, in hundreds [default: 1000000]
-  --writers W        Writers meanwhile [default: 8]";
+  --entities N       Entities to load first, a multiple of 100 [default: 1000000]
+  --writers W        Writers during the backup [default: 8]";
 
 const BULK_TABLE: &str = "bulk";
 const LEDGER_TABLE: &str = "ledger";
-/// Numbers of the rows that a writer replaces one at a time (those of the batches' turns stay empty), and rows that its
-/// batches put together.
+/// The row numbers that a writer goes through with single writes (a number whose turn is a batch's stays without a
+/// row), and the rows that each of its batches writes.
 const SINGLE_ROW_COUNT: u64 = 20;
 const BATCH_ROW_COUNT: u64 = 10;
 const WRITES_PER_BATCH: u64 = 4;
-/// The writers' pace without a backup is measured for so long.
+/// How long the writers' rate is measured before the backup.
 const BEFORE_TIME: Duration = Duration::from_secs(5);
 const RETRY_DELAY: Duration = Duration::from_millis(20);
 
@@ -54,11 +56,11 @@ type Ledger = Vec<Entry>;
 #[derive(Clone, Copy)]
 struct Entry {
     sent: Instant,
-    /// `None`: still under way when the ledger was closed.
+    /// `None` if it was still in flight when the ledger was closed.
     acknowledged: Option<Instant>,
 }
 
-/// The moments between which a backup was taken.
+/// When a backup started and ended.
 struct Span {
     started: Instant,
     ended: Instant,
@@ -71,9 +73,10 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
     if !options::read(options, HELP, known)? {
         return Ok(true);
     }
-    let binary = server.to_str().filter(|path| !path.is_empty()).ok_or("--server names the binary")?;
+    let binary =
+        server.to_str().filter(|path| !path.is_empty()).ok_or("--server is missing: it names the binary")?;
     if entities < 100 || !entities.is_multiple_of(100) || writer_count == 0 {
-        return Err("--entities comes in hundreds, and there is at least one writer".into());
+        return Err("--entities must be a multiple of 100, and --writers at least 1".into());
     }
     println!("backup: {entities} entities, {writer_count} writers, load average {}", gauge::load_average());
     let directory = TempDir::with_prefix("lazulite-backup-")?;
@@ -90,7 +93,7 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
         directory_bytes(&store) / MIB
     );
     let mut promises = Promises::default();
-    // Numbers go on from one backup to the next.
+    // The numbers continue from one backup to the next.
     let mut ledgers: Vec<Ledger> = vec![Ledger::new(); writer_count];
     for (name, rate) in [("at the default rate", None), ("as fast as it goes", Some("0"))] {
         println!("\n  {name}:");
@@ -99,7 +102,7 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
         let size = std::fs::metadata(&file).map_or(0, |metadata| metadata.len());
         let rows = entities + (writer_count * rows_after(1000).len()) as u64;
         println!(
-            "    {:.1} s from start to end, {:.1} MiB, {:.1} bytes for each entity",
+            "    {:.1} s from start to end, {:.1} MiB, {:.1} bytes per entity",
             (span.ended - span.started).as_secs_f64(),
             size as f64 / MIB as f64,
             size as f64 / rows as f64
@@ -138,7 +141,7 @@ fn judge_command(output: &Output, what: &str, promises: &mut Promises) {
     promises.check(output.status.code() == Some(0), &format!("{what}: {words}"));
 }
 
-/// Lets the writers write, takes the backup while they do, and closes the ledgers.
+/// Takes the backup while the writers write, then closes the ledgers.
 fn back_up(
     server: &Path,
     store: &Path,
@@ -158,7 +161,7 @@ fn back_up(
                 scope.spawn(move || Writer::new(number, address, ledger, written).run(over))
             })
             .collect();
-        // Every row is there before the pace is measured.
+        // Wait until every row exists before measuring the rate.
         std::thread::sleep(BEFORE_TIME / 5);
         let begin = written.load(Ordering::Relaxed);
         let watch = Stopwatch::start();
@@ -184,7 +187,7 @@ fn back_up(
     })?;
     judge_command(&output?, "backup under write load", promises);
     println!(
-        "    the writers: {before:.0} writes a second before, {during:.0} meanwhile ({:.0} %)",
+        "    the writers: {before:.0} writes per second before, {during:.0} during the backup ({:.0} %)",
         during / before.max(1.0) * 100.0
     );
     promises.check(during > 0.0 && before > 0.0, "writes go on while the backup is taken");
@@ -222,7 +225,7 @@ impl<'a> Writer<'a> {
                     )
                     .into());
                 }
-                // A refused write has not happened: it is the same write, sent later.
+                // A refused write has not happened, so the same write is sent again.
                 std::thread::sleep(RETRY_DELAY);
             }
             if let Some(entry) = self.ledger.last_mut() {
@@ -261,7 +264,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// The rows that the write of this number puts.
+/// The rows that the write with this number writes.
 fn rows_of(number: u64) -> Vec<String> {
     if number % WRITES_PER_BATCH == WRITES_PER_BATCH - 1 {
         return (0..BATCH_ROW_COUNT).map(|row| format!("batch{row:03}")).collect();
@@ -269,7 +272,7 @@ fn rows_of(number: u64) -> Vec<String> {
     vec![format!("single{:03}", number % SINGLE_ROW_COUNT)]
 }
 
-/// What a writer's rows hold after its write of this number; sorted by row.
+/// A writer's rows after its write with this number, sorted by row.
 fn rows_after(number: u64) -> Vec<(String, u64)> {
     let first = number.saturating_sub(SINGLE_ROW_COUNT * WRITES_PER_BATCH);
     let mut rows: Vec<(String, u64)> = Vec::new();
@@ -285,7 +288,7 @@ fn rows_after(number: u64) -> Vec<(String, u64)> {
     rows
 }
 
-/// Serves the restored store and holds it against the ledgers.
+/// Serves the restored store and compares it with the ledgers.
 fn compare(
     binary: &str,
     restored: &Path,
@@ -318,7 +321,7 @@ fn compare(
     })?;
     process.stop();
     promises
-        .check(strange == 0, &format!("the ledger's table has rows of the writers only: {strange} others"));
+        .check(strange == 0, &format!("the ledger's table has only rows of the writers: {strange} others"));
     let moment: Vec<Option<u64>> =
         rows.iter().map(|rows| rows.iter().map(|(_, number)| *number).max()).collect();
     let mut broken = broken_rules(&rows, &moment, ledgers, span);
@@ -331,7 +334,7 @@ fn compare(
     Ok(())
 }
 
-/// What contradicts that these rows are a moment of the ledgers within the span.
+/// The reasons, if any, why these rows are not a moment of the ledgers within the span.
 fn broken_rules(
     rows: &[Vec<(String, u64)>],
     moment: &[Option<u64>],
@@ -350,16 +353,16 @@ fn broken_rules(
         let sent_by_the_end = ledger.iter().take_while(|entry| entry.sent <= span.ended).count();
         if included < acknowledged_before {
             broken.push(format!(
-                "writer {writer}: {acknowledged_before} writes were acknowledged before the start, {included} are in"
+                "writer {writer}: {acknowledged_before} writes were acknowledged before the start, {included} are included"
             ));
         }
         if included > sent_by_the_end {
             broken.push(format!(
-                "writer {writer}: {included} writes are in, {sent_by_the_end} were sent by the end"
+                "writer {writer}: {included} writes are included, {sent_by_the_end} were sent by the end"
             ));
         }
     }
-    // The last write of all that are in, by when it was sent: whatever was acknowledged before that must be in too.
+    // Of all included writes, the last one sent: every write acknowledged before it was sent must be included too.
     let last_sent = moment
         .iter()
         .zip(ledgers)
@@ -371,7 +374,7 @@ fn broken_rules(
             && at < last_sent
         {
             broken.push(format!(
-                "writer {writer}: a write is missing that was acknowledged {:?} before one was sent that is in",
+                "writer {writer}: a missing write was acknowledged {:?} before an included one was sent",
                 last_sent - at
             ));
         }
@@ -383,7 +386,7 @@ fn broken_rules(
 mod tests {
     use super::*;
 
-    /// Two writers that take turns, a millisecond for each step: sent, acknowledged, sent, acknowledged.
+    /// Two writers that take turns, with a millisecond per step: sent, acknowledged, sent, acknowledged.
     fn ledgers(start: Instant) -> Vec<Ledger> {
         let at = |ms: u64| start + Duration::from_millis(ms);
         (0..2)

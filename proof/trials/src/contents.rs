@@ -1,7 +1,7 @@
-//! Everything a server holds, read over HTTP page by page, and handed out to the writers it belongs to.
+//! Reads everything a server holds over HTTP, page by page, and assigns it to the writers that own it.
 //!
-//! A row that nobody can have written, a Timestamp that is not the ETag, or a page out of order is reported here; what
-//! a writer's rows should be is the business of `ledger.rs`.
+//! Promises: reports a row that no writer can have written, a Timestamp that differs from the ETag, or a page out of
+//! order. Leaves to `ledger.rs`: what a writer's rows should be.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +14,11 @@ use crate::victim::Victim;
 /// Why something could not be read.
 #[derive(Debug)]
 pub enum ReadFailure {
-    /// The server said so, with this status.
+    /// The server refused, with this status.
     Refused { status: u16, what: String },
     /// The connection broke or stalled.
     Broken(String),
-    /// The answer is no honest answer.
+    /// The answer cannot be right.
     Wrong(String),
 }
 
@@ -69,7 +69,7 @@ pub fn rows(server: &Victim, table: &str, partition: Option<&str>) -> Result<Row
     rows_through(&mut |request| server.ask(request), table, partition)
 }
 
-/// The same, by whatever carries a request to the server.
+/// The same, with the given function sending the requests.
 pub fn rows_through(
     ask: &mut dyn FnMut(&Request) -> std::io::Result<Response>,
     table: &str,
@@ -98,9 +98,9 @@ pub fn rows_through(
     }
 }
 
-/// An entity as it stands in an answer.
+/// Reads an entity from an answer.
 pub fn entity(mut value: Value) -> Result<(Key, Row), ReadFailure> {
-    let object = value.as_object_mut().ok_or_else(|| wrong("an entity that is no object"))?;
+    let object = value.as_object_mut().ok_or_else(|| wrong("an entity that is not an object"))?;
     let mut text = |name: &str| match object.remove(name) {
         Some(Value::String(text)) => Ok(text),
         _ => Err(wrong(&format!("an entity without {name}"))),
@@ -115,15 +115,16 @@ pub fn entity(mut value: Value) -> Result<(Key, Row), ReadFailure> {
     Ok((key, Row { properties: std::mem::take(object).into_iter().collect(), version }))
 }
 
-/// What belongs to whom.
+/// Which contents belong to which writer.
 pub struct Shares {
     pub writers: Vec<State>,
     pub probes: Rows,
-    /// Newest version of the hot rows.
+    /// The newest version of the hot rows.
     pub hot_version: u64,
 }
 
-/// A writer's tables are called `w7t…`, its partitions in the main table `w7p…`, its counters `w7c…`.
+/// Assigns everything to its writer. Writer 7's tables are called `w7t…`, its partitions in the main table `w7p…`, its
+/// counters `w7c…`.
 pub fn share(contents: Contents, writer_count: usize) -> Result<Shares, String> {
     let mut shares =
         Shares { writers: vec![State::new(); writer_count], probes: Rows::new(), hot_version: 0 };
@@ -132,7 +133,7 @@ pub fn share(contents: Contents, writer_count: usize) -> Result<Shares, String> 
     }
     for (table, rows) in contents {
         if table != MAIN_TABLE {
-            let owner = owner(&table, 't', writer_count).ok_or_else(|| format!("nobody made {table}"))?;
+            let owner = owner(&table, 't', writer_count).ok_or_else(|| format!("no writer made {table}"))?;
             shares.writers[owner].tables.insert(table, rows);
             continue;
         }
@@ -144,13 +145,13 @@ pub fn share(contents: Contents, writer_count: usize) -> Result<Shares, String> 
                 for (property, number) in row.properties {
                     let owner = owner(&property, 'c', writer_count);
                     let (Some(owner), Some(number)) = (owner, number.as_u64()) else {
-                        return Err(format!("nobody wrote {property} of {key:?}"));
+                        return Err(format!("no writer wrote {property} of {key:?}"));
                     };
                     shares.writers[owner].hot.insert((key.1.clone(), property), number);
                 }
             } else {
                 let owner =
-                    owner(&key.0, 'p', writer_count).ok_or_else(|| format!("nobody wrote {key:?}"))?;
+                    owner(&key.0, 'p', writer_count).ok_or_else(|| format!("no writer wrote {key:?}"))?;
                 let rows = shares.writers[owner].tables.entry(table.clone()).or_default();
                 rows.insert(key, row);
             }
@@ -179,13 +180,13 @@ fn answer(outcome: std::io::Result<Response>, request: &Request) -> Result<Respo
 
 fn values(response: &Response) -> Result<Vec<Value>, ReadFailure> {
     let body: Value =
-        serde_json::from_slice(&response.body).map_err(|error| wrong(&format!("no JSON: {error}")))?;
+        serde_json::from_slice(&response.body).map_err(|error| wrong(&format!("not JSON: {error}")))?;
     match body {
         Value::Object(mut object) => match object.remove("value") {
             Some(Value::Array(values)) => Ok(values),
             _ => Err(wrong("a listing without values")),
         },
-        _ => Err(wrong("a listing that is no object")),
+        _ => Err(wrong("a listing that is not an object")),
     }
 }
 
@@ -193,7 +194,7 @@ fn wrong(what: &str) -> ReadFailure {
     ReadFailure::Wrong(what.to_owned())
 }
 
-/// For people: the few characters that our own requests encode.
+/// The target for people to read. Decodes the few characters that our own requests encode.
 fn percent_decoded(target: &str) -> String {
     [" ", "'"].iter().fold(target.to_owned(), |text, plain| text.replace(&percent_encode(plain), plain))
 }

@@ -1,9 +1,9 @@
-//! `crash`: the real binary under a mixed load from many connections, `kill -9` at random moments over one growing
-//! store, and after each restart everything in it compared with the ledger.
+//! `crash`: runs the real binary under a mixed load from many connections and kills it with `kill -9` at random
+//! moments. All rounds use one growing store; after each restart everything in it is compared with the ledger.
 //!
-//! Most rounds kill under load; others while the server starts, while it stops, just after a big table was dropped, or
-//! stop it in peace. What a kill cannot show is what a power cut loses: the operating system keeps what was written
-//! without a sync. That is the trial `power`.
+//! Most rounds kill under load; others kill during start-up, during shutdown, during a backup or just after a big table
+//! was dropped, or stop the server cleanly. A kill cannot show what a power cut would lose, because the operating
+//! system keeps what was written without a sync: that is for the trial `power`.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ use testkit::{Request, Stopwatch, TempDir, entity_json};
 use crate::Error;
 use crate::contents::{self, Shares};
 use crate::ledger::{MAIN_TABLE, Outcome, PROBE_PARTITION, Rows, settle, version_of};
-use crate::load::{Common, End, Shape, Tally, Writer, version_in};
+use crate::load::{Common, End, LoadShape, Tally, Writer, version_in};
 use crate::options::{self, Value};
 use crate::summary;
 use crate::victim::{Launch, Victim, panicked};
@@ -25,29 +25,29 @@ const HELP: &str = "\
 kill -9 under load, again and again over one growing store
 
   --server PATH      The server's binary
-  --rounds N         How often it is killed [default: 200]
-  --connections C    How many write at once [default: 16]
-  --seed S           What is sent, and when the kills come [default: a new one]";
+  --rounds N         How often to kill it [default: 200]
+  --connections C    How many connections write at once [default: 16]
+  --seed S           Seed of the requests and of the moments of the kills [default: a new one]";
 
 const ROUND_COUNT: usize = 200;
 const CONNECTION_COUNT: usize = 16;
-/// A kill under load comes after at most this long.
+/// The longest load before a kill.
 const LOAD_MS_MAX: u64 = 1_500;
-/// A kill of a start comes after at most this long: a start takes some 20 ms.
+/// The longest time before a kill during start-up, which takes about 20 ms.
 const START_MS_MAX: u64 = 40;
 const START_KILL_COUNT: usize = 3;
 const STOP_MS_MAX: u64 = 60;
-/// Rows of a table that is dropped just before the kill; it is swept in slices of 500.
+/// Rows of the table that is dropped just before the kill. The server sweeps it in slices of 500.
 const DROPPED_ROW_COUNT: usize = 2_000;
-/// A kill during a backup comes after at most this long: the command itself needs some of it to begin.
+/// The longest time before a kill during a backup. The backup command needs some of it to start.
 const BACKUP_MS_MAX: u64 = 60;
-/// Beside the store.
+/// The backup's name; it lies beside the store.
 const BACKUP_FILE: &str = "backup";
 const SWEEP_MS_MAX: u64 = 40;
-/// Not tight: other work may have the processor. What it really took is reported.
+/// Generous, because other programs may use the processor. The report shows the real time.
 const BACK_WITHIN: Duration = Duration::from_secs(10);
 const ROUNDS_PER_REPORT: usize = 10;
-/// How many rows a writer may have after so many rounds, so that the store grows steadily and reading it all after
+/// Limits the rows of a writer by the number of rounds, so that the store grows steadily and reading all of it after
 /// each kill stays affordable.
 const ROWS_PER_WRITER: usize = 100;
 const ROWS_PER_WRITER_AND_ROUND: usize = 25;
@@ -57,58 +57,58 @@ pub struct Settings {
     pub rounds: usize,
     pub connections: usize,
     pub seed: u64,
-    /// For the server alone.
+    /// Environment variables for the server.
     pub environment: Vec<(String, String)>,
 }
 
-/// What came of it. Every promise held when nothing is `broken`.
+/// The results. Every promise held if `broken` is empty.
 #[derive(Default)]
 pub struct Verdict {
     pub broken: Vec<String>,
     pub rounds: usize,
-    pub kills: [usize; Kind::ALL.len()],
+    pub kills: [usize; KillMoment::ALL.len()],
     pub acknowledged: u64,
     pub batches: u64,
     pub refused: u64,
     pub reads: u64,
-    /// Requests that were open at a kill: found, and not found.
+    /// Requests open at a kill whose effect was found afterwards, and those whose effect was not.
     pub open_applied: usize,
     pub open_absent: usize,
     pub rows: usize,
     pub back_slowest: Duration,
-    /// Where the store lies, if a promise was broken.
+    /// Where the store was kept, if a promise was broken.
     pub kept: Option<PathBuf>,
 }
 
 /// When the kill comes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum KillMoment {
     Load,
     Start,
     Stop,
     Drop,
     Backup,
-    Peace,
+    CleanStop,
 }
 
-impl Kind {
-    const ALL: [(Kind, &str); 6] = [
-        (Kind::Load, "under load"),
-        (Kind::Start, "during start-up"),
-        (Kind::Stop, "during a graceful stop"),
-        (Kind::Drop, "while a dropped table is swept"),
-        (Kind::Backup, "while a backup is taken"),
-        (Kind::Peace, "stopped gracefully, not killed"),
+impl KillMoment {
+    const ALL: [(KillMoment, &str); 6] = [
+        (KillMoment::Load, "under load"),
+        (KillMoment::Start, "during start-up"),
+        (KillMoment::Stop, "during a graceful stop"),
+        (KillMoment::Drop, "while a dropped table is swept"),
+        (KillMoment::Backup, "while a backup is taken"),
+        (KillMoment::CleanStop, "stopped gracefully, not killed"),
     ];
 
-    fn random(random: &mut Rng) -> Kind {
+    fn random(random: &mut Rng) -> KillMoment {
         match random.u32(0..20) {
-            0..11 => Kind::Load,
-            11 => Kind::Backup,
-            12..14 => Kind::Start,
-            14..16 => Kind::Stop,
-            16..19 => Kind::Drop,
-            _ => Kind::Peace,
+            0..11 => KillMoment::Load,
+            11 => KillMoment::Backup,
+            12..14 => KillMoment::Start,
+            14..16 => KillMoment::Stop,
+            16..19 => KillMoment::Drop,
+            _ => KillMoment::CleanStop,
         }
     }
 }
@@ -131,7 +131,7 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
         return Ok(true);
     }
     if settings.server.as_os_str().is_empty() {
-        return Err("--server names the binary to be killed".into());
+        return Err("--server is missing: it names the binary to kill".into());
     }
     println!(
         "crash: {} rounds, {} connections, seed {}",
@@ -140,22 +140,22 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
     let watch = Stopwatch::start();
     let verdict = rounds(&settings)?;
     summary::head("crash", &format!("{} rounds", verdict.rounds), watch.elapsed(), settings.seed);
-    for (count, (_, name)) in verdict.kills.iter().zip(Kind::ALL) {
+    for (count, (_, name)) in verdict.kills.iter().zip(KillMoment::ALL) {
         summary::line(count, name);
     }
     summary::line(verdict.acknowledged, &format!("writes acknowledged, {} of them batches", verdict.batches));
-    summary::line(verdict.refused, "writes refused as they must be");
+    summary::line(verdict.refused, "writes refused, as expected");
     summary::line(verdict.reads, "reads and scans compared under load");
-    summary::line(verdict.open_applied, "requests open at a kill were found, whole");
-    summary::line(verdict.open_absent, "requests open at a kill were not found");
+    summary::line(verdict.open_applied, "requests open at a kill were applied, as a whole");
+    summary::line(verdict.open_absent, "requests open at a kill were not applied");
     summary::line(verdict.rows, "rows at the end");
     let slowest = format!("{:.3}", verdict.back_slowest.as_secs_f64());
-    summary::line(slowest, "s from restart to the first accepted write, at the slowest");
+    summary::line(slowest, "s from restart to the first accepted write, at most");
     summary::broken(&verdict.broken);
     if let Some(kept) = &verdict.kept {
         println!("The store is kept in {}.", kept.display());
         println!(
-            "Again, though no two runs are alike in time: cargo xtask crash --rounds {} --connections {} --seed {}",
+            "To repeat it, though never with the same timing: cargo xtask crash --rounds {} --connections {} --seed {}",
             settings.rounds, settings.connections, settings.seed
         );
     }
@@ -171,7 +171,7 @@ pub fn rounds(settings: &Settings) -> Result<Verdict, Error> {
         launch,
         random: Rng::with_seed(settings.seed),
         tally: Tally::default(),
-        // One more than connections: it makes the tables that are dropped.
+        // One more than the connections: the last one makes the tables to drop.
         writers: (0..=settings.connections)
             .map(|number| Writer::new(number, settings.seed, shape(0)))
             .collect(),
@@ -215,18 +215,18 @@ struct Trial {
     random: Rng,
     tally: Tally,
     writers: Vec<Writer>,
-    /// What the trial itself wrote after each restart.
+    /// The rows that the trial itself wrote after each restart.
     probes: Rows,
     verdict: Verdict,
 }
 
 impl Trial {
     fn round(&mut self, round: usize) -> Result<(), Error> {
-        let kind = if round == 0 { Kind::Load } else { Kind::random(&mut self.random) };
-        if let Some(place) = Kind::ALL.iter().position(|(known, _)| *known == kind) {
+        let moment = if round == 0 { KillMoment::Load } else { KillMoment::random(&mut self.random) };
+        if let Some(place) = KillMoment::ALL.iter().position(|(known, _)| *known == moment) {
             self.verdict.kills[place] += 1;
         }
-        if kind == Kind::Start {
+        if moment == KillMoment::Start {
             for _ in 0..START_KILL_COUNT {
                 let mut child = self.launch.spawn()?;
                 std::thread::sleep(Duration::from_micros(self.random.u64(0..START_MS_MAX * 1000)));
@@ -237,10 +237,10 @@ impl Trial {
         let Some(server) = self.back(round)? else { return Ok(()) };
         let shape = shape(round);
         self.writers.iter_mut().for_each(|writer| writer.set_shape(shape));
-        self.load_and_kill(round, kind, server)
+        self.load_and_kill(round, moment, server)
     }
 
-    /// Starts the server, writes at once, and compares everything with the ledger. `None`: a promise is broken.
+    /// Starts the server, writes at once, and compares everything with the ledger. `None` if a promise was broken.
     fn back(&mut self, round: usize) -> Result<Option<Victim>, Error> {
         let watch = Stopwatch::start();
         let server = match self.launch.start()? {
@@ -259,7 +259,7 @@ impl Trial {
             self.verdict.broken.push(format!("round {round}: {what}"));
             let words = server.finish();
             if !words.is_empty() {
-                self.verdict.broken.push(format!("the server had said: {words}"));
+                self.verdict.broken.push(format!("the server's log: {words}"));
             }
             return Ok(None);
         }
@@ -286,7 +286,7 @@ impl Trial {
             return Err(format!("the first write after the restart is answered with {response:?}"));
         };
         if back > BACK_WITHIN {
-            return Err(format!("writes were accepted again after {back:?} only"));
+            return Err(format!("writes were only accepted again after {back:?}"));
         }
         self.tally.note(version, floor)?;
         let properties = [("n".to_owned(), 1.into())].into();
@@ -313,7 +313,7 @@ impl Trial {
                     Outcome::NotApplied => self.verdict.open_absent += 1,
                     Outcome::Applied => {
                         self.verdict.open_applied += 1;
-                        // From now on it counts as told.
+                        // From now on its version counts as acknowledged.
                         let version = open.changes.iter().find_map(|change| version_in(&found, change));
                         version.map_or(Ok(()), |version| self.tally.note(version, open.floor))?;
                     }
@@ -324,7 +324,7 @@ impl Trial {
         Ok(())
     }
 
-    fn load_and_kill(&mut self, round: usize, kind: Kind, server: Victim) -> Result<(), Error> {
+    fn load_and_kill(&mut self, round: usize, moment: KillMoment, server: Victim) -> Result<(), Error> {
         let stopping = AtomicBool::new(false);
         let (tally, launch) = (&self.tally, &self.launch);
         let common = Common { server: &server, tally, stopping: &stopping, position: &|| 0 };
@@ -345,31 +345,31 @@ impl Trial {
             let mut ends = Vec::new();
             let mut stopped = Ok(());
             let mut backup = None;
-            if kind == Kind::Drop {
+            if moment == KillMoment::Drop {
                 ends.push(dropper.fill_and_drop(&common, DROPPED_ROW_COUNT));
                 std::thread::sleep(Duration::from_micros(wait_us * SWEEP_MS_MAX));
             } else {
                 std::thread::sleep(Duration::from_millis(load_ms));
             }
-            if kind == Kind::Backup {
-                // Nobody waits for it: what counts is that the server was reading all of the store when it died.
+            if moment == KillMoment::Backup {
+                // Its result does not matter. The server shall be reading the whole store when it dies.
                 backup = launch.backup(BACKUP_FILE).ok();
                 std::thread::sleep(Duration::from_micros(wait_us * BACKUP_MS_MAX));
             }
             stopping.store(true, Ordering::SeqCst);
-            match kind {
-                Kind::Load | Kind::Start | Kind::Drop | Kind::Backup => server.kill(),
-                Kind::Stop => {
+            match moment {
+                KillMoment::Load | KillMoment::Start | KillMoment::Drop | KillMoment::Backup => server.kill(),
+                KillMoment::Stop => {
                     stopped = server.terminate();
                     std::thread::sleep(Duration::from_micros(wait_us * STOP_MS_MAX));
                     server.kill();
                 }
-                Kind::Peace => {
+                KillMoment::CleanStop => {
                     stopped = server.terminate();
                     ends.push(match server.wait() {
                         Some(status) if status.success() => Ok(End::Done),
-                        Some(status) => Err(format!("asked to stop, the server ended with {status}")),
-                        None => Err("asked to stop, the server went on".to_owned()),
+                        Some(status) => Err(format!("the server exited with {status} when asked to stop")),
+                        None => Err("the server did not stop when asked to".to_owned()),
                     });
                     server.kill();
                 }
@@ -393,7 +393,7 @@ impl Trial {
     }
 }
 
-fn shape(round: usize) -> Shape {
+fn shape(round: usize) -> LoadShape {
     let row_count_max = ROWS_PER_WRITER + ROWS_PER_WRITER_AND_ROUND * round;
-    Shape { row_count_max, text_length_usual: 60, text_length_max: 6_000 }
+    LoadShape { row_count_max, text_length_usual: 60, text_length_max: 6_000 }
 }

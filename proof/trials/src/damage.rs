@@ -1,9 +1,9 @@
-//! `damage`: bytes lost or flipped at rest, in every file of the store. Each damaged store is opened by the real binary
-//! and read whole: a row is right, or the request gets an error, or the server refuses to start and names the file.
-//! Never a wrong row, never a listing that looks complete and is not, never a panic, never a server that hangs or dies.
+//! `damage`: loses or flips bytes at rest, in every file of the store. The real binary opens each damaged store, and
+//! everything is read: a row is right, or the request gets an error, or the server refuses to start and names the file.
+//! Promises: never a wrong row, never an incomplete listing that looks complete, never a panic, a hang or a crash.
 //!
-//! The stores to be damaged are made by one connection after the other, so that the same seed makes the same pages; a
-//! state is repeated by its number.
+//! The connections that make a store take turns, so that the same seed makes the same pages and a state can be repeated
+//! by its number.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::Error;
 use crate::contents::{self, Contents, ReadFailure};
 use crate::disk_states::Image;
 use crate::ledger::{Key, MAIN_TABLE, PROBE_PARTITION, Row, settle};
-use crate::load::{Common, Shape, Tally, Writer};
+use crate::load::{Common, LoadShape, Tally, Writer};
 use crate::options::{self, Value};
 use crate::power::place;
 use crate::summary;
@@ -27,16 +27,16 @@ const HELP: &str = "\
 bytes lost or flipped at rest: found, reported, never served
 
   --server PATH      The server's binary
-  --states N         How many damaged stores [default: 1000]
-  --seed S           What is stored and what is damaged [default: a new one]
-  --state N          Only this one";
+  --states N         How many damaged stores to try [default: 1000]
+  --seed S           Seed of the contents and the damage [default: a new one]
+  --state N          Only this state";
 
 const STATE_COUNT: usize = 1_000;
 const STATES_PER_REPORT: usize = 250;
 const WRITER_COUNT: usize = 4;
 const STEP_COUNT: usize = 120;
-const SHAPE: Shape = Shape { row_count_max: 250, text_length_usual: 60, text_length_max: 6_000 };
-/// When a table cannot be listed, so many of its rows are asked for one by one.
+const SHAPE: LoadShape = LoadShape { row_count_max: 250, text_length_usual: 60, text_length_max: 6_000 };
+/// When a table cannot be listed, at most this many of its rows are read one by one.
 const POINT_READ_COUNT_MAX: usize = 60;
 const EXAMPLES_PER_FINDING_MAX: usize = 3;
 /// The exit code of `lazulite check`.
@@ -51,7 +51,7 @@ pub struct Settings {
     pub environment: Vec<(String, String)>,
 }
 
-/// What came of one damaged store. The first four are as they should be, the others are broken promises.
+/// The outcome of one damaged store. The first four are as promised; the others are broken promises.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Class {
     Right,
@@ -69,19 +69,19 @@ pub enum Class {
 
 impl Class {
     const ALL: [(Class, &str); 11] = [
-        (Class::Right, "everything is right: the damage hit nothing that is in use"),
+        (Class::Right, "everything is right: the damage hit unused bytes"),
         (Class::Refused, "the server refuses to start and names the file"),
         (Class::Errors, "some requests get an error, all others the right answer"),
         (Class::AccountsRefused, "the server refuses to start because of the accounts file, and names it"),
         (Class::RefusedWithoutFile, "FINDING: the server refuses to start and does not name the file"),
-        (Class::RefusedWithPanic, "FINDING: the server refuses to start, and panics on the way"),
+        (Class::RefusedWithPanic, "FINDING: the server refuses to start, and panics"),
         (Class::Panic, "FINDING: a panic while serving (requests that meet it get an error)"),
-        (Class::Hang, "FINDING: the server neither serves nor ends, or a request is not answered"),
+        (Class::Hang, "FINDING: the server neither serves nor exits, or a request is not answered"),
         (Class::Died, "FINDING: the server dies"),
         (Class::WrongData, "FINDING: wrong data is served"),
         (
             Class::LostRows,
-            "FINDING: rows or tables are missing from a listing that looks complete, or are 404",
+            "FINDING: rows or tables are missing from a listing that looks complete, or get 404",
         ),
     ];
 
@@ -95,7 +95,7 @@ pub struct Verdict {
     pub broken: Vec<String>,
     pub states: usize,
     pub classes: BTreeMap<Class, usize>,
-    /// States that the server served wrongly and in which `lazulite check` finds the damage, or does not.
+    /// States that the server served wrongly: those whose damage `lazulite check` finds, and those it misses.
     pub found_by_check: usize,
     pub missed_by_check: usize,
 }
@@ -118,7 +118,7 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
         return Ok(true);
     }
     if settings.server.as_os_str().is_empty() {
-        return Err("--server names the binary to be tried".into());
+        return Err("--server is missing: it names the binary to try".into());
     }
     println!("damage: {} states, seed {}", settings.states, settings.seed);
     let watch = Stopwatch::start();
@@ -127,13 +127,13 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
     for (class, meaning) in Class::ALL {
         summary::line(verdict.classes.get(&class).copied().unwrap_or(0), meaning);
     }
-    summary::line(verdict.found_by_check, "of the last two kinds are found by lazulite check");
-    summary::line(verdict.missed_by_check, "of the last two kinds are not");
+    summary::line(verdict.found_by_check, "states of the last two kinds are found by lazulite check");
+    summary::line(verdict.missed_by_check, "states of the last two kinds are not");
     for broken in &verdict.broken {
         println!("BROKEN: {}", broken.trim_end());
     }
     if !verdict.broken.is_empty() {
-        println!("One of them again: cargo xtask damage --seed {} --state N", settings.seed);
+        println!("To repeat one: cargo xtask damage --seed {} --state N", settings.seed);
     }
     Ok(summary::verdict("damage", &verdict.broken))
 }
@@ -162,13 +162,13 @@ pub fn states(settings: &Settings) -> Result<Verdict, Error> {
         let (mut class, mut words) = open_and_read(&launch, &store.contents, &mut random)?;
         std::fs::remove_dir_all(&place)?;
         if class == Class::Hang {
-            // A machine that is busy with other things looks like a server that hangs; twice is no accident.
+            // On a busy machine a healthy server can look hung, so only a second time counts.
             image.write(&place)?;
             (class, words) = open_and_read(&launch, &store.contents, &mut random)?;
             std::fs::remove_dir_all(&place)?;
         }
         if class >= Class::WrongData {
-            // On the store as it was damaged: the server has written to the other one.
+            // On a fresh copy of the damaged store, because the server has written to the other one.
             image.write(&place)?;
             if check_finds(&launch)? {
                 verdict.found_by_check += 1;
@@ -194,7 +194,7 @@ pub fn states(settings: &Settings) -> Result<Verdict, Error> {
     Ok(verdict)
 }
 
-/// A store that is to be damaged, and what is in it.
+/// A store to damage, and its contents.
 struct Store {
     image: Image,
     contents: Contents,
@@ -239,10 +239,10 @@ impl Store {
     }
 }
 
-/// Damages one file; what was done, in words.
+/// Damages one file. Returns a description of the damage.
 fn damage(image: &mut Image, random: &mut Rng) -> String {
     let names: Vec<String> = image.files.keys().cloned().collect();
-    // Most of what there is to lose is in one file.
+    // Most of the data is in one file.
     let name = match random.u32(0..10) {
         0 => names[random.usize(0..names.len())].clone(),
         _ => TABLES_FILE.to_owned(),
@@ -261,7 +261,7 @@ fn damage(image: &mut Image, random: &mut Rng) -> String {
         bytes.truncate(length);
         return format!("{name} cut to {length} bytes");
     }
-    // Where something lies: much of the file is room for later.
+    // Look for used bytes: much of the file is free space.
     let mut at = random.usize(0..bytes.len());
     for _ in 0..1000 {
         let sector = at / 512 * 512;
@@ -298,7 +298,7 @@ fn damage(image: &mut Image, random: &mut Rng) -> String {
             let from = random.usize(0..bytes.len() / size + 1) * size;
             let piece = bytes[from.min(bytes.len())..bytes.len().min(from + end - start)].to_vec();
             bytes[start..start + piece.len()].copy_from_slice(&piece);
-            format!("{name}: {start}..{end} overwritten with what lies at {from}")
+            format!("{name}: {start}..{end} overwritten with the bytes at {from}")
         }
         _ => {
             bytes[at] = random.u8(..);
@@ -307,13 +307,13 @@ fn damage(image: &mut Image, random: &mut Rng) -> String {
     }
 }
 
-/// Opens, reads everything, writes a row; the worst that was seen, in words.
+/// Opens the store, reads everything and writes a row. Returns the worst finding, with its description.
 fn open_and_read(launch: &Launch, expected: &Contents, random: &mut Rng) -> Result<(Class, String), Error> {
     let server = match launch.start()? {
         Ok(server) => server,
         Err(refusal) => {
             let words = refusal.words;
-            // The sentence itself, without what a panic has printed before it.
+            // Only the last line: a panic may have printed others before it.
             let sentence = words.lines().last().unwrap_or_default();
             let class = match refusal.code {
                 None => Class::Hang,
@@ -392,7 +392,7 @@ fn open_and_read(launch: &Launch, expected: &Contents, random: &mut Rng) -> Resu
     Ok((class, text))
 }
 
-/// Whether `lazulite check` calls the store damaged.
+/// Whether `lazulite check` reports damage.
 fn check_finds(launch: &Launch) -> Result<bool, Error> {
     let output = launch.command().args(["check", "--location"]).arg(&launch.location).output()?;
     Ok(output.status.code() == Some(CHECK_FOUND_DAMAGE))

@@ -1,9 +1,9 @@
-//! `disk`: a disk that is full, a directory that cannot be written, no file handles left. What was acknowledged stays,
-//! reads go on, writes are refused as the service words it, the log says what to do, and service comes back by itself.
+//! `disk`: a full disk, a read-only directory, no file handles left. Promises: acknowledged writes stay, reads go on,
+//! writes are refused with the service's own error, the log says what to do, and service resumes by itself.
 //!
-//! The small file systems are mounted in a namespace of the trial's own, so nothing outside sees them and no rights are
-//! needed beyond those to make one. Where the system does not allow that, the trial is skipped, loudly. A sync that
-//! fails is tried on the engine (`engine/tests/it/failures.rs`): no file system here fails one on demand.
+//! The small file systems are mounted in a namespace of the trial's own, so nothing outside sees them and the trial
+//! needs no other privilege than to create one. Where the system forbids that, the trial is skipped and says so. No
+//! file system here fails a sync on demand: the engine's own tests do that (`engine-local/tests/it/failures.rs`).
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -16,6 +16,7 @@ use lexopt::{Arg, Parser};
 use testkit::{RawClient, Request, Response, Stopwatch, TempDir, entity_json, entity_path};
 
 use crate::Error;
+use crate::promises::Promises;
 use crate::victim::{Launch, Victim, panicked};
 
 const HELP: &str = "\
@@ -24,11 +25,11 @@ a full disk, a read-only directory, no file handles left
   --server PATH      The server's binary";
 
 const DISK_MIB: usize = 48;
-/// Taken away when the disk is to have space again.
+/// Removed to free space on the disk.
 const BALLAST_MIB: usize = 24;
 const WRITER_COUNT: usize = 4;
 const VALUE_BYTES: usize = 8 * 1024;
-/// A writer gives up on a full disk after so many refusals.
+/// A writer gives up on a full disk after this many refusals.
 const REFUSAL_COUNT: usize = 20;
 const BACK_WITHIN: Duration = Duration::from_secs(10);
 const FILE_HANDLES: usize = 64;
@@ -39,7 +40,7 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
     while let Some(argument) = options.next()? {
         match argument {
             Arg::Long("server") => server = Some(PathBuf::from(options.value()?)),
-            // Set by the trial itself, in its own namespace.
+            // The trial passes it to itself inside the namespace.
             Arg::Long("inside") => is_inside = true,
             Arg::Long("help") | Arg::Short('h') => {
                 println!("{HELP}");
@@ -48,14 +49,14 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
             other => return Err(other.unexpected().into()),
         }
     }
-    let server = server.ok_or("--server is missing: which binary?")?;
+    let server = server.ok_or("--server is missing: it names the binary to try")?;
     if is_inside {
         return inside(&server);
     }
     let namespace = ["--user", "--map-root-user", "--mount"];
     let possible = Command::new("unshare").args(namespace).arg("true").output();
     if !possible.is_ok_and(|output| output.status.success()) {
-        println!("SKIPPED: disk: this system lets us mount nothing (unshare --user --mount)");
+        println!("SKIPPED: disk: this system does not allow mounts (unshare --user --mount)");
         return Ok(true);
     }
     let mut again = Command::new("unshare");
@@ -64,46 +65,27 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
 }
 
 fn inside(server: &Path) -> Result<bool, Error> {
-    let mut all_held = true;
+    let mut promises = Promises::default();
     for (name, trial) in [
-        ("a full disk", full_disk as fn(&Path) -> Result<Vec<String>, Error>),
+        ("a full disk", full_disk as fn(&Path, &mut Promises) -> Result<(), Error>),
         ("a read-only directory", read_only),
         ("no file handles left", no_handles),
     ] {
-        println!("{name}");
-        let broken = trial(server)?;
-        for promise in &broken {
-            println!("  BROKEN: {promise}");
-        }
-        all_held &= broken.is_empty();
+        println!("  {name}");
+        trial(server, &mut promises)?;
     }
-    println!("{}", if all_held { "disk: every promise held" } else { "disk: BROKEN PROMISES" });
-    Ok(all_held)
+    Ok(promises.finish("disk", "cargo xtask disk"))
 }
 
-/// What held, printed; what did not, collected.
-#[derive(Default)]
-struct Promises(Vec<String>);
-
-impl Promises {
-    fn check(&mut self, held: bool, promise: impl Into<String>) {
-        let promise = promise.into();
-        if held {
-            println!("  ok: {promise}");
-        } else {
-            self.0.push(promise);
-        }
-    }
-
-    fn listen(&mut self, words: &str, part: &str) {
-        self.check(words.contains(part), format!("the log says {part:?}"));
-        if panicked(words) {
-            self.0.push(format!("it panicked: {words}"));
-        }
+/// Checks that the server's log has this text, and no panic.
+fn check_log(promises: &mut Promises, log: &str, part: &str) {
+    promises.check(log.contains(part), &format!("the log says {part:?}"));
+    if panicked(log) {
+        promises.check(false, &format!("no panic: {log}"));
     }
 }
 
-/// A small file system for as long as it lives.
+/// A small file system, mounted until it is dropped.
 struct Mounted(PathBuf);
 
 impl Mounted {
@@ -138,7 +120,7 @@ fn insert(row: usize) -> Request {
     Request::post("/full").json(&entity_json("p", &format!("{row:06}"), &format!("\"text\":\"{text}\"")))
 }
 
-/// The status of the answer, with the service's code where it has one.
+/// The status of the answer, with the error code if there is one.
 fn outcome(response: &Response) -> String {
     match response.status {
         200..=299 => response.status.to_string(),
@@ -146,7 +128,7 @@ fn outcome(response: &Response) -> String {
     }
 }
 
-/// Inserts until the disk is full and stays so; what was acknowledged, and what else was answered.
+/// Inserts until the disk is full and stays so. Returns the acknowledged rows, and all other outcomes.
 fn fill(server: &Victim, next_row: &AtomicUsize) -> (BTreeSet<usize>, BTreeSet<String>) {
     let found = Mutex::new((BTreeSet::new(), BTreeSet::new()));
     std::thread::scope(|scope| {
@@ -178,7 +160,7 @@ fn fill(server: &Victim, next_row: &AtomicUsize) -> (BTreeSet<usize>, BTreeSet<S
     found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Which rows there are, by a full listing.
+/// The rows of a full listing.
 fn listed(server: &Victim) -> Result<BTreeSet<usize>, Error> {
     let mut rows = BTreeSet::new();
     let first = Request::get("/full()").query("$select", "RowKey");
@@ -215,14 +197,13 @@ fn accepts_writes_within(
     None
 }
 
-fn full_disk(binary: &Path) -> Result<Vec<String>, Error> {
+fn full_disk(binary: &Path, promises: &mut Promises) -> Result<(), Error> {
     let directory = TempDir::new()?;
     let disk = Mounted::new(&directory.path().join("disk"))?;
     let ballast = disk.0.join("ballast");
     let fill_ballast = || std::fs::write(&ballast, vec![1; BALLAST_MIB * 1024 * 1024]);
     fill_ballast()?;
     let launch = Launch::new(binary, &disk.0.join("data"));
-    let mut promises = Promises::default();
     let next_row = AtomicUsize::new(0);
 
     let server = start(&launch)?;
@@ -231,12 +212,9 @@ fn full_disk(binary: &Path) -> Result<Vec<String>, Error> {
     println!("  {} inserts acknowledged before the disk was full", acknowledged.len());
     promises.check(
         !acknowledged.is_empty() && refusals.iter().all(|refusal| refusal == "503 ServerBusy"),
-        format!("a full disk refuses writes with 503 ServerBusy and nothing else: {refusals:?}"),
+        &format!("a full disk refuses writes with 503 ServerBusy and nothing else: {refusals:?}"),
     );
-    promises.check(
-        listed(&server)? == acknowledged,
-        "reads go on, and show what was acknowledged and nothing else",
-    );
+    promises.check(listed(&server)? == acknowledged, "reads go on, and show exactly the acknowledged rows");
     let first = server.ask(&Request::get(&entity_path("full", "p", "000000")))?;
     promises.check(first.status == 200, "point reads go on");
 
@@ -244,18 +222,20 @@ fn full_disk(binary: &Path) -> Result<Vec<String>, Error> {
     match accepts_writes_within(&server, BACK_WITHIN, &next_row) {
         Some((after, row)) => {
             acknowledged.insert(row);
-            promises
-                .check(true, format!("writes are taken again {} ms after there is space", after.as_millis()));
+            promises.check(
+                true,
+                &format!("writes are accepted again {} ms after space is freed", after.as_millis()),
+            );
         }
-        None => promises.check(false, "writes are taken again when there is space"),
+        None => promises.check(false, "writes are accepted again when space is freed"),
     }
     promises.check(listed(&server)? == acknowledged, "nothing is lost or added");
 
-    // Once more, and killed while it is full.
+    // Fill it again, and kill the server while it is full.
     let (more, refusals) = fill(&server, &next_row);
     acknowledged.extend(more);
     promises.check(refusals.iter().all(|refusal| refusal == "503 ServerBusy"), "filled once more");
-    promises.listen(&server.finish(), "the disk is full");
+    check_log(promises, &server.finish(), "the disk is full");
     match launch.start()? {
         Ok(server) => {
             promises.check(
@@ -266,7 +246,10 @@ fn full_disk(binary: &Path) -> Result<Vec<String>, Error> {
         }
         Err(refusal) => {
             let words = refusal.words.trim_end().to_owned();
-            promises.check(words.contains("space"), format!("started while full: it says why not: {words}"));
+            promises.check(
+                words.contains("space"),
+                &format!("started while full: the refusal names the reason: {words}"),
+            );
         }
     }
     command("mount", &["-o", &format!("remount,size={}m", 2 * DISK_MIB), &disk.0.display().to_string()])?;
@@ -277,18 +260,17 @@ fn full_disk(binary: &Path) -> Result<Vec<String>, Error> {
     );
     let is_back = accepts_writes_within(&server, BACK_WITHIN, &next_row).is_some();
     let words = server.finish();
-    promises.check(is_back, "and it takes writes");
+    promises.check(is_back, "and it accepts writes");
     if !is_back {
         println!("{words}");
     }
-    Ok(promises.0)
+    Ok(())
 }
 
-fn read_only(binary: &Path) -> Result<Vec<String>, Error> {
+fn read_only(binary: &Path, promises: &mut Promises) -> Result<(), Error> {
     let directory = TempDir::new()?;
     let disk = Mounted::new(&directory.path().join("disk"))?;
     let launch = Launch::new(binary, &disk.0.join("data"));
-    let mut promises = Promises::default();
     let next_row = AtomicUsize::new(0);
     let server = start(&launch)?;
     server.ask(&Request::post("/Tables").json("{\"TableName\":\"full\"}"))?;
@@ -306,27 +288,26 @@ fn read_only(binary: &Path) -> Result<Vec<String>, Error> {
             let words = refusal.words.trim_end().to_owned();
             let is_clear =
                 refusal.code == Some(1) && words.lines().count() == 1 && words.contains("ead-only");
-            promises.check(is_clear, format!("refused with exit code 1 and one sentence: {words}"));
+            promises.check(is_clear, &format!("refused with exit code 1 and one sentence: {words}"));
         }
     }
     command("mount", &["-o", "remount,rw", &place])?;
     let server = start(&launch)?;
     promises.check(listed(&server)? == kept.into_iter().collect(), "writable again: everything is there");
     server.finish();
-    Ok(promises.0)
+    Ok(())
 }
 
-fn no_handles(binary: &Path) -> Result<Vec<String>, Error> {
+fn no_handles(binary: &Path, promises: &mut Promises) -> Result<(), Error> {
     let directory = TempDir::new()?;
     let launch = Launch::new(binary, &directory.path().join("data"));
-    let mut promises = Promises::default();
     let next_row = AtomicUsize::new(0);
     let server = start(&launch)?;
     server.ask(&Request::post("/Tables").json("{\"TableName\":\"full\"}"))?;
     let limit = format!("--nofile={FILE_HANDLES}:{FILE_HANDLES}");
     command("prlimit", &["--pid", &server.id().to_string(), &limit])?;
 
-    // More connections than the server has handles; the system queues them.
+    // More connections than the server has file handles; the system queues them.
     let crowd: Vec<RawClient> = (0..CONNECTION_COUNT).filter_map(|_| server.connect().ok()).collect();
     std::thread::sleep(Duration::from_millis(300));
     let mut acknowledged = BTreeSet::new();
@@ -337,7 +318,7 @@ fn no_handles(binary: &Path) -> Result<Vec<String>, Error> {
             acknowledged.insert(row);
         }
     }
-    promises.check(acknowledged.len() == 200, "a connection that is open goes on writing");
+    promises.check(acknowledged.len() == 200, "an open connection goes on writing");
     promises.check(listed(&server)? == acknowledged, "and reading");
     promises.check(!server.has_ended(), "the server lives");
     drop(crowd);
@@ -353,9 +334,9 @@ fn no_handles(binary: &Path) -> Result<Vec<String>, Error> {
         }
     };
     promises.check(back, "new connections are served when others are gone");
-    promises.listen(&server.finish(), "cannot accept a connection");
+    check_log(promises, &server.finish(), "cannot accept a connection");
     let server = start(&launch)?;
     promises.check(listed(&server)? == acknowledged, "after a restart everything is there");
     server.finish();
-    Ok(promises.0)
+    Ok(())
 }

@@ -1,17 +1,17 @@
-//! The log of file operations that the preloaded shim writes, read back. The bytes are described in the shim's `log.rs`.
+//! Reads the log of file operations that the preloaded shim writes. The shim's `log.rs` describes the format.
 
 use std::path::Path;
 
 use crate::Error;
 
-/// One operation; `end` is the length of the log with it, which is its place in time.
+/// One operation. `end` is the length of the log including it, which gives its place in time.
 #[derive(Clone, Debug)]
 pub struct Record {
     pub end: u64,
     pub operation: Operation,
 }
 
-/// Files and directories by inode number, paths absolute.
+/// Files and directories are named by inode number; paths are absolute.
 #[derive(Clone, Debug)]
 pub enum Operation {
     Create { inode: u64, path: String },
@@ -25,7 +25,7 @@ pub enum Operation {
     SyncEnd { token: u64 },
 }
 
-/// All whole records, and the length they have together: a process that is killed may leave half a record behind.
+/// All complete records and their total length. A killed process may leave half a record behind.
 pub fn read(path: &Path) -> Result<(Vec<Record>, u64), Error> {
     let bytes = std::fs::read(path)?;
     let mut records = Vec::new();
@@ -56,7 +56,11 @@ fn operation(record: &[u8]) -> Result<Operation, Error> {
         7 => Operation::Unlink { path: fields.path()? },
         8 => Operation::SyncBegin { inode: fields.number()?, token: fields.number()? },
         9 => Operation::SyncEnd { token: fields.number()? },
-        10 => return Err(format!("the server does what the shim cannot record: {}", fields.path()?).into()),
+        10 => {
+            return Err(
+                format!("the server made a change that the shim cannot record: {}", fields.path()?).into()
+            );
+        }
         kind => return Err(format!("the log of file operations has a record of kind {kind}").into()),
     })
 }

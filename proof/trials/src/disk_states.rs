@@ -1,10 +1,10 @@
-//! A disk as recorded operations leave it: what a sync has made durable, what is still on its way, and the states in
-//! which a power cut may leave it.
+//! Models a disk from recorded operations: what syncs have made durable, what is still pending, and the states in which
+//! a power cut may leave it.
 //!
-//! A file's bytes and length are durable when a sync of that file, begun after they were written, has ended; a name in
-//! a directory when a sync of that directory has. Whatever is not durable may be there, be missing, or (bytes) be there
-//! in part, each independently of the others, so also in another order than it was written. Real file systems promise
-//! more than that; what survives here survives there.
+//! A file's bytes and length are durable once a sync of that file that began after they were written has ended; a name
+//! in a directory, once a sync of that directory has. A pending change may be present, missing or (bytes) torn,
+//! independently of the others, so also in another order than it was made. Real file systems promise more, so a store
+//! that survives here survives there.
 
 use std::collections::BTreeMap;
 use std::fs::Metadata;
@@ -28,11 +28,11 @@ enum FileChange {
 enum NameChange {
     Set(String, usize),
     Remove(String),
-    /// In one step, as the operating system does it.
+    /// Atomic, as in the operating system.
     Move(String, String, usize),
 }
 
-/// Changes in order, the first of them (`done` in number) already durable and no longer listed.
+/// Changes in order. The first `done` changes are already durable and no longer listed.
 #[derive(Clone, Debug)]
 struct Pending<T> {
     done: usize,
@@ -45,16 +45,16 @@ enum Node {
     Directory { durable: BTreeMap<String, usize>, pending: Pending<NameChange> },
 }
 
-/// How much of what is not durable a power cut leaves.
+/// Which pending changes a power cut loses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Loss {
     Nothing,
     Everything,
     /// Each file and each directory loses everything or nothing.
     WholeFiles,
-    /// All that came before some moment is there, and nothing after it; the change of that moment may be torn.
+    /// Each file keeps its changes up to some moment and loses the later ones; the change of that moment may be torn.
     Tail,
-    /// Each change has this chance in a hundred of being there, and some of those that are there are torn.
+    /// Each change is kept with this chance in percent, and some of those kept are torn.
     Each(u32),
 }
 
@@ -102,14 +102,14 @@ pub struct Disk {
     by_inode: BTreeMap<u64, usize>,
     /// The names as the operating system sees them.
     names: BTreeMap<String, usize>,
-    /// Syncs under way: of which node, and how many of its changes they cover.
+    /// Syncs in progress: their node, and how many of its changes they cover.
     syncs: BTreeMap<u64, (usize, usize)>,
 }
 
 const ROOT: usize = 0;
 
 impl Disk {
-    /// An empty directory that is durable itself.
+    /// An empty root directory, which is itself durable.
     pub fn new(root: &str, inode: u64) -> Disk {
         Disk {
             root: root.to_owned(),
@@ -180,7 +180,7 @@ impl Disk {
         self.by_inode.get(&inode).copied().ok_or_else(|| format!("inode {inode} was never created").into())
     }
 
-    /// The directory that a path lies in, and its name there.
+    /// The directory that contains a path, and the path's name in it.
     fn place(&self, path: &str) -> Result<(usize, String), Error> {
         let (directory, name) = path.rsplit_once('/').ok_or("a path without directory")?;
         let directory = self.names.get(directory).ok_or_else(|| format!("{directory} was never created"))?;
@@ -204,7 +204,7 @@ impl Disk {
         Ok(())
     }
 
-    /// How many changes are not durable.
+    /// The number of pending changes.
     pub fn pending_count(&self) -> usize {
         let count = |node: &Node| match node {
             Node::File { pending, .. } => pending.changes.len(),
@@ -213,7 +213,7 @@ impl Disk {
         self.nodes.iter().map(count).sum()
     }
 
-    /// What a power cut leaves now.
+    /// What a power cut at this moment leaves.
     pub fn cut(&self, loss: Loss, random: &mut Rng) -> Image {
         let mut image = Image::default();
         self.collect(ROOT, "", loss, random, &mut image);
@@ -237,8 +237,8 @@ impl Disk {
         }
     }
 
-    /// A killed process may have made a last change that it did not live to log, or half of one. What the directory
-    /// really holds counts; it is added as changes that nobody has synced.
+    /// A killed process may have made a last change, or half of one, without logging it. The real directory is the
+    /// truth: the difference is added as changes that were never synced.
     pub fn correct(&mut self, real: &Image, inodes: &BTreeMap<String, u64>) -> Result<Vec<Operation>, Error> {
         let mut operations = Vec::new();
         let modelled = self.cut(Loss::Nothing, &mut Rng::with_seed(0));
@@ -294,7 +294,7 @@ impl Node {
 }
 
 impl<T> Pending<T> {
-    /// The changes up to this number, counted from the beginning of time.
+    /// Removes and returns the changes up to this number, counted from the very first.
     fn take(&mut self, covered: usize) -> Vec<T> {
         let count = covered.saturating_sub(self.done);
         self.done += count;
@@ -330,7 +330,7 @@ fn name(entries: &mut BTreeMap<String, usize>, change: NameChange) {
     }
 }
 
-/// Which of so many pending changes are there: whole, torn, or not at all.
+/// What happens to a pending change: it is kept, torn or lost.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Kept,
@@ -375,7 +375,7 @@ fn content(durable: &[u8], pending: &[FileChange], loss: Loss, random: &mut Rng)
             (change, _) => write(&mut content, change),
         }
     }
-    // The length is kept elsewhere than the bytes: it may be the old one although the bytes arrived.
+    // The length is stored apart from the bytes, so it may be the old one although the bytes arrived.
     if matches!(loss, Loss::Each(_)) && random.u32(0..8) == 0 {
         content.truncate(durable.len());
         content.extend_from_slice(&durable[content.len()..]);
@@ -383,7 +383,7 @@ fn content(durable: &[u8], pending: &[FileChange], loss: Loss, random: &mut Rng)
     content
 }
 
-/// The pieces of a write that arrived, cut where sectors of the file begin.
+/// The parts of a torn write that arrived, cut at sector boundaries of the file.
 fn torn<'a>(offset: u64, bytes: &'a [u8], random: &mut Rng) -> Vec<(u64, &'a [u8])> {
     let sector = SECTOR_SIZES_BYTES[random.usize(0..SECTOR_SIZES_BYTES.len())];
     let mut pieces = Vec::new();
@@ -420,7 +420,7 @@ fn entries(
 }
 
 impl Image {
-    /// The image of a real directory, and the inode numbers in it.
+    /// Reads a real directory: its image, and the inode numbers in it.
     pub fn read(root: &Path) -> Result<(Image, BTreeMap<String, u64>), Error> {
         let mut image = Image::default();
         let mut inodes = BTreeMap::new();
@@ -459,7 +459,7 @@ pub fn inode(metadata: &Metadata) -> u64 {
     std::os::unix::fs::MetadataExt::ino(metadata)
 }
 
-/// Nothing is recorded there.
+/// There are no recordings on other systems.
 #[cfg(not(unix))]
 pub fn inode(_metadata: &Metadata) -> u64 {
     0

@@ -1,6 +1,6 @@
-//! What a process costs, read from outside: memory, processor time, open files, threads, bytes on disk.
+//! Reads what a process costs: memory, processor time, open files, threads, bytes on disk.
 //!
-//! Owns: the readings of `/proc` and of a directory, and a thread that watches memory for its peak. Reads only.
+//! Owns: the readings of `/proc` and of a directory, and a thread that watches memory for its peak. It never writes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,29 +8,29 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use loadgen::process;
+
 use crate::Error;
 
 const WATCH_INTERVAL: Duration = Duration::from_millis(50);
-/// Linux counts process time in these for user space, whatever the kernel's own tick is.
-const TICKS_PER_SECOND: f64 = 100.0;
 pub const MIB: u64 = 1024 * 1024;
 
-/// Processor time that all programs together have used since the machine started.
+/// Processor time that all programs together have used since the machine booted.
 pub fn machine_cpu() -> Result<Duration, Error> {
     let stat = std::fs::read_to_string("/proc/stat")?;
     let line = stat.lines().next().unwrap_or_default();
     let ticks: Vec<f64> = line.split_whitespace().skip(1).filter_map(|field| field.parse().ok()).collect();
     match ticks[..] {
-        // What is idle or waits for the disk is free for others; what a host took away is not.
+        // Idle time and waiting for the disk are free for others; time stolen by the host is not.
         [user, nice, system, _idle, _waiting, interrupt, soft, stolen, ..] => {
             let busy = user + nice + system + interrupt + soft + stolen;
-            Ok(Duration::from_secs_f64(busy / TICKS_PER_SECOND))
+            Ok(Duration::from_secs_f64(busy / process::TICKS_PER_SECOND))
         }
         _ => Err("no times in /proc/stat".into()),
     }
 }
 
-/// A process by its number; `self` is the trial's own.
+/// A process, by its number; `self` is the trial's own.
 #[derive(Clone)]
 pub struct Gauge {
     process: String,
@@ -62,7 +62,7 @@ impl Gauge {
         Ok(self.status("VmRSS:")? * 1024)
     }
 
-    /// Resident memory at its highest since the process started.
+    /// The highest resident memory since the process started.
     pub fn memory_peak_bytes(&self) -> Result<u64, Error> {
         Ok(self.status("VmHWM:")? * 1024)
     }
@@ -77,18 +77,11 @@ impl Gauge {
 
     /// Processor time used so far, by all threads.
     pub fn cpu(&self) -> Result<Duration, Error> {
-        let stat = self.read("stat")?;
-        // The name, in parentheses, may contain blanks; utime and stime are the 12th and 13th fields after it.
-        let fields = stat.rsplit_once(')').map(|(_, fields)| fields).unwrap_or_default();
-        let ticks: Vec<f64> =
-            fields.split_whitespace().skip(11).take(2).filter_map(|field| field.parse().ok()).collect();
-        match ticks[..] {
-            [user, system] => Ok(Duration::from_secs_f64((user + system) / TICKS_PER_SECOND)),
-            _ => Err(format!("no times in the stat of process {}", self.process).into()),
-        }
+        let cpu = process::cpu_of(&self.process);
+        cpu.ok_or_else(|| format!("no times in the stat of process {}", self.process).into())
     }
 
-    /// Watches memory from now on.
+    /// Starts watching memory.
     pub fn watch(&self) -> MemoryWatch {
         let (peak_bytes, over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
         let thread = std::thread::spawn({
@@ -106,7 +99,7 @@ impl Gauge {
     }
 }
 
-/// Watches until it is dropped.
+/// Watches memory until it is dropped.
 pub struct MemoryWatch {
     peak_bytes: Arc<AtomicU64>,
     over: Arc<AtomicBool>,
@@ -114,7 +107,7 @@ pub struct MemoryWatch {
 }
 
 impl MemoryWatch {
-    /// The highest reading so far: a peak shorter than the interval may be missed.
+    /// The highest reading so far. It may miss a peak shorter than the interval.
     pub fn peak_bytes(&self) -> u64 {
         self.peak_bytes.load(Ordering::Relaxed)
     }
@@ -129,7 +122,7 @@ impl Drop for MemoryWatch {
     }
 }
 
-/// Bytes of all files below a directory. A file that vanishes meanwhile counts nothing.
+/// Bytes of all files below a directory. A file that vanishes meanwhile does not count.
 pub fn directory_bytes(directory: &Path) -> u64 {
     let Ok(entries) = std::fs::read_dir(directory) else { return 0 };
     entries
@@ -142,7 +135,7 @@ pub fn directory_bytes(directory: &Path) -> u64 {
         .sum()
 }
 
-/// How many files this process, and those it starts, may have open.
+/// How many files this process and its children may have open.
 pub fn open_files_max() -> Result<usize, Error> {
     let limits = Gauge::own().read("limits")?;
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
@@ -153,8 +146,7 @@ pub fn open_files_max() -> Result<usize, Error> {
     soft.parse().map_err(|_| "no limit of open files in /proc/self/limits".into())
 }
 
-/// How many processes wanted a processor during the last minute: a busy machine measures its other tenants too.
+/// The load average of the last minute. On a busy machine, other programs distort a measurement.
 pub fn load_average() -> String {
-    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    text.split_whitespace().next().unwrap_or("unknown").to_owned()
+    process::load_average().map_or("unknown".to_owned(), |load| format!("{load:.2}"))
 }

@@ -1,7 +1,7 @@
-//! The heavy clients of the trial `overload`: one that takes all it can get while a light one goes about its business,
-//! and thousands that ask for large pages and never read them.
+//! The heavy clients of the trial `overload`: one that takes all it can get beside a light one, and thousands that
+//! request large pages and never read them.
 //!
-//! Owns: these two phases and their promises.
+//! Owns: these two phases and their promises. Leaves to others: the light client and the hoarding connections.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -15,27 +15,27 @@ use crate::light_client::{self, Experience};
 use crate::mix::{self, LargeBatches, Same};
 use crate::overload::{Bench, memory_within_bound, quiet_down};
 use crate::promises::{Promises, latencies};
-use loadgen::generator::{Generator, Pace, Requests, Tally};
+use loadgen::generator::{Generator, LoadModel, Requests, Tally};
 
 const SCAN_CONNECTION_COUNT: usize = 250;
 const BATCH_CONNECTION_COUNT: usize = 250;
 const HOARDER_COUNT_SLOW: usize = 125;
 const HOARDER_COUNT_IDLE: usize = 125;
-/// Clients of the phase in which nobody reads.
+/// The number of clients in the phase in which no client reads.
 const HOARDER_COUNT: usize = 2_000;
-/// The table that the heavy client scans, for nothing.
+/// The table that the heavy client scans without finding anything.
 const SCAN_TABLE: &str = "scanned";
 const SCAN_ROW_COUNT: u64 = 100_000;
 const LIGHT_SUCCESS_SHARE_MIN: f64 = 0.99;
-/// The light client's p99 may grow by this factor, or up to a second if that is more: the heavy client's own
+/// The light client's p99 may grow by this factor, or up to a second if that is more, because the heavy client's
 /// generator shares the processors.
 const LIGHT_FACTOR_MAX: f64 = 50.0;
 const LIGHT_P99_FLOOR_US: f64 = 1e6;
-/// But never beyond this: on a busy machine the quiet p99 is long, and a multiple of it would excuse anything.
+/// But never beyond this: on a busy machine even the quiet p99 is long, and a multiple of it would allow anything.
 const LIGHT_P99_MAX_US: f64 = 5e6;
 
 pub fn against_light(bench: &Bench, promises: &mut Promises) -> Result<(), Error> {
-    println!("\n  heavy against light: 4 light connections, 20 requests a second each");
+    println!("\n  heavy against light: 4 light connections, 20 requests per second each");
     mix::create_table(bench.address, SCAN_TABLE)?;
     mix::fill(bench.address, SCAN_TABLE, SCAN_ROW_COUNT)?;
     fill_large(bench)?;
@@ -46,7 +46,7 @@ pub fn against_light(bench: &Bench, promises: &mut Promises) -> Result<(), Error
     let scans = mix::scan_for_nothing(SCAN_TABLE)?;
     let page = mix::large_page()?;
     let kinds = [
-        (format!("{SCAN_CONNECTION_COUNT} connections that scan for nothing"), Heavy::Scans(&scans)),
+        (format!("{SCAN_CONNECTION_COUNT} connections that scan and find nothing"), Heavy::Scans(&scans)),
         (format!("{BATCH_CONNECTION_COUNT} connections with batches of 100 large entities"), Heavy::Batches),
         (
             format!(
@@ -68,14 +68,14 @@ pub fn against_light(bench: &Bench, promises: &mut Promises) -> Result<(), Error
     quiet_down(bench)
 }
 
-/// What the heavy client does.
+/// The kinds of heavy load.
 enum Heavy<'a> {
     Scans(&'a [u8]),
     Batches,
     Hoarders(&'a [u8]),
 }
 
-/// The light client's experience while the heavy ones are at work.
+/// The light client's experience under heavy load.
 fn beside(bench: &Bench, heavy: &[Heavy<'_>], promises: &mut Promises) -> Result<Experience, Error> {
     let over = AtomicBool::new(false);
     let watch = bench.gauge.watch();
@@ -107,7 +107,7 @@ fn beside(bench: &Bench, heavy: &[Heavy<'_>], promises: &mut Promises) -> Result
                 }
             }
         }
-        // The heavy ones get going first.
+        // The heavy clients start first.
         std::thread::sleep(Duration::from_secs(1));
         let name = format!("beside{}", fastrand::u32(..));
         let experience = light_client::run_for(bench.address, &name, bench.seconds);
@@ -160,7 +160,7 @@ fn closed_loop(
     over: &AtomicBool,
 ) -> Result<Tally, Error> {
     let mut generator = Generator::open(bench.address, connection_count, 1)?;
-    generator.set_pace(Pace::Closed);
+    generator.set_load_model(LoadModel::Closed);
     while !over.load(Ordering::Relaxed) {
         generator.run_for(Duration::from_millis(200), requests)?;
     }
@@ -212,7 +212,7 @@ fn print_hoard(hoard: &Hoard, promises: &mut Promises) {
     );
 }
 
-/// Enough large rows for a full page.
+/// Fills the table with enough large rows for a full page.
 fn fill_large(bench: &Bench) -> Result<(), Error> {
     let mut batches = LargeBatches::new()?;
     let mut request = Vec::new();
@@ -222,7 +222,7 @@ fn fill_large(bench: &Bench) -> Result<(), Error> {
     }
     let page = mix::ask(bench.address, &mix::large_page()?, 200)?;
     if page.len() < 3 << 20 {
-        return Err(format!("a large page has {} bytes only", page.len()).into());
+        return Err(format!("a large page has only {} bytes", page.len()).into());
     }
     Ok(())
 }

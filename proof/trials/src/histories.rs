@@ -1,10 +1,10 @@
-//! Concurrent histories over HTTP, checked for linearizability: a few clients, few rows, the real binary, now and then
-//! a client that does not wait for its answer and a `kill -9` with a restart in the middle.
+//! Records concurrent histories over HTTP and checks them for linearizability: a few clients, few rows, the real
+//! binary. Sometimes a client does not wait for its answer, or the server is killed with `kill -9` and restarted.
 //!
-//! Linearizability is local, so each partition is checked by itself; an entity group transaction is one operation on
-//! its partition, and each page of a scan one read of a part of it. Versions are checked over all partitions, along
-//! real time. `checker.rs` searches, `partition.rs` is what it holds the answers against, `record.rs` makes a violation
-//! small and readable, `traffic.rs` are the clients.
+//! Linearizability is local, so each partition is checked by itself. An entity group transaction is one operation on
+//! its partition, and each page of a scan is one read of a part of it. Versions are checked across all partitions, in
+//! real time. `checker.rs` searches for an order, `partition.rs` is the model for the answers, `record.rs` shrinks and
+//! prints a violation, `traffic.rs` has the clients.
 
 mod checker;
 mod partition;
@@ -31,14 +31,14 @@ const HELP: &str = "\
 Usage: lazulite-trials histories --server PATH [OPTIONS]
 
   --server PATH      the lazulite binary
-  --histories N      how many (default 1000)
-  --seed S           of the first one; the next has S + 1, and so on (default 1)
+  --histories N      how many histories (default 1000)
+  --seed S           seed of the first history; the next has S + 1, and so on (default 1)
 ";
 
 const TABLE: &str = "Histories";
-/// Calls per partition; a scan is one call and several pages.
+/// The most calls per partition; a scan is one call with several pages.
 const CALLS_PER_PARTITION_MAX: usize = 48;
-/// One history in so many has a `kill -9` in it.
+/// One history in this many has a `kill -9`.
 const KILL_INTERVAL: u32 = 10;
 const TABLE_TIME_MAX: Duration = Duration::from_secs(10);
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
@@ -47,13 +47,13 @@ pub struct Options {
     pub server: PathBuf,
     pub history_count: u64,
     pub seed: u64,
-    /// For the server.
+    /// Environment variables for the server.
     pub environment: Vec<(String, String)>,
-    /// Whether a violation leaves its store and its text behind.
+    /// Whether a violation's store and description are kept.
     pub keeps_evidence: bool,
 }
 
-/// What was done and found.
+/// The counts and results of a run.
 #[derive(Default)]
 pub struct Report {
     pub history_count: u64,
@@ -70,7 +70,7 @@ pub struct Report {
     undecided_count: usize,
     partition_operation_count_max: usize,
     configuration_count_max: usize,
-    /// The first violation, in words, with the history that shows it.
+    /// A description of the first violation, with the history that shows it.
     pub violation: Option<String>,
 }
 
@@ -88,7 +88,7 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
             other => return Err(other.unexpected().into()),
         }
     }
-    let server = server.ok_or("--server names the binary to try")?;
+    let server = server.ok_or("--server is missing: it names the binary to try")?;
     let report =
         observe(&Options { server, history_count, seed, environment: Vec::new(), keeps_evidence: true })?;
     report.print();
@@ -140,7 +140,7 @@ impl Report {
     }
 }
 
-/// Records and checks histories until one is wrong or all are done.
+/// Records and checks histories until one shows a violation or all are done.
 pub fn observe(options: &Options) -> Result<Report, Error> {
     let directory = tempfile::Builder::new().prefix("lazulite-histories-").tempdir()?;
     let clock = Stopwatch::start();
@@ -179,13 +179,13 @@ fn repeat(options: &Options, seed: u64) -> String {
     let environment: String =
         options.environment.iter().map(|(name, value)| format!("{name}={value} ")).collect();
     format!(
-        "seed {seed}; in kind, though not in timing, it is repeated by\n  \
+        "seed {seed}; to repeat it, though never with the same timing, run\n  \
          {environment}lazulite-trials histories --server {} --histories 100 --seed {seed}",
         options.server.display()
     )
 }
 
-/// The violation as a file, and the store as it was.
+/// Writes the violation to a file and keeps the store.
 fn keep(text: &mut String, seed: u64, directory: tempfile::TempDir) -> Result<(), Error> {
     let path = std::env::temp_dir().join(format!("lazulite-history-{seed}-{}.txt", std::process::id()));
     std::fs::write(&path, &text)?;
@@ -199,7 +199,7 @@ struct World<'a> {
     server: Option<ServerProcess>,
     clock: &'a Stopwatch,
     next_id: u32,
-    /// The greatest that anybody heard of.
+    /// The greatest version that any client has seen.
     last_version: Tag,
     report: Report,
 }
@@ -229,7 +229,7 @@ impl World<'_> {
         if answer.status != 201 {
             return Err(format!("no table:\n{answer:?}").into());
         }
-        // At once, unless the server answers too early; then the histories are to find that out, not this.
+        // Normally the table is there at once. If the server answers too early, the histories must find that, not this.
         let watch = Stopwatch::start();
         while server.send(Request::get(&format!("/Tables('{TABLE}')"))).status != 200 {
             if watch.elapsed() > TABLE_TIME_MAX {
@@ -239,7 +239,7 @@ impl World<'_> {
         Ok(())
     }
 
-    /// One history, recorded and checked; what is wrong with it.
+    /// Records and checks one history. Returns a description of the violation, if there is one.
     fn history(&mut self, seed: u64) -> Result<Option<String>, Error> {
         let mut random = Rng::with_seed(seed);
         let partition_count = random.usize(1..=2);
@@ -268,7 +268,7 @@ impl World<'_> {
         }
     }
 
-    /// What the clients wrote down; or an answer that the service never gives.
+    /// The clients' diaries, or an answer that the service never gives.
     fn traffic(
         &mut self,
         ground: &Ground<'_>,
@@ -338,7 +338,7 @@ impl World<'_> {
                 Verdict::Violation { longest } => {
                     let smallest = record::shrink(history);
                     return Ok(Some(format!(
-                        "Not linearizable: of {} operations at most {longest} fit one order. \
+                        "Not linearizable: of {} operations at most {longest} fit into one order. \
                          The smallest part found that has no order:\n\n{}\n",
                         history.len(),
                         record::readable(&smallest)
@@ -350,7 +350,7 @@ impl World<'_> {
         match record::check_versions(&all, self.last_version) {
             Ok(greatest) => self.last_version = greatest,
             Err(wrong) => {
-                return Ok(Some(format!("Versions went wrong: {wrong}\n\n{}\n", record::readable(&all))));
+                return Ok(Some(format!("Versions are wrong: {wrong}\n\n{}\n", record::readable(&all))));
             }
         }
         Ok(None)

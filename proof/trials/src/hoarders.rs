@@ -1,6 +1,6 @@
-//! Clients that ask for large pages and take them slowly or not at all, so that the answers stay with the server.
+//! Clients that request large pages and read them slowly or not at all, so that the server must hold the answers.
 //!
-//! Owns: their connections. What the server closes is opened again, and asks again.
+//! Owns: their connections. If the server closes one, it is opened again and sends its request again.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -12,7 +12,7 @@ use memchr::memmem;
 use crate::Error;
 
 const TURN: Duration = Duration::from_millis(100);
-/// What a slow reader takes of every answer in a turn.
+/// How many bytes a slow reader reads of every answer per turn.
 const SLOW_READ_BYTES: usize = 1024;
 const REST_TURN_COUNT: u32 = 10;
 const JUDGED_TURN_COUNT_MAX: u32 = 300;
@@ -20,9 +20,9 @@ const HEAD_BYTES_MAX: usize = 1024;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Appetite {
-    /// Takes the first bytes, which tell the status, and nothing more.
+    /// Reads only the first bytes, which hold the status.
     None,
-    /// Takes some 10 KiB a second.
+    /// Reads about 10 KiB per second.
     Slow,
 }
 
@@ -31,7 +31,7 @@ pub struct Hoard {
     pub pages: u64,
     pub refused: u64,
     pub closed: u64,
-    /// Neither a page nor `ServerBusy`.
+    /// Answers that are neither a page nor `ServerBusy`.
     pub wrong: Vec<String>,
 }
 
@@ -46,11 +46,11 @@ struct Hoarder {
     written: usize,
     head: Vec<u8>,
     judged: bool,
-    /// Turns to rest after a refusal.
+    /// Turns left to rest after a refusal.
     rest: u32,
 }
 
-/// Hoards until told that it is over.
+/// Hoards until `over` is set.
 pub fn run_until(
     address: SocketAddr,
     request: &[u8],
@@ -67,7 +67,7 @@ pub fn run_until(
         }
     }
     let mut rounds_left = JUDGED_TURN_COUNT_MAX;
-    // At the end it waits for the first answer of each, or nothing would be known about it.
+    // At the end, wait for the first answer on each connection, or nothing would be known about it.
     while !over.load(Ordering::Relaxed) || (rounds_left > 0 && hoard.answers() < hoarders.len() as u64) {
         rounds_left -= u32::from(over.load(Ordering::Relaxed));
         for hoarder in &mut hoarders {
@@ -87,10 +87,10 @@ impl Hoarder {
         Ok(Hoarder { stream, written: 0, head: Vec::new(), judged: false, rest: 0 })
     }
 
-    /// `false` when the connection is done with.
+    /// Takes one turn. Returns `false` when the connection is no longer needed.
     fn turn(&mut self, request: &[u8], appetite: Appetite, hoard: &mut Hoard) -> Result<bool, Error> {
         if self.rest > 0 {
-            // After a refusal there is nothing to hoard: ask again in a while, on a new connection.
+            // After a refusal there is nothing to hoard: try again later, on a new connection.
             self.rest -= 1;
             return Ok(self.rest > 0);
         }
@@ -105,7 +105,7 @@ impl Hoarder {
             }
         }
         if self.judged && appetite == Appetite::None {
-            // What it does not take it does not look at; the server may have given up on it.
+            // It does not read, so check only whether the server has closed the connection.
             return Ok(!matches!(self.stream.take_error(), Ok(Some(_)) | Err(_)));
         }
         let mut taken = [0; SLOW_READ_BYTES];

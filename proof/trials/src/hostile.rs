@@ -1,9 +1,9 @@
-//! Queries of hostile shape, for the trial `overload`: filters that match nothing or next to nothing over many rows,
-//! thousands of `or` terms, deep nesting.
+//! Hostile queries for the trial `overload`: filters that match little or nothing over many rows, thousands of `or`
+//! terms, deep nesting.
 //!
-//! Owns: the shapes and their promises. Each page comes within the budget of a query and a margin for a busy machine,
-//! an unfinished one carries a continuation that is further on than the one before, paging on ends with exactly the
-//! rows that match, and point reads of others are delayed by a bounded factor while many such queries run.
+//! Owns: the queries and their promises. Each page arrives within a query's time budget plus a margin for a busy
+//! machine. The continuation of an incomplete result always advances. Paging ends with exactly the matching rows. While
+//! many such queries run, point reads of other clients are delayed by a bounded factor only.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use loadgen::histogram::Histogram;
 use loadgen::request::row_key;
-use protocol::wire::continuation::decode;
+use protocol::table::wire::continuation::decode;
 use testkit::{Credentials, RawClient, Request, Response, Stopwatch, percent_encode, system_now};
 
 use crate::Error;
@@ -21,14 +21,14 @@ use crate::overload::{Bench, memory_within_bound, quiet_down};
 use crate::promises::{Promises, latencies};
 
 const TABLE: &str = "hostile";
-/// The budget of a query, and what a busy machine may add to it.
+/// The time budget of a query, and what a busy machine may add to it.
 const PAGE_TIME_MAX: Duration = Duration::from_secs(5);
 const PAGE_TIME_MARGIN: Duration = Duration::from_secs(3);
-/// A filter may have 64 KiB, and so may the URL that carries it, in which every blank takes three bytes: ours fill the URL.
+/// A filter may have 64 KiB, and so may its URL, in which a blank takes three bytes. Our filters fill the URL.
 const FILTER_BYTES_AS_SENT: usize = 62_000;
-/// Two brackets each; a filter may be nested 800 deep.
+/// Two brackets per level; a filter may be nested 800 deep.
 const BRACKET_LEVEL_COUNT: usize = 350;
-/// Odd: so many negations of what is true for every row match nothing.
+/// Odd, so that this many negations of a condition that is always true match nothing.
 const NEGATION_COUNT: usize = 351;
 const QUERY_COUNT_AT_ONCE: usize = 16;
 const PAGE_COUNT_MAX: usize = 10_000;
@@ -36,10 +36,10 @@ const READ_FACTOR_MAX: f64 = 50.0;
 const READ_P99_FLOOR_US: f64 = 1e6;
 const READ_P99_MAX_US: f64 = 5e6;
 
-struct Shape {
+struct QueryShape {
     name: &'static str,
     filter: String,
-    /// Row keys of all that match.
+    /// The row keys of all matching rows.
     matching: BTreeSet<String>,
 }
 
@@ -60,8 +60,8 @@ pub fn run(bench: &Bench, promises: &mut Promises) -> Result<(), Error> {
     quiet_down(bench)
 }
 
-/// All rows look alike but for their keys, so a filter on properties matches all or none of them.
-fn shapes(rows: u64) -> Vec<Shape> {
+/// All rows have the same properties, so a filter on properties matches all or none of them.
+fn shapes(rows: u64) -> Vec<QueryShape> {
     let last = row_key(rows - 1);
     let middle = row_key(rows / 2);
     let mut terms = String::from("Age eq 1");
@@ -77,7 +77,7 @@ fn shapes(rows: u64) -> Vec<Shape> {
         keys.push_str(&format!(" or RowKey eq 'x{number}'"));
         number += 1;
     }
-    // Every left side is false and every middle one true, so the innermost comparison decides for every row.
+    // Every left side is false and every middle one true, so the innermost comparison decides.
     let mut nested = String::from("RowKey eq 'nobody'");
     for level in 0..BRACKET_LEVEL_COUNT {
         nested = format!("(Age eq {} or (Age eq 36 and {nested}))", 1000 + level);
@@ -86,25 +86,25 @@ fn shapes(rows: u64) -> Vec<Shape> {
     let one = |key: &str| BTreeSet::from([key.to_owned()]);
     let nothing = BTreeSet::new();
     vec![
-        Shape {
+        QueryShape {
             name: "a filter that matches nothing",
             filter: "Note eq 'nothing'".to_owned(),
             matching: nothing.clone(),
         },
-        Shape { name: "thousands of or terms on a property", filter: terms, matching: nothing.clone() },
-        Shape {
+        QueryShape { name: "thousands of or terms on a property", filter: terms, matching: nothing.clone() },
+        QueryShape {
             name: "thousands of or terms, one of which matches",
             filter: with_a_hit,
             matching: one(&middle),
         },
-        Shape { name: "thousands of row keys without a partition", filter: keys, matching: one(&last) },
-        Shape { name: "nested brackets", filter: nested, matching: nothing.clone() },
-        Shape { name: "nested negations", filter: negations, matching: nothing },
+        QueryShape { name: "thousands of row keys without a partition", filter: keys, matching: one(&last) },
+        QueryShape { name: "nested brackets", filter: nested, matching: nothing.clone() },
+        QueryShape { name: "nested negations", filter: negations, matching: nothing },
     ]
 }
 
-/// Pages through one query while nothing else happens, and compares what it finds.
-fn alone(bench: &Bench, shape: &Shape, promises: &mut Promises) -> Result<(), Error> {
+/// Pages through one query while nothing else runs, and compares the rows it finds.
+fn alone(bench: &Bench, shape: &QueryShape, promises: &mut Promises) -> Result<(), Error> {
     let mut found = BTreeSet::new();
     let mut query = Query::new(bench, shape)?;
     let mut pages = Histogram::new();
@@ -125,7 +125,7 @@ fn alone(bench: &Bench, shape: &Shape, promises: &mut Promises) -> Result<(), Er
         }
     }
     println!(
-        "    {} ({} bytes of filter): {} pages in {:.1} s, {:.0} rows a second; a page {}",
+        "    {} ({} bytes of filter): {} pages in {:.1} s, {:.0} rows per second; a page {}",
         shape.name,
         shape.filter.len(),
         pages.total(),
@@ -136,7 +136,7 @@ fn alone(bench: &Bench, shape: &Shape, promises: &mut Promises) -> Result<(), Er
     promises.check(
         finished && found == shape.matching && pages.longest() <= PAGE_TIME_MAX + PAGE_TIME_MARGIN,
         &format!(
-            "{}: ends, with {} of {} matching rows, the longest page {:.2} s",
+            "{}: ends with {} of {} matching rows, the longest page {:.2} s",
             shape.name,
             found.intersection(&shape.matching).count(),
             shape.matching.len(),
@@ -146,8 +146,8 @@ fn alone(bench: &Bench, shape: &Shape, promises: &mut Promises) -> Result<(), Er
     Ok(())
 }
 
-/// Many queries of all shapes at once, and the light client beside them.
-fn many_at_once(bench: &Bench, shapes: &[Shape], promises: &mut Promises) -> Result<(), Error> {
+/// Runs many queries of all shapes at once, with the light client beside them.
+fn many_at_once(bench: &Bench, shapes: &[QueryShape], promises: &mut Promises) -> Result<(), Error> {
     let quiet = light_client::run_for(bench.address, "calm", bench.seconds / 2);
     let over = AtomicBool::new(false);
     let (beside, outcomes) = std::thread::scope(|scope| {
@@ -217,7 +217,7 @@ struct Crowd {
     wrong: Vec<String>,
 }
 
-fn page_until(bench: &Bench, shape: &Shape, over: &AtomicBool) -> Result<Crowd, Error> {
+fn page_until(bench: &Bench, shape: &QueryShape, over: &AtomicBool) -> Result<Crowd, Error> {
     let mut crowd = Crowd::default();
     let mut query = Query::new(bench, shape)?;
     while !over.load(Ordering::Relaxed) {
@@ -247,18 +247,18 @@ enum Page {
     Wrong(String),
 }
 
-/// One query, page after page; after its end it starts again.
+/// One query, page after page. After its end it starts again.
 struct Query<'a> {
     bench: &'a Bench,
-    shape: &'a Shape,
+    shape: &'a QueryShape,
     client: RawClient,
     next: Option<(String, String)>,
-    /// The keys that `next` stands for.
+    /// The keys that the continuation `next` encodes.
     place: Option<(String, String)>,
 }
 
 impl<'a> Query<'a> {
-    fn new(bench: &'a Bench, shape: &'a Shape) -> Result<Query<'a>, Error> {
+    fn new(bench: &'a Bench, shape: &'a QueryShape) -> Result<Query<'a>, Error> {
         Ok(Query { bench, shape, client: RawClient::connect(bench.address)?, next: None, place: None })
     }
 
@@ -285,7 +285,7 @@ impl<'a> Query<'a> {
         let place = next.as_ref().map(place).transpose()?;
         if place.is_some() && place <= self.place {
             return Ok(Page::Wrong(format!(
-                "the continuation {place:?} does not go on from {:?}",
+                "the continuation {place:?} does not advance from {:?}",
                 self.place
             )));
         }
@@ -306,7 +306,7 @@ fn continuation(response: &Response) -> Option<(String, String)> {
     ))
 }
 
-/// Opaque to a client, but ours are keys: what comes later is greater.
+/// Decodes a continuation. It is opaque to clients, but ours encode keys, so a later one is greater.
 fn place((partition, row): &(String, String)) -> Result<(String, String), Error> {
     let decode = |token: &str| decode(token).map_err(|error| format!("the continuation {token}: {error:?}"));
     Ok((decode(partition)?, decode(row)?))

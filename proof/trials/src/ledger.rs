@@ -1,10 +1,10 @@
-//! The ledger kept outside the server: what each writer knows to be stored, and what it does not know yet.
+//! The ledger kept outside the server: what each writer knows to be stored, and which request is still open.
 //!
-//! Every row and every table but the hot rows has one writer, and a writer sends one request at a time. So after a
-//! kill or a power cut a writer's rows are exactly what was acknowledged, or that and the whole of the one request
-//! that was open: two states, and any other is a broken promise. On a hot row each writer owns one counter.
+//! Every row and every table has one writer, except the hot rows, and a writer sends one request at a time. So after a
+//! kill or a power cut a writer's rows are either exactly those acknowledged, or those plus the whole of the one open
+//! request. Any other state is a broken promise. On a hot row each writer owns one counter.
 //!
-//! Versions are compared as ticks of 100 ns, read here from the printed form.
+//! Versions are compared as ticks of 100 ns, parsed here from their printed form.
 
 use std::collections::BTreeMap;
 
@@ -15,24 +15,24 @@ pub type Key = (String, String);
 pub type Properties = BTreeMap<String, Value>;
 pub type Rows = BTreeMap<Key, Row>;
 
-/// The table that is never dropped. The others belong to one writer each.
+/// The table that is never dropped. Every other table belongs to one writer.
 pub const MAIN_TABLE: &str = "trial";
 /// The partition of rows that all writers merge into.
 pub const HOT_PARTITION: &str = "hot";
-/// The partition of rows that the trial itself writes, one by one, to see whether writes are accepted.
+/// The partition of rows that the trial itself writes to test whether writes are accepted.
 pub const PROBE_PARTITION: &str = "probe";
 
-/// 100 ns ticks since the year 0, as far as the calendar below goes: only for comparing.
+/// Ticks of 100 ns since the year 0, by the simplified calendar below: good for comparing only.
 pub type Version = u64;
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct Row {
     pub properties: Properties,
-    /// `None` until the server has told.
+    /// `None` until the server has reported it.
     pub version: Option<Version>,
 }
 
-/// What one writer owns.
+/// The tables, rows and counters of one writer.
 #[derive(Clone, Default, PartialEq, Debug)]
 pub struct State {
     pub tables: BTreeMap<String, Rows>,
@@ -49,13 +49,13 @@ pub enum Change {
     Hot { row: String, property: String, number: u64 },
 }
 
-/// One request: all of its changes or none.
+/// One request; all of its changes happen or none.
 #[derive(Clone, Debug, Default)]
 pub struct Attempt {
     pub changes: Vec<Change>,
-    /// Every version acknowledged to anybody before this was sent is at most this one.
+    /// The greatest version acknowledged to any writer before this request was sent.
     pub floor: Version,
-    /// What the server answered, if it did.
+    /// The version in the server's answer, if there was one.
     pub version: Option<Version>,
 }
 
@@ -93,8 +93,8 @@ impl State {
         }
     }
 
-    /// What differs, in words; `None` when this is what was found. A version not known yet must be above `floor`,
-    /// and the same for all rows that lack one, because they come from one commit.
+    /// Describes how the found state differs; `None` if it does not. A version not known yet must be above `floor`, and
+    /// the same for all such rows, because they come from one commit.
     pub fn difference(&self, found: &State, floor: Version) -> Option<String> {
         if self.tables.keys().ne(found.tables.keys()) {
             let (ours, theirs): (Vec<_>, Vec<_>) =
@@ -125,21 +125,21 @@ impl State {
                 }
             }
             if let Some((key, row)) = others.iter().find(|(key, _)| !rows.contains_key(*key)) {
-                return Some(format!("{table} {key:?} should not be there and is {}", brief(row)));
+                return Some(format!("{table} {key:?} should not exist, but is {}", brief(row)));
             }
         }
         None
     }
 }
 
-/// How an open attempt turned out.
+/// The outcome of an open attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
     Applied,
     NotApplied,
 }
 
-/// Compares what was found with the two states that are allowed; the found one then is the known one.
+/// Compares the found state with the two that are allowed, without and with the open request.
 pub fn settle(known: &State, open: Option<&Attempt>, found: &State) -> Result<Outcome, String> {
     let Some(difference) = known.difference(found, Version::MAX) else { return Ok(Outcome::NotApplied) };
     let Some(attempt) = open else { return Err(difference) };
@@ -173,7 +173,7 @@ pub fn version_of(text: &str) -> Option<Version> {
         return None;
     }
     let ticks = number(&format!("{fraction:0<7}"))?;
-    // Years of 12 months of 31 days: it only has to grow with time.
+    // Every month has 31 days here: the number only has to grow with time.
     let days = (year * 12 + month - 1) * 31 + day - 1;
     Some((((days * 24 + hour) * 60 + minute) * 60 + second) * 10_000_000 + ticks)
 }

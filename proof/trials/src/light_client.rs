@@ -1,8 +1,8 @@
-//! A client that asks little: a few connections, a point read or a single insert now and then, at fixed times.
+//! A light client: a few connections that send a point read or a single insert at fixed times.
 //!
-//! Owns: its schedule and what it experienced. Latency counts from the time a request was due. A request that is
-//! refused counts as a failure at once; it is also tried again as the published clients do, three times with growing
-//! pauses, and whether it succeeded in the end is counted separately.
+//! Owns: its schedule and its experience. Latency counts from the time a request was due. A refused request counts as a
+//! failure at once. It is also retried as the published clients do, three times with growing pauses, and whether it
+//! succeeds in the end is counted separately.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,25 +16,25 @@ use crate::mix::{READ_ROW_COUNT, READ_TABLE, WRITE_TABLE};
 
 const CONNECTION_COUNT: usize = 4;
 const INTERVAL: Duration = Duration::from_millis(50);
-/// What the published clients do by default: after 0.8 s, 1.6 s and 3.2 s.
+/// The first pause. The published clients retry after 0.8 s, 1.6 s and 3.2 s by default.
 const RETRY_DELAY: Duration = Duration::from_millis(800);
-/// A request that could not even be sent for so long counts as a failure.
+/// A request that could not be sent for this long counts as a failure.
 const STARVED_AFTER: Duration = Duration::from_secs(1);
 const ATTEMPT_COUNT_MAX: u32 = 4;
 
 #[derive(Clone, Default)]
 pub struct Experience {
-    /// Of requests that succeeded at the first attempt.
+    /// Latency of requests that succeeded at the first attempt.
     pub reads: Histogram,
     pub inserts: Histogram,
-    /// Due, but never sent because the one before was still under way at the end: how long they had waited by then.
+    /// Waiting time of requests that were due but never sent, because the one before was still in flight at the end.
     pub unsent: Histogram,
-    /// Those of them that had waited for long: a client that gets no turn is not served, though nothing was refused.
+    /// Unsent requests that had waited too long. They count as failures, although nothing was refused.
     pub starved: u64,
     pub refused_at_first: u64,
-    /// Refused again and again, until the client gave up.
+    /// Requests that were refused until the client gave up.
     pub refused_for_good: u64,
-    /// Neither success nor `ServerBusy`, in words.
+    /// Descriptions of answers that were neither a success nor `ServerBusy`.
     pub wrong: Vec<String>,
 }
 
@@ -62,13 +62,13 @@ impl Experience {
         self.succeeded_at_first() as f64 / self.requests().max(1) as f64
     }
 
-    /// Share of requests that succeeded in the end.
+    /// Share of requests that succeeded in the end, after retries.
     pub fn final_share(&self) -> f64 {
         let failed = self.refused_for_good + self.wrong.len() as u64 + self.starved;
         1.0 - failed as f64 / self.requests().max(1) as f64
     }
 
-    /// All waiting, that of the unsent ones included, which would have taken longer still.
+    /// All latencies, including the waits of unsent requests, which would have taken even longer.
     pub fn all(&self) -> Histogram {
         let mut all = self.reads.clone();
         all.add(&self.inserts);
@@ -77,7 +77,7 @@ impl Experience {
     }
 }
 
-/// Asks until told that it is over. `name` keeps the inserted keys of different runs apart.
+/// Runs until `over` is set. `name` keeps the inserted keys of different runs apart.
 pub fn run_until(address: SocketAddr, name: &str, over: &AtomicBool) -> Experience {
     std::thread::scope(|scope| {
         let clients: Vec<_> = (0..CONNECTION_COUNT)
@@ -91,7 +91,7 @@ pub fn run_until(address: SocketAddr, name: &str, over: &AtomicBool) -> Experien
     })
 }
 
-/// The same, for a fixed time.
+/// Runs for a fixed time.
 pub fn run_for(address: SocketAddr, name: &str, duration: Duration) -> Experience {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -156,7 +156,7 @@ impl Client {
         self.experience
     }
 
-    /// `false` when it was refused and may be tried again.
+    /// Returns `false` if the request was refused and may be retried.
     fn attempt(&mut self, due: &Due) -> bool {
         let is_read = due.number.is_multiple_of(2);
         let request = if is_read {

@@ -1,11 +1,12 @@
-//! The mixed load: each writer makes up one request after another over its own rows and tables, and keeps its part of
-//! the ledger as the answers come.
+//! The mixed load: each writer generates requests over its own rows and tables, and keeps its part of the ledger as the
+//! answers come.
 //!
-//! Inserts, merges and replaces with and without ETags, upserts, deletes, batches of 1 to 100, refusals on purpose,
-//! tables that come and go, reads and scans that are compared with the ledger, and counters on rows that all share.
-//! Promises: what a writer sends follows from its seed and from the answers alone; at most one of its requests is open.
-//! Here are the writers and what they share; `operations.rs` makes up a change of one row, `requests.rs` a request, and
-//! `exchange.rs` sends it and keeps the ledger.
+//! The load has inserts, merges and replaces with and without ETags, upserts, deletes, batches of 1 to 100, requests
+//! that must be refused, tables that are created and dropped, reads and scans that are compared with the ledger, and
+//! counters on shared rows.
+//! Promises: a writer's requests depend only on its seed and the answers, and at most one of them is open.
+//! This file has the writers and what they share. `operations.rs` generates a change of one row, `requests.rs` a
+//! request; `exchange.rs` sends it and keeps the ledger.
 
 mod exchange;
 mod operations;
@@ -24,9 +25,9 @@ use crate::victim::Victim;
 
 const BATCH_OPERATION_COUNT_MAX: usize = engine::COMMIT_OP_COUNT_MAX;
 
-/// How big the rows get and how many there are.
+/// The number and size of rows.
 #[derive(Clone, Copy)]
-pub struct Shape {
+pub struct LoadShape {
     /// A writer with more rows than this deletes more than it inserts.
     pub row_count_max: usize,
     pub text_length_usual: usize,
@@ -34,17 +35,17 @@ pub struct Shape {
     pub text_length_max: usize,
 }
 
-/// What the writers of one run share.
+/// What all writers of a run share.
 pub struct Common<'a> {
     pub server: &'a Victim,
     pub tally: &'a Tally,
-    /// Set before the server is made to stop: from then on a broken connection is no surprise.
+    /// Set before the server is stopped. From then on a broken connection is expected.
     pub stopping: &'a AtomicBool,
-    /// How far the record of the disk is, for those who record it.
+    /// The current length of the disk's log, if it is recorded.
     pub position: &'a (dyn Fn() -> u64 + Sync),
 }
 
-/// What was promised to anybody, over all rounds.
+/// What the server has acknowledged to all writers, over all rounds.
 #[derive(Default)]
 pub struct Tally {
     latest: AtomicU64,
@@ -56,30 +57,30 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// No version acknowledged so far is greater.
+    /// The greatest version acknowledged so far.
     pub fn latest(&self) -> Version {
         self.latest.load(Ordering::SeqCst)
     }
 
-    /// A commit got this version: it must be greater than all that were acknowledged before the request was sent, and
-    /// nobody else's.
+    /// Records the version of a commit. It must be unique, and greater than all that were acknowledged before the
+    /// request was sent.
     pub fn note(&self, version: Version, floor: Version) -> Result<(), String> {
         if version <= floor {
             return Err(format!("version {version} after version {floor} had been acknowledged"));
         }
         if !self.given.lock().unwrap_or_else(PoisonError::into_inner).insert(version) {
-            return Err(format!("version {version} was given out twice"));
+            return Err(format!("version {version} was assigned twice"));
         }
         self.latest.fetch_max(version, Ordering::SeqCst);
         Ok(())
     }
 }
 
-/// One request in the record, with the stretch of the disk's record in which it was open.
+/// One recorded request, with the range of the disk's log in which it was open.
 #[derive(Clone)]
 pub struct Entry {
     pub sent_at: u64,
-    /// When its outcome was known; `u64::MAX` while it is not.
+    /// When its outcome became known; `u64::MAX` until then.
     pub settled_at: u64,
     pub outcome: Outcome,
     pub attempt: Attempt,
@@ -87,35 +88,35 @@ pub struct Entry {
 
 pub struct Writer {
     number: usize,
-    shape: Shape,
+    shape: LoadShape,
     random: Rng,
-    /// The last number that went into a row's name or value.
+    /// The last number used in a row's name or value.
     last_number: u64,
     pub known: State,
     pub open: Option<Attempt>,
-    /// All that was sent, if somebody records it.
+    /// All requests sent, if they are recorded.
     pub history: Option<Vec<Entry>>,
 }
 
-/// How a writer came to its end without a broken promise.
+/// Why a writer ended, if no promise was broken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
-    /// All steps made.
+    /// It made all its steps.
     Done,
-    /// The server went away.
+    /// The server stopped or was killed.
     Cut,
 }
 
 impl Writer {
-    pub fn new(number: usize, seed: u64, shape: Shape) -> Writer {
-        // Neighbouring seeds give neighbouring streams unless they are mixed first.
+    pub fn new(number: usize, seed: u64, shape: LoadShape) -> Writer {
+        // Neighbouring seeds would give similar streams unless they are mixed first.
         let mut random = Rng::with_seed(seed ^ (number as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
         random.u64(..);
         let known = State::new();
         Writer { number, shape, random, last_number: 0, known, open: None, history: None }
     }
 
-    pub fn set_shape(&mut self, shape: Shape) {
+    pub fn set_shape(&mut self, shape: LoadShape) {
         self.shape = shape;
     }
 
@@ -124,7 +125,7 @@ impl Writer {
         self
     }
 
-    /// Makes so many steps, unless the server goes away first.
+    /// Makes this many steps, unless the server stops first.
     pub fn run(&mut self, common: &Common<'_>, steps: usize) -> Result<End, String> {
         self.connected(common, |writer, client| {
             for _ in 0..steps {
@@ -134,7 +135,7 @@ impl Writer {
         })
     }
 
-    /// A table of its own with so many rows, dropped as soon as it is full; the rows are then still to be swept.
+    /// Fills a table of its own and drops it at once, so that the server still has to sweep its rows.
     pub fn fill_and_drop(&mut self, common: &Common<'_>, row_count: usize) -> Result<End, String> {
         self.connected(common, |writer, client| {
             let table = format!("w{}t0", writer.number);
@@ -151,7 +152,7 @@ impl Writer {
         })
     }
 
-    /// The found state is the known one from now on, and the open request is no longer open.
+    /// Takes the found state as the known one and closes the open request.
     pub fn settled(&mut self, found: State, outcome: Outcome, position: u64) {
         if let (Some(history), Some(_)) = (&mut self.history, &self.open)
             && let Some(last) = history.last_mut()
@@ -197,7 +198,7 @@ impl Writer {
     }
 }
 
-/// The version that a change has, if it left one.
+/// The version of the row or table that a change wrote, if it has one.
 pub fn version_in(state: &State, change: &Change) -> Option<Version> {
     match change {
         Change::Put { table, key, .. } => state.tables.get(table)?.get(key)?.version,

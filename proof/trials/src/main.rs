@@ -1,8 +1,8 @@
-//! `lazulite-trials`: the long tests of what the server survives, each a command with a count to choose.
+//! `lazulite-trials`: long tests of what the server survives, each a command with a choice of length.
 //!
-//! Owns: the command line. Each trial is a module with a `run` that reads its own options, prints what it did and
-//! says whether every promise held. All of them drive the real binary over real sockets and real files, except the
-//! simulation, which needs to own the clock and the disk. `cargo xtask` builds what is needed and calls this.
+//! Owns: the command line. Each trial is a module whose `run` reads its own options, prints what it did and returns
+//! whether every promise held. All of them drive the real binary over real sockets and real files, except the
+//! simulation, which must control the clock and the disk. `cargo xtask` builds what is needed and runs this program.
 
 mod backup_load;
 mod contents;
@@ -22,7 +22,6 @@ mod load;
 mod mix;
 mod options;
 mod overload;
-mod plot;
 mod power;
 mod promises;
 mod recording;
@@ -36,11 +35,9 @@ mod victim;
 use std::process::ExitCode;
 
 use lexopt::{Arg, Parser};
+use loadgen::Error;
 
-/// What kept a trial from being made at all, in words for the person at the terminal.
-type Error = Box<dyn std::error::Error + Send + Sync>;
-
-/// A trial: `Ok(false)` when a promise was broken (already told on the terminal).
+/// A trial. Returns `Ok(false)` if a promise was broken; it has already printed which.
 type Trial = fn(&mut Parser) -> Result<bool, Error>;
 
 /// Name, what it does, and the trial.
@@ -52,7 +49,7 @@ const TRIALS: [(&str, &str, Trial); 10] = [
     ("histories", "concurrent histories over HTTP, checked for linearizability", histories::run),
     ("simulate", "engine and rules against a model, with seeded time and faults", simulate::run),
     ("seeded-bugs", "each planted bug must be caught by one of the others", seeded_bugs::run),
-    ("overload", "ten times the load the server can bear, and hostile queries", overload::run),
+    ("overload", "ten times the load the server can handle, and hostile queries", overload::run),
     ("soak", "a mixed load for minutes, with plots of memory, files and latency", soak::run),
     ("backup", "a backup under write load is a moment of the ledger", backup_load::run),
 ];

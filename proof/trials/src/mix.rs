@@ -1,17 +1,17 @@
-//! The requests of the trials that measure: mixes of reads and writes, costly scans and batches, all signed beforehand.
+//! Requests for the trials that measure: mixes of reads and writes, expensive scans and batches, all signed beforehand.
 //!
-//! Owns: tables that are filled, and what is asked of them. A signature is good for fifteen minutes, so a run that
-//! takes longer makes its requests anew.
+//! Owns: filling the tables, and the requests to them. The server accepts a signature for fifteen minutes, so a longer
+//! run must make new requests.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use fastrand::Rng;
+use loadgen::endpoint::Endpoint;
 use loadgen::generator::{self, Requests};
 use loadgen::request::{HOLE, Signer, Template, row_key, row_key_bytes, row_key_hex};
-use loadgen::response::ResponseReader;
 use loadgen::sources::Batches;
+use loadgen::table;
 
 use crate::Error;
 
@@ -24,28 +24,27 @@ pub const READ_ROW_COUNT: u64 = 20_000;
 const PREPARED_REQUEST_COUNT: usize = 20_000;
 const SMALL_BATCH_OPERATION_COUNT: usize = 10;
 const FULL_BATCH_OPERATION_COUNT: u64 = 100;
-/// So that a batch of a hundred stays just below the 4 MiB that a payload may have.
+/// Keeps a batch of a hundred just below the 4 MiB that a payload may have.
 const LARGE_STRING_LENGTH: usize = 20_000;
 const LARGE_STRING_COUNT: usize = 2;
-/// Large rows are replaced, again and again, within so many: the store must not fill the disk.
+/// Only this many large rows exist; they are replaced again and again, so that the store does not fill the disk.
 const LARGE_ROW_COUNT: u64 = 2_000;
-/// Odd, so that multiplying by it gives every number once, far from the one before.
+/// Odd, so that multiplying by it gives every number once, and far from the one before.
 const SCATTER: u64 = 0x9e37_79b9_7f4a_7c15;
 const FILL_CONNECTION_COUNT: usize = 16;
 const FILL_TIME_MAX: Duration = Duration::from_secs(14 * 60);
-const ANSWER_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// Kinds of requests in a [`Mix`].
+/// The kinds of requests in a [`Mix`].
 pub const MIX_KINDS: [&str; 3] = ["read", "insert", "batch"];
 
-/// Of ten requests, so many are point reads; the others are two inserts to one small batch of inserts.
+/// Of ten requests, `reads_of_ten` are point reads. Of the others, two are inserts for every small batch of inserts.
 pub struct Mix {
     reads_of_ten: u32,
     reads: Vec<Vec<u8>>,
     insert: Template,
     batch: Template,
     random: Rng,
-    /// Numbers of the inserted entities; mixes with different names never meet.
+    /// The number of the next inserted entity. Mixes with different names never insert the same.
     counter: u64,
 }
 
@@ -87,7 +86,7 @@ impl Requests for Mix {
     }
 }
 
-/// The same request for ever.
+/// The same request, repeated forever.
 pub struct Same(pub Vec<u8>);
 
 impl Requests for Same {
@@ -98,7 +97,7 @@ impl Requests for Same {
     }
 }
 
-/// Transactions that put a hundred large entities each.
+/// Transactions that write a hundred large entities each.
 pub struct LargeBatches {
     template: Template,
     counter: u64,
@@ -145,7 +144,7 @@ pub fn large_page() -> Result<Vec<u8>, Error> {
     Ok(Signer::new()?.request("GET", &format!("/{LARGE_TABLE}()"), "", ""))
 }
 
-/// A filter that no entity of [`fill`] passes, over a whole table.
+/// A scan of a whole table with a filter that no entity of [`fill`] passes.
 pub fn scan_for_nothing(table: &str) -> Result<Vec<u8>, Error> {
     Ok(Signer::new()?.request("GET", &format!("/{table}()?$filter=Note%20eq%20'nothing'"), "", ""))
 }
@@ -159,7 +158,7 @@ pub fn fill(address: SocketAddr, table: &str, count: u64) -> Result<(), Error> {
     send_all(address, &mut Batches::new(&Signer::new()?, table, count), count)
 }
 
-/// Fills a table like [`fill`], with entities that differ, so that their size on disk and in a backup means something.
+/// Fills a table like [`fill`], but with entities that differ, so that their compressed size is realistic.
 pub fn fill_varied(address: SocketAddr, table: &str, count: u64) -> Result<(), Error> {
     send_all(address, &mut Varied::new(table, count)?, count)
 }
@@ -173,12 +172,12 @@ fn send_all(address: SocketAddr, requests: &mut dyn Requests, count: u64) -> Res
     Err(format!("{loaded} of {count} entities were loaded in time").into())
 }
 
-/// The Name that [`fill_varied`] gives to the entity of this number.
+/// The `Name` that [`fill_varied`] gives to the entity with this number.
 pub fn varied_name(number: u64) -> String {
     String::from_utf8_lossy(&row_key_hex(number.wrapping_mul(SCATTER))).into_owned()
 }
 
-/// Transactions of a hundred inserts each. Of every entity, the key and four texts are holes.
+/// Transactions of a hundred inserts each. The key and four texts of every entity are holes.
 struct Varied {
     template: Template,
     counter: u64,
@@ -230,27 +229,9 @@ impl Requests for Varied {
     }
 }
 
-/// One request on a connection of its own; its answer, provided that it has the expected status.
+/// Sends one request on a connection of its own. Returns the answer; any status but the expected one is an error.
 pub fn ask(address: SocketAddr, request: &[u8], expected: u16) -> Result<String, Error> {
-    let mut stream = TcpStream::connect(address)?;
-    stream.set_read_timeout(Some(ANSWER_TIME_MAX))?;
-    stream.set_nodelay(true)?;
-    stream.write_all(request)?;
-    let mut reader = ResponseReader::new();
-    loop {
-        let count = stream.read(reader.space())?;
-        if count == 0 {
-            return Err("the server closed the connection instead of answering".into());
-        }
-        match reader.advance(count)? {
-            Some(status) if status == expected => return Ok(reader.text()),
-            Some(_) => {
-                let shown: String = reader.text().chars().take(1000).collect();
-                return Err(format!("expected status {expected}, not this answer:\n{shown}").into());
-            }
-            None => {}
-        }
-    }
+    table::ask_for(&Endpoint::development(address), request, expected)
 }
 
 #[cfg(test)]

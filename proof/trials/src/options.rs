@@ -1,7 +1,7 @@
-//! The options of a trial: a name and the value that it sets, and `--help`, read the same way by all who list theirs.
+//! Reads the options of a trial: a list of names with the values that they set, and `--help`.
 //!
-//! Promises: what is not named keeps its value; what is not listed is refused. It leaves to each trial which options
-//! there are, what their values are before, and whether they make sense together.
+//! Promises: an option that is not given keeps its value; one that is not listed is refused. Leaves to each trial: its
+//! options, their defaults, and whether they make sense together.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ pub trait Value {
     fn set(&mut self, given: OsString) -> Result<(), lexopt::Error>;
 }
 
-/// Returns false when help was asked for: it has been printed, and there is nothing to try.
+/// Returns false if help was requested: it has been printed, and there is nothing to run.
 pub fn read(parser: &mut Parser, help: &str, known: &mut [(&str, &mut dyn Value)]) -> Result<bool, Error> {
     while let Some(argument) = parser.next()? {
         let Arg::Long(name) = argument else { return Err(argument.unexpected().into()) };
@@ -51,7 +51,7 @@ impl Value for String {
     }
 }
 
-/// Any bytes: a path need not be a text.
+/// Takes any bytes, because a path need not be valid text.
 impl Value for PathBuf {
     fn set(&mut self, given: OsString) -> Result<(), lexopt::Error> {
         *self = given.into();
@@ -69,7 +69,7 @@ impl<T: Value + Default> Value for Option<T> {
 mod tests {
     use super::*;
 
-    /// What the trial's options are after these arguments, and whether there is something to try.
+    /// Checks the options after these arguments, and whether there is something to run.
     #[track_caller]
     fn check(arguments: &[&str], expected: Result<(bool, usize, Option<u64>, &str), &str>) {
         let (mut rounds, mut only, mut server) = (200usize, None::<u64>, PathBuf::from("usual"));

@@ -1,12 +1,12 @@
-//! `overload`: ten times the load that the server can bear, a heavy client beside a light one, answers that nobody
-//! takes, and queries of hostile shape. Goodput, latency and memory are measured and compared with the quiet server.
+//! `overload`: ten times the load that the server can handle, a heavy client beside a light one, clients that never
+//! read their answers, and hostile queries. Goodput, latency and memory are compared with those of the quiet server.
 //!
-//! Generator and server share the machine's processors, so a generator that offers more takes processor time away from
-//! the server: goodput falls although the server wastes nothing. Therefore goodput is also given per second of
-//! processor time that the server used, and the promise (80 % of the peak) holds if either figure keeps it: the plain
-//! one when the processors suffice for both, the other when they do not. How busy the generator was is printed.
+//! Generator and server share the machine's processors, so more load takes processor time away from the server: goodput
+//! falls although the server wastes nothing. Therefore goodput is also given per second of the server's processor time.
+//! The promise (80 % of the peak) holds if either figure keeps it: the plain one when the processors suffice for both,
+//! the other when they do not. The trial prints how busy the generator was.
 //!
-//! What it cannot show: the behaviour of a network between the two, and of more processors than this machine has.
+//! It cannot show the effects of a real network, or of more processors than this machine has.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -24,36 +24,36 @@ use crate::mix::{self, MIX_KINDS, Mix, READ_ROW_COUNT, READ_TABLE, WRITE_TABLE};
 use crate::options::{self, Value};
 use crate::promises::{Promises, latencies};
 use crate::{heavy, hostile};
-use loadgen::generator::{Generator, Pace, Tally};
+use loadgen::generator::{Generator, LoadModel, Tally};
 
 const HELP: &str = "\
-ten times the load the server can bear, a heavy client beside a light one, hostile queries
+ten times the load the server can handle, a heavy client beside a light one, hostile queries
 
   --server PATH      The server's binary
-  --seconds S        How long each measurement takes [default: 10]
+  --seconds S        Length of each measurement [default: 10]
   --rows N           Rows of the table that hostile queries scan [default: 300000]
-  --only PHASES      Some of: overload, heavy, hoard, hostile (with commas between) [default: all]
-  --seed S           What is asked [default: a new one]";
+  --only PHASES      Some of overload, heavy, hoard, hostile, separated by commas [default: all]
+  --seed S           Seed of the requests [default: a new one]";
 
 const PEAK_CONNECTION_COUNT: usize = 64;
-/// Twice what the commit queue holds, as far as the system lets a process open so many.
+/// Twice the size of the commit queue, if the system lets a process open that many.
 const OVERLOAD_CONNECTION_COUNT_MAX: usize = 8_000;
-/// Open files that are needed for something else.
+/// Open files needed for other purposes.
 const OTHER_FILE_COUNT: usize = 200;
 const OVERLOAD_FACTOR: f64 = 10.0;
 /// How long a request that is due waits for a free connection before its client gives up.
 const PATIENCE: Duration = Duration::from_secs(1);
 const GOODPUT_SHARE_MIN: f64 = 0.8;
-/// What an accepted request may take at the worst, from when it was due: the patience, and the server's own time.
+/// The longest that an accepted request may take from when it was due: the patience plus the server's own time.
 const ACCEPTED_LATENCY_MAX: Duration = Duration::from_secs(10);
 /// A refusal may take as long as an accepted request at the median, or a hundredth of a second if that is more.
 const REFUSAL_FLOOR: Duration = Duration::from_millis(10);
 
-/// What one connection may cost: buffers of both directions, its task, a small payload or answer.
+/// Memory that one connection may take: buffers of both directions, its task, a small payload or answer.
 const CONNECTION_BYTES: u64 = 64 * 1024;
-/// The program, its threads and tables.
+/// Memory for the program, its threads and tables.
 const BASE_BYTES: u64 = 64 * MIB;
-/// What an allocator keeps beyond what is in use.
+/// The factor for memory that the allocator keeps beyond what is in use.
 const ALLOCATOR_SHARE: f64 = 1.25;
 
 /// What all phases need.
@@ -78,14 +78,14 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
     if !options::read(options, HELP, known)? {
         return Ok(true);
     }
-    let binary = server.to_str().filter(|path| !path.is_empty()).ok_or("--server names the binary")?;
+    let binary =
+        server.to_str().filter(|path| !path.is_empty()).ok_or("--server is missing: it names the binary")?;
     if !(1.0..=300.0).contains(&seconds) || rows < 1000 || !rows.is_multiple_of(100) {
-        return Err("--seconds must lie between 1 and 300; --rows is at least 1000, in hundreds".into());
+        return Err(
+            "--seconds must be between 1 and 300; --rows must be a multiple of 100 and at least 1000".into(),
+        );
     }
-    println!(
-        "overload: {seconds} s for each measurement, seed {seed}, load average {}",
-        gauge::load_average()
-    );
+    println!("overload: {seconds} s per measurement, seed {seed}, load average {}", gauge::load_average());
     let directory = TempDir::with_prefix("lazulite-overload-")?;
     let process = ServerProcess::start(binary, directory.path());
     let bench = Bench {
@@ -113,12 +113,12 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
         }
     }
     println!(
-        "\noverload: {:.0} s in all, the server's memory at its highest {} MiB",
+        "\noverload: {:.0} s in all, the server's peak memory {} MiB",
         watch.elapsed().as_secs_f64(),
         bench.gauge.memory_peak_bytes()? / MIB
     );
     let code = process.stop();
-    promises.check(code == Some(0), &format!("the server ends in peace: exit code {code:?}"));
+    promises.check(code == Some(0), &format!("the server stops cleanly: exit code {code:?}"));
     let again = format!("cargo xtask overload --seconds {seconds} --rows {rows} --only {only} --seed {seed}");
     let held = promises.finish("overload", &again);
     if !held {
@@ -148,7 +148,7 @@ impl Measured {
 
     fn print(&self, name: &str) {
         println!(
-            "    {name}: {:.0} requests accepted a second; the server used {:.2} processors ({:.0} accepted per \
+            "    {name}: {:.0} requests accepted per second; the server used {:.2} processors ({:.0} accepted per \
              processor second), the generator {:.2}",
             self.goodput(),
             self.server_cpu / self.seconds,
@@ -169,11 +169,11 @@ fn measure(
     bench: &Bench,
     mix: &mut Mix,
     connection_count: usize,
-    pace: Pace,
+    model: LoadModel,
     warm_up: Duration,
 ) -> Result<Measured, Error> {
     let mut generator = Generator::open(bench.address, connection_count, MIX_KINDS.len())?;
-    generator.set_pace(pace);
+    generator.set_load_model(model);
     generator.run_for(warm_up, mix)?;
     generator.take();
     let (server_before, own_before) = (bench.gauge.cpu()?, Gauge::own().cpu()?);
@@ -189,7 +189,7 @@ fn measure(
     })
 }
 
-/// Once with a mix of reads and writes, once with writes alone, which fill the queue of commits until it refuses.
+/// Once with a mix of reads and writes, and once with writes alone, which fill the commit queue until it refuses.
 fn overload(bench: &Bench, promises: &mut Promises) -> Result<(), Error> {
     ten_times(bench, "seven reads to three writes", 1, 7, promises)?;
     ten_times(bench, "writes only", 3, 0, promises)
@@ -208,7 +208,7 @@ fn ten_times(
         bench,
         &mut Mix::new(bench.seed, name, reads_of_ten)?,
         PEAK_CONNECTION_COUNT,
-        Pace::Closed,
+        LoadModel::Closed,
         warm_up,
     )?;
     peak.print("peak");
@@ -218,20 +218,20 @@ fn ten_times(
     let connection_count =
         OVERLOAD_CONNECTION_COUNT_MAX.min(gauge::open_files_max()?.saturating_sub(OTHER_FILE_COUNT));
     println!(
-        "\n  overload, {what}: {per_second:.0} requests a second are due, whatever the server does, on {connection_count} \
+        "\n  overload, {what}: {per_second:.0} requests per second are due, whatever the server does, on {connection_count} \
          connections"
     );
     let watch = bench.gauge.watch();
-    let pace = Pace::Open { per_second, patience: PATIENCE };
+    let model = LoadModel::Open { per_second, patience: PATIENCE };
     let over =
-        measure(bench, &mut Mix::new(bench.seed, name + 1, reads_of_ten)?, connection_count, pace, warm_up)?;
+        measure(bench, &mut Mix::new(bench.seed, name + 1, reads_of_ten)?, connection_count, model, warm_up)?;
     let memory_peak_bytes = watch.peak_bytes();
     drop(watch);
     over.print("overload");
     let all = over.tally.all();
     let answered = all.accepted.total() + all.refused.total();
     println!(
-        "      {:.0} a second were sent ({:.1} times the peak), {:.0} a second found no connection within {PATIENCE:?}",
+        "      {:.0} per second were sent ({:.1} times the peak), {:.0} per second found no connection within {PATIENCE:?}",
         answered as f64 / over.seconds,
         answered as f64 / over.seconds / peak.goodput(),
         over.tally.not_sent as f64 / over.seconds
@@ -245,7 +245,7 @@ fn ten_times(
     promises.check(
         plain.max(per_cpu) >= GOODPUT_SHARE_MIN,
         &format!(
-            "goodput stays within {:.0} % of the peak: {:.0} % of it plainly, {:.0} % per processor second of the server",
+            "goodput stays within {:.0} % of the peak: {:.0} % of it overall, {:.0} % per processor second of the server",
             GOODPUT_SHARE_MIN * 100.0,
             plain * 100.0,
             per_cpu * 100.0
@@ -290,7 +290,7 @@ fn no_surprises(tally: &Tally, when: &str, promises: &mut Promises) {
     }
 }
 
-/// Memory against the sum of the configured limits.
+/// Compares memory with the sum of the configured limits.
 pub fn memory_within_bound(peak_bytes: u64, connection_count: usize, promises: &mut Promises) {
     let limits = server::Limits::default();
     let engine = LocalOptions::new(tables::FAMILIES, Arc::new(SystemClock::new()));
@@ -312,7 +312,7 @@ pub fn memory_within_bound(peak_bytes: u64, connection_count: usize, promises: &
     );
 }
 
-/// Waits until the server has nothing left to do, so that one phase does not weigh on the next.
+/// Waits until the server is idle, so that one phase does not affect the next.
 pub fn quiet_down(bench: &Bench) -> Result<(), Error> {
     let watch = Stopwatch::start();
     while watch.elapsed() < Duration::from_secs(30) {

@@ -1,10 +1,12 @@
-//! `power`: disk states that a power cut could leave, each opened by the real binary and compared with the ledger.
+//! `power`: builds disk states that a power cut could leave, opens each with the real binary, and compares it with the
+//! ledger.
 //!
 //! The server is recorded under load (`recording.rs`); then the disk is rebuilt as a power cut at some moment may have
-//! left it (`disk_states.rs`). Whatever was acknowledged before that moment must be there, nothing that was sent after
-//! it may be, and what was open is there wholly or not at all. A store whose creation was cut short must still open.
+//! left it (`disk_states.rs`). Promises: a write acknowledged before that moment is there, a request sent after it is
+//! not, and an open request is applied as a whole or not at all. A store whose creation was interrupted still opens.
 //!
-//! A recording cannot be made twice: its threads run as they like. So a state that breaks a promise is kept.
+//! A recording cannot be repeated, because its threads are not scheduled by the seed. So states that break a promise
+//! are kept.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -28,21 +30,21 @@ use crate::victim::{Launch, Victim, panicked};
 const HELP: &str = "\
 disk states that a power cut could leave, each opened and checked (Linux)
 
-  --server PATH      The server's binary; the shim (liblazulite_shim.so) lies beside it
-  --states N         How many states [default: 10000]
-  --jobs J           How many at a time [default: 2]
-  --seed S           What is sent, and how the states are chosen [default: a new one]";
+  --server PATH      The server's binary; the shim (liblazulite_shim.so) must lie beside it
+  --states N         How many states to try [default: 10000]
+  --jobs J           How many states to try at a time [default: 2]
+  --seed S           Seed of the requests and the states [default: a new one]";
 
 const STATE_COUNT: usize = 10_000;
 const JOB_COUNT: usize = 2;
 /// A recording takes about as long as a hundred states.
 const STATES_PER_RECORDING: usize = 500;
 const STATES_PER_REPORT: usize = 1_000;
-/// One state in so many is opened a second time.
+/// One state in this many is opened a second time.
 const REOPEN_INTERVAL: u32 = 8;
-/// One state in so many is asked for the accounts.
+/// For one state in this many, the accounts are checked too.
 const ACCOUNT_INTERVAL: u32 = 20;
-/// Where files are in memory, so that a state costs no disk.
+/// A directory in memory, so that a state needs no disk.
 const MEMORY_DIRECTORY: &str = "/dev/shm";
 
 pub struct Settings {
@@ -50,27 +52,27 @@ pub struct Settings {
     pub states: usize,
     pub jobs: usize,
     pub seed: u64,
-    /// For the server alone, also while it is recorded.
+    /// Environment variables for the server, also while it is recorded.
     pub environment: Vec<(String, String)>,
 }
 
-/// What came of it. Every promise held when nothing is `broken`.
+/// The results. Every promise held if `broken` is empty.
 #[derive(Default)]
 pub struct Verdict {
     pub broken: Vec<String>,
     pub recordings: usize,
     pub states: usize,
     pub by_loss: [usize; Loss::NAMES.len()],
-    /// Records of file operations, over all recordings.
+    /// File operations in all recordings.
     pub operations: usize,
-    /// States with something to lose.
+    /// States with pending changes that a power cut could lose.
     pub pending: usize,
     pub open_applied: usize,
     pub open_absent: usize,
-    /// States in which there was no table yet.
+    /// States from before the first table existed.
     pub before_first_table: usize,
     pub reopened: usize,
-    /// Where the states lie that broke a promise.
+    /// Where the states that broke a promise were kept.
     pub kept: Option<PathBuf>,
     pub skipped: Option<String>,
 }
@@ -93,7 +95,7 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
         return Ok(true);
     }
     if settings.server.as_os_str().is_empty() {
-        return Err("--server names the binary to be tried".into());
+        return Err("--server is missing: it names the binary to try".into());
     }
     println!("power: {} states, {} at a time, seed {}", settings.states, settings.jobs, settings.seed);
     let watch = Stopwatch::start();
@@ -108,10 +110,10 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
         summary::line(count, name);
     }
     summary::line(verdict.pending, "states had something to lose");
-    summary::line(verdict.before_first_table, "states before the first table was there");
-    summary::line(verdict.open_applied, "requests open at the cut were found, whole");
-    summary::line(verdict.open_absent, "requests open at the cut were not found");
-    summary::line(verdict.reopened, "states opened a second time");
+    summary::line(verdict.before_first_table, "states were from before the first table");
+    summary::line(verdict.open_applied, "requests open at the cut were applied, as a whole");
+    summary::line(verdict.open_absent, "requests open at the cut were not applied");
+    summary::line(verdict.reopened, "states were opened a second time");
     summary::broken(&verdict.broken);
     if let Some(kept) = &verdict.kept {
         println!(
@@ -119,7 +121,7 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
             verdict.broken.len(),
             kept.display()
         );
-        println!("Again: cargo xtask power --states {} --seed {}", settings.states, settings.seed);
+        println!("To run it again: cargo xtask power --states {} --seed {}", settings.states, settings.seed);
     }
     Ok(summary::verdict("power", &verdict.broken))
 }
@@ -165,7 +167,7 @@ pub fn states(settings: &Settings) -> Result<Verdict, Error> {
     Ok(verdict)
 }
 
-/// In memory if there is such a place.
+/// The directory for the states: in memory if possible.
 pub fn place() -> PathBuf {
     let memory = Path::new(MEMORY_DIRECTORY);
     if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() }
@@ -179,9 +181,9 @@ struct Job<'a> {
     verdict: &'a Mutex<Verdict>,
 }
 
-/// What the ledger says of one moment.
+/// The ledger at one moment.
 struct Moment {
-    /// What each writer knew to be there.
+    /// What each writer knew to be stored.
     known: Vec<State>,
     /// How many entries of each writer's history are settled.
     settled: Vec<usize>,
@@ -189,7 +191,7 @@ struct Moment {
     latest: Version,
 }
 
-/// What one state was like.
+/// What was found in one state.
 #[derive(Default)]
 struct Seen {
     open_applied: usize,
@@ -204,7 +206,7 @@ impl Job<'_> {
         let seed = self.settings.seed.wrapping_add(self.number as u64);
         let recording = match recording::record(server, shim, environment, self.directory, seed) {
             Ok(recording) => recording,
-            Err(Failure::Trouble(error)) => return Err(error),
+            Err(Failure::Trial(error)) => return Err(error),
             Err(Failure::Broken(what)) => {
                 self.verdict().broken.push(format!("recording {}, without a power cut: {what}", self.number));
                 return Ok(());
@@ -271,7 +273,7 @@ impl Job<'_> {
         self.verdict.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens one state. The inner error is a broken promise.
+    /// Opens one state and checks it. The inner error is a broken promise.
     fn state(
         &self,
         number: usize,
@@ -318,7 +320,7 @@ fn open_and_check(
         };
         match contents::read_all(&server) {
             Ok(again) if again == contents => {}
-            Ok(_) => return Ok(Err("the second start finds something else than the first".to_owned())),
+            Ok(_) => return Ok(Err("the second start finds other contents than the first".to_owned())),
             Err(failure) => return Ok(Err(format!("after the second start: {failure}"))),
         }
     }
@@ -336,7 +338,7 @@ fn open_and_check(
     Ok(Ok(seen))
 }
 
-/// Reads everything, compares it, and writes a row; what the store then holds.
+/// Reads everything, compares it, and writes a row. Returns the contents of the store afterwards.
 fn check(
     server: &Victim,
     recording: &Recording,
@@ -360,11 +362,11 @@ fn check(
         contents.insert(MAIN_TABLE.to_owned(), Rows::new());
     } else {
         if position < recording.main.sent_at {
-            return Err("there is a table that nobody had asked for yet".to_owned());
+            return Err("there is a table that was not yet requested".to_owned());
         }
         let shares = contents::share(contents.clone(), moment.known.len())?;
         if !shares.probes.is_empty() {
-            return Err("there are rows that nobody wrote".to_owned());
+            return Err("there are rows that no writer wrote".to_owned());
         }
         for (number, (known, found)) in moment.known.iter().zip(&shares.writers).enumerate() {
             let next = recording.writers[number].get(moment.settled[number]);
@@ -386,7 +388,7 @@ fn check(
         return Err(format!("a write after the cut is answered with {response:?}"));
     };
     if version <= floor {
-        return Err(format!("a write after the cut got version {version}, but {floor} was given before"));
+        return Err(format!("a write after the cut got version {version}, but {floor} was assigned before"));
     }
     let row = Row { properties: Default::default(), version: Some(version) };
     contents.entry(MAIN_TABLE.to_owned()).or_default().insert(key, row);
@@ -394,7 +396,7 @@ fn check(
 }
 
 impl Moment {
-    /// Moments are visited in order.
+    /// Moves on to a later position.
     fn advance(&mut self, recording: &Recording, position: u64) {
         for (number, history) in recording.writers.iter().enumerate() {
             while let Some(entry) =
@@ -410,8 +412,8 @@ impl Moment {
     }
 }
 
-/// So many moments, in order, as numbers of records that came before: half of them anywhere, the others just before or
-/// after the end of a sync, where the difference between done and not done is greatest.
+/// This many moments in order, each as the number of records before it. Half are anywhere, the others just before or
+/// after the end of a sync, where the difference matters most.
 fn cuts(recording: &Recording, count: usize, random: &mut Rng) -> Vec<usize> {
     let records = &recording.records;
     let is_end = |at: &usize| matches!(records[*at].operation, Operation::SyncEnd { .. });
@@ -424,7 +426,7 @@ fn cuts(recording: &Recording, count: usize, random: &mut Rng) -> Vec<usize> {
             ends[random.usize(0..ends.len())] + random.usize(0..2)
         })
         .map(|cut| {
-            // Changes found after a kill have no order among themselves: all of them, or none.
+            // Changes found after a kill have no order, so a cut takes all of them or none.
             let later = |at: usize| at > 0 && at < records.len() && records[at].end == records[at - 1].end;
             (cut..=records.len()).find(|at| !later(*at)).unwrap_or(records.len())
         })

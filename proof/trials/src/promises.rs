@@ -1,4 +1,4 @@
-//! Promises as a trial checks them: each printed with its figure when it is decided, the broken ones kept for the end.
+//! Checks the promises of a trial: prints each with the figure that decides it, and repeats the broken ones at the end.
 
 use loadgen::histogram::Histogram;
 
@@ -21,14 +21,14 @@ impl Promises {
         }
     }
 
-    /// The last lines of a trial: what was broken, how to see it again, and the verdict.
+    /// Prints the end of a trial: the broken promises, how to repeat it, and the verdict.
     pub fn finish(&self, trial: &str, again: &str) -> bool {
         println!("\n{trial}: {} promises held, {} broken", self.kept, self.broken.len());
         for broken in &self.broken {
             println!("BROKEN: {broken}");
         }
         if !self.broken.is_empty() {
-            println!("Again, though no two runs are alike in time: {again}");
+            println!("To repeat it, though never with the same timing: {again}");
         }
         summary::verdict(trial, &self.broken)
     }

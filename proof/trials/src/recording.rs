@@ -1,9 +1,10 @@
-//! A recording: the real binary under load, with every file operation of its data directory logged by the preloaded
-//! shim, and for each request the stretch of that log in which it was open.
+//! Records the real binary under load. The preloaded shim logs every file operation in the data directory, and for each
+//! request the recording knows the range of that log in which it was open.
 //!
-//! Three lives of one store: the first ends gracefully, the second by `kill -9`, the third goes on until the recording
-//! ends. Tables come and go, a big one is swept, an account is added. Promises: the log describes the directory exactly
-//! (the two are compared after each life), so a disk rebuilt from it is a disk that could have been.
+//! The store has three lives: the first ends gracefully, the second by `kill -9`, the third with the recording. Tables
+//! are created and dropped, a big one is swept, an account is added. Promises: the log describes the directory exactly
+//! (both are compared after each life), so a disk rebuilt from it is one that could have existed.
+//! Leaves to others: rebuilding disks (`disk_states.rs`).
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -19,20 +20,20 @@ use crate::contents;
 use crate::disk_log::{self, Operation, Record};
 use crate::disk_states::{Disk, Image, Loss, inode};
 use crate::ledger::{MAIN_TABLE, settle};
-use crate::load::{Common, End, Entry, Shape, Tally, Writer};
+use crate::load::{Common, End, Entry, LoadShape, Tally, Writer};
 use crate::victim::{Launch, Victim};
 
 const SHIM: &str = "liblazulite_shim.so";
 const WRITER_COUNT: usize = 4;
 const STEPS_PER_LIFE: usize = 30;
-const SHAPE: Shape = Shape { row_count_max: 50, text_length_usual: 40, text_length_max: 3_000 };
-/// Rows of a table that is dropped: more than one slice of the sweep.
+const SHAPE: LoadShape = LoadShape { row_count_max: 50, text_length_usual: 40, text_length_max: 3_000 };
+/// Rows of the table that is dropped: more than one slice of the sweep.
 const DROPPED_ROW_COUNT: usize = 600;
 const POLL: Duration = Duration::from_micros(200);
 /// The account that the recording adds.
 pub const ACCOUNT: &str = "recorded";
 
-/// When a thing was asked for and when it was known to be done, as lengths of the log.
+/// When something was requested and when it was known to be done, as lengths of the log.
 #[derive(Clone, Copy)]
 pub struct Span {
     pub sent_at: u64,
@@ -43,27 +44,28 @@ pub struct Recording {
     pub root: String,
     pub root_inode: u64,
     pub records: Vec<Record>,
-    /// What each writer sent.
+    /// The requests of each writer.
     pub writers: Vec<Vec<Entry>>,
     /// The creation of the main table.
     pub main: Span,
     pub account: Span,
 }
 
-/// Why there is none.
+/// Why there is no recording.
 pub enum Failure {
     /// The server broke a promise even without a power cut.
     Broken(String),
-    Trouble(Error),
+    /// The trial itself failed.
+    Trial(Error),
 }
 
 impl<E: Into<Error>> From<E> for Failure {
     fn from(error: E) -> Failure {
-        Failure::Trouble(error.into())
+        Failure::Trial(error.into())
     }
 }
 
-/// The shim lies beside the server's binary, or beside this one.
+/// Looks for the shim beside the server's binary and beside this one.
 pub fn shim_of(server: &Path) -> Option<PathBuf> {
     let ours = std::env::current_exe().ok()?;
     [server, &ours].into_iter().map(|binary| binary.with_file_name(SHIM)).find(|shim| shim.is_file())
@@ -75,7 +77,7 @@ struct Studio {
     log: PathBuf,
     disk: Disk,
     records: Vec<Record>,
-    /// The length of the log that is in `records`.
+    /// The length of the log up to which it was read into `records`.
     read: u64,
     tally: Tally,
     writers: Vec<Writer>,
@@ -89,7 +91,7 @@ pub fn record(
     seed: u64,
 ) -> Result<Recording, Failure> {
     let directory = TempDir::new_in(directory)?;
-    // The log names real paths.
+    // The log has canonical paths.
     let base = directory.path().canonicalize()?;
     let (root, log) = (base.join("disk"), base.join("log"));
     std::fs::create_dir(&root)?;
@@ -110,7 +112,7 @@ pub fn record(
         records: Vec::new(),
         read: 0,
         tally: Tally::default(),
-        // The last one makes the table that is dropped.
+        // The last writer makes the table to drop.
         writers: (0..=WRITER_COUNT).map(|number| Writer::new(number, seed, SHAPE).recorded()).collect(),
     };
     let mut random = Rng::with_seed(seed);
@@ -133,7 +135,7 @@ pub fn record(
     let server = studio.start()?;
     studio.compare(&server)?;
     studio.load(&server, None)?;
-    // Without a word: the power fails anyway.
+    // Killed without warning, as in a power cut.
     drop(server);
     studio.reconcile(true)?;
 
@@ -175,7 +177,7 @@ impl Studio {
         Ok(Span { sent_at, settled_at: self.position() })
     }
 
-    /// All writers at once; killed when so many writes were acknowledged.
+    /// Runs all writers at once, and kills the server once this many writes are acknowledged.
     fn load(&mut self, server: &Victim, kill_at: Option<u64>) -> Result<(), Failure> {
         let stopping = AtomicBool::new(false);
         let log = self.log.clone();
@@ -209,11 +211,11 @@ impl Studio {
         }
     }
 
-    /// What the server holds after a restart; requests that were open are so no longer.
+    /// Compares what the server holds after a restart, and settles the open requests.
     fn compare(&mut self, server: &Victim) -> Result<(), Failure> {
         let contents = contents::read_all(server).map_err(|failure| Failure::Broken(failure.to_string()))?;
         let shares = contents::share(contents, self.writers.len()).map_err(Failure::Broken)?;
-        // After the reading: whoever has read it may rely on it.
+        // The position after reading: what a client has read, it may rely on.
         let position = self.position();
         for (writer, found) in self.writers.iter_mut().zip(shares.writers) {
             let outcome = settle(&writer.known, writer.open.as_ref(), &found).map_err(Failure::Broken)?;
@@ -222,11 +224,11 @@ impl Studio {
         Ok(())
     }
 
-    /// Reads what the last life has logged, and compares the disk it describes with the real one.
+    /// Reads the log of the last life, and compares the disk that it describes with the real one.
     fn reconcile(&mut self, killed: bool) -> Result<(), Failure> {
         let (records, end) = disk_log::read(&self.log)?;
         if killed {
-            // Half a record at most; what it would have said is found by the comparison below.
+            // Cut off half a record, if there is one. The comparison below finds what it would have said.
             OpenOptions::new().write(true).open(&self.log)?.set_len(end)?;
         }
         for record in records.into_iter().filter(|record| record.end > self.read) {
@@ -258,7 +260,7 @@ fn stop(server: Victim) -> Result<(), Failure> {
     server.terminate()?;
     match server.wait() {
         Some(status) if status.success() => Ok(()),
-        other => Err(Failure::Broken(format!("asked to stop, the server ended with {other:?}"))),
+        other => Err(Failure::Broken(format!("the server exited with {other:?} when asked to stop"))),
     }
 }
 

@@ -1,8 +1,8 @@
-//! A test of the tests: each planted bug (`engine::seeded`) must be caught by the trial that is there for it, and
-//! the same trials must pass over the same build with no bug switched on.
+//! Tests the tests: the trials meant for a planted bug (`engine::seeded`) must catch it, and must pass with the
+//! same build when no bug is switched on.
 //!
-//! Owns: building the server and these trials with the feature `seeded-bugs`, in a target directory of their own so
-//! that no ordinary binary is ever replaced by one with bugs in it; and the table at the end.
+//! Owns: building the server and the trials with the feature `seeded-bugs`, and the table of results. The build has a
+//! target directory of its own, so that no ordinary binary is ever replaced by one with bugs.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -14,15 +14,15 @@ use crate::histories::{self, Options};
 use crate::{crash, power};
 
 const HELP: &str = "\
-Usage: lazulite-trials seeded-bugs [OPTIONS]     (from within the workspace: it builds)
+Usage: lazulite-trials seeded-bugs [OPTIONS]     (run it inside the workspace: it builds)
 
-  --seed S           of the first history and episode (default 1)
+  --seed S           seed of the first history and episode (default 1)
   --server PATH      not used: this trial builds its own
 ";
 
-/// A bug that is not caught in so many is not caught.
+/// A bug that is not caught within this many histories counts as missed.
 const HISTORY_COUNT_MAX: u64 = 300;
-/// As many as take a few seconds.
+/// A few seconds' worth, for the run without a bug.
 const HISTORY_COUNT_WITHOUT: u64 = 40;
 const OPERATION_COUNT_MAX: u64 = 400_000;
 const ROUND_COUNT_MAX: usize = 60;
@@ -36,7 +36,7 @@ const FOUND_CHARACTER_COUNT_MAX: usize = 110;
 /// one with them refuses a name that it does not know.
 const VARIABLE: &str = "LAZULITE_SEEDED_BUG";
 
-/// The trials that are there for each bug.
+/// The trials that must catch each bug.
 const TRIALS: [(&str, &[Trial]); 6] = [
     ("answer-before-sync", &[Trial::Power]),
     ("answer-before-write", &[Trial::Crash]),
@@ -73,9 +73,9 @@ impl Trial {
 /// How a trial ended.
 struct Ending {
     caught: bool,
-    /// How far it came.
+    /// How far it got.
     after: String,
-    /// The first line about what it found.
+    /// The first line of what it found.
     found: String,
 }
 
@@ -131,7 +131,7 @@ struct Binaries {
     trials: PathBuf,
 }
 
-/// Beside the directory that this binary was built into.
+/// Builds beside the directory of this binary.
 fn build() -> Result<Binaries, Error> {
     let this = std::env::current_exe()?;
     let target = this.parent().and_then(Path::parent).ok_or("this binary lies in no target directory")?;
@@ -176,7 +176,7 @@ impl Binaries {
         })
     }
 
-    /// In a process of its own: the engine asks for its bug only once.
+    /// In a process of its own, because the engine reads its bug only once.
     fn simulate(&self, bug: Option<&str>, seed: u64) -> Result<Ending, Error> {
         let output = Command::new(&self.trials)
             .args(["simulate", "--operations", &OPERATION_COUNT_MAX.to_string(), "--seed", &seed.to_string()])
@@ -186,7 +186,7 @@ impl Binaries {
         let text = String::from_utf8_lossy(&output.stdout);
         let starting = |start: &str| text.lines().find_map(|line| line.strip_prefix(start));
         let failure = starting("FAILED: ");
-        // A trial that could not be made at all has caught nothing.
+        // A trial that could not run has caught nothing.
         if failure.is_none() && starting("HELD").is_none() {
             return Err(format!("the simulation did not end: {}\n{text}", output.status).into());
         }
@@ -230,12 +230,12 @@ fn environment(bug: Option<&str>) -> Vec<(String, String)> {
     vec![(VARIABLE.to_owned(), bug.unwrap_or_default().to_owned())]
 }
 
-/// What was kept shows a bug that everybody knows of, so it goes.
+/// Deletes the kept store: it only shows a known bug.
 fn ending(broken: &[String], after: String, kept: Option<PathBuf>) -> Ending {
     if let Some(kept) = kept
         && let Err(error) = std::fs::remove_dir_all(&kept)
     {
-        println!("{} stays behind: {error}", kept.display());
+        println!("cannot delete {}: {error}", kept.display());
     }
     let found = broken.first().and_then(|broken| broken.lines().next()).unwrap_or_default();
     Ending { caught: !broken.is_empty(), after, found: shortened(found) }

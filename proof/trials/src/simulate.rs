@@ -1,14 +1,14 @@
-//! Deterministic simulation of engine and rules, without sockets: many logical clients of one `TableService`, taking
-//! turns as a seed says, under a clock that is set forwards and back, with engine calls that fail, a disk that fails,
-//! crashes and reopenings; every answer is compared with a plain model.
+//! Deterministic simulation of engine and rules, without sockets. A seed decides in which order many logical clients of
+//! one `TableService` take turns, when the clock is set forwards or back, when engine calls and the disk fail, and when
+//! the store crashes or is reopened. Every answer is compared with a plain model.
 //!
-//! It proves: conditions, batches, queries, paging and the catalogue agree with the model under any interleaving of
-//! engine calls; versions never come twice, across restarts with the clock set back too; after a failed write nothing
-//! is accepted until the store is reopened; what was unknown then happened wholly or not at all.
-//! It leaves to others: HTTP, real disks, and threads racing inside an engine (`histories`, `crash`, `power`).
+//! It shows that conditions, batches, queries, paging and the catalogue agree with the model under any interleaving of
+//! engine calls; that versions never repeat, even across restarts with the clock set back; that after a failed write
+//! nothing is accepted until the store is reopened; and that a write with an unknown outcome happened as a whole or not
+//! at all. Leaves to others: HTTP, real disks, and threads racing inside an engine (`histories`, `crash`, `power`).
 //!
-//! An episode is one seed, and is repeated exactly by it. `world.rs` is an episode and `world/` what judges it,
-//! `ask.rs` what clients ask, `stage.rs` where they take turns, `disk.rs` the disk. The model is the one of the tests of `tables`.
+//! An episode has one seed, which repeats it exactly. `world.rs` runs an episode and `world/` judges it; `ask.rs` has
+//! the clients' requests, `stage.rs` their turns, `disk.rs` the disk. The model is the one from the tests of `tables`.
 
 mod ask;
 mod disk;
@@ -41,21 +41,21 @@ use crate::Error;
 const HELP: &str = "\
 Usage: lazulite-trials simulate [OPTIONS]
 
-  --operations N     how many at least (default 10000000)
-  --seed S           of the first episode; the next has S + 1, and so on (default 1)
-  --episodes E       ends after so many; 1 repeats one seed exactly
-  --server PATH      not used: this trial has the engine in its own process
+  --operations N     how many operations at least (default 10000000)
+  --seed S           seed of the first episode; the next has S + 1, and so on (default 1)
+  --episodes E       stop after this many episodes; 1 repeats one seed exactly
+  --server PATH      not used: this trial runs the engine in its own process
 ";
 
 const EPISODE_OPERATION_COUNT: u64 = 10_000;
-/// One episode in so many is over the local engine, the others over the one in memory.
+/// One episode in this many uses the local engine, the others the one in memory.
 const LOCAL_INTERVAL: u64 = 4;
 const MEMORY_CLIENT_COUNT: usize = 8;
-/// More, because their commits share the cost of a group.
+/// More clients, because their commits share the cost of a group.
 const LOCAL_CLIENT_COUNT: usize = 64;
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(15);
 
-/// What all episodes did, and the first thing that went wrong.
+/// The counts of all episodes, and the first failure.
 #[derive(Default)]
 pub struct Report {
     pub counts: Counts,
@@ -87,7 +87,7 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
     Ok(report.failure.is_none())
 }
 
-/// Episodes from this seed on, until so many operations or episodes are done or one goes wrong.
+/// Runs episodes from this seed on, until enough operations or episodes are done or one fails.
 pub fn simulate(first_seed: u64, operation_count: u64, episode_count: u64) -> Report {
     let mut report = Report::default();
     let (watch, mut told) = (Stopwatch::start(), Duration::ZERO);
@@ -120,7 +120,7 @@ fn episode(seed: u64, is_local: bool, counts: &mut Counts) -> Result<(), String>
     play(world, EPISODE_OPERATION_COUNT, counts)
 }
 
-/// Plays until so many operations are done; a panic is a failure like any other.
+/// Plays until this many operations are done. A panic is a failure like any other.
 fn play(mut world: World, operation_count: u64, counts: &mut Counts) -> Result<(), String> {
     let steps = AssertUnwindSafe(|| {
         while world.counts.operation_count < operation_count {
@@ -141,7 +141,7 @@ impl Report {
         println!("  committed                    {}", counts.committed_count);
         println!("  refused                      {}", counts.refused_count);
         println!("  reads, pages, lists          {}", counts.read_count);
-        println!("  abandoned on the way         {}", counts.abandoned_count);
+        println!("  abandoned midway             {}", counts.abandoned_count);
         println!(
             "episodes                       {} ({} over the local engine)",
             self.episode_count, self.local_episode_count
@@ -157,7 +157,7 @@ impl Report {
         );
         match &self.failure {
             Some(failure) => println!("FAILED: {failure}"),
-            None => println!("HELD: every answer was the model's"),
+            None => println!("HELD: every answer agreed with the model"),
         }
     }
 }

@@ -1,11 +1,11 @@
-//! `soak`: a mixed load at about 60 % of the capacity for minutes, one sample a second, plots of memory, files,
-//! latency and throughput.
+//! `soak`: a mixed load at about 60 % of the server's capacity for minutes, with a sample per second and plots of
+//! memory, files, latency and throughput.
 //!
-//! The promises compare the last quarter of the run with the second one: by then the data has grown to its size, and a
-//! leak, a growing file or a slowing index shows as a difference. In the third quarter a backup is taken and verified.
-//! At the end the store is checked while it is served, started again, and read whole.
+//! The promises compare the last quarter of the run with the second one. By then the data has reached its full size, so
+//! a leak, a growing file or a slowing index shows as a difference. In the third quarter a backup is taken and
+//! verified. At the end the store is checked while it is served, restarted, and read completely.
 //!
-//! What it cannot show: what takes longer than the run.
+//! It cannot show effects that take longer than the run.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -14,32 +14,33 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use charts::{Plot, Scale, Series};
 use lexopt::Parser;
+use loadgen::generator::{Counts, Generator, LoadModel, Tally};
+use loadgen::measure::median;
 use testkit::{Credentials, RawClient, Request, ServerProcess, Stopwatch, TempDir, system_now};
 
 use crate::Error;
 use crate::gauge::{self, Gauge, MIB, directory_bytes};
 use crate::mix;
 use crate::options::{self, Value};
-use crate::plot::{Plot, Scale, Series};
 use crate::promises::{Promises, latencies};
 use crate::soak_requests::{KINDS, ROW_COUNT_MIN, SoakRequests, TABLE};
-use loadgen::generator::{Counts, Generator, Pace, Tally};
 
 const HELP: &str = "\
 a mixed load for minutes, with plots of memory, files, latency and throughput
 
   --server PATH      The server's binary
-  --minutes N        How long [default: 10]
-  --out DIR          Where samples (CSV) and plots (SVG) go [default: a temporary directory]
-  --seed S           What is asked [default: a new one]";
+  --minutes N        Length of the run [default: 10]
+  --out DIR          Directory for samples (CSV) and plots (SVG) [default: a temporary directory]
+  --seed S           Seed of the requests [default: a new one]";
 
 const CONNECTION_COUNT: usize = 64;
 const CAPACITY_TIME: Duration = Duration::from_secs(6);
-/// More than this much of one processor, and latency is not judged.
+/// If other programs use more than this share of one processor, latency is not judged.
 const OTHERS_PERCENT_MAX: f64 = 30.0;
 const CAPACITY_SHARE: f64 = 0.6;
-/// A request that finds no free connection for so long counts as an error.
+/// A request that finds no free connection for this long counts as an error.
 const PATIENCE: Duration = Duration::from_secs(10);
 const SECOND: Duration = Duration::from_secs(1);
 const SECONDS_PER_REPORT: usize = 30;
@@ -48,23 +49,23 @@ const MEMORY_GROWTH_MAX: f64 = 1.15;
 const MEMORY_SLACK_BYTES: f64 = 16.0 * MIB as f64;
 const OPEN_FILES_SLACK: f64 = 4.0;
 const FILE_GROWTH_MAX: f64 = 1.3;
-/// Bytes of a row as it is stored, roughly: keys, names, values.
+/// The approximate size of a stored row: keys, names, values.
 const ROW_BYTES: u64 = 300;
 const FILE_TO_DATA_MAX: u64 = 8;
 const FILE_BASE_BYTES: u64 = 64 * MIB;
 const LATENCY_FACTOR_MAX: f64 = 2.0;
-/// Below this, a factor of two says nothing on a machine that does other things too.
+/// Below this, a factor of two means nothing on a machine with other load.
 const LATENCY_FLOOR_US: f64 = 50_000.0;
 const RESTART_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// One second.
+/// The figures of one second.
 struct Sample {
     memory_bytes: u64,
     file_bytes: u64,
     open_files: u64,
     threads: u64,
     rows: u64,
-    /// What other programs used of the machine meanwhile.
+    /// Processors that other programs used meanwhile.
     other_processors: f64,
     tally: SampleTally,
 }
@@ -75,7 +76,7 @@ struct SampleTally {
     wrong: u64,
     broken: u64,
     not_sent: u64,
-    /// p50, p99 and longest of each kind, in milliseconds; zero when there was none.
+    /// p50, p99 and longest of each kind, in milliseconds; zero without requests.
     latency_ms: Vec<[f64; 3]>,
 }
 
@@ -110,7 +111,7 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
         return Ok(true);
     }
     if server.as_os_str().is_empty() {
-        return Err("--server names the binary".into());
+        return Err("--server is missing: it names the binary".into());
     }
     if !(0.2..=100_000.0).contains(&minutes) {
         return Err("--minutes must be at least 0.2".into());
@@ -162,7 +163,7 @@ fn soak(
         &format!("check, while it is served, finds it sound: {}", last_line(&online.stdout, &online.stderr)),
     );
     let code = process.stop();
-    promises.check(code == Some(0), &format!("the server ends in peace: exit code {code:?}"));
+    promises.check(code == Some(0), &format!("the server stops cleanly: exit code {code:?}"));
     let watch = Stopwatch::start();
     let process = ServerProcess::start(binary, &store);
     let tables = mix::ask(process.addr(), &loadgen::request::Signer::new()?.list_tables(), 200)?;
@@ -186,7 +187,7 @@ fn soak(
     Ok(())
 }
 
-/// The load itself: samples for every second, and the counts of each quarter.
+/// Runs the load. Returns a sample per second, and the counts of each quarter.
 fn drive(
     address: SocketAddr,
     gauge: &Gauge,
@@ -201,14 +202,14 @@ fn drive(
     let mut first_wrong = None;
     let mut backup = Backup::new(server, store);
     let mut generator = Generator::open(address, CONNECTION_COUNT, KINDS.len())?;
-    generator.set_pace(Pace::Closed);
+    generator.set_load_model(LoadModel::Closed);
     generator.run_for(CAPACITY_TIME / 3, requests)?;
     generator.take();
     let took = generator.run_for(CAPACITY_TIME, requests)?;
     let capacity = generator.take().all().accepted.total() as f64 / took.as_secs_f64();
     let per_second = capacity * CAPACITY_SHARE;
-    println!("  capacity of this mix: {capacity:.0} requests a second; the load is {per_second:.0}");
-    generator.set_pace(Pace::Open { per_second, patience: PATIENCE });
+    println!("  capacity of this mix: {capacity:.0} requests per second; the load is {per_second:.0}");
+    generator.set_load_model(LoadModel::Open { per_second, patience: PATIENCE });
     let others = || -> Result<f64, Error> {
         let ours = gauge.cpu()? + Gauge::own().cpu()?;
         Ok(gauge::machine_cpu()?.saturating_sub(ours).as_secs_f64())
@@ -238,7 +239,7 @@ fn drive(
             && let Some(sample) = samples.last()
         {
             println!(
-                "  {:>5} s: {} a second, {} rows, {} MiB memory, {} MiB files, {}",
+                "  {:>5} s: {} per second, {} rows, {} MiB memory, {} MiB files, {}",
                 second + 1,
                 sample.tally.accepted,
                 sample.rows,
@@ -298,7 +299,7 @@ fn judge(samples: &[Sample], quarters: &[Counts], promises: &mut Promises) {
     let (before, after) = (highest(quarter(1, |s| s.file_bytes)), highest(quarter(3, |s| s.file_bytes)));
     let rows = samples.last().map_or(0, |sample| sample.rows);
     let data_bytes = rows * ROW_BYTES;
-    // A short run is still growing in its second quarter.
+    // In a short run the data still grows in the second quarter.
     let bound = (FILE_TO_DATA_MAX * data_bytes + FILE_BASE_BYTES) as f64;
     promises.check(
         after <= bound && (after <= before * FILE_GROWTH_MAX || after <= bound / 2.0),
@@ -312,7 +313,7 @@ fn judge(samples: &[Sample], quarters: &[Counts], promises: &mut Promises) {
     let (before, after) = (&quarters[1].accepted, &quarters[3].accepted);
     println!("    latency in the second quarter: {}", latencies(before));
     println!("    latency in the last quarter:   {}", latencies(after));
-    // On a machine that others use too, latency says something about them.
+    // On a machine with other load, latency depends on that load.
     let others =
         [1, 3].map(|number| median(quarter(number, |sample| (sample.other_processors * 100.0) as u64)));
     if others.iter().any(|percent| *percent > OTHERS_PERCENT_MAX) {
@@ -332,11 +333,6 @@ fn judge(samples: &[Sample], quarters: &[Counts], promises: &mut Promises) {
             after_us / 1e3
         ),
     );
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
 fn highest(values: Vec<f64>) -> f64 {
@@ -397,7 +393,7 @@ fn write_out(samples: &[Sample], out: &Path) -> Result<(), Error> {
                 "MiB",
                 vec![
                     series("files", &|s| mib(s.file_bytes)),
-                    series("live data, about", &|s| mib(s.rows * ROW_BYTES)),
+                    series("live data (estimated)", &|s| mib(s.rows * ROW_BYTES)),
                 ],
             ),
         ),
@@ -418,7 +414,7 @@ fn write_out(samples: &[Sample], out: &Path) -> Result<(), Error> {
             "throughput",
             linear(
                 "Requests accepted",
-                "requests a second",
+                "requests per second",
                 vec![series("accepted", &|s| s.tally.accepted as f64)],
             ),
         ),
@@ -429,7 +425,7 @@ fn write_out(samples: &[Sample], out: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// The backup that is taken while the load goes on.
+/// The backup taken under load.
 struct Backup<'a> {
     server: &'a Path,
     store: &'a Path,
@@ -466,7 +462,7 @@ impl<'a> Backup<'a> {
     }
 }
 
-/// The last thing a command said.
+/// The last line that a command printed.
 pub fn last_line(stdout: &[u8], stderr: &[u8]) -> String {
     let text = [stderr, stdout].map(|bytes| String::from_utf8_lossy(bytes).trim().to_owned()).join("\n");
     text.lines().last().unwrap_or_default().to_owned()
@@ -481,7 +477,7 @@ fn read_all(address: SocketAddr) -> Result<BTreeSet<String>, Error> {
     Ok(found)
 }
 
-/// Reads a table whole, page by page; of each row the properties named.
+/// Reads a whole table page by page, with only the named properties of each row.
 pub fn pages(
     address: SocketAddr,
     table: &str,

@@ -1,8 +1,8 @@
-//! The load of the trial `soak`: reads, inserts, merges, batches, scans, deletes, and a table made and dropped now and
-//! then, over a window of rows that moves on.
+//! The load of the trial `soak`: reads, inserts, merges, batches, scans, deletes over a moving window of rows, and now
+//! and then a table that is created and dropped.
 //!
-//! Owns: the window. Rows are inserted at its head and deleted at its tail; what is read or changed lies well inside,
-//! so that no request depends on one that may still be under way, and every answer must be a success. When all
+//! Owns: the window. Rows are inserted at its head and deleted at its tail. Rows that are read or changed lie well
+//! inside, so that no request depends on another in flight, and every answer must be a success. Promises: when all
 //! requests are answered, the table holds exactly the window.
 
 use fastrand::Rng;
@@ -22,15 +22,15 @@ const SCAN: usize = 4;
 const DELETE: usize = 5;
 const TABLES: usize = 6;
 
-/// The window grows to this and stays.
+/// The window grows to this size and keeps it.
 const ROW_COUNT_MAX: u64 = 60_000;
-/// At either end of the window, rows that only inserts and deletes touch: more than can be under way.
+/// Rows at either end of the window that only inserts and deletes touch: more than can be in flight.
 const MARGIN: u64 = 4_000;
 pub const ROW_COUNT_MIN: u64 = 5 * MARGIN;
 const BATCH_OPERATION_COUNT: u64 = 10;
 const REQUESTS_PER_TABLE_STEP: u64 = 2_000;
 const SCATTER: u64 = 0x9e37_79b9_7f4a_7c15;
-/// A signature is good for fifteen minutes.
+/// Sign again after this long: the server accepts a signature for fifteen minutes only.
 const SIGNER_AGE_SECONDS_MAX: u64 = 300;
 
 pub struct SoakRequests {
@@ -43,7 +43,7 @@ pub struct SoakRequests {
     head: u64,
     tail: u64,
     sent: u64,
-    /// Each table is made, filled and dropped in three steps.
+    /// The step of the current table: created, filled, dropped.
     table_step: u64,
 }
 
@@ -64,7 +64,7 @@ impl SoakRequests {
         })
     }
 
-    /// The keys of all rows that are there when every request was answered.
+    /// The keys of all rows that exist once every request is answered.
     pub fn row_keys(&self) -> impl Iterator<Item = String> {
         (self.tail..self.head).map(|number| String::from_utf8_lossy(&key(number)).into_owned())
     }
@@ -73,7 +73,7 @@ impl SoakRequests {
         self.head - self.tail
     }
 
-    /// One batch of inserts, to begin with.
+    /// Writes a batch of inserts for the initial rows.
     pub fn first_rows(&mut self, out: &mut Vec<u8>) {
         let head = &mut self.head;
         self.insert_batch.fill(out, || next(head));
@@ -99,7 +99,7 @@ impl SoakRequests {
         format!("/{TABLE}(PartitionKey='p',RowKey='{row}')")
     }
 
-    /// More inserts than deletes while the window grows, as many of both afterwards.
+    /// Whether to insert next: more inserts than deletes while the window grows, and as many of both afterwards.
     fn inserts_next(&mut self) -> bool {
         self.row_count() < ROW_COUNT_MAX && self.random.u32(0..4) > 0
     }
@@ -125,7 +125,7 @@ impl Requests for SoakRequests {
 }
 
 impl SoakRequests {
-    /// Writes the next request into `out`; its kind.
+    /// Writes the next request into `out` and returns its kind.
     fn next_kind(&mut self, out: &mut Vec<u8>) -> usize {
         self.renew_signatures().expect("the account key is well-formed");
         self.sent += 1;

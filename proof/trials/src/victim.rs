@@ -1,7 +1,8 @@
-//! The real binary as a trial needs it: it may refuse to start, die at any moment, and its last words count.
+//! The real binary as a trial needs it: it may refuse to start or die at any moment, and its output on standard error
+//! is kept.
 //!
-//! Owns: the child process, what it said on standard error, and one kept connection for plain questions. Nothing here
-//! panics over what the server does: that is for the trial to judge.
+//! Owns: the child process, its standard error, and one kept-alive connection for single requests. Promises: nothing
+//! that the server does causes a panic here. Leaves to the trial: judging what the server does.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
@@ -19,7 +20,7 @@ const READY: &str = "Table service is successfully listening at http://";
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 const EXIT_POLL: Duration = Duration::from_millis(2);
-/// What a panic of a Rust program looks like on standard error.
+/// What a Rust program prints on standard error when it panics.
 const PANIC: &str = "panicked at";
 
 /// How to start the server.
@@ -30,17 +31,17 @@ pub struct Launch {
     pub environment: Vec<(String, String)>,
 }
 
-/// A server that did not start, in its own words.
+/// A server that did not start, with its own explanation.
 #[derive(Debug)]
 pub struct Refusal {
-    /// `None`: ended by a signal, or had to be killed because it neither served nor ended.
+    /// `None` if it was ended by a signal, or had to be killed because it neither served nor exited.
     pub code: Option<i32>,
     pub words: String,
 }
 
-/// Killed when dropped.
+/// A running server. Dropping it kills the process.
 pub struct Victim {
-    /// Locked only so that it can be killed while others still talk to it.
+    /// In a mutex only so that one thread can kill it while others use it.
     child: Mutex<Child>,
     addr: SocketAddr,
     credentials: Credentials,
@@ -57,14 +58,14 @@ impl Launch {
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.binary);
         command.env_remove("LAZULITE_ACCOUNTS").env_remove("AZURITE_ACCOUNTS");
-        // That it panicked and where is enough to know; a trial's report is no place for whole stacks.
+        // A report needs to know that it panicked and where, but not the whole stack.
         command.env("RUST_BACKTRACE", "0");
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
 
-    /// Only spawned: perhaps it never gets to listen.
+    /// Spawns the process without waiting until it listens.
     pub fn spawn(&self) -> Result<Child, Error> {
         let mut command = self.command();
         command.arg("--location").arg(&self.location).args(["--table-port", "0"]);
@@ -72,17 +73,18 @@ impl Launch {
         spawned.map_err(|error| format!("cannot start {}: {error}", self.binary.display()).into())
     }
 
-    /// Begins a backup of the running server into a file beside its directory; one from before is gone.
+    /// Starts a backup of the running server into a file beside its directory, replacing an earlier one.
     pub fn backup(&self, name: &str) -> Result<Child, Error> {
         let file = self.location.with_file_name(name);
         let _ = std::fs::remove_file(&file);
         let mut command = self.command();
-        // Nobody reads what it says.
+        // Its output is not needed.
         command.stdout(Stdio::null()).stderr(Stdio::null());
         Ok(command.arg("backup").arg(file).arg("--location").arg(&self.location).spawn()?)
     }
 
-    /// Waits until it listens. The outer error is the trial's own trouble, the inner one the server's refusal.
+    /// Starts the server and waits until it listens. The outer error is the trial's own, the inner one the server's
+    /// refusal.
     pub fn start(&self) -> Result<Result<Victim, Refusal>, Error> {
         let mut child = self.spawn()?;
         let stdout = child.stdout.take().ok_or("standard output is piped")?;
@@ -94,7 +96,7 @@ impl Launch {
         });
         let (sender, lines) = mpsc::channel();
         std::thread::spawn(move || {
-            // Reads on after the ready line, so that the child never blocks on a full pipe.
+            // Keeps reading after the ready line, so that the child never blocks on a full pipe.
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                 let _ = sender.send(line);
             }
@@ -137,7 +139,8 @@ impl Victim {
         RawClient::connect(self.addr)
     }
 
-    /// Over the kept connection; an error is a connection that broke, and the next question gets a new one.
+    /// Sends a request over the kept connection. An error means that the connection broke; the next request gets a new
+    /// one.
     pub fn ask(&self, request: &Request) -> std::io::Result<Response> {
         let mut kept = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
         let mut client = match kept.take() {
@@ -155,26 +158,26 @@ impl Victim {
         lock(&self.child).id()
     }
 
-    /// Whether it has ended by itself.
+    /// Whether the process has exited.
     pub fn has_ended(&self) -> bool {
         matches!(lock(&self.child).try_wait(), Ok(Some(_)))
     }
 
-    /// `kill -9`, while others may be talking to it.
+    /// `kill -9`, even while other threads use it.
     pub fn kill(&self) {
         let mut child = lock(&self.child);
         let _ = child.kill();
         let _ = child.wait();
     }
 
-    /// Asks it to end; it finishes what it has accepted.
+    /// Asks it to stop (SIGTERM), so that it finishes the requests it has accepted.
     pub fn terminate(&self) -> Result<(), Error> {
         let id = self.id().to_string();
         let status = Command::new("kill").args(["-s", "TERM", &id]).status()?;
         if status.success() { Ok(()) } else { Err("kill -s TERM does not work".into()) }
     }
 
-    /// Kills it if need be; all it said on standard error.
+    /// Kills it if it still runs. Returns everything it printed on standard error.
     pub fn finish(mut self) -> String {
         self.kill();
         if let Some(reader) = self.reader.take() {
@@ -183,7 +186,7 @@ impl Victim {
         lock(&self.words).clone()
     }
 
-    /// Waits for it to end by itself; `None` when it does not.
+    /// Waits until it exits; `None` if it does not.
     pub fn wait(&self) -> Option<ExitStatus> {
         let watch = Stopwatch::start();
         while watch.elapsed() < STOP_TIMEOUT {
@@ -202,7 +205,7 @@ impl Drop for Victim {
     }
 }
 
-/// Whether these are the words of a process that panicked.
+/// Whether this output is that of a process that panicked.
 pub fn panicked(words: &str) -> bool {
     words.contains(PANIC)
 }

@@ -1,7 +1,8 @@
-"""Runs `az` the way its shell script does: its `__main__` in a process of its own, JSON out, words on standard error.
+"""Runs `az` the way its shell script does: `__main__` in a process of its own, JSON on standard output, messages on
+standard error.
 
-A command spends most of its time on imports. Where the system can fork, they are made once, here, and each command is a
-fork; elsewhere each command is a new interpreter.
+A command spends most of its time on imports. Where the system can fork, this process imports once and each command is a
+fork. Elsewhere each command is a new interpreter.
 """
 
 import contextlib
@@ -19,12 +20,12 @@ CONNECTION_STRING = os.environ.get("LAZULITE_CONNECTION_STRING")
 
 COMMAND_TIMEOUT_SECONDS = 120
 
-# The command line remembers the streams that it finds when it is imported; a fork changes what is behind them.
+# On import `az` remembers the standard streams. A fork keeps these objects and redirects their file descriptors.
 STREAMS = open(1, "w", encoding="utf-8", closefd=False), open(2, "w", encoding="utf-8", closefd=False)
 
 
 class Refused(Exception):
-    """A command that did not succeed: its exit status and what it said."""
+    """A failed command: its exit status and its output on standard error."""
 
     def __init__(self, status, text):
         super().__init__(f"exit status {status}: {text}")
@@ -43,7 +44,7 @@ def run(*arguments, **environment):
 
 
 def load():
-    """Imports what a command imports, so that forks have it."""
+    """Imports the modules that a command imports, so that forks already have them."""
     listing = (
         "import atexit, runpy, sys; atexit.register(lambda: print(chr(10), *sys.modules));"
         "runpy.run_module('azure.cli', run_name='__main__')"
@@ -85,7 +86,7 @@ def _become_az(words, environment, output, errors):
         os.dup2(output.fileno(), 1)
         os.dup2(errors.fileno(), 2)
         sys.stdout, sys.stderr = STREAMS
-        # Where somebody listens to the log already, here pytest, the command line would not write it.
+        # `az` writes no log when the root logger has handlers, and pytest has added some.
         logging.getLogger().handlers.clear()
         os.environ.clear()
         os.environ.update(environment)
@@ -98,5 +99,5 @@ def _become_az(words, environment, output, errors):
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
-        # Not `sys.exit`: pytest, of which this is a copy, must not go on here.
+        # Not `sys.exit`: this process is a copy of pytest, which must not continue here.
         os._exit(status)

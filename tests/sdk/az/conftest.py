@@ -18,7 +18,7 @@ def az():
 
 @pytest.fixture(scope="session")
 def az_with_sas():
-    """Runs `az storage …` with nothing but a signature."""
+    """Runs `az storage …` with a signature as the only credential."""
     settings = dict(part.split("=", 1) for part in CONNECTION_STRING.split(";") if part)
     endpoint, account = settings["TableEndpoint"], settings["AccountName"]
     return lambda token, *arguments: run(
@@ -28,7 +28,7 @@ def az_with_sas():
 
 @pytest.fixture
 def table_name():
-    """A name no other test uses."""
+    """A name that no other test uses."""
     return "t" + uuid.uuid4().hex
 
 
@@ -40,7 +40,7 @@ def table(az, table_name):
 
 @pytest.fixture
 def refused():
-    """Expects a command to fail and to say these words."""
+    """Expects a command to fail with a message that contains these words."""
 
     def expect(words, command, *arguments):
         with pytest.raises(Refused) as caught:
@@ -71,7 +71,7 @@ def entity(az, table):
             return az(*command, *chosen)
 
         def values(self, row="r"):
-            """What an entity holds, without keys and what the server adds."""
+            """An entity's properties, without keys and the server's additions."""
             added = ("PartitionKey", "RowKey", "Timestamp", "etag")
             return {name: value for name, value in self.show(row).items() if name not in added}
 

@@ -1,10 +1,10 @@
-"""`az storage table generate-sas`, and commands with nothing but a signature."""
+"""`az storage table generate-sas`, and commands with a signature as the only credential."""
 
 import pytest
 
 EXPIRY = ("--expiry", "2099-01-01T00:00Z")
 
-# What the command line says instead of the service's codes; of an insert it tells the mere status.
+# `az` prints these texts instead of the service's codes. For an insert it prints only the status.
 BAD_SIGNATURE = "Authentication failure."
 NO_PERMISSION = "You do not have the required permissions"
 OUT_OF_SCOPE = "The request may be blocked by network rules"

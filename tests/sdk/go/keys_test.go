@@ -18,7 +18,7 @@ var awkward = []string{
 	"日本語", "😀", "a😀b\U0010ffff", "\ue000\uffee", strings.Repeat("x", 512),
 }
 
-// shortName is for test names: the key, but not all of it.
+// shortName shortens a key for use in a test name.
 func shortName(key string) string {
 	name := strconv.QuoteToASCII(key)
 	return name[:min(len(name), 24)]
@@ -73,7 +73,7 @@ func TestTransactionsFindTheKey(t *testing.T) {
 
 func TestQuotesInABodyAreText(t *testing.T) {
 	table := newTable(t)
-	// The SDK's own entity type doubles them in the body, so this is another key than O'Brien.
+	// The SDK's own entity type doubles quotes in the body, so this stores a different key.
 	add(t, table, entityIn("O'Brien", "r", nil))
 	equal(t, list(t, table, nil)[0].PartitionKey, "O''Brien")
 	_, err := table.GetEntity(ctx, "O'Brien", "r", nil)
@@ -92,7 +92,7 @@ func TestKeysMayBeEmpty(t *testing.T) {
 	rest := list(t, table, &aztables.ListEntitiesOptions{Filter: pointer("PartitionKey eq '' and RowKey eq ''")})
 	equal(t, len(rest), 1)
 	equal(t, rest[0].Properties, properties{"n": int32(1)})
-	// An empty partition key in a URL is more than this SDK sends.
+	// This SDK refuses to put an empty partition key into a URL.
 	_, err = table.GetEntity(ctx, "", "", nil)
 	equal(t, err.Error(), "parameter partitionKey cannot be empty")
 }
@@ -113,7 +113,7 @@ func TestForbiddenCharactersAreRefused(t *testing.T) {
 
 func TestAMissingKeyIsRefused(t *testing.T) {
 	table := newTable(t)
-	// The SDK says it in its own words when the service has refused.
+	// The service refuses, and the SDK reports that in its own words.
 	_, err := table.AddEntity(ctx, []byte(`{"RowKey":"r"}`), nil)
 	equal(t, err.Error(), "entity must have a PartitionKey and RowKey")
 	_, err = table.AddEntity(ctx, []byte(`{"PartitionKey":"p"}`), nil)

@@ -1,4 +1,4 @@
-// Paging: pages of the size asked for, tokens that can be saved and used later by another client.
+// Paging: pages of the requested size, and tokens that another client can use later.
 
 package sdk
 
@@ -11,10 +11,10 @@ import (
 
 const (
 	partitionCount   = 3
-	rowsPerPartition = 850 // 2,550 rows: three pages of the service's own
+	rowsPerPartition = 850 // 2,550 rows fill three pages of a thousand
 )
 
-// TestPaging fills one table and looks at it in many ways.
+// TestPaging fills one table and reads it in many ways.
 func TestPaging(t *testing.T) {
 	table, name := namedTable(t)
 	everything := []string{}

@@ -1,4 +1,4 @@
-// Parallel use: many requests in flight lose nothing and invent nothing.
+// Parallel use: with many requests in flight nothing is lost and nothing is invented.
 
 package sdk
 
@@ -12,7 +12,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 )
 
-// together runs `work(0)` … `work(count - 1)` at once and waits for all.
+// together runs `work(0)` … `work(count - 1)` in parallel and waits for all.
 func together(count int, work func(n int) error) []error {
 	failures := make([]error, count)
 	var group sync.WaitGroup

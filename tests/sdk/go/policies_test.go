@@ -1,4 +1,4 @@
-// Access policies: stored with the table, returned as they were set, five at most.
+// Access policies: stored with the table, returned as set, at most five.
 
 package sdk
 
@@ -106,7 +106,7 @@ func TestFivePoliciesAreAcceptedAndSixRefused(t *testing.T) {
 		six = append(six, signed(string(id), policyStart, policyExpiry, "r"))
 	}
 	must(t, setPolicies(table, six[:5]...))
-	// The SDK says it in its own words when the service has refused.
+	// The service refuses, and the SDK reports that in its own words.
 	equal(t, setPolicies(table, six...).Error(), "you cannot set more than five (5) access policies at a time")
 	equal(t, policyIDs(t, table), []string{"a", "b", "c", "d", "e"})
 }

@@ -1,4 +1,4 @@
-// Service properties and statistics: stored for the account, returned as they were set, each part by itself.
+// Service properties and statistics: stored for the account, returned as set, each part independent of the others.
 
 package sdk
 
@@ -40,7 +40,7 @@ func corsRule(origins string) *aztables.CorsRule {
 	}
 }
 
-// noProperties has everything off. The SDK leaves out an empty list of rules, so rules stay.
+// noProperties switches everything off except CORS rules: the SDK does not send an empty list, so rules stay.
 func noProperties() aztables.ServiceProperties {
 	return aztables.ServiceProperties{Logging: logging(false, -1), HourMetrics: noMetrics(), MinuteMetrics: noMetrics()}
 }
@@ -129,7 +129,7 @@ func TestRetentionIsOneTo365Days(t *testing.T) {
 	equal(t, getProperties(t).MinuteMetrics, metrics(true, 365))
 }
 
-// secondary is a client of the secondary: the SDK leaves it to the application to name it.
+// secondary is a client of the secondary. The application must name its address, because the SDK does not.
 func secondary(t *testing.T) *aztables.ServiceClient {
 	t.Helper()
 	client, err := aztables.NewServiceClientWithSharedKey(endpoint()+"-secondary", sharedKey(t), clientOptions())

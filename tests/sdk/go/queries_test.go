@@ -1,4 +1,4 @@
-// Queries: filters over every type, select, and what is refused. The SDK has no filter builder: filters are text.
+// Queries: filters over every type, select, and refusals. The SDK has no filter builder: filters are text.
 
 package sdk
 
@@ -110,7 +110,7 @@ func TestSelectReturnsExactlyWhatWasAskedForAndNullForWhatIsMissing(t *testing.T
 	equal(t, len(found), 3)
 	guid := aztables.EDMGUID("a455c695-df98-5678-aaaa-81d3367e5a34")
 	for n, expected := range []any{int32(0), guid, int32(0)} {
-		// The SDK reads null as the zero of the first type it tries.
+		// The SDK reads null as the zero value of the first type it tries.
 		equal(t, found[n].Properties, properties{"g": expected})
 		equal(t, found[n].RowKey, string(rune('a'+n)))
 		equal(t, found[n].PartitionKey, "")

@@ -1,4 +1,4 @@
-// Retries: the client's own policy rides over a busy server, and what a retry can show is what the service would show.
+// Retries: the client's own policy copes with a busy server, and a retry sees what it would see with the live service.
 
 package sdk
 
@@ -17,8 +17,8 @@ import (
 
 const busy = `{"odata.error":{"code":"ServerBusy","message":{"lang":"en-US","value":"The server is busy.\nRequestId:0\nTime:0"}}}`
 
-// busyServer is the server under test behind a proxy that answers 503 to the first `times` requests, after passing
-// them on if `lost` is set: then the work is done, but the client does not hear of it.
+// busyServer is the server under test behind a proxy that answers 503 to the first `times` requests. With `lost`, the
+// proxy passes those on first: the server does the work, but the client does not learn of it.
 func busyServer(t *testing.T, times int32, lost bool) (*aztables.ServiceClient, *atomic.Int32) {
 	t.Helper()
 	target, err := url.Parse(setting("TableEndpoint"))

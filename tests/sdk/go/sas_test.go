@@ -1,4 +1,4 @@
-// Shared access signatures from the SDK's own generators: what each field allows, and what it refuses.
+// Shared access signatures from the SDK's own generators: what each field allows and refuses.
 
 package sdk
 
@@ -21,12 +21,12 @@ const (
 	badSignature         = "AuthenticationFailed"
 )
 
-// fromNow is a time in whole seconds: signatures and policies have no finer ones.
+// fromNow is a time in whole seconds, because signatures and policies have no fractions.
 func fromNow(hours int) time.Time {
 	return time.Now().UTC().Truncate(time.Second).Add(time.Duration(hours) * time.Hour)
 }
 
-// holder is a client of the whole service that holds nothing but a signature.
+// holder is a client of the whole service whose only credential is a signature.
 func holder(t *testing.T, token string) *aztables.ServiceClient {
 	t.Helper()
 	client, err := aztables.NewServiceClientWithNoCredential(endpoint()+"/?"+token, clientOptions())
@@ -34,7 +34,7 @@ func holder(t *testing.T, token string) *aztables.ServiceClient {
 	return client
 }
 
-// accountSAS is a token for everything in the tables for an hour, as changed by `change`.
+// accountSAS is an account token for all table resources, valid for an hour, after `change` has adjusted it.
 func accountSAS(t *testing.T, letters string, change func(*aztables.AccountSASSignatureValues)) string {
 	t.Helper()
 	values := aztables.AccountSASSignatureValues{
@@ -48,8 +48,8 @@ func accountSAS(t *testing.T, letters string, change func(*aztables.AccountSASSi
 	return token.Encode()
 }
 
-// tableSAS is a token for a table for an hour, as changed by `change`. The SDK signs a range of keys but leaves it out
-// of the token; what it left out is added here.
+// tableSAS is a token for a table, valid for an hour, after `change` has adjusted it. The SDK signs a key range but
+// leaves it out of the token, so it is added here.
 func tableSAS(t *testing.T, name, letters string, change func(*aztables.SASSignatureValues)) string {
 	t.Helper()
 	values := aztables.SASSignatureValues{TableName: name, Permissions: letters, ExpiryTime: fromNow(1)}
@@ -81,7 +81,7 @@ func read(table *aztables.Client) error {
 	return err
 }
 
-// entityVerbs are the verbs on an entity, and the letters each needs.
+// entityVerbs are the verbs on an entity, each with the permission letters it needs.
 var entityVerbs = map[string]struct {
 	needed string
 	call   func(table *aztables.Client) error
@@ -139,7 +139,8 @@ func TestSPAllowsItsVerbsAndNoOthers(t *testing.T) {
 	}
 }
 
-// serviceVerbs are operations on tables and on the service: the resource type each needs, and the letters, any of them.
+// serviceVerbs are operations on tables and on the service, each with the resource type it needs and the letters, any
+// one of which is enough.
 var serviceVerbs = map[string]struct {
 	resourceType, anyOf string
 	call                func(client *aztables.ServiceClient) error
@@ -282,7 +283,7 @@ func TestAVersionOfASignatureIsUsedToReadIt(t *testing.T) {
 			must(t, read(holder(t, token).NewClient(name)))
 		})
 	}
-	// From 2020-12-06 on the account's string to sign has one line more, which this SDK does not write.
+	// From 2020-12-06 on an account's string-to-sign has one more line, which this SDK does not write.
 	token := accountSAS(t, "r", func(values *aztables.AccountSASSignatureValues) { values.Version = "2020-12-06" })
 	refused(t, read(holder(t, token).NewClient(name)), 403, badSignature)
 }
@@ -401,7 +402,7 @@ func TestATransactionNeedsEveryLetterAndEveryKey(t *testing.T) {
 	equal(t, withoutETags(contents(t, table)), map[string]properties{"a": {}, "r": {"n": int32(2)}})
 }
 
-// policyToken names the stored policy "reader" and gives what is not zero itself.
+// policyToken is a token that names the stored policy "reader" and carries the fields that are not zero.
 func policyToken(t *testing.T, name, letters string, expiry time.Time) string {
 	t.Helper()
 	values := aztables.SASSignatureValues{

@@ -1,7 +1,7 @@
-// Package sdk holds the official Go SDK, unmodified, against our server.
+// Package sdk tests our server with the official Go SDK, unmodified.
 //
-// This file has what the tests share: clients for the server under test, fresh tables, entities as the SDK builds
-// and reads them, and how refusals are recognised.
+// This file is shared by the tests: clients for the server under test, fresh tables, entities as the SDK builds and
+// reads them, and checks for refusals.
 package sdk
 
 import (
@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// clientOptions has no retries: an answer that a retry would paper over is exactly what these tests look for.
+// clientOptions switches retries off: they would hide exactly the answers that these tests look for.
 func clientOptions() *aztables.ClientOptions {
 	options := &aztables.ClientOptions{}
 	options.Retry = policy.RetryOptions{MaxRetries: -1}
@@ -70,14 +70,14 @@ func sharedKey(t *testing.T) *aztables.SharedKeyCredential {
 	return credential
 }
 
-// freshName is a table name no other test uses.
+// freshName is a table name that no other test uses.
 func freshName() string {
 	var bytes [16]byte
 	_, _ = rand.Read(bytes[:])
 	return "t" + hex.EncodeToString(bytes[:])
 }
 
-// namedTable is a fresh, empty table and its name, gone when the test ends.
+// namedTable is a fresh, empty table and its name. It is deleted when the test ends.
 func namedTable(t *testing.T) (*aztables.Client, string) {
 	t.Helper()
 	name := freshName()
@@ -103,8 +103,8 @@ func entityIn(partition, row string, values properties) []byte {
 
 func entity(row string, values properties) []byte { return entityIn("p", row, values) }
 
-// jsonEntity is an entity as a plain map. The SDK's own type doubles single quotes in keys, also in the body, where
-// they are text; maps go out as they are.
+// jsonEntity is an entity as a plain map, which is sent unchanged. The SDK's own type doubles single quotes in keys,
+// even in the body, where they are plain text.
 func jsonEntity(partition, row string, values properties) []byte {
 	all := properties{"PartitionKey": partition, "RowKey": row}
 	for name, value := range values {
@@ -142,7 +142,7 @@ func get(t *testing.T, table *aztables.Client, partition, row string) aztables.E
 	return decode(t, answer.Value)
 }
 
-// stored is what the row "r" of the partition "p" holds, without keys and metadata.
+// stored returns the properties of row "r" in partition "p", without keys and metadata.
 func stored(t *testing.T, table *aztables.Client) properties {
 	t.Helper()
 	return get(t, table, "p", "r").Properties
@@ -173,7 +173,7 @@ func tryList(table *aztables.Client, options *aztables.ListEntitiesOptions) ([]a
 	return found, nil
 }
 
-// contents is all of a table, row by row, with etags: what a rollback must leave untouched.
+// contents is everything in a table, row by row with etags, which a rollback must leave unchanged.
 func contents(t *testing.T, table *aztables.Client) map[string]properties {
 	t.Helper()
 	rows := map[string]properties{}
@@ -231,9 +231,8 @@ var (
 	partMessage = regexp.MustCompile(`"code":"(\w+)","message":\{"lang":"en-US","value":"(?:(\d+):)?`)
 )
 
-// failedPart is what the answer to a failed transaction says of the culprit. The SDK reports a transaction that failed
-// as an error with the outer status, 202, and leaves the part to whoever reads the response; the index is -1 when the
-// service gives none.
+// failedPart returns index, status and code of the operation that failed a transaction. The SDK reports only the outer
+// status, 202, so this reads the response itself. The index is -1 when the service gives none.
 func failedPart(t *testing.T, err error) (index, status int, code string) {
 	t.Helper()
 	var refusal *azcore.ResponseError

@@ -1,4 +1,4 @@
-// Transactions: all of it or none of it, and the culprit by number.
+// Transactions: all or nothing, and the index of the operation that failed.
 
 package sdk
 
@@ -44,7 +44,7 @@ func submit(t *testing.T, table *aztables.Client, all actions) {
 	must(t, err)
 }
 
-// rolledBack expects failure at an index (-1 where the service gives no number) and an untouched table.
+// rolledBack expects failure at an index (-1 where the service gives none) and an unchanged table.
 func rolledBack(t *testing.T, table *aztables.Client, all actions, index, status int, code aztables.TableErrorCode) {
 	t.Helper()
 	before := contents(t, table)

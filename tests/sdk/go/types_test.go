@@ -1,4 +1,4 @@
-// Property types: what goes in comes out, equal and of the same type, also at the extremes.
+// Property types: values come back equal and of the same type, also at the extremes.
 
 package sdk
 
@@ -14,8 +14,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 )
 
-// roundtrip sends a value and expects it from the insert's answer, a point read, a listing, and after writing back
-// what was read.
+// roundtrip sends a value and expects it from the insert's answer, a point read, a listing, and after writing back the
+// entity that was read.
 func roundtrip(t *testing.T, value any) {
 	t.Helper()
 	table := newTable(t)
@@ -53,7 +53,7 @@ func TestDouble(t *testing.T) {
 func TestADoubleWithoutAFractionStaysADouble(t *testing.T) {
 	table := newTable(t)
 	add(t, table, jsonEntity("p", "r", properties{"v": 5, "v@odata.type": "Edm.Double"}))
-	// The SDK reads `5.0` as a whole number, so the type is asked of the server: an Int32 is not comparable with 5.0.
+	// The SDK reads `5.0` as a whole number, so ask the server for the type: an Int32 does not compare with 5.0.
 	found := list(t, table, &aztables.ListEntitiesOptions{Filter: pointer("v eq 5.0")})
 	equal(t, len(found), 1)
 	equal(t, found[0].Properties, properties{"v": int32(5)})
@@ -63,7 +63,7 @@ func TestSpecialDoublesAreText(t *testing.T) {
 	for _, special := range []string{"NaN", "Infinity", "-Infinity"} {
 		t.Run(special, func(t *testing.T) {
 			table := newTable(t)
-			// JSON has no such numbers and the SDK no type for them: they go and come as text with an annotation.
+			// JSON has no such numbers and the SDK no type for them, so they travel as text with an annotation.
 			add(t, table, jsonEntity("p", "r", properties{"v": special, "v@odata.type": "Edm.Double"}))
 			answer, err := table.GetEntity(ctx, "p", "r", nil)
 			must(t, err)

@@ -1,4 +1,4 @@
-// Paging: pages of the size asked for, tokens that can be saved and used later by another client.
+// Paging: pages of the requested size, and tokens that another client can use later.
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
@@ -6,7 +6,7 @@ import { describe, test } from "node:test";
 import { all, assertRefused, sharedTable, tableClient, withTable } from "./support.mjs";
 
 const PARTITIONS = 3;
-const ROWS_PER_PARTITION = 850; // 2,550 rows: three pages of the service's own
+const ROWS_PER_PARTITION = 850; // 2,550 rows fill three pages of a thousand
 
 const ALL = [];
 for (let p = 0; p < PARTITIONS; p++) {

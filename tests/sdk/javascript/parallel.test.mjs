@@ -1,4 +1,4 @@
-// Parallel use: many requests in flight lose nothing and invent nothing.
+// Parallel use: with many requests in flight nothing is lost and nothing is invented.
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";

@@ -1,11 +1,11 @@
-// Access policies: stored with the table, returned as they were set, five at most.
+// Access policies: stored with the table, returned as set, at most five.
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
 import { assertRefused, freshName, tableClient, withTable } from "./support.mjs";
 
-// Whole seconds: the SDK sends no more.
+// Whole seconds, because the SDK sends no fractions.
 const start = new Date("2021-06-08T02:05:09Z");
 const expiry = new Date("2021-06-08T03:10:09Z");
 

@@ -1,4 +1,4 @@
-// Service properties and statistics: stored for the account, returned as they were set, each part by itself.
+// Service properties and statistics: stored for the account, returned as set, each part independent of the others.
 
 import assert from "node:assert/strict";
 import { beforeEach, describe, test } from "node:test";
@@ -17,7 +17,7 @@ const rule = (allowedOrigins) => ({
 
 const read = async () => {
   const { logging, hourMetrics, minuteMetrics, cors } = await service.getProperties();
-  // By way of JSON, to be rid of what is there but undefined.
+  // Through JSON, which drops members that are undefined.
   return JSON.parse(JSON.stringify({ logging, hourMetrics, minuteMetrics, cors }));
 };
 

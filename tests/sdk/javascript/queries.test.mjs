@@ -1,4 +1,4 @@
-// Queries: filters over every type, the odata`` helper, select, and what is refused.
+// Queries: filters over every type, the odata`` helper, select, and refusals.
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";

@@ -1,4 +1,4 @@
-// Retries: the client's own policy rides over a busy server, and what a retry can show is what the service would show.
+// Retries: the client's own policy copes with a busy server, and a retry sees what it would see with the live service.
 
 import assert from "node:assert/strict";
 import http from "node:http";
@@ -12,8 +12,8 @@ const BUSY = JSON.stringify({ "odata.error": { code: "ServerBusy", message: { la
 const entity = (properties) => ({ partitionKey: "p", rowKey: "r", ...properties });
 
 /**
- * Runs `work` with the table behind a proxy that answers 503 to the first `times` requests, after passing them on if
- * `lost` is set: then the work is done, but the client does not hear of it.
+ * Runs `work` with the table behind a proxy that answers 503 to the first `times` requests. With `lost`, the proxy
+ * passes those on first: the server does the work, but the client does not learn of it.
  */
 function withBusyServer({ times, lost = false }, work) {
   return withTable(async (table) => {

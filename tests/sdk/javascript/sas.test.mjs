@@ -1,4 +1,4 @@
-// Shared access signatures from the SDK's own generators: what each field allows, and what it refuses.
+// Shared access signatures from the SDK's own generators: what each field allows and refuses.
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
@@ -22,7 +22,7 @@ const SIGNATURE = [403, "AuthenticationFailed"];
 const NAMES = { r: "query", a: "add", u: "update", d: "delete", w: "write", l: "list" };
 const permissions = (letters) => Object.fromEntries([...letters].map((letter) => [NAMES[letter], true]));
 
-/** A client of the whole service that holds nothing but a signature. */
+/** A client of the whole service whose only credential is a signature. */
 const holder = (token, endpoint = settings.TableEndpoint) =>
   new TableServiceClient(endpoint, new AzureSASCredential(token), clientOptions);
 const tableHolder = (name, token) =>
@@ -30,7 +30,7 @@ const tableHolder = (name, token) =>
 
 const accountToken = (letters, options) => generateAccountSas(accountKey, { permissions: permissions(letters), ...options });
 
-/** A table's client with a signature for that table; `signedName` to sign for another. */
+/** A table's client with a signature for that table, or for the table `signedName`. */
 function withTableSas(table, letters, { signedName = table.tableName, ...options } = {}) {
   const values = { permissions: letters && permissions(letters), expiresOn: fromNow(HOUR), ...options };
   return tableHolder(table.tableName, generateTableSas(signedName, accountKey, values));
@@ -44,7 +44,7 @@ const withEntity = (work) => withTable(async (table) => {
   await work(table);
 });
 
-// Each verb on an entity, and the letters it needs.
+// Each verb on an entity, with the permission letters it needs.
 const ENTITY_VERBS = {
   get: ["r", async (table) => assert.equal((await table.getEntity("p", "r")).n, 1)],
   list: ["r", async (table) => assert.equal((await all(table.listEntities())).length, 1)],
@@ -167,7 +167,7 @@ describe("account SAS", () => {
     }
   }
 
-  // Each operation on tables and on the service: the resource type and the letter it needs.
+  // Each operation on tables and on the service, with the resource type and the letter it needs.
   const SERVICE_VERBS = {
     listTables: ["c", "l", async (client) => assert.ok(Array.isArray(await all(client.listTables())))],
     createTable: ["c", "w", async (client) => {

@@ -1,4 +1,4 @@
-// What the tests share: clients for the server under test, fresh tables, and how refusals are recognised.
+// Shared by the tests: clients for the server under test, fresh tables, and checks for refusals.
 
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
@@ -16,12 +16,12 @@ export const settings = Object.fromEntries(
   connectionString.split(";").filter(Boolean).map((part) => [part.split("=")[0], part.slice(part.indexOf("=") + 1)]),
 );
 
-/** Where the secondary is. The SDK derives it from a host name only, not from the path of an IP address. */
+/** The secondary's address. The SDK derives it only from a host name, not from a path after an IP address. */
 export const secondaryEndpoint = settings.TableEndpoint.replace(/\/?$/, "-secondary");
 
 export const accountKey = new AzureNamedKeyCredential(settings.AccountName, settings.AccountKey);
 
-// No retries: an answer that a retry would paper over is exactly what these tests look for.
+// No retries: they would hide exactly the answers that these tests look for.
 export const clientOptions = { allowInsecureConnection: true, retryOptions: { maxRetries: 0 } };
 
 export const service = TableServiceClient.fromConnectionString(connectionString, clientOptions);
@@ -30,7 +30,7 @@ export function tableClient(name) {
   return TableClient.fromConnectionString(connectionString, name, clientOptions);
 }
 
-/** A table name no other test uses. */
+/** A table name that no other test uses. */
 export function freshName() {
   return "t" + randomUUID().replaceAll("-", "");
 }
@@ -65,7 +65,7 @@ export async function all(iterator) {
   return items;
 }
 
-/** An entity without what the server adds, so that it can be compared with what was sent. */
+/** An entity without the server's additions, to compare it with the one that was sent. */
 export function plain(entity) {
   const copy = { ...entity };
   delete copy.etag;
@@ -79,7 +79,7 @@ export async function assertRefused(promise, statusCode, code, message) {
   await assert.rejects(promise, (error) => {
     assert.equal(error.name, "RestError", String(error.stack ?? error));
     assert.equal(error.statusCode, statusCode, error.message);
-    // In the answer's JSON, or in a header where the answer is XML.
+    // The code is in the answer's JSON, or in a header when the answer is XML.
     const found = error.code ?? error.details?.odataError?.code ?? error.details?.errorCode;
     assert.equal(found, code, error.message);
     if (message) {

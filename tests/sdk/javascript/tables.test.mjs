@@ -35,7 +35,7 @@ describe("tables", () => {
 
   test("creating a table that exists keeps what is in it", withTable(async (table) => {
     await table.createEntity({ partitionKey: "p", rowKey: "r", n: 7 });
-    // The SDK swallows 409 TableAlreadyExists, and nothing else.
+    // The SDK ignores 409 TableAlreadyExists, and nothing else.
     await service.createTable(table.tableName);
     await service.createTable(table.tableName.toUpperCase());
     assert.equal((await table.getEntity("p", "r")).n, 7);

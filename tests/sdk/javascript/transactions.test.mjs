@@ -1,4 +1,4 @@
-// Transactions: all of it or none of it, and the culprit by number.
+// Transactions: all or nothing, and the index of the operation that failed.
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
@@ -13,7 +13,7 @@ const entity = (rowKey, properties) => ({ partitionKey: "p", rowKey, ...properti
 const row = (n) => String(n).padStart(3, "0");
 const contents = (table) => all(table.listEntities());
 
-/** Expects failure at `index` (null where the service gives no number) and an untouched table. */
+/** Expects failure at `index` (null where the service gives none) and an unchanged table. */
 async function assertRolledBack(table, actions, index, statusCode, code) {
   const before = await contents(table);
   await assertRefused(table.submitTransaction(actions), statusCode, code, index === null ? undefined : `${index}:`);
@@ -155,7 +155,7 @@ describe("transactions", () => {
 
   test("a failing single operation is reported", withTable(async (table) => {
     await table.createEntity(entity("taken", { n: 1 }));
-    // The live service leaves out the number here.
+    // The live service gives no index here.
     await assertRolledBack(table, [["create", entity("taken", { n: 2 })]], null, 409, "EntityAlreadyExists");
   }));
 

@@ -1,4 +1,4 @@
-// Property types: what goes in comes out, equal and of the same type, also at the extremes.
+// Property types: values come back equal and of the same type, also at the extremes.
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
@@ -7,7 +7,7 @@ import { all, plain, withTable } from "./support.mjs";
 
 const edm = (type, value) => ({ type, value });
 
-/** Sends `value` and expects `expected` from a point read, from a listing, and after writing back what was read. */
+/** Sends `value` and expects `expected` from a point read, from a listing, and after writing back the entity read. */
 function roundtrip(name, value, expected = value, options = {}) {
   test(name, withTable(async (table) => {
     await table.createEntity({ partitionKey: "p", rowKey: "r", v: value });
@@ -39,7 +39,7 @@ describe("types", () => {
     roundtrip(`Double ${special}`, edm("Double", special), special);
     roundtrip(`Double ${special} as Edm`, edm("Double", special), edm("Double", special), typed);
   }
-  // No annotation and too big for an Int32: the service takes it as Double.
+  // Without an annotation and too large for an Int32, the service reads it as a Double.
   roundtrip("an integer beyond Int32 is a Double", 50000000000, 50000000000);
 
   roundtrip("Boolean true", true);
@@ -120,7 +120,7 @@ describe("types", () => {
 
   test("what was read without type conversion can be sent back as it is", withTable(async (table) => {
     await table.createEntity({ partitionKey: "p", rowKey: "r", i: -7, d: 2.5, b: true, l: 5n, s: "text", t: new Date(0) });
-    // The SDK now gives every value as text with a type, Int32 and Boolean too, and sends it like that.
+    // In this mode the SDK returns every value as text with a type, even Int32 and Boolean, and sends it the same way.
     const first = await table.getEntity("p", "r", typed);
     assert.deepEqual([first.i, first.b], [edm("Int32", "-7"), edm("Boolean", "true")]);
     await table.updateEntity(first, "Replace");

@@ -37,7 +37,7 @@ def service(flavour, connection_string):
 
 @pytest.fixture
 def table_name():
-    """A name no other test uses."""
+    """A name that no other test uses."""
     return "t" + uuid.uuid4().hex
 
 

@@ -1,8 +1,8 @@
-"""The two clients of the SDK behind one face.
+"""The two clients of the SDK behind one interface.
 
 Every test takes its clients from the fixtures in conftest.py and runs twice: with the synchronous client as it is,
-and with the asyncio client (aiohttp) driven from synchronous code by the wrappers here. The wrappers only wait;
-they change no argument and no result.
+and with the asyncio client (aiohttp) driven from synchronous code by the wrappers here. The wrappers only wait
+for results; they change neither arguments nor results.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from azure.data.tables import TableServiceClient
 from azure.data.tables.aio import TableClient as AsyncTableClient
 from azure.data.tables.aio import TableServiceClient as AsyncTableServiceClient
 
-# No retries: an answer that a retry would paper over is exactly what these tests look for.
+# No retries: they would hide exactly the answers that these tests look for.
 CLIENT_OPTIONS = {"retry_total": 0}
 
 

@@ -165,7 +165,7 @@ def test_delete_removes(table):
 
 
 def test_delete_of_a_missing_entity_is_quiet(table):
-    # The SDK swallows 404 here, and only 404.
+    # The SDK ignores 404 here, and nothing else.
     assert table.delete_entity("p", "r") is None
 
 
@@ -221,7 +221,7 @@ def test_every_write_gives_a_later_timestamp(table):
         etags.append(table.update_entity(entity(n=n))["etag"])
         stamps.append(table.get_entity("p", "r").metadata["timestamp"].tables_service_value)
     assert len(set(etags)) == len(etags)
-    # Trimmed zeros would spoil a comparison as text.
+    # Pad the trimmed zeros, so that the texts compare as times.
     padded = [stamp[:19] + "." + stamp[20:].rstrip("Z").ljust(7, "0") for stamp in stamps]
     assert padded == sorted(padded) and len(set(padded)) == len(padded)
 

@@ -113,7 +113,7 @@ def test_forbidden_characters_are_refused(table, name, character):
 def test_a_missing_key_is_named(table, name):
     entity = {"PartitionKey": "p", "RowKey": "r"}
     del entity[name]
-    # The SDK recognises PropertiesNeedValue and says which key it was.
+    # The SDK recognises PropertiesNeedValue and names the missing key.
     with pytest.raises(ValueError, match=f"{name} must be present in an entity"):
         table.create_entity(entity)
 

@@ -1,10 +1,10 @@
-"""Paging: pages of the size asked for, tokens that can be saved and used later by another client."""
+"""Paging: pages of the requested size, and tokens that another client can use later."""
 
 import pytest
 from azure.core.exceptions import HttpResponseError
 
 PARTITIONS = 3
-ROWS_PER_PARTITION = 850  # 2,550 rows: three pages of the service's own
+ROWS_PER_PARTITION = 850  # 2,550 rows fill three pages of a thousand
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def test_a_saved_token_resumes_where_it_stopped(many, flavour, connection_string
     token = pages.continuation_token
     assert set(token) == {"PartitionKey", "RowKey"} and all(token.values())
 
-    # Another client, as after a restart of the application.
+    # A new client, as after a restart of the application.
     with flavour.service(connection_string) as other:
         resumed = other.get_table_client(many.table_name).list_entities(results_per_page=700)
         rest = [keys(page) for page in resumed.by_page(continuation_token=token)]

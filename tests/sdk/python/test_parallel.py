@@ -1,4 +1,4 @@
-"""Parallel use: threads with one client, and asyncio.gather, lose nothing and invent nothing."""
+"""Parallel use: with threads that share a client, and with asyncio.gather, nothing is lost and nothing is invented."""
 
 import asyncio
 import uuid
@@ -17,7 +17,7 @@ THREADS = 8
 
 @pytest.fixture
 def plain_table(connection_string, table_name):
-    """A table of the synchronous client: threads bring the parallelism here."""
+    """A table of the synchronous client, because here threads provide the parallelism."""
     with TableServiceClient.from_connection_string(connection_string, **CLIENT_OPTIONS) as service:
         yield service.create_table(table_name)
         service.delete_table(table_name)

@@ -1,4 +1,4 @@
-"""Access policies: stored with the table, returned as they were set, five at most."""
+"""Access policies: stored with the table, returned as set, at most five."""
 
 from datetime import datetime, timezone
 
@@ -64,7 +64,7 @@ def test_five_are_accepted_and_six_refused(table):
     table.set_table_access_policy(policies)
     assert list(table.get_table_access_policy()) == list(policies)
     policies["one too many"] = TableAccessPolicy(permission="r")
-    # The SDK asks first and explains the refusal in its own words.
+    # The SDK sends the request and reports the refusal in its own words.
     with pytest.raises(ValueError, match="Too many access policies provided") as caught:
         table.set_table_access_policy(policies)
     refusal = caught.value.__context__

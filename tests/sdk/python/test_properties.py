@@ -1,4 +1,4 @@
-"""Service properties and statistics: stored for the account, returned as they were set, each part by itself."""
+"""Service properties and statistics: stored for the account, returned as set, each part independent of the others."""
 
 from datetime import datetime, timezone
 
@@ -148,7 +148,7 @@ def test_statistics_come_from_the_secondary(service):
     before = datetime.now(timezone.utc).replace(microsecond=0)
     found = service.get_service_stats()["geo_replication"]
     assert found["status"] == "live"
-    # All is there at once: one machine has nobody to be behind of.
+    # There is no replica that could lag behind, so the last sync is now.
     assert before <= found["last_sync_time"] <= datetime.now(timezone.utc)
 
 

@@ -1,4 +1,4 @@
-"""Queries: filters over every type, parameters, select, and what is refused."""
+"""Queries: filters over every type, parameters, select, and refusals."""
 
 import uuid
 from datetime import datetime, timezone
@@ -41,7 +41,7 @@ def rows(found):
         ("i lt 2", "ad"),
         ("i le 2", "abd"),
         ("i eq -4", "d"),
-        # A missing property fails every comparison, ne too; not turns that round.
+        # A missing property fails every comparison, even ne; `not` inverts that.
         ("i ne 99", "abcd"),
         ("not (i eq 2)", "acde"),
         ("nothing eq 1", ""),
@@ -72,7 +72,7 @@ def rows(found):
         ("s ge 'apple' and s lt 'b'", "a"),
         ("s eq ''", "d"),
         ("s eq 'zürich 😀'", "e"),
-        # Booleans, also bare.
+        # Booleans, also without a comparison.
         ("b eq true", "a"),
         ("b eq false", "b"),
         ("b", "a"),
@@ -96,7 +96,7 @@ def rows(found):
         ("PartitionKey eq 'other'", ""),
         ("RowKey eq 'e' or RowKey eq 'a'", "ae"),
         ("PartitionKey eq 'p' and (RowKey eq 'd' or RowKey eq 'b') and i gt 0", "b"),
-        # and binds tighter than or; parentheses and not.
+        # `and` binds tighter than `or`; parentheses and `not`.
         ("i eq 1 or i eq 2 and d eq 9.0", "a"),
         ("(i eq 1 or i eq 2) and d eq 2.5", "b"),
         ("not (i eq 1 or i eq 2) and i le 3", "cd"),

@@ -1,4 +1,4 @@
-"""Retries: the client's own policy rides over a busy server; what a retry can show is what the service would show."""
+"""Retries: the client's own policy copes with a busy server; a retry sees what it would see with the live service."""
 
 import http.client
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -10,13 +10,13 @@ from azure.core.credentials import AzureNamedKeyCredential
 from azure.core.exceptions import HttpResponseError, ResourceExistsError, ResourceNotFoundError
 
 BUSY = b'{"odata.error":{"code":"ServerBusy","message":{"lang":"en-US","value":"The server is busy.\\nRequestId:0"}}}'
-# What belongs to a connection and not to a request.
+# Headers that belong to a connection, not to a request.
 NOT_FORWARDED = {"host", "connection", "transfer-encoding", "content-length"}
 
 
 class BusyServer:
-    """The server under test behind a proxy that answers 503 to the first `times` requests, after passing them on if
-    `lost` is set: then the work is done, but the client does not hear of it."""
+    """The server under test behind a proxy that answers 503 to the first `times` requests. With `lost`, the proxy
+    passes those on first: the server does the work, but the client does not learn of it."""
 
     def __init__(self, target, times, lost):
         self.requests = 0

@@ -1,4 +1,4 @@
-"""Shared access signatures from the SDK's own generators: what each field allows, and what it refuses."""
+"""Shared access signatures from the SDK's own generators: what each field allows and refuses."""
 
 from datetime import datetime, timedelta, timezone
 
@@ -31,7 +31,7 @@ def entity(partition="p", row="r", **properties):
 
 
 class Signer:
-    """Clients that hold nothing but a signature."""
+    """Clients whose only credential is a signature."""
 
     def __init__(self, flavour, settings):
         self.flavour = flavour
@@ -70,12 +70,12 @@ def assert_refused(call, code, status=403):
     with pytest.raises(HttpResponseError) as caught:
         call()
     assert caught.value.status_code == status
-    assert code in str(caught.value)  # The SDK gives the code by itself for some calls, in the text for all.
+    assert code in str(caught.value)  # Only some calls have the code as a field; the text always contains it.
     if code == SIGNATURE:
         assert isinstance(caught.value, ClientAuthenticationError)
 
 
-# Each verb on an entity, and the letters it needs.
+# Each verb on an entity, with the permission letters it needs.
 ENTITY_VERBS = {
     "get": ("r", lambda table: table.get_entity("p", "r")["n"]),
     "query": ("r", lambda table: len(list(table.query_entities("PartitionKey eq 'p'")))),
@@ -113,7 +113,7 @@ def test_account_sas_sp_allows_its_verbs_and_no_others(filled, sign, verb, grant
     check_verb(sign.account(granted).get_table_client(filled.table_name), verb, granted)
 
 
-# Each operation on tables and on the service: the resource type and the letters it needs, any one of the letters.
+# Each operation on tables and on the service: it needs the resource type and any one of the letters.
 SERVICE_VERBS = {
     "list tables": ("c", "l", lambda service, name: list(service.list_tables())),
     "query tables": ("c", "l", lambda service, name: list(service.query_tables("TableName ge 'a'"))),
@@ -158,7 +158,7 @@ def test_account_sas_srt_on_entities(filled, sign, verb, letter):
 
 def test_account_sas_deletes_a_table_with_d_and_c(service, table_name, sign):
     service.create_table(table_name)
-    # The SDK swallows 404 on delete, and nothing else: the refusals come through.
+    # The SDK ignores 404 on delete, and nothing else, so refusals reach the test.
     assert_refused(lambda: sign.account("rwlacu").delete_table(table_name), PERMISSION)
     only_objects = ResourceTypes(object=True)
     assert_refused(lambda: sign.account("d", only_objects).delete_table(table_name), RESOURCE_TYPE)

@@ -74,7 +74,7 @@ def test_create_if_not_exists_creates_once_and_keeps_what_is_there(service, tabl
 
 
 def test_deleting_a_table_that_is_not_there_is_quiet(service, table_name):
-    # The SDK swallows 404 here, and only 404.
+    # The SDK ignores 404 here, and nothing else.
     assert service.delete_table(table_name) is None
 
 

@@ -1,4 +1,4 @@
-"""Transactions: all of it or none of it, and the culprit by number."""
+"""Transactions: all or nothing, and the index of the operation that failed."""
 
 import pytest
 from azure.core import MatchConditions
@@ -13,7 +13,7 @@ def entity(row, **properties):
 
 
 def contents(table):
-    """Everything in the table, with etags: what a rollback must leave untouched."""
+    """Everything in the table with etags, which a rollback must leave unchanged."""
     return [(dict(found), found.metadata["etag"]) for found in table.list_entities()]
 
 

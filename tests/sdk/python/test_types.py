@@ -1,4 +1,4 @@
-"""Property types: what goes in comes out, equal and of the same type, also at the extremes."""
+"""Property types: values come back equal and of the same type, also at the extremes."""
 
 import math
 import uuid

@@ -1,4 +1,6 @@
-//! The command's side of a control connection.
+//! The command's side of a control connection: connects, sends the request and reads the answer's first line.
+//!
+//! The rest of the answer is read by the command that asked.
 
 use std::io::{self, BufReader, Write};
 use std::net::TcpStream;
@@ -9,7 +11,7 @@ use super::{GREETING, Invitation, Request, read_line};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A running server that has heard the request.
+/// A connection on which the request has been sent.
 pub struct Connection {
     stream: BufReader<TcpStream>,
 }
@@ -27,23 +29,24 @@ pub fn connect(location: &Path, request: &Request) -> Result<Connection, String>
 }
 
 impl Connection {
-    /// Where to write what the request brings.
+    /// Takes the data that follows the request, such as the backup to restore.
     pub fn input(&self) -> &TcpStream {
         self.stream.get_ref()
     }
 
-    /// That nothing more comes from here.
+    /// Tells the server that no more data follows.
     pub fn end_input(&self) -> io::Result<()> {
         self.stream.get_ref().shutdown(std::net::Shutdown::Write)
     }
 
-    /// Whether the server does it; if not, its sentence. Then what it gives can be read.
+    /// Waits for the server's verdict. `Ok` holds the rest of the answer, `Err` the server's reason to refuse.
     pub fn answer(mut self) -> Result<BufReader<TcpStream>, String> {
-        let line = read_line(&mut self.stream).map_err(|error| format!("the server went away: {error}"))?;
+        let line = read_line(&mut self.stream)
+            .map_err(|error| format!("lost the connection to the server: {error}"))?;
         match line.split_once(' ') {
             None if line == "ok" => Ok(self.stream),
             Some(("error", sentence)) => Err(sentence.to_owned()),
-            _ => Err("the server is of another version".to_owned()),
+            _ => Err("the server runs another version of Lazulite".to_owned()),
         }
     }
 }

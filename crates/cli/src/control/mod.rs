@@ -1,13 +1,14 @@
-//! How a command reaches the server that has the data directory open: a connection on the loopback interface, and a
-//! token that only those can read who may read the data directory.
+//! How a command reaches the server that has the data directory open: over a loopback connection, with a token from a
+//! file in that directory. Only users who may read the data directory can read the token.
 //!
 //! ```text
 //! data directory/control   "ADDRESS TOKEN\n", mode 0600, written when the server starts
-//! client                   "lazulite control 1 TOKEN COMMAND…\n", then what the command brings
-//! server                   "ok\n" or "error SENTENCE\n", then what the command gives
+//! client                   "lazulite control 1 TOKEN COMMAND…\n", then the command's data, if it has any
+//! server                   "ok\n" or "error SENTENCE\n", then the result
 //! ```
 //!
-//! It is for the operator's own commands (backup, restore, check), not for programs: it may change with any version.
+//! Only our own commands use it (backup, restore, check). It is no interface for other programs and may change with any
+//! version.
 
 mod client;
 mod server;
@@ -21,10 +22,10 @@ pub use server::start;
 
 const FILE_NAME: &str = "control";
 const GREETING: &str = "lazulite control 1";
-/// A command with its names, or a sentence; nobody honest sends more.
+/// Far more than any command or error sentence needs.
 const LINE_SIZE_BYTES_MAX: usize = 64 * 1024;
 
-/// Where the server listens, and what it wants to hear.
+/// Where the server listens, and the token it asks for.
 struct Invitation {
     address: SocketAddr,
     token: String,
@@ -45,11 +46,11 @@ impl Invitation {
         let invitation = text.trim_end().split_once(' ').and_then(|(address, token)| {
             Some(Invitation { address: address.parse().ok()?, token: token.to_owned() })
         });
-        invitation.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "it is not a control file"))
+        invitation.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "not a control file"))
     }
 }
 
-/// One line without its end, byte by byte, so that nothing behind it is taken.
+/// Reads one line without its line end. Reads byte by byte, so as not to consume anything after the line.
 fn read_line(input: &mut impl Read) -> io::Result<String> {
     let mut line = Vec::new();
     loop {
@@ -66,19 +67,19 @@ fn read_line(input: &mut impl Read) -> io::Result<String> {
     String::from_utf8(line).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "a line is not text"))
 }
 
-/// What a command asks of the server.
+/// A command's request to the server.
 #[derive(PartialEq, Eq, Debug)]
 pub enum Request {
-    /// At most so many uncompressed bytes a second, 0 for any number. The answer is a backup.
+    /// Reads at most this many uncompressed bytes a second; 0 means no limit. The answer is a backup.
     Backup { rate_bytes_max: u64 },
-    /// One table of the backup that follows. The answer is a line of counts.
+    /// Restores one table from the backup that follows the request. The answer is a line of counts.
     Restore { account: Option<String>, name: String, new_name: Option<String> },
     /// The answer is a line of counts, then a line per finding.
     Check,
 }
 
 impl Request {
-    /// No name of an account or a table holds a space, or is a single dash.
+    /// Words separated by spaces; a dash stands for a name left out. No account or table name contains either.
     fn to_line(&self) -> String {
         let or_dash = |word: &Option<String>| word.clone().unwrap_or_else(|| "-".to_owned());
         match self {

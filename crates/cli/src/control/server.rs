@@ -1,7 +1,7 @@
-//! The server's side of control connections: one thread that accepts, one for each of a few at a time.
+//! The server's side of control connections: one thread accepts, and each connection gets a thread, up to a limit.
 //!
-//! Promises: a connection without the token learns nothing and costs little; a command that fails harms nobody but
-//! itself; one restore at a time.
+//! Promises: a connection without the token learns nothing and costs little; a failed command affects nothing else; one
+//! restore runs at a time. The work itself belongs to the crate `backup` and to the engine.
 
 use std::io::{self, BufReader, BufWriter, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -16,16 +16,17 @@ use engine_local::LocalEngine;
 use tokio::runtime::Handle;
 
 use super::{GREETING, Invitation, Request, read_line};
+use crate::random;
 
-/// More at a time are let go unheard.
+/// Connections above this number are closed without an answer.
 const CONNECTION_COUNT_MAX: usize = 8;
-/// For the line that says what is wanted, and for any pause after it.
+/// How long to wait for the request line, and for each read or write after it.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 const TOKEN_BYTES: usize = 32;
 
-/// What the commands work on.
+/// What control connections share.
 struct Controlled {
-    /// Not ours to keep: the server closes it when it ends.
+    /// Weak, because the server owns the engine and closes it on shutdown.
     engine: Weak<LocalEngine>,
     clock: Arc<dyn Clock>,
     runtime: Handle,
@@ -34,15 +35,14 @@ struct Controlled {
     restoring: Mutex<()>,
 }
 
-/// Listens, and leaves the invitation in the data directory.
+/// Starts to listen and writes the invitation into the data directory.
 pub fn start(
     location: &Path,
     engine: &Arc<LocalEngine>,
     clock: Arc<dyn Clock>,
     runtime: Handle,
 ) -> Result<(), String> {
-    let mut bytes = [0u8; TOKEN_BYTES];
-    getrandom::fill(&mut bytes).map_err(|error| format!("the system gives no randomness: {error}"))?;
+    let bytes = random::bytes::<TOKEN_BYTES>()?;
     let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     let unable = |error: io::Error| format!("cannot listen for commands: {error}");
     let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).map_err(unable)?;
@@ -61,7 +61,7 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
 fn accept(listener: &TcpListener, controlled: &Arc<Controlled>) {
     loop {
         let Ok((stream, _)) = listener.accept() else {
-            // Out of file handles, say: no reason to spin.
+            // For example out of file descriptors. Do not spin until some are free.
             std::thread::sleep(Duration::from_millis(100));
             continue;
         };
@@ -95,7 +95,7 @@ impl Controlled {
         }
         let mut out = BufWriter::new(stream);
         let Some(engine) = self.engine.upgrade() else {
-            writeln!(out, "error the server is about to end")?;
+            writeln!(out, "error the server is shutting down")?;
             return out.flush();
         };
         match Request::parse(request) {
@@ -109,7 +109,7 @@ impl Controlled {
         out.flush()
     }
 
-    /// A failure on the way cuts the backup short, which its reader notices.
+    /// A failure after the `ok` cuts the backup short. The reader notices, because the end is missing.
     fn back_up(
         &self,
         engine: &LocalEngine,
@@ -159,7 +159,7 @@ fn check(engine: &LocalEngine, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes as long for a wrong byte at the start as for one at the end.
+/// Compares in constant time, so that timing does not reveal how much of a token is right.
 fn is_same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |different, (a, b)| different | (a ^ b)) == 0
 }

@@ -1,5 +1,5 @@
-//! `lazulite account`: keys made, shown once, rotated and removed, while the server runs and across restarts; and
-//! never to be found where others look.
+//! `lazulite account`: keys are made, shown once, rotated and removed, while the server runs and across restarts, and
+//! never appear where others could read them.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,9 +7,9 @@ use std::time::Duration;
 use testkit::{EMULATOR_ACCOUNT, EMULATOR_KEY, Request, TempDir};
 
 use crate::refusal;
-use crate::running::{Running, assert_private, run, within};
+use crate::running::{Running, assert_private, run, status, within};
 
-/// A running server looks once a second.
+/// A running server checks once a second.
 const NOTICED_WITHIN: Duration = Duration::from_secs(4);
 
 fn text(location: &Path) -> &str {
@@ -20,14 +20,10 @@ fn account(location: &Path, words: &[&str]) -> String {
     run(&[&["account"], words, &["-l", text(location)]].concat(), &[]).0
 }
 
-/// The key on the line that begins so.
+/// The key on the line that begins with `label`.
 fn key(output: &str, label: &str) -> String {
     let line = output.lines().find_map(|line| line.strip_prefix(label));
     line.unwrap_or_else(|| panic!("no {label:?} in:\n{output}")).trim().to_owned()
-}
-
-fn status(server: &Running, account: &str, key: &str) -> u16 {
-    server.send(Request::get("/Tables").credentials(account, key)).status
 }
 
 #[track_caller]
@@ -69,7 +65,7 @@ fn accounts_come_change_and_go_while_the_server_runs() {
     becomes(&server, "mine", &new1, 404);
     assert_eq!(account(location, &["list"]), "");
 
-    // Signed requests, refused ones, and a stop: no key in anything that was said.
+    // After signed requests, refused ones and a stop, no key was printed anywhere.
     let said = server.stop();
     for secret in [&key1, &key2, &new1, &new2] {
         assert!(!said.contains(secret.as_str()) && !listed.contains(secret.as_str()), "{said}");
@@ -80,14 +76,14 @@ fn accounts_come_change_and_go_while_the_server_runs() {
 fn accounts_and_their_tables_survive_a_restart() {
     let directory = TempDir::new().unwrap();
     let location = directory.path();
-    // Before there ever was a server.
+    // Before any server ran on this directory.
     let added = account(location, &["add", "mine"]);
     let (key1, key2) = (key(&added, "key1:"), key(&added, "key2:"));
     let server = Running::over(location, &[]);
     let create = Request::post("/Tables").json(r#"{"TableName":"kept"}"#).credentials("mine", &key1);
     server.send(create).expect(201);
     server.stop();
-    // While there is none.
+    // While no server runs.
     let new2 = key(&account(location, &["rotate", "mine", "--key=2"]), "key2 of mine:");
     let server = Running::over(location, &[]);
     for (key, expected) in [(&key1, 200), (&new2, 200), (&key2, 403)] {
@@ -99,7 +95,7 @@ fn accounts_and_their_tables_survive_a_restart() {
     server.stop();
     let server = Running::over(location, &[]);
     assert_eq!(status(&server, "mine", &key1), 404);
-    // An account of that name made again finds its tables, but not its old keys.
+    // Making an account of that name again brings back its tables but not its old keys.
     let again = key(&account(location, &["add", "mine"]), "key1:");
     becomes(&server, "mine", &again, 200);
     server.send(Request::get("/Tables('kept')").credentials("mine", &again)).expect(200);

@@ -1,8 +1,8 @@
-//! Accounts from the environment, the printed connection string, and the key that everybody knows.
+//! Accounts from the environment, the printed connection string, and the emulator's published key.
 
 use testkit::{EMULATOR_KEY, Request, ServerProcess, TempDir};
 
-use crate::{LAZULITE, refusal};
+use crate::{ACCOUNT_VARIABLES, LAZULITE, refusal};
 
 const KEY: &str = "bXkgb3duIGtleSBteSBvd24ga2V5IG15IG93biBrZXk=";
 const MEMORY: [&str; 3] = ["--in-memory", "--table-port", "0"];
@@ -29,7 +29,7 @@ fn the_printed_connection_string_works() {
 
 #[test]
 fn accounts_come_from_the_environment() {
-    for variable in ["LAZULITE_ACCOUNTS", "AZURITE_ACCOUNTS"] {
+    for variable in ACCOUNT_VARIABLES {
         let text = format!("mine:{KEY};both:{EMULATOR_KEY}:{KEY}");
         let server = ServerProcess::start_anywhere(LAZULITE, &MEMORY, &[(variable, &text)]);
         assert_eq!(tables_of(&server, "mine", KEY), 200);
@@ -73,7 +73,7 @@ fn bad_accounts_are_named_but_their_keys_are_not() {
         ("mine:AAAA:BBBB:CCCC", "mine"),
         ("mine:AAAA;mine:BBBB", "mine"),
     ] {
-        for variable in ["LAZULITE_ACCOUNTS", "AZURITE_ACCOUNTS"] {
+        for variable in ACCOUNT_VARIABLES {
             let sentence = refusal(&MEMORY, &[(variable, text)]);
             assert!(sentence.contains(part) && sentence.contains(variable), "{text}: {sentence}");
             assert!(!sentence.contains("secret"), "{sentence}");

@@ -1,4 +1,4 @@
-//! Flags in both spellings, help, and one clear sentence for every mistake.
+//! Flags in both spellings, the help, the ready line, and one clear sentence for every mistake.
 
 use std::net::TcpListener;
 

@@ -1,4 +1,4 @@
-//! `lazulite backup`, `restore` and `check`, as an operator runs them: on a running server and on a store at rest.
+//! `lazulite backup`, `restore` and `check` as an operator runs them, with a server running and without one.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -52,7 +52,7 @@ fn fill(server: &ServerProcess, table: &str, batches: usize) {
     }
 }
 
-/// Everything of a table, with Timestamps and ETags, by key.
+/// All entities of a table by key, with their Timestamps and ETags.
 fn entities(server: &ServerProcess, table: &str) -> BTreeMap<(String, String), Value> {
     let mut found = BTreeMap::new();
     let first = Request::get(&format!("/{table}()")).header("Accept", "application/json;odata=fullmetadata");
@@ -63,7 +63,7 @@ fn entities(server: &ServerProcess, table: &str) -> BTreeMap<(String, String), V
             let mut entity = entity.clone();
             let key = |name: &str| entity[name].as_str().unwrap().to_owned();
             let key = (key("PartitionKey"), key("RowKey"));
-            // Links name the server's port and the table.
+            // Drop the links, because they contain the server's port and the table's name.
             for link in ["odata.id", "odata.editLink", "odata.type"] {
                 entity.as_object_mut().unwrap().remove(link);
             }
@@ -110,7 +110,7 @@ fn a_running_server_is_backed_up_and_restored_elsewhere_to_the_last_timestamp() 
     assert!(entities(&copy, "Empty").is_empty());
     let acl = copy.send(Request::get("/People?comp=acl")).expect(200);
     assert!(acl.text().contains("<Id>one</Id>"), "{}", acl.text());
-    // The same names, in the same case, and ETags that still count.
+    // Table names keep their case, and ETags still match.
     let listed = copy.send(Request::get("/Tables")).expect(200).text().to_owned();
     assert!(listed.contains("\"People\"") && listed.contains("\"Empty\""), "{listed}");
     let (key, entity) = before.first_key_value().unwrap();
@@ -154,8 +154,8 @@ fn a_backup_under_load_is_one_moment_and_no_batch_is_torn() {
     fill(&server, "ballast", 30);
     server.send(Request::post("/Tables").json("{\"TableName\":\"load\"}")).expect(201);
     let stop = AtomicBool::new(false);
-    // Each writer replaces two rows, in tables' order far apart, with its next number, one after the other, and both
-    // rows of a third partition in one transaction.
+    // In each round the writer puts its next number into two rows that sort far apart, one after the other, and then
+    // into both rows of a third partition in one transaction.
     let written = std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
             let mut client = RawClient::connect(server.addr()).unwrap();
@@ -194,7 +194,7 @@ fn a_backup_under_load_is_one_moment_and_no_batch_is_torn() {
         };
         let (a, m, z) = (n("a", "r"), n("m", "1"), n("z", "r"));
         assert_eq!(m, n("m", "2"), "a torn transaction");
-        // What was written first is never behind what was written after it, and never more than one write ahead.
+        // An earlier write of a round is never behind a later one, and never more than one round ahead of it.
         assert!(z <= a && a <= z + 1 && m <= z && z <= m + 1, "no moment of the server: {a} {z} {m}");
         assert!(a >= last && a <= written);
         last = a;
@@ -221,13 +221,13 @@ fn damage_is_found_and_told_by_its_exit_code() {
     assert!(fails(2, &["check", "--backup", &file]).contains("it is damaged at byte"));
     assert!(fails(1, &["restore", &file, "-l", &elsewhere]).contains("it is damaged at byte"));
     assert!(!Path::new(&elsewhere).join("LAZULITE").exists());
-    // What the failure left does not stand in the way of the next try.
+    // The leftovers of the failed restore do not stop the next one.
     std::fs::write(&file, &whole).unwrap();
     succeeds(&["restore", &file, "-l", &elsewhere]);
     std::fs::write(&file, b"something else").unwrap();
     assert!(fails(2, &["check", "--backup", &file]).contains("not a Lazulite backup"));
 
-    // Some byte of an entity, somewhere in the file.
+    // Damage a byte of an entity, wherever the file holds it.
     let store = Path::new(&data).join("tables.redb");
     let mut bytes = std::fs::read(&store).unwrap();
     let needle = "é😀 7".as_bytes();

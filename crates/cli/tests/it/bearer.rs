@@ -1,5 +1,6 @@
-//! Bearer tokens (§8.6): an issuer's keys from a file or a URL, tokens signed here, every claim wrong in its turn,
-//! roles and what they may do, the challenge for all others, and the emulator's trusting `--oauth basic`.
+//! Bearer tokens (§8.6): an issuer's keys from a file or a URL, tokens signed by the tests, each claim wrong in turn,
+//! the operations each role allows, the challenge for every other token, and `--oauth basic`, which checks no
+//! signature.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -20,10 +21,10 @@ use crate::running::Running;
 const ISSUER: &str = "https://issuer.example/tenant/";
 const READER: &str = "Storage Table Data Reader";
 const CONTRIBUTOR: &str = "Storage Table Data Contributor";
-/// Made for tests and used nowhere else.
+/// Made for tests; used nowhere else.
 const RSA_KEY_PEM: &str = include_str!("../../../protocol/src/auth/bearer/test_key.pem");
 
-/// An issuer with one key of each kind.
+/// A token issuer with one RSA key and one elliptic-curve key.
 struct Issuer {
     rsa: RsaKeyPair,
     ec: EcdsaKeyPair,
@@ -54,7 +55,7 @@ impl Issuer {
         .to_string()
     }
 
-    /// Signed as the header's `alg` says.
+    /// Signs with the algorithm that the header names in `alg`; with RSA if it names another.
     fn sign(&self, header: Value, claims: &Value) -> String {
         let signed = format!("{}.{}", encode(header.to_string()), encode(claims.to_string()));
         let random = SystemRandom::new();
@@ -82,7 +83,7 @@ fn now() -> u64 {
     system_now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs()
 }
 
-/// Claims that are good, for a role.
+/// Valid claims with this role.
 fn claims(role: &str) -> Value {
     json!({
         "iss": ISSUER, "aud": "https://storage.azure.com", "exp": now() + 3600, "nbf": now() - 10, "iat": now() - 10,
@@ -90,7 +91,7 @@ fn claims(role: &str) -> Value {
     })
 }
 
-/// The same with one claim changed; `null` leaves it out.
+/// Valid claims with one of them changed; `null` removes it.
 fn changed(name: &str, value: Value) -> Value {
     let mut claims = claims(CONTRIBUTOR);
     match value {
@@ -149,7 +150,7 @@ fn read() -> Request {
     Request::get("/mytable(PartitionKey='p',RowKey='r')")
 }
 
-/// The recorded challenge, word for word.
+/// The response is the live service's recorded challenge, word for word.
 #[track_caller]
 fn check_challenge(response: Response) {
     let message = "Server failed to authenticate the request. Please refer to the information in the www-authenticate header.";
@@ -166,7 +167,7 @@ fn tokens_of_both_kinds_open_the_door() {
     let world = World::new();
     for token in [world.issuer.rs256(&claims(CONTRIBUTOR)), world.issuer.es256(&claims(READER))] {
         world.send(&token, read()).expect(200);
-        // Versions before the challenge know tokens too.
+        // Service versions that send no challenge accept tokens too.
         let request = read().header("Authorization", &format!("Bearer {token}"));
         world.server.send_over_tls(&world.authority(), request).expect(200);
     }
@@ -264,13 +265,13 @@ fn a_token_that_is_no_good_is_answered_as_its_version_expects() {
         let response = response.expect_error(403, "AuthenticationFailed");
         assert_eq!(response.header("WWW-Authenticate"), None);
     }
-    // The reason is for the log, and neither holds the token.
+    // Only the log says why, and it does not contain the token.
     let line = world.server.line_with("the token has expired");
     assert!(line.contains("audit"), "{line}");
     assert!(!world.server.stop().contains(&expired));
 }
 
-/// Status and code of an operation.
+/// Status and error code of an operation, also of the only one in a batch.
 fn outcome(world: &World, token: &str, request: Request) -> (u16, String) {
     let response = world.send(token, request);
     let response = if response.status == 202 && response.required("Content-Type").starts_with("multipart") {
@@ -346,10 +347,10 @@ fn roles_say_what_may_be_done() {
             request.target
         );
     }
-    // The larger of two roles counts.
+    // With two roles, the one that allows more counts.
     let both = world.issuer.rs256(&changed("roles", json!([READER, CONTRIBUTOR])));
     assert_eq!(outcome(&world, &both, Request::put(&path).json("{}")).0, 204);
-    // Policies are for keys alone: with a token there is not even such a resource.
+    // Only account keys reach access policies. For a token the resource does not even exist.
     for token in [&reader, &contributor] {
         for request in [Request::get("/mytable?comp=acl"), Request::put("/mytable?comp=acl")] {
             assert_eq!(outcome(&world, token, request), (404, "ResourceNotFound".to_owned()));
@@ -383,7 +384,7 @@ fn keys_come_from_a_url_too() {
     assert!(served.join().unwrap().starts_with("GET /keys?x=1 HTTP/1."));
     let token = world.issuer.es256(&changed("aud", json!("https://tables.example")));
     world.send(&token, read()).expect(200);
-    // An audience of one's own replaces the usual ones.
+    // A configured audience replaces the default ones.
     check_challenge(world.send(&world.issuer.es256(&claims(READER)), read()));
 }
 

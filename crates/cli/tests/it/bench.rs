@@ -1,4 +1,4 @@
-//! `lazulite bench`: every workload gets right answers, and nothing is left behind.
+//! `lazulite bench`: every workload runs without errors, and no table is left behind.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -45,7 +45,7 @@ fn every_workload_is_measured_and_the_table_deleted() {
     let text = String::from_utf8(output.stdout).unwrap();
     let errors = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(0), "{errors}");
-    // One line about loading, one head, one line for each.
+    // One line about loading, one heading, one line per workload.
     assert_eq!(text.lines().count(), 2 + workloads.len(), "{text}");
     nothing_is_left(&server);
 }
@@ -87,7 +87,7 @@ fn an_interrupted_run_deletes_its_table() {
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    // The table is filled, and what comes next takes ten minutes.
+    // Now the table is filled, and the measurement would take ten minutes.
     assert!(lines.next().unwrap().unwrap().contains("1000 entities loaded"));
     let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(sent.success());
@@ -105,6 +105,6 @@ fn what_cannot_be_measured_gets_one_sentence() {
     check(&["--url", "https://127.0.0.1:1/x"], "https");
     check(&["--workload", "reed"], "there is no workload 'reed'");
     check(&["--seconds", "0"], "--seconds");
-    // Nobody listens there.
+    // Nothing listens on that port.
     check(&["--url", "http://127.0.0.1:1/devstoreaccount1"], "127.0.0.1:1");
 }

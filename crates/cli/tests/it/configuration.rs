@@ -1,16 +1,17 @@
-//! The configuration file: what it can say, that flags and environment win over it, and one sentence for every mistake.
+//! The configuration file: its settings take effect, flags and environment win over them, and every mistake gets one
+//! sentence.
 
 use std::path::PathBuf;
 
 use testkit::{EMULATOR_ACCOUNT, EMULATOR_KEY, Request, TempDir};
 
 use crate::refusal;
-use crate::running::Running;
+use crate::running::{Running, status};
 
 const KEY: &str = "bXkgb3duIGtleSBteSBvd24ga2V5IG15IG93biBrZXk=";
 const OTHER: &str = "b3RoZXIga2V5IG90aGVyIGtleSBvdGhlciBrZXk=";
 
-/// A file with this text.
+/// A configuration file in a temporary directory.
 struct File(TempDir);
 
 impl File {
@@ -28,10 +29,6 @@ impl File {
         let path = self.path();
         Running::start(&[&["--config", path.to_str().unwrap()], arguments].concat(), environment)
     }
-}
-
-fn status(server: &Running, account: &str, key: &str) -> u16 {
-    server.send(Request::get("/Tables").credentials(account, key)).status
 }
 
 #[test]
@@ -59,7 +56,7 @@ fn a_file_says_where_and_for_whom() {
 fn flags_win_over_the_file() {
     let data = TempDir::new().unwrap();
     let (named, chosen) = (data.path().join("named"), data.path().join("chosen"));
-    // Neither the port nor the address of the file could be listened on.
+    // The file's address and port cannot be listened on, so the server starts only if the flags win.
     let file = File::new(&format!(
         "location = {named:?}\ntable-host = \"no.such.host.invalid\"\ntable-port = 1\nprofile = \"server\"\n"
     ));

@@ -1,5 +1,5 @@
-//! `kill -9` under load, again and again over one growing directory: what was acknowledged is there, nothing is
-//! torn, and the server is back at once.
+//! `kill -9` under load, again and again over one growing directory: every acknowledged write is there, no batch is
+//! torn, and the server is back within a second.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,12 +17,12 @@ const WRITER_COUNT: usize = 16;
 const ROUND_COUNT: usize = 10;
 const BATCH_ROW_COUNT: u64 = 10;
 const MERGE_PROPERTY_COUNT: u64 = 40;
-/// The kill comes after some number of acknowledged writes below this one.
+/// The kill comes after a random number of acknowledged writes below this one.
 const ROUND_PROMISES_MAX: usize = 1000;
 const STALLED_AFTER: Duration = Duration::from_secs(10);
 const BACK_WITHIN: Duration = Duration::from_secs(1);
 
-/// What one kind of write of one writer has tried and been promised. At most one attempt is open at the kill.
+/// One writer's attempts and acknowledgements for one kind of write. At most one attempt is open at the kill.
 #[derive(Clone, Copy, Default)]
 struct Progress {
     tried: u64,
@@ -37,7 +37,7 @@ struct Writer {
     batches: Progress,
 }
 
-/// Sends until the server is gone; tells `acknowledged` of each promise.
+/// Sends writes until the server is gone, and reports each acknowledgement on the channel.
 fn write_until_killed(server: &ServerProcess, number: usize, writer: &mut Writer, acknowledged: Sender<()>) {
     let mut client = RawClient::connect(server.addr()).unwrap();
     loop {
@@ -56,7 +56,7 @@ fn write_until_killed(server: &ServerProcess, number: usize, writer: &mut Writer
     }
 }
 
-/// Whether it was acknowledged. A connection that breaks is the kill; another status is a failure of the test.
+/// Whether the write was acknowledged. A broken connection means the kill; any other status fails the test.
 fn send(server: &ServerProcess, client: &mut RawClient, request: &Request) -> bool {
     let Ok(response) = client.exchange(&server.bytes_of(request)) else { return false };
     assert!([201, 202, 204].contains(&response.status), "{response:?}");
@@ -77,7 +77,7 @@ fn merge(writer: usize, number: u64) -> Request {
     Request::merge(&path).json(&format!("{{\"n\":{number},\"p{property}\":{number}}}"))
 }
 
-/// Ten rows replaced with the batch's number, and one row inserted that names it.
+/// Replaces ten rows with the batch's number, and inserts one row named after it.
 fn batch(writer: usize, number: u64) -> Request {
     let partition = format!("b{writer}");
     let mut batch = Batch::new();
@@ -106,8 +106,8 @@ fn rows(server: &ServerProcess, partition: &str) -> BTreeMap<String, Value> {
     }
 }
 
-/// The state the kill left: everything acknowledged, and of the open attempt all or nothing. What was found counts
-/// from now on, because the outcome of an open attempt is decided.
+/// Checks the state after the kill: everything acknowledged is there, and the open attempt happened completely or not
+/// at all. Later rounds build on the state found here.
 fn verify(server: &ServerProcess, number: usize, writer: &mut Writer) {
     let inserted = rows(server, &format!("i{number}"));
     for (row, entity) in &inserted {
@@ -187,7 +187,7 @@ fn what_was_acknowledged_survives_kill_9_and_no_batch_is_torn() {
     assert_eq!(rows(&server, "probe").len(), ROUND_COUNT);
 }
 
-/// Lets the writers run until so many writes were acknowledged, then kills the server under them.
+/// Lets the writers run until `promises` writes were acknowledged, then kills the server under them.
 fn run_and_kill(server: ServerProcess, writers: &mut [Writer], promises: usize) {
     let killed = AtomicBool::new(false);
     let (sender, acknowledged) = mpsc::channel();
@@ -202,7 +202,7 @@ fn run_and_kill(server: ServerProcess, writers: &mut [Writer], promises: usize) 
         }
         let stalled = (0..promises).find(|_| acknowledged.recv_timeout(STALLED_AFTER).is_err());
         killed.store(true, Ordering::SeqCst);
-        // Before anything else, so that the writers end whatever comes next.
+        // Kill first: only then do the writers end, whatever else fails.
         server.signal("KILL");
         stalled
     });

@@ -1,4 +1,4 @@
-//! Directories that are not ours, not whole, or somebody else's at the moment.
+//! Data directories that are missing, hold something else, are damaged, or are in use by another process.
 
 use std::path::Path;
 
@@ -80,7 +80,7 @@ fn two_processes_do_not_share_a_directory() {
     let server = ServerProcess::start(LAZULITE, directory.path());
     refused(directory.path());
     server.send(Request::post("/Tables").json(r#"{"TableName":"mytable"}"#)).expect(201);
-    // A killed process holds nothing.
+    // A killed process leaves no lock behind.
     server.kill();
     let server = ServerProcess::start(LAZULITE, directory.path());
     server.send(Request::get("/Tables('mytable')")).expect(200);

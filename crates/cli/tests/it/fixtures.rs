@@ -1,4 +1,4 @@
-//! What earlier versions wrote is opened, and means what it meant.
+//! Stores and backups written by earlier versions open, and hold the same data.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures").join(name)
 }
 
-/// As it was written, type by type.
+/// The sample's entity with a property of every type.
 const EVERY_TYPE: &str = r#"{"PartitionKey":"types","RowKey":"all","s":"text é😀","empty":"","i":-2147483648,"l@odata.type":"Edm.Int64","l":"9223372036854775807","d":1.0,"nan@odata.type":"Edm.Double","nan":"NaN","t":true,"f":false,"when@odata.type":"Edm.DateTime","when":"2024-02-29T12:34:56.789Z","g@odata.type":"Edm.Guid","g":"c9da6455-213d-42c9-9a79-3e9149a57833","b@odata.type":"Edm.Binary","b":"AP8="}"#;
 
 fn expect_the_sample(location: &Path) {

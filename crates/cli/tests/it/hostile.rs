@@ -1,5 +1,5 @@
-//! Ten thousand requests that nobody should send, of many kinds, from a seeded generator, at the real binary: no
-//! panic, no internal error, memory within bounds, and honest clients served correctly meanwhile.
+//! Ten thousand hostile requests of many kinds, from a seeded generator, against the real binary: no panic, no internal
+//! error, bounded memory, and correct answers for honest clients meanwhile.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -14,10 +14,10 @@ const SEED: u64 = 0x0BAD_CAFE;
 const REQUEST_COUNT: usize = 10_000;
 const ATTACKER_COUNT: usize = 4;
 const SLOW_COUNT: usize = 100;
-/// Each attacker may have a body of 4 MiB under way, and the allocator may keep what it once had.
+/// Each attacker may have a 4 MiB body in flight, and the allocator may keep memory it once had.
 const GROWTH_KIB_MAX: u64 = 64 * 1024;
 
-/// A name, whether the server can tell where the request ends, and the request.
+/// A name, whether the server can tell where such a request ends, and the function that makes one.
 type Kind = (&'static str, bool, fn(&mut Rng, &Running) -> Vec<u8>);
 
 const KINDS: &[Kind] = &[
@@ -54,7 +54,7 @@ fn text(random: &mut Rng, length: usize) -> String {
     (0..length).map(|_| alphabet[random.usize(..alphabet.len())]).collect()
 }
 
-/// Signed as an honest client would, or with a token, or not at all.
+/// Signs the request with the account key, or adds a SAS token, or does neither.
 fn dressed(random: &mut Rng, server: &Running, request: Request) -> Vec<u8> {
     let request = match random.u8(..4) {
         0 => request.unsigned(),
@@ -206,7 +206,7 @@ fn xml_bomb(random: &mut Rng, server: &Running) -> Vec<u8> {
         _ => format!("<StorageServiceProperties><!--{}--></StorageServiceProperties>", "-x".repeat(depth)),
     };
     let target = ["/mytable?comp=acl", "/?restype=service&comp=properties"][random.usize(..2)];
-    // Never with what could succeed and change the rules for honest clients.
+    // The extra `<` makes every body invalid, so that none succeeds and changes the settings for honest clients.
     dressed(random, server, Request::put(target).body("application/xml", format!("{body}<")))
 }
 
@@ -269,7 +269,7 @@ fn random_bytes(random: &mut Rng, _: &Running) -> Vec<u8> {
     (0..random.usize(1..2_000)).map(|_| random.u8(..)).collect()
 }
 
-/// Rare, because they are slow to send.
+/// The largest bodies are rare, because they are slow to send.
 fn large_body(random: &mut Rng, server: &Running) -> Vec<u8> {
     let length = if random.u8(..20) == 0 { (4 << 20) + 1 } else { 64 * 1024 };
     let target = ["/mytable", "/$batch", "/mytable?comp=acl"][random.usize(..3)];
@@ -359,8 +359,8 @@ fn query_options(random: &mut Rng, server: &Running) -> Vec<u8> {
     dressed(random, server, Request::get("/mytable()").query(name, &value))
 }
 
-/// Sends it, says that this is all if nothing else says so, and returns whatever comes back. A server may hang up
-/// first.
+/// Sends the bytes and returns whatever comes back. Closes the sending side when the request does not say where it
+/// ends. The server may hang up first.
 fn provoke(server: &Running, bytes: &[u8], is_whole: bool) -> Vec<u8> {
     let Ok(mut client) = RawClient::connect(server.addr()) else { panic!("no connection any more") };
     let _ = client.send(bytes);
@@ -370,7 +370,7 @@ fn provoke(server: &Running, bytes: &[u8], is_whole: bool) -> Vec<u8> {
     client.read_to_end().unwrap_or_default()
 }
 
-/// Resident memory now, and at its highest, in KiB; `None` where the system does not tell.
+/// Resident memory now and at its peak, in KiB; `None` where the system does not report it.
 fn memory(server: &Running) -> Option<(u64, u64)> {
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.id())).ok()?;
     let field = |name: &str| {
@@ -380,7 +380,7 @@ fn memory(server: &Running) -> Option<(u64, u64)> {
     Some((field("VmRSS:")?, field("VmHWM:")?))
 }
 
-/// Writes, reads and lists, and knows what must come.
+/// An honest client: writes, reads and lists, and checks every answer. Returns the number of rounds.
 fn behave(server: &Running, is_over: &AtomicBool) -> usize {
     let path = entity_path("mytable", "p", "honest");
     let mut rounds = 0;
@@ -454,13 +454,13 @@ fn ten_thousand_hostile_requests_harm_nobody() {
     }
     let said = server.stop();
     assert!(!said.contains("panicked") && !said.contains("InternalError"), "{said}");
-    // A line for a refusal, but a bounded number a second.
+    // Refusals are logged, but only a bounded number of them per second.
     let audited = said.lines().filter(|line| line.contains("audit: refused")).count();
     assert!((10..2_000).contains(&audited), "{audited} lines of {REQUEST_COUNT} refusals");
     assert!(said.contains("refusals were not written"), "what is left out is counted");
 }
 
-/// A head that never ends.
+/// Sends a request head that never ends.
 fn slow_sender(server: &Running) -> RawClient {
     let mut client = RawClient::connect(server.addr()).unwrap();
     client.send(b"POST /devstoreaccount1/mytable HTTP/1.1\r\nHost: x\r\nx-slow: ").unwrap();

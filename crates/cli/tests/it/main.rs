@@ -1,4 +1,5 @@
-//! The real binary: its command line, its manners, and what it keeps when it is killed.
+//! The real binary, run as a child process: its command line, its output, its exit codes, and the data that survives a
+//! kill.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
 
@@ -22,8 +23,10 @@ mod tls;
 
 /// The binary under test.
 const LAZULITE: &str = env!("CARGO_BIN_EXE_lazulite");
+/// The environment variables that name accounts.
+const ACCOUNT_VARIABLES: [&str; 2] = ["LAZULITE_ACCOUNTS", "AZURITE_ACCOUNTS"];
 
-/// Runs it with arguments that must fail: exit code 1, one sentence on stderr, nothing on stdout.
+/// Runs the binary with arguments that must fail: exit code 1, one sentence on stderr, nothing on stdout.
 #[track_caller]
 fn refusal(arguments: &[&str], environment: &[(&str, &str)]) -> String {
     let output = testkit::run_to_exit(LAZULITE, arguments, environment);

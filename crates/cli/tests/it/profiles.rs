@@ -1,11 +1,11 @@
-//! Profiles: the emulator's, which trusts its machine, and the server's, which trusts nobody.
+//! Profiles: the emulator profile trusts its own machine, the server profile trusts nobody.
 
 use std::path::Path;
 
 use testkit::{EMULATOR_ACCOUNT, EMULATOR_KEY, Request, Sas, TempDir};
 
 use crate::refusal;
-use crate::running::{Running, run};
+use crate::running::{Running, run, status};
 
 const KEY: &str = "bXkgb3duIGtleSBteSBvd24ga2V5IG15IG93biBrZXk=";
 const SERVER: [&str; 5] = ["--in-memory", "--table-port", "0", "--profile", "server"];
@@ -26,10 +26,6 @@ fn check_refused(arguments: &[&str], accounts: Option<&str>, part: &str) {
     assert!(!sentence.contains(KEY) && !sentence.contains(EMULATOR_KEY), "{sentence}");
 }
 
-fn status(server: &Running, account: &str, key: &str) -> u16 {
-    server.send(Request::get("/Tables").credentials(account, key)).status
-}
-
 #[test]
 fn the_emulator_profile_is_the_default_and_asks_for_nothing() {
     for arguments in [
@@ -48,7 +44,7 @@ fn the_server_profile_needs_accounts() {
     let server = Running::start(&SERVER, &[("LAZULITE_ACCOUNTS", &own())]);
     assert_eq!(status(&server, "mine", KEY), 200);
     assert_eq!(status(&server, EMULATOR_ACCOUNT, EMULATOR_KEY), 404);
-    // One that the command has made is enough.
+    // One account made by `lazulite account add` is enough.
     let data = TempDir::new().unwrap();
     let location = data.path().to_str().unwrap();
     let arguments = ["--location", location, "--table-port", "0", "--profile", "server"];
@@ -93,7 +89,7 @@ fn the_server_profile_speaks_plain_http_only_where_nobody_listens() {
     let arguments = with(&["--table-host", "0.0.0.0", "--behind-tls-proxy"]);
     let server = Running::start(&arguments, &[("LAZULITE_ACCOUNTS", &own())]);
     assert_eq!(status(&server, "mine", KEY), 200);
-    // The proxy's callers came over HTTPS.
+    // Requests through the proxy count as HTTPS.
     let sas = Sas::account("2019-02-02").set("spr", "https");
     let token = sas.sign(&testkit::Credentials::new("mine", KEY));
     server.send(Request::get("/Tables").credentials("mine", KEY).sas(&token)).expect(200);

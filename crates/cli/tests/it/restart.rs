@@ -1,4 +1,4 @@
-//! What a graceful stop and a start leave as they were.
+//! Data, ETags, continuation tokens and the order of timestamps survive a stop and a start.
 
 use testkit::{RawClient, Request, ServerProcess, TempDir, entity_json};
 
@@ -55,7 +55,7 @@ fn both_signals_end_it_gracefully() {
     for signal in ["TERM", "INT"] {
         let directory = TempDir::new().unwrap();
         let server = ServerProcess::start(LAZULITE, directory.path());
-        // An idle connection does not hold it up.
+        // An idle connection does not delay the stop.
         let _idle = RawClient::connect(server.addr()).unwrap();
         let mut used = RawClient::connect(server.addr()).unwrap();
         used.exchange(&server.bytes_of(&Request::get("/Tables"))).unwrap();

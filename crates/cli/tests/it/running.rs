@@ -1,4 +1,4 @@
-//! The binary as a child process with everything that it says kept, spoken to over HTTP or HTTPS.
+//! The binary as a child process whose whole output is kept, and clients that talk to it over HTTP and HTTPS.
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -12,12 +12,12 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use testkit::{Credentials, RawClient, Request, Response, Stopwatch, run_to_exit, system_now};
 
-use crate::LAZULITE;
+use crate::{ACCOUNT_VARIABLES, LAZULITE};
 
 const READY: &str = "Table service is successfully listening at ";
 const TIME_MAX: Duration = Duration::from_secs(20);
 
-/// Killed when dropped.
+/// A running server. Dropping it kills the process.
 pub struct Running {
     child: Child,
     addr: SocketAddr,
@@ -28,7 +28,9 @@ pub struct Running {
 impl Running {
     pub fn start(arguments: &[&str], environment: &[(&str, &str)]) -> Running {
         let mut command = Command::new(LAZULITE);
-        command.env_remove("LAZULITE_ACCOUNTS").env_remove("AZURITE_ACCOUNTS");
+        for variable in ACCOUNT_VARIABLES {
+            command.env_remove(variable);
+        }
         command.args(arguments).envs(environment.iter().copied());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the binary starts");
@@ -49,7 +51,7 @@ impl Running {
         running
     }
 
-    /// Over a data directory, on a free port.
+    /// Serves a data directory on a free port.
     pub fn over(location: &Path, arguments: &[&str]) -> Running {
         let location = location.to_str().expect("a temporary directory has a plain name");
         Running::start(&[&["--location", location, "--table-port", "0"], arguments].concat(), &[])
@@ -63,12 +65,12 @@ impl Running {
         self.child.id()
     }
 
-    /// Both streams, as far as they have come.
+    /// Everything on standard output and standard error so far.
     pub fn said(&self) -> String {
         self.said.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Waits for the line.
+    /// Waits for a line that contains `part`.
     #[track_caller]
     pub fn line_with(&self, part: &str) -> String {
         let mut found = None;
@@ -83,7 +85,7 @@ impl Running {
         request.to_bytes(self.addr, &Credentials::emulator(), system_now())
     }
 
-    /// In plain HTTP, over a connection of its own.
+    /// Sends over plain HTTP, on a new connection.
     #[track_caller]
     pub fn send(&self, request: Request) -> Response {
         let mut client = RawClient::connect(self.addr).expect("the server accepts a connection");
@@ -96,14 +98,14 @@ impl Running {
         }
     }
 
-    /// Over TLS, trusting the authority in that file, over a connection of its own.
+    /// Sends over TLS, on a new connection that trusts the authority in that file.
     #[track_caller]
     pub fn send_over_tls(&self, authority: &Path, request: Request) -> Response {
         let mut client = TlsClient::connect(self.addr, authority, "localhost").expect("a handshake");
         client.exchange(&self.bytes_of(&request)).expect("the server answers")
     }
 
-    /// Ends it gracefully; all that it said.
+    /// Stops the server gracefully and returns everything it printed.
     pub fn stop(mut self) -> String {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").args(["-s", "TERM", &id]).status().expect("kill runs").success());
@@ -134,7 +136,7 @@ fn keep(stream: impl Read + Send + 'static, said: Arc<Mutex<String>>) {
     });
 }
 
-/// Asks until the answer is yes or the time is over; whether it was yes.
+/// Polls until `is_so` holds or the time is up. Returns whether it held.
 pub fn within(time: Duration, mut is_so: impl FnMut() -> bool) -> bool {
     let watch = Stopwatch::start();
     loop {
@@ -148,7 +150,12 @@ pub fn within(time: Duration, mut is_so: impl FnMut() -> bool) -> bool {
     }
 }
 
-/// Runs a command of the binary that must succeed: its standard output and its standard error.
+/// The status of a list of tables, asked for with this account and key.
+pub fn status(server: &Running, account: &str, key: &str) -> u16 {
+    server.send(Request::get("/Tables").credentials(account, key)).status
+}
+
+/// Runs a command that must succeed, and returns its standard output and standard error.
 #[track_caller]
 pub fn run(arguments: &[&str], environment: &[(&str, &str)]) -> (String, String) {
     let output = run_to_exit(LAZULITE, arguments, environment);
@@ -199,13 +206,13 @@ impl TlsClient {
         Ok(TlsClient { stream, unread: Vec::new() })
     }
 
-    /// The certificate that was shown.
+    /// The certificate that the server presented.
     pub fn certificate(&self) -> Vec<u8> {
         let shown = self.stream.conn.peer_certificates().unwrap_or_default();
         shown.first().map(|certificate| certificate.as_ref().to_vec()).unwrap_or_default()
     }
 
-    /// Sends a request and reads its answer, whose length the server always says.
+    /// Sends a request and reads its answer. The server always sends a Content-Length.
     pub fn exchange(&mut self, bytes: &[u8]) -> io::Result<Response> {
         self.stream.write_all(bytes)?;
         let head_end = loop {

@@ -1,9 +1,10 @@
-//! `lazulite sas`: the token works against the server, as our own minter's would, and the summary tells the truth.
+//! `lazulite sas`: its tokens equal those of the test kit, which signs them independently, the server accepts them, and
+//! the summary describes what they grant.
 
 use testkit::{Credentials, EMULATOR_KEY, FAR_EXPIRY, Request, Sas, TempDir, entity_json, entity_path};
 
-use crate::refusal;
 use crate::running::{Running, run};
+use crate::{ACCOUNT_VARIABLES, refusal};
 
 const KEY: &str = "bXkgb3duIGtleSBteSBvd24ga2V5IG15IG93biBrZXk=";
 
@@ -32,7 +33,7 @@ fn fields(token: &str) -> Vec<&str> {
     fields
 }
 
-/// Says the same as our own minter.
+/// The command's token has the fields and signature of `expected`, and its summary contains `words`.
 #[track_caller]
 fn check(options: &[&str], expected: Sas, words: &[&str]) {
     let (token, summary) = mint(options);
@@ -152,7 +153,7 @@ fn the_key_comes_from_where_the_server_has_it() {
     assert_eq!(fields(token.trim_end()), fields(&expected("added", key1)));
     assert!(!summary.contains(key1), "{summary}");
     let accounts = format!("mine:{KEY}");
-    for variable in ["LAZULITE_ACCOUNTS", "AZURITE_ACCOUNTS"] {
+    for variable in ACCOUNT_VARIABLES {
         let (token, _) = run(&[&options[..], &["mine"]].concat(), &[(variable, &accounts)]);
         assert_eq!(fields(token.trim_end()), fields(&expected("mine", KEY)));
     }

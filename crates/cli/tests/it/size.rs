@@ -1,4 +1,4 @@
-//! What an idle server costs, and how soon it answers. Numbers mean something in release builds only.
+//! The memory of an idle server, and the time to its first answer. The numbers are checked in release builds only.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! TLS: a local authority, PEM and PFX files, plain HTTP turned away, and a certificate swapped under load.
+//! TLS: the local authority, PEM and PFX files, plain HTTP refused, and a certificate replaced under load.
 //!
 //! The Python SDK over TLS, with its authority set, is in `tests/sdk`.
 
@@ -15,7 +15,7 @@ use crate::refusal;
 use crate::running::{Running, TlsClient, assert_private, within};
 
 const TESTDATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tls/testdata");
-/// A running server looks at its files once a second.
+/// A running server checks its files once a second.
 const NOTICED_WITHIN: Duration = Duration::from_secs(8);
 
 /// An authority, and the files that it issues.
@@ -41,7 +41,7 @@ impl Authority {
         self.directory.path().join(name)
     }
 
-    /// Another certificate into the same files, one after the other, as renewal scripts do.
+    /// Writes a new certificate and key into the same files, one after the other, as renewal scripts do.
     fn issue(&self) {
         let key = KeyPair::generate().unwrap();
         let params = CertificateParams::new(vec!["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
@@ -96,7 +96,7 @@ fn pem_files_serve() {
     server.send_over_tls(&authority.path("ca.pem"), tables()).expect(200);
     let stranger = Authority::new();
     assert!(TlsClient::connect(server.addr(), &stranger.path("ca.pem"), "localhost").is_err());
-    // What a token says about the protocol is fulfilled here.
+    // A token that demands HTTPS is accepted over TLS.
     let sas = Sas::account("2019-02-02").set("spr", "https").sign(&Credentials::emulator());
     server.send_over_tls(&authority.path("ca.pem"), tables().sas(&sas)).expect(200);
 }
@@ -125,7 +125,7 @@ fn a_plain_request_to_a_tls_port_is_told_so() {
         assert!(!response.text().contains("odata"), "nothing behind the door has spoken");
     }
     server.send_over_tls(&authority.path("ca.pem"), tables()).expect(200);
-    // And the other way round.
+    // A TLS handshake with a plain HTTP port fails, too.
     let plain = Running::start(&["--in-memory", "--table-port", "0"], &[]);
     assert!(TlsClient::connect(plain.addr(), &authority.path("ca.pem"), "localhost").is_err());
     plain.send(tables()).expect(200);
@@ -156,7 +156,7 @@ fn check_openssl(server: &Running, authority: &Path) {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        // One that could not agree may be gone before it has read this.
+        // A client that failed the handshake may exit before it reads this.
         let _ = child.stdin.take().unwrap().write_all(&request);
         String::from_utf8_lossy(&child.wait_with_output().unwrap().stdout).into_owned()
     };
@@ -182,7 +182,7 @@ fn a_certificate_is_swapped_under_load_without_a_failed_request() {
             assert_eq!(response.status, 200);
             answered.fetch_add(1, Ordering::Relaxed);
         };
-        // One connection for everything, and one for every few requests.
+        // One connection for all requests, one per request, and one per five requests.
         for requests_per_connection in [usize::MAX, 1, 5] {
             let (is_over, connected, server, root) = (&is_over, &connected, &server, &root);
             scope.spawn(move || {
@@ -204,7 +204,7 @@ fn a_certificate_is_swapped_under_load_without_a_failed_request() {
                 authority.issue();
                 assert!(within(NOTICED_WITHIN, || shown() != before), "the new certificate is not shown");
             }
-            // What cannot be used does not replace what can.
+            // An unusable certificate does not replace a good one.
             let good = shown();
             std::fs::write(authority.path("cert.pem"), "nonsense").unwrap();
             server.line_with("the certificate stays as it was");

@@ -114,14 +114,14 @@ pub(super) async fn tables_are_separate(s: Subject) {
 
 pub(super) async fn settings_are_a_table_that_is_always_there(s: Subject) {
     let table = s.table("t").await;
-    let version = s.put(TableId::SETTINGS, "account", "cors", "rules").await;
+    let version = s.put(TableId::SETTINGS, "owner", "cors", "rules").await;
     let expected = Some(Row { version, value: "rules".into() });
-    assert_eq!(s.get(TableId::SETTINGS, "account", "cors").await, expected);
-    assert_eq!(s.keys(TableId::SETTINGS, &[KeyRange::all()]).await, ["account/cors"]);
-    assert_eq!(s.get(table, "account", "cors").await, None);
-    assert_eq!(s.get(TableId::CATALOGUE, "account", "cors").await, None);
+    assert_eq!(s.get(TableId::SETTINGS, "owner", "cors").await, expected);
+    assert_eq!(s.keys(TableId::SETTINGS, &[KeyRange::all()]).await, ["owner/cors"]);
+    assert_eq!(s.get(table, "owner", "cors").await, None);
+    assert_eq!(s.get(TableId::CATALOGUE, "owner", "cors").await, None);
     let stale = op("cors", Expect::Absent, put("new"));
-    let outcome = s.engine.commit(Commit::one(TableId::SETTINGS, "account", stale)).await;
+    let outcome = s.engine.commit(Commit::one(TableId::SETTINGS, "owner", stale)).await;
     assert_eq!(outcome, Err(CommitError::Precondition { op: 0, found: Found::Present(version) }));
 }
 

@@ -1,9 +1,11 @@
+//! The generator against a server of a few lines: when it sends, how often, and what it counts.
+
 use std::io::BufRead;
 use std::net::TcpListener;
 
 use super::*;
 
-/// Answers every request on one connection; the first one after a pause.
+/// Answers every request on one connection, the first one after a pause.
 fn server(pause: Duration) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -25,7 +27,7 @@ fn server(pause: Duration) -> SocketAddr {
     address
 }
 
-/// So many requests; every operation has `parts` of them.
+/// A source of `left` requests, `parts` of them to an operation.
 struct Count {
     left: u64,
     parts: u64,
@@ -50,11 +52,11 @@ impl Requests for Count {
 fn a_pause_of_the_server_counts_for_all_that_were_due() {
     let pause = Duration::from_millis(400);
     let mut generator = Generator::open(server(pause), 1, 1).unwrap();
-    generator.set_pace(Pace::Open { per_second: 100.0, patience: Duration::from_secs(10) });
+    generator.set_load_model(LoadModel::Open { per_second: 100.0, patience: Duration::from_secs(10) });
     let mut requests = Count { left: u64::MAX, parts: 1, answered: 0 };
     generator.run_for(pause * 2, &mut requests).unwrap();
     let all = generator.take().all();
-    // One request was slow; those that were due meanwhile waited, and that is what their clients would have seen.
+    // Only one request was slow to serve, but those due meanwhile waited too, as their clients would have noticed.
     assert!(all.accepted_served.percentile_us(0.9) < 100_000.0, "{}", all.accepted_served.percentile_us(0.9));
     assert!(all.accepted.percentile_us(0.9) > 200_000.0, "{}", all.accepted.percentile_us(0.9));
 }

@@ -1,3 +1,5 @@
+//! Sources: which keys they ask for, and what they take from the answers before.
+
 use std::collections::HashSet;
 
 use super::*;
@@ -29,7 +31,7 @@ fn inserts_never_repeat_a_key_nor_meet_a_loaded_one() {
 
 #[test]
 fn loading_covers_a_shape_and_stops() {
-    let shape = Shape { entities: 1000, partitions: 5 };
+    let shape = TableShape { entities: 1000, partitions: 5 };
     let mut batches = Batches::loading(&Signer::new().unwrap(), "t", shape);
     let mut out = Vec::new();
     let mut last = String::new();
@@ -80,7 +82,7 @@ fn a_scan_follows_its_continuation_and_begins_again() {
         text(&mut *scan, 0),
         "GET /t()?$top=1000&NextPartitionKey=1!4!cA%3D&NextRowKey=b HTTP/1.1\r\n\r\n"
     );
-    // Another connection is somewhere else.
+    // Another connection is at a page of its own.
     assert_eq!(text(&mut *scan, 1), "GET /t()?$top=1000 HTTP/1.1\r\n\r\n");
     assert!(scan.answered(0, b"HTTP/1.1 200 OK\r\n\r\n"));
     assert_eq!(text(&mut *scan, 0), "GET /t()?$top=1000 HTTP/1.1\r\n\r\n");

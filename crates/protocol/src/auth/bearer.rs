@@ -11,8 +11,9 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::signature::{self, RsaPublicKeyComponents, UnparsedPublicKey};
 use serde_json::{Map, Value};
 
-use super::grant::{Connection, Grant, Role};
-use crate::model::{AccountName, DateTime};
+use super::grant::{Connection, Grant, RoleSet};
+use super::service_kind::ServiceKind;
+use crate::common::{AccountName, DateTime};
 
 /// How far the issuer's clock may be from ours.
 const LEEWAY_SECONDS: u64 = 60;
@@ -23,14 +24,16 @@ const P256_COORDINATE_BYTES: usize = 32;
 
 /// Stands for the account's name in an audience.
 const ACCOUNT_PLACEHOLDER: &str = "{account}";
-/// The audiences of the storage service, in every cloud.
+/// Stands for the service's label in an audience.
+const SERVICE_PLACEHOLDER: &str = "{service}";
+/// The audiences of the storage services, in every cloud.
 pub const STORAGE_AUDIENCES: [&str; 6] = [
     "https://storage.azure.com",
     "e406a681-f3d4-42a8-90b6-c2b029497af1",
-    "https://{account}.table.core.windows.net",
-    "https://{account}.table.core.chinacloudapi.cn",
-    "https://{account}.table.core.usgovcloudapi.net",
-    "https://{account}.table.core.cloudapi.de",
+    "https://{account}.{service}.core.windows.net",
+    "https://{account}.{service}.core.chinacloudapi.cn",
+    "https://{account}.{service}.core.usgovcloudapi.net",
+    "https://{account}.{service}.core.cloudapi.de",
 ];
 /// What the issuers of Azure's clouds begin with; a tenant follows.
 const AZURE_ISSUER_PREFIXES: [&str; 4] = [
@@ -40,20 +43,13 @@ const AZURE_ISSUER_PREFIXES: [&str; 4] = [
     "https://sts.windows-ppe.net/",
 ];
 
-/// Each role by its name and by its id.
-const ROLES: [(&str, Role); 4] = [
-    ("Storage Table Data Reader", Role::Reader),
-    ("76199698-9eea-4c19-bc75-cec21354c6b6", Role::Reader),
-    ("Storage Table Data Contributor", Role::Contributor),
-    ("0a9a7e1f-b9d0-4cc4-a60d-0319b160aaa3", Role::Contributor),
-];
-
 /// Whose tokens are good.
 #[derive(Clone, Debug)]
 pub struct BearerConfig {
     /// `iss`, exactly.
     pub issuer: String,
-    /// Any of them in `aud`, with or without a slash at the end. `{account}` stands for the account's name.
+    /// Any of them in `aud`, with or without a slash at the end. `{account}` stands for the account's name,
+    /// `{service}` for the service's label.
     /// [`STORAGE_AUDIENCES`] are the usual ones.
     pub audiences: Vec<String>,
     pub keys: KeySet,
@@ -114,10 +110,11 @@ impl BearerValidator {
         BearerValidator(Trust::AnySignature)
     }
 
-    /// What the token, as it stands after `Bearer`, lets its holder do in the account.
+    /// What the token, as it stands after `Bearer`, lets its holder do in the account with that service.
     pub fn validate(
         &self,
         token: &str,
+        kind: &ServiceKind,
         account: &AccountName,
         connection: &Connection,
         now: DateTime,
@@ -134,8 +131,8 @@ impl BearerValidator {
                 if text(claims, "iss") != Some(&config.issuer) {
                     return Err(BearerError::Issuer);
                 }
-                check_audience(claims, config.audiences.iter().map(String::as_str), account)?;
-                Ok(Grant::Role(role(claims)))
+                check_audience(claims, config.audiences.iter().map(String::as_str), kind, account)?;
+                Ok(Grant::Roles(roles(claims, kind)))
             }
             Trust::AnySignature => {
                 for name in ["nbf", "iat"] {
@@ -146,9 +143,9 @@ impl BearerValidator {
                 if !AZURE_ISSUER_PREFIXES.iter().any(|prefix| issuer.starts_with(prefix)) {
                     return Err(BearerError::Issuer);
                 }
-                check_audience(claims, STORAGE_AUDIENCES.into_iter(), account)?;
+                check_audience(claims, STORAGE_AUDIENCES.into_iter(), kind, account)?;
                 // Roles are assigned in Azure and are not in the tokens that people have.
-                Ok(Grant::Role(Some(Role::Contributor)))
+                Ok(Grant::Roles(kind.role_of_basic_tokens))
             }
         }
     }
@@ -224,11 +221,13 @@ fn check_times(claims: &Map<String, Value>, now: DateTime) -> Result<(), BearerE
 fn check_audience<'c>(
     claims: &Map<String, Value>,
     mut accepted: impl Iterator<Item = &'c str>,
+    kind: &ServiceKind,
     account: &AccountName,
 ) -> Result<(), BearerError> {
     let named = texts(claims, "aud");
     let is_named = accepted.any(|audience| {
         let audience = audience.replace(ACCOUNT_PLACEHOLDER, account.as_str());
+        let audience = audience.replace(SERVICE_PLACEHOLDER, kind.label);
         named.iter().any(|name| without_slash(name) == without_slash(&audience))
     });
     if is_named { Ok(()) } else { Err(BearerError::Audience) }
@@ -238,10 +237,15 @@ fn without_slash(audience: &str) -> &str {
     audience.strip_suffix('/').unwrap_or(audience)
 }
 
-/// The largest of the roles that we know.
-fn role(claims: &Map<String, Value>) -> Option<Role> {
-    let known = |name: &str| ROLES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
-    texts(claims, "roles").into_iter().filter_map(known).map(|(_, role)| *role).max()
+/// All roles of the service that the token names.
+fn roles(claims: &Map<String, Value>, kind: &ServiceKind) -> RoleSet {
+    let known = |named: &str| {
+        kind.roles
+            .iter()
+            .find(|(name, id, _)| name.eq_ignore_ascii_case(named) || id.eq_ignore_ascii_case(named))
+    };
+    let named = texts(claims, "roles").into_iter().filter_map(known);
+    named.fold(RoleSet::NONE, |roles, (_, _, role)| roles.or(*role))
 }
 
 /// The keys of an issuer: a JWKS.

@@ -1,16 +1,18 @@
 //! What a caller may do, once it is known who asks.
 //!
-//! Owns: the permissions that each operation needs, key ranges, and the terms of a shared access signature that
-//! depend on time, place and stored policies.
-//! Leaves to others: whether a signature is right, and reading a table's stored policies.
+//! Owns: the grant, whether it covers what an operation needs, key ranges, and the terms of a shared access signature
+//! that depend on time, place and stored policies.
+//! Leaves to others: whether a signature is right, what each operation needs (each service says so with a [`Need`]), and
+//! reading stored policies.
 
 use std::cmp::Ordering;
 use std::net::IpAddr;
 
-use super::sas::{SasScope, SasToken, TableScope};
-use crate::error::{ErrorCode, ServiceError};
-use crate::model::{DateTime, StoredPolicy, TableName, compare_ordinal};
-use crate::operation::{Address, Operation};
+use super::sas::{SasScope, SasToken};
+use super::service_kind::ServiceKind;
+use crate::common::ordinal::compare_ordinal;
+use crate::common::{DateTime, StoredPolicy};
+use crate::{ErrorCode, ServiceError};
 
 /// What a caller may do.
 #[derive(Clone, PartialEq, Debug)]
@@ -22,20 +24,14 @@ pub enum Grant {
         resource_types: LetterSet,
         permissions: LetterSet,
     },
-    TableSas {
-        table: TableName,
+    ServiceSas {
+        /// A container, or `container/object`.
+        resource: Box<str>,
         permissions: LetterSet,
         bounds: KeyBounds,
     },
     /// A bearer token; its holder is known even when there is no role that lets it do anything.
-    Role(Option<Role>),
-}
-
-/// The larger role may do what the smaller one may.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Role {
-    Reader,
-    Contributor,
+    Roles(RoleSet),
 }
 
 /// The way a request came.
@@ -45,11 +41,75 @@ pub struct Connection {
     pub is_https: bool,
 }
 
+/// Roles of one service, each of them a bit that the service chose.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RoleSet(pub u8);
+
+impl RoleSet {
+    pub const NONE: RoleSet = RoleSet(0);
+
+    pub const fn or(self, other: RoleSet) -> RoleSet {
+        RoleSet(self.0 | other.0)
+    }
+
+    pub fn has_any_of(self, others: RoleSet) -> bool {
+        self.0 & others.0 != 0
+    }
+}
+
+/// What an operation needs of a caller.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Need<'a> {
+    /// Nothing, because each part of the operation is asked about by itself.
+    Nothing,
+    /// A key of the account: no signature and no role is enough.
+    AccountKey,
+    Permission(Permission<'a>),
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Permission<'a> {
+    pub level: Level,
+    /// All letters of one of these.
+    pub letters: &'static [&'static str],
+    /// Any of these roles is enough.
+    pub roles: RoleSet,
+    /// What the operation is about. `None`: no service SAS is for it.
+    pub resource: Option<ResourceName<'a>>,
+    /// The partition key and the row key, where the path has them.
+    pub key: Option<(&'a str, &'a str)>,
+}
+
+/// A container, and the object in it if the operation is about one that has a name of its own.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ResourceName<'a> {
+    pub container: &'a str,
+    pub object: Option<&'a str>,
+}
+
+/// The resource types of an account SAS.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Level {
+    Service,
+    Container,
+    Object,
+}
+
+impl Level {
+    fn letter(self) -> &'static str {
+        match self {
+            Level::Service => "s",
+            Level::Container => "c",
+            Level::Object => "o",
+        }
+    }
+}
+
 impl Grant {
-    /// Whether the operation is allowed. A batch always is, because each operation in it is asked about by
-    /// itself; so are the keys of an operation that has them in its body: see [`Grant::authorize_key`].
-    pub fn authorize(&self, operation: &Operation<'_>) -> Result<(), ServiceError> {
-        let need = match need(operation) {
+    /// Whether an operation of that service is allowed. Keys that stand in the operation's body are asked about
+    /// separately: see [`Grant::authorize_key`].
+    pub fn authorize(&self, kind: &ServiceKind, need: &Need<'_>) -> Result<(), ServiceError> {
+        let need = match need {
             Need::Nothing => return Ok(()),
             Need::AccountKey => return self.authorize_as_account_key(),
             Need::Permission(need) => need,
@@ -57,7 +117,7 @@ impl Grant {
         match self {
             Grant::Everything => Ok(()),
             Grant::AccountSas { services, resource_types, permissions } => {
-                if !services.has_all("t") {
+                if !services.has_all(kind.letter) {
                     return Err(ErrorCode::AuthorizationServiceMismatch.into());
                 }
                 if !resource_types.has_all(need.level.letter()) {
@@ -65,33 +125,35 @@ impl Grant {
                 }
                 need.check(*permissions)
             }
-            Grant::TableSas { table, permissions, .. } => {
-                let (asked, address) = entities_of(operation).ok_or(ErrorCode::AuthorizationFailure)?;
-                if asked != table {
+            Grant::ServiceSas { resource, permissions, .. } => {
+                let asked = need.resource.ok_or(ErrorCode::AuthorizationFailure)?;
+                if !asked.is_within(resource) {
                     return Err(ErrorCode::AuthorizationFailure.into());
                 }
                 need.check(*permissions)?;
-                match address {
-                    Some(address) => self.authorize_key(&address.partition_key, &address.row_key),
+                match need.key {
+                    Some((partition_key, row_key)) => self.authorize_key(partition_key, row_key),
                     None => Ok(()),
                 }
             }
-            Grant::Role(role) if need.role.is_some_and(|needed| *role >= Some(needed)) => Ok(()),
-            Grant::Role(_) => Err(ErrorCode::AuthorizationPermissionMismatch.into()),
+            Grant::Roles(roles) if roles.has_any_of(need.roles) => Ok(()),
+            Grant::Roles(_) => Err(ErrorCode::AuthorizationPermissionMismatch.into()),
         }
     }
 
     fn authorize_as_account_key(&self) -> Result<(), ServiceError> {
         match self {
             Grant::Everything => Ok(()),
-            Grant::AccountSas { .. } | Grant::TableSas { .. } => Err(ErrorCode::AuthorizationFailure.into()),
+            Grant::AccountSas { .. } | Grant::ServiceSas { .. } => {
+                Err(ErrorCode::AuthorizationFailure.into())
+            }
             // With a bearer token there is not even such a resource.
-            Grant::Role(_) => Err(ErrorCode::ResourceNotFound.into()),
+            Grant::Roles(_) => Err(ErrorCode::ResourceNotFound.into()),
         }
     }
 
-    /// Whether an entity with these keys may be read or written, wherever the keys stand in the request. The
-    /// answer does not depend on whether there is such an entity, so that nothing can be learnt from it.
+    /// Whether a row with these keys may be read or written, wherever the keys stand in the request. The answer does
+    /// not depend on whether there is such a row, so that nothing can be learnt from it.
     pub fn authorize_key(&self, partition_key: &str, row_key: &str) -> Result<(), ServiceError> {
         match self.bounds() {
             Some(bounds) if !bounds.contains(partition_key, row_key) => {
@@ -104,97 +166,31 @@ impl Grant {
     /// The range that queries are silently limited to.
     pub fn bounds(&self) -> Option<&KeyBounds> {
         match self {
-            Grant::TableSas { bounds, .. } if *bounds != KeyBounds::default() => Some(bounds),
+            Grant::ServiceSas { bounds, .. } if *bounds != KeyBounds::default() => Some(bounds),
             _ => None,
         }
     }
 }
 
-/// What an operation needs of a caller.
-enum Need {
-    Nothing,
-    AccountKey,
-    Permission(Permission),
+impl ResourceName<'_> {
+    /// Whether a signature for `resource`, a container or `container/object`, is for this one.
+    fn is_within(&self, resource: &str) -> bool {
+        match (resource.split_once('/'), self.object) {
+            // Services whose names have upper-case letters ignore their case.
+            (None, _) => resource.eq_ignore_ascii_case(self.container),
+            (Some((container, object)), Some(asked)) => container == self.container && object == asked,
+            (Some(_), None) => false,
+        }
+    }
 }
 
-struct Permission {
-    level: Level,
-    /// All letters of one of these.
-    letters: &'static [&'static str],
-    /// The smallest role that is enough, if one is.
-    role: Option<Role>,
-}
-
-impl Permission {
+impl Permission<'_> {
     fn check(&self, granted: LetterSet) -> Result<(), ServiceError> {
         if self.letters.iter().any(|letters| granted.has_all(letters)) {
             Ok(())
         } else {
             Err(ErrorCode::AuthorizationPermissionMismatch.into())
         }
-    }
-}
-
-/// The resource types of an account SAS.
-#[derive(Clone, Copy)]
-enum Level {
-    Service,
-    Tables,
-    Entities,
-}
-
-impl Level {
-    fn letter(self) -> &'static str {
-        match self {
-            Level::Service => "s",
-            Level::Tables => "c",
-            Level::Entities => "o",
-        }
-    }
-}
-
-fn need(operation: &Operation<'_>) -> Need {
-    use Level::*;
-    let (reader, contributor) = (Some(Role::Reader), Some(Role::Contributor));
-    let (level, letters, role): (Level, &'static [&'static str], Option<Role>) = match operation {
-        Operation::Batch => return Need::Nothing,
-        Operation::GetTableAcl(_) | Operation::SetTableAcl(_) => return Need::AccountKey,
-        Operation::GetServiceProperties | Operation::GetServiceStats => (Service, &["r"], reader),
-        // The roles are about data; this is about the account.
-        Operation::SetServiceProperties => (Service, &["w"], None),
-        Operation::QueryTables | Operation::GetTable(_) => (Tables, &["l"], reader),
-        Operation::CreateTable => (Tables, &["c", "w"], contributor),
-        Operation::DeleteTable(_) => (Tables, &["d"], contributor),
-        Operation::QueryEntities(_) | Operation::GetEntity { .. } => (Entities, &["r"], reader),
-        Operation::InsertEntity(_) => (Entities, &["a"], contributor),
-        // An upsert may turn out to be either.
-        Operation::ReplaceEntity { condition: None, .. } | Operation::MergeEntity { condition: None, .. } => {
-            (Entities, &["au"], contributor)
-        }
-        Operation::ReplaceEntity { .. } | Operation::MergeEntity { .. } => (Entities, &["u"], contributor),
-        Operation::DeleteEntity { .. } => (Entities, &["d"], contributor),
-    };
-    Need::Permission(Permission { level, letters, role })
-}
-
-/// The table whose entities an operation is about, and the entity if the path names one.
-fn entities_of<'o>(operation: &'o Operation<'_>) -> Option<(&'o TableName, Option<&'o Address<'o>>)> {
-    match operation {
-        Operation::QueryEntities(table) | Operation::InsertEntity(table) => Some((table, None)),
-        Operation::GetEntity { address, .. }
-        | Operation::ReplaceEntity { address, .. }
-        | Operation::MergeEntity { address, .. }
-        | Operation::DeleteEntity { address, .. } => Some((&address.table, Some(address))),
-        Operation::QueryTables
-        | Operation::CreateTable
-        | Operation::GetTable(_)
-        | Operation::DeleteTable(_)
-        | Operation::Batch
-        | Operation::GetServiceProperties
-        | Operation::SetServiceProperties
-        | Operation::GetServiceStats
-        | Operation::GetTableAcl(_)
-        | Operation::SetTableAcl(_) => None,
     }
 }
 
@@ -214,8 +210,8 @@ impl LetterSet {
     }
 }
 
-/// A range of entities in the order of their keys, both ends included. Each end is a partition key and, if it
-/// falls inside that partition, a row key.
+/// A range of keys in their order, both ends included. Each end is a partition key and, if it falls inside that
+/// partition, a row key.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct KeyBounds {
     pub start: Option<(String, Option<String>)>,
@@ -234,19 +230,11 @@ impl KeyBounds {
         self.start.as_ref().is_none_or(|start| position(start).is_ge())
             && self.end.as_ref().is_none_or(|end| position(end).is_le())
     }
-
-    fn of(scope: &TableScope) -> KeyBounds {
-        let given = |text: &String| (!text.is_empty()).then(|| text.clone());
-        KeyBounds {
-            start: given(&scope.start_partition_key).map(|key| (key, given(&scope.start_row_key))),
-            end: given(&scope.end_partition_key).map(|key| (key, given(&scope.end_row_key))),
-        }
-    }
 }
 
-impl SasToken {
+impl SasToken<'_> {
     /// What the token allows here and now. Its signature has been verified; `policies` are the stored policies of
-    /// the table that [`SasToken::policy`] names, none if there is no such table.
+    /// the container that [`SasToken::policy`] names, none if there is no such container.
     pub fn grant(
         &self,
         policies: &[StoredPolicy],
@@ -254,9 +242,9 @@ impl SasToken {
         connection: &Connection,
     ) -> Result<Grant, ServiceError> {
         let terms = self.terms();
-        let token = Times { start: self.limits.start, expiry: self.limits.expiry };
+        let token = Validity { start: self.limits.start, expiry: self.limits.expiry };
         let (times, permissions) = match self.policy() {
-            None => (token, terms.permissions.as_str()),
+            None => (token, &*terms.permissions),
             Some((_, id)) => complete(token, &terms.permissions, id, policies)?,
         };
         times.check(now)?;
@@ -269,9 +257,11 @@ impl SasToken {
                 resource_types: LetterSet::parse(&scope.resource_types),
                 permissions,
             },
-            SasScope::Table(scope) => {
-                Grant::TableSas { table: scope.table.clone(), permissions, bounds: KeyBounds::of(scope) }
-            }
+            SasScope::Service(scope) => Grant::ServiceSas {
+                resource: scope.resource.as_str().into(),
+                permissions,
+                bounds: scope.bounds.clone(),
+            },
         })
     }
 
@@ -297,12 +287,12 @@ impl SasToken {
 }
 
 #[derive(Clone, Copy)]
-struct Times {
+struct Validity {
     start: Option<DateTime>,
     expiry: Option<DateTime>,
 }
 
-impl Times {
+impl Validity {
     /// The expiry is the first instant at which the token is no longer good.
     fn check(self, now: DateTime) -> Result<(), ServiceError> {
         let expiry = self.expiry.ok_or_else(|| refused("neither the SAS nor its policy has an expiry"))?;
@@ -318,11 +308,11 @@ impl Times {
 
 /// The terms of a token together with those of its stored policy: each is in one of the two, never in both.
 fn complete<'t>(
-    token: Times,
+    token: Validity,
     permissions: &'t str,
     id: &str,
     policies: &'t [StoredPolicy],
-) -> Result<(Times, &'t str), ServiceError> {
+) -> Result<(Validity, &'t str), ServiceError> {
     let policy = policies
         .iter()
         .find(|policy| policy.id == id)
@@ -335,7 +325,7 @@ fn complete<'t>(
     if is_doubled {
         return Err(refused("a term is in both the SAS and its policy"));
     }
-    let times = Times { start: token.start.or(policy.start), expiry: token.expiry.or(policy.expiry) };
+    let times = Validity { start: token.start.or(policy.start), expiry: token.expiry.or(policy.expiry) };
     let permissions = token_permissions
         .or(stored_permissions)
         .ok_or_else(|| refused("neither the SAS nor its policy has permissions"))?;

@@ -3,10 +3,12 @@
 
 mod bearer;
 mod grant;
-mod sas;
+pub(crate) mod sas;
+mod service_kind;
 mod shared_key;
 
 pub use bearer::{BearerConfig, BearerError, BearerValidator, KeySet, KeySetError, STORAGE_AUDIENCES};
-pub use grant::{Connection, Grant, KeyBounds, LetterSet, Role};
-pub use sas::{AccountScope, MalformedSas, SasScope, SasTerms, SasToken, TableScope, protocol_version};
-pub use shared_key::{AccountKey, Authorization, Scheme, SignedRequest};
+pub use grant::{Connection, Grant, KeyBounds, LetterSet, Level, Need, Permission, ResourceName, RoleSet};
+pub use sas::{AccountScope, MalformedSas, SasScope, SasTerms, SasToken, ScopeParameter, ServiceScope};
+pub use service_kind::ServiceKind;
+pub use shared_key::{AccountKey, Authorization, FullRequest, Scheme, SharedKeyForm, ShortRequest};

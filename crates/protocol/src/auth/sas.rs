@@ -2,19 +2,23 @@
 //!
 //! Owns: reading a token, what each version signs, verifying, minting.
 //! Promises: a text is signed as it was sent; an empty field is an absent one, because the signature cannot tell
-//! them apart; no field holds a control character, so no field can pass for two lines of what is signed.
-//! Leaves to others: what a verified token allows, which is `grant`'s.
+//! them apart; no field holds a control character, so no field can pass for two lines of the signed text.
+//! Leaves to others: what a verified token allows (`grant`), and what a service SAS is for (each service's
+//! `ServiceKind::read_service_scope`).
 
 use std::borrow::Cow;
 use std::fmt;
 use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
 
+use super::grant::KeyBounds;
+use super::service_kind::ServiceKind;
 use super::shared_key::{AccountKey, SIGNATURE_BYTES, decode_signature};
-use crate::error::{ErrorCode, ServiceError};
-use crate::model::{DateTime, TableName, parse_policy_time};
-use crate::wire::headers::is_version;
-use crate::wire::uri::percent_decode;
+use crate::common::percent::percent_decode;
+use crate::common::query::{Query, decode};
+use crate::common::version::is_version;
+use crate::common::{DateTime, parse_policy_time};
+use crate::{ErrorCode, ServiceError};
 
 /// The first version of service SAS, without `sip` and `spr`.
 const VERSION_FIRST: &str = "2012-02-12";
@@ -27,84 +31,77 @@ const VERSION_ENCRYPTION_SCOPE: &str = "2020-12-06";
 
 /// What a token says, as text: signed like this, checked before use. Empty is absent.
 #[derive(Clone, PartialEq, Debug)]
-pub struct SasTerms {
+pub struct SasTerms<'a> {
     /// `sv`.
-    pub version: String,
+    pub version: Cow<'a, str>,
     /// `sp`.
-    pub permissions: String,
+    pub permissions: Cow<'a, str>,
     /// `st`.
-    pub start: String,
+    pub start: Cow<'a, str>,
     /// `se`.
-    pub expiry: String,
+    pub expiry: Cow<'a, str>,
     /// `sip`: an IPv4 address, or the first and the last one of a range, with `-` between.
-    pub ip: String,
+    pub ip: Cow<'a, str>,
     /// `spr`: `https` or `https,http`.
-    pub protocol: String,
+    pub protocol: Cow<'a, str>,
     /// `api-version`, which is not signed.
-    pub api_version: String,
-    pub scope: SasScope,
+    pub api_version: Cow<'a, str>,
+    pub scope: SasScope<'a>,
 }
 
 /// What a token is for.
 #[derive(Clone, PartialEq, Debug)]
-pub enum SasScope {
-    Account(AccountScope),
-    Table(TableScope),
+pub enum SasScope<'a> {
+    Account(AccountScope<'a>),
+    Service(ServiceScope),
 }
 
 /// An account SAS: any of the services, each at any of its levels.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct AccountScope {
-    /// `ss`; `t` is this service.
-    pub services: String,
-    /// `srt`: letters of `sco`, for the service, its tables, their entities.
-    pub resource_types: String,
+pub struct AccountScope<'a> {
+    /// `ss`: letters of services.
+    pub services: Cow<'a, str>,
+    /// `srt`: letters of `sco`, for the service, its containers, their objects.
+    pub resource_types: Cow<'a, str>,
     /// `ses`.
-    pub encryption_scope: String,
+    pub encryption_scope: Cow<'a, str>,
 }
 
-/// A service SAS: the entities of one table, or a range of them.
+/// A service SAS: one resource of one service.
 #[derive(Clone, PartialEq, Debug)]
-pub struct TableScope {
-    /// `tn`.
-    pub table: TableName,
-    /// `si`: the stored policy that completes the terms.
+pub struct ServiceScope {
+    /// The service, as the signed resource names it.
+    pub label: &'static str,
+    /// What is signed behind the account: the container, or the container and the object in it.
+    pub resource: String,
+    /// `si`: the stored policy of the container that completes the terms.
     pub policy: String,
-    /// `spk`.
-    pub start_partition_key: String,
-    /// `srk`.
-    pub start_row_key: String,
-    /// `epk`.
-    pub end_partition_key: String,
-    /// `erk`.
-    pub end_row_key: String,
+    /// The parameters that only this service has, in the order in which they are signed.
+    pub parameters: Vec<ScopeParameter>,
+    /// The keys that it is for, if it is not for all.
+    pub bounds: KeyBounds,
 }
 
-impl TableScope {
-    /// All of a table.
-    pub fn new(table: TableName) -> TableScope {
-        TableScope {
-            table,
-            policy: String::new(),
-            start_partition_key: String::new(),
-            start_row_key: String::new(),
-            end_partition_key: String::new(),
-            end_row_key: String::new(),
-        }
-    }
+/// A parameter that only one service has. Empty is absent.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ScopeParameter {
+    pub name: &'static str,
+    pub value: String,
+    /// Whether the value is a line of the signed text, behind the version.
+    pub is_signed: bool,
 }
 
 /// A token whose terms can be read. Whether its signature is right is for [`SasToken::verify`] to say.
 #[derive(Clone, PartialEq, Debug)]
-pub struct SasToken {
-    terms: SasTerms,
-    pub(super) limits: Limits,
+pub struct SasToken<'a> {
+    terms: SasTerms<'a>,
+    pub(super) limits: SasLimits,
     signature: [u8; SIGNATURE_BYTES],
 }
 
 /// The terms that do not depend on the scope, as values.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Limits {
+pub(super) struct SasLimits {
     pub start: Option<DateTime>,
     pub expiry: Option<DateTime>,
     pub ips: Option<RangeInclusive<Ipv4Addr>>,
@@ -113,7 +110,7 @@ pub(super) struct Limits {
 
 /// Terms that no token can have, and why.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct MalformedSas(&'static str);
+pub struct MalformedSas(pub &'static str);
 
 impl fmt::Display for MalformedSas {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -130,16 +127,37 @@ impl From<MalformedSas> for ServiceError {
     }
 }
 
-impl SasToken {
-    /// Reads the token in a query string, still percent-encoded. `None` when there is no signature in it.
-    pub fn parse(query: &str) -> Result<Option<SasToken>, ServiceError> {
-        let parameters = Parameters::split(query);
-        let Some(signature) = parameters.raw("sig") else { return Ok(None) };
+impl<'a> SasToken<'a> {
+    /// Reads the token in a query. `path` is the path within the account. `None` when there is no signature in it.
+    pub fn read(
+        query: &Query<'a>,
+        path: &str,
+        kind: &ServiceKind,
+    ) -> Result<Option<SasToken<'a>>, MalformedSas> {
+        let Some(signature) = query.raw("sig") else { return Ok(None) };
         // Base64 has no blank, so a `+` that was not escaped can only have meant itself.
         let signature = percent_decode(signature)
             .and_then(|text| decode_signature(&text))
             .ok_or(MalformedSas("the signature is not the Base64 of 32 bytes"))?;
-        let terms = parameters.terms()?;
+        let scope = if query.raw("ss").is_some() {
+            SasScope::Account(AccountScope {
+                services: text(query, "ss")?,
+                resource_types: text(query, "srt")?,
+                encryption_scope: text(query, "ses")?,
+            })
+        } else {
+            SasScope::Service((kind.read_service_scope)(query, path)?)
+        };
+        let terms = SasTerms {
+            version: text(query, "sv")?,
+            permissions: text(query, "sp")?,
+            start: text(query, "st")?,
+            expiry: text(query, "se")?,
+            ip: text(query, "sip")?,
+            protocol: text(query, "spr")?,
+            api_version: text(query, "api-version")?,
+            scope,
+        };
         let limits = terms.check()?;
         Ok(Some(SasToken { terms, limits, signature }))
     }
@@ -150,54 +168,52 @@ impl SasToken {
         keys.iter().any(|key| key.verify(&[&text], &self.signature))
     }
 
-    pub fn terms(&self) -> &SasTerms {
+    pub fn terms(&self) -> &SasTerms<'a> {
         &self.terms
     }
 
-    /// The table, and the stored policy of that table, that complete the terms.
-    pub fn policy(&self) -> Option<(&TableName, &str)> {
+    /// The container, and the stored policy of that container, that complete the terms.
+    pub fn policy(&self) -> Option<(&str, &str)> {
         match &self.terms.scope {
-            SasScope::Table(scope) if !scope.policy.is_empty() => Some((&scope.table, &scope.policy)),
+            SasScope::Service(scope) if !scope.policy.is_empty() => Some((scope.container(), &scope.policy)),
             _ => None,
         }
     }
 }
 
-/// The version of the protocol that a request speaks, as far as it says: a shared access signature in its query
-/// has `api-version` before the header and `sv` behind it.
-pub fn protocol_version<'a>(query: &'a str, x_ms_version: Option<&'a str>) -> Option<&'a str> {
-    let header = x_ms_version.filter(|text| is_version(text));
-    if query.is_empty() || memchr::memmem::find(query.as_bytes(), b"sig=").is_none() {
-        return header;
-    }
-    let named = |name: &str| {
-        let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-        pairs.find(|(found, _)| *found == name).map(|(_, value)| value).filter(|text| is_version(text))
-    };
-    named("api-version").or(header).or_else(|| named("sv"))
+/// A parameter of a token. As in every query, a raw `+` is a blank; an absent parameter is an empty one.
+pub(crate) fn text<'a>(query: &Query<'a>, name: &str) -> Result<Cow<'a, str>, MalformedSas> {
+    decode(query.raw(name).unwrap_or_default()).ok_or(MalformedSas("a field is not percent-encoded UTF-8"))
 }
 
-impl SasTerms {
+impl ServiceScope {
+    /// The table, queue or container that holds the resource.
+    pub fn container(&self) -> &str {
+        self.resource.split('/').next().unwrap_or_default()
+    }
+}
+
+impl<'a> SasTerms<'a> {
     /// Terms with nothing but a version and a scope.
-    pub fn new(version: impl Into<String>, scope: SasScope) -> SasTerms {
+    pub fn new(version: impl Into<Cow<'a, str>>, scope: SasScope<'a>) -> SasTerms<'a> {
         SasTerms {
             version: version.into(),
-            permissions: String::new(),
-            start: String::new(),
-            expiry: String::new(),
-            ip: String::new(),
-            protocol: String::new(),
-            api_version: String::new(),
+            permissions: Cow::default(),
+            start: Cow::default(),
+            expiry: Cow::default(),
+            ip: Cow::default(),
+            protocol: Cow::default(),
+            api_version: Cow::default(),
             scope,
         }
     }
 
     /// What is signed. Versions are dates in a form that sorts as text.
     pub fn string_to_sign(&self, account: &str) -> String {
-        let version = self.version.as_str();
+        let version = &*self.version;
         match &self.scope {
             SasScope::Account(scope) => {
-                let mut lines = vec![
+                let lines = [
                     account,
                     &self.permissions,
                     &scope.services,
@@ -207,30 +223,36 @@ impl SasTerms {
                     &self.ip,
                     &self.protocol,
                     version,
+                    &scope.encryption_scope,
                 ];
-                if version >= VERSION_ENCRYPTION_SCOPE {
-                    lines.push(&scope.encryption_scope);
-                }
+                let line_count =
+                    if version >= VERSION_ENCRYPTION_SCOPE { lines.len() } else { lines.len() - 1 };
+                let mut text = lines[..line_count].join("\n");
                 // Here, and not in a service SAS, the last line ends like the others.
-                lines.push("");
-                lines.join("\n")
+                text.push('\n');
+                text
             }
-            SasScope::Table(scope) => {
-                let service = if version >= VERSION_SERVICE_PREFIX { "/table" } else { "" };
-                let resource = format!("{service}/{account}/{}", scope.table.to_lower());
-                let mut lines =
-                    vec![&self.permissions, &self.start, &self.expiry, resource.as_str(), &scope.policy];
-                if version >= VERSION_ACCOUNT_SAS {
-                    lines.extend([self.ip.as_str(), &self.protocol]);
+            SasScope::Service(scope) => {
+                let mut text = String::with_capacity(256);
+                for field in [&self.permissions, &self.start, &self.expiry] {
+                    text.push_str(field);
+                    text.push('\n');
                 }
-                lines.extend([
-                    version,
-                    &scope.start_partition_key,
-                    &scope.start_row_key,
-                    &scope.end_partition_key,
-                    &scope.end_row_key,
-                ]);
-                lines.join("\n")
+                if version >= VERSION_SERVICE_PREFIX {
+                    text.push('/');
+                    text.push_str(scope.label);
+                }
+                for piece in ["/", account, "/", &scope.resource, "\n", &scope.policy] {
+                    text.push_str(piece);
+                }
+                let addressed = [&*self.ip, &*self.protocol].into_iter();
+                let addressed = addressed.filter(|_| version >= VERSION_ACCOUNT_SAS);
+                let own = scope.parameters.iter().filter(|own| own.is_signed).map(|own| own.value.as_str());
+                for line in addressed.chain([version]).chain(own) {
+                    text.push('\n');
+                    text.push_str(line);
+                }
+                text
             }
         }
     }
@@ -240,7 +262,7 @@ impl SasTerms {
         self.check()?;
         let signature = key.sign(&[&self.string_to_sign(account)]);
         let mut query = String::new();
-        for (name, value) in self.parameters().into_iter().chain([("sig", signature.as_str())]) {
+        for (name, value) in self.parameters().chain([("sig", signature.as_str())]) {
             if value.is_empty() {
                 continue;
             }
@@ -255,38 +277,36 @@ impl SasTerms {
     }
 
     /// Every parameter but the signature.
-    fn parameters(&self) -> Vec<(&'static str, &str)> {
-        let mut parameters = Vec::with_capacity(PARAMETER_COUNT);
-        parameters.extend([
-            ("sv", self.version.as_str()),
+    fn parameters(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let account = match &self.scope {
+            SasScope::Account(scope) => Some([
+                ("ss", &*scope.services),
+                ("srt", &scope.resource_types),
+                ("ses", &scope.encryption_scope),
+            ]),
+            SasScope::Service(_) => None,
+        };
+        let (policy, own) = match &self.scope {
+            SasScope::Account(_) => ("", &[][..]),
+            SasScope::Service(scope) => (scope.policy.as_str(), &scope.parameters[..]),
+        };
+        let common = [
+            ("sv", &*self.version),
             ("sp", &self.permissions),
             ("st", &self.start),
             ("se", &self.expiry),
             ("sip", &self.ip),
             ("spr", &self.protocol),
             ("api-version", &self.api_version),
-        ]);
-        match &self.scope {
-            SasScope::Account(scope) => parameters.extend([
-                ("ss", scope.services.as_str()),
-                ("srt", &scope.resource_types),
-                ("ses", &scope.encryption_scope),
-            ]),
-            SasScope::Table(scope) => parameters.extend([
-                ("tn", scope.table.as_str()),
-                ("si", &scope.policy),
-                ("spk", &scope.start_partition_key),
-                ("srk", &scope.start_row_key),
-                ("epk", &scope.end_partition_key),
-                ("erk", &scope.end_row_key),
-            ]),
-        }
-        parameters
+            ("si", policy),
+        ];
+        let own = own.iter().map(|own| (own.name, own.value.as_str()));
+        common.into_iter().chain(account.into_iter().flatten()).chain(own)
     }
 
     /// Whether a token can have these terms at all, and those that are more than text as values.
-    fn check(&self) -> Result<Limits, MalformedSas> {
-        if self.parameters().iter().any(|(_, value)| has_control(value)) {
+    fn check(&self) -> Result<SasLimits, MalformedSas> {
+        if self.parameters().any(|(_, value)| has_control(value)) {
             return Err(MalformedSas("a field holds a control character"));
         }
         if !is_version(&self.version) {
@@ -294,7 +314,7 @@ impl SasTerms {
         }
         match &self.scope {
             SasScope::Account(scope) => {
-                if self.version.as_str() < VERSION_ACCOUNT_SAS {
+                if &*self.version < VERSION_ACCOUNT_SAS {
                     return Err(MalformedSas("sv is older than account SAS"));
                 }
                 let required = [&scope.services, &scope.resource_types, &self.permissions, &self.expiry];
@@ -302,106 +322,33 @@ impl SasTerms {
                     return Err(MalformedSas("ss, srt, sp and se are required"));
                 }
             }
-            SasScope::Table(scope) => {
-                if self.version.as_str() < VERSION_FIRST {
+            SasScope::Service(scope) => {
+                if &*self.version < VERSION_FIRST {
                     return Err(MalformedSas("sv is older than service SAS"));
                 }
                 // The minter meant a restriction that the holder could take away.
-                let is_unsigned = self.version.as_str() < VERSION_ACCOUNT_SAS;
+                let is_unsigned = &*self.version < VERSION_ACCOUNT_SAS;
                 if is_unsigned && !(self.ip.is_empty() && self.protocol.is_empty()) {
                     return Err(MalformedSas("sv is older than sip and spr"));
                 }
                 if scope.policy.is_empty() && (self.permissions.is_empty() || self.expiry.is_empty()) {
                     return Err(MalformedSas("sp and se are required without a stored policy"));
                 }
-                let has_lone_row = |partition: &str, row: &str| partition.is_empty() && !row.is_empty();
-                if has_lone_row(&scope.start_partition_key, &scope.start_row_key)
-                    || has_lone_row(&scope.end_partition_key, &scope.end_row_key)
-                {
-                    return Err(MalformedSas("srk needs spk, and erk needs epk"));
-                }
             }
         }
         if !self.api_version.is_empty() && !is_version(&self.api_version) {
             return Err(MalformedSas("api-version is not a version"));
         }
-        Ok(Limits {
+        Ok(SasLimits {
             start: time(&self.start)?,
             expiry: time(&self.expiry)?,
             ips: ips(&self.ip)?,
-            https_only: match self.protocol.as_str() {
+            https_only: match &*self.protocol {
                 "https" => true,
                 "" | "https,http" => false,
                 _ => return Err(MalformedSas("spr is neither https nor https,http")),
             },
         })
-    }
-}
-
-/// As many as a token and the options beside it usually have.
-const PARAMETER_COUNT: usize = 16;
-
-/// The parameters of a query string in their order, names decoded.
-struct Parameters<'a>(Vec<(Cow<'a, str>, &'a str)>);
-
-impl<'a> Parameters<'a> {
-    fn split(query: &'a str) -> Parameters<'a> {
-        let pairs = query.split('&').filter_map(|pair| {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            // A name that cannot be read is nobody's here; whoever reads all options complains of it.
-            Some((percent_decode(name)?, value))
-        });
-        let mut parameters = Vec::with_capacity(PARAMETER_COUNT);
-        parameters.extend(pairs);
-        Parameters(parameters)
-    }
-
-    /// The first value of that name: clients are known to append the same token twice.
-    fn raw(&self, name: &str) -> Option<&'a str> {
-        self.0.iter().find(|(found, _)| found == name).map(|(_, value)| *value)
-    }
-
-    /// As in every query option, a raw `+` is a blank.
-    fn text(&self, name: &str) -> Result<String, MalformedSas> {
-        let raw = self.raw(name).unwrap_or_default();
-        let text = match memchr::memchr(b'+', raw.as_bytes()) {
-            None => Cow::Borrowed(raw),
-            Some(_) => Cow::Owned(raw.replace('+', " ")),
-        };
-        let decoded = percent_decode(&text).ok_or(MalformedSas("a field is not percent-encoded UTF-8"))?;
-        Ok(decoded.into_owned())
-    }
-
-    fn terms(&self) -> Result<SasTerms, MalformedSas> {
-        Ok(SasTerms {
-            version: self.text("sv")?,
-            permissions: self.text("sp")?,
-            start: self.text("st")?,
-            expiry: self.text("se")?,
-            ip: self.text("sip")?,
-            protocol: self.text("spr")?,
-            api_version: self.text("api-version")?,
-            scope: self.scope()?,
-        })
-    }
-
-    fn scope(&self) -> Result<SasScope, MalformedSas> {
-        if self.raw("ss").is_some() {
-            return Ok(SasScope::Account(AccountScope {
-                services: self.text("ss")?,
-                resource_types: self.text("srt")?,
-                encryption_scope: self.text("ses")?,
-            }));
-        }
-        let table = TableName::parse(&self.text("tn")?).map_err(|_| MalformedSas("tn names no table"))?;
-        Ok(SasScope::Table(TableScope {
-            table,
-            policy: self.text("si")?,
-            start_partition_key: self.text("spk")?,
-            start_row_key: self.text("srk")?,
-            end_partition_key: self.text("epk")?,
-            end_row_key: self.text("erk")?,
-        }))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Where the account is named (§1.1): in the path, in the host, as its secondary; and accounts kept apart.
+//! Where a request names the account (§1.1): in the path, in the host, or as its secondary. Accounts do not mix.
 
 use testkit::{EMULATOR_ACCOUNT, EMULATOR_KEY, Request, Response, Style, TestServer, entity_json};
 
@@ -123,7 +123,7 @@ fn one_accounts_key_does_not_open_another() {
     let server = two_accounts();
     let request = Request::get("/Tables").credentials("otheraccount", EMULATOR_KEY);
     server.send(request).expect_error(403, "AuthenticationFailed");
-    // Signed for one account, sent to another.
+    // A request signed for one account and sent to another is refused.
     let request = Request::get("/Tables").path_account("otheraccount");
     server.send(request).expect_error(403, "AuthenticationFailed");
 }
@@ -161,7 +161,7 @@ fn the_host_may_be_in_an_absolute_target() {
 #[test]
 fn table_names_are_routed_after_the_account() {
     let server = TestServer::start();
-    // A table may be called like the account.
+    // A table may have the account's name.
     server.create_table("devstoreaccount1");
     server.insert("devstoreaccount1", "p", "r", "");
     server.get("devstoreaccount1", "p", "r").expect(200);

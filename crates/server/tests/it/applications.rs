@@ -1,6 +1,6 @@
-//! What well-known applications send, header for header, and what each of them needs to see in the answer.
+//! The requests that well-known applications send, header for header, and what each application needs in the answer.
 //!
-//! Every request is written out as its client writes it; only the signature, the date and the address are of this run.
+//! Every request is written as its client writes it. Only the signature, the date and the address are filled in here.
 
 mod durable_task;
 mod orleans;
@@ -8,7 +8,7 @@ mod orleans;
 use serde_json::{Value, json};
 use testkit::{Request, Response, Scheme, TestServer, batch_parts, entity_json, percent_encode};
 
-/// Nothing but what the client itself sends.
+/// A request with these headers only, without those that the test kit usually adds.
 fn bare(method: &str, target: &str, headers: &[(&str, &str)]) -> Request {
     let mut request = Request::new(method, target).without("Accept").without("DataServiceVersion");
     for (name, value) in headers {
@@ -100,7 +100,7 @@ mod storage_explorer {
     }
 }
 
-/// `Azure.Data.Tables`, as applications on .NET use it.
+/// `Azure.Data.Tables`, the current client for .NET.
 mod dotnet {
     use super::*;
 
@@ -134,7 +134,8 @@ mod dotnet {
             assert_eq!(values(&response, "TableName"), Vec::<String>::new());
             assert_eq!(response.header("x-ms-continuation-NextTableName"), None);
         }
-        // The variant that knows a table asks that table for nothing; a missing one is what makes it unhealthy.
+        // A health check for one table queries it with a filter that matches nothing. Only a missing table is
+        // unhealthy.
         server.insert("present", "p", "r", "");
         assert_eq!(values(&query(&server, "present", "false").expect(200), "RowKey"), Vec::<String>::new());
         query(&server, "absent", "false").expect_error(404, "TableNotFound");
@@ -244,7 +245,7 @@ mod terraform {
     }
 }
 
-/// `Microsoft.WindowsAzure.Storage`, `azure-storage` for Node, PHP and their like.
+/// Older clients: `Microsoft.WindowsAzure.Storage`, `azure-storage` for Node and for PHP, and similar ones.
 mod older_clients {
     use super::*;
 
@@ -293,7 +294,7 @@ mod older_clients {
             ("MaxDataServiceVersion", "3.0;NetFx"),
         ];
         let path = "/old(PartitionKey=%27p%27,RowKey=%27r%27)";
-        // What returns nothing does not care what would be accepted.
+        // The Accept header does not matter to an operation that returns no body.
         let put = bare("PUT", path, &headers).body("application/json;odata=nometadata", r#"{"x":1.0}"#);
         server.send(put).expect(204);
         let batch = "--batch_1\r\ncontent-type: multipart/mixed;charset=\"utf-8\";boundary=changeset_1\r\n\r\n--changeset_1\r\n\
@@ -306,7 +307,7 @@ mod older_clients {
         let parts = batch_parts(&server.send(request));
         assert_eq!((parts[0].status, parts[0].header("Content-ID")), (204, Some("1")));
         server.send(bare("DELETE", path, &headers).header("If-Match", "*")).expect(204);
-        // What returns something cannot be given as Atom.
+        // An operation with a body cannot answer as Atom.
         server.send(bare("GET", "/Tables", &headers)).expect_error(415, "AtomFormatNotSupported");
     }
 

@@ -1,4 +1,4 @@
-//! Shared Key and Shared Key Lite (§8.2): vectors, both keys, dates, and every way to fail (§8.7).
+//! Shared Key and Shared Key Lite (§8.2): published vectors, both account keys, dates, and every refusal (§8.7).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -96,7 +96,7 @@ fn the_signature_covers_what_it_should() {
         refused(server.send(post.clone().signed_target("/devstoreaccount1/other")));
         refused(server.send(post.clone().signed_target("/mytable")));
         refused(server.send(post.clone().signed_target("/devstoreaccount1/mytable?comp=acl")));
-        // Only comp of the query is signed.
+        // Of the query, only `comp` is signed.
         let get = Request::get("/mytable()?$top=1&timeout=5").scheme(scheme);
         server.send(get.signed_target("/devstoreaccount1/mytable()")).expect(200);
     }
@@ -206,7 +206,7 @@ fn a_wrong_signature_is_refused() {
             refused(server.send(Request::get("/Tables").header("Authorization", &header)));
         }
     }
-    // The right signature under the other scheme's name.
+    // A right signature with the other scheme's name is refused.
     let bytes = server.bytes_of(&Request::get("/Tables").scheme(Scheme::SharedKeyLite));
     let text = String::from_utf8(bytes).unwrap().replace("SharedKeyLite", "SharedKey");
     refused(server.connect().exchange(text.as_bytes()).unwrap());

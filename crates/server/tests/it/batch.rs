@@ -1,4 +1,4 @@
-//! Entity group transactions: exact answers (§7.3 to §7.5), atomicity, and what each operation may say.
+//! Entity group transactions: exact answers (§7.3 to §7.5), atomicity, and the headers of each operation.
 
 use testkit::{Batch, Request, TestServer, batch_parts, entity_json, entity_path, mask};
 
@@ -251,7 +251,7 @@ fn each_part_has_its_own_prefer_and_accept() {
             &[("Prefer", "return-content"), none],
             Some(&entity_json("p", "3", "")),
         );
-    // The outer preference is not the parts'.
+    // The preference of the outer request does not apply to the parts.
     let response = server.send(batch.request().header("Prefer", "return-no-content"));
     let parts = batch_parts(&response);
     assert_eq!(parts.iter().map(|part| part.status).collect::<Vec<_>>(), [201, 204, 201]);

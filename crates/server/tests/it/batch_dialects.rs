@@ -1,4 +1,4 @@
-//! How clients write batches (§7.1, §7.2, §7.5): each dialect byte by byte, and the leniencies they need.
+//! How clients write batches (§7.1, §7.2, §7.5): each dialect byte by byte, and the lenient parsing it needs.
 
 use testkit::{Request, Response, TestServer, batch_parts, entity_json};
 
@@ -107,7 +107,7 @@ fn python_numbers_its_parts_outside_the_request() {
         \r\n\
         --batch_b1--\r\n";
     let response = send(&server, "batch_b1", body);
-    // Content-Length is wrong in both parts: the body ends at the delimiter.
+    // Content-Length is wrong in both parts and is ignored: a part's body ends at the delimiter.
     check_statuses(&response, &[204, 204]);
     assert_eq!(server.get("mytable", "001", "r1").json()["age"], 41);
     server.get("mytable", "001", "r2").expect(200);
@@ -252,7 +252,7 @@ fn content_ids_are_echoed_on_failures_too() {
     assert_eq!((part.status, part.header("Content-ID")), (409, Some("12")));
 }
 
-/// One insert of row `row`, with the pieces that vary.
+/// A batch with one insert of `row`, written with the given pieces.
 fn insert_with(url: &str, row: &str, end: &str) -> String {
     format!(
         "--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n--c\r\nContent-Type: application/http\r\n\

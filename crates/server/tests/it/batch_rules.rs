@@ -1,10 +1,10 @@
-//! The rules of a batch (§7.6): each with status, code, text and index, and the order of checks (§0.4).
+//! The rules of a batch (§7.6): each refusal with status, code, text and index, and the order of checks (§0.4).
 
 use testkit::{Batch, Request, Response, TestServer, batch_parts, entity_json, entity_path};
 
 const ANY: [(&str, &str); 1] = [("If-Match", "*")];
 
-/// The one failure of a batch: in its part, or of the request as a whole.
+/// The failure that a batch reports: its only part, or the response itself when the whole request was refused.
 #[track_caller]
 fn failure(response: &Response) -> Response {
     if response.status != 202 {

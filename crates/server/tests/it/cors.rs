@@ -1,5 +1,5 @@
-//! CORS over the wire (§10.2, §10.3): preflights without credentials, the order in which rules match, and the whole
-//! table of what ordinary answers say, errors included.
+//! CORS over the wire (§10.2, §10.3): preflights without credentials, the order in which rules match, and every row of
+//! the table of CORS headers on ordinary answers, errors included.
 
 use testkit::{EMULATOR_KEY, Request, Response, Style, TestServer, entity_json, entity_path};
 
@@ -22,7 +22,7 @@ fn set_rules(server: &TestServer, rules: &[&str]) {
     server.send(request).expect(202);
 }
 
-/// Table `mytable` with entity ('p','r'), and these rules.
+/// A server with table `mytable`, entity ('p','r') and these rules.
 fn world(rules: &[&str]) -> TestServer {
     let server = TestServer::with_table("mytable");
     server.insert("mytable", "p", "r", "");
@@ -30,7 +30,7 @@ fn world(rules: &[&str]) -> TestServer {
     server
 }
 
-/// What a browser sends before the request: no credentials, no version, no Accept.
+/// A preflight as a browser sends it: no credentials, no version, no Accept.
 fn preflight(target: &str, origin: &str, method: &str, headers: Option<&str>) -> Request {
     let mut request = Request::new("OPTIONS", target).unsigned();
     for name in ["x-ms-version", "x-ms-date", "Accept", "DataServiceVersion"] {
@@ -131,9 +131,9 @@ fn the_first_rule_for_origin_and_method_decides() {
     let narrow = format!("{A} GET accept *");
     let server = world(&[&narrow, "* GET,PUT * *"]);
     check_allowed(&server, A, "GET", Some("accept"), A);
-    // A later rule would allow the header, but is not looked at.
+    // A later rule would allow the header, but only the first match counts.
     check_refused(&server, A, "GET", Some("x-other"));
-    // Another method, or another origin, is not the first rule's.
+    // The first rule does not match another method or another origin.
     check_allowed(&server, A, "PUT", Some("x-other"), "*");
     check_allowed(&server, B, "GET", Some("x-other"), "*");
     set_rules(&server, &["* GET,PUT * *", &narrow]);
@@ -164,7 +164,7 @@ fn a_preflight_needs_its_two_headers_and_nothing_else() {
         assert_eq!(response.header("x-ms-error-code"), Some("InvalidHeaderValue"));
         server.send(complete().header(missing, "")).expect_error(400, "InvalidHeaderValue");
     }
-    // Any path will do, also of what is not there, and whatever else is in the request.
+    // Any path works, even of a resource that does not exist, and any other header or body.
     for target in [
         "/",
         "/Tables",
@@ -196,7 +196,7 @@ fn rules_belong_to_an_account() {
     server.send(request.path_account("first-secondary")).expect(200);
 }
 
-/// `Vary: Origin`, `Allow-Origin`, whether there is `Expose-Headers`.
+/// The CORS headers of an answer: whether it has `Vary: Origin`, its `Allow-Origin`, whether it has `Expose-Headers`.
 fn spoken(response: &Response) -> (bool, Option<&str>, bool) {
     let allowed = response.header("Access-Control-Allow-Origin");
     let credentials = response.header("Access-Control-Allow-Credentials");
@@ -279,7 +279,7 @@ fn other_verbs_never_vary() {
             };
             assert_eq!(spoken(&server.send(request)), expected, "{rules} {origin:?}");
         }
-        // The request runs whatever its origin.
+        // The request is carried out whatever its origin.
         server.get("mytable", "p", "new").expect(200);
         server.get("mytable", "p", "r").expect(404);
     }
@@ -292,7 +292,7 @@ fn exposed_headers_are_those_of_the_answer() {
     let read = || Request::get(&entity_path("mytable", "p", "r")).header("Origin", A);
     let response = server.send(read().header("x-ms-client-request-id", "mine")).expect(200);
     let exposed: Vec<String> = names(response.required("Access-Control-Expose-Headers"));
-    // Every header that the answer has, as in the recording: those that HTTP itself adds as well.
+    // As recorded: every header of the answer is exposed, also those of HTTP itself.
     for (name, _) in &response.headers {
         let name = name.to_ascii_lowercase();
         if !name.starts_with("access-control-") && name != "vary" && name != "connection" {

@@ -10,7 +10,7 @@ fn insert(json: &str) -> Request {
     Request::post("/mytable").json(json)
 }
 
-/// The ETag header, checked against its form and against Timestamp and `odata.etag` of the body.
+/// The ETag header, once its form is checked and the body's Timestamp and `odata.etag` agree with it.
 fn checked_etag(response: &Response) -> String {
     let etag = response.required("ETag").to_owned();
     let inner = etag.strip_prefix("W/\"datetime'").and_then(|rest| rest.strip_suffix("'\"")).unwrap();
@@ -26,7 +26,7 @@ fn insert_answers_with_the_entity_as_stored() {
     let response =
         server.send(insert(PAYLOAD).header("Content-Type", "application/json;odata=nometadata")).expect(201);
     let head = r#"{"odata.metadata":"http://HOST/devstoreaccount1/$metadata#mytable/@Element","odata.etag":"W/\"datetime'TIME'\"","PartitionKey":"001","RowKey":"r1","Timestamp":"TIME","#;
-    // GUID values are masked like ids.
+    // `mask` hides GUID values too, because they look like request ids.
     assert_eq!(mask(response.text()), format!("{head}{}", mask(CUSTOM)));
     assert!(response.text().ends_with(CUSTOM), "{response:?}");
     checked_etag(&response);

@@ -1,5 +1,5 @@
-//! Every error the service names for tables and entities, with status and text, provoked over HTTP; and the ones
-//! that are never sent, with the reason why. A code of the server's own table must be in one of the two lists.
+//! Every error code of the Table service: one list provokes codes over HTTP and checks status and text, the other gives
+//! the reason why a code is never sent. Every code in the server's own table must be in exactly one of the two lists.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,7 +43,7 @@ impl World {
         self.send(request.sas(&sas.sign(self.server.credentials())))
     }
 
-    /// The failed part of a batch, without the index before its text.
+    /// The first part of the batch's answer, which is the failed one.
     fn batch(&self, batch: Batch) -> Response {
         batch_parts(&self.send(batch.request())).into_iter().next().unwrap()
     }
@@ -58,9 +58,9 @@ const WRONG_ETAG: &str = "W/\"datetime'2020-08-20T22%3A20%3A23.751381Z'\"";
 
 type Provoke = fn(&World) -> Response;
 
-/// Code, status, text, and how to get it.
+/// Code, status, text, and a request that provokes it.
 const SENT: &[(&str, u16, &str, Provoke)] = &[
-    // §3 and §9.5: the Table service's own.
+    // §3 and §9.5: codes of the Table service.
     ("AtomFormatNotSupported", 415, "Atom format is not supported.", |w| {
         w.send(Request::get("/Tables").header("Accept", "application/atom+xml"))
     }),
@@ -245,7 +245,7 @@ const SENT: &[(&str, u16, &str, Provoke)] = &[
     ("XMethodNotUsingPost", 400, "The request uses X-HTTP-Method with a Http Verb that is not POST.", |w| {
         w.send(Request::put(&entity()).json("{}").header("X-HTTP-Method", "MERGE"))
     }),
-    // §8.7 and §9.6: common to the storage services.
+    // §8.7 and §9.6: codes common to the storage services.
     (
         "AuthenticationFailed",
         403,
@@ -381,7 +381,7 @@ const SENT: &[(&str, u16, &str, Provoke)] = &[
     }),
 ];
 
-/// Codes that no request for tables or entities gets, and why.
+/// Codes that the server never sends, each with the reason.
 const NOT_SENT: &[(&str, &str)] = &[
     ("ContentLengthExceeded", "§7.6: 413 RequestBodyTooLarge is the reading chosen"),
     ("EntityNotFound", "§9.5: not seen; ResourceNotFound is sent instead"),
@@ -417,7 +417,7 @@ const NOT_SENT: &[(&str, &str)] = &[
     ("UnsupportedQueryParameter", "§0.4: unknown options are ignored"),
     ("MissingRequiredXmlNode", "§9.6: text unverified; §3.2 says InvalidXmlDocument"),
     ("UnsupportedXmlNode", "§9.6: text unverified; §10.1 says InvalidXmlDocument"),
-    // Leftovers of premium tables.
+    // Leftovers of premium tables, which no longer exist.
     ("AccountIOPSLimitExceeded", "leftover"),
     ("CannotCreateTableWithIOPSGreaterThanMaxAllowedPerTable", "leftover"),
     ("Forbidden", "leftover"),
@@ -443,7 +443,7 @@ fn every_error_can_be_provoked_with_its_status_and_text() {
 
 #[test]
 fn every_code_the_server_knows_is_sent_or_excused() {
-    // The 401 form has its own entry in the server's table, under a name that is not on the wire.
+    // InvalidAuthenticationInfo with status 401 has an entry of its own, under a name that never reaches the wire.
     for code in ErrorCode::ALL.iter().map(|code| code.name()) {
         let sent = SENT.iter().any(|(name, ..)| *name == code);
         let excused = NOT_SENT.iter().any(|(name, _)| *name == code);

@@ -1,4 +1,4 @@
-//! How errors look: the OData shape (§9.1), the front-end shape (§9.2) and the Atom one (§2.3).
+//! The shapes of errors: OData (§9.1), front end (§9.2) and Atom (§2.3).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ fn is_seven_digit_time(text: &str) -> bool {
         && form.bytes().zip(text.bytes()).all(|(f, t)| if f == b'9' { t.is_ascii_digit() } else { f == t })
 }
 
-/// The lines of an error's full text.
+/// The lines of an error's message: text, request id and time.
 fn lines(response: &Response) -> Vec<String> {
     let value = response.json()["odata.error"]["message"]["value"].as_str().unwrap().to_owned();
     value.split('\n').map(str::to_owned).collect()

@@ -15,7 +15,7 @@ const MALFORMED: [&str; 9] = [
     "**",
 ];
 
-/// What stands where the request goes, and which etag is sent.
+/// Whether the entity exists when the request arrives.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Entity {
     Present,
@@ -23,6 +23,7 @@ enum Entity {
 }
 use Entity::{Absent, Present};
 
+/// Which etag the request carries.
 #[derive(Clone, Copy, Debug)]
 enum Etag {
     None,
@@ -48,7 +49,7 @@ fn request(method: &str) -> Request {
     }
 }
 
-/// Brings ('p','r') into the state asked for and sends the request with the etag asked for.
+/// Brings ('p','r') into this state and sends the request with this etag.
 fn answer(server: &TestServer, method: &str, header: &str, entity: Entity, etag: Etag) -> Response {
     let present =
         server.send(Request::put(&path()).json(r#"{"x":1}"#)).expect(204).required("ETag").to_owned();
@@ -77,7 +78,7 @@ fn if_match_decides_by_verb_and_state() {
         if method == "GET" {
             return;
         }
-        // A refused write leaves what was there; an accepted one leaves what it says.
+        // A refused write changes nothing; an accepted one stores what it sent.
         let after = server.get("mytable", "p", "r");
         match (status, method, entity) {
             (204, "DELETE", _) => assert_eq!(after.status, 404, "{what}"),
@@ -156,7 +157,7 @@ fn a_condition_on_insert_never_becomes_a_precondition() {
     for header in ["If-Match", "If-None-Match"] {
         let body = testkit::entity_json("p", header, "");
         let response = server.send(Request::post("/mytable").header(header, WRONG).json(&body));
-        // §6.1 says 400, §3.10 calls ignoring it harmless; 412 would be neither.
+        // §6.1 says 400 and §3.10 allows ignoring the header. Neither allows 412.
         assert!(response.status == 400 || response.status == 201, "{response:?}");
     }
 }

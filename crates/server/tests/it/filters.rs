@@ -1,8 +1,8 @@
-//! `$filter` over the wire: grammar (§5.2), what is refused (§5.3, §5.4) and what compares how (§5.5).
+//! `$filter` over the wire: grammar (§5.2), refusals (§5.3, §5.4) and comparison rules (§5.5).
 
 use testkit::{Request, TestServer};
 
-/// One entity per type and value, its row key naming it, plus one without any property.
+/// One entity per type and value, named by its row key, and one without properties.
 fn with_rows() -> TestServer {
     let server = TestServer::with_table("mytable");
     for (row, members) in [
@@ -60,7 +60,7 @@ fn each_type_is_found_by_its_own_literal() {
     check("kind eq ''", "");
 }
 
-/// Results of `v OP literal` for one stored row, in the order eq ne lt le gt ge.
+/// Whether one stored row matches `v OP literal`, for each OP in the order eq ne lt le gt ge.
 fn truth(server: &TestServer, row: &str, literal: &str) -> String {
     let holds = |operator: &str| {
         let filter = format!("PartitionKey eq 'p' and RowKey eq '{row}' and v {operator} {literal}");
@@ -276,7 +276,7 @@ fn property_names_and_strings_are_case_sensitive() {
     check(&server, "partitionkey eq 'p'", "");
 }
 
-/// Refused filters, with status and code; then those whose text is recorded.
+/// First refusals by status and code, then those whose message is recorded too.
 #[test]
 fn what_cannot_be_answered_is_refused() {
     let server = with_rows();

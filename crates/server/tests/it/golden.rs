@@ -1,4 +1,4 @@
-//! The golden exchanges of `tests/golden`, replayed byte for byte, whichever way the account is named.
+//! The golden exchanges of `tests/golden`, replayed byte for byte, with the account in the path and in the host.
 
 use std::path::Path;
 

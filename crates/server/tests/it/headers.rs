@@ -1,4 +1,4 @@
-//! Response headers (§11) and the version a request names (§2.1).
+//! Response headers (§11) and the service version that a request names (§2.1).
 
 use std::collections::HashSet;
 

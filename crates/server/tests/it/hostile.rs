@@ -1,15 +1,15 @@
-//! How much a stranger may cost: credentials before bodies, and every input that grows refused at its bound, each with
-//! the answer it gets. Ten thousand at random are in the command line's tests, against the real binary.
+//! How little an unauthenticated client can cost: credentials are checked before a body is read, and every input that
+//! can grow is refused at its bound, with the right answer. The binary's tests send ten thousand random requests.
 
 use std::time::Duration;
 
 use testkit::{Request, Response, Sas, Stopwatch, TestServer, entity_json};
 
 const VERSION: &str = "2019-02-02";
-/// Far more than any of these may take, also where everything is slow.
+/// Far longer than any of these requests may take, even on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Answered in time, with one of these; and the next client is served.
+/// The request is answered in time, with one of these errors, and the next client is served.
 #[track_caller]
 fn check(server: &TestServer, request: Request, expected: &[(u16, &str)]) -> Response {
     let watch = Stopwatch::start();
@@ -56,7 +56,7 @@ fn credentials_are_checked_before_the_body_is_read() {
             body.clone().unsigned(),
             body.clone().header("Authorization", bad).header("Expect", "100-continue"),
         ] {
-            // Only the head is sent, and the answer is there.
+            // The answer comes although only the head was sent.
             let mut client = server.connect();
             client.send(&server.bytes_of(&request)).unwrap();
             let response = client.read_response(false).unwrap();
@@ -142,7 +142,7 @@ fn filters_have_no_depth() {
             );
         }
     }
-    // Wide is not deep, but wide has an end too.
+    // A wide filter is not deep, but its width is bounded, too.
     for count in [10, 1_000, 4_000] {
         let target = format!("/mytable()?$filter={}", vec!["x+eq+1"; count].join("+or+"));
         check(&server, Request::get(&target), &[(200, ""), (400, "InvalidInput")]);
@@ -225,7 +225,7 @@ fn a_token_of_any_length_is_only_refused() {
     ] {
         check(&server, Request::get("/mytable()").sas(&token), &[(403, "AuthenticationFailed")]);
     }
-    // A real token may be long.
+    // A genuine token may be long.
     let long = Sas::table(VERSION, "mytable").set("epk", &"z".repeat(1_000)).sign(server.credentials());
     server.send(Request::get("/mytable()").sas(&long)).expect(200);
 }

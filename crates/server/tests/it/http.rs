@@ -1,4 +1,4 @@
-//! HTTP itself: connections, bodies, bounds, overload, and what strangers may send.
+//! HTTP itself: connections, bodies, limits, overload and malformed input.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -171,7 +171,7 @@ fn head_is_get_without_the_body() {
     let response = server.send(Request::new("HEAD", "/mytable(PartitionKey='p',RowKey='r')"));
     assert!(response.header("ETag").is_some());
     server.send(Request::new("HEAD", "/absent()")).expect(404);
-    // The connection is still in step.
+    // The responses to HEAD had no body, so the connection is still usable.
     server.send(Request::get("/Tables")).expect(200);
 }
 
@@ -203,7 +203,7 @@ fn a_slow_sender_is_cut_off() {
         let watch = Stopwatch::start();
         let mut client = server.connect();
         client.send(&bytes[..cut]).unwrap();
-        // An answer or none, but the connection ends, long before the client's own timeout.
+        // With or without an answer, the server closes the connection long before the client's own timeout.
         client.read_to_end().unwrap();
         assert!(watch.elapsed() < Duration::from_secs(5), "{:?}", watch.elapsed());
     }
@@ -336,7 +336,7 @@ fn a_request_that_takes_longer_than_its_timeout_is_given_up() {
     alive(&server);
 }
 
-/// An engine whose reads panic when told to.
+/// An engine whose reads panic on demand.
 mod panicking {
     use super::*;
     use engine::{

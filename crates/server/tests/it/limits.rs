@@ -1,4 +1,4 @@
-//! The published limits (§4.4): each one just reached, and just exceeded.
+//! The published limits (§4.4): each just reached, and just exceeded.
 
 use testkit::{Request, TestServer, entity_json, entity_path};
 
@@ -15,7 +15,7 @@ fn numbers(count: usize) -> String {
     (0..count).map(|number| format!("\"p{number}\":{number}")).collect::<Vec<_>>().join(",")
 }
 
-/// Standard Base64 of so many zero bytes.
+/// The standard Base64 of `count` zero bytes.
 fn zeros(count: usize) -> String {
     let padding = ["", "==", "="][count % 3];
     let digits = (count * 8).div_ceil(6);
@@ -135,7 +135,7 @@ fn keys_have_at_most_512_utf16_units() {
     check("x".repeat(2048), false);
 }
 
-/// Members whose entity, with keys `p` and two digits, has so many bytes by the formula of §4.4.
+/// JSON members that give an entity with partition `p` and a two-digit row this size, by the formula of §4.4.
 fn sized(entity_size_bytes: usize) -> String {
     let system = 4 + 2 * 3 + (8 + 2 * "Timestamp".len() + 8);
     let mut left = entity_size_bytes - system;
@@ -156,7 +156,7 @@ fn sized(entity_size_bytes: usize) -> String {
 #[test]
 fn an_entity_has_at_most_one_mebibyte() {
     let server = TestServer::with_table("mytable");
-    // The exact accounting is not published; a few hundred bytes either way are no matter.
+    // The exact formula is not published, so allow a few hundred bytes either way.
     server.send(insert("p", "01", &sized(1_048_576 - 512))).expect(201);
     let message = "The entity is larger than the maximum allowed size (1MB).";
     server.send(insert("p", "02", &sized(1_048_576 + 512))).expect_message(400, "EntityTooLarge", message);
@@ -195,7 +195,7 @@ fn the_url_may_be_as_long_as_two_full_keys_need() {
     let server = TestServer::with_table("mytable");
     let wide = "日".repeat(512);
     server.insert("mytable", &wide, &wide, r#""x":1"#);
-    // 512 characters of nine bytes each, twice.
+    // In the URL each key has 512 characters of nine bytes.
     server.get("mytable", &wide, &wide).expect(200);
     let filter = format!("PartitionKey eq '{wide}' and RowKey eq '{wide}' and (x eq 1 or y eq '{wide}')");
     let response = server.send(Request::get("/mytable()").query("$filter", &filter)).expect(200);

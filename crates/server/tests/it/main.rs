@@ -1,6 +1,6 @@
-//! The server over real sockets: one module per behaviour, each case a line.
+//! The server over real sockets: one module per behaviour, one line per case.
 //!
-//! Expectations come from the protocol reference, not from the code; a section number in a comment says where.
+//! Expectations come from the protocol reference, not from the code. Section numbers (§) in comments refer to it.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
 

@@ -1,4 +1,4 @@
-//! What is on its way is bounded: short pages and 503 instead of memory without end.
+//! The memory of requests in progress is bounded: the server answers with short pages or 503 instead of growing.
 
 use testkit::{RawClient, Request, TestServer, entity_path};
 
@@ -15,7 +15,7 @@ fn server(answer_bytes_max: usize, payload_bytes_max: usize) -> TestServer {
 }
 
 fn text_of(kib: usize) -> String {
-    // Several properties, since one holds 64 KiB at the most.
+    // Several properties, because one holds at most 64 KiB.
     let members: Vec<String> =
         (0..kib.div_ceil(16)).map(|n| format!("\"t{n}\":\"{}\"", "x".repeat(16 * 1024))).collect();
     members.join(",")
@@ -55,7 +55,7 @@ fn an_answer_that_has_no_room_is_refused_as_busy_and_small_ones_go_on() {
     assert_eq!(busy.header("Retry-After"), None);
     server.send(Request::get("/large()").query("$top", "1")).expect_error(503, "ServerBusy");
     server.get("large", "p", "small").expect(200);
-    // What was written is not taken back because its answer is large.
+    // A write is not undone because its answer is too large.
     server.insert("large", "p", "larger", &text_of(400));
     let only = entity_path("large", "p", "large");
     server.send(Request::get(&only).query("$select", "RowKey")).expect(200);
@@ -70,7 +70,7 @@ fn a_caller_who_does_not_read_holds_room_until_it_goes_and_others_get_short_page
     let page = |server: &TestServer| server.send(Request::get("/large()")).expect(200).body.len();
     let whole = page(&server);
     assert!(whole > 3 * 1024 * 1024, "{whole}");
-    // Many pages for each, one after the other: sockets hold several megabytes by themselves.
+    // Each client asks for many pages, because the sockets alone buffer several megabytes.
     let mut idle: Vec<RawClient> = Vec::new();
     for _ in 0..8 {
         let mut client = server.connect();

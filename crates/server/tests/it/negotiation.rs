@@ -1,4 +1,4 @@
-//! Content negotiation and versions (§2): what may be asked for, what is answered, what is refused.
+//! Content negotiation and versions (§2): accepted formats, the format of the answer, and refusals.
 
 use testkit::{Batch, Request, TestServer, batch_parts, entity_json, entity_path};
 

@@ -1,4 +1,4 @@
-//! Continuation (§5.8): pages in key order, tokens that outlive their row, tokens that are no tokens.
+//! Continuation (§5.8): pages in key order, tokens that outlive their row, and malformed tokens.
 
 use testkit::{Batch, Request, Response, TestServer, batch_parts, entity_json, entity_path};
 
@@ -23,7 +23,7 @@ fn next(target: &str, token: &(String, String)) -> Request {
     Request::get(target).query("NextPartitionKey", &token.0).query("NextRowKey", &token.1)
 }
 
-/// All pages of a query, each as its rows.
+/// All pages of a query, each as a list of its rows.
 fn pages(server: &TestServer, target: &str) -> Vec<Vec<String>> {
     let mut response = server.send(Request::get(target)).expect(200);
     let mut pages = vec![rows(&response)];
@@ -170,7 +170,7 @@ fn a_page_is_bounded_in_bytes_too() {
     for row in 0..20 {
         server.insert("mytable", "p", &format!("{row:02}"), members);
     }
-    // 20 entities of 450 KB: more than a page of 4 MiB, by far less than a thousand.
+    // 20 entities of 450 KB exceed a page of 4 MiB, although they are far fewer than a thousand.
     let all = pages(&server, "/mytable()");
     assert!(all.len() > 1, "everything came in one page");
     assert_eq!(all.concat().len(), 20);

@@ -1,5 +1,5 @@
-//! Stored access policies: Get and Set Table ACL byte for byte (§3.8, §3.9), their limits and errors; and tokens that
-//! lean on a policy (§8.4), which follow its change or removal on the very next request.
+//! Stored access policies: Get and Set Table ACL byte for byte (§3.8, §3.9), their limits and errors. Also tokens that
+//! name a policy (§8.4): changing or removing it takes effect on the very next request.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ fn policy(id: &str, fields: &str) -> String {
     format!("<SignedIdentifier><Id>{id}</Id>{inside}</SignedIdentifier>")
 }
 
-/// The policies that the service shows.
+/// The service returns exactly these policies.
 #[track_caller]
 fn check_get(server: &TestServer, expected: &str) {
     let response = server.send(get()).expect(200);
@@ -57,7 +57,7 @@ fn check_set(server: &TestServer, body: &str, shown: &str) {
     check_get(server, shown);
 }
 
-/// The front end's XML, its reason the message itself; and nothing was changed.
+/// The policies are refused with a front-end error, whose reason phrase is the message, and nothing changes.
 #[track_caller]
 fn check_refused(server: &TestServer, body: &str, code: &str) {
     let before = server.send(get()).body;
@@ -93,7 +93,7 @@ fn what_is_set_replaces_the_whole_list() {
     check_set(&server, &one, &one);
     check_set(&server, "", "<SignedIdentifiers />");
     check_set(&server, &one, &one);
-    // No body at all clears it too.
+    // A request without a body clears the policies, too.
     server.send(Request::put("/mytable?comp=acl")).expect(204);
     check_get(&server, "<SignedIdentifiers />");
 }
@@ -115,7 +115,7 @@ fn each_field_may_be_left_out() {
     }
     let bare = document("<SignedIdentifier><Id>id</Id></SignedIdentifier>");
     check_set(&server, &bare, &document(&policy("id", "")));
-    // Clients write fields that they do not set as empty ones, and begin with a byte-order mark.
+    // Some clients send unset fields as empty elements, and a byte-order mark first.
     let empty = policy("id", "<Start /><Expiry></Expiry><Permission />");
     check_set(&server, &format!("\u{FEFF}{}", document(&empty)), &document(&policy("id", "")));
 }
@@ -207,7 +207,7 @@ fn a_table_that_is_not_there_has_no_policies() {
     }
 }
 
-/// A token that names a policy, with these fields of its own.
+/// A token that names the policy `id` and carries these fields itself.
 fn named(id: &str, fields: &[(&str, &str)]) -> Sas {
     let bare = Sas::table("2019-02-02", "mytable").without("sp").without("se").set("si", id);
     fields.iter().fold(bare, |sas, (name, value)| sas.set(name, value))
@@ -243,17 +243,17 @@ fn each_term_is_in_the_token_or_in_the_policy_and_never_in_both() {
     check(FAR, &[("sp", "r")], true);
     check("", &[("sp", "r"), far], true);
     check(start, &[("sp", "r"), far], true);
-    // Missing in both.
+    // Refused: a required term is in neither.
     check("", &[], false);
     check("", &[far], false);
     check("", &[("sp", "r")], false);
     check(FAR, &[], false);
     check(permission, &[], false);
-    // In both.
+    // Refused: a term is in both.
     check(&format!("{FAR}{permission}"), &[far], false);
     check(&format!("{FAR}{permission}"), &[("sp", "r")], false);
     check(&format!("{start}{FAR}{permission}"), &[("st", "2001-01-01")], false);
-    // Nobody of that name, in that case, or in another table.
+    // Refused: there is no policy of that name, in that case, or in that table.
     store(&server, &format!("{FAR}{permission}"));
     for id in ["other", "ID", "id ", "i"] {
         not_authenticated(read(&server, &named(id, &[])));
@@ -277,7 +277,7 @@ fn every_version_may_name_a_policy() {
 
 #[test]
 fn the_times_of_a_policy_bind() {
-    // The first instant of 2025.
+    // The clock stands at the first instant of 2025.
     let server = TestServer::options().clock(Arc::new(FakeClock::default())).start();
     server.create_table("mytable");
     let check = |fields: &str, is_good: bool| {
@@ -299,7 +299,7 @@ fn the_times_of_a_policy_bind() {
 fn a_change_counts_from_the_next_request_on() {
     let server = TestServer::with_table("mytable");
     let token = named("id", &[]).sign(server.credentials());
-    // One connection, never closed, beside the one that changes the policy.
+    // The token's requests share one open connection; another connection changes the policy.
     let mut client = server.connect();
     let mut send = |request: Request| client.exchange(&server.bytes_of(&request.sas(&token))).unwrap();
     let query = || Request::get("/mytable()");

@@ -1,4 +1,4 @@
-//! `$select`, `$top`, and options that are ignored or refused (§5.1, §5.6, §5.7, §1.4).
+//! `$select`, `$top`, and query options that are ignored or refused (§5.1, §5.6, §5.7, §1.4).
 
 use serde_json::json;
 use testkit::{Request, Response, TestServer, mask};

@@ -1,5 +1,5 @@
-//! Readings: small choices where the specification is silent or unverified, each pinned by a test so that a change
-//! of mind is a change of a test.
+//! Readings: small choices where the reference is silent or unverified. A test pins each, so that a choice cannot
+//! change unnoticed.
 
 use testkit::{Batch, Request, Sas, Style, TestServer, batch_parts, entity_json, entity_path};
 

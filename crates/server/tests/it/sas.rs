@@ -1,5 +1,5 @@
-//! Shared access signatures (§8.3 to §8.5): strings to sign, signatures, times, places and versions, accepted and
-//! refused, minted by code of our own; with the code, the status and the shape of every refusal (§8.7, §9.1, §9.2).
+//! Shared access signatures (§8.3 to §8.5): strings-to-sign, signatures, times, addresses and versions, accepted and
+//! refused, with status, code and shape of every refusal (§8.7, §9.1, §9.2). The test kit signs the tokens on its own.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ const SECOND_KEY: &str = "c2Vjb25kIGtleSBzZWNvbmQga2V5IHNlY29uZCBrZXk=";
 const FAILED: &str = "Server failed to authenticate the request. Make sure the value of Authorization header is formed \
                       correctly including the signature.";
 
-/// Table `MyTable` with entity ('p','r').
+/// A server with table `MyTable` and entity ('p','r').
 pub fn world() -> TestServer {
     let server = TestServer::with_table("MyTable");
     server.insert("mytable", "p", "r", "");
@@ -41,7 +41,7 @@ pub fn unauthenticated(server: &TestServer, sas: &Sas) {
     not_authenticated(send(server, sas, read()));
 }
 
-/// The front end's answer to credentials that are no good.
+/// The response is the front end's answer to invalid credentials.
 #[track_caller]
 pub fn not_authenticated(response: Response) {
     let response = response.expect_message(403, "AuthenticationFailed", FAILED);
@@ -54,7 +54,7 @@ pub fn not_authenticated(response: Response) {
     }
 }
 
-/// The OData library's answer to a caller who is known but may not do this.
+/// The response is the OData answer to a caller who is authenticated but not allowed to do this.
 #[track_caller]
 pub fn not_authorized(response: Response, code: &str, how: &str) {
     let message = format!("This request is not authorized to perform this operation{how}.");
@@ -107,7 +107,7 @@ fn each_version_of_an_account_sas_signs_its_own_string() {
             let sig = percent_encode(&signature(EMULATOR_KEY, &text));
             let token = format!("sv={version}&ss=t&srt=o&sp=r&se=2099-01-01&sig={sig}");
             let response = server.send(read().sas(&token));
-            // Without a scope and without its last line end, the two strings are one and the same.
+            // A scope without the final line end gives the same string as no scope with it, so count the lines.
             let lines = text.matches('\n').count();
             let expected = if version >= "2020-12-06" { 10 } else { 9 };
             if version >= "2015-04-05" && lines == expected {
@@ -240,7 +240,7 @@ fn a_change_of_any_signed_field_breaks_the_signature() {
     for (name, value) in [("tn", "other"), ("spk", "a"), ("srk", "a"), ("epk", "z"), ("erk", "z")] {
         check(&table, name, value);
     }
-    // Adding one that was not there breaks it too.
+    // Adding a field after signing is refused, too.
     for (name, value) in [("si", "policy"), ("st", "2001-01-01"), ("sip", "127.0.0.1"), ("epk", "z")] {
         let sas = Sas::table(VERSION, "mytable");
         let signature = percent_encode(&sas.signature(server.credentials()));
@@ -263,14 +263,14 @@ fn fields_that_are_required_are_missed() {
         unauthenticated(&server, &Sas::table(version, "mytable"));
         unauthenticated(&server, &Sas::account(version));
     }
-    // Where `sip` and `spr` are not signed, they protect nothing.
+    // This version does not sign `sip` and `spr`, so they would protect nothing and are refused.
     unauthenticated(&server, &Sas::table("2015-02-21", "mytable").set("sip", "127.0.0.1"));
     unauthenticated(&server, &Sas::table("2015-02-21", "mytable").set("spr", "https,http"));
 }
 
 #[test]
 fn times_have_every_form_and_no_grace() {
-    // The first instant of 2025.
+    // The clock stands at the first instant of 2025.
     let server = TestServer::options().clock(Arc::new(FakeClock::default())).start();
     server.create_table("mytable");
     server.insert("mytable", "p", "r", "");
@@ -397,14 +397,14 @@ fn the_version_of_the_protocol_is_that_of_the_token_unless_the_request_names_one
     check(sas.clone(), Some("2017-11-09"), "2017-11-09");
     check(sas.clone().set("api-version", "2018-03-28"), None, "2018-03-28");
     check(sas.set("api-version", "2018-03-28"), Some("2017-11-09"), "2018-03-28");
-    // `api-version` is not signed: the same token goes with any.
+    // `api-version` is not signed, so one token works with any of them.
     let sas = Sas::account(VERSION);
     let token = sas.sign(server.credentials());
     for version in ["2013-08-15", "2020-12-06"] {
         let request = read().without("x-ms-version").sas(&format!("{token}&api-version={version}"));
         assert_eq!(server.send(request).expect(200).header("x-ms-version"), Some(version));
     }
-    // And it says what the request means: before 2013-08-15 there was one kind of metrics.
+    // `api-version` also decides how the request is read: before 2013-08-15 there was one kind of metrics.
     let properties = || Request::get("/?restype=service&comp=properties");
     for (header, version, element) in [
         (None, "2012-02-12", "<Metrics>"),
@@ -428,7 +428,7 @@ fn refusals_have_the_shape_of_their_path() {
     let response = send(&server, &expired, xml(read())).expect_error(403, "AuthenticationFailed");
     assert_eq!(response.header("Content-Type"), Some("application/xml"));
     assert!(response.text().contains("<m:error xmlns:m="), "{response:?}");
-    // Of the service's XML resources, even a missing permission is the front end's to refuse.
+    // For XML resources the front end refuses even a missing permission.
     let lacking = Sas::account(VERSION).set("sp", "l");
     let properties = xml(Request::get("/?restype=service&comp=properties"));
     let response = send(&server, &lacking, properties);

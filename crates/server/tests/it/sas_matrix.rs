@@ -1,21 +1,22 @@
-//! Every operation of the service, tried with every set of permission letters: an account SAS over all resource types
-//! and over each alone, and a service SAS. What is needed is written here by hand from §8.3 and §8.4; what the server
-//! does is compared with it, and with the table in COMPAT.md. `LAZULITE_BLESS=1` writes that table anew.
+//! Every operation of the service with every set of permission letters: in an account SAS with all resource types and
+//! with each alone, and in a service SAS. The list below says by hand, from §8.3 and §8.4, what each operation needs.
+//! The server must agree with it and with the table in docs/compat/sas.md. `LAZULITE_BLESS=1` rewrites that table.
 
 use testkit::{Batch, Request, Response, Sas, TestServer, batch_parts, entity_json, entity_path};
 
 const VERSION: &str = "2019-02-02";
-/// Letters that mean something in an account SAS for tables, and in a service SAS.
+/// The letters with a meaning for tables in an account SAS.
 const ACCOUNT_LETTERS: &str = "rwdlacu";
+/// The letters of a service SAS.
 const TABLE_LETTERS: &str = "raud";
 const BEGIN: &str = "<!-- sas-matrix:begin -->";
 const END: &str = "<!-- sas-matrix:end -->";
 
-/// Who may do it.
+/// What a caller needs for the operation.
 enum Needs {
-    /// The resource type, and all letters of one of these.
+    /// This resource type, and all letters of one of these sets.
     Letters(&'static str, &'static [&'static str]),
-    /// No shared access signature will do.
+    /// An account key: no SAS is enough.
     Key,
 }
 
@@ -24,7 +25,7 @@ use Needs::{Key, Letters};
 struct Case {
     name: &'static str,
     needs: Needs,
-    /// Whether a service SAS for the table may do it, given the letters.
+    /// Whether a service SAS for the table with the right letters is enough.
     is_of_table: bool,
     request: fn() -> Request,
     status: u16,
@@ -40,7 +41,7 @@ const fn case(
     Case { name, needs, is_of_table, request, status }
 }
 
-/// §8.3's table and §8.4's permissions, operation by operation.
+/// The table of §8.3 and the permissions of §8.4, operation by operation.
 const CASES: &[Case] = &[
     case(
         "Get Table Service Properties",
@@ -153,7 +154,7 @@ fn change(method: &str, headers: &[(&str, &str)]) -> Request {
     Batch::new().operation(method, &old(), headers, body).request()
 }
 
-/// Puts everything where an allowed operation expects it.
+/// Restores the state that every operation expects.
 fn reset(server: &TestServer) {
     server.send(Request::put(&old()).json(r#"{"x":1}"#)).expect(204);
     server.send(Request::delete(&entity_path("mytable", "p", "new")).header("If-Match", "*"));
@@ -161,7 +162,7 @@ fn reset(server: &TestServer) {
     server.send(Request::post("/Tables").json(r#"{"TableName":"doomed"}"#));
 }
 
-/// All that an operation could have changed.
+/// Everything that an operation could change.
 fn state(server: &TestServer) -> Vec<Vec<u8>> {
     let requests = [
         Request::get("/Tables").header("Accept", "application/json;odata=nometadata"),
@@ -172,7 +173,7 @@ fn state(server: &TestServer) -> Vec<Vec<u8>> {
     requests.map(|request| server.send(request).expect(200).body).to_vec()
 }
 
-/// The answer to the operation itself, out of its batch if it came in one.
+/// The answer to the operation itself; for a batch, its first part.
 fn answer(server: &TestServer, case: &Case, sas: &Sas) -> Response {
     let response = server.send((case.request)().sas(&sas.sign(server.credentials())));
     match response.status {
@@ -181,7 +182,7 @@ fn answer(server: &TestServer, case: &Case, sas: &Sas) -> Response {
     }
 }
 
-/// Success, or the code.
+/// `ok` on success, otherwise the error code.
 fn verdict(response: &Response, case: &Case) -> String {
     if response.status == case.status {
         return "ok".to_owned();
@@ -198,7 +199,7 @@ fn verdict(response: &Response, case: &Case) -> String {
     code
 }
 
-/// What the letters open, by the table above.
+/// The verdict for these letters by the list above.
 fn expected_of_letters(needed: &[&str], letters: &str) -> &'static str {
     let has_all = |wanted: &&str| wanted.chars().all(|letter| letters.contains(letter));
     if needed.iter().any(has_all) { "ok" } else { "AuthorizationPermissionMismatch" }
@@ -221,14 +222,14 @@ fn expected_of_table(case: &Case, letters: &str) -> &'static str {
     }
 }
 
-/// Every set of the letters, the empty one first.
+/// Every subset of the letters, the empty one first.
 fn subsets(letters: &str) -> Vec<String> {
     let chosen =
         |set: usize| letters.char_indices().filter(move |(at, _)| set >> at & 1 == 1).map(|(_, c)| c);
     (0..1 << letters.len()).map(|set| chosen(set).collect()).collect()
 }
 
-/// Tries each token: those that must be refused first, and sees that they changed nothing.
+/// Tries each token. Those that must be refused come first, so that the test can see that they changed nothing.
 fn check(server: &TestServer, case: &Case, tokens: Vec<(Sas, &'static str)>) {
     let (allowed, refused): (Vec<_>, Vec<_>) = tokens.into_iter().partition(|(_, verdict)| *verdict == "ok");
     reset(server);
@@ -329,7 +330,7 @@ impl Case {
     }
 }
 
-/// A cell of the table: what the server does.
+/// A cell of the table: the server's verdict as one character.
 fn cell(server: &TestServer, case: &Case, sas: &Sas) -> &'static str {
     reset(server);
     match verdict(&answer(server, case, sas), case).as_str() {
@@ -342,7 +343,7 @@ fn cell(server: &TestServer, case: &Case, sas: &Sas) -> &'static str {
     }
 }
 
-/// The matrix as the server shows it.
+/// The table of what the server does.
 fn render(server: &TestServer) -> String {
     let letters = |letters: &str| letters.chars().map(|letter| format!(" {letter} |")).collect::<String>();
     let mut text = String::from(
@@ -379,16 +380,16 @@ fn render(server: &TestServer) -> String {
 
 #[test]
 fn the_matrix_in_compat_md_is_what_the_server_does() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../COMPAT.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/compat/sas.md");
     let rendered = render(&world());
     let document = std::fs::read_to_string(path).unwrap_or_default();
     let parts = document
         .split_once(BEGIN)
         .and_then(|(before, rest)| rest.split_once(END).map(|(found, after)| (before, found, after)));
-    let (before, found, after) = parts.unwrap_or_else(|| panic!("COMPAT.md has no {BEGIN} … {END}"));
+    let (before, found, after) = parts.unwrap_or_else(|| panic!("docs/compat/sas.md has no {BEGIN} … {END}"));
     if std::env::var_os("LAZULITE_BLESS").is_some() {
         std::fs::write(path, format!("{before}{BEGIN}\n{rendered}{END}{after}")).unwrap();
         return;
     }
-    assert_eq!(found.trim(), rendered.trim(), "COMPAT.md; LAZULITE_BLESS=1 writes it anew");
+    assert_eq!(found.trim(), rendered.trim(), "docs/compat/sas.md; LAZULITE_BLESS=1 writes it anew");
 }

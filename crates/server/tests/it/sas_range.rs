@@ -1,6 +1,6 @@
-//! A key range is a wall (§8.4): through a SAS with one, thousands of random reads, writes, batches and pages on a
-//! table behave as on a twin that holds nothing outside the range, answer for answer; and as a plain model says.
-//! So nothing outside can be read, written, merged, paged through or inferred, not even that it is there.
+//! The key range of a SAS (§8.4): thousands of random reads, writes, batches and pages go through such a token to a
+//! full table and to a twin that holds only the entities inside the range. Both must answer alike, and as a plain model
+//! says. So nothing outside can be read, written, merged, paged through or inferred, not even that it exists.
 
 use std::collections::BTreeMap;
 
@@ -11,18 +11,18 @@ const SEED: u64 = 0x1A2B_3C4D;
 const RANGE_COUNT: usize = 50;
 const STEP_COUNT: usize = 60;
 const VERSIONS: [&str; 4] = ["2012-02-12", "2015-02-21", "2019-02-02", "2020-12-06"];
-/// In the order of UTF-16 units, which is not that of UTF-8: the emoji sorts before U+FF5A.
+/// In UTF-16 order, which differs from UTF-8 order: the emoji sorts before U+FF5A.
 const PARTITIONS: [&str; 9] = ["", "A", "O'Brien", "a", "a b", "b", "ü", "😀", "\u{FF5A}"];
 const ROWS: [&str; 8] = ["", "0", "1", "10", "2", "r's", "😀", "\u{FFFD}"];
 
-/// UTF-16 units sort as the service does.
+/// Keys as UTF-16 code units, which is how the service sorts.
 type Key = (Vec<u16>, Vec<u16>);
 
 fn key(partition: &str, row: &str) -> Key {
     (partition.encode_utf16().collect(), row.encode_utf16().collect())
 }
 
-/// What the four fields of a token mean, by the table of §8.4.
+/// The range that a token's four fields describe, by the table of §8.4.
 #[derive(Clone, Debug)]
 struct Range {
     start: Option<(String, Option<String>)>,
@@ -32,13 +32,13 @@ struct Range {
 impl Range {
     fn random(random: &mut Rng) -> Range {
         let end = |random: &mut Rng| {
-            // An empty field is an absent one, so an empty key cannot be an end.
+            // An empty field counts as absent, so no range ends at an empty key.
             let partition = pick(random, &PARTITIONS[1..]);
             let row = random.bool().then(|| pick(random, &ROWS[1..]).to_owned());
             (random.u8(..5) > 0).then(|| (partition.to_owned(), row))
         };
         let (start, end) = (end(random), end(random));
-        // Most ranges hold something; some are upside down.
+        // Put most ranges the right way round; leave some inverted, which contain nothing.
         match (&start, &end) {
             (Some((from, _)), Some((to, _))) if key(from, "") > key(to, "") && random.u8(..8) > 0 => {
                 Range { start: end, end: start }
@@ -80,21 +80,21 @@ fn pick<'a>(random: &mut Rng, from: &[&'a str]) -> &'a str {
     from[random.usize(..from.len())]
 }
 
-/// The table with everything, its twin with what is inside, and what both must be.
+/// The full table, its twin with only the entities in range, and the model of both.
 struct World {
     full: TestServer,
     twin: TestServer,
     table: String,
     range: Range,
     tokens: [String; 2],
-    /// `n` by key, of everything.
+    /// Property `n` of every entity in the full table.
     model: BTreeMap<Key, i64>,
-    /// Every answer to a try outside, masked: there is only one.
+    /// The masked answer to every request outside the range; they must all be equal.
     outside: Option<String>,
 }
 
 impl World {
-    /// The same request to both, which must answer alike.
+    /// Sends the request to both tables, which must answer alike.
     fn send(&self, request: Request) -> Response {
         let full = self.full.send(request.clone().sas(&self.tokens[0]));
         let twin = self.twin.send(request.clone().sas(&self.tokens[1]));
@@ -109,7 +109,7 @@ impl World {
         full
     }
 
-    /// Sends what is about one entity; returns whether it was let through.
+    /// Sends a request about one entity. Returns the answer if the entity is in range.
     fn send_about(&mut self, partition: &str, row: &str, request: Request) -> Option<Response> {
         let response = self.send(request.clone());
         if self.range.contains(partition, row) {
@@ -141,7 +141,7 @@ impl World {
         self.model.iter().filter(|(key, _)| is_inside(key)).map(|(key, n)| (key, *n)).collect()
     }
 
-    /// What account keys see in the full table.
+    /// The full table as read with the account key.
     fn check_all(&self) {
         let rows = list(&self.full.send(Request::get(&format!("/{}()", self.table))).expect(200));
         let expected: Vec<_> = self.model.iter().map(|(key, n)| (key.clone(), *n)).collect();
@@ -149,7 +149,7 @@ impl World {
     }
 }
 
-/// The answer as it can be compared: without ids, times, and the length that depends on them.
+/// The answer in a comparable form: without ids, times, and the length that depends on them.
 fn shown(response: &Response) -> String {
     let mut text = format!("{} {}\n", response.status, response.reason);
     for (name, value) in &response.headers {
@@ -162,7 +162,7 @@ fn shown(response: &Response) -> String {
     if has_times { mask(&text) + &mask(body) } else { mask(&text) + body }
 }
 
-/// Without times there is nothing to mask, which is faster.
+/// Without metadata there are no times to mask, which is faster.
 const LEAN: &str = "application/json;odata=nometadata";
 
 fn lean(request: Request) -> Request {
@@ -180,7 +180,7 @@ fn list(page: &Response) -> Vec<(Key, i64)> {
     .collect()
 }
 
-/// The key that a continuation token names: `1!`, a length, `!`, Base64 with other signs.
+/// The key in a continuation token: `1!`, a length, `!`, and Base64 with a different alphabet.
 fn decode(token: &str) -> String {
     let text = token.strip_prefix("1!").and_then(|rest| rest.split_once('!')).expect("a token").1;
     let text = text.replace('-', "=").replace('*', "+").replace('_', "/");
@@ -211,7 +211,7 @@ fn encode(key: &str) -> String {
     format!("1!{}!{text}", text.len())
 }
 
-/// One try at one entity, whether it is there or not, inside or outside.
+/// One operation on one entity, which may or may not exist, inside or outside the range.
 fn point(world: &mut World, random: &mut Rng) {
     let (partition, row) = (pick(random, &PARTITIONS), pick(random, &ROWS));
     let path = entity_path(&world.table, partition, row);
@@ -252,7 +252,7 @@ fn point(world: &mut World, random: &mut Rng) {
     }
 }
 
-/// Keys in the payload of an update say nothing: they open no door.
+/// Keys in the body of an update are ignored, so they do not get around the range.
 fn smuggle(world: &mut World, random: &mut Rng) {
     let (partition, row) = (pick(random, &PARTITIONS), pick(random, &ROWS));
     let (other, other_row) = (pick(random, &PARTITIONS), pick(random, &ROWS));
@@ -265,7 +265,7 @@ fn smuggle(world: &mut World, random: &mut Rng) {
     }
 }
 
-/// A change set, some of it outside: all or nothing.
+/// A change set that may reach outside the range. All of it happens or nothing.
 fn batch(world: &mut World, random: &mut Rng) {
     let partition = pick(random, &PARTITIONS);
     let mut rows = ROWS.to_vec();
@@ -294,7 +294,7 @@ fn batch(world: &mut World, random: &mut Rng) {
             2 | 3 if !is_there => 404,
             _ => 204,
         };
-        // Whatever can be seen without looking at data is checked before it is looked at.
+        // Checks that need no data come before those that do, so a 403 wins over an earlier 404 or 409.
         let is_worse = |(_, found): &(usize, u16)| status == 403 && *found != 403;
         if status != 204 && failure.as_ref().is_none_or(is_worse) {
             failure = Some((index, status));
@@ -321,10 +321,10 @@ fn batch(world: &mut World, random: &mut Rng) {
     }
 }
 
-/// Whether a row is what a filter asks for, by the model.
+/// Whether a row of the model matches a filter.
 type Matches = Box<dyn Fn(&Key, i64) -> bool>;
 
-/// A query from its first page to its last, or from a token of our own making.
+/// A query from its first page to its last, or from a continuation token that the test made up.
 fn query(world: &mut World, random: &mut Rng) {
     let limit = random.i64(0..1000);
     let partition = pick(random, &PARTITIONS);

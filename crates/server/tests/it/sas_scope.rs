@@ -1,5 +1,5 @@
-//! What a shared access signature is for (§8.3, §8.4): services, resource types and letters, every operation of a
-//! batch, and ranges of keys.
+//! The scope of a shared access signature (§8.3, §8.4): services, resource types, permission letters, key ranges, and
+//! each of these for every operation of a batch.
 
 use testkit::{Batch, Request, Sas, TestServer, batch_parts, entity_json, entity_path};
 

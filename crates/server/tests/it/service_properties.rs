@@ -1,5 +1,5 @@
-//! Service properties and stats (§3.1 to §3.3, §10.1): the documents byte for byte, partial updates, what differs
-//! between versions, limits and errors, and that they outlive a restart.
+//! Service properties and stats (§3.1 to §3.3, §10.1): the documents byte for byte, partial updates, differences
+//! between versions, limits and errors. Properties survive a restart.
 
 use std::sync::Arc;
 
@@ -58,7 +58,7 @@ fn check_headers(response: &Response) {
     assert_eq!(response.header("Server"), Some("Windows-Azure-Table/1.0 Microsoft-HTTPAPI/2.0"));
 }
 
-/// Refused in the front end's XML, and nothing has changed.
+/// The properties are refused with a front-end error, and nothing changes.
 #[track_caller]
 fn check_refused(server: &TestServer, elements: &str, code: &str) {
     let before = server.send(get()).body;
@@ -133,7 +133,7 @@ fn before_2013_there_were_logging_and_metrics() {
     let expected =
         format!("{HEAD}<StorageServiceProperties>{LOGGING_OFF}{metrics}</StorageServiceProperties>");
     assert_eq!(old(get()).expect(200).text(), expected);
-    // Both are required, and nothing else is known.
+    // This version requires both elements and knows no others.
     for elements in [
         LOGGING_ON,
         &metrics,
@@ -144,7 +144,7 @@ fn before_2013_there_were_logging_and_metrics() {
     ] {
         old(set(elements)).expect_error(400, "InvalidXmlDocument");
     }
-    // What that version does not know stays.
+    // Settings that this version does not know stay as they are.
     check_set(&server, &format!("<MinuteMetrics>{METRICS_DEFAULT}</MinuteMetrics><Cors>{RULE}</Cors>"));
     old(set(&format!("{LOGGING_ON}<Metrics>{METRICS_OFF}</Metrics>"))).expect(202);
     check_get(&server, &properties(LOGGING_ON, METRICS_OFF, METRICS_DEFAULT, RULE));
@@ -216,7 +216,7 @@ fn leaves_have_their_limits() {
     check_refused(&server, &format!("<Cors>{}</Cors>", RULE.repeat(6)), "InvalidXmlDocument");
 }
 
-/// A rule in which one element has this text.
+/// A CORS rule in which the element `name` has this text.
 fn rule(name: &str, text: &str) -> String {
     let usual = [
         ("AllowedMethods", "GET"),
@@ -270,7 +270,7 @@ fn rules_have_their_limits() {
         assert_eq!(response.status, 400, "{name} {text}");
         assert!(response.error_code().starts_with("InvalidXml"), "{response:?}");
     }
-    // All the text together: 2 KiB.
+    // All the text of a rule together may have 2 KiB.
     let long = |last: usize| [vec!["x".repeat(255); 7], vec!["x".repeat(last)]].concat().join(",");
     check_set(&server, &rule("AllowedHeaders", &long(250)));
     check_refused(&server, &rule("AllowedHeaders", &long(255)), "InvalidXmlDocument");
@@ -301,7 +301,7 @@ fn errors_are_json_for_those_who_ask_for_it() {
     let response = response.expect_error(400, "InvalidXmlDocument");
     assert_eq!(response.header("Content-Type"), Some("application/json"));
     assert_eq!(response.header("x-ms-error-code"), Some("InvalidXmlDocument"));
-    // The document itself is XML whatever is asked for.
+    // The document itself is XML, whatever the Accept header asks for.
     let response = server.send(get().header("Accept", "application/json")).expect(200);
     assert_eq!(response.header("Content-Type"), Some("application/xml"));
 }

@@ -1,4 +1,4 @@
-//! Tables: create, list, get, delete (§3.5 to §3.7), their names (§4.6) and paths that lead nowhere (§1.2).
+//! Tables: create, list, get, delete (§3.5 to §3.7), table names (§4.6) and paths that name no resource (§1.2).
 
 use serde_json::json;
 use testkit::{Request, Response, TestServer, mask};

@@ -1,5 +1,5 @@
-//! The known traps of emulators, each with the test that springs it, and the items of §13 with theirs. A test below
-//! keeps both tables honest.
+//! The known traps of emulators, then the items of §13, each with the tests that cover it. A test below checks that
+//! every test named here exists.
 //!
 //! | Trap | Test |
 //! |---|---|
@@ -38,8 +38,8 @@
 //! | clock skew | `auth::a_date_is_good_for_fifteen_minutes_either_way` |
 //! | writes on the secondary | `addressing::the_secondary_refuses_writes`, `traps::the_secondary_refuses_every_write_however_it_is_named` |
 //!
-//! §13, by number. Left out are what a server cannot show: 56 (comparing JSON is the client's matter) and 68 (another
-//! service). 61 is shown where roles are weighed, by `a_bearer_token_may_what_its_role_may` of the protocol crate.
+//! §13 by number. Two items concern no Table server: 56 (the client compares JSON) and 68 (another service). The
+//! protocol crate covers 61, in `a_bearer_token_may_what_its_role_may`.
 //!
 //! | Item | Test |
 //! |---|---|
@@ -121,7 +121,7 @@ fn every_test_that_the_tables_name_exists() {
         let source = source.unwrap_or_else(|_| panic!("{name}: no such module"));
         assert!(source.contains(&format!("fn {test}()")), "{name}: no such test");
     }
-    // Every item of §13 stands in a row, but those that the comment excuses.
+    // Every item of §13 has a row, except those named in the comment above the table.
     let (_, items) = own.split_once("| Item | Test |").unwrap();
     let firsts = items.lines().filter_map(|line| line.strip_prefix("//! | ")?.split(" | ").next());
     let numbers: Vec<u32> =
@@ -169,7 +169,7 @@ fn what_only_other_services_can_do_is_not_implemented_anywhere() {
             let response = server.send(Request::get(&format!("{target}?{option}")));
             response.expect_message(501, "NotImplemented", message);
         }
-        // It does not hide behind options that are there.
+        // It is refused beside supported options, too.
         let response = server.send(Request::get(&format!("/mytable()?$top=1&$filter=true&{option}")));
         response.expect_message(501, "NotImplemented", message);
     }

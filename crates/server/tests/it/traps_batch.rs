@@ -1,4 +1,4 @@
-//! Batches that emulators get wrong: what is undone, which status and index are told, and how URLs are written.
+//! Batches that emulators get wrong: rollback, the reported status and index, and the spelling of URLs.
 
 use testkit::{Batch, Request, Response, Style, TestServer, batch_parts, entity_json, entity_path};
 
@@ -17,7 +17,7 @@ fn with_rows(rows: &[&str]) -> TestServer {
     server
 }
 
-/// The one part of a failed change set.
+/// Sends a batch that fails and returns its only part.
 #[track_caller]
 fn failure(server: &TestServer, batch: &Batch) -> Response {
     let response = server.send(batch.request());
@@ -40,7 +40,7 @@ fn a_failed_batch_undoes_replace_merge_delete_and_upsert() {
         .insert("mytable", &entity_json("p", "taken", ""));
     let part = failure(&server, &batch);
     part.expect_message(409, "EntityAlreadyExists", "5:The specified entity already exists.");
-    // Timestamps and ETags too are as they were.
+    // Timestamps and ETags are unchanged, too.
     assert_eq!(all(), before);
 }
 
@@ -113,7 +113,7 @@ fn what_exists_is_409_and_what_comes_twice_is_400() {
     failure(&server, &batch).expect_error(409, "EntityAlreadyExists");
     let batch = Batch::new().insert("mytable", &insert("free")).insert("mytable", &insert("free"));
     failure(&server, &batch).expect_error(400, "InvalidDuplicateRow");
-    // Both at once: the batch is checked as a whole before any of it is done.
+    // With both mistakes the duplicate is reported: the whole batch is checked before any of it is carried out.
     let batch = Batch::new().insert("mytable", &insert("taken")).insert("mytable", &insert("taken"));
     failure(&server, &batch).expect_message(
         400,
@@ -140,7 +140,7 @@ fn a_row_that_comes_twice_is_noticed_in_every_spelling() {
             failure(&server, &batch).expect_error(400, "InvalidDuplicateRow");
         }
     }
-    // Rows that differ only in case are two.
+    // Row keys that differ only in case name two rows.
     let batch = Batch::new().insert("mytable", &entity_json("p", "A B", "")).operation(
         "DELETE",
         spellings[0],
@@ -162,7 +162,7 @@ fn partitions_that_differ_in_case_only_are_two() {
     server.get("mytable", "p", "1").expect(404);
 }
 
-/// A batch of one insert whose URL is written like this.
+/// A batch of one insert with this URL.
 fn with_url(url: &str, row: &str) -> Request {
     let body = format!(
         "--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n--c\r\nContent-Type: application/http\r\n\
@@ -197,7 +197,7 @@ fn a_batch_to_a_host_has_urls_of_that_host() {
 #[test]
 fn a_batch_to_a_path_may_have_urls_of_another_host() {
     let server = with_rows(&[]);
-    // As it comes through a proxy that maps a host name of its own to the emulator's address.
+    // Such URLs arrive through a proxy that maps its own host name to the emulator's address.
     for (row, url) in [
         "https://devstoreaccount1.table.core.windows.net/devstoreaccount1/mytable",
         "http://azurite:10002/devstoreaccount1/mytable",

@@ -1,4 +1,4 @@
-//! Filters that emulators get wrong: typed literals of every kind, `not`, null, constants, and very long ones.
+//! Filters that emulators get wrong: typed literals of every kind, `not`, null, constants, and very long filters.
 
 use testkit::{Request, Response, TestServer};
 
@@ -17,7 +17,7 @@ fn check(server: &TestServer, filter: &str, expected: &str) {
     assert_eq!(rows(&query(server, filter).expect(200)), expected, "{filter}");
 }
 
-/// Rows whose property `v` has this type and these values, each under its own name.
+/// Rows whose property `v` has this type; each pair is a row key and its value.
 fn with_values(edm: &str, values: &[(&str, &str)]) -> TestServer {
     let server = TestServer::with_table("mytable");
     for (row, value) in values {
@@ -38,7 +38,7 @@ fn an_int64_is_compared_as_a_number_not_as_its_text() {
     check(&server, "v eq -60L", "a");
     check(&server, "v ne 60L", "a b d e");
     check(&server, "v eq 60", "c");
-    // Beyond what a double can tell apart.
+    // A double cannot tell these numbers apart.
     check(&server, "v eq 9007199254740993L", "e");
     check(&server, "v eq 9007199254740992L", "");
     check(&server, "v lt 9007199254740993L and v gt 99L", "d");
@@ -85,13 +85,13 @@ fn guids_are_compared_by_value_in_every_spelling() {
     check(&server, "v gt guid'00000000-0000-0000-0000-000000000001'", "b c d");
     check(&server, "v le guid'00000001-0000-0000-0000-000000000000'", "a b");
     check(&server, "v ne guid'a455c695-df98-5678-aaaa-81d3367e5a34'", "a b d");
-    // A string that looks like a GUID is none.
+    // A string literal that looks like a GUID is not a GUID.
     check(&server, "v eq 'a455c695-df98-5678-aaaa-81d3367e5a34'", "");
 }
 
 #[test]
 fn binaries_are_compared_by_bytes_and_written_in_hex() {
-    // 00, 7F, 80, 80 00 and FF, as Base64: signed bytes would put the last three first.
+    // 00, 7F, 80, 80 00 and FF as Base64. A comparison of signed bytes would put the last three first.
     let server = with_values(
         "Edm.Binary",
         &[("a", "AA=="), ("b", "fw=="), ("c", "gA=="), ("d", "gAA="), ("e", "/w==")],
@@ -102,7 +102,7 @@ fn binaries_are_compared_by_bytes_and_written_in_hex() {
     check(&server, "v lt X'8000'", "a b c");
     check(&server, "v ge X'80' and v le X'8000'", "c d");
     check(&server, "v ne X'FF'", "a b c d");
-    // Base64 is not what stands in a filter.
+    // A filter does not take Base64.
     query(&server, "v eq X'/w=='").expect_error(400, "InvalidInput");
 }
 
@@ -180,7 +180,7 @@ fn very_long_filters_are_answered() {
     for row in ["00000", "00999", "zz"] {
         server.insert("mytable", "p", row, "");
     }
-    // Six comparisons for every one of the documented fifteen, then nearly all that fits into 32 KiB.
+    // Six times the documented maximum of fifteen comparisons, then nearly as many as fit into 32 KiB.
     for count in [90, 1000] {
         let wanted: Vec<String> = (0..count).map(|row| format!("RowKey eq '{row:05}'")).collect();
         let filter = format!("PartitionKey eq 'p' and ({})", wanted.join(" or "));

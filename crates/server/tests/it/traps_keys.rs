@@ -1,5 +1,5 @@
-//! Keys with awkward characters in the places that emulators forget: batches, filters, continuation; and pages while
-//! others write.
+//! Keys with awkward characters in the places that emulators forget (batches, filters, continuation), and paging while
+//! other clients write.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,7 +34,7 @@ fn keys(response: &Response) -> Vec<Key> {
     rows.map(|row| (text(row, "PartitionKey"), text(row, "RowKey"))).collect()
 }
 
-/// The page that follows, if there is one.
+/// The request for the next page, if there is one.
 fn following(request: &Request, response: &Response) -> Option<Request> {
     let partition = response.header("x-ms-continuation-NextPartitionKey")?;
     let row = response.required("x-ms-continuation-NextRowKey");
@@ -168,7 +168,7 @@ fn forbidden_characters_are_refused_on_the_way_in_and_harmless_in_a_filter() {
         let part = batch_parts(&server.send(batch.request())).remove(0);
         let message = format!("1:The 'RowKey' parameter of value '{forbidden}' is out of range.");
         part.expect_message(400, "OutOfRangeInput", &message);
-        // No such key can exist, but there is nothing wrong with asking.
+        // No such key can exist, but a filter may ask for it.
         let filter = format!("RowKey eq '{forbidden}' or RowKey eq 'r'");
         let request = Request::get("/mytable()").query("$filter", &filter);
         assert_eq!(keys(&server.send(request).expect(200)).len(), 1, "{forbidden:?}");
@@ -176,7 +176,7 @@ fn forbidden_characters_are_refused_on_the_way_in_and_harmless_in_a_filter() {
     server.get("mytable", "p", "fine").expect(404);
 }
 
-/// Rows `k…` stay where they are while `x…` come and go between them.
+/// The rows `k…` stay while others appear and disappear around them.
 #[test]
 fn pages_skip_and_repeat_nothing_while_others_insert_and_delete() {
     let server = TestServer::with_table("mytable");
@@ -199,7 +199,7 @@ fn pages_skip_and_repeat_nothing_while_others_insert_and_delete() {
                     if done.load(Ordering::Relaxed) {
                         break;
                     }
-                    // Between the rows that stay, before them all and after them all.
+                    // Between the rows that stay, before all of them and after all of them.
                     let row = format!("{}x{writer}", ["k0", "k024", "", "z"][number % 4]);
                     let path = entity_path("mytable", partition, &row);
                     let write = match number % 8 {

@@ -1,8 +1,8 @@
-//! The eight property types at three metadata levels (§4.1 to §4.3), inference, texts and extremes.
+//! The eight property types at three metadata levels (§4.1 to §4.3), type inference, text forms and extreme values.
 
 use testkit::{Request, TestServer, entity_json, entity_path};
 
-/// What follows `Timestamp` in the entity's JSON at a level.
+/// The part of the entity's JSON after `Timestamp`, at this metadata level.
 fn custom(server: &TestServer, row: &str, level: &str) -> String {
     let accept = format!("application/json;odata={level}");
     let response =
@@ -12,7 +12,8 @@ fn custom(server: &TestServer, row: &str, level: &str) -> String {
     members.strip_suffix('}').unwrap().trim_start_matches(',').to_owned()
 }
 
-/// One case per call: members in, members out at minimal and none. Full is minimal for custom properties.
+/// Each call inserts members and compares what comes back at the three levels. For custom properties full equals
+/// minimal.
 struct Case<'a> {
     server: &'a TestServer,
     row: std::cell::Cell<u32>,

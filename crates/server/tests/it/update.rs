@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use testkit::{Request, TestServer, entity_json, entity_path};
 
-/// A server whose entity ('p','r') has x = 1 and y = "one".
+/// A server with an entity ('p','r') that has x = 1 and y = "one".
 fn with_entity() -> TestServer {
     let server = TestServer::with_table("mytable");
     server.insert("mytable", "p", "r", r#""x":1,"y":"one""#);
@@ -200,7 +200,7 @@ fn every_write_moves_timestamp_and_etag_forward() {
     }
 }
 
-/// The text with its fraction padded, so that it sorts by time.
+/// The time with its fraction padded, so that texts sort by time.
 fn ticks(text: &str) -> String {
     let bare = text.strip_suffix('Z').unwrap();
     let (seconds, fraction) = bare.split_once('.').unwrap_or((bare, ""));

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::*;
-use protocol::filter::{Properties, Schema, parse};
+use protocol::table::filter::{Properties, Schema, parse};
 
 #[track_caller]
 fn planned(text: &str) -> Plan {

@@ -1,8 +1,9 @@
-//! A filter as a tree of our own: written as text for the service, evaluated here by the table of comparisons.
+//! A filter as a tree: written as text for the service, and evaluated here by the comparison rules of §5.5.
 
 use std::cmp::Ordering;
 
-use protocol::model::{Value, compare_ordinal};
+use protocol::common::ordinal::compare_ordinal;
+use protocol::table::model::Value;
 
 use super::model::Row;
 
@@ -76,7 +77,8 @@ fn literal_text(value: &Value<'_>) -> String {
     }
 }
 
-/// §5.5: equal types by value, a literal widened to the stored type, everything else "less".
+/// §5.5: equal types compare by value, a literal is widened to the stored type, and in all other cases the stored value
+/// is "less".
 fn compares(stored: &Value<'_>, operator: &str, literal: &Value<'_>) -> bool {
     let order = match (stored, literal) {
         (Value::String(a), Value::String(b)) => compare_ordinal(a, b),

@@ -1,8 +1,9 @@
-//! From the model's words to the service's, and back.
+//! Converts the model's values to the service's, and back.
 
 use std::collections::BTreeMap;
 
-use protocol::model::{DateTime, ETag, Entity, EntitySource, Property};
+use protocol::common::DateTime;
+use protocol::table::model::{ETag, Entity, EntitySource, Property};
 use tables::{Action, EntitySink, EntityView};
 
 use super::model::{Change, Condition, Properties, Row, Verb};

@@ -1,4 +1,4 @@
-//! The service's rules against a plain model: thousands of random operations, batches and queries, seeded.
+//! The service's rules against a plain model: thousands of random operations, batches and queries from a seed.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
 

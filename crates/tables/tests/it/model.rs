@@ -1,9 +1,9 @@
-//! The Table service as a BTreeMap of BTreeMaps: slow, small, and obviously right.
+//! The model: the Table service as a BTreeMap of BTreeMaps. It is slow, small and obviously right.
 
 use std::collections::BTreeMap;
 
 use protocol::ErrorCode;
-use protocol::model::Value;
+use protocol::table::model::Value;
 
 /// A string that sorts the way the service lists: by UTF-16 code unit.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -29,14 +29,14 @@ pub struct Row {
 
 #[derive(Default)]
 pub struct Table {
-    /// In the case it was created with.
+    /// The name in the case it was created with.
     pub name: String,
     pub rows: BTreeMap<(Units, Units), Row>,
 }
 
 #[derive(Default)]
 pub struct Model {
-    /// By lower-case name.
+    /// Tables by lower-case name.
     pub tables: BTreeMap<String, Table>,
 }
 
@@ -64,7 +64,7 @@ pub struct Change {
     pub properties: Properties,
 }
 
-/// What the service must say: the code, and the operation it is about when the engine found it out.
+/// The refusal that the service must give: the code, and the index of the operation when the engine found the failure.
 pub type Refusal = (ErrorCode, Option<usize>);
 
 impl Model {
@@ -85,7 +85,7 @@ impl Model {
         self.tables.get(&name.to_ascii_lowercase())
     }
 
-    /// What is wrong with the changes by themselves, wherever they go.
+    /// The mistake in the changes themselves, if any, whatever the table holds.
     pub fn validate(changes: &[Change]) -> Result<(), (ErrorCode, usize)> {
         for (index, change) in changes.iter().enumerate() {
             if change.partition != changes[0].partition {
@@ -98,7 +98,7 @@ impl Model {
         Ok(())
     }
 
-    /// What the commit must answer, without doing it.
+    /// The answer that the commit must give. Changes nothing.
     pub fn judge(&self, table: &str, changes: &[Change]) -> Result<(), Refusal> {
         let table = self.table(table).ok_or((ErrorCode::TableNotFound, None))?;
         for (index, change) in changes.iter().enumerate() {
@@ -117,7 +117,7 @@ impl Model {
         Ok(())
     }
 
-    /// Does what was judged to be right; the service said which version it gave.
+    /// Applies changes that were judged right, with the version that the service assigned.
     pub fn apply(&mut self, table: &str, changes: &[Change], version: u64) {
         let table = self.tables.get_mut(&table.to_ascii_lowercase()).expect("judged");
         for change in changes {

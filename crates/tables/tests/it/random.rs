@@ -1,7 +1,7 @@
-//! What the random walk may do: few names and keys, so that operations meet; all of it from one seeded source.
+//! The choices of the random walk, all from one seeded generator. Names and keys are few, so that operations collide.
 
 use fastrand::Rng;
-use protocol::model::Value;
+use protocol::table::model::Value;
 
 use super::condition::Condition as Filter;
 use super::model::{Change, Condition, Model, Properties, Units, Verb};
@@ -33,7 +33,7 @@ fn properties(random: &mut Rng) -> Properties {
     (0..random.usize(..4)).map(|_| (pick(random, &NAMES).to_owned(), value(random))).collect()
 }
 
-/// One change of any kind, with a condition that often fits the row it goes to.
+/// One change of any kind, with a condition that often holds for its row.
 pub fn change(random: &mut Rng, model: &Model, table: &str, partition: &str) -> Change {
     let row = pick(random, &ROWS);
     let verb =
@@ -56,7 +56,7 @@ pub fn change(random: &mut Rng, model: &Model, table: &str, partition: &str) -> 
     }
 }
 
-/// Changes of one partition, now and then with a mistake in them.
+/// Changes to one partition, sometimes with a mistake in them.
 pub fn batch(random: &mut Rng, model: &Model, table: &str) -> Vec<Change> {
     let partition = pick(random, &PARTITIONS);
     let mut changes: Vec<Change> = Vec::new();

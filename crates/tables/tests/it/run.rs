@@ -1,4 +1,4 @@
-//! The random walk itself: does to the service and to the model the same, and compares after every step.
+//! The random walk: does the same to the service and to the model, and compares them after every step.
 //!
 //! A failure prints its seed. `LAZULITE_SEED=<seed>` repeats exactly that walk; `LAZULITE_SEEDS=<count>` runs more.
 
@@ -10,8 +10,9 @@ use engine::env::{Clock, FakeClock};
 use engine::memory::MemoryEngine;
 use engine_local::{LocalEngine, LocalOptions};
 use fastrand::Rng;
-use protocol::filter::{self, Schema};
-use protocol::model::{AccountName, TableName};
+use protocol::common::AccountName;
+use protocol::table::filter::{self, Schema};
+use protocol::table::model::TableName;
 use protocol::{ErrorCode, ServiceError};
 use tables::{EntityQuery, EntityView, TableQuery, TableService, Transaction};
 
@@ -22,7 +23,7 @@ use super::random::{self, TABLES, pick};
 
 const STEPS_PER_SEED: usize = 600;
 
-/// A service that can be closed and opened again, and the model it is held against.
+/// A service that can be closed and opened again, and the model to compare it with.
 struct World {
     account: AccountName,
     clock: Arc<FakeClock>,
@@ -103,7 +104,7 @@ impl World {
         assert_eq!(names, expected, "the list of tables");
     }
 
-    /// Time passes, or the clock is set back: versions must grow all the same.
+    /// Moves the clock forward or back. Versions must grow all the same.
     fn move_clock(&mut self, random: &mut Rng) {
         let by = Duration::from_nanos(random.u64(..10_000_000) * 100);
         if random.bool() { self.clock.advance(by) } else { self.clock.step_back(by) }
@@ -114,7 +115,7 @@ impl World {
             return;
         }
         self.service.close().await;
-        // The old engine lets go of the directory before the new one takes it.
+        // The old engine must release the directory before the new one opens it.
         self.service = open(None, self.clock.clone());
         self.service = open(self.directory.as_ref(), self.clock.clone());
     }
@@ -160,7 +161,7 @@ impl World {
         assert_eq!(found, expected.rows.get(&(Units::of(partition), Units::of(row))).cloned());
     }
 
-    /// All pages of a random query, of a random size, against the model's answer.
+    /// Checks all pages of a random query, with a random page size, against the model's answer.
     async fn query(&mut self, random: &mut Rng) {
         let table = pick(random, &TABLES);
         let filter = (random.u8(..10) > 0).then(|| random::filter(random));
@@ -171,7 +172,7 @@ impl World {
         loop {
             let parsed =
                 filter::parse(&text, Schema::Entities).unwrap_or_else(|error| panic!("{text}: {error}"));
-            let query = EntityQuery { plan: tables::plan(parsed), within: None, resume, entity_count_max };
+            let query = EntityQuery { filter: parsed, within: None, resume, entity_count_max };
             let mut page = Collected(Vec::new());
             let end = self.service.query_entities(&self.account, &name, query, &mut page).await;
             let Some(end) = self.known(table, end) else { return };
@@ -191,7 +192,7 @@ impl World {
         assert_eq!(found, expected, "{table} $filter={text} in pages of {entity_count_max}");
     }
 
-    /// The answer, unless the table is rightly said not to exist.
+    /// The answer; `None` when the service says that the table does not exist and the model agrees.
     fn known<T>(&self, table: &str, answer: Result<T, ServiceError>) -> Option<T> {
         match (answer, self.model.table(table)) {
             (Ok(answer), Some(_)) => Some(answer),
@@ -214,14 +215,14 @@ fn open(directory: Option<&tempfile::TempDir>, clock: Arc<FakeClock>) -> TableSe
     TableService::new(engine, clock)
 }
 
-/// One walk; its seed is printed when it panics.
+/// One walk. Prints its seed when it panics.
 fn walk(seed: u64, on_disk: bool) {
     struct PrintSeed(u64);
     impl Drop for PrintSeed {
         fn drop(&mut self) {
             if std::thread::panicking() {
                 eprintln!(
-                    "seed {}: repeat with LAZULITE_SEED={} cargo test -p tables --test it",
+                    "seed {}: repeat with LAZULITE_SEED={} cargo test -p lazulite-tables --test it",
                     self.0, self.0
                 );
             }
@@ -240,7 +241,7 @@ fn walk(seed: u64, on_disk: bool) {
     });
 }
 
-/// `LAZULITE_SEED` alone, or `LAZULITE_SEEDS` of them, or as many as fit into the ordinary run.
+/// The seed in `LAZULITE_SEED`, or `LAZULITE_SEEDS` many, or as many as fit into an ordinary run.
 fn seeds(usual_count: u64) -> Vec<u64> {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse().unwrap());
     match (number("LAZULITE_SEED"), number("LAZULITE_SEEDS")) {

@@ -1,4 +1,4 @@
-//! The clocks of the driver. It measures real work, so it asks the system.
+//! The driver's clocks. They read the system's clocks, because the driver measures real work.
 
 use std::time::{Duration, Instant};
 
@@ -7,14 +7,14 @@ pub fn now() -> Instant {
     Instant::now()
 }
 
-/// Time that the processor spent on this thread: whatever else the machine does is not in it.
+/// Processor time of this thread. Other work on the machine does not count.
 #[cfg(unix)]
 pub fn processor_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
 }
 
-/// Where there is no such clock, real time has to do.
+/// Real time, on systems without such a clock.
 #[cfg(not(unix))]
 pub fn processor_time() -> Duration {
     static START: std::sync::LazyLock<Instant> = std::sync::LazyLock::new(now);

@@ -1,11 +1,13 @@
-//! Cost: how the time of a target grows with the length of its input.
+//! Measures how the time of a target grows with the length of its input.
 //!
-//! Inputs of many shapes (a seed with a piece of it, or a word of the grammar, or both, written again and again) are
-//! made in lengths of which each is eight times the one before: very many shapes up to a modest length, because a wrong
-//! growth shows there already, and some of them up to the longest input there can be. Where eight times the
-//! bytes take far more than eight times the time, the work is not linear in the input. What is measured is the thread's own
-//! processor time, the least of several tries, and a suspicion is measured again with more of them: other programs, cold
-//! caches and fresh pages make things slower, never faster.
+//! An input has a shape: a seed in which a piece of it, or a word of the grammar, or both, is repeated. Each shape is
+//! measured at several lengths, each eight times the one before. Many shapes are measured at a moderate length, where
+//! bad growth already shows, and some up to the longest possible input. If eight times the bytes take far more than
+//! eight times the time, the work is not linear in the input.
+//!
+//! The time is the thread's own processor time, and the least of several tries counts: other programs, cold caches and
+//! fresh pages make a run slower, never faster. A suspicious result is measured again with more tries.
+//! Leaves to others: finding panics (`run.rs`).
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -16,28 +18,28 @@ use fuzzing::Target;
 use super::clock;
 use super::failure::attempt;
 
-/// From one length to the next.
+/// The factor from one length to the next.
 const GROWTH: usize = 8;
-/// Linear is 8, `n log n` is about 10, quadratic is 64.
+/// The most that the time may grow by with it. Linear is 8, `n log n` is about 10, quadratic is 64.
 const TIME_GROWTH_MAX: f64 = 36.0;
-/// For twice the bytes: linear is 2, quadratic is 4.
+/// The same for twice the bytes. Linear is 2, quadratic is 4.
 const DOUBLING_TIME_GROWTH_MAX: f64 = 2.8;
-/// Below this the clock and the caches say more than the work does.
+/// Shorter times say more about the clock and the caches than about the work.
 const NOTICEABLE: Duration = Duration::from_micros(300);
-/// Shapes of a modest length, and that length.
+/// The number of shapes of a moderate length, and that length.
 const SCREENED_SHAPE_COUNT: usize = 1_500;
 const SCREENED_BYTES_MAX: usize = 32 * 1024;
-/// What the longest input may take: a generous time for a byte, and one for everything that does not grow.
+/// The time that an input may take: a generous one per byte, and a fixed one for everything that does not grow.
 const NANOSECONDS_PER_BYTE_MAX: u128 = 2_000;
-/// A build without optimisation takes that many times as long.
+/// How many times slower this build may be than an optimised one.
 static SLOWNESS: AtomicU32 = AtomicU32::new(1);
 const FIXED_MAX: Duration = Duration::from_millis(50);
 const TRY_COUNT: usize = 2;
 const SECOND_LOOK_TRY_COUNT: usize = 8;
-/// Pieces that are repeated are at most this long.
+/// The longest piece that is repeated.
 const PIECE_BYTES_MAX: usize = 64;
 
-/// What was measured, and the shape that grew the most.
+/// The number of shapes measured, and the worst results.
 #[derive(Default)]
 pub struct Cost {
     pub shape_count: usize,
@@ -50,14 +52,14 @@ pub struct TooSlow {
     pub input: Vec<u8>,
 }
 
-/// One family of inputs: `head`, then `piece` as often as needed, then `tail`.
-struct Shape {
+/// A family of inputs: `head`, then `piece` as often as needed, then `tail`.
+struct InputShape {
     head: Vec<u8>,
     piece: Vec<u8>,
     tail: Vec<u8>,
 }
 
-impl Shape {
+impl InputShape {
     fn input(&self, len: usize) -> Vec<u8> {
         let room = len.saturating_sub(self.head.len() + self.tail.len());
         let mut input = self.head.clone();
@@ -67,7 +69,7 @@ impl Shape {
     }
 }
 
-/// Measures many shapes at a modest length, then long ones until the time is up, and at least `long_count_min` of them.
+/// Measures many shapes at a moderate length, then long ones until the time is up, at least `long_count_min` of them.
 pub fn measure(
     target: &Target,
     seeds: &[Vec<u8>],
@@ -79,7 +81,7 @@ pub fn measure(
     let started = clock::now();
     let mut cost = Cost::default();
     let modest = target.input_bytes_max.min(SCREENED_BYTES_MAX);
-    // A slow build looks at fewer: the fast ones have seen the others.
+    // A slow build measures fewer shapes; fast builds measure the others.
     for _ in 0..SCREENED_SHAPE_COUNT / SLOWNESS.load(Ordering::Relaxed) as usize {
         let shape = choose(target, seeds, &mut rng);
         measure_shape(target, &shape, &[modest / GROWTH, modest], &mut cost)?;
@@ -94,13 +96,13 @@ pub fn measure(
     Ok(cost)
 }
 
-/// What chance makes of words and seeds.
-fn choose(target: &Target, seeds: &[Vec<u8>], rng: &mut Rng) -> Shape {
+/// A random shape made from seeds and words of the grammar.
+fn choose(target: &Target, seeds: &[Vec<u8>], rng: &mut Rng) -> InputShape {
     let token = |rng: &mut Rng| target.tokens[rng.usize(..target.tokens.len())].to_vec();
     let base = &seeds[rng.usize(..seeds.len())];
     let first_line = base.iter().position(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
     let at = match rng.u8(..4) {
-        // In some formats the first line is a part of its own, and what follows it begins the rest.
+        // In some formats the first line is separate, so the main part begins after it.
         0 | 1 => first_line,
         _ => rng.usize(..=base.len()),
     };
@@ -116,10 +118,10 @@ fn choose(target: &Target, seeds: &[Vec<u8>], rng: &mut Rng) -> Shape {
         piece = token(rng);
     }
     let end = if rng.bool() { at } else { rng.usize(at..=base.len()) };
-    Shape { head: base[..at].to_vec(), piece, tail: base[end..].to_vec() }
+    InputShape { head: base[..at].to_vec(), piece, tail: base[end..].to_vec() }
 }
 
-/// Said once, before anything is measured.
+/// Called once, before anything is measured.
 pub fn expect_slowness(times: u32) {
     SLOWNESS.store(times.max(1), Ordering::Relaxed);
 }
@@ -128,7 +130,12 @@ pub fn is_slow() -> bool {
     SLOWNESS.load(Ordering::Relaxed) > 1
 }
 
-fn measure_shape(target: &Target, shape: &Shape, lengths: &[usize], cost: &mut Cost) -> Result<(), TooSlow> {
+fn measure_shape(
+    target: &Target,
+    shape: &InputShape,
+    lengths: &[usize],
+    cost: &mut Cost,
+) -> Result<(), TooSlow> {
     cost.shape_count += 1;
     let mut before: Option<(Vec<u8>, Duration)> = None;
     for length in lengths {
@@ -163,7 +170,7 @@ fn measure_shape(target: &Target, shape: &Shape, lengths: &[usize], cost: &mut C
                     return Err(TooSlow { what, input });
                 }
             }
-            // From next to nothing, anything is a great step.
+            // A time close to zero would make any growth look large.
             if *took_shorter > NOTICEABLE / GROWTH as u32 {
                 cost.growth_max =
                     cost.growth_max.max(growth(took, *took_shorter) * GROWTH as f64 / length_growth);
@@ -178,15 +185,15 @@ fn measure_shape(target: &Target, shape: &Shape, lengths: &[usize], cost: &mut C
     Ok(())
 }
 
-/// An input that is refused at once when it is short, and read when it is long, makes one great step; so do caches that
-/// are full. Work that is not linear grows too fast again and again.
-fn grows_with_every_doubling(target: &Target, shape: &Shape, len: usize) -> bool {
+/// Distinguishes work that is not linear, which grows too fast at every doubling, from a single jump. A full cache
+/// causes such a jump, and so does an input that is refused at once when short but read when long.
+fn grows_with_every_doubling(target: &Target, shape: &InputShape, len: usize) -> bool {
     let took = |len: usize| least_time(target, &shape.input(len), SECOND_LOOK_TRY_COUNT).as_secs_f64();
     let times = [took(len / 4), took(len / 2), took(len)];
     times.windows(2).all(|pair| pair[1] > pair[0] * DOUBLING_TIME_GROWTH_MAX)
 }
 
-/// A panic is found and told by the mutated inputs and counts for no time here; the driver looks at it before.
+/// The least time of several runs. Ignores panics: running the mutated inputs has reported them before.
 fn least_time(target: &Target, input: &[u8], try_count: usize) -> Duration {
     let mut least = Duration::MAX;
     for _ in 0..try_count {

@@ -1,4 +1,5 @@
-//! Failures: a panic caught, its input made small, written to a file, and told with the commands that repeat it.
+//! Failures: catches a panic, minimises its input, writes it to a file, and reports it with the commands that repeat
+//! it.
 
 use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe};
@@ -6,9 +7,9 @@ use std::path::PathBuf;
 
 use fuzzing::{Outcome, Target};
 
-/// Runs that making an input small may take.
+/// The most runs that minimising an input may take.
 const MINIMISE_RUN_COUNT_MAX: usize = 5_000;
-/// Bytes of an input that are shown; the file has all of them.
+/// The most bytes of an input that a report shows; the file has all of them.
 const SHOWN_BYTES_MAX: usize = 240;
 
 thread_local! {
@@ -22,14 +23,14 @@ pub struct Panic {
     pub place: String,
 }
 
-/// Panics are ours to tell: the usual hook would print each one, also the thousands of a minimisation.
+/// Stores panics instead of printing them: the default hook would print each one, even the thousands of a minimisation.
 pub fn keep_panics_quiet() {
     panic::set_hook(Box::new(|info| {
         let payload = info.payload();
         let message = match (payload.downcast_ref::<&str>(), payload.downcast_ref::<String>()) {
             (Some(text), _) => (*text).to_owned(),
             (_, Some(text)) => text.clone(),
-            (None, None) => "a panic without a text".to_owned(),
+            (None, None) => "a panic without a message".to_owned(),
         };
         let place =
             info.location().map(|place| format!("{}:{}", place.file(), place.line())).unwrap_or_default();
@@ -40,12 +41,12 @@ pub fn keep_panics_quiet() {
 /// Calls the target with the input.
 pub fn attempt(target: &Target, input: &[u8]) -> Result<Outcome, Panic> {
     panic::catch_unwind(AssertUnwindSafe(|| (target.run)(input))).map_err(|_| {
-        let unknown = || Panic { message: "a panic nobody told of".to_owned(), place: String::new() };
+        let unknown = || Panic { message: "an unrecorded panic".to_owned(), place: String::new() };
         LAST_PANIC.with(|last| last.borrow_mut().take()).unwrap_or_else(unknown)
     })
 }
 
-/// A smaller input that panics at the same place: pieces are left out, long ones first, as long as it does.
+/// A smaller input that panics at the same place. Removes pieces, long ones first, while the panic remains.
 pub fn minimise(target: &Target, input: &[u8], panic: &Panic) -> Vec<u8> {
     let mut smallest = input.to_vec();
     let mut run_count = 0;
@@ -73,8 +74,8 @@ pub fn minimise(target: &Target, input: &[u8], panic: &Panic) -> Vec<u8> {
     }
 }
 
-/// Says what happened and how to see it again.
-pub fn tell(target: &Target, input: &[u8], what: &str, repeat: &str) -> String {
+/// Describes what happened and how to repeat it.
+pub fn report(target: &Target, input: &[u8], what: &str, repeat: &str) -> String {
     let shown = &input[..input.len().min(SHOWN_BYTES_MAX)];
     let more = if input.len() > shown.len() { " ..." } else { "" };
     let mut text = format!(

@@ -1,11 +1,11 @@
-//! `lazulite-fuzz`: mutated inputs for every target, on any toolchain.
+//! `lazulite-fuzz`: runs every target with mutated inputs, on any toolchain.
 //!
-//! Owns: the command line, the threads, the table at the end. Promises: the same seed gives the same inputs, whatever the
-//! number of threads; every failure is told with its input and the command that repeats it; the exit status is 0 only
-//! when nothing panicked, every round trip held, and no work was out of proportion to its input.
+//! Owns: the command line, the threads, the table of results. Promises: the same seed gives the same inputs, whatever
+//! the number of threads; every failure is reported with its input and the command that repeats it; the exit status is
+//! 0 only if nothing panicked, every round trip held, and no work was out of proportion to its input.
 //!
-//! It does not see which code an input reaches, as libFuzzer does: it keeps inputs that were taken, or that ended in a
-//! new way, and goes on from there.
+//! Unlike libFuzzer it does not see which code an input reaches. It keeps inputs that were accepted or that had a new
+//! outcome, and mutates them further. Leaves to others: what is called with an input (the library).
 
 mod clock;
 mod cost;
@@ -31,21 +31,21 @@ Options:
   --seconds S          run each target for this long (default: 10, if no count is given)
   --executions N       run each target with this many mutated inputs
   --target NAME        only this target; may be repeated
-  --seed N             another seed gives other inputs (default: 1)
+  --seed N             the seed of the mutations (default: 1)
   --jobs N             targets that run at once (default: one per core)
-  --input FILE         run one saved input through the one target named
-  --outcomes           print how often each target ended in each way
-  --write-corpus DIR   write seeds and words of each target for libFuzzer, and run nothing
+  --input FILE         run one saved input through the target given with --target
+  --outcomes           print how often each outcome occurred, for each target
+  --write-corpus DIR   write each target's seeds and dictionary for libFuzzer, and run nothing
   --slowness N         this build may take N times as long as an optimised one (default: 1)
-  --list               the targets
-  --help               this text
+  --list               print the targets
+  --help               print this text
 ";
 
-/// An execution that takes this long will not end.
+/// An execution that takes this long counts as endless.
 const STALLED_MAX: Duration = Duration::from_secs(60);
-/// The least share of inputs that a target has to take: below it, the inputs do not get past the door.
+/// The smallest share of inputs that a target must accept. Below it, the inputs are too broken to reach the code.
 const ACCEPTED_SHARE_MIN: f64 = 0.02;
-/// With fewer inputs, shares are chance.
+/// With fewer inputs, the share is left to chance.
 const JUDGED_EXECUTION_COUNT_MIN: u64 = 20_000;
 
 struct Options {
@@ -128,7 +128,7 @@ fn number(parser: &mut lexopt::Parser) -> Result<u64, String> {
 }
 
 fn act(options: &Options) -> Result<bool, String> {
-    // Where the sources are: this program is for those who have them.
+    // This program only runs from a source tree.
     let golden = Golden::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden"))?;
     if let Some(folder) = &options.corpus {
         return write_corpus(&options.targets, &golden, folder)
@@ -142,7 +142,7 @@ fn act(options: &Options) -> Result<bool, String> {
     }
 }
 
-/// One saved input.
+/// Runs one saved input.
 fn run_input(options: &Options, path: &Path) -> Result<bool, String> {
     let [target] = options.targets.as_slice() else { return Err("--input needs one --target".to_owned()) };
     let input = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -159,7 +159,7 @@ fn run_input(options: &Options, path: &Path) -> Result<bool, String> {
     }
 }
 
-/// Seeds as files in a folder per target, and its words as a dictionary: what libFuzzer takes.
+/// Writes what libFuzzer needs: a folder of seeds per target, and its words as a dictionary.
 fn write_corpus(targets: &[&Target], golden: &Golden, folder: &Path) -> std::io::Result<()> {
     for target in targets {
         let own = folder.join(target.name);
@@ -181,11 +181,11 @@ fn run_all(options: &Options, golden: &Golden) -> bool {
     println!("fuzzing {} targets, {jobs} at once, seed {}", options.targets.len(), options.seed);
     let next = AtomicUsize::new(0);
     let is_sound = AtomicBool::new(true);
-    // Lines of two threads must not run into each other.
+    // Keeps the lines of two threads apart.
     let printing = Mutex::new(());
     println!(
-        "{:<14} {:>11} {:>9} {:>8} {:>8} {:>6} {:>7} {:>7} {:>8}",
-        "target", "executions", "per s", "largest", "taken", "ways", "shapes", "growth", "ns/byte"
+        "{:<14} {:>11} {:>9} {:>8} {:>8} {:>8} {:>7} {:>7} {:>8}",
+        "target", "executions", "per s", "largest", "accepted", "outcomes", "shapes", "growth", "ns/byte"
     );
     std::thread::scope(|scope| {
         for _ in 0..jobs {
@@ -211,8 +211,8 @@ fn run_all(options: &Options, golden: &Golden) -> bool {
     is_sound
 }
 
-/// Runs the target on a thread that bears its name, so that an overflow of its stack names it too, and with the stack
-/// of a server's thread; and watches that it goes on.
+/// Runs the target on a thread with its name, so that a stack overflow names it too, and with the stack size of a
+/// server's thread. Watches that it makes progress.
 fn run_watched(target: &'static Target, golden: &Golden, options: &Options) -> Report {
     const STACK_BYTES: usize = 2 * 1024 * 1024;
     let progress = AtomicU64::new(0);
@@ -253,7 +253,7 @@ fn judge(report: &Report) -> Result<(), String> {
     let share = report.accepted_share();
     if report.execution_count >= JUDGED_EXECUTION_COUNT_MIN && share < ACCEPTED_SHARE_MIN {
         return Err(format!(
-            "  only {:.2} % of the inputs are taken: this target needs better seeds",
+            "  only {:.2} % of the inputs are accepted: this target needs better seeds",
             share * 100.0
         ));
     }
@@ -263,7 +263,7 @@ fn judge(report: &Report) -> Result<(), String> {
 fn print_report(target: &Target, report: &Report, outcomes: bool) {
     let per_second = report.execution_count as f64 / report.time.as_secs_f64().max(0.001);
     println!(
-        "{:<14} {:>11} {:>9.0} {:>8} {:>7.1}% {:>6} {:>7} {:>7.1} {:>8.1}",
+        "{:<14} {:>11} {:>9.0} {:>8} {:>7.1}% {:>8} {:>7} {:>7.1} {:>8.1}",
         target.name,
         report.execution_count,
         per_second,
@@ -277,7 +277,7 @@ fn print_report(target: &Target, report: &Report, outcomes: bool) {
     if outcomes {
         for (outcome, count) in &report.outcomes {
             let (verdict, kind) = match outcome {
-                Outcome::Accepted(kind) => ("taken", kind),
+                Outcome::Accepted(kind) => ("accepted", kind),
                 Outcome::Refused(kind) => ("refused", kind),
             };
             println!("    {verdict:<8} {count:>10}  {kind}");

@@ -1,16 +1,16 @@
-//! Mutations: an input of the pool, changed in one to a few places.
+//! Mutations: takes an input from the pool and changes it in one or more places.
 //!
 //! Promises: the same seed and the same calls give the same inputs; no input is longer than the bound.
 
 use fastrand::Rng;
 
-/// Changes to one input. Most inputs get few, so that many stay well formed; some get many.
+/// The most changes to one input. Most inputs get few, so that many stay well formed.
 const CHANGE_COUNT_MAX: usize = 12;
-/// Inputs that are kept to be changed further, besides the seeds.
+/// The most inputs, besides the seeds, that are kept for further mutation.
 const POOL_COUNT_MAX: usize = 512;
-/// Longer inputs are dear to copy; what grows with the length is measured elsewhere.
+/// Longer inputs are expensive to copy; `cost.rs` measures long ones.
 const KEPT_BYTES_MAX: usize = 4 * 1024;
-/// Times that a piece is written again by one mutation, at most.
+/// The most times that one mutation repeats a piece.
 const REPEAT_COUNT_MAX: usize = 64;
 
 const NUMBERS: [&[u8]; 14] = [
@@ -30,7 +30,7 @@ const NUMBERS: [&[u8]; 14] = [
     b"1e309",
 ];
 
-/// Bytes that are never right in UTF-8, or cut a character in two.
+/// Bytes that are invalid in UTF-8, or cut a character in two.
 const BROKEN_TEXT: [&[u8]; 7] =
     [b"\xFF", b"\xC0\x80", b"\xED\xA0\x80", b"\xF5\x80\x80\x80", b"\xE2\x82", b"\x80", b"\xF0\x9F"];
 
@@ -55,7 +55,7 @@ impl Mutator {
     pub fn next_into(&mut self, input: &mut Vec<u8>) {
         input.clear();
         input.extend_from_slice(&self.pool[self.rng.usize(..self.pool.len())]);
-        // The fewer changes, the likelier: half of the inputs have one.
+        // Few changes are likelier: half of the inputs have one.
         let mut change_count = 1;
         while change_count < CHANGE_COUNT_MAX && self.rng.bool() {
             change_count += 1;
@@ -66,7 +66,7 @@ impl Mutator {
         input.truncate(self.input_bytes_max);
     }
 
-    /// Keeps an input that led somewhere, in the place of another one when the pool is full. Seeds stay.
+    /// Keeps a promising input. When the pool is full, it replaces another one, but never a seed.
     pub fn keep(&mut self, input: &[u8]) {
         if input.len() > KEPT_BYTES_MAX {
             return;
@@ -101,7 +101,7 @@ impl Mutator {
                 insert(input, at, token);
             }
             6 => {
-                // In the place of what stands there: a number, a name, a word of the same kind.
+                // Replaces a number, a name or a word.
                 let token = self.tokens[self.rng.usize(..self.tokens.len())];
                 let end = word_end(input, at);
                 input.splice(at..end, token.iter().copied());
@@ -138,7 +138,7 @@ impl Mutator {
             }
             12 => {
                 let broken = BROKEN_TEXT[self.rng.usize(..BROKEN_TEXT.len())];
-                // Rarely, because most formats are refused at the first such byte.
+                // Rarely, because most formats refuse an input at the first such byte.
                 if self.one_in(4) {
                     insert(input, at, broken);
                 }

@@ -1,4 +1,5 @@
-//! One target's run: its seeds, then mutated inputs until the count or the time is reached, then the cost of long ones.
+//! One target's run: its seeds, then mutated inputs until the count or the time is reached, then the cost of long
+//! inputs.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,27 +12,27 @@ use super::cost::{self, Cost};
 use super::failure::{self, attempt};
 use super::mutate::Mutator;
 
-/// How long a target is run: until the first of those that are given is reached.
+/// How long a target runs: until the first of the given limits is reached.
 #[derive(Clone, Copy)]
 pub struct Budget {
     pub execution_count: Option<u64>,
     pub time: Option<Duration>,
 }
 
-/// Of the time, the part that the cost of long inputs gets: a quarter.
+/// Measuring the cost of long inputs gets a quarter of the time.
 const COST_TIME_SHARE: u32 = 4;
-/// Shapes that are measured in full length, at least.
+/// The fewest shapes to measure at full length.
 const LONG_SHAPE_COUNT_MIN: usize = 60;
-/// One input in so many that was taken is kept to be mutated further: what was taken once is a good beginning.
+/// Of this many accepted inputs, one is kept for further mutation.
 const KEPT_ONE_IN: u64 = 32;
-/// The clock is asked this often.
+/// Executions between two looks at the clock.
 const EXECUTIONS_PER_LOOK: u64 = 256;
 
 #[derive(Default)]
 pub struct Report {
-    /// Mutated inputs; the seeds come on top.
+    /// Mutated inputs that were run, without the seeds.
     pub execution_count: u64,
-    /// What the mutated inputs took.
+    /// The time that the mutated inputs took.
     pub time: Duration,
     pub input_bytes_max: usize,
     pub outcomes: BTreeMap<Outcome, u64>,
@@ -48,10 +49,10 @@ impl Report {
     }
 }
 
-/// What `progress` says while long inputs are measured, which have a bound of their own.
+/// The value of `progress` while long inputs are measured. They have time limits of their own.
 pub const MEASURING: u64 = u64::MAX;
 
-/// Runs the target. `progress` counts executions, for whoever watches that they go on.
+/// Runs the target. `progress` counts executions, so that the caller sees whether they go on.
 pub fn run(target: &Target, golden: &Golden, seed: u64, budget: Budget, progress: &AtomicU64) -> Report {
     let mut report = Report::default();
     let seeds = (target.seeds)(golden);
@@ -60,7 +61,7 @@ pub fn run(target: &Target, golden: &Golden, seed: u64, budget: Budget, progress
         return report;
     }
     progress.store(MEASURING, Ordering::Relaxed);
-    // A slow build measures the same shapes whenever it runs: how many would otherwise depend on the machine.
+    // A slow build measures a fixed number of shapes, so that its result does not depend on the machine.
     let cost_time = match budget.time {
         Some(time) if !cost::is_slow() => time / COST_TIME_SHARE,
         _ => Duration::ZERO,
@@ -70,7 +71,7 @@ pub fn run(target: &Target, golden: &Golden, seed: u64, budget: Budget, progress
         Err(slow) => {
             let repeat = repeat(target, seed, 1);
             let what = format!("the work is not linear in the input: {}", slow.what);
-            report.failure = Some(failure::tell(target, &slow.input, &what, &repeat));
+            report.failure = Some(failure::report(target, &slow.input, &what, &repeat));
         }
     }
     report
@@ -123,7 +124,7 @@ fn execute(target: &Target, input: &[u8], seed: u64, report: &mut Report) -> Res
             let smallest = failure::minimise(target, input, &panic);
             let what = format!("panicked at {}: {}", panic.place, panic.message);
             let repeat = repeat(target, seed, report.execution_count.max(1));
-            Err(failure::tell(target, &smallest, &what, &repeat))
+            Err(failure::report(target, &smallest, &what, &repeat))
         }
     }
 }
@@ -132,7 +133,7 @@ fn repeat(target: &Target, seed: u64, execution_count: u64) -> String {
     format!("cargo xtask fuzz --target {} --seed {seed} --executions {execution_count}", target.name)
 }
 
-/// Every target gets its own inputs, whichever others run beside it.
+/// A seed per target, so that its inputs do not depend on which others run.
 fn own_seed(target: &Target, seed: u64) -> u64 {
     target.name.bytes().fold(seed, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)))
 }

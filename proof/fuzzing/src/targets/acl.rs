@@ -1,6 +1,7 @@
-//! A table's access policies as XML: read, written, read again.
+//! A table's access policies as XML: reads them, writes them, and reads them again.
 
-use protocol::wire::acl::{read_acl, write_acl};
+use protocol::common::acl::{read_acl, write_acl};
+use protocol::table::KIND;
 
 use crate::golden::distinct;
 use crate::{Golden, Outcome, Target};
@@ -78,13 +79,13 @@ fn seeds(golden: &Golden) -> Vec<Vec<u8>> {
 }
 
 pub fn run(input: &[u8]) -> Outcome {
-    let policies = match read_acl(input) {
+    let policies = match read_acl(input, KIND.policy_letters) {
         Ok(policies) => policies,
         Err(error) => return error.into(),
     };
     let written = write_acl(&policies);
-    let again = read_acl(&written).unwrap_or_else(|error| {
-        panic!("written policies are not read: {} {}", error.code.name(), written.escape_ascii())
+    let again = read_acl(&written, KIND.policy_letters).unwrap_or_else(|error| {
+        panic!("written policies cannot be read: {} {}", error.code.name(), written.escape_ascii())
     });
     assert_eq!(policies, again, "{}", written.escape_ascii());
     Outcome::Accepted(match policies.len() {

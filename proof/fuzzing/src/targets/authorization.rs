@@ -1,15 +1,15 @@
 //! The `Authorization` header, and the Shared Key signatures over a request.
 //!
-//! An input is lines: the header's value, method, target, date, `Content-MD5`, `Content-Type`. A signature made here,
-//! by the published rules and not with the code under test, has to be taken; a changed one has to be refused.
+//! An input is lines: the header's value, method, target, date, `Content-MD5`, `Content-Type`. A signature computed
+//! here by the published rules, without the code under test, must be accepted; an altered one must be refused.
 
 use std::sync::LazyLock;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, Mac};
-use protocol::auth::{AccountKey, Authorization, Scheme, SignedRequest};
-use protocol::model::DateTime;
+use protocol::auth::{AccountKey, Authorization, Scheme, ShortRequest};
+use protocol::common::DateTime;
 use sha2::Sha256;
 
 use crate::golden::distinct;
@@ -90,7 +90,7 @@ fn read(input: &[u8]) -> Result<Outcome, Outcome> {
         (line(), line(), line(), line(), line(), line());
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let comp = query.split('&').find_map(|pair| pair.strip_prefix("comp="));
-    let request = SignedRequest { method, content_md5, content_type, date, account: ACCOUNT, path, comp };
+    let request = ShortRequest { method, content_md5, content_type, date, account: ACCOUNT, path, comp };
     DateTime::parse_http(date);
 
     for scheme in [Scheme::SharedKey, Scheme::SharedKeyLite] {
@@ -99,12 +99,12 @@ fn read(input: &[u8]) -> Result<Outcome, Outcome> {
         assert!(signed, "a right signature is refused");
         signature[usize::from(input.len() as u8 % 32)] ^= 1 << (input.len() % 8);
         let signed = request.is_signed_by(&KEYS, scheme, &STANDARD.encode(signature));
-        assert!(!signed, "a wrong signature is taken");
+        assert!(!signed, "a wrong signature is accepted");
     }
     match Authorization::parse(header)? {
         Authorization::Bearer(token) => {
             let again = format!("Bearer {token}");
-            // A token of nothing leaves only the scheme, which is no header.
+            // An empty token leaves only the scheme, which is not a valid header.
             if !token.is_empty() {
                 assert_eq!(Authorization::parse(&again).ok(), Some(Authorization::Bearer(token)));
             }
@@ -117,7 +117,7 @@ fn read(input: &[u8]) -> Result<Outcome, Outcome> {
             assert_eq!(Authorization::parse(&again).ok(), Some(expected), "{again:?}");
             let signed = request.is_signed_by(&KEYS, scheme, signature);
             let expected = STANDARD.encode(sign(&request, scheme));
-            // Other texts of the path may be signed too, but never without the key.
+            // Other spellings of the path may be signed too, but never without the key.
             assert!(!signed || STANDARD.decode(signature).is_ok());
             Ok(Outcome::Accepted(match (signed, signature == expected) {
                 (true, true) => "signed",
@@ -128,8 +128,8 @@ fn read(input: &[u8]) -> Result<Outcome, Outcome> {
     }
 }
 
-/// The signature by the published rules.
-fn sign(request: &SignedRequest<'_>, scheme: Scheme) -> [u8; 32] {
+/// The signature, computed by the published rules.
+fn sign(request: &ShortRequest<'_>, scheme: Scheme) -> [u8; 32] {
     let path = if request.path.is_empty() { "/" } else { request.path };
     let comp = request.comp.map(|comp| format!("?comp={comp}")).unwrap_or_default();
     let resource = format!("/{}{path}{comp}", request.account);

@@ -1,5 +1,5 @@
-//! Backup files: as they are; and with every block framed rightly, so that what the blocks say is reached at all. What
-//! can be loaded gives a backup that can be loaded, and that says the same.
+//! Backup files: the input as it is, and the input framed as blocks with correct checksums, so that mutations reach the
+//! blocks' contents. A backup that can be loaded must, saved again, give a backup with the same contents.
 
 use std::sync::Arc;
 
@@ -32,10 +32,10 @@ pub const TARGET: Target = Target {
     seeds,
 };
 
-/// Longer inputs are more blocks, not longer ones: the time they take can then be compared.
+/// Limits blocks so that a longer input has more blocks, not longer ones. Their times can then be compared.
 const BLOCK_BYTES_MAX: u16 = 1024;
 
-/// An input that is no file is blocks: kind, length of the content (two bytes, little-endian), content.
+/// Reads an input that is not a file as blocks: kind, length of the content (two bytes, little-endian), content.
 fn blocks(mut input: &[u8]) -> Vec<(u8, &[u8])> {
     let mut blocks = Vec::new();
     while let Some(([kind, low, high], rest)) = input.split_first_chunk::<3>() {
@@ -95,7 +95,7 @@ pub fn run(input: &[u8]) -> Outcome {
     })
 }
 
-/// Loads the file into an empty engine and saves that; with how many rows there were.
+/// Loads the file into an empty engine and saves that engine. Returns the new file and the number of rows.
 async fn again(file: &[u8]) -> Result<(Vec<u8>, u64), BackupError> {
     let clock = Arc::new(FakeClock::default());
     let engine = MemoryEngine::new(tables::FAMILIES, clock.clone());
@@ -105,7 +105,7 @@ async fn again(file: &[u8]) -> Result<(Vec<u8>, u64), BackupError> {
     Ok((saved, loaded.counts.row_count))
 }
 
-/// What a file says, but for its head.
+/// The contents of a file without its head.
 fn contents(file: &[u8]) -> Vec<String> {
     let mut reader = BackupReader::open(file).expect("a saved file opens");
     let mut contents = Vec::new();

@@ -1,12 +1,15 @@
-//! Multipart batches: taken apart, each part read as the server reads it, put together again and read again.
+//! Multipart batches: splits them, reads each part as the server does, writes them and reads them again.
 //!
 //! An input is the value of `Content-Type` on a line of its own, then the body.
 
-use protocol::operation::{Component, Operation};
-use protocol::wire::batch::{BATCH_OPERATION_COUNT_MAX, BatchAnswer, BatchPart, BatchRequest, read_batch};
-use protocol::wire::json_read::read_entity;
-use protocol::wire::options::QueryOptions;
-use protocol::wire::uri;
+use protocol::common::query::Query;
+use protocol::table::operation::{Component, Operation};
+use protocol::table::wire::batch::{
+    BATCH_OPERATION_COUNT_MAX, BatchAnswer, BatchPart, BatchRequest, read_batch,
+};
+use protocol::table::wire::json_read::read_entity;
+use protocol::table::wire::options::QueryOptions;
+use protocol::table::wire::uri;
 
 use crate::golden::distinct;
 use crate::{ACCOUNT, Golden, Outcome, Target, as_text, cut_line};
@@ -104,21 +107,21 @@ fn read(input: &[u8]) -> Result<Outcome, Outcome> {
     }
 }
 
-/// Whether the part is an operation with a payload that can be read, if it has one.
+/// Whether the part is an operation, with a valid payload if it has one.
 fn read_part(part: &BatchPart<'_>) -> bool {
     let (url, query) = part.url.split_once('?').unwrap_or((part.url, ""));
     let path =
         url.split_once("://").map_or(url, |(_, rest)| rest.find('/').map_or("", |slash| &rest[slash..]));
     let path = path.strip_prefix("/devstoreaccount1").unwrap_or(path);
     let Ok(resource) = uri::parse_path(path) else { return false };
-    if QueryOptions::parse(query).is_err() {
+    if QueryOptions::read(&Query::split(query)).is_err() {
         return false;
     }
     let operation = Operation::read(ACCOUNT, part.method, resource, Component::default(), &part.headers);
     operation.is_ok() && (part.body.is_empty() || read_entity(part.body).is_ok())
 }
 
-/// A boundary that none of the parts holds.
+/// A boundary that occurs in none of the parts.
 fn boundary_for(parts: &[BatchPart<'_>]) -> String {
     let is_free = |boundary: &str| {
         parts.iter().all(|part| {
@@ -161,7 +164,7 @@ fn write_change_set(parts: &[BatchPart<'_>], boundary: &str) -> Vec<u8> {
         out.extend_from_slice(b"\r\n");
     }
     out.extend_from_slice(format!("--{boundary}--\r\n--{boundary}-outer--\r\n").as_bytes());
-    // An answer is put together the same way; it has to be readable as multipart too.
+    // An answer is written the same way and must also be valid multipart.
     let mut answer = BatchAnswer::new("1", Some("2"));
     parts.iter().for_each(|part| answer.push(|out| out.extend_from_slice(part.method.as_bytes())));
     assert!(answer.finish().ends_with(b"--changesetresponse_2--\r\n--batchresponse_1--\r\n"));

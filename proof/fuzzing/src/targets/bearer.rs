@@ -1,7 +1,7 @@
 //! Bearer tokens, and the issuer's key sets.
 //!
-//! An input that begins with `{` is a header and claims, each on a line, and a signature: they are encoded here, so that
-//! mutations reach the JSON inside. Any other input is the token itself.
+//! An input that begins with `{` is a header and claims, each on a line, and a signature. They are encoded here, so
+//! that mutations reach the JSON. Any other input is the token itself.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::LazyLock;
@@ -9,9 +9,10 @@ use std::sync::LazyLock;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use protocol::auth::{
-    BearerConfig, BearerError, BearerValidator, Connection, Grant, KeySet, Role, STORAGE_AUDIENCES,
+    BearerConfig, BearerError, BearerValidator, Connection, Grant, KeySet, STORAGE_AUDIENCES,
 };
-use protocol::model::{AccountName, DateTime};
+use protocol::common::{AccountName, DateTime};
+use protocol::table::{CONTRIBUTOR, KIND};
 
 use crate::golden::distinct;
 use crate::{ACCOUNT, Golden, Outcome, Target, as_text, cut_line};
@@ -19,7 +20,7 @@ use crate::{ACCOUNT, Golden, Outcome, Target, as_text, cut_line};
 pub const TARGET: Target = Target {
     name: "bearer",
     run,
-    // Encoded, three bytes become four; longer tokens are not read.
+    // Base64 turns three bytes into four, and the server refuses longer tokens.
     input_bytes_max: 24 * 1024,
     tokens: &[
         b"{",
@@ -71,7 +72,7 @@ pub const TARGET: Target = Target {
     seeds,
 };
 
-/// Public numbers of two keys whose private halves nobody needs here.
+/// Two public keys; this target does not need the private ones.
 const KEY_SET: &str = r#"{"keys":[{"kty":"EC","crv":"P-256","kid":"ec","alg":"ES256","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"},{"kty":"RSA","use":"sig","kid":"rsa","n":"0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxuhDR1L6tSoc_BJECPebWKRXjBZCiFV4n3oknjhMstn64tZ_2W-5JsGY4Hc5n9yBXArwl93lqt7_RN5w6Cf0h4QyQ5v-65YGjQR0_FDW2QvzqY368QQMicAtaSqzs8KJZgnYb9c7d0zgdAZHzu6qMQvRL5hajrn1n91CbOpbISD08qNLyrdkt-bFTWhAI4vMQFh6WeZu0fM4lFd2NcRwr3XPksINHaQ-G_xBniIqbw0Ls1jF44-csFCur-kEgU8awapJzKnqDKgw","e":"AQAB"}]}"#;
 
 static ISSUER: LazyLock<BearerValidator> = LazyLock::new(|| {
@@ -128,13 +129,13 @@ fn read(input: &[u8]) -> Result<Outcome, Outcome> {
     let now = DateTime::parse("2020-08-20T22:20:23Z").expect("a date");
     let mut connection = Connection { peer: IpAddr::V4(Ipv4Addr::LOCALHOST), is_https: false };
     let basic = BearerValidator::basic();
-    assert_eq!(basic.validate(&token, &account, &connection, now), Err(BearerError::PlainHttp));
+    assert_eq!(basic.validate(&token, &KIND, &account, &connection, now), Err(BearerError::PlainHttp));
     connection.is_https = true;
-    let strict = ISSUER.validate(&token, &account, &connection, now);
-    assert!(strict.is_err(), "nobody has the keys, yet a token is taken: {token}");
-    match basic.validate(&token, &account, &connection, now) {
+    let strict = ISSUER.validate(&token, &KIND, &account, &connection, now);
+    assert!(strict.is_err(), "a token is accepted although nobody has the private keys: {token}");
+    match basic.validate(&token, &KIND, &account, &connection, now) {
         Ok(grant) => {
-            assert_eq!(grant, Grant::Role(Some(Role::Contributor)));
+            assert_eq!(grant, Grant::Roles(CONTRIBUTOR));
             Ok(Outcome::Accepted(match strict {
                 Err(BearerError::Signature) => "well formed, of a known key",
                 _ => "well formed",

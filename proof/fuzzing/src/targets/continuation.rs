@@ -1,6 +1,6 @@
-//! Continuation tokens: read, and written again; and any key there and back.
+//! Continuation tokens: reads a token and writes it again, and encodes any key and decodes it again.
 
-use protocol::wire::continuation::{decode, encode};
+use protocol::table::wire::continuation::{decode, encode};
 
 use crate::golden::distinct;
 use crate::{Golden, Outcome, Target, as_text};

@@ -1,9 +1,9 @@
-//! An entity's JSON: read, checked, stored, written at every metadata level, read again.
+//! An entity's JSON: reads, checks and stores it, writes it at every metadata level, and reads it again.
 
 use protocol::ErrorCode;
-use protocol::model::{EntitySource, Value};
-use protocol::wire::MetadataLevel;
-use protocol::wire::json_read::{read_entity, read_table_name};
+use protocol::table::model::{EntitySource, Value};
+use protocol::table::wire::MetadataLevel;
+use protocol::table::wire::json_read::{read_entity, read_table_name};
 use tables::merge;
 
 use super::stored::{self, are_same, is_json};
@@ -101,12 +101,12 @@ fn read(input: &[u8]) -> Result<Outcome, Outcome> {
     let entity = match read_entity(input) {
         Ok(entity) => entity,
         Err(error) => {
-            assert!(table_name.is_err(), "a table's name in what is no entity");
+            assert!(table_name.is_err(), "a table's name was read from what is not an entity");
             return Err(error.into());
         }
     };
     let bare = input.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(input);
-    assert!(is_json(bare), "what is no JSON was read");
+    assert!(is_json(bare), "an entity was read from what is not JSON");
 
     let has_keys = entity.partition_key.is_some() && entity.row_key.is_some();
     let partition_key = entity.partition_key.as_deref().unwrap_or("p");
@@ -123,14 +123,14 @@ fn read(input: &[u8]) -> Result<Outcome, Outcome> {
     for level in [MetadataLevel::Minimal, MetadataLevel::Full] {
         let written = stored::write(&view, level);
         let again = read_entity(&written).unwrap_or_else(|error| {
-            panic!("what was written is not read: {} {}", error.code.name(), written.escape_ascii())
+            panic!("a written entity cannot be read: {} {}", error.code.name(), written.escape_ascii())
         });
         assert_eq!(again.partition_key.as_deref(), Some(partition_key));
         assert_eq!(again.row_key.as_deref(), Some(row_key));
         assert!(are_same(&again.properties, &entity.properties), "not the same: {}", written.escape_ascii());
-        assert!(is_json(&written), "what was written is no JSON: {}", written.escape_ascii());
+        assert!(is_json(&written), "a written entity is not JSON: {}", written.escape_ascii());
     }
-    // Without types the values are not the same, but they are there.
+    // Without types the values may differ, but the properties are there.
     let untyped = stored::write(&view, MetadataLevel::None);
     let again = read_entity(&untyped).unwrap_or_else(|error| panic!("not read: {}", error.code.name()));
     assert_eq!(again.properties.len(), entity.properties.len());

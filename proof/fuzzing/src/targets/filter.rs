@@ -1,11 +1,11 @@
-//! `$filter`: parsed, type-checked, planned, and evaluated over stored records.
+//! `$filter`: parses, type-checks and plans it, and evaluates it over stored records.
 //!
-//! The plan has to agree with the filter about every row: those of the sample, and those with the very keys that the
-//! filter speaks of, which lie on the bounds of its ranges.
+//! The plan must agree with the filter about every row: those of the sample, and those with the keys that the filter
+//! mentions, which lie on the bounds of its ranges.
 
 use engine::KeyRange;
-use protocol::filter::{Expr, Filter, Property, Schema, parse};
-use protocol::model::Value;
+use protocol::table::filter::{Expr, Filter, Property, Schema, parse};
+use protocol::table::model::Value;
 use tables::{PlanKind, StoredEntity, plan};
 
 use super::stored;
@@ -94,7 +94,7 @@ fn seeds(golden: &Golden) -> Vec<Vec<u8>> {
     let from_requests = golden.requests().filter_map(|request| {
         let filter = request.query().split('&').find_map(|pair| pair.strip_prefix("$filter="))?;
         let text = filter.replace('+', " ");
-        protocol::wire::uri::percent_decode(&text).map(|text| text.into_owned().into_bytes())
+        protocol::common::percent::percent_decode(&text).map(|text| text.into_owned().into_bytes())
     });
     let by_hand = [
         "PartitionKey eq 'p' and RowKey eq 'r'",
@@ -113,7 +113,7 @@ fn seeds(golden: &Golden) -> Vec<Vec<u8>> {
     distinct(from_requests.chain(by_hand.iter().map(|text| text.as_bytes().to_vec())))
 }
 
-/// Keys of the filter that become rows.
+/// The most keys of the filter that become rows.
 const KEY_LITERAL_COUNT_MAX: usize = 3;
 
 pub fn run(input: &[u8]) -> Outcome {
@@ -153,11 +153,11 @@ fn read(input: &[u8]) -> Result<Outcome, Outcome> {
     }))
 }
 
-/// The sample under its own keys and under those the filter names, paired in all ways.
+/// The sample under its own keys and under those that the filter mentions, in all combinations.
 fn rows(filter: &Filter) -> Vec<StoredEntity> {
     let mut partition_keys = vec!["p".to_owned()];
     let mut row_keys = vec!["r".to_owned(), String::new()];
-    // An explicit stack, because a filter may nest deeper than it is wise to recurse.
+    // An explicit stack, because a filter may nest too deeply for recursion.
     let mut pending = vec![&filter.root];
     while let Some(expr) = pending.pop() {
         match expr {

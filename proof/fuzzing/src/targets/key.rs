@@ -1,11 +1,12 @@
-//! Stored keys: bytes cut into keys and built again; any two keys in their order; and ranges around them.
+//! Stored keys: decodes bytes and encodes them again, compares the order of any two keys, and checks ranges around
+//! them.
 
 use std::cmp::Ordering;
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
 use engine::keys::{decode, encode};
 use engine::{Key, KeyRange, TableId};
-use protocol::model::compare_ordinal;
+use protocol::common::ordinal::compare_ordinal;
 
 use crate::golden::distinct;
 use crate::{Golden, Outcome, Target};
@@ -13,7 +14,7 @@ use crate::{Golden, Outcome, Target};
 pub const TARGET: Target = Target {
     name: "key",
     run,
-    // Two keys of 512 UTF-16 units, escaped, are far below this.
+    // Two escaped keys of 512 UTF-16 units are far shorter.
     input_bytes_max: 16 * 1024,
     tokens: &[
         b"\x00",
@@ -52,7 +53,7 @@ fn seeds(golden: &Golden) -> Vec<Vec<u8>> {
         ("é", "a rather long row key, as keys go, with 0123456789"),
     ];
     let encoded = keys.iter().map(|(partition, row)| encode(TableId(16), Key::new(partition, row)));
-    // Names of the golden files' tables and entities are keys like any.
+    // The targets of golden requests serve as keys, too.
     let targets = golden.requests().map(|request| encode(TableId(17), Key::new(request.target(), "r")));
     distinct(encoded.chain(targets))
 }
@@ -65,11 +66,11 @@ pub fn run(input: &[u8]) -> Outcome {
             assert!(again == input, "one key, two encodings: {}", again.escape_ascii());
             Outcome::Accepted(if row.is_empty() { "partition" } else { "partition and row" })
         }
-        Err(_) => Outcome::Refused("no key"),
+        Err(_) => Outcome::Refused("not a key"),
     }
 }
 
-/// Takes the input as four texts, between them two keys.
+/// Takes the input as four texts, which make two keys.
 fn check_pair(input: &[u8]) {
     let quarter = input.len() / 4;
     let texts: Vec<String> = (0..4)
@@ -79,8 +80,8 @@ fn check_pair(input: &[u8]) {
     let order = compare_ordinal(a.partition, b.partition).then_with(|| compare_ordinal(a.row, b.row));
     let table = TableId(16);
     let [bytes_a, bytes_b] = [encode(table, a), encode(table, b)];
-    assert_eq!(bytes_a.cmp(&bytes_b), order, "encoded keys sort otherwise: {a:?} {b:?}");
-    assert!(bytes_a < encode(TableId(17), b), "a key of one table among those of the next");
+    assert_eq!(bytes_a.cmp(&bytes_b), order, "encoded keys sort differently: {a:?} {b:?}");
+    assert!(bytes_a < encode(TableId(17), b), "a key of one table sorts among those of the next");
     for (key, bytes) in [(a, &bytes_a), (b, &bytes_b)] {
         let (id, partition, row) = decode(bytes).expect("an encoded key decodes");
         assert_eq!((id, &*partition, &*row), (table, key.partition, key.row));

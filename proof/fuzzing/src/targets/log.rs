@@ -1,6 +1,6 @@
-//! Records of the commit log: what a crash or a bad disk may leave in a segment.
+//! Records of the commit log, as a crash or a bad disk may leave them in a segment.
 //!
-//! An input is the body of a record, which is put into one whose checksums are right, and also read as it is.
+//! An input is the body of a record. It is read as it is, and also inside a record with correct checksums.
 
 use engine_local::log_record::{Change, read, write};
 
@@ -43,11 +43,11 @@ fn seeds(golden: &Golden) -> Vec<Vec<u8>> {
 }
 
 pub fn run(input: &[u8]) -> Outcome {
-    // As they are, the bytes have no right checksum; whatever they are, they do no harm.
+    // The bare bytes have no valid checksum. Reading them must not panic.
     let _ = read(SALT, input);
     let record = write(SALT, SEQUENCE, input);
     assert!(record.len().is_multiple_of(8), "a record ends at a multiple of eight");
-    assert!(read(SALT ^ 1, &record).is_none(), "a record of another segment is taken");
+    assert!(read(SALT ^ 1, &record).is_none(), "a record of another segment is accepted");
     let mut flipped = record.clone();
     let at = input.iter().fold(0, |sum, byte| (sum * 31 + usize::from(*byte)) % (24 + input.len()));
     flipped[at] ^= 1 << (at % 8);
@@ -56,7 +56,7 @@ pub fn run(input: &[u8]) -> Outcome {
         None => Outcome::Refused("too short for its numbers"),
         Some((sequence, size_bytes, changes)) => {
             assert!((sequence, size_bytes) == (SEQUENCE, record.len()), "another record is read");
-            let Some(changes) = changes else { return Outcome::Refused("changes that do not read") };
+            let Some(changes) = changes else { return Outcome::Refused("changes that cannot be decoded") };
             let bytes: usize = changes
                 .iter()
                 .map(|Change { key, row }| key.len() + row.as_ref().map_or(0, |row| row.value.len()))

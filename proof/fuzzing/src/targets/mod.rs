@@ -1,4 +1,4 @@
-//! One file per format: the function, its words, its inputs to start from.
+//! One file per format: the function to fuzz, the words of the grammar, the initial inputs.
 
 pub mod acl;
 pub mod authorization;

@@ -1,12 +1,14 @@
-//! Query options, and the headers that say how an answer is to look.
+//! Query options, and the headers that choose the form of an answer.
 //!
 //! An input is a query string, then a line for each header.
 
-use protocol::wire::headers::{OperationHeaders, is_version};
-use protocol::wire::json_write::EntityWriter;
-use protocol::wire::negotiate::{self, Preference};
-use protocol::wire::options::{PAGE_ENTITY_COUNT_MAX, QueryOptions, TIMEOUT_SECONDS_MAX};
-use protocol::wire::{MetadataLevel, continuation};
+use protocol::common::query::{Query, TIMEOUT_SECONDS_MAX, timeout_seconds};
+use protocol::common::version::{is_version, protocol_version};
+use protocol::table::wire::headers::OperationHeaders;
+use protocol::table::wire::json_write::EntityWriter;
+use protocol::table::wire::negotiate::{self, Preference};
+use protocol::table::wire::options::{PAGE_ENTITY_COUNT_MAX, QueryOptions};
+use protocol::table::wire::{MetadataLevel, continuation};
 
 use super::stored::{self, is_json};
 use crate::golden::distinct;
@@ -107,7 +109,7 @@ pub fn run(input: &[u8]) -> Outcome {
 fn read(input: &[u8]) -> Result<Outcome, Outcome> {
     let text = as_text(input)?;
     let mut lines = text.lines();
-    let query = lines.next().unwrap_or_default();
+    let query = Query::split(lines.next().unwrap_or_default());
     let mut headers = OperationHeaders::default();
     let mut version = None;
     for (name, value) in lines.filter_map(|line| line.split_once(':')) {
@@ -116,12 +118,12 @@ fn read(input: &[u8]) -> Result<Outcome, Outcome> {
             version = Some(value.trim());
         }
     }
-    if let Some(version) = protocol::auth::protocol_version(query, version) {
+    if let Some(version) = protocol_version(&query, version.filter(|text| is_version(text))) {
         assert!(is_version(version), "{version}");
     }
 
-    let options = QueryOptions::parse(query)?;
-    let timeout = options.timeout_seconds()?;
+    let options = QueryOptions::read(&query)?;
+    let timeout = timeout_seconds(&query)?;
     assert!((1..=TIMEOUT_SECONDS_MAX).contains(&timeout));
     let count = options.page_count()?;
     assert!(count <= PAGE_ENTITY_COUNT_MAX);
@@ -168,7 +170,7 @@ fn read(input: &[u8]) -> Result<Outcome, Outcome> {
     }))
 }
 
-/// The answer has a member for each name asked for, and what the entity does not have is null.
+/// The answer has a member for each selected name; a property that the entity lacks is null.
 fn check_selected(names: &[&str], answer: &[u8]) {
     let members: serde_json::Map<String, serde_json::Value> =
         serde_json::from_slice(answer).expect("checked to be JSON");

@@ -1,7 +1,7 @@
-//! Service properties as XML: read, applied, stored, read again; and the CORS rules among them at work.
+//! Service properties as XML: reads, applies and stores them, reads them again, and tries their CORS rules.
 
-use protocol::wire::cors::{actual, preflight};
-use protocol::wire::service_properties::{ServiceProperties, read_update};
+use protocol::common::cors::{actual, preflight};
+use protocol::common::service_properties::{ServiceProperties, read_update};
 
 use crate::golden::distinct;
 use crate::{Golden, Outcome, Target};
@@ -105,7 +105,7 @@ pub fn run(input: &[u8]) -> Outcome {
         assert!(read_update(&written, version).is_ok(), "{version} {}", written.escape_ascii());
     }
 
-    // A preflight that is allowed speaks of an origin that the answer to the request itself then allows.
+    // If a preflight allows an origin, the answer to the request itself must allow it too.
     let mut is_allowed = false;
     for origin in ["https://a.example", "https://b.example.com", "null"] {
         let Ok(answer) = preflight(&properties.cors, Some(origin), Some("GET"), Some("accept,x-ms-date"))

@@ -1,13 +1,13 @@
-//! Stored records: bytes from the disk opened as an entity, shown, filtered, merged, and stored again.
+//! Stored records: opens bytes from the disk as an entity, writes, filters and merges it, and stores it again.
 //!
-//! In the product a checksum stands before this code. What is no whole record is looked at all the same, except where
-//! debug assertions are on: there the code says loudly that such bytes should not have come so far.
+//! In the product a checksum protects this code. Bytes that are not a whole record are tried all the same, except with
+//! debug assertions, which would rightly panic on them.
 
 use std::sync::LazyLock;
 
-use protocol::filter::{Filter, Schema, parse};
-use protocol::model::{EntitySource, Property, Value};
-use protocol::wire::MetadataLevel;
+use protocol::table::filter::{Filter, Schema, parse};
+use protocol::table::model::{EntitySource, Property, Value};
+use protocol::table::wire::MetadataLevel;
 use tables::{EntityView, StoredEntity, is_record, merge};
 
 use super::stored::{self, are_same, is_json};
@@ -57,7 +57,7 @@ fn seeds(_: &Golden) -> Vec<Vec<u8>> {
     let records = sets
         .into_iter()
         .map(|set| stored::store("p", "r", set).expect("the limits are kept").record.to_vec());
-    // A record whose size has room to spare, so that a mutation that adds a property is a record more often.
+    // A record that claims a larger size than it needs, so that a mutation that adds a property more often stays valid.
     let roomy = records.clone().map(|mut record| {
         record[3] = 8;
         record
@@ -85,9 +85,9 @@ pub fn run(input: &[u8]) -> Outcome {
     let properties = stored::properties_of(&view);
     let written = [MetadataLevel::None, MetadataLevel::Minimal, MetadataLevel::Full]
         .map(|level| stored::write(&view, level));
-    // The server refuses to send what is not even text.
+    // The server refuses to send bytes that are not UTF-8.
     let is_sent = |written: &&Vec<u8>| is_whole || std::str::from_utf8(written).is_ok();
-    assert!(written.iter().filter(is_sent).all(|written| is_json(written)), "an answer that is no JSON");
+    assert!(written.iter().filter(is_sent).all(|written| is_json(written)), "an answer is not JSON");
     let merged = merge(Some(input), &PATCH.record);
     let patched = merge(Some(&PATCH.record), input);
     if !is_whole {
@@ -98,22 +98,22 @@ pub fn run(input: &[u8]) -> Outcome {
     if let Ok(patched) = patched {
         assert!(is_record(&patched));
     }
-    // The keys take some of the size that a record says it has; it may say more than it needs.
+    // A record may claim more size than it needs, and the keys count towards it.
     match stored::store("p", "r", properties.clone()) {
         Ok(again) => {
             let again = again.view().expect("what was stored is a record");
             assert!(are_same(&stored::properties_of(&again), &properties), "not the same when stored again");
             Outcome::Accepted(if properties.is_empty() { "no properties" } else { "properties" })
         }
-        // Names and values that no write lets through may still be on the disk.
+        // The disk may hold names and values that no write would accept.
         Err(_) => Outcome::Accepted("beyond the limits"),
     }
 }
 
-/// A merge has what the patch says, and what the patch does not mention.
+/// A merged entity has all properties of the patch, and those of the old entity that the patch does not mention.
 fn check_merged(old: &EntityView<'_>, merged: Option<&[u8]>) {
     let Some(merged) = merged else { return };
-    assert!(is_record(merged), "a merge of records is no record");
+    assert!(is_record(merged), "a merge of records is not a record");
     let merged = EntityView::open("p", "r", stored::version(), merged).expect("a record opens");
     let patch = PATCH.view().expect("the sample is a record");
     for property in stored::properties_of(&patch) {

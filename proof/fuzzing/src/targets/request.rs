@@ -1,13 +1,18 @@
 //! The request line and the headers that change its meaning: path, key predicates, operation.
 //!
-//! An input is the head of a request, as on the wire.
+//! An input is the head of a request as it arrives.
 
-use protocol::auth::{Grant, KeyBounds, LetterSet, Role};
-use protocol::model::{ETag, TableName};
-use protocol::operation::{Address, Component, Operation};
-use protocol::wire::headers::OperationHeaders;
-use protocol::wire::options::QueryOptions;
-use protocol::wire::uri::{self, Resource};
+use protocol::auth::{Grant, KeyBounds, LetterSet, RoleSet};
+use protocol::common::query::Query;
+use protocol::service::ServiceOperation;
+use protocol::table::model::{ETag, TableName};
+use protocol::table::operation::{
+    AclOperation, Address, Component, EntityRead, EntityWrite, Operation, TableOperation,
+};
+use protocol::table::wire::headers::OperationHeaders;
+use protocol::table::wire::options::QueryOptions;
+use protocol::table::wire::uri::{self, Resource};
+use protocol::table::{KIND, READER};
 
 use crate::golden::distinct;
 use crate::{ACCOUNT, Golden, Outcome, Target, as_text};
@@ -87,7 +92,7 @@ fn seeds(golden: &Golden) -> Vec<Vec<u8>> {
         let method = request.start_line.split(' ').next().unwrap_or_default();
         let mut head = format!("{method} {target} HTTP/1.1");
         for (name, value) in &request.headers {
-            // The others mean nothing to an operation, and mutations of them would be wasted.
+            // Other headers do not change the operation, so mutating them would be wasted.
             if ["if-match", "if-none-match", "x-http-method"].contains(&&*name.to_ascii_lowercase()) {
                 head.push_str(&format!("\n{name}: {value}"));
             }
@@ -115,27 +120,27 @@ fn read(input: &[u8]) -> Result<Outcome, Outcome> {
 
     let resource = uri::parse_path(path)?;
     check_resource(&resource);
-    let options = QueryOptions::parse(query)?;
+    let options = QueryOptions::read(&Query::split(query))?;
     let component = Component { restype: options.restype.as_deref(), comp: options.comp.as_deref() };
     let operation = Operation::read(ACCOUNT, method, resource, component, &headers)?;
     check_grants(&operation);
     Ok(Outcome::Accepted(check_operation(&operation)))
 }
 
-/// What is written of an entity's keys is read as the same keys.
+/// An entity's keys, written into a path, must be read as the same keys.
 fn check_resource(resource: &Resource<'_>) {
     let Resource::Entity { table, partition_key, row_key } = resource else { return };
     let mut written = Vec::new();
     uri::write_entity_path(table, partition_key, row_key, &mut written);
     let written = String::from_utf8(written).expect("a written path is text");
-    // A name that no table can have may be anything, even a part of a path.
+    // An invalid table name may be anything, even a part of a path.
     if TableName::parse(table).is_ok() {
         let again = uri::parse_path(&written).expect("a written path can be read");
         assert_eq!(again, *resource, "{written}");
     }
 }
 
-/// The name of the operation; its conditions survive being written.
+/// The name of the operation. Checks that its conditions read back as they were written.
 fn check_operation(operation: &Operation<'_>) -> &'static str {
     let check = |etag: &Option<ETag>| {
         if let Some(ETag::Exactly(timestamp)) = etag {
@@ -146,53 +151,54 @@ fn check_operation(operation: &Operation<'_>) -> &'static str {
         }
     };
     match operation {
-        Operation::QueryTables => "QueryTables",
-        Operation::CreateTable => "CreateTable",
-        Operation::GetTable(_) => "GetTable",
-        Operation::DeleteTable(_) => "DeleteTable",
-        Operation::QueryEntities(_) => "QueryEntities",
-        Operation::InsertEntity(_) => "InsertEntity",
-        Operation::GetEntity { if_match, if_none_match, .. } => {
+        Operation::Tables(TableOperation::Query) => "QueryTables",
+        Operation::Tables(TableOperation::Create) => "CreateTable",
+        Operation::Tables(TableOperation::Get(_)) => "GetTable",
+        Operation::Tables(TableOperation::Delete(_)) => "DeleteTable",
+        Operation::Read(EntityRead::Query(_)) => "QueryEntities",
+        Operation::Write(EntityWrite::Insert(_)) => "InsertEntity",
+        Operation::Read(EntityRead::Get { if_match, if_none_match, .. }) => {
             check(if_match);
             check(if_none_match);
             "GetEntity"
         }
-        Operation::ReplaceEntity { condition, .. } => {
+        Operation::Write(EntityWrite::Replace { condition, .. }) => {
             check(condition);
             "ReplaceEntity"
         }
-        Operation::MergeEntity { condition, .. } => {
+        Operation::Write(EntityWrite::Merge { condition, .. }) => {
             check(condition);
             "MergeEntity"
         }
-        Operation::DeleteEntity { condition, .. } => {
+        Operation::Write(EntityWrite::Delete { condition, .. }) => {
             check(&Some(*condition));
             "DeleteEntity"
         }
         Operation::Batch => "Batch",
-        Operation::GetServiceProperties => "GetServiceProperties",
-        Operation::SetServiceProperties => "SetServiceProperties",
-        Operation::GetServiceStats => "GetServiceStats",
-        Operation::GetTableAcl(_) => "GetTableAcl",
-        Operation::SetTableAcl(_) => "SetTableAcl",
+        Operation::Service(ServiceOperation::GetProperties) => "GetServiceProperties",
+        Operation::Service(ServiceOperation::SetProperties) => "SetServiceProperties",
+        Operation::Service(ServiceOperation::GetStats) => "GetServiceStats",
+        Operation::Acl(AclOperation::Get(_)) => "GetTableAcl",
+        Operation::Acl(AclOperation::Set(_)) => "SetTableAcl",
     }
 }
 
-/// A key opens everything, whatever the operation; nothing opens nothing but the envelope of a batch; and keys
-/// outside a range stay outside.
+/// The account key allows every operation; an empty grant allows nothing but the envelope of a batch; a key range never
+/// allows keys outside it.
 fn check_grants(operation: &Operation<'_>) {
-    assert!(Grant::Everything.authorize(operation).is_ok());
+    assert!(Grant::Everything.authorize(&KIND, &operation.need()).is_ok());
     let is_batch = *operation == Operation::Batch;
-    assert_eq!(Grant::Role(None).authorize(operation).is_ok(), is_batch);
+    assert_eq!(Grant::Roles(RoleSet::NONE).authorize(&KIND, &operation.need()).is_ok(), is_batch);
     let letters = LetterSet::parse("raud");
     let bounds = KeyBounds { start: Some(("p".to_owned(), None)), end: Some(("p".to_owned(), None)) };
-    let grant = |table: &TableName| Grant::TableSas {
-        table: table.clone(),
+    let grant = |table: &TableName| Grant::ServiceSas {
+        resource: table.as_str().into(),
         permissions: letters,
         bounds: bounds.clone(),
     };
-    if let Operation::GetEntity { address: Address { table, partition_key, .. }, .. } = operation {
-        assert_eq!(grant(table).authorize(operation).is_ok(), partition_key == "p");
-        assert!(Grant::Role(Some(Role::Reader)).authorize(operation).is_ok());
+    if let Operation::Read(EntityRead::Get { address: Address { table, partition_key, .. }, .. }) = operation
+    {
+        assert_eq!(grant(table).authorize(&KIND, &operation.need()).is_ok(), partition_key == "p");
+        assert!(Grant::Roles(READER).authorize(&KIND, &operation.need()).is_ok());
     }
 }

@@ -1,6 +1,6 @@
 //! Stored rows: a version, a checksum and a value under their key; and the rows of the catalogue.
 //!
-//! An input is a byte that says how long the key is, the key, and the row.
+//! An input is the length of the key in one byte, the key, and the row.
 
 use engine::{Key, TableId, TableRecord, Version, keys};
 use engine_local::row_bytes::{read, size_bytes, write};
@@ -42,25 +42,25 @@ pub fn run(input: &[u8]) -> Outcome {
         return Outcome::Refused("no row");
     };
 
-    // Any value comes back under its key, and is damage under another, or with a bit changed.
+    // Any value reads back under its key. Under another key, or with a flipped bit, it counts as damaged.
     let version = Version::new(input.len() as u64).expect("not empty");
     let mut written = vec![0; size_bytes(row)];
     write(&mut written, key, version, row);
     assert!(read(key, &written).is_ok_and(|found| found == (version, row)), "a written row is not read");
     let another = [key, b"x"].concat();
-    assert!(read(&another, &written).is_err(), "a row under another key is taken");
+    assert!(read(&another, &written).is_err(), "a row is accepted under another key");
     let at = input.iter().fold(0, |sum, byte| (sum * 31 + usize::from(*byte)) % written.len());
     written[at] ^= 1 << (at % 8);
     assert!(read(key, &written).is_err(), "a flipped bit at {at} is not noticed");
 
     if let Some(record) = TableRecord::read(row) {
-        assert!(record.write() == row, "a row of the catalogue is not the same when written");
+        assert!(record.write() == row, "a row of the catalogue differs when written again");
     }
     match read(key, row) {
         Ok((version, value)) => {
             let mut again = vec![0; size_bytes(value)];
             write(&mut again, key, version, value);
-            assert!(again == row, "a row is not the same when written");
+            assert!(again == row, "a row differs when written again");
             Outcome::Accepted("row")
         }
         Err(damage) => {
@@ -70,18 +70,18 @@ pub fn run(input: &[u8]) -> Outcome {
     }
 }
 
-/// A mutated row hardly ever has the right checksum: it is made right, so that what follows is tried too.
+/// Corrects the checksum, which a mutation almost always breaks, so that the code behind it is reached too.
 fn mend(key: &[u8], row: &[u8]) -> Outcome {
     let Some((head, value)) = row.split_at_checked(size_bytes(&[])) else {
         return Outcome::Refused("too short");
     };
     let ticks = head.first_chunk().map_or(0, |ticks| u64::from_le_bytes(*ticks));
-    let Some(version) = Version::new(ticks) else { return Outcome::Refused("no version") };
+    let Some(version) = Version::new(ticks) else { return Outcome::Refused("not a version") };
     let mut mended = vec![0; row.len()];
     write(&mut mended, key, version, value);
     assert!(read(key, &mended).is_ok_and(|found| found == (version, value)));
     match keys::decode(key) {
         Ok(_) => Outcome::Accepted("row with its checksum made right"),
-        Err(_) => Outcome::Refused("no key"),
+        Err(_) => Outcome::Refused("not a key"),
     }
 }

@@ -1,13 +1,17 @@
-//! Shared access signatures: a query string read, minted again from its own terms, verified, and turned into a grant.
+//! Shared access signatures: reads a query string, signs it again from its own terms, verifies it, and makes a grant of
+//! it.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::LazyLock;
 
-use protocol::auth::{
-    AccountKey, AccountScope, Connection, Grant, SasScope, SasTerms, SasToken, TableScope, protocol_version,
-};
-use protocol::model::{DateTime, StoredPolicy, TableName};
-use protocol::wire::headers::is_version;
+use protocol::ServiceError;
+use protocol::auth::{AccountKey, AccountScope, Connection, Grant, SasScope, SasTerms, SasToken};
+use protocol::common::query::Query;
+use protocol::common::version::is_version;
+use protocol::common::version::protocol_version;
+use protocol::common::{DateTime, StoredPolicy};
+use protocol::table::model::TableName;
+use protocol::table::{KIND, TableScope};
 
 use crate::golden::distinct;
 use crate::{ACCOUNT, ACCOUNT_KEY, Golden, Outcome, Target, as_text};
@@ -81,9 +85,9 @@ static KEYS: LazyLock<Vec<AccountKey>> =
 fn seeds(golden: &Golden) -> Vec<Vec<u8>> {
     let key = &KEYS[0];
     let account_scope = SasScope::Account(AccountScope {
-        services: "bt".to_owned(),
-        resource_types: "sco".to_owned(),
-        encryption_scope: String::new(),
+        services: "bt".into(),
+        resource_types: "sco".into(),
+        encryption_scope: "".into(),
     });
     let table_scope = |policy: &str, range: bool| {
         let mut scope = TableScope::new(TableName::parse("People").expect("a table's name"));
@@ -94,18 +98,18 @@ fn seeds(golden: &Golden) -> Vec<Vec<u8>> {
             scope.end_partition_key = "z".to_owned();
             scope.end_row_key = "9".to_owned();
         }
-        SasScope::Table(scope)
+        SasScope::Service(scope.into_scope().expect("both row keys have partition keys"))
     };
-    let terms = |version: &str, scope: SasScope| SasTerms {
-        permissions: "raud".to_owned(),
-        expiry: "2030-01-01T00:00:00Z".to_owned(),
+    let terms = |version: &'static str, scope: SasScope<'static>| SasTerms {
+        permissions: "raud".into(),
+        expiry: "2030-01-01T00:00:00Z".into(),
         ..SasTerms::new(version, scope)
     };
     let limited = SasTerms {
-        start: "2019-01-01".to_owned(),
-        ip: "127.0.0.1-127.0.0.9".to_owned(),
-        protocol: "https,http".to_owned(),
-        api_version: "2019-02-02".to_owned(),
+        start: "2019-01-01".into(),
+        ip: "127.0.0.1-127.0.0.9".into(),
+        protocol: "https,http".into(),
+        api_version: "2019-02-02".into(),
         ..terms("2019-02-02", table_scope("", true))
     };
     let minted = [
@@ -126,14 +130,16 @@ pub fn run(input: &[u8]) -> Outcome {
 }
 
 fn read(input: &[u8]) -> Result<Outcome, Outcome> {
-    let query = as_text(input)?;
-    if let Some(version) = protocol_version(query, None) {
+    let query = Query::split(as_text(input)?);
+    if let Some(version) = protocol_version(&query, None) {
         assert!(is_version(version), "{version}");
     }
-    let Some(token) = SasToken::parse(query)? else { return Err(Outcome::Refused("no signature")) };
+    let token = SasToken::read(&query, "", &KIND).map_err(ServiceError::from)?;
+    let Some(token) = token else { return Err(Outcome::Refused("no signature")) };
 
     let minted = token.terms().mint(ACCOUNT, &KEYS[0]).expect("terms that were read can be minted");
-    let again = SasToken::parse(&minted).ok().flatten().expect("a minted token can be read");
+    let again =
+        SasToken::read(&Query::split(&minted), "", &KIND).ok().flatten().expect("a minted token can be read");
     assert_eq!(again.terms(), token.terms(), "{minted}");
     assert!(again.verify(ACCOUNT, &KEYS), "a minted token is not verified: {minted}");
     // A service SAS signs the account in its resource, an account SAS as a line of its own.
@@ -152,8 +158,8 @@ fn read(input: &[u8]) -> Result<Outcome, Outcome> {
     match granted? {
         Grant::AccountSas { .. } if is_right => Ok(Outcome::Accepted("account, verified")),
         Grant::AccountSas { .. } => Ok(Outcome::Accepted("account")),
-        Grant::TableSas { .. } if is_right => Ok(Outcome::Accepted("table, verified")),
-        Grant::TableSas { .. } => Ok(Outcome::Accepted("table")),
+        Grant::ServiceSas { .. } if is_right => Ok(Outcome::Accepted("table, verified")),
+        Grant::ServiceSas { .. } => Ok(Outcome::Accepted("table")),
         other => panic!("a SAS granted {other:?}"),
     }
 }

@@ -1,10 +1,11 @@
-//! Stored entities for the targets: made from properties by the same road as a write, and compared bit by bit.
+//! Stored entities for the targets: made from properties by the code that handles writes, and compared bit by bit.
 
 use engine::{OwnedKey, Version};
 use protocol::ServiceError;
-use protocol::model::{DateTime, EntitySource, Guid, Property, Value};
-use protocol::wire::MetadataLevel;
-use protocol::wire::json_write::EntityWriter;
+use protocol::common::DateTime;
+use protocol::table::model::{EntitySource, Guid, Property, Value};
+use protocol::table::wire::MetadataLevel;
+use protocol::table::wire::json_write::EntityWriter;
 use tables::{Action, Change, EntityView, StoredEntity, Transaction};
 
 use crate::ACCOUNT;
@@ -16,7 +17,7 @@ pub fn version() -> Version {
     Version::new(VERSION_TICKS).expect("not zero")
 }
 
-/// The entity as a replacement stores it; the limits of the service apply.
+/// The entity as a replace operation stores it. The service's limits apply.
 pub fn store(
     partition_key: &str,
     row_key: &str,
@@ -58,7 +59,7 @@ pub fn properties_of(view: &EntityView<'_>) -> Vec<Property<'static>> {
     properties
 }
 
-/// Whether both are the same values in the same order; NaN is the same as NaN, 0 is not the same as -0.
+/// Whether both have the same values in the same order. NaN equals NaN, but 0 does not equal -0.
 pub fn are_same(left: &[Property<'_>], right: &[Property<'_>]) -> bool {
     let is_same = |(left, right): (&Property<'_>, &Property<'_>)| {
         left.name == right.name
@@ -71,7 +72,7 @@ pub fn are_same(left: &[Property<'_>], right: &[Property<'_>]) -> bool {
     left.len() == right.len() && left.iter().zip(right).all(is_same)
 }
 
-/// The entity as a client sees it.
+/// The entity as JSON, as a client sees it.
 pub fn write(view: &EntityView<'_>, level: MetadataLevel) -> Vec<u8> {
     let writer = EntityWriter {
         base: "http://127.0.0.1:10002/devstoreaccount1",
@@ -85,7 +86,7 @@ pub fn write(view: &EntityView<'_>, level: MetadataLevel) -> Vec<u8> {
     out
 }
 
-/// Asks a reader of JSON that is not ours.
+/// Whether a JSON reader other than ours accepts the bytes.
 pub fn is_json(bytes: &[u8]) -> bool {
     serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok()
 }

@@ -1,6 +1,6 @@
 //! Replays the golden exchanges against any server and prints the differences, file by file.
 //!
-//! Exit code 0: no difference; 1: some; 2: it could not be tried.
+//! Exit codes: 0, no difference; 1, some differences; 2, the replay could not start.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -13,12 +13,12 @@ const HELP: &str = "\
 Usage: golden --endpoint URL [OPTIONS]
 
   --endpoint URL           http://127.0.0.1:10002/ACCOUNT or https://ACCOUNT.table.core.windows.net
-  --account NAME           the account that signs; without it, the emulator's
-  --key KEY                its key; without it, the environment variable AZURE_STORAGE_KEY
-  --folder DIR             where the files are; without it, tests/golden of the source tree
+  --account NAME           the account that signs (default: the emulator's)
+  --key KEY                its key (default: the environment variable AZURE_STORAGE_KEY)
+  --folder DIR             where the files are (default: tests/golden of the source tree)
   --only TEXT              only files whose name contains the text
-  --ignore-header NAME     a response header that is not compared; may be repeated
-  --skip-account-settings  leave out the files that change the account's service properties
+  --ignore-header NAME     a response header to leave out of the comparison; may be repeated
+  --skip-account-settings  skip the files that change the account's service properties
 ";
 
 struct Arguments {
@@ -70,7 +70,7 @@ fn arguments() -> Result<Arguments, String> {
     if found.endpoint.is_empty() { Err("--endpoint is missing".to_owned()) } else { Ok(found) }
 }
 
-/// Whether there was no difference.
+/// Returns whether all answers were as expected.
 fn run(arguments: &Arguments) -> Result<bool, String> {
     let credentials = match (&arguments.account, &arguments.key) {
         (None, _) => Credentials::emulator(),
@@ -96,7 +96,7 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
         exchange_count += scenario.exchange_count();
         differing_count += differences.len();
     }
-    println!("{exchange_count} exchanges in {file_count} files, {differing_count} of them differ");
+    println!("{exchange_count} exchanges in {file_count} files, {differing_count} differ");
     Ok(differing_count == 0)
 }
 

@@ -1,20 +1,22 @@
-//! What counts as a difference between the response a file expects and the one that came.
+//! Decides what counts as a difference between the expected and the actual response.
 //!
-//! Header names ignore case, and the order of headers is free. What HTTP itself may choose is left alone, and CORS
-//! headers matter only where a file expects them: an account may have rules of its own.
+//! Ignores the case of header names, the order of headers, and headers that HTTP leaves to the server. CORS headers
+//! matter only where a file expects them, because an account may have rules of its own.
+//! Leaves to others: placeholders (`pattern.rs`).
 
 use super::Message;
 use super::pattern::{Values, matches};
 use crate::Response;
 
+/// Headers that HTTP leaves to the server.
 const CHOSEN_BY_HTTP: [&str; 4] = ["date", "connection", "keep-alive", "transfer-encoding"];
-/// How much of a body is shown on either side of the place where it differs.
+/// How many bytes of a body are shown from the place where it differs; a third as many are shown before it.
 const SHOWN_BYTES: usize = 70;
 
-/// What the caller wants left out of the comparison.
+/// What to leave out of the comparison.
 #[derive(Clone, Default, Debug)]
 pub struct Rules {
-    /// Names of response headers that are not compared.
+    /// Names of response headers to ignore.
     pub ignored_headers: Vec<String>,
 }
 
@@ -25,7 +27,7 @@ impl Rules {
     }
 }
 
-/// The differences, a line or a few each. `seen` gets what placeholders stood for.
+/// The differences, each one or more lines. Adds the values of placeholders to `seen`.
 pub fn compare(
     expected: &Message,
     actual: &Response,
@@ -61,8 +63,8 @@ pub fn compare(
         }
     }
     let body = String::from_utf8_lossy(&actual.body);
-    if let Err(parting) = matches(&expected.body, &body, known, seen) {
-        let (wanted, got) = (around(&expected.body, parting.expected_at), around(&body, parting.actual_at));
+    if let Err(mismatch) = matches(&expected.body, &body, known, seen) {
+        let (wanted, got) = (around(&expected.body, mismatch.expected_at), around(&body, mismatch.actual_at));
         found.push(format!("   expected body … {wanted}\n   got      body … {got}"));
     }
     found

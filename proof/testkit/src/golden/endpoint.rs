@@ -1,4 +1,6 @@
-//! Where a replay goes: an account at a URL, in path style or in host style, over http or https.
+//! The target of a replay: an account at a URL, in path style or in host style, over http or https.
+//!
+//! Leaves to others: encryption (`tunnel.rs`).
 
 use std::collections::HashMap;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -10,18 +12,18 @@ use crate::Credentials;
 
 pub struct Endpoint {
     is_https: bool,
-    /// Host and, if it is not the usual one, port.
+    /// The host, with the port unless it is the default.
     host: String,
-    /// `/ACCOUNT` in path style, else empty.
+    /// `/ACCOUNT` in path style, otherwise empty.
     base: String,
     pub(super) credentials: Credentials,
     connect_to: Option<SocketAddr>,
-    /// What was looked up already, by host.
+    /// Addresses looked up so far, by host.
     addrs: Mutex<HashMap<String, SocketAddr>>,
 }
 
 impl Endpoint {
-    /// `http://127.0.0.1:10002/ACCOUNT`, or `https://ACCOUNT.table.core.windows.net`.
+    /// Reads `http://127.0.0.1:10002/ACCOUNT`, or `https://ACCOUNT.table.core.windows.net`.
     pub fn parse(url: &str, credentials: Credentials) -> Result<Endpoint, String> {
         let (scheme, rest) = url.split_once("://").ok_or_else(|| format!("no scheme in {url}"))?;
         let is_https = match scheme {
@@ -39,15 +41,15 @@ impl Endpoint {
         Ok(Endpoint { is_https, host: host.to_owned(), base, credentials, connect_to: None, addrs })
     }
 
-    /// Connects there, whatever host the requests name.
+    /// Connects to this address, whatever host the requests name.
     pub fn connect_to(self, addr: SocketAddr) -> Endpoint {
         Endpoint { connect_to: Some(addr), ..self }
     }
 
-    /// What the placeholders for places stand for.
+    /// The values of the placeholders for account, host and paths.
     pub(super) fn values(&self) -> Values {
         let scheme = if self.is_https { "https" } else { "http" };
-        // The secondary has its name beside the account's: in the path, or in the host's first label.
+        // The secondary endpoint adds `-secondary` to the account: in the path, or in the first label of the host.
         let (secondary_host, secondary_base) = match (self.base.as_str(), self.host.split_once('.')) {
             ("", Some((label, rest))) => (format!("{label}-secondary.{rest}"), String::new()),
             _ => (self.host.clone(), format!("{}-secondary", self.base)),
@@ -64,7 +66,7 @@ impl Endpoint {
         pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
-    /// The address to which plain bytes for this host go.
+    /// The address to which unencrypted bytes for this host go.
     pub(super) fn addr(&self, host: &str) -> Result<SocketAddr, String> {
         if let Some(addr) = self.connect_to {
             return Ok(addr);

@@ -1,4 +1,7 @@
 //! Reads a golden file: comments and directives, then `>>>` requests and `<<<` responses in turn.
+//!
+//! Promises: a line that does not belong to the format is an error that quotes it. Leaves to others: placeholders
+//! (`pattern.rs`).
 
 use std::path::Path;
 
@@ -60,7 +63,7 @@ fn message(lines: &[&str]) -> Result<Message, String> {
         headers.push((name.to_owned(), value.trim().to_owned()));
     }
     let mut message = Message { start_line: (*start_line).to_owned(), headers, body: String::new() };
-    // Blank lines at the end are for reading; what MIME wants at its end is known.
+    // Blank lines at the end are only for readability. A MIME body gets its final CRLF below.
     let body = rest.get(head_length + 1..).unwrap_or_default();
     let length = body.iter().rposition(|line| !line.is_empty()).map_or(0, |last| last + 1);
     let is_multipart = message.header("Content-Type").is_some_and(|value| value.starts_with("multipart/"));

@@ -1,23 +1,24 @@
-//! Placeholders, `{{name}}`: filled in on the way out, matched by form on the way in.
+//! Placeholders, `{{name}}`: filled in in requests, matched by form in responses.
 //!
-//! A name may have a suffix, `{{stamp.2}}`, to tell two of a form apart. `stamp` (as in ETags, colons escaped) and
-//! `timestamp` (as in JSON) of one suffix stand for one time.
+//! A suffix, as in `{{stamp.2}}`, tells two placeholders of a form apart. `stamp` (as in ETags, with escaped colons)
+//! and `timestamp` (as in JSON) with the same suffix stand for the same time.
 
 use std::collections::BTreeMap;
 
+use crate::mask::{form, guid};
 use crate::request::percent_encode;
 use crate::sign::{Credentials, signature};
 
 pub type Values = BTreeMap<String, String>;
 
-/// Where pattern and text part: byte offsets into both.
+/// Where pattern and text begin to differ: byte offsets into both.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Parting {
+pub struct Mismatch {
     pub expected_at: usize,
     pub actual_at: usize,
 }
 
-/// The text with every placeholder replaced, except those that only a finished request can know.
+/// The text with every placeholder replaced. An error if the value of one is unknown.
 pub fn fill(text: &str, values: &Values, credentials: &Credentials) -> Result<String, String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -27,7 +28,7 @@ pub fn fill(text: &str, values: &Values, credentials: &Credentials) -> Result<St
             Some(value) => out.push_str(&value),
             None => match name.strip_prefix("account-sas ") {
                 Some(choices) => out.push_str(&account_sas(choices, credentials)),
-                None => return Err(format!("nothing is known for {{{{{name}}}}}")),
+                None => return Err(format!("no value is known for {{{{{name}}}}}")),
             },
         }
         rest = after;
@@ -36,10 +37,10 @@ pub fn fill(text: &str, values: &Values, credentials: &Credentials) -> Result<St
     Ok(out)
 }
 
-/// Matches the whole text. What placeholders stood for is added to `seen`.
-pub fn matches(pattern: &str, actual: &str, known: &Values, seen: &mut Values) -> Result<(), Parting> {
+/// Matches the whole text. Adds the values of placeholders to `seen`.
+pub fn matches(pattern: &str, actual: &str, known: &Values, seen: &mut Values) -> Result<(), Mismatch> {
     let (mut rest, mut text) = (pattern, actual);
-    let at = |rest: &str, text: &str| Parting {
+    let at = |rest: &str, text: &str| Mismatch {
         expected_at: pattern.len() - rest.len(),
         actual_at: actual.len() - text.len(),
     };
@@ -81,7 +82,7 @@ fn floor(text: &str, mut at: usize) -> usize {
     at
 }
 
-/// A stamp is kept as the timestamp it is.
+/// The name under which a value is stored. A stamp is stored as the timestamp it stands for.
 fn key_of(name: &str) -> String {
     match name.strip_prefix("stamp") {
         Some(suffix) if suffix.is_empty() || suffix.starts_with('.') => format!("timestamp{suffix}"),
@@ -99,14 +100,14 @@ fn value_of(name: &str, values: &Values) -> Option<String> {
     Some(if key == name { value.clone() } else { value.replace(':', "%3A") })
 }
 
-/// How much of the text has the form of the kind.
+/// The length of the text's start that has the form of this kind of placeholder.
 fn measure(kind: &str, text: &[u8]) -> Option<usize> {
     let run = |is_part: fn(&u8) -> bool| {
         let length = text.iter().take_while(|byte| is_part(byte)).count();
         (length > 0).then_some(length)
     };
     match kind {
-        "guid" | "request-id" | "batch" | "changeset" => form(text, "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"),
+        "guid" | "request-id" | "batch" | "changeset" => guid(text),
         "stamp" => trimmed_time(text, "9999-99-99T99%3A99%3A99"),
         "timestamp" => trimmed_time(text, "9999-99-99T99:99:99"),
         "now" => form(text, "9999-99-99T99:99:99.9999999Z"),
@@ -118,19 +119,7 @@ fn measure(kind: &str, text: &[u8]) -> Option<usize> {
     }
 }
 
-/// `x` is a lower-case hex digit, `9` a digit, `a` a letter.
-fn form(text: &[u8], form: &str) -> Option<usize> {
-    let fits = text.len() >= form.len()
-        && form.bytes().zip(text).all(|(wanted, byte)| match wanted {
-            b'x' => byte.is_ascii_digit() || (b'a'..=b'f').contains(byte),
-            b'9' => byte.is_ascii_digit(),
-            b'a' => byte.is_ascii_alphabetic(),
-            _ => wanted == *byte,
-        });
-    fits.then_some(form.len())
-}
-
-/// A time whose fraction, if any, has up to seven digits and no zero at its end.
+/// A time whose fraction, if any, has up to seven digits and no trailing zero.
 fn trimmed_time(text: &[u8], seconds: &str) -> Option<usize> {
     let mut length = form(text, seconds)?;
     if text.get(length) == Some(&b'.') {
@@ -143,7 +132,7 @@ fn trimmed_time(text: &[u8], seconds: &str) -> Option<usize> {
     (text.get(length) == Some(&b'Z')).then_some(length + 1)
 }
 
-/// The query of an account SAS over tables; `sp=… srt=…` choose what it allows.
+/// The query string of an account SAS for tables; `sp=… srt=…` choose what it allows.
 fn account_sas(choices: &str, credentials: &Credentials) -> String {
     let choice = |name: &str| {
         choices.split(' ').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('=')).unwrap_or_default()
@@ -167,7 +156,7 @@ mod tests {
     fn check(pattern: &str, actual: &str, expected: Result<&[(&str, &str)], (usize, usize)>) {
         let mut seen = Values::new();
         let outcome = matches(pattern, actual, &values(&[("table", "t1")]), &mut seen);
-        let got = outcome.map(|()| seen).map_err(|parting| (parting.expected_at, parting.actual_at));
+        let got = outcome.map(|()| seen).map_err(|mismatch| (mismatch.expected_at, mismatch.actual_at));
         assert_eq!(got, expected.map(values), "{pattern} against {actual}");
     }
 

@@ -1,4 +1,4 @@
-//! TLS for a client that speaks plain sockets: a local port whose bytes come out encrypted at the other end.
+//! TLS for a client that speaks plain TCP: a local port that forwards to a server over TLS.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use rustls::{ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-/// Opens a tunnel to the server of this name, for as long as the process lives. The system's certificates are
-/// trusted; `SSL_CERT_FILE` names others.
+/// Opens a tunnel to the server of this name, for as long as the process lives. It trusts the system's certificates, or
+/// those in `SSL_CERT_FILE`.
 pub fn open(name: &str, addr: SocketAddr) -> Result<SocketAddr, String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
     let mut roots = RootCertStore::empty();
@@ -39,7 +39,7 @@ pub fn open(name: &str, addr: SocketAddr) -> Result<SocketAddr, String> {
                         let mut secret = connector.connect(name, socket).await?;
                         tokio::io::copy_bidirectional(&mut plain, &mut secret).await
                     };
-                    // The client sees a closed connection; here is the reason.
+                    // The client only sees a closed connection, so print the reason.
                     if let Err(error) = relayed.await {
                         eprintln!("warning: the connection to {addr} failed: {error}");
                     }

@@ -1,41 +1,40 @@
-//! Whether a concurrent history could have happened one operation at a time: Wing and Gong's search, with Lowe's
-//! pruning.
+//! Decides whether a concurrent history is linearizable: Wing and Gong's search, with Lowe's pruning.
 //!
-//! The search takes, again and again, an operation that nothing still waiting had to precede (it was invoked before
-//! the first return among those waiting), asks the sequential model whether it could have answered as it did, and goes
-//! on from there; at a dead end it takes the last one back. Lowe's observation: after the same set of operations in
-//! the same state the future is the same, so each such pair is tried once.
+//! At each step the search takes an operation that no waiting operation had to precede: one that was invoked before the
+//! first return among those waiting. It asks the sequential model whether the operation could have given its answer,
+//! and continues from the new state; at a dead end it takes the last operation back. Lowe's observation: after the same
+//! set of operations in the same state the future is the same, so each such pair is tried once.
 //!
-//! An operation whose answer nobody heard may have happened at any moment after its invocation, or never.
+//! An operation without a known answer may have happened at any moment after its invocation, or never.
 
 use std::collections::HashSet;
 use std::hash::Hash;
 
-/// How things behave when they happen one at a time.
+/// A sequential model: how operations behave one at a time.
 pub trait Sequential {
     type State: Clone + Eq + Hash;
     type Operation;
 
     fn initial(&self) -> Self::State;
 
-    /// The state after the operation; `None` when it could not have answered as it did. For one whose answer is
-    /// unknown, `None` says that it would have changed nothing.
+    /// The state after the operation; `None` if it could not have given its answer. For an unknown answer, `None` means
+    /// that the operation would have changed nothing.
     fn step(&self, state: &Self::State, operation: &Self::Operation) -> Option<Self::State>;
 }
 
-/// An operation and when it was under way, by one clock.
+/// An operation and when it was in progress, by one clock.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Interval<O> {
     pub operation: O,
     pub invoked: u64,
-    /// `None`: no answer came, so it may take effect at any later moment or never.
+    /// `None` if no answer came: it may take effect at any later moment, or never.
     pub returned: Option<u64>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
     Linearizable,
-    /// At most this many operations could be put in an order.
+    /// At most this many operations fit into one order.
     Violation {
         longest: usize,
     },
@@ -43,7 +42,7 @@ pub enum Verdict {
     Undecided,
 }
 
-/// What the search said, and how many pairs of done operations and state it looked at.
+/// The verdict, and how many pairs of operations and state the search visited.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Checked {
     pub verdict: Verdict,
@@ -92,7 +91,7 @@ pub fn check<M: Sequential>(
             }
             continue;
         }
-        // An operation that is still waiting returned here, so whatever comes later must not come before it.
+        // A waiting operation returned here, so later operations cannot come before it.
         let Some((index, before)) = taken.pop() else {
             return Checked { verdict: Verdict::Violation { longest }, configuration_count: seen.len() };
         };
@@ -115,14 +114,14 @@ enum Event {
     Returned,
 }
 
-/// The events of the operations that are not in the order yet, by time: a doubly linked list, out of which an
-/// operation is lifted and into which it is put back in constant time.
+/// The events of the operations that are not yet in the order, by time: a doubly linked list from which an operation is
+/// removed, and to which it is returned, in constant time.
 struct Waiting {
-    /// The first one is the end of the list, from both sides.
+    /// The first entry marks both ends of the list.
     events: Vec<Option<Event>>,
     next: Vec<usize>,
     previous: Vec<usize>,
-    /// By operation.
+    /// The position of each operation's invocation.
     invocations: Vec<usize>,
     returns: Vec<Option<usize>>,
 }
@@ -134,7 +133,7 @@ impl Waiting {
         let mut moments: Vec<(u64, bool, usize)> = Vec::with_capacity(history.len() * 2);
         for (index, interval) in history.iter().enumerate() {
             moments.push((interval.invoked, false, index));
-            // At the same moment invocations come first: then the two count as concurrent, which claims less.
+            // At the same moment invocations come first: the two then count as concurrent, the weaker claim.
             moments.extend(interval.returned.map(|returned| (returned, true, index)));
         }
         moments.sort_unstable();
@@ -181,7 +180,7 @@ impl Waiting {
         }
     }
 
-    /// Only the one that was lifted last, because its neighbours are remembered from then.
+    /// Only for the operation that was removed last, because its neighbours are those of that time.
     fn put_back(&mut self, index: usize) {
         if let Some(at) = self.returns[index] {
             self.link(at);
@@ -206,7 +205,7 @@ impl Waiting {
 mod tests {
     use super::*;
 
-    /// One register; a write is true of any state, a read only of its own value.
+    /// A register: a write fits any state, a read only the state with its value.
     struct Register;
 
     #[derive(Clone, Copy)]
@@ -254,7 +253,7 @@ mod tests {
     #[test]
     fn what_overlaps_may_have_any_order() {
         check_all(&[(Write(1), 0, Some(5)), (Read(0), 1, Some(2)), (Read(1), 3, Some(4))], true);
-        // Once seen, a write stays seen.
+        // Once a read has seen a write, later reads see it too.
         check_all(&[(Write(1), 0, Some(5)), (Read(1), 1, Some(2)), (Read(0), 3, Some(4))], false);
         check_all(&[(Write(1), 0, Some(1)), (Read(0), 1, Some(2))], true);
     }
@@ -277,7 +276,7 @@ mod tests {
         check_all(&[(Write(1), 0, None), (Read(0), 2, Some(3)), (Read(0), 4, Some(5))], true);
         check_all(&[(Write(1), 0, None), (Read(0), 2, Some(3)), (Read(1), 4, Some(5))], true);
         check_all(&[(Write(1), 0, None), (Read(1), 2, Some(3)), (Read(0), 4, Some(5))], false);
-        // Not before it was invoked.
+        // It cannot be seen before it was invoked.
         check_all(&[(Read(1), 2, Some(3)), (Write(1), 4, None)], false);
     }
 

@@ -1,7 +1,7 @@
-//! The sequential model of one partition: what each operation must answer when it happens alone.
+//! The sequential model of one partition: the answer of each operation when it happens alone.
 //!
-//! Every write gives the rows it writes a number of its own (`writer`), so a row that is read says who wrote it. That
-//! also tells the ETag of a write whose answer nobody heard, as soon as anybody reads what it wrote; see
+//! Every write stores its own number (`writer`) in its rows, so a row that is read names the write that made it. This
+//! also reveals the ETag of a write without a known answer, as soon as any client reads its row; see
 //! [`Partition::learn`].
 
 use std::collections::HashMap;
@@ -10,10 +10,10 @@ use super::checker::{Interval, Sequential};
 
 pub const ROW_COUNT_MAX: usize = 4;
 
-/// A row's version in ticks, as its ETag says it.
+/// A row's version in ticks, taken from its ETag.
 pub type Tag = u64;
 
-/// A row as it is written and read: who wrote it last, and two properties, each the number of who set it.
+/// A row: the number of its last write, and two properties, each with the number of the write that set it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Row {
     pub tag: Tag,
@@ -51,7 +51,7 @@ pub struct Change {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Call {
-    /// One change alone, or several as an entity group transaction.
+    /// A single change, or several as an entity group transaction.
     Write(Vec<Change>),
     Get(usize),
     /// One page of a scan, from this row on.
@@ -60,9 +60,9 @@ pub enum Call {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Answer {
-    /// With the ETag of each change; a delete has none.
+    /// The ETag of each change; a delete has none.
     Written(Vec<Option<Tag>>),
-    /// The first change that was refused, and with which status.
+    /// The first change that was refused, and the status.
     Refused {
         change: usize,
         status: u16,
@@ -75,21 +75,21 @@ pub enum Answer {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Operation {
-    /// Its number, which is what it writes.
+    /// Its number, which it also stores in its rows.
     pub id: u32,
     pub client: usize,
     pub call: Call,
     pub answer: Answer,
 }
 
-/// The model, with the ETags that were learnt from reads.
+/// The model, with the ETags learnt from reads.
 #[derive(Default)]
 pub struct Partition {
     tags: HashMap<(u32, usize), Tag>,
 }
 
 impl Partition {
-    /// Looks through all reads for the ETags of writes whose answers are unknown.
+    /// Learns the ETags of writes without a known answer from all reads.
     pub fn learn(history: &[Interval<Operation>]) -> Partition {
         let mut tags = HashMap::new();
         for interval in history {
@@ -104,7 +104,7 @@ impl Partition {
         Partition { tags }
     }
 
-    /// A tag that was never read cannot have been asked for either: any that no row bears will do.
+    /// A tag that was never read cannot occur in a condition either, so any unused one will do.
     fn tag(&self, id: u32, row: usize) -> Tag {
         self.tags.get(&(id, row)).copied().unwrap_or(u64::MAX - (u64::from(id) << 8) - row as u64)
     }
@@ -142,7 +142,7 @@ impl Partition {
     }
 }
 
-/// The status that a change by itself is refused with.
+/// The status with which a single change is refused, if it is.
 fn refusal(rows: &Rows, change: &Change) -> Option<u16> {
     match (change.verb, change.condition, &rows[change.row]) {
         (Verb::Insert, _, Some(_)) => Some(409),
@@ -174,7 +174,7 @@ impl Sequential for Partition {
             }
             (Call::Get(row), Answer::Found(found)) => (rows[*row] == *found).then_some(*rows),
             (Call::Page(from), Answer::Page(found, next)) => {
-                // Up to where the next page begins, there is what the page has and nothing else.
+                // Up to where the next page begins, the partition has exactly the rows of this page.
                 let end = next.unwrap_or(ROW_COUNT_MAX);
                 let expected =
                     (*from..end).filter_map(|at| rows.get(at).copied().flatten().map(|row| (at, row)));

@@ -1,7 +1,7 @@
-//! A recorded history: what is wrong with it, made as small as it can be and printed for people to read.
+//! Checks a recorded history, shrinks a violation and prints it for people to read.
 //!
-//! Shrinking only ever weakens what the history claims (a shorter prefix, an operation without effect left out, a row
-//! left out everywhere), so what remains of a violation is one, and is there in the whole.
+//! Promises: shrinking only weakens what the history claims (a shorter prefix, an operation without effect left out, a
+//! row left out everywhere), so a violation that remains is also one in the whole history.
 
 use std::fmt::Write as _;
 
@@ -13,15 +13,15 @@ use super::partition::{
 /// One operation of a history.
 pub type Recorded = Interval<Operation>;
 
-/// More than this and the search is given up; histories are short enough never to come near.
+/// The search gives up beyond this. Histories are short enough to stay far below.
 const CONFIGURATION_COUNT_MAX: usize = 4_000_000;
 
 pub fn check(history: &[Recorded]) -> Checked {
     checker::check(&Partition::learn(history), history, CONFIGURATION_COUNT_MAX)
 }
 
-/// Versions of all partitions together: no two writes share one, and who began after another had heard back got a
-/// greater one. All are above `floor`; the greatest that was heard of is returned.
+/// Checks the versions of all partitions together: no two writes share one, a write that began after another was
+/// answered has a greater one, and all are above `floor`. Returns the greatest.
 pub fn check_versions(history: &[Recorded], floor: Tag) -> Result<Tag, String> {
     let model = Partition::learn(history);
     let mut written: Vec<(&Recorded, Tag)> = Vec::new();
@@ -41,13 +41,13 @@ pub fn check_versions(history: &[Recorded], floor: Tag) -> Result<Tag, String> {
     for (index, (later, tag)) in written.iter().enumerate() {
         let id = later.operation.id;
         if *tag <= floor {
-            return Err(format!("#{id} wrote version {tag}, not above {floor}, which was heard of before"));
+            return Err(format!("#{id} wrote version {tag}, not above {floor}, which was seen before"));
         }
         for (earlier, other) in &written {
             let precedes = earlier.returned.is_some_and(|returned| returned < later.invoked);
             if precedes && other >= tag {
                 let earlier = earlier.operation.id;
-                return Err(format!("#{id} wrote version {tag} after #{earlier} had heard of {other}"));
+                return Err(format!("#{id} wrote version {tag} after #{earlier} had seen {other}"));
             }
         }
         if let Some((other, _)) = written[..index].iter().find(|(_, other)| other == tag) {
@@ -70,7 +70,7 @@ pub fn shrink(history: &[Recorded]) -> Vec<Recorded> {
     let mut smallest = history.to_vec();
     let mut cuts: Vec<u64> = history.iter().filter_map(|recorded| recorded.returned).collect();
     cuts.sort_unstable();
-    // Every prefix of a linearizable history is one too, so the first that is not can be searched for by halves.
+    // Every prefix of a linearizable history is linearizable too, so a binary search finds the first that is not.
     let first = cuts.partition_point(|cut| !is_violation(&prefix(history, *cut)));
     if let Some(cut) = cuts.get(first) {
         smallest = prefix(history, *cut);
@@ -93,7 +93,7 @@ pub fn shrink(history: &[Recorded]) -> Vec<Recorded> {
     smallest
 }
 
-/// What had happened at that moment: what had not returned is unknown.
+/// The history up to a moment. Operations that had not returned by then have an unknown answer.
 fn prefix(history: &[Recorded], cut: u64) -> Vec<Recorded> {
     let happened = |recorded: &Recorded| {
         let mut recorded = recorded.clone();
@@ -114,7 +114,7 @@ fn changes_nothing(operation: &Operation) -> bool {
     matches!(operation.answer, Answer::Refused { .. } | Answer::Found(_) | Answer::Page(..))
 }
 
-/// The history of the other rows.
+/// The operation without this row; `None` if nothing remains.
 fn without_row(recorded: &Recorded, row: usize) -> Option<Recorded> {
     let mut recorded = recorded.clone();
     let operation = &mut recorded.operation;
@@ -140,7 +140,7 @@ fn without_row(recorded: &Recorded, row: usize) -> Option<Recorded> {
     Some(recorded)
 }
 
-/// One line per operation in the order of their invocations; versions are named v1, v2, … in their own order.
+/// One line per operation in the order of their invocations. Versions are named v1, v2, … in ascending order.
 pub fn readable(history: &[Recorded]) -> String {
     let mut tags: Vec<Tag> = history.iter().flat_map(|recorded| tags_in(&recorded.operation)).collect();
     tags.sort_unstable();

@@ -1,8 +1,8 @@
-//! The clients of a history: each a thread with a connection of its own, that does what its seed says and writes down
-//! when it asked, what it asked and what it heard.
+//! The clients of a history: each is a thread with a connection of its own that follows its seed and records each
+//! request, its answer and their times.
 //!
-//! The seed fixes what is asked, not when: that is the business of the machine, so a history can be repeated in kind
-//! but not to the letter. What was recorded is what counts.
+//! The seed fixes the requests but not their timing, so a history can be repeated in kind but not exactly.
+//! Leaves to others: judging what was recorded.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -10,8 +10,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use fastrand::Rng;
-use protocol::model::{DateTime, ETag};
-use protocol::wire::continuation;
+use protocol::common::DateTime;
+use protocol::table::model::ETag;
+use protocol::table::wire::continuation;
 use testkit::{
     Batch, Credentials, RawClient, Request, Response, Stopwatch, batch_parts, entity_json, entity_path,
     system_now,
@@ -24,25 +25,25 @@ use super::record::Recorded;
 /// Long enough for any restart.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(60);
 const CONNECT_PAUSE: Duration = Duration::from_millis(5);
-/// One write in so many is sent and not waited for.
+/// For one write in this many, the client does not wait for the answer.
 const ABANDONED_INTERVAL: u32 = 40;
-/// A client that does not wait may wait this long all the same, so that the server has something to do.
+/// Such a client keeps the connection open for at most this long, so that the server starts on the write.
 const ABANDONED_WAIT_US_MAX: u64 = 1500;
 const BATCH_CHANGE_COUNT_MAX: usize = 3;
 
-/// What the clients of one history have in common.
+/// What the clients of one history share.
 pub struct Ground<'a> {
     pub clock: &'a Stopwatch,
-    /// Where the server is now: a restart moves it.
+    /// The server's current address: a restart changes it.
     pub address: Mutex<SocketAddr>,
     pub table: &'a str,
-    /// Their keys.
+    /// The PartitionKeys.
     pub partitions: Vec<String>,
     pub row_count: usize,
     /// The number of the next operation.
     pub next_id: AtomicU32,
     pub finished_count: AtomicUsize,
-    /// By partition and row, the ETags that somebody heard of, the latest last.
+    /// By partition and row: the ETags that any client has seen, the latest last.
     pub tags: Vec<Mutex<Vec<Tag>>>,
 }
 
@@ -60,7 +61,7 @@ impl Ground<'_> {
     }
 }
 
-/// What a client did, by partition, and what it had to leave out.
+/// What a client did, by partition, and the answers that say nothing about the data.
 #[derive(Default)]
 pub struct Diary {
     pub recorded: Vec<(usize, Recorded)>,
@@ -76,10 +77,10 @@ pub struct Client<'a> {
     connection: Option<RawClient>,
 }
 
-/// What became of a request.
+/// The result of sending a request.
 enum Reply {
     Heard(Response),
-    /// It went out, in part at least, and no answer came.
+    /// The request was sent, at least in part, and no answer came.
     Lost,
 }
 
@@ -88,7 +89,7 @@ impl<'a> Client<'a> {
         Client { ground, number, random, diary: Diary::default(), connection: None }
     }
 
-    /// Does so many things; an error is an answer that the service never gives.
+    /// Makes this many calls. An error is an answer that the service never gives.
     pub fn run(&mut self, count: usize) -> Result<(), String> {
         for _ in 0..count {
             let partition = self.random.usize(..self.ground.partitions.len());
@@ -113,7 +114,7 @@ impl<'a> Client<'a> {
         Ok(())
     }
 
-    /// What is there when all is over.
+    /// Reads everything at the end.
     pub fn look_at_everything(&mut self) -> Result<(), String> {
         for partition in 0..self.ground.partitions.len() {
             self.scan(partition, ROW_COUNT_MAX + 1)?;
@@ -133,7 +134,7 @@ impl<'a> Client<'a> {
         let tag = {
             let tags = self.ground.tags(partition, row).lock().unwrap_or_else(PoisonError::into_inner);
             match self.random.u8(..4) {
-                // An old one, as a client has that was slow.
+                // An old ETag, as a slow client would have.
                 0 => tags.get(tags.len().saturating_sub(3)).copied(),
                 _ => tags.last().copied(),
             }
@@ -187,7 +188,7 @@ impl<'a> Client<'a> {
     fn get(&mut self, partition: usize, row: usize) -> Result<(), String> {
         let id = self.ground.next_id.fetch_add(1, Ordering::AcqRel);
         let (invoked, reply, returned) = self.exchange(&Request::get(&self.path(partition, row)), false)?;
-        // A read that nobody heard of says nothing.
+        // A read without an answer says nothing.
         let Reply::Heard(response) = reply else { return Ok(()) };
         let found = match response.status {
             200 => Some(entity(&json(&response)?)?),
@@ -202,7 +203,7 @@ impl<'a> Client<'a> {
         Ok(())
     }
 
-    /// Page by page; each is a read of its own.
+    /// Scans page by page; each page is a read of its own.
     fn scan(&mut self, partition: usize, top: usize) -> Result<(), String> {
         let filter = format!("PartitionKey eq '{}'", self.ground.partitions[partition]);
         let mut next: Option<(String, String)> = None;
@@ -244,12 +245,12 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// An answer to a read that says nothing about the data.
+    /// Counts an answer to a read that says nothing about the data.
     fn unusual(&mut self, response: &Response) -> Result<(), String> {
         match response.status {
             503 => self.diary.busy_count += 1,
             500 => self.diary.internal_error_count += 1,
-            _ => return Err(format!("an answer that no read has:\n{response:?}")),
+            _ => return Err(format!("an answer that no read can have:\n{response:?}")),
         }
         Ok(())
     }
@@ -260,7 +261,8 @@ impl<'a> Client<'a> {
         self.diary.recorded.push((partition, Interval { operation, invoked, returned }));
     }
 
-    /// Sends the request, and reads the answer unless it is to be abandoned; with the moments before and after.
+    /// Sends the request, and reads the answer unless it is to be abandoned. Returns the reply with the times before
+    /// and after.
     fn exchange(&mut self, request: &Request, abandoned: bool) -> Result<(u64, Reply, u64), String> {
         let (mut connection, address) = match self.connection.take() {
             Some(connection) => (connection, self.address()),
@@ -269,7 +271,7 @@ impl<'a> Client<'a> {
         let bytes = request.to_bytes(address, &Credentials::emulator(), system_now());
         let invoked = self.ground.now();
         if abandoned {
-            // Whether it went out does not matter: nobody waits for it.
+            // Whether it was sent does not matter: its outcome counts as unknown.
             let _ = connection.send(&bytes);
             std::thread::sleep(Duration::from_micros(self.random.u64(..ABANDONED_WAIT_US_MAX)));
             return Ok((invoked, Reply::Lost, invoked));
@@ -291,7 +293,7 @@ impl<'a> Client<'a> {
         *self.ground.address.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The server may just be starting again.
+    /// Retries, because the server may be restarting.
     fn connect(&self) -> Result<(RawClient, SocketAddr), String> {
         let watch = Stopwatch::start();
         loop {
@@ -364,15 +366,15 @@ type Part = (&'static str, String, Vec<(&'static str, String)>, Option<String>);
 
 enum Outcome {
     Answer(Answer),
-    /// Nothing happened.
+    /// The write did not happen.
     Busy,
-    /// Nobody knows what happened.
+    /// The write may or may not have happened.
     InternalError,
 }
 
-/// What an answer to a write says.
+/// Reads the answer to a write.
 fn written(response: &Response, changes: &[Change]) -> Result<Outcome, String> {
-    let strange = |response: &Response| Err(format!("an answer that no write has:\n{response:?}"));
+    let strange = |response: &Response| Err(format!("an answer that no write can have:\n{response:?}"));
     if changes.len() == 1 {
         return match response.status {
             503 => Ok(Outcome::Busy),
@@ -420,7 +422,7 @@ fn etag_of(response: &Response) -> Result<Option<Tag>, String> {
 fn parse_etag(text: &str) -> Result<Tag, String> {
     match ETag::parse(text) {
         Ok(ETag::Exactly(timestamp)) => Ok(timestamp.ticks()),
-        _ => Err(format!("{text} is no entity's ETag")),
+        _ => Err(format!("{text} is not an entity's ETag")),
     }
 }
 
@@ -438,7 +440,7 @@ fn row_number(key: &str) -> Result<usize, String> {
     key.strip_prefix('r')
         .and_then(|number| number.parse().ok())
         .filter(|row| *row < ROW_COUNT_MAX)
-        .ok_or_else(|| format!("{key:?} is no row of ours"))
+        .ok_or_else(|| format!("{key:?} is not one of our rows"))
 }
 
 fn json(response: &Response) -> Result<serde_json::Value, String> {

@@ -1,7 +1,7 @@
-//! The road to the server: a request is sent, and the ledger kept as the answer comes.
+//! Sends requests to the server, and keeps the ledger as the answers come.
 //!
-//! Promises: a write is open from before it is sent until its answer is understood; a connection that breaks is a
-//! broken promise, unless the server is being stopped.
+//! Promises: a write is open from before it is sent until its answer is understood. A connection that breaks is a
+//! broken promise, unless the server is being stopped. Leaves to others: generating the requests (`requests.rs`).
 
 use std::sync::atomic::Ordering;
 
@@ -10,14 +10,14 @@ use testkit::{RawClient, Request, Response, batch_parts};
 use super::{Common, Entry, Writer};
 use crate::ledger::{Attempt, Change, Outcome, Version, version_of};
 
-/// Why a step was the last.
+/// Why a writer stopped.
 pub(super) enum Stop {
     Cut,
     Broken(String),
 }
 
 impl Writer {
-    /// Sends a write and keeps the ledger: open until the answer, known after it.
+    /// Sends a write and keeps the ledger: the write is open until the answer, and known after it.
     pub(super) fn write(
         &mut self,
         common: &Common<'_>,
@@ -58,7 +58,7 @@ impl Writer {
         Ok(())
     }
 
-    /// A server that is being stopped may say so; what was asked then may or may not have happened.
+    /// Sends a request. A server that is being stopped may answer with an error; then the outcome is unknown.
     pub(super) fn exchange(
         &mut self,
         common: &Common<'_>,
@@ -75,7 +75,7 @@ impl Writer {
     }
 }
 
-/// The versions in the answer to a write; an error if it was not accepted.
+/// The versions in the answer to a write. An error if it was not accepted.
 fn acknowledged(response: &Response, change_count: usize) -> Result<Vec<Version>, String> {
     let version = |response: &Response| match response.header("ETag") {
         Some(etag) => version_of(etag).ok_or_else(|| format!("no version in the ETag {etag}")).map(Some),
@@ -100,11 +100,11 @@ pub(super) fn broken(what: String) -> Stop {
     Stop::Broken(what)
 }
 
-/// A connection that breaks while the server is being stopped is the stop; otherwise nobody asked for it.
+/// The reason for a broken connection: the server is being stopped, or else a promise is broken.
 pub(super) fn cut(common: &Common<'_>, error: &std::io::Error) -> Stop {
     if common.stopping.load(Ordering::SeqCst) {
         Stop::Cut
     } else {
-        Stop::Broken(format!("the connection broke while nobody stopped the server: {error}"))
+        Stop::Broken(format!("the connection broke although the server was not being stopped: {error}"))
     }
 }

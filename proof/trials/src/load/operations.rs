@@ -1,6 +1,7 @@
-//! One change of one row, made up from the seed and from what the writer knows to be there.
+//! Generates a change of one row from the seed and from the rows that the writer knows.
 //!
-//! Promises: an operation made here must succeed, since nobody else touches the writer's rows. Nothing is sent here.
+//! Promises: an operation made here must succeed, because no other writer touches these rows. Leaves to others:
+//! sending.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +27,7 @@ impl Writer {
         self.operation(&table, &partition, &BTreeSet::new())
     }
 
-    /// One of its tables and one of its partitions.
+    /// A random table and partition of this writer.
     pub(super) fn somewhere(&mut self) -> (String, String) {
         let tables: Vec<&String> = self.known.tables.keys().collect();
         let table = if self.random.bool() {
@@ -37,7 +38,7 @@ impl Writer {
         (table, format!("w{}p{}", self.number, self.random.u64(0..PARTITION_COUNT)))
     }
 
-    /// A change of a row that is not among those `taken`.
+    /// A change of a row that is not in `taken`.
     pub(super) fn operation(&mut self, table: &str, partition: &str, taken: &BTreeSet<String>) -> Operation {
         let crowded = self.known.row_count() > self.shape.row_count_max;
         let existing = self.existing(table, partition, taken);
@@ -127,7 +128,7 @@ impl Writer {
         Operation { method: "DELETE", target, headers, json: None, change }
     }
 
-    /// Without ETag, with any, or with the one that the row has.
+    /// No condition, any ETag (`*`), or the row's own ETag.
     fn condition(&mut self, table: &str, key: &Key) -> Vec<(&'static str, String)> {
         match (self.random.u32(0..3), self.known.tables[table][key].version) {
             (0, _) => Vec::new(),
@@ -154,7 +155,7 @@ fn put(
     }
 }
 
-/// A JSON object's inside.
+/// The members of a JSON object, without its braces.
 fn members(properties: &Properties) -> String {
     let object = serde_json::to_string(properties).expect("plain values have a JSON form");
     object[1..object.len() - 1].to_owned()

@@ -1,8 +1,8 @@
-//! The requests of a step: single writes and batches, refusals on purpose, tables, counters on rows that all share,
-//! and reads and scans that are compared with the ledger.
+//! The requests of a step: single writes and batches, writes that must be refused, tables, counters on shared rows, and
+//! reads and scans that are compared with the ledger.
 //!
-//! Promises: what must be refused is refused and changes nothing; what is read is what the writer knows. It leaves the
-//! ledger of writes to `exchange.rs`.
+//! Promises: a write that must be refused is refused and changes nothing; a read returns what the writer knows. Leaves
+//! the ledger of writes to `exchange.rs`.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -53,7 +53,7 @@ impl Writer {
             }
             operations.push(operation);
         }
-        // One batch in eight ends with an operation that fails: then none of it may be there.
+        // One batch in eight ends with an operation that fails. Then none of the batch may happen.
         let spoiled =
             (self.random.u32(0..8) == 0).then(|| self.existing(&table, &partition, &taken)).flatten();
         self.send_batch(common, client, operations, spoiled.map(|key| (table, key)))
@@ -89,7 +89,7 @@ impl Writer {
         Ok(())
     }
 
-    /// A write that must be refused, and so change nothing.
+    /// Sends a write that must be refused and change nothing.
     pub(super) fn refused(&mut self, common: &Common<'_>, client: &mut RawClient) -> Result<(), Stop> {
         let (table, partition) = self.somewhere();
         let Some(key) = self.existing(&table, &partition, &BTreeSet::new()) else { return Ok(()) };
@@ -140,7 +140,7 @@ impl Writer {
         self.write(common, client, &request, vec![Change::DropTable(table.to_owned())])
     }
 
-    /// Its own counter on one hot row, or a second one on all of them in one batch.
+    /// Sets its own counter on one hot row, or a second counter on all of them in one batch.
     pub(super) fn hot(&mut self, common: &Common<'_>, client: &mut RawClient) -> Result<(), Stop> {
         let number = self.number();
         if self.random.bool() {
@@ -161,7 +161,7 @@ impl Writer {
         self.write(common, client, &batch.request(), changes)
     }
 
-    /// Reads a hot row and merges under its ETag: others may be faster, and then nothing may have changed.
+    /// Reads a hot row and merges with its ETag. If another writer was faster, nothing may have changed.
     pub(super) fn hot_conditional(
         &mut self,
         common: &Common<'_>,

@@ -1,11 +1,14 @@
-//! What a simulated client asks of the service, and what it hears.
+//! The requests of a simulated client to the service, and the answers.
+//!
+//! Leaves to others: what the answers must be (`world/judge.rs`).
 
 use std::pin::Pin;
 use std::sync::Arc;
 
 use fastrand::Rng;
-use protocol::filter::{self, Schema};
-use protocol::model::{AccountName, TableName};
+use protocol::common::AccountName;
+use protocol::table::filter::{self, Schema};
+use protocol::table::model::TableName;
 use protocol::{ErrorCode, ServiceError};
 use tables::{EntityQuery, EntityView, TableQuery, TableService, Transaction};
 
@@ -14,7 +17,7 @@ use super::convert::{Collected, read, service_change};
 use super::model::{Change, Model, Row};
 use super::random::{self, TABLES, pick};
 
-/// A key of an entity.
+/// PartitionKey and RowKey of an entity.
 pub type Place = (String, String);
 
 #[derive(Debug)]
@@ -27,7 +30,7 @@ pub enum Ask {
         table: &'static str,
         place: Place,
     },
-    /// One page.
+    /// One page of a query.
     Query {
         table: &'static str,
         filter: Option<Filter>,
@@ -58,7 +61,7 @@ pub enum Answer {
 pub type Answering = Pin<Box<dyn Future<Output = Answer> + Send>>;
 
 impl Ask {
-    /// Whatever comes to mind.
+    /// A random request.
     pub fn any(random: &mut Rng, model: &Model) -> Ask {
         let table = pick(random, &TABLES);
         match random.u32(..1000) {
@@ -86,7 +89,7 @@ impl Ask {
         }
     }
 
-    /// In lower case, as tables are known by.
+    /// The table's name in lower case, which identifies it.
     pub fn table(&self) -> Option<String> {
         match self {
             Ask::Commit { table, .. }
@@ -98,7 +101,7 @@ impl Ask {
         }
     }
 
-    /// The call, not begun yet; or what is wrong with it already.
+    /// The call, not yet started; or the answer, if the request is refused beforehand.
     pub fn begin(&self, service: &Arc<TableService>, account: &AccountName) -> Result<Answering, Answer> {
         let (service, account) = (service.clone(), account.clone());
         let name = |table: &str| TableName::parse(table).expect("the names are valid");
@@ -131,9 +134,9 @@ impl Ask {
             }
             Ask::Query { table, filter, resume, entity_count_max } => {
                 let text = filter.as_ref().map(Filter::text).unwrap_or_default();
-                let parsed = filter::parse(&text, Schema::Entities).map_err(|error| refused(&error))?;
-                let (plan, resume) = (tables::plan(parsed), resume.clone());
-                let query = EntityQuery { plan, within: None, resume, entity_count_max: *entity_count_max };
+                let filter = filter::parse(&text, Schema::Entities).map_err(|error| refused(&error))?;
+                let (resume, entity_count_max) = (resume.clone(), *entity_count_max);
+                let query = EntityQuery { filter, within: None, resume, entity_count_max };
                 let table = name(table);
                 Box::pin(async move {
                     let mut page = Collected(Vec::new());

@@ -1,8 +1,8 @@
-//! A disk in memory for the local engine: it forgets at a crash what was not synced, fails at a chosen moment, and
-//! holds its writer at a gate so that the groups of commits are those that the seed says.
+//! A disk in memory for the local engine. In a crash it loses unsynced changes; it fails at a chosen moment; and it
+//! stops its writer at a gate, so that the seed decides which commits form a group.
 //!
-//! A sync costs nothing here, which is what makes millions of operations possible; what real disks do, and that names of
-//! files must be made durable too, is the business of the power trial.
+//! A sync costs nothing here, which makes millions of operations possible. Leaves to the trial `power`: real disks, and
+//! that names of files must be made durable too.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,24 +15,24 @@ use engine_local::{Access, AnyFile, Files};
 use fastrand::Rng;
 use redb::{BackendError, StorageBackend};
 
-/// What a disk writes as a whole, or not at all.
+/// The unit that a disk writes as a whole or not at all.
 const SECTOR_BYTES: usize = 512;
-/// Far more than any of this takes: a simulation that hangs must end.
+/// Far longer than any step takes. It ends a simulation that hangs.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum DiskCall {
     Read,
     Write,
     Sync,
 }
 
-/// The operation of this kind, after so many others of it, fails.
+/// Makes an operation of this kind fail, after a number of others.
 #[derive(Clone, Copy, Debug)]
 pub struct Fault {
-    pub kind: Kind,
+    pub kind: DiskCall,
     pub after: u32,
-    /// From then on nothing is written or synced any more: the machine is gone.
+    /// From then on nothing is written or synced: the machine is down.
     pub is_last: bool,
 }
 
@@ -41,7 +41,7 @@ pub struct Disk(Arc<(Mutex<State>, Condvar)>);
 
 #[derive(Debug)]
 struct State {
-    /// Which content has which name.
+    /// The content of each name.
     names: BTreeMap<String, usize>,
     contents: Vec<Content>,
     fault: Option<Fault>,
@@ -49,14 +49,14 @@ struct State {
     is_gone: bool,
     gate_is_closed: bool,
     is_held: bool,
-    /// Whoever waits for the gate to be reached.
+    /// The thread that waits until the gate is reached.
     owner: Thread,
 }
 
 #[derive(Default, Debug)]
 struct Content {
     bytes: Vec<u8>,
-    /// In order, what a crash may undo.
+    /// Changes, in order, that a crash may undo.
     unsynced: Vec<Change>,
 }
 
@@ -89,23 +89,23 @@ impl Disk {
         self.state().fault = Some(fault);
     }
 
-    /// Whether a fault has come to pass since the last crash.
+    /// Whether a fault has occurred since the last crash.
     pub fn has_failed(&self) -> bool {
         self.state().has_failed
     }
 
-    /// Nothing reaches the disk from now on.
+    /// From now on nothing reaches the disk.
     pub fn cut_off(&self) {
         let mut state = self.state();
         state.is_gone = true;
         state.fault = None;
     }
 
-    /// What was not synced is kept, lost or torn as chance has it; then the disk works again.
+    /// Keeps, loses or tears each unsynced change at random. Then the disk works again.
     pub fn crash(&self, random: &mut Rng) {
         let mut state = self.state();
         let kept_of_four = [0, 1, 2, 3, 4, 4][random.usize(..6)];
-        // By place, not by turn: redb writes its pages in whatever order it likes.
+        // Depends on the place, not on the order: redb writes its pages in no fixed order.
         let luck = random.u64(..);
         for (number, content) in state.contents.iter_mut().enumerate() {
             let luck = luck.wrapping_add((number as u64) << 40);
@@ -127,14 +127,14 @@ impl Disk {
         self.0.1.notify_all();
     }
 
-    /// Whether somebody stands at the gate.
+    /// Whether a writer waits at the gate.
     pub fn is_held(&self) -> bool {
         self.state().is_held
     }
 
-    fn pass(&self, kind: Kind) -> io::Result<MutexGuard<'_, State>> {
+    fn pass(&self, kind: DiskCall) -> io::Result<MutexGuard<'_, State>> {
         let mut state = self.state();
-        if kind != Kind::Read && state.gate_is_closed {
+        if kind != DiskCall::Read && state.gate_is_closed {
             state.is_held = true;
             state.owner.unpark();
             let waited = self.0.1.wait_timeout_while(state, WAIT_MAX, |state| state.gate_is_closed);
@@ -154,7 +154,7 @@ impl Disk {
             state.has_failed = true;
             self.0.1.notify_all();
         }
-        if fires || (state.is_gone && kind != Kind::Read) {
+        if fires || (state.is_gone && kind != DiskCall::Read) {
             return Err(io::Error::other("the disk failed, as the seed says"));
         }
         Ok(state)
@@ -202,7 +202,7 @@ impl Files for Disk {
     }
 
     fn open(&self, name: &str, access: Access) -> io::Result<AnyFile> {
-        let mut state = self.pass(if access == Access::Create { Kind::Write } else { Kind::Read })?;
+        let mut state = self.pass(if access == Access::Create { DiskCall::Write } else { DiskCall::Read })?;
         let content = match (state.names.get(name), access) {
             (Some(content), Access::Read | Access::Write) => *content,
             (None, Access::Read | Access::Write) => return Err(io::ErrorKind::NotFound.into()),
@@ -217,7 +217,7 @@ impl Files for Disk {
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        let mut state = self.pass(Kind::Write)?;
+        let mut state = self.pass(DiskCall::Write)?;
         let content = state.names.remove(from).ok_or(io::ErrorKind::NotFound)?;
         if let Some(replaced) = state.names.insert(to.to_owned(), content) {
             state.contents[replaced] = Content::default();
@@ -226,14 +226,14 @@ impl Files for Disk {
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        let mut state = self.pass(Kind::Write)?;
+        let mut state = self.pass(DiskCall::Write)?;
         let content = state.names.remove(name).ok_or(io::ErrorKind::NotFound)?;
         state.contents[content] = Content::default();
         Ok(())
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.pass(Kind::Sync).map(|_| ())
+        self.pass(DiskCall::Sync).map(|_| ())
     }
 }
 
@@ -249,7 +249,7 @@ impl StorageBackend for DiskFile {
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        let state = self.disk.pass(Kind::Read)?;
+        let state = self.disk.pass(DiskCall::Read)?;
         let start = offset as usize;
         let bytes = &state.contents[self.content].bytes;
         out.copy_from_slice(bytes.get(start..start + out.len()).ok_or(io::ErrorKind::UnexpectedEof)?);
@@ -257,7 +257,7 @@ impl StorageBackend for DiskFile {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        let mut state = self.disk.pass(Kind::Write)?;
+        let mut state = self.disk.pass(DiskCall::Write)?;
         let content = &mut state.contents[self.content];
         let (old, new) = (content.bytes.len(), len as usize);
         let cut = content.bytes.get(new..).map(<[u8]>::to_vec).unwrap_or_default();
@@ -267,13 +267,13 @@ impl StorageBackend for DiskFile {
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        let mut state = self.disk.pass(Kind::Sync)?;
+        let mut state = self.disk.pass(DiskCall::Sync)?;
         state.contents[self.content].unsynced.clear();
         Ok(())
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        let mut state = self.disk.pass(Kind::Write)?;
+        let mut state = self.disk.pass(DiskCall::Write)?;
         let content = &mut state.contents[self.content];
         let (start, end) = (offset as usize, offset as usize + data.len());
         let place = content.bytes.get_mut(start..end).ok_or(io::ErrorKind::UnexpectedEof)?;

@@ -1,5 +1,7 @@
-//! The engine as the simulation sees it: before and after each call its caller stands still, so that the seed says who
-//! goes next; and what really happened inside is written down, beside what the caller was told.
+//! Wraps the engine for the simulation: each caller pauses before and after every call, so that the seed decides who
+//! goes next. Records what really happened inside the engine, and what the caller was told.
+//!
+//! Leaves to others: judging what happened (`world/judge.rs`).
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,11 +24,11 @@ pub enum Event {
     Created(Result<TableId, CommitError>),
     Dropped(Result<TableId, CommitError>),
     ReadFailed(ReadError),
-    /// What the caller of a write was told, if it was an error.
+    /// The error that the caller of a write was told, if there was one.
     Told(Option<CommitError>),
 }
 
-/// What a client is about to do.
+/// The engine call that a client is about to make.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Door {
     Read,
@@ -42,7 +44,7 @@ pub struct Turn {
     pub events: Vec<Event>,
 }
 
-/// What the turn that is being taken did.
+/// What happened in the current turn.
 #[derive(Clone, Default)]
 pub struct Log(Arc<Mutex<Turn>>);
 
@@ -66,19 +68,19 @@ impl Log {
     }
 }
 
-/// Inside: writes down what the engine did.
+/// The inner layer: records what the engine did.
 pub struct Witness {
     pub engine: Arc<dyn Engine>,
     pub log: Log,
 }
 
-/// Outside: where clients stand still, and what they were told.
+/// The outer layer: pauses the clients, and records what they were told.
 pub struct Stage {
     pub engine: Arc<dyn Engine>,
     pub log: Log,
 }
 
-/// Pending once.
+/// A future that is pending once.
 struct Pause(bool);
 
 impl Future for Pause {

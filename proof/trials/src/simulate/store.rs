@@ -1,4 +1,4 @@
-//! Where an episode keeps its rows, and the layers it is opened with: stage, faults, witness, engine.
+//! An episode's store, and the layers with which it is opened: stage, faults, witness, engine.
 
 use std::sync::Arc;
 
@@ -12,18 +12,18 @@ use tables::TableService;
 use super::disk::Disk;
 use super::stage::{Log, Stage, Witness};
 
-/// So little that the engine must go back to its disk.
+/// Small, so that the engine must read from its disk.
 const CACHE_BYTES_MAX: usize = 256 * 1024;
-/// So little that it folds every now and then.
+/// Small, so that the engine folds now and then.
 const RECENT_BYTES_MAX: usize = 64 * 1024;
 
 /// Makes an engine that lasts as long as the process.
 pub type Make = fn(Arc<dyn Clock>) -> Arc<dyn Engine>;
 
 pub enum Store {
-    /// Of this make.
+    /// Made by this function.
     Memory(Make),
-    /// The directory has the marker and the lock; the rows are on the disk in memory.
+    /// The directory holds the marker and the lock; the rows are on the in-memory disk.
     Local { directory: tempfile::TempDir, disk: Disk },
 }
 

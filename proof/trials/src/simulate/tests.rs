@@ -1,4 +1,4 @@
-//! The simulation itself under test: it passes a right engine, and catches one that is not.
+//! Tests the simulation itself: a correct engine passes, and a flawed one is caught.
 
 use std::sync::Arc;
 
@@ -18,11 +18,11 @@ const SHORT: u64 = 1_500;
 /// What is wrong with an engine's commits.
 #[derive(Clone, Copy)]
 enum Flaw {
-    /// Any row that is there will do.
+    /// Any existing row satisfies an ETag condition.
     BrokenEtag,
-    /// The second half may fail after the first has happened.
+    /// The second half of a batch may fail after the first has happened.
     SplitBatch,
-    /// The same version is told again now and then.
+    /// The same version is returned again now and then.
     VersionReuse,
 }
 

@@ -1,15 +1,15 @@
-//! One episode's world: the service over an engine on a stage, the model beside it, and the clients between them.
+//! One episode's world: the service over a staged engine, the model, and the clients of both.
 //!
-//! A client stands still before and after each call of the engine, and the seed says whose turn is next. What an
-//! answer must be is decided at the moment its engine call happens, by the model as it is then; the comparison is made
-//! when the answer comes. So there is exactly one right answer, although many operations are under way.
+//! A client pauses before and after each engine call, and the seed decides whose turn is next. The model determines the
+//! right answer at the moment of the engine call; it is compared when the answer comes. So there is exactly one right
+//! answer, although many operations are in progress.
 //!
-//! The local engine has a commit thread that nobody can schedule. Its commits are gathered while clients stand before
-//! them and then handed over at once, behind a gate in the disk: who is first goes alone, the others form the next
-//! group. The sweep of a dropped table is waited for. So the groups, and what a fault hits, are the seed's too.
+//! The simulation cannot schedule the local engine's commit thread. So clients pause before their commits, and then
+//! hand them over together behind a gate in the disk: the first commit goes alone, the others form the next group. The
+//! simulation also waits for the sweep of a dropped table. So the seed decides the groups, and what a fault hits.
 //!
-//! Owns: the clients and their turns, what goes wrong and when, and the reopenings. `judge.rs` says what an answer must
-//! be, `compare.rs` holds the whole store against the model.
+//! Owns: the clients and their turns, the faults, and the reopenings. Leaves to others: what an answer must be
+//! (`judge.rs`), and the comparison of the whole store with the model (`compare.rs`).
 
 mod compare;
 mod judge;
@@ -24,21 +24,21 @@ use engine::env::FakeClock;
 use engine::faults::Faults;
 use engine::{CommitError, Engine, ReadError, TableId};
 use fastrand::Rng;
-use protocol::model::AccountName;
+use protocol::common::AccountName;
 use tables::TableService;
 
 use self::compare::Unknown;
 use self::judge::Expected;
 use super::ask::{Answer, Answering, Ask};
-use super::disk::{Fault, Kind};
+use super::disk::{DiskCall, Fault};
 use super::model::Model;
 use super::stage::{Door, Log};
 use super::store::{Opened, Store};
 
-/// A client may wait this long for the commit thread before it looks again by itself.
+/// The longest wait for the commit thread before a client looks again.
 const PARK_MAX: Duration = Duration::from_millis(20);
 
-/// What an episode did.
+/// What happened in an episode.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Counts {
     pub operation_count: u64,
@@ -75,13 +75,13 @@ impl Counts {
 struct Client {
     ask: Ask,
     answering: Answering,
-    /// Where it stands, if it does.
+    /// The call before which it pauses, if it does.
     door: Option<Door>,
     is_in_call: bool,
     expected: Option<Expected>,
     /// The table it read from.
     read: Option<TableId>,
-    /// Its engine call was told to fail.
+    /// Whether its engine call was made to fail.
     is_troubled: bool,
     began: u64,
 }
@@ -95,10 +95,10 @@ pub struct World {
     faults: Faults,
     log: Log,
     model: Model,
-    /// By lower-case name: the tables there are.
+    /// The existing tables, by lower-case name.
     ids: BTreeMap<String, TableId>,
     names: HashMap<TableId, String>,
-    /// When the drop of a table was answered; `None` while it is not.
+    /// When the drop of a table was answered; `None` until then.
     dropped: HashMap<TableId, Option<u64>>,
     last_version: u64,
     last_table: u64,
@@ -111,7 +111,7 @@ pub struct World {
     pub counts: Counts,
 }
 
-/// Wakes this thread.
+/// Wakes the simulation's thread.
 struct Unpark(Thread);
 
 impl Wake for Unpark {
@@ -174,7 +174,7 @@ impl World {
         Ok(())
     }
 
-    /// Lets everybody finish, then compares all there is.
+    /// Lets all clients finish, then compares the whole store.
     pub fn finish(&mut self) -> Checked {
         for index in 0..self.clients.len() {
             while self.clients[index].is_some() {
@@ -185,7 +185,7 @@ impl World {
         if self.store.is_local() { self.reopen(true) } else { self.compare() }
     }
 
-    /// Time passes, or the clock is set back: versions must grow all the same.
+    /// Moves the clock forwards or back. Versions must grow in either case.
     fn move_clock(&mut self) {
         let by = Duration::from_nanos(self.random.u64(..100_000_000) * 100);
         if self.random.bool() {
@@ -196,7 +196,7 @@ impl World {
         }
     }
 
-    /// A client goes away in the middle; what it did stays done.
+    /// A client gives up midway. What it has done stays done.
     fn abandon(&mut self) {
         let index = self.random.usize(..self.clients.len());
         if let Some(client) = self.clients[index].take() {
@@ -210,22 +210,23 @@ impl World {
         if disk.has_failed() {
             return;
         }
-        let kind = [Kind::Sync, Kind::Sync, Kind::Write, Kind::Write, Kind::Read][self.random.usize(..5)];
+        let kind = [DiskCall::Sync, DiskCall::Sync, DiskCall::Write, DiskCall::Write, DiskCall::Read]
+            [self.random.usize(..5)];
         let after = match kind {
-            Kind::Sync => self.random.u32(..8),
-            Kind::Write => self.random.u32(..60),
-            Kind::Read => self.random.u32(..4),
+            DiskCall::Sync => self.random.u32(..8),
+            DiskCall::Write => self.random.u32(..60),
+            DiskCall::Read => self.random.u32(..4),
         };
         disk.plan(Fault { kind, after, is_last: self.random.bool() });
     }
 
-    /// The client's next move: a new operation, or one on its way.
+    /// The client's next move: it starts an operation or continues one.
     fn turn(&mut self, index: usize) -> Checked {
         let Some(client) = &self.clients[index] else { return self.begin(index) };
         if !self.store.is_local() || client.door != Some(Door::Commit) {
             return self.hand_over(index);
         }
-        // Commits wait for company, sometimes.
+        // Sometimes a commit waits for others.
         let standing: Vec<usize> = (0..self.clients.len())
             .filter(|at| self.clients[*at].as_ref().is_some_and(|client| client.door == Some(Door::Commit)))
             .collect();
@@ -267,7 +268,7 @@ impl World {
         Ok(())
     }
 
-    /// One turn of one client, through its call if it makes one.
+    /// One turn of one client, including its engine call if it makes one.
     fn hand_over(&mut self, index: usize) -> Checked {
         self.trouble(index);
         self.poll(index)?;
@@ -278,7 +279,7 @@ impl World {
         Ok(())
     }
 
-    /// Commits of many, in seeded order: the first that reaches the disk is held there while the others queue up.
+    /// Hands over many commits in seeded order. The first to reach the disk is held there while the others queue up.
     fn hand_over_all(&mut self, mut standing: Vec<usize>) -> Checked {
         let Store::Local { disk, .. } = &self.store else { return Ok(()) };
         let disk = disk.clone();
@@ -309,7 +310,7 @@ impl World {
         self.clients[index].as_ref().is_some_and(|client| client.is_in_call)
     }
 
-    /// Now and then the engine call that is about to be made goes wrong.
+    /// Now and then makes the coming engine call fail.
     fn trouble(&mut self, index: usize) {
         let Some(client) = &mut self.clients[index] else { return };
         let Some(door) = client.door else { return };
@@ -354,8 +355,8 @@ impl World {
         }
     }
 
-    /// Ends the service, gently or not, and opens it again, sometimes with trouble on the way and mostly with the clock
-    /// somewhere else; then all there is must be right.
+    /// Closes or crashes the service and opens it again, sometimes with a fault during opening and mostly with a
+    /// changed clock. Then the whole store must be right.
     fn reopen(&mut self, by_crash: bool) -> Checked {
         self.reopen_at = None;
         for client in self.clients.iter_mut().filter_map(Option::take).collect::<Vec<_>>() {
@@ -382,8 +383,8 @@ impl World {
             _ => {}
         }
         if self.random.u8(..4) == 0 {
-            disk.plan(Fault { kind: Kind::Write, after: self.random.u32(..12), is_last: true });
-            // It may get through all the same, if it writes less than that.
+            disk.plan(Fault { kind: DiskCall::Write, after: self.random.u32(..12), is_last: true });
+            // The opening may still succeed, if it writes less than that.
             let opened = self.store.open(&self.clock, &self.log);
             disk.cut_off();
             drop(opened);
@@ -395,7 +396,7 @@ impl World {
     }
 }
 
-/// Whoever stands still on the stage is polled on at once.
+/// Polls a future to its end, without pauses on the stage.
 fn block_on<T>(waker: &Waker, future: impl Future<Output = T>) -> T {
     let mut future = std::pin::pin!(future);
     let mut context = Context::from_waker(waker);

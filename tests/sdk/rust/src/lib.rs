@@ -1,8 +1,7 @@
 //! The community's Rust SDK (`azure_data_tables`), unmodified, against our server.
 //!
-//! It knows tables, entities, queries and transactions. It has no access policies, no service properties and no
-//! statistics, makes no table signatures, and tells of a failed transaction only the status: what it cannot say is
-//! left to the other suites.
+//! It supports tables, entities, queries and transactions. It has no access policies, service properties, statistics or
+//! table signatures, and reports only the status of a failed transaction. The other suites cover the rest.
 #![cfg(test)]
 
 mod entities;

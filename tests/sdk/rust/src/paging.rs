@@ -1,4 +1,4 @@
-//! Paging: pages of the size asked for, tokens that can be saved and used later by another client.
+//! Paging: pages of the requested size, and tokens that another client can use later.
 
 use azure_core::prelude::Continuable;
 use azure_data_tables::operations::QueryEntityBuilder;
@@ -10,13 +10,13 @@ use tokio::sync::OnceCell;
 use crate::support::*;
 
 const PARTITIONS: usize = 3;
-const ROWS_PER_PARTITION: usize = 850; // 2,550 rows: three pages of the service's own
+const ROWS_PER_PARTITION: usize = 850; // 2,550 rows fill three pages of a thousand
 
 fn everything() -> Vec<String> {
     (0..PARTITIONS).flat_map(|p| (0..ROWS_PER_PARTITION).map(move |n| format!("p{p}/{n:05}"))).collect()
 }
 
-/// One table for all tests here, filled once; each test has its own runtime and so its own client.
+/// One table for all tests here, filled once. Each test has its own runtime, and therefore its own client.
 async fn many() -> TableClient {
     static NAME: OnceCell<String> = OnceCell::const_new();
     let name = NAME.get_or_init(|| async {
@@ -46,7 +46,7 @@ async fn pages(query: QueryEntityBuilder) -> Vec<Vec<String>> {
     query.into_stream::<Value>().map(|page| keys(&page.unwrap().entities)).collect().await
 }
 
-/// The first page, and the token that leads to the next.
+/// The first page and the token for the next.
 async fn first_page(query: QueryEntityBuilder) -> (Vec<String>, (String, Option<String>)) {
     let mut pages = query.into_stream::<Value>();
     let page = pages.next().await.unwrap().unwrap();

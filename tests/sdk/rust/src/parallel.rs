@@ -1,4 +1,4 @@
-//! Parallel use: many requests in flight lose nothing and invent nothing.
+//! Parallel use: with many requests in flight nothing is lost and nothing is invented.
 
 use futures::future::join_all;
 use serde_json::{Value, json};

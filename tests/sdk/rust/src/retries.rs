@@ -1,4 +1,4 @@
-//! Retries: the client's own policy rides over a busy server, and what a retry can show is what the service would show.
+//! Retries: the client's own policy copes with a busy server, and a retry sees what it would see with the live service.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,8 +17,8 @@ use crate::support::*;
 const BUSY: &str =
     r#"{"odata.error":{"code":"ServerBusy","message":{"lang":"en-US","value":"The server is busy."}}}"#;
 
-/// The table behind a door that answers 503 to the first `times` connections, after passing the request on if `lost`
-/// is set: then the work is done, but the client does not hear of it.
+/// The table behind a proxy that answers 503 on the first `times` connections. With `lost`, the proxy passes the
+/// request on first: the server does the work, but the client does not learn of it.
 async fn behind_busy_server(
     table: &TableClient,
     times: usize,
@@ -64,7 +64,7 @@ async fn serve(mut client: TcpStream, authority: String, busy: bool, lost: bool)
     let _ = client.shutdown().await;
 }
 
-/// A request with its body, as far as `Content-Length` tells.
+/// Reads a request with its body, whose size `Content-Length` gives.
 async fn read_request(client: &mut TcpStream) -> Vec<u8> {
     let mut request = Vec::new();
     loop {

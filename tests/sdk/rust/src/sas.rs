@@ -1,4 +1,4 @@
-//! Account signatures from the SDK's own generator. It makes them for one service and one resource type at a time, and
+//! Account signatures from the SDK's own generator. A signature covers one service and one resource type; the SDK makes
 //! none for a single table.
 
 use azure_storage::StorageCredentials;

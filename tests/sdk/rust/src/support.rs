@@ -1,4 +1,4 @@
-//! What the tests share: clients for the server under test, fresh tables, and how refusals are recognised.
+//! Shared by the tests: clients for the server under test, fresh tables, and checks for refusals.
 
 use azure_core::{Etag, RetryOptions};
 use azure_data_tables::clients::TableServiceClientBuilder;
@@ -25,8 +25,7 @@ pub fn account_key() -> StorageCredentials {
     StorageCredentials::access_key(account(), setting("AccountKey"))
 }
 
-/// A client of the server under test. No retries: an answer that a retry would paper over is exactly what these
-/// tests look for.
+/// A client of the server under test, without retries: they would hide exactly the answers that these tests look for.
 pub fn client(credentials: StorageCredentials) -> TableServiceClient {
     let uri = setting("TableEndpoint");
     let location = CloudLocation::Custom { account: account(), uri };
@@ -37,24 +36,24 @@ pub fn service() -> TableServiceClient {
     client(account_key())
 }
 
-/// A table name no other test uses.
+/// A table name that no other test uses.
 pub fn fresh_name() -> String {
     format!("t{}", uuid::Uuid::new_v4().simple())
 }
 
-/// A fresh, empty table. The server goes away with the suite, and so do its tables.
+/// A fresh, empty table. It is not deleted, because the server and its data last only as long as the suite.
 pub async fn new_table() -> TableClient {
     let table = service().table_client(fresh_name());
     table.create().await.unwrap();
     table
 }
 
-/// The entity of a key. The SDK does not double quotes in keys; that is up to the application.
+/// The client of one entity. The SDK leaves it to the application to double quotes in keys.
 pub fn at(table: &TableClient, partition: &str, row: &str) -> EntityClient {
     table.partition_key_client(partition.replace('\'', "''")).entity_client(row.replace('\'', "''"))
 }
 
-/// The entity with the row "r" of the partition "p".
+/// The client of row "r" in partition "p".
 pub fn one(table: &TableClient) -> EntityClient {
     at(table, "p", "r")
 }
@@ -75,12 +74,12 @@ pub async fn insert(table: &TableClient, entity: Value) -> Result<Etag> {
     Ok(table.insert::<_, Value>(entity)?.await?.etag)
 }
 
-/// What the row "r" of the partition "p" holds, without keys and metadata.
+/// The properties of row "r" in partition "p", without keys and metadata.
 pub async fn stored(table: &TableClient) -> Value {
     plain(one(table).get::<Value>().await.unwrap().entity)
 }
 
-/// An entity without keys and what the server adds, so that it can be compared with what was sent.
+/// An entity without keys and the server's additions, to compare it with the properties that were sent.
 pub fn plain(entity: Value) -> Value {
     let Value::Object(members) = entity else { panic!("{entity} is not an entity") };
     let own = |name: &String| {
@@ -94,7 +93,7 @@ pub fn text<'a>(entity: &'a Value, name: &str) -> &'a str {
     entity[name].as_str().unwrap_or_else(|| panic!("no text {name} in {entity}"))
 }
 
-/// All that a query finds, over all its pages.
+/// All results of a query, from all its pages.
 pub async fn all(query: azure_data_tables::operations::QueryEntityBuilder) -> Result<Vec<Value>> {
     let mut pages = query.into_stream::<Value>();
     let mut found = Vec::new();
@@ -118,7 +117,7 @@ pub fn assert_refused<T>(result: Result<T>, status: u16, code: &str) {
     let Err(error) = result else { panic!("expected {status} {code}, but it succeeded") };
     let Some(refusal) = error.as_http_error() else { panic!("expected {status} {code}, got {error}") };
     assert_eq!(refusal.status() as u16, status, "{error:?}");
-    // The SDK finds no code in `odata.error`; what it prints has the body, as a literal.
+    // The SDK does not find the code in `odata.error`. Its printed form contains the body as an escaped string.
     let in_body = format!("\\\"code\\\":\\\"{code}\\\"");
     assert!(
         refusal.error_code() == Some(code) || refusal.to_string().contains(&in_body),

@@ -1,5 +1,5 @@
-//! Transactions: all of it or none of it. Of a failed one the SDK tells a single answer with its status, neither the
-//! index nor the code.
+//! Transactions: all or nothing. For a failed one the SDK reports a single answer with its status, without the index
+//! and the code.
 
 use azure_data_tables::operations::TransactionBuilder;
 use azure_data_tables::prelude::*;
@@ -22,7 +22,7 @@ async fn values(table: &TableClient) -> Vec<(String, Value)> {
     list(table).await.into_iter().map(|entity| (text(&entity, "RowKey").to_owned(), plain(entity))).collect()
 }
 
-/// Expects one failed answer and an untouched table, etags included.
+/// Expects one failed answer and an unchanged table, etags included.
 async fn rolled_back(table: &TableClient, transaction: TransactionBuilder, status: u16) {
     let before = list(table).await;
     assert_eq!(statuses(transaction).await, [status]);

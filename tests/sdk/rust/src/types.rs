@@ -1,11 +1,11 @@
-//! Property types: what goes in comes out, equal and of the same type, also at the extremes.
+//! Property types: values come back equal and of the same type, also at the extremes.
 
 use azure_data_tables::prelude::*;
 use serde_json::{Value, json};
 
 use crate::support::*;
 
-/// Sends properties and expects `expected` from a point read, from a listing, and after writing back what was read.
+/// Sends properties and expects `expected` from a point read, from a listing, and after writing back the entity read.
 async fn comes_back_as(sent: Value, expected: Value) {
     let table = new_table().await;
     insert(&table, entity("r", sent)).await.unwrap();

@@ -5,6 +5,7 @@ use ring::signature::{
 use serde_json::json;
 
 use super::*;
+use crate::table::{self, KIND};
 
 const ISSUER: &str = "https://issuer.example/";
 const AUDIENCE: &str = "https://storage.azure.com";
@@ -103,11 +104,11 @@ fn claims(changes: Value) -> Value {
 fn validate(validator: &BearerValidator, token: &str) -> Result<Grant, BearerError> {
     let account = AccountName::parse("devstoreaccount1").unwrap();
     let connection = Connection { peer: [127, 0, 0, 1].into(), is_https: true };
-    validator.validate(token, &account, &connection, since_1970(NOW))
+    validator.validate(token, &KIND, &account, &connection, since_1970(NOW))
 }
 
-const READER: Result<Grant, BearerError> = Ok(Grant::Role(Some(Role::Reader)));
-const CONTRIBUTOR: Result<Grant, BearerError> = Ok(Grant::Role(Some(Role::Contributor)));
+const READER: Result<Grant, BearerError> = Ok(Grant::Roles(table::READER));
+const CONTRIBUTOR: Result<Grant, BearerError> = Ok(Grant::Roles(table::CONTRIBUTOR));
 
 /// The same claims, signed with each kind of key, and in a token that nobody signed.
 #[track_caller]
@@ -140,10 +141,10 @@ fn roles_are_known_by_name_and_by_id() {
     check_claims(json!({"roles": ["0A9A7E1F-b9d0-4cc4-a60d-0319b160aaa3"]}), CONTRIBUTOR);
     check_claims(
         json!({"roles": ["Storage Table Data Contributor", 7, "Owner", "Storage Table Data Reader"]}),
-        CONTRIBUTOR,
+        Ok(Grant::Roles(table::READER.or(table::CONTRIBUTOR))),
     );
     for none in [json!(null), json!([]), json!(["Owner"]), json!(7), json!({})] {
-        check_claims(json!({"roles": none}), Ok(Grant::Role(None)));
+        check_claims(json!({"roles": none}), Ok(Grant::Roles(RoleSet::NONE)));
     }
 }
 
@@ -304,7 +305,7 @@ fn tokens_need_https() {
     let issuer = Issuer::new();
     let token = issuer.sign("rsa", &header_of("rsa"), &claims(json!({})));
     for validator in [issuer.validator(), BearerValidator::basic()] {
-        let verdict = validator.validate(&token, &account, &connection, since_1970(NOW));
+        let verdict = validator.validate(&token, &KIND, &account, &connection, since_1970(NOW));
         assert_eq!(verdict, Err(BearerError::PlainHttp));
     }
 }
@@ -380,4 +381,30 @@ fn a_modulus_may_begin_with_zeros_but_not_be_short() {
     check(&[&[0, 0], &components.n[..]].concat(), READER);
     check(&components.n[..128], Err(BearerError::Signature));
     check(&[0], Err(BearerError::Signature));
+}
+
+#[test]
+fn each_service_has_roles_and_audiences_of_its_own() {
+    let issuer = Issuer::new();
+    let account = AccountName::parse("devstoreaccount1").unwrap();
+    let connection = Connection { peer: [127, 0, 0, 1].into(), is_https: true };
+    let check = |kind: &ServiceKind, audience: &str, role: &str, expected: Result<RoleSet, BearerError>| {
+        let claims = claims(json!({"aud": audience, "roles": role}));
+        let token = issuer.sign("rsa", &header_of("rsa"), &claims);
+        let verdict = issuer.validator().validate(&token, kind, &account, &connection, since_1970(NOW));
+        assert_eq!(verdict, expected.map(Grant::Roles), "{} {audience} {role}", kind.label);
+    };
+    use crate::{blob, queue};
+    let sender = "Storage Queue Data Message Sender";
+    check(&queue::KIND, AUDIENCE, sender, Ok(queue::MESSAGE_SENDER));
+    check(&queue::KIND, "https://devstoreaccount1.queue.core.windows.net", sender, Ok(queue::MESSAGE_SENDER));
+    check(
+        &queue::KIND,
+        "https://devstoreaccount1.table.core.windows.net",
+        sender,
+        Err(BearerError::Audience),
+    );
+    check(&queue::KIND, AUDIENCE, "Storage Table Data Contributor", Ok(RoleSet::NONE));
+    check(&blob::KIND, AUDIENCE, "Storage Blob Data Owner", Ok(blob::OWNER));
+    check(&KIND, AUDIENCE, sender, Ok(RoleSet::NONE));
 }

@@ -1,5 +1,9 @@
 use super::*;
-use crate::model::ETag;
+use crate::common::query::Query;
+use crate::service::ServiceOperation;
+use crate::table::model::{ETag, TableName};
+use crate::table::operation::{AclOperation, Address, EntityRead, EntityWrite, Operation, TableOperation};
+use crate::table::{CONTRIBUTOR, KIND, READER};
 
 fn table(name: &str) -> TableName {
     TableName::parse(name).unwrap()
@@ -18,23 +22,23 @@ fn operation(word: &str) -> Operation<'static> {
     let address = address("MyTable", "p", "r");
     let any = || ETag::parse("*").unwrap();
     match word {
-        "get properties" => Operation::GetServiceProperties,
-        "set properties" => Operation::SetServiceProperties,
-        "get stats" => Operation::GetServiceStats,
-        "query tables" => Operation::QueryTables,
-        "get table" => Operation::GetTable(table("MyTable")),
-        "create table" => Operation::CreateTable,
-        "delete table" => Operation::DeleteTable(table("MyTable")),
-        "get acl" => Operation::GetTableAcl(table("MyTable")),
-        "set acl" => Operation::SetTableAcl(table("MyTable")),
-        "query" => Operation::QueryEntities(table("MyTable")),
-        "get" => Operation::GetEntity { address, if_match: None, if_none_match: None },
-        "insert" => Operation::InsertEntity(table("MyTable")),
-        "insert or replace" => Operation::ReplaceEntity { address, condition: None },
-        "insert or merge" => Operation::MergeEntity { address, condition: None },
-        "replace" => Operation::ReplaceEntity { address, condition: Some(any()) },
-        "merge" => Operation::MergeEntity { address, condition: Some(any()) },
-        "delete" => Operation::DeleteEntity { address, condition: any() },
+        "get properties" => Operation::Service(ServiceOperation::GetProperties),
+        "set properties" => Operation::Service(ServiceOperation::SetProperties),
+        "get stats" => Operation::Service(ServiceOperation::GetStats),
+        "query tables" => Operation::Tables(TableOperation::Query),
+        "get table" => Operation::Tables(TableOperation::Get(table("MyTable"))),
+        "create table" => Operation::Tables(TableOperation::Create),
+        "delete table" => Operation::Tables(TableOperation::Delete(table("MyTable"))),
+        "get acl" => Operation::Acl(AclOperation::Get(table("MyTable"))),
+        "set acl" => Operation::Acl(AclOperation::Set(table("MyTable"))),
+        "query" => Operation::Read(EntityRead::Query(table("MyTable"))),
+        "get" => Operation::Read(EntityRead::Get { address, if_match: None, if_none_match: None }),
+        "insert" => Operation::Write(EntityWrite::Insert(table("MyTable"))),
+        "insert or replace" => Operation::Write(EntityWrite::Replace { address, condition: None }),
+        "insert or merge" => Operation::Write(EntityWrite::Merge { address, condition: None }),
+        "replace" => Operation::Write(EntityWrite::Replace { address, condition: Some(any()) }),
+        "merge" => Operation::Write(EntityWrite::Merge { address, condition: Some(any()) }),
+        "delete" => Operation::Write(EntityWrite::Delete { address, condition: any() }),
         "batch" => Operation::Batch,
         other => panic!("{other}"),
     }
@@ -63,7 +67,7 @@ const OPERATIONS: [&str; 18] = [
 
 #[track_caller]
 fn check(grant: &Grant, word: &str, expected: Result<(), ErrorCode>) {
-    let verdict = grant.authorize(&operation(word));
+    let verdict = grant.authorize(&KIND, &operation(word).need());
     assert_eq!(verdict.map_err(|error| error.code), expected, "{word} with {grant:?}");
 }
 
@@ -76,8 +80,8 @@ fn account_sas(services: &str, resource_types: &str, permissions: &str) -> Grant
 }
 
 fn table_sas(name: &str, permissions: &str) -> Grant {
-    Grant::TableSas {
-        table: table(name),
+    Grant::ServiceSas {
+        resource: name.into(),
         permissions: LetterSet::parse(permissions),
         bounds: KeyBounds::default(),
     }
@@ -184,16 +188,16 @@ fn a_bearer_token_may_what_its_role_may() {
             _ if is_read => (Ok(()), Ok(()), refused),
             _ => (refused, Ok(()), refused),
         };
-        check(&Grant::Role(Some(Role::Reader)), word, reader);
-        check(&Grant::Role(Some(Role::Contributor)), word, contributor);
-        check(&Grant::Role(None), word, nobody);
+        check(&Grant::Roles(READER), word, reader);
+        check(&Grant::Roles(CONTRIBUTOR), word, contributor);
+        check(&Grant::Roles(RoleSet::NONE), word, nobody);
     }
 }
 
 #[test]
 fn refusals_have_their_status_and_message() {
     let check = |grant: Grant, word: &str, status: u16, message: &str| {
-        let error = grant.authorize(&operation(word)).unwrap_err();
+        let error = grant.authorize(&KIND, &operation(word).need()).unwrap_err();
         assert_eq!((error.code.status(), error.message()), (status, message));
     };
     let text = "This request is not authorized to perform this operation";
@@ -201,8 +205,8 @@ fn refusals_have_their_status_and_message() {
     check(account_sas("t", "s", "r"), "get", 403, &format!("{text} using this resource type."));
     check(account_sas("t", "o", "a"), "get", 403, &format!("{text} using this permission."));
     check(table_sas("other", "r"), "get", 403, &format!("{text}."));
-    check(Grant::Role(None), "get", 403, &format!("{text} using this permission."));
-    check(Grant::Role(None), "get acl", 404, "The specified resource does not exist.");
+    check(Grant::Roles(RoleSet::NONE), "get", 403, &format!("{text} using this permission."));
+    check(Grant::Roles(RoleSet::NONE), "get acl", 404, "The specified resource does not exist.");
 }
 
 fn bounds(start: (&str, &str), end: (&str, &str)) -> KeyBounds {
@@ -278,8 +282,8 @@ fn random_bounds_agree_with_tuples() {
 
 #[test]
 fn keys_outside_the_bounds_are_refused_wherever_they_stand() {
-    let grant = |bounds: KeyBounds| Grant::TableSas {
-        table: table("mytable"),
+    let grant = |bounds: KeyBounds| Grant::ServiceSas {
+        resource: "mytable".into(),
         permissions: LetterSet::parse("raud"),
         bounds,
     };
@@ -299,9 +303,12 @@ fn keys_outside_the_bounds_are_refused_wherever_they_stand() {
     assert_eq!((error.code, error.code.status()), (ErrorCode::AuthorizationFailure, 403));
 
     assert_eq!(inside.bounds(), Some(&bounds(("p", "a"), ("p", "z"))));
-    for unbounded in
-        [grant(KeyBounds::default()), Grant::Everything, account_sas("t", "sco", "r"), Grant::Role(None)]
-    {
+    for unbounded in [
+        grant(KeyBounds::default()),
+        Grant::Everything,
+        account_sas("t", "sco", "r"),
+        Grant::Roles(RoleSet::NONE),
+    ] {
         assert_eq!(unbounded.bounds(), None);
         assert!(unbounded.authorize_key("p", "r").is_ok());
     }
@@ -324,7 +331,8 @@ fn granted(
     now: &str,
     connection: Connection,
 ) -> Result<Grant, ServiceError> {
-    let token = SasToken::parse(&format!("{terms}&{SIG}")).unwrap().unwrap();
+    let query = format!("{terms}&{SIG}");
+    let token = SasToken::read(&Query::split(&query), "", &KIND).unwrap().unwrap();
     token.grant(policies, time(now), &connection)
 }
 

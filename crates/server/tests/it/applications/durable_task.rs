@@ -1,4 +1,4 @@
-//! Durable Task: instances with empty row keys, ordinal ranges, histories in full batches guarded by an ETag.
+//! Durable Task: instances with empty row keys, ordinal key ranges, and histories in full batches guarded by an ETag.
 
 use testkit::{Request, Scheme, TestServer, batch_parts, entity_json};
 
@@ -62,7 +62,7 @@ fn creation_times_have_seven_digits() {
     );
 }
 
-/// A history in batches of a hundred upserts, the last of them the sentinel whose ETag guards the next.
+/// A batch of 99 history rows and the sentinel. The sentinel's ETag guards the next batch.
 fn history(first: usize, sentinel_if_match: Option<&str>) -> Request {
     let base = "http://127.0.0.1:10002/devstoreaccount1/HubHistory";
     let mut body = "--batch_d1\r\nContent-Type: multipart/mixed; boundary=changeset_d1\r\n\r\n".to_owned();

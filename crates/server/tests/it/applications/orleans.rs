@@ -1,11 +1,12 @@
-//! Orleans: two rows in one batch with both their ETags, ranges of a ring, and very many rows at once.
+//! Orleans: two rows in one batch with the ETags of both, ranges of a hash ring, and filters that name hundreds of
+//! rows.
 
 use testkit::{Batch, Request, TestServer, batch_parts, entity_json};
 
 use super::dotnet::query;
 use super::values;
 
-/// The membership table: a row per silo, and one row with the version of them all.
+/// A silo's row in the membership table, which has one row per silo and one row for the version of the whole.
 fn silo(row: &str, status: &str) -> String {
     entity_json("cluster", row, &format!("\"Status\":\"{status}\",\"Generation\":\"1\""))
 }
@@ -31,12 +32,12 @@ fn a_silo_joins_with_the_version_row_in_one_batch() {
     let parts = batch_parts(&join("10.0.0.1-11111-1", &old, 1));
     assert_eq!(parts.iter().map(|part| part.status).collect::<Vec<_>>(), [204, 204]);
     let new = parts[1].required("ETag").to_owned();
-    // Another silo read the version before: it loses, and leaves no row.
+    // Another silo that read the old version is refused and leaves no row.
     let parts = batch_parts(&join("10.0.0.2-11111-1", &old, 1));
     let message = "1:The update condition specified in the request was not satisfied.";
     parts[0].clone().expect_message(412, "UpdateConditionNotSatisfied", message);
     server.get("OrleansSiloInstances", "cluster", "10.0.0.2-11111-1").expect(404);
-    // The silo that is there already cannot join again, whatever version it read.
+    // A silo that has joined cannot join again, even with the current version.
     let parts = batch_parts(&join("10.0.0.1-11111-1", &new, 2));
     parts[0].clone().expect_message(409, "EntityAlreadyExists", "0:The specified entity already exists.");
     assert_eq!(server.get("OrleansSiloInstances", "cluster", "VersionRow").json()["MembershipVersion"], "1");
@@ -85,7 +86,7 @@ fn rows_are_read_between_boundaries_and_the_boundaries_are_in() {
     };
     check(&range("00000000", "7FFFFFFF"), &["00000001", "7FFFFFFF"]);
     check(&range("7FFFFFFF", "FFFFFFFF"), &["80000000", "FFFFFFFF"]);
-    // A range over the end of the ring is written as two, and the service's own rows are cut out around it.
+    // A range that wraps around the ring is written as two, inside a range that selects the service's own rows.
     check(
         "((PartitionKey gt 'service_') and (PartitionKey le 'service`')) and \
          ((PartitionKey gt 'service_80000000') or (PartitionKey le 'service_00000001'))",

@@ -1,8 +1,8 @@
-//! Histories made by hand, that a right service could and could not have had.
+//! Histories written by hand that a correct service could, or could not, produce.
 
 use super::*;
 
-/// At `moment..moment + 5`; overlapping ones are made by giving close moments.
+/// An operation during `moment..moment + 5`. Close moments make operations overlap.
 fn at(moment: u64, id: u32, call: Call, answer: Answer) -> Recorded {
     let returned = (answer != Answer::Unknown).then_some(moment + 5);
     Interval { operation: Operation { id, client: 0, call, answer }, invoked: moment, returned }
@@ -42,7 +42,7 @@ fn right(history: &[Recorded]) {
     assert!(check_versions(history, 0).is_ok());
 }
 
-/// Not linearizable; and what is left after shrinking has so many operations.
+/// Checks that the history is not linearizable, and shrinks to this many operations.
 #[track_caller]
 fn wrong(history: &[Recorded], smallest: usize) {
     assert!(matches!(check(history).verdict, Verdict::Violation { .. }), "\n{}", readable(history));
@@ -93,7 +93,7 @@ fn a_stale_read_is_found_among_others_that_do_not_matter() {
 
 #[test]
 fn a_lost_update_is_found() {
-    // Both replaced what they had read; only one of them can have.
+    // Both replaced the version they had read, but only one of them can have succeeded.
     wrong(
         &[
             at(0, 1, insert(0), written(10)),
@@ -102,7 +102,7 @@ fn a_lost_update_is_found() {
         ],
         3,
     );
-    // The write was acknowledged and is gone.
+    // An acknowledged write is gone.
     wrong(&[at(0, 1, insert(0), written(10)), at(10, 2, Call::Get(0), Answer::Found(None))], 2);
 }
 
@@ -129,10 +129,10 @@ fn an_unknown_outcome_may_be_observed_later_and_then_stays() {
     let seen = |moment, id| at(moment, id, Call::Get(0), found(1, 10));
     right(&[unknown.clone(), absent(10, 2), absent(20, 3)]);
     right(&[unknown.clone(), absent(10, 2), seen(20, 3)]);
-    // Its ETag was read, so it can be asked for.
+    // Its ETag was read, so a condition can use it.
     right(&[unknown.clone(), seen(20, 3), at(30, 4, replace_if(0, 10), written(11))]);
     wrong(&[unknown.clone(), seen(20, 3), absent(30, 4)], 3);
-    // Half of an unknown batch is no outcome either.
+    // An unknown batch cannot happen by half either.
     let batch = at(0, 1, batch(&[0, 1]), Answer::Unknown);
     let page = Answer::Page(vec![(0, row(1, 10))], None);
     wrong(&[batch, at(10, 2, Call::Page(0), page)], 2);
@@ -167,7 +167,7 @@ fn versions_must_grow_and_never_repeat() {
     assert!(order(11, 10).is_err());
     assert!(order(10, 10).is_err());
     assert!(order(4, 10).is_err());
-    // Concurrent ones may have any order, but not the same version.
+    // Concurrent writes may have any order, but not the same version.
     let overlapping =
         |second| check_versions(&[at(0, 1, insert(0), written(10)), at(1, 2, insert(1), written(second))], 0);
     assert_eq!(overlapping(9), Ok(10));

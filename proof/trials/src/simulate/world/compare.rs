@@ -1,7 +1,7 @@
-//! The whole store against the model, after an opening and at the end; and what was unknown until then.
+//! Compares the whole store with the model, after each opening and at the end, and resolves unknown outcomes.
 //!
-//! Promises: every table, row and version is the model's; what an engine was no longer sure of happened wholly or not
-//! at all, and the model knows from then on which.
+//! Promises: every table, row and version is the model's. A write with an unknown outcome happened as a whole or not at
+//! all, and from then on the model knows which.
 
 use std::collections::BTreeMap;
 
@@ -12,20 +12,20 @@ use crate::simulate::ask::{Answer, Ask};
 use crate::simulate::model::{Change, Row, Units};
 use crate::simulate::random::TABLES;
 
-/// What may or may not have happened, to be found out at the next opening.
+/// A change with an unknown outcome, to be resolved at the next opening.
 pub(super) enum Unknown {
     Commit { table: String, changes: Vec<Change> },
     Create { table: &'static str },
     Delete { table: String },
 }
 
-/// A row written by a commit whose version nobody heard; no real version is so small.
+/// The version of a row whose commit was never answered. No real version is this small.
 const VERSION_UNKNOWN: u64 = 0;
 
 type Found = BTreeMap<String, BTreeMap<(Units, Units), Row>>;
 
 impl World {
-    /// Everything there is against the model; what was unknown is found out, all or nothing.
+    /// Compares the whole store with the model, and finds out which unknown changes happened: all or none.
     pub(super) fn compare(&mut self) -> Checked {
         let found = self.everything()?;
         if !self.unknown.is_empty() {
@@ -39,7 +39,7 @@ impl World {
             }
         }
         let differences = self.differences(&found);
-        must(differences.is_empty(), || format!("the store is not what it should be:\n{differences}"))?;
+        must(differences.is_empty(), || format!("the store differs from the model:\n{differences}"))?;
         for (name, rows) in found {
             let id = self.table_id(&name)?;
             match self.ids.get(&name) {
@@ -55,7 +55,7 @@ impl World {
         Ok(())
     }
 
-    /// They happened: one after the other, as the engine said before it was no longer sure.
+    /// Applies the unknown changes to the model, in the engine's order.
     fn suppose(&mut self, unknown: Vec<Unknown>) -> Checked {
         for unknown in unknown {
             match unknown {
@@ -84,7 +84,7 @@ impl World {
         Ok(())
     }
 
-    /// In words; nothing when all is right.
+    /// Describes the differences; empty if there are none.
     fn differences(&self, found: &Found) -> String {
         let names: Vec<_> = found.keys().collect();
         let expected: Vec<_> = self.model.tables.keys().collect();
@@ -145,7 +145,7 @@ impl World {
         }
     }
 
-    /// As the catalogue has it.
+    /// The table's id in the catalogue.
     fn table_id(&mut self, lower: &str) -> Result<TableId, String> {
         let engine = self.engine.as_ref().ok_or("no engine")?;
         let key = Key { partition: self.account.as_str(), row: lower };
@@ -153,6 +153,6 @@ impl World {
         self.log.take();
         let row = row.map_err(|error| error.to_string())?;
         let record = row.as_ref().and_then(|row| TableRecord::read(&row.value));
-        record.map(|record| record.id).ok_or_else(|| format!("{lower} is listed and cannot be found"))
+        record.map(|record| record.id).ok_or_else(|| format!("{lower} is listed but cannot be found"))
     }
 }

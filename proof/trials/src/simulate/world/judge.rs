@@ -1,8 +1,10 @@
-//! What an answer must be: decided by the model at the moment the engine call happens, compared when the answer comes.
+//! Judges the answers: the model determines the right answer at the moment of the engine call; it is compared when the
+//! answer comes.
 //!
-//! Owns: what a client must hear, which tables there are and which were dropped, and that versions and table ids only
-//! grow. Promises: nothing fails that the seed did not break; a dropped table is used by those alone who began before
-//! its drop was answered. It leaves to `compare.rs` what an engine was no longer sure of.
+//! Owns: the expected answers, the existing and the dropped tables, and the check that versions and table ids only
+//! grow.
+//! Promises: nothing fails unless the seed broke it; only a client that began before a drop was answered uses the
+//! dropped table. Leaves to `compare.rs`: unknown outcomes.
 
 use engine::{CommitError, ReadError, TableId, Version};
 use protocol::ErrorCode;
@@ -13,17 +15,17 @@ use crate::simulate::ask::{Answer, Ask};
 use crate::simulate::model::{Row, Units};
 use crate::simulate::stage::Event;
 
-/// What a client must hear.
+/// The answer that a client must get.
 pub(super) enum Expected {
     Exactly(Answer),
-    /// The rows that match from where the page begins, one more than fit.
+    /// The matching rows from the start of the page, one more than fit.
     Page(Vec<(String, String, Row)>),
     /// A read of a table that was being dropped.
     Anything,
 }
 
 impl World {
-    /// What the model says to what the engine just did.
+    /// Judges what the engine just did with the model.
     pub(super) fn witness(&mut self, index: usize, event: Event) -> Checked {
         let Some(mut client) = self.clients[index].take() else { return Ok(()) };
         let outcome = self.judge(&mut client, event);
@@ -35,7 +37,7 @@ impl World {
     fn judge(&mut self, client: &mut Client, event: Event) -> Checked {
         let refused = |code| Some(Expected::Exactly(Answer::Refused(code, None)));
         match event {
-            // Tidying up after a table, which nobody hears of.
+            // Cleaning up after a dropped table, which no client sees.
             Event::Read(TableId::SETTINGS) | Event::Committed(TableId::SETTINGS, _) => {}
             Event::LookedUp(id) => {
                 let expected = client.ask.table().and_then(|name| self.ids.get(&name)).copied();
@@ -62,7 +64,7 @@ impl World {
             Event::Told(None) => {}
             Event::Told(Some(error)) => {
                 let code = match &error {
-                    // Judged where they happened.
+                    // These were judged when they happened.
                     CommitError::Precondition { .. } | CommitError::TableGone => return Ok(()),
                     CommitError::Refused { .. } | CommitError::Invalid(_) => {
                         return Err(format!("unexpected: {error}"));
@@ -79,12 +81,12 @@ impl World {
         Ok(())
     }
 
-    /// Only what the seed broke may fail; a broken disk is soon followed by a restart.
+    /// Only what the seed broke may fail. A broken disk is soon followed by a restart.
     fn may_fail(&mut self, client: &Client, error: &str) -> Checked {
         if client.is_troubled {
             return Ok(());
         }
-        must(self.store.has_failed(), || format!("failed, and nobody told it to: {error}"))?;
+        must(self.store.has_failed(), || format!("failed without a planned fault: {error}"))?;
         if self.reopen_at.is_none() {
             self.counts.disk_fault_count += 1;
             self.reopen_at = Some(self.now + self.random.u64(..200));
@@ -92,12 +94,11 @@ impl World {
         Ok(())
     }
 
-    /// Whether the table may be used by this client although it was dropped: only if the drop was not answered when
-    /// the client began.
+    /// A client may use a dropped table only if the drop was not yet answered when the client began.
     fn may_be_stale(&self, client: &Client, table: TableId) -> Checked {
         match self.dropped.get(&table) {
             Some(answered) if answered.is_none_or(|at| at >= client.began) => Ok(()),
-            other => Err(format!("used {table:?}, which is no table ({other:?})")),
+            other => Err(format!("used {table:?}, which is not a table ({other:?})")),
         }
     }
 
@@ -161,7 +162,7 @@ impl World {
         match (&result, judged) {
             (Ok(version), Ok(())) => {
                 let (version, last) = (version.ticks(), self.last_version);
-                must(version > last, || format!("version {version} was given after {last}"))?;
+                must(version > last, || format!("version {version} was assigned after {last}"))?;
                 self.last_version = version;
                 self.model.apply(&name, changes, version);
                 self.counts.committed_count += 1;
@@ -201,7 +202,7 @@ impl World {
     }
 
     pub(super) fn know_table(&mut self, lower: &str, id: TableId) -> Checked {
-        must(id.0 > self.last_table, || format!("{id:?} was given after {}", self.last_table))?;
+        must(id.0 > self.last_table, || format!("{id:?} was assigned after {}", self.last_table))?;
         self.last_table = id.0;
         self.ids.insert(lower.to_owned(), id);
         self.names.insert(id, lower.to_owned());
@@ -238,14 +239,14 @@ impl World {
         Ok(())
     }
 
-    /// From now on nobody may use what this client dropped.
+    /// From now on no client may use the table that this client dropped.
     pub(super) fn settle_drop(&mut self, client: &Client) {
         if let (Ask::Delete { .. }, Some(table)) = (&client.ask, client.read) {
             self.dropped.insert(table, Some(self.now));
         }
     }
 
-    /// The answer against what it had to be.
+    /// Compares the answer with the expected one.
     pub(super) fn hear(&mut self, index: usize, answer: Answer) -> Checked {
         let Some(client) = self.clients[index].take() else { return Ok(()) };
         self.settle_drop(&client);
@@ -278,7 +279,7 @@ fn check_page(answer: &Answer, matching: &[(String, String, Row)], entity_count_
     let units = |partition: &str, row: &str| (Units::of(partition), Units::of(row));
     let more = matching.get(entity_count_max).map(|(partition, row, _)| units(partition, row));
     match next {
-        None => must(more.is_none(), || "a page that says it is the last, and is not".to_owned()),
+        None => must(more.is_none(), || "a page claims to be the last, and is not".to_owned()),
         Some((partition, row)) => {
             let next = units(partition, row);
             let last = rows.last().map(|(partition, row, _)| units(partition, row));

@@ -184,7 +184,7 @@ class EntitiesTest {
         insert();
         table.deleteEntity("p", "r");
         assertEquals(List.of(), all(table));
-        // The SDK swallows 404 here, and only 404.
+        // The SDK ignores 404 here, and nothing else.
         assertEquals(404, table.deleteEntityWithResponse(one(), false, null, Context.NONE).getStatusCode());
     }
 

@@ -1,4 +1,4 @@
-// Limits: the largest that is accepted, the smallest that is refused, and who may come in at all.
+// Limits: the largest accepted, the smallest refused, and requests without valid credentials.
 
 package sdk;
 

@@ -1,4 +1,4 @@
-// Paging: pages of the size asked for, tokens that can be saved and used later by another client.
+// Paging: pages of the requested size, and tokens that another client can use later.
 
 package sdk;
 
@@ -30,7 +30,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 class PagingTest {
     private static final int PARTITIONS = 3;
-    private static final int ROWS_PER_PARTITION = 850; // 2,550 rows: three pages of the service's own
+    private static final int ROWS_PER_PARTITION = 850; // 2,550 rows fill three pages of a thousand
     private static final TableClient TABLE = newTable();
     private static final List<String> ALL = new ArrayList<>();
 

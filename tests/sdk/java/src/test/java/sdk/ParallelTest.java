@@ -1,4 +1,4 @@
-// Parallel use: many requests in flight lose nothing and invent nothing.
+// Parallel use: with many requests in flight nothing is lost and nothing is invented.
 
 package sdk;
 
@@ -40,7 +40,7 @@ class ParallelTest {
         THREADS.shutdown();
     }
 
-    /** Runs `work` for 0 … count - 1 at once; the results in order. */
+    /** Runs `work` for 0 … count - 1 in parallel and returns the results in order. */
     private static <T> List<T> together(int count, IntFunction<T> work) throws Exception {
         List<Callable<T>> calls =
             IntStream.range(0, count).mapToObj(n -> (Callable<T>) () -> work.apply(n)).toList();
@@ -52,7 +52,7 @@ class ParallelTest {
         return results;
     }
 
-    /** The status of a refused call, 0 of one that succeeded. */
+    /** The status of a refused call; 0 for one that succeeded. */
     private static int status(Runnable call) {
         try {
             call.run();

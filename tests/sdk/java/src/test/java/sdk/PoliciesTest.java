@@ -1,4 +1,4 @@
-// Access policies: stored with the table, returned as they were set, five at most.
+// Access policies: stored with the table, returned as set, at most five.
 
 package sdk;
 
@@ -18,7 +18,7 @@ import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
 class PoliciesTest {
-    // Whole seconds: the SDK sends no more.
+    // Whole seconds, because the SDK sends no fractions.
     private static final OffsetDateTime START = OffsetDateTime.parse("2021-06-08T02:05:09Z");
     private static final OffsetDateTime EXPIRY = OffsetDateTime.parse("2021-06-08T03:10:09Z");
 
@@ -34,7 +34,7 @@ class PoliciesTest {
         return identifier(id, START, EXPIRY, "r");
     }
 
-    /** The SDK reads an empty list as nothing. */
+    /** The stored policies. The SDK reads an empty list as null. */
     private List<TableSignedIdentifier> identifiers() {
         List<TableSignedIdentifier> found = table.getAccessPolicies().getIdentifiers();
         return found == null ? List.of() : found;

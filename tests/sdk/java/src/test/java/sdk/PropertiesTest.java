@@ -1,4 +1,4 @@
-// Service properties and statistics: stored for the account, returned as they were set, each part by itself.
+// Service properties and statistics: stored for the account, returned as set, each part independent of the others.
 
 package sdk;
 
@@ -67,7 +67,7 @@ class PropertiesTest {
             .setMinuteMetrics(metrics(null, null)).setCorsRules(List.of()));
     }
 
-    // The SDK's models have no equality of their own: they are compared by what they hold.
+    // The SDK's models define no equality, so compare their values.
 
     private static List<Object> values(TableServiceLogging logging) {
         TableServiceRetentionPolicy retention = logging.getRetentionPolicy();
@@ -86,7 +86,7 @@ class PropertiesTest {
             text(rule.getAllowedHeaders()), text(rule.getExposedHeaders()), rule.getMaxAgeInSeconds())).toList();
     }
 
-    /** The SDK reads an empty element as nothing, here and above. */
+    /** The SDK reads an empty element as null, here and above. */
     private static String text(String value) {
         return value == null ? "" : value;
     }

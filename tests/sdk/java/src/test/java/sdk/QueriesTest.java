@@ -1,4 +1,4 @@
-// Queries: filters over every type, select, and what is refused. The SDK has no filter builder: filters are text.
+// Queries: filters over every type, select, and refusals. The SDK has no filter builder: filters are text.
 
 package sdk;
 

@@ -1,4 +1,4 @@
-// Retries: the client's own policy rides over a busy server, and what a retry can show is what the service would show.
+// Retries: the client's own policy copes with a busy server, and a retry sees what it would see with the live service.
 
 package sdk;
 
@@ -40,7 +40,7 @@ import org.junit.jupiter.api.Test;
 class RetriesTest {
     private static final byte[] BUSY = ("{\"odata.error\":{\"code\":\"ServerBusy\",\"message\":{\"lang\":\"en-US\","
         + "\"value\":\"The server is busy.\\nRequestId:0\\nTime:0\"}}}").getBytes(StandardCharsets.UTF_8);
-    /** What belongs to a connection and not to a request. */
+    /** Headers that belong to a connection, not to a request. */
     private static final Set<String> NOT_FORWARDED = Set.of("host", "content-length", "connection", "transfer-encoding");
 
     private final TableClient table = newTable();
@@ -54,8 +54,8 @@ class RetriesTest {
     }
 
     /**
-     * The table behind a proxy that answers 503 to the first `times` requests, after passing them on if `lost` is set:
-     * then the work is done, but the client does not hear of it.
+     * The table behind a proxy that answers 503 to the first `times` requests. With `lost`, the proxy passes those on
+     * first: the server does the work, but the client does not learn of it.
      */
     private TableClient behindBusyServer(int times, boolean lost) throws IOException {
         URI target = URI.create(setting("TableEndpoint"));

@@ -1,4 +1,4 @@
-// Shared access signatures from the SDK's own generators: what each field allows, and what it refuses.
+// Shared access signatures from the SDK's own generators: what each field allows and refuses.
 
 package sdk;
 
@@ -72,12 +72,12 @@ class SasTest {
         table.createEntity(one("n", 1));
     }
 
-    /** A time in whole seconds: signatures and policies have no finer ones. */
+    /** A time in whole seconds, because signatures and policies have no fractions. */
     private static OffsetDateTime fromNow(int hours) {
         return OffsetDateTime.now(ZoneOffset.UTC).truncatedTo(ChronoUnit.SECONDS).plusHours(hours);
     }
 
-    /** A client of the whole service that holds nothing but a signature. */
+    /** A client of the whole service whose only credential is a signature. */
     private static TableServiceClient holder(String token) {
         return builder().endpoint(setting("TableEndpoint")).sasToken(token).buildClient();
     }
@@ -108,7 +108,7 @@ class SasTest {
         return tableHolder(table.generateSas(values));
     }
 
-    /** The verbs on an entity, and the letters each needs. */
+    /** The verbs on an entity, each with the permission letters it needs. */
     private enum Verb {
         GET("r"), LIST("r"), CREATE("a"), UPDATE("u"), UPSERT("au"), DELETE("d");
 
@@ -162,7 +162,7 @@ class SasTest {
         check(verb.isAllowedBy(granted), PERMISSION, () -> verb.call(client));
     }
 
-    /** Operations on tables and on the service: the resource type each needs, and the letters, any of them. */
+    /** Operations on tables and on the service: each needs the resource type and any one of the letters. */
     private enum ServiceVerb {
         LIST_TABLES("c", "l"), CREATE_TABLE("c", "cw"), GET_PROPERTIES("s", "r"), SET_PROPERTIES("s", "w");
 

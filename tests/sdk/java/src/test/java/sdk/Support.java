@@ -1,4 +1,4 @@
-// What the tests share: clients for the server under test, fresh tables, and how refusals are recognised.
+// Shared by the tests: clients for the server under test, fresh tables, and checks for refusals.
 
 package sdk;
 
@@ -28,7 +28,7 @@ import org.junit.jupiter.api.function.Executable;
 final class Support {
     static final String CONNECTION_STRING = connectionString();
 
-    /** No retries: an answer that a retry would paper over is exactly what these tests look for. */
+    /** No retries: they would hide exactly the answers that these tests look for. */
     static final RetryOptions NO_RETRIES = new RetryOptions(new FixedDelayOptions(0, Duration.ofMillis(1)));
 
     static final TableServiceClient SERVICE = builder().connectionString(CONNECTION_STRING).buildClient();
@@ -58,12 +58,12 @@ final class Support {
         throw new IllegalStateException("the connection string has no " + name);
     }
 
-    /** A table name no other test uses. */
+    /** A table name that no other test uses. */
     static String freshName() {
         return "t" + UUID.randomUUID().toString().replace("-", "");
     }
 
-    /** A fresh, empty table. The server goes away with the suite, and so do its tables. */
+    /** A fresh, empty table. It is not deleted, because the server and its data last only as long as the suite. */
     static TableClient newTable() {
         return SERVICE.createTable(freshName());
     }
@@ -76,19 +76,19 @@ final class Support {
         return entity;
     }
 
-    /** An entity of the row "r" of the partition "p". */
+    /** An entity for row "r" in partition "p". */
     static TableEntity one(Object... namesAndValues) {
         return entity("p", "r", namesAndValues);
     }
 
-    /** What the row "r" of the partition "p" holds, without keys and what the server adds. */
+    /** The properties of row "r" in partition "p", without keys and the server's additions. */
     static Map<String, Object> stored(TableClient table) {
         return plain(table.getEntity("p", "r"));
     }
 
     static Map<String, Object> plain(TableEntity entity) {
         Map<String, Object> properties = new HashMap<>(entity.getProperties());
-        // The SDK asks for full metadata and leaves all of it in here.
+        // The SDK asks for full metadata and leaves it in the entity.
         properties.keySet().removeIf(name -> name.startsWith("odata.") || name.endsWith("@odata.type"));
         List.of("PartitionKey", "RowKey", "Timestamp").forEach(properties::remove);
         return properties;
@@ -118,8 +118,7 @@ final class Support {
         if (refusal instanceof TableServiceException explained) {
             assertEquals(code, explained.getValue().getErrorCode().toString(), refusal.getMessage());
         } else {
-            // Listings and XML resources fail with an exception whose value is the SDK's own affair; the text has the
-            // answer's body.
+            // Listings and XML resources fail with another exception, whose message contains the body of the answer.
             String text = refusal.getMessage();
             assertTrue(text.contains("\"code\":\"" + code + "\"") || text.contains("<m:code>" + code + "</m:code>"), text);
         }

@@ -81,7 +81,7 @@ class TablesTest {
 
     @Test
     void deletingATableThatIsNotThereIsQuiet() {
-        // The SDK swallows 404 here, and only 404.
+        // The SDK ignores 404 here, and nothing else.
         assertEquals(404, SERVICE.deleteTableWithResponse(freshName(), null, Context.NONE).getStatusCode());
     }
 

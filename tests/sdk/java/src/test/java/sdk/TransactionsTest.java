@@ -1,4 +1,4 @@
-// Transactions: all of it or none of it, and the culprit by number.
+// Transactions: all or nothing, and the index of the operation that failed.
 
 package sdk;
 
@@ -50,7 +50,7 @@ class TransactionsTest {
         table.createEntity(entity("p", row, values));
     }
 
-    /** Everything in the table, with etags: what a rollback must leave untouched. */
+    /** Everything in the table with etags, which a rollback must leave unchanged. */
     private Map<String, Object> contents() {
         Map<String, Object> rows = new TreeMap<>();
         all(table).forEach(entity -> rows.put(entity.getRowKey(), List.of(entity.getETag(), plain(entity))));
@@ -64,8 +64,8 @@ class TransactionsTest {
     }
 
     /**
-     * Expects failure at `index` (null where the service gives no number) and an untouched table. The SDK tells the
-     * code and the index of the failed operation, not its status.
+     * Expects failure at `index` (null where the service gives none) and an unchanged table. The SDK reports the
+     * code and the index of the failed operation, but not its status.
      */
     private void assertRolledBack(Integer index, String code, TableTransactionAction... actions) {
         Map<String, Object> before = contents();

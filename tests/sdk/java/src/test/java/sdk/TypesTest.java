@@ -1,4 +1,4 @@
-// Property types: what goes in comes out, equal and of the same type, also at the extremes.
+// Property types: values come back equal and of the same type, also at the extremes.
 
 package sdk;
 
@@ -23,7 +23,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 class TypesTest {
     private final TableClient table = newTable();
 
-    /** Expects the value from a point read, from a listing, and after writing back what was read. */
+    /** Expects the value from a point read, from a listing, and after writing back the entity that was read. */
     private void roundtrip(Object value) {
         table.createEntity(one("v", value));
         assertEquals(Map.of("v", value), stored(table));
@@ -55,7 +55,7 @@ class TypesTest {
     @ParameterizedTest
     @ValueSource(doubles = {Double.NaN, Double.POSITIVE_INFINITY, Double.NEGATIVE_INFINITY})
     void specialDoubles(double value) {
-        // The SDK writes these as text but leaves out their type; with the type they are read back as doubles.
+        // The SDK writes these as text without their type. With the type, they are read back as doubles.
         table.createEntity(one("v", value, "v@odata.type", "Edm.Double"));
         assertEquals(Map.of("v", value), stored(table));
         table.updateEntity(table.getEntity("p", "r"), TableEntityUpdateMode.REPLACE);

@@ -1,0 +1,169 @@
+//! Containers by name: created, deleted, found and listed.
+//!
+//! Names ignore the case of ASCII letters. The payload beside a name is its creator's.
+
+use bytes::Bytes;
+use engine::{Budget, CommitError, Flow, Key, KeyRange, Sink, TableId, TableRecord, Version};
+use protocol::ServiceError;
+use protocol::common::AccountName;
+
+use crate::Catalogue;
+use crate::error::{damaged_record, from_commit, from_read};
+use crate::name_cache::Ticket;
+
+/// What the catalogue knows of a container.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Container {
+    pub id: TableId,
+    pub payload: Bytes,
+}
+
+impl Catalogue {
+    /// `None` when the name is taken.
+    pub async fn create(
+        &self,
+        account: &AccountName,
+        name: &str,
+        payload: Bytes,
+    ) -> Result<Option<TableId>, ServiceError> {
+        let key = cache_key(account, name);
+        let _changing = self.names.changing(&key);
+        match self.engine.create_table(self.namespace(account), &name.to_ascii_lowercase(), payload).await {
+            Ok(id) => Ok(Some(id)),
+            Err(CommitError::Precondition { .. }) => Ok(None),
+            Err(other) => Err(from_commit(other)),
+        }
+    }
+
+    /// Forgets the name, and the policies of what had it. `None` when there is no such container.
+    pub async fn delete(&self, account: &AccountName, name: &str) -> Result<Option<TableId>, ServiceError> {
+        let key = cache_key(account, name);
+        let changing = self.names.changing(&key);
+        let dropped = self.engine.drop_table(self.namespace(account), &name.to_ascii_lowercase()).await;
+        drop(changing);
+        match dropped {
+            Ok(id) => {
+                self.forget_policies(id).await;
+                Ok(Some(id))
+            }
+            Err(CommitError::Precondition { .. }) => Ok(None),
+            Err(other) => Err(from_commit(other)),
+        }
+    }
+
+    /// The container as the engine has it now.
+    pub async fn get(&self, account: &AccountName, name: &str) -> Result<Option<Container>, ServiceError> {
+        let partition = self.namespace(account).partition();
+        let lower = name.to_ascii_lowercase();
+        let found = self.engine.get(TableId::CATALOGUE, Key::new(&partition, &lower)).await;
+        let Some(row) = found.map_err(from_read)? else { return Ok(None) };
+        let record = TableRecord::read(&row.value).ok_or_else(damaged_record)?;
+        let payload = row.value.slice_ref(record.payload);
+        Ok(Some(Container { id: record.id, payload }))
+    }
+
+    /// The container's id, from memory if it was looked up lately.
+    pub async fn id_of(&self, account: &AccountName, name: &str) -> Result<Option<TableId>, ServiceError> {
+        let now = self.clock.monotonic();
+        if let Some(id) = with_cache_key(account, name, |key| self.names.find(key, now)) {
+            return Ok(Some(id));
+        }
+        let ticket = self.names.ticket();
+        let found = self.get(account, name).await?.map(|container| container.id);
+        if let Some(id) = found {
+            self.names.remember(&cache_key(account, name), id, now, ticket);
+        }
+        Ok(found)
+    }
+
+    /// The next caller looks the name up again: for one that was found to be gone.
+    pub fn forget(&self, account: &AccountName, name: &str) {
+        self.names.forget(&cache_key(account, name));
+    }
+
+    /// A moment to show to [`Catalogue::is_unchanged`] later.
+    pub fn ticket(&self) -> Ticket {
+        self.names.ticket()
+    }
+
+    /// Whether the container that was read since then is still there. One that is dropped loses its rows bit by bit, so a
+    /// scan that ran meanwhile may have seen a part of it.
+    pub async fn is_unchanged(
+        &self,
+        account: &AccountName,
+        name: &str,
+        id: TableId,
+        since: Ticket,
+    ) -> Result<bool, ServiceError> {
+        if self.names.ticket() == since {
+            return Ok(true);
+        }
+        Ok(self.get(account, name).await?.is_some_and(|container| container.id == id))
+    }
+
+    /// Shows the names of the account and their payloads in order, from `resume` on, until `visit` says stop or the budget
+    /// is used up: then the first name that was not taken.
+    pub async fn list(
+        &self,
+        account: &AccountName,
+        resume: Option<&str>,
+        budget: Budget,
+        visit: &mut (dyn FnMut(&str, &[u8]) -> Flow + Send),
+    ) -> Result<Option<String>, ServiceError> {
+        let namespace = self.namespace(account);
+        let mut range = Some(namespace.names());
+        if let Some(name) = resume {
+            let rest = KeyRange::from_key(&namespace.partition(), name);
+            range = range.and_then(|range| range.intersect(&rest));
+        }
+        let mut sink = NameSink { visit, is_damaged: false };
+        let ranges: Vec<KeyRange> = range.into_iter().collect();
+        let next =
+            self.engine.scan(TableId::CATALOGUE, &ranges, budget, &mut sink).await.map_err(from_read)?;
+        if sink.is_damaged { Err(damaged_record()) } else { Ok(next.map(|key| key.row.into())) }
+    }
+}
+
+struct NameSink<'a> {
+    visit: &'a mut (dyn FnMut(&str, &[u8]) -> Flow + Send),
+    is_damaged: bool,
+}
+
+impl Sink for NameSink<'_> {
+    fn row(&mut self, key: Key<'_>, _version: Version, value: &[u8]) -> Flow {
+        match TableRecord::read(value) {
+            Some(record) => (self.visit)(key.row, record.payload),
+            None => {
+                self.is_damaged = true;
+                Flow::Stop
+            }
+        }
+    }
+}
+
+/// Longer than any account's name, a slash and a container's name together.
+const CACHE_KEY_BYTES_USUAL: usize = 96;
+
+/// Shows the cache key of a name, put together on the stack: every request asks for one.
+fn with_cache_key<T>(account: &AccountName, name: &str, look: impl FnOnce(&str) -> T) -> T {
+    let account_bytes = account.as_str().as_bytes();
+    let mut bytes = [0; CACHE_KEY_BYTES_USUAL];
+    let Some(key) = bytes.get_mut(..account_bytes.len() + 1 + name.len()) else {
+        return look(&cache_key(account, name));
+    };
+    let (front, back) = key.split_at_mut(account_bytes.len());
+    front.copy_from_slice(account_bytes);
+    back[0] = b'/';
+    back[1..].copy_from_slice(name.as_bytes());
+    back.make_ascii_lowercase();
+    look(std::str::from_utf8(key).expect("it is made of text, and ASCII letters alone changed"))
+}
+
+/// `account/name`, the name in lower case.
+fn cache_key(account: &AccountName, name: &str) -> String {
+    let mut key = String::with_capacity(account.as_str().len() + 1 + name.len());
+    key.push_str(account.as_str());
+    key.push('/');
+    key.extend(name.chars().map(|character| character.to_ascii_lowercase()));
+    key
+}

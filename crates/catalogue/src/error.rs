@@ -1,0 +1,29 @@
+//! Where an engine's errors about the catalogue become the service's.
+
+use engine::{CommitError, ReadError};
+use protocol::{ErrorCode, ServiceError};
+
+pub fn from_read(error: ReadError) -> ServiceError {
+    match error {
+        ReadError::Busy => ErrorCode::ServerBusy.into(),
+        ReadError::Damaged(_) | ReadError::Storage(_) => {
+            ServiceError::with_source(ErrorCode::InternalError, error)
+        }
+    }
+}
+
+/// A commit that failed for another reason than its expectations.
+pub fn from_commit(error: CommitError) -> ServiceError {
+    match error {
+        CommitError::Busy => ErrorCode::ServerBusy.into(),
+        error => ServiceError::with_source(ErrorCode::InternalError, error),
+    }
+}
+
+pub fn damaged_record() -> ServiceError {
+    ServiceError::with_source(ErrorCode::InternalError, "a catalogue record does not decode")
+}
+
+pub fn damaged_setting() -> ServiceError {
+    ServiceError::with_source(ErrorCode::InternalError, "a stored setting does not decode")
+}

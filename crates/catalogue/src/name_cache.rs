@@ -1,0 +1,136 @@
+//! Which id a container's name stands for, remembered so that an operation needs one trip to the engine, not two.
+//!
+//! Promises: what is remembered is bounded in number and age; a name dropped through this process is forgotten
+//! before its drop is answered. A name dropped elsewhere is noticed at the next commit, which the engine fences by
+//! the container's id, and by reads within the age.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use engine::TableId;
+
+const REMEMBERED_COUNT_MAX: usize = 10_000;
+const REMEMBERED_AGE_MAX: Duration = Duration::from_secs(5);
+
+#[derive(Default)]
+pub struct NameCache {
+    tables: RwLock<HashMap<Box<str>, Remembered>>,
+    /// Names that are being created or dropped: whatever is said of them may be wrong in a moment.
+    changing: Mutex<Vec<Box<str>>>,
+    /// Counts what was forgotten: an answer that was under way meanwhile must not be remembered.
+    forgotten_count: AtomicU64,
+}
+
+#[derive(Clone, Copy)]
+struct Remembered {
+    id: TableId,
+    at: Duration,
+}
+
+/// The state before a look-up, to be shown when its answer is remembered or relied upon.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Ticket(u64);
+
+impl NameCache {
+    pub fn find(&self, key: &str, now: Duration) -> Option<TableId> {
+        let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
+        tables
+            .get(key)
+            .filter(|found| now.saturating_sub(found.at) <= REMEMBERED_AGE_MAX)
+            .map(|found| found.id)
+    }
+
+    pub fn ticket(&self) -> Ticket {
+        Ticket(self.forgotten_count.load(Ordering::Acquire))
+    }
+
+    pub fn remember(&self, key: &str, id: TableId, now: Duration, ticket: Ticket) {
+        let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
+        let changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.forgotten_count.load(Ordering::Acquire) != ticket.0
+            || changing.iter().any(|name| **name == *key)
+        {
+            return;
+        }
+        drop(changing);
+        if tables.len() >= REMEMBERED_COUNT_MAX {
+            tables.clear();
+        }
+        tables.insert(key.into(), Remembered { id, at: now });
+    }
+
+    /// Forgets the name now and once more when the guard goes, however that happens: for a change of the name that
+    /// somebody may stop waiting for.
+    pub fn changing<'a>(&'a self, key: &'a str) -> Changing<'a> {
+        self.changing.lock().unwrap_or_else(PoisonError::into_inner).push(key.into());
+        self.forget(key);
+        Changing { cache: self, key }
+    }
+
+    pub fn forget(&self, key: &str) {
+        let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
+        self.forgotten_count.fetch_add(1, Ordering::AcqRel);
+        tables.remove(key);
+    }
+}
+
+/// A name that is being created or dropped.
+pub struct Changing<'a> {
+    cache: &'a NameCache,
+    key: &'a str,
+}
+
+impl Drop for Changing<'_> {
+    fn drop(&mut self) {
+        let mut changing = self.cache.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(place) = changing.iter().position(|name| **name == *self.key) {
+            changing.swap_remove(place);
+        }
+        drop(changing);
+        self.cache.forget(self.key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_remembered_until_it_is_forgotten_or_old() {
+        let cache = NameCache::default();
+        let (now, id) = (Duration::from_secs(100), TableId(17));
+        cache.remember("a/t", id, now, cache.ticket());
+        assert_eq!(cache.find("a/t", now), Some(id));
+        assert_eq!(cache.find("b/t", now), None);
+        assert_eq!(cache.find("a/t", now + REMEMBERED_AGE_MAX + Duration::from_millis(1)), None);
+        cache.forget("a/t");
+        assert_eq!(cache.find("a/t", now), None);
+    }
+
+    #[test]
+    fn a_change_that_nobody_waits_for_is_noticed_all_the_same() {
+        let cache = NameCache::default();
+        let before = cache.ticket();
+        let changing = cache.changing("a/t");
+        assert!(cache.ticket() != before);
+        cache.remember("a/t", TableId(17), Duration::ZERO, cache.ticket());
+        assert_eq!(cache.find("a/t", Duration::ZERO), None, "not while it changes");
+        cache.remember("a/u", TableId(18), Duration::ZERO, cache.ticket());
+        assert_eq!(cache.find("a/u", Duration::ZERO), Some(TableId(18)), "others are not concerned");
+        drop(changing);
+        assert_eq!(cache.find("a/t", Duration::ZERO), None);
+        cache.remember("a/t", TableId(17), Duration::ZERO, cache.ticket());
+        assert_eq!(cache.find("a/t", Duration::ZERO), Some(TableId(17)));
+    }
+
+    #[test]
+    fn an_answer_older_than_a_drop_is_not_remembered() {
+        let cache = NameCache::default();
+        let ticket = cache.ticket();
+        cache.forget("a/t");
+        cache.remember("a/t", TableId(17), Duration::ZERO, ticket);
+        assert_eq!(cache.find("a/t", Duration::ZERO), None);
+    }
+}

@@ -1,0 +1,99 @@
+//! Service properties of an account, and the CORS rules among them, which are asked for by most requests.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use engine::{CommitError, Effect, Expect, TableId};
+use protocol::common::AccountName;
+use protocol::common::cors::CorsRule;
+use protocol::common::service_properties::{PropertiesUpdate, ServiceProperties};
+use protocol::{ErrorCode, ServiceError};
+
+use crate::Catalogue;
+use crate::error::{damaged_setting, from_commit, from_read};
+use crate::setting::{self, Setting};
+
+/// Writers of the same properties that may get in between before one gives up.
+const UPDATE_TRIES_MAX: usize = 16;
+/// How long rules that another front end may have changed are believed.
+const RULES_AGE_MAX: Duration = Duration::from_secs(5);
+
+/// Each account's CORS rules. There are as many entries as accounts at the most.
+#[derive(Default)]
+pub struct RuleCache(RwLock<BTreeMap<AccountName, RememberedRules>>);
+
+struct RememberedRules {
+    at: Duration,
+    rules: Arc<[CorsRule]>,
+}
+
+impl RuleCache {
+    fn find(&self, account: &AccountName, now: Duration) -> Option<Arc<[CorsRule]>> {
+        let accounts = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let RememberedRules { at, rules } = accounts.get(account)?;
+        (now.saturating_sub(*at) <= RULES_AGE_MAX).then(|| rules.clone())
+    }
+
+    fn remember(&self, account: &AccountName, rules: Arc<[CorsRule]>, now: Duration) {
+        let mut accounts = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        accounts.insert(account.clone(), RememberedRules { at: now, rules });
+    }
+}
+
+impl Catalogue {
+    pub async fn properties(&self, account: &AccountName) -> Result<ServiceProperties, ServiceError> {
+        let key = self.properties_setting(account).key();
+        let row = self.engine.get(TableId::SETTINGS, key.as_key()).await.map_err(from_read)?;
+        decode(row.as_ref().map(|row| &row.value[..]))
+    }
+
+    /// Changes what the update names, as one step.
+    pub async fn update_properties(
+        &self,
+        account: &AccountName,
+        update: PropertiesUpdate,
+    ) -> Result<(), ServiceError> {
+        let setting = self.properties_setting(account);
+        let key = setting.key();
+        for _ in 0..UPDATE_TRIES_MAX {
+            let old = self.engine.get(TableId::SETTINGS, key.as_key()).await.map_err(from_read)?;
+            let mut properties = decode(old.as_ref().map(|row| &row.value[..]))?;
+            properties.apply(update.clone());
+            let expect = old.map_or(Expect::Absent, |row| Expect::Exactly(row.version));
+            let document = Effect::Put(properties.to_stored().into());
+            match setting::write(&*self.engine, &setting, expect, document).await {
+                Ok(()) => {
+                    self.rules.remember(account, properties.cors.into(), self.clock.monotonic());
+                    return Ok(());
+                }
+                // Somebody else was faster: look again at what is there now.
+                Err(CommitError::Precondition { .. }) => {}
+                Err(other) => return Err(from_commit(other)),
+            }
+        }
+        Err(ErrorCode::ServerBusy.into())
+    }
+
+    /// The account's CORS rules, from memory if they were read lately.
+    pub async fn cors_rules(&self, account: &AccountName) -> Result<Arc<[CorsRule]>, ServiceError> {
+        let now = self.clock.monotonic();
+        if let Some(rules) = self.rules.find(account, now) {
+            return Ok(rules);
+        }
+        let rules: Arc<[CorsRule]> = self.properties(account).await?.cors.into();
+        self.rules.remember(account, rules.clone(), now);
+        Ok(rules)
+    }
+
+    fn properties_setting(&self, account: &AccountName) -> Setting {
+        Setting::ServiceProperties(self.namespace(account).partition().into())
+    }
+}
+
+fn decode(stored: Option<&[u8]>) -> Result<ServiceProperties, ServiceError> {
+    match stored {
+        None => Ok(ServiceProperties::default()),
+        Some(stored) => ServiceProperties::from_stored(stored).ok_or_else(damaged_setting),
+    }
+}

@@ -1,0 +1,69 @@
+//! Where the server's accounts come from: the environment, the configuration file, the data directory, the emulator.
+//!
+//! Promises: the first source that names an account decides its keys, and no error message contains a key. Owns the
+//! names of the environment variables. Reading the accounts file itself is the work of `accounts_file`.
+
+use std::path::PathBuf;
+
+use server::Accounts;
+
+use crate::accounts_file::{AccountEntry, AccountsFile};
+
+/// Our own environment variable for accounts.
+pub const OWN_VARIABLE: &str = "LAZULITE_ACCOUNTS";
+/// Both variables that are read; ours wins over Azurite's.
+const VARIABLES: [&str; 2] = [OWN_VARIABLE, "AZURITE_ACCOUNTS"];
+
+/// The variables that are set, each with its text, in order of precedence.
+pub fn from_environment() -> impl Iterator<Item = (&'static str, String)> {
+    VARIABLES.into_iter().filter_map(|name| Some((name, std::env::var(name).ok()?)))
+}
+
+/// The emulator's account with its published key, in the form of `LAZULITE_ACCOUNTS`.
+pub fn emulator() -> String {
+    format!("{}:{}", server::EMULATOR_ACCOUNT, server::EMULATOR_KEY)
+}
+
+/// The fixed accounts, and those in the data directory, which may change while the server runs.
+#[derive(Clone)]
+pub struct AccountSource {
+    fixed: Vec<String>,
+    pub location: Option<PathBuf>,
+    may_be_well_known: bool,
+}
+
+impl AccountSource {
+    /// The environment first, then `configured`, then the data directory. Without either of the first two, the
+    /// emulator's account counts too, if `may_be_well_known`.
+    pub fn new(
+        configured: &[AccountEntry],
+        location: Option<PathBuf>,
+        may_be_well_known: bool,
+    ) -> Result<AccountSource, String> {
+        let mut fixed = Vec::new();
+        if let Some((name, text)) = from_environment().next() {
+            Accounts::parse(&text).map_err(|error| format!("{name}: {error}"))?;
+            fixed.push(text);
+        }
+        fixed.extend(configured.iter().map(AccountEntry::to_text));
+        Ok(AccountSource { fixed, location, may_be_well_known })
+    }
+
+    /// The accounts as they are now. An account that several sources name gets its keys from the first of them.
+    pub fn read(&self) -> Result<Accounts, String> {
+        let mut entries = self.fixed.clone();
+        if let Some(location) = &self.location {
+            entries.extend(AccountsFile::read(location)?.accounts.iter().map(AccountEntry::to_text));
+        }
+        if self.may_be_well_known && self.fixed.is_empty() {
+            entries.push(emulator());
+        }
+        let read = Accounts::read(entries.iter().flat_map(|entry| entry.split(';')));
+        read.map_err(|error| {
+            match self.location.as_deref().map(AccountsFile::path).filter(|path| path.exists()) {
+                Some(path) => format!("{error} (accounts come from {} too)", path.display()),
+                None => error,
+            }
+        })
+    }
+}

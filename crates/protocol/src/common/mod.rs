@@ -1,0 +1,21 @@
+//! What all storage services speak: errors, versions, query strings, XML, service properties, CORS rules, stored
+//! access policies, account names, times.
+
+pub mod acl;
+pub mod cors;
+mod datetime;
+pub mod decimal;
+pub mod error;
+pub mod headers;
+mod names;
+pub mod ordinal;
+pub mod percent;
+mod policy;
+pub mod query;
+pub mod service_properties;
+pub mod version;
+pub mod xml;
+
+pub use datetime::DateTime;
+pub use names::AccountName;
+pub use policy::{StoredPolicy, parse_policy_time};

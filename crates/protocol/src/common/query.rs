@@ -1,0 +1,111 @@
+//! A query string, split once: whoever needs a parameter of a request asks here.
+//!
+//! Promises: names are decoded, values are as they were sent; the first of several parameters with one name counts.
+//! Leaves to others: what a parameter means, and telling a caller that one does not decode.
+
+use std::borrow::Cow;
+
+use super::percent::percent_decode;
+use crate::{ErrorCode, ServiceError};
+
+/// The parameters of a query string in their order.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Query<'a> {
+    parameters: Vec<(Cow<'a, str>, &'a str)>,
+    has_unreadable_name: bool,
+}
+
+impl<'a> Query<'a> {
+    /// `text` is what follows the `?`, still percent-encoded.
+    pub fn split(text: &'a str) -> Query<'a> {
+        if text.is_empty() {
+            return Query::default();
+        }
+        let pair_count = memchr::memchr_iter(b'&', text.as_bytes()).count() + 1;
+        let mut query = Query {
+            parameters: Vec::with_capacity(pair_count.min(PARAMETER_COUNT_USUAL)),
+            has_unreadable_name: false,
+        };
+        for pair in text.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            match decode(name) {
+                Some(name) => query.parameters.push((name, value)),
+                None => query.has_unreadable_name = true,
+            }
+        }
+        query
+    }
+
+    /// Each name with its value as sent.
+    pub fn parameters(&self) -> impl Iterator<Item = (&str, &'a str)> {
+        self.parameters.iter().map(|(name, value)| (&**name, *value))
+    }
+
+    /// The first value of that name, as sent.
+    pub fn raw(&self, name: &str) -> Option<&'a str> {
+        self.parameters.iter().find(|(found, _)| found == name).map(|(_, value)| *value)
+    }
+
+    /// Whether some parameter was left out because its name does not decode.
+    pub fn has_unreadable_name(&self) -> bool {
+        self.has_unreadable_name
+    }
+}
+
+/// As many parameters as a signed request usually has; more of them grow the list.
+const PARAMETER_COUNT_USUAL: usize = 16;
+
+/// Decodes a name or a value once; a raw `+` is a blank here, unlike in paths. `None` when an escape is broken.
+pub fn decode(text: &str) -> Option<Cow<'_, str>> {
+    if memchr::memchr(b'+', text.as_bytes()).is_some() {
+        percent_decode(&text.replace('+', " ")).map(|decoded| Cow::Owned(decoded.into_owned()))
+    } else {
+        percent_decode(text)
+    }
+}
+
+/// The longest time that a request may take, and the time of one that says nothing.
+pub const TIMEOUT_SECONDS_MAX: u64 = 30;
+
+/// Seconds that the request may take; larger values are silently lowered to the maximum.
+pub fn timeout_seconds(query: &Query<'_>) -> Result<u64, ServiceError> {
+    let Some(raw) = query.raw("timeout") else { return Ok(TIMEOUT_SECONDS_MAX) };
+    let seconds: Option<u64> = decode(raw).and_then(|text| text.parse().ok());
+    match seconds.ok_or(ErrorCode::InvalidQueryParameterValue)? {
+        0 => Ok(TIMEOUT_SECONDS_MAX),
+        seconds => Ok(seconds.min(TIMEOUT_SECONDS_MAX)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_decoded_and_the_first_counts() {
+        let query = Query::split("a=1&&%24top=%32&a=2&b&c=x=y");
+        assert_eq!(query.raw("a"), Some("1"));
+        assert_eq!(query.raw("$top"), Some("%32"));
+        assert_eq!((query.raw("b"), query.raw("c"), query.raw("d")), (Some(""), Some("x=y"), None));
+        assert_eq!(query.parameters().count(), 5);
+        assert!(!query.has_unreadable_name());
+        assert!(Query::split("%f=1&a=2").has_unreadable_name());
+        assert_eq!(Query::split(""), Query::default());
+    }
+
+    #[test]
+    fn a_timeout_is_at_most_thirty_seconds() {
+        let seconds = |query: &str| timeout_seconds(&Query::split(query)).map_err(|error| error.code);
+        assert_eq!((seconds(""), seconds("timeout=0"), seconds("timeout=%37")), (Ok(30), Ok(30), Ok(7)));
+        assert_eq!(seconds("timeout=90"), Ok(30));
+        for bad in ["timeout=", "timeout=x", "timeout=-1", "timeout=%zz"] {
+            assert_eq!(seconds(bad), Err(ErrorCode::InvalidQueryParameterValue), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_plus_is_a_blank() {
+        assert_eq!(decode("a+b%2Bc").as_deref(), Some("a b+c"));
+        assert_eq!(decode("%zz"), None);
+    }
+}

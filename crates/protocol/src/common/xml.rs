@@ -1,0 +1,599 @@
+//! XML as small trees: what the service's XML operations read and write.
+//!
+//! Owns: the bounds of a document, which markup is taken, and how text is escaped.
+//! Promises: reading never panics and costs time linear in the body; a document type or an entity that XML
+//! does not predefine is refused, so nothing can expand; reading what was written returns it.
+//! Leaves to others: which elements a document may have, and what their texts mean.
+
+use quick_xml::events::{BytesDecl, BytesRef, BytesStart, Event};
+use quick_xml::{Reader, XmlVersion};
+
+use super::error::Source;
+use crate::{ErrorCode, ServiceError};
+
+/// The largest document of the service has two KiB of text in some fifty elements.
+pub const DOCUMENT_BYTES_MAX: usize = 64 * 1024;
+const DEPTH_MAX: usize = 8;
+const ELEMENT_COUNT_MAX: usize = 256;
+/// Of one element. No attribute means anything here, but serializers like to declare namespaces.
+const ATTRIBUTES_BYTES_MAX: usize = 1024;
+const BYTE_ORDER_MARK: char = '\u{FEFF}';
+const DECLARATION: &str = "\u{FEFF}<?xml version=\"1.0\" encoding=\"utf-8\"?>";
+
+/// An element without its attributes and without its namespace.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Element {
+    pub name: String,
+    /// All text directly inside, in one piece.
+    pub text: String,
+    pub children: Vec<Element>,
+}
+
+/// A document that is not well formed, or not of the schema. The reason is for our log.
+pub fn invalid_document(reason: impl Into<Source>) -> ServiceError {
+    ServiceError::with_source(ErrorCode::InvalidXmlDocument, reason)
+}
+
+/// An element whose text is not of its type.
+pub fn invalid_value(reason: impl Into<Source>) -> ServiceError {
+    ServiceError::with_source(ErrorCode::InvalidXmlNodeValue, reason)
+}
+
+/// Reads a document whose outermost element has the name.
+pub fn read(body: &[u8], root: &str) -> Result<Element, ServiceError> {
+    if body.len() > DOCUMENT_BYTES_MAX {
+        return Err(ErrorCode::RequestBodyTooLarge.into());
+    }
+    let text = std::str::from_utf8(body).map_err(invalid_document)?;
+    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
+    if !text.chars().all(is_xml_character) {
+        return Err(invalid_document("a character that XML does not have"));
+    }
+    let element = read_tree(text)?;
+    if element.name != root {
+        return Err(invalid_document("another outermost element"));
+    }
+    Ok(element)
+}
+
+fn read_tree(text: &str) -> Result<Element, ServiceError> {
+    let mut reader = Reader::from_str(text);
+    reader.config_mut().enable_all_checks(true);
+    let mut tree = Tree::default();
+    loop {
+        let at_start = reader.buffer_position() == 0;
+        match reader.read_event().map_err(invalid_document)? {
+            Event::Decl(declaration) if at_start => check_declaration(&declaration)?,
+            Event::Decl(_) => return Err(invalid_document("a declaration that is not at the start")),
+            Event::DocType(_) => return Err(invalid_document("a document type")),
+            Event::Start(tag) => tree.open(&tag)?,
+            Event::Empty(tag) => {
+                tree.open(&tag)?;
+                tree.close()?;
+            }
+            Event::End(_) => tree.close()?,
+            Event::Text(text) if tree.path.is_empty() => {
+                if !is_blank(&text) {
+                    return Err(invalid_document("text outside of the outermost element"));
+                }
+            }
+            Event::Text(text) => tree.push_text(&text.xml10_content())?,
+            Event::CData(text) => tree.push_text(&text.xml10_content())?,
+            Event::GeneralRef(reference) => {
+                let character = resolve(&reference)?;
+                tree.push_text(character.encode_utf8(&mut [0; 4]))?;
+            }
+            Event::Comment(_) | Event::PI(_) => {}
+            Event::Eof => break,
+        }
+    }
+    if !tree.path.is_empty() {
+        return Err(invalid_document("an element that is not closed"));
+    }
+    tree.root.ok_or_else(|| invalid_document("no element"))
+}
+
+/// The elements read so far.
+#[derive(Default)]
+struct Tree {
+    /// Those still open, outermost first.
+    path: Vec<Element>,
+    /// The outermost, once it is closed.
+    root: Option<Element>,
+    element_count: usize,
+}
+
+impl Tree {
+    fn open(&mut self, tag: &BytesStart<'_>) -> Result<(), ServiceError> {
+        self.element_count += 1;
+        if self.root.is_some() {
+            return Err(invalid_document("two outermost elements"));
+        }
+        if self.path.len() >= DEPTH_MAX || self.element_count > ELEMENT_COUNT_MAX {
+            return Err(invalid_document("too many elements"));
+        }
+        check_attributes(tag)?;
+        let name = tag.local_name().as_ref().to_owned();
+        self.path.push(Element { name, text: String::new(), children: Vec::new() });
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), ServiceError> {
+        let element = self.path.pop().ok_or_else(|| invalid_document("an end without a start"))?;
+        match self.path.last_mut() {
+            Some(parent) => parent.children.push(element),
+            None => self.root = Some(element),
+        }
+        Ok(())
+    }
+
+    fn push_text(&mut self, text: &str) -> Result<(), ServiceError> {
+        let element =
+            self.path.last_mut().ok_or_else(|| invalid_document("text outside of the outermost element"))?;
+        element.text.push_str(text);
+        Ok(())
+    }
+}
+
+fn check_declaration(declaration: &BytesDecl<'_>) -> Result<(), ServiceError> {
+    if declaration.version().map_err(invalid_document)? != "1.0" {
+        return Err(invalid_document("another version of XML"));
+    }
+    let Some(encoding) = declaration.encoding() else { return Ok(()) };
+    let encoding = encoding.map_err(invalid_document)?;
+    if !encoding.eq_ignore_ascii_case("utf-8") && !encoding.eq_ignore_ascii_case("us-ascii") {
+        return Err(invalid_document("an encoding other than UTF-8"));
+    }
+    Ok(())
+}
+
+/// Attributes mean nothing, but a document in which they are malformed is no document.
+fn check_attributes(tag: &BytesStart<'_>) -> Result<(), ServiceError> {
+    // The search for duplicates takes the square of their number, which this bounds.
+    if tag.attributes_raw().len() > ATTRIBUTES_BYTES_MAX {
+        return Err(invalid_document("too many attributes"));
+    }
+    for attribute in tag.attributes() {
+        let attribute = attribute.map_err(invalid_document)?;
+        let value = attribute.normalized_value(XmlVersion::Implicit1_0).map_err(invalid_document)?;
+        if attribute.value.contains('<') || !value.chars().all(is_xml_character) {
+            return Err(invalid_document("an attribute with a character that it cannot have"));
+        }
+    }
+    Ok(())
+}
+
+/// The five entities that XML predefines, and characters by number. There are no others without a document type.
+fn resolve(reference: &BytesRef<'_>) -> Result<char, ServiceError> {
+    match reference.as_ref() {
+        "amp" => Ok('&'),
+        "apos" => Ok('\''),
+        "gt" => Ok('>'),
+        "lt" => Ok('<'),
+        "quot" => Ok('"'),
+        _ => reference
+            .resolve_char_ref()
+            .map_err(invalid_document)?
+            .filter(|character| is_xml_character(*character))
+            .ok_or_else(|| invalid_document("an unknown entity")),
+    }
+}
+
+/// `Char` of XML 1.0.
+fn is_xml_character(character: char) -> bool {
+    matches!(character, '\t' | '\n' | '\r' | '\u{20}'..='\u{D7FF}' | '\u{E000}'..='\u{FFFD}' | '\u{10000}'..)
+}
+
+fn is_blank(text: &str) -> bool {
+    text.bytes().all(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n'))
+}
+
+impl Element {
+    /// The text of an element that has nothing else inside.
+    pub fn leaf(&self) -> Result<&str, ServiceError> {
+        if self.children.is_empty() { Ok(&self.text) } else { Err(invalid_document("an element for text")) }
+    }
+
+    /// The children with these names, in any order; each once at most, and no others.
+    pub fn fields<const N: usize>(&self, names: [&str; N]) -> Result<[Option<&Element>; N], ServiceError> {
+        self.check_no_text()?;
+        let mut fields = [None; N];
+        for child in &self.children {
+            let at = names
+                .iter()
+                .position(|name| *name == child.name)
+                .ok_or_else(|| invalid_document("an unknown element"))?;
+            if fields[at].replace(child).is_some() {
+                return Err(invalid_document("an element twice"));
+            }
+        }
+        Ok(fields)
+    }
+
+    /// The children of an element that holds so many of the name at most, and no others.
+    pub fn items(&self, name: &str, count_max: usize) -> Result<&[Element], ServiceError> {
+        self.check_no_text()?;
+        if self.children.len() > count_max {
+            return Err(invalid_document("too many of an element"));
+        }
+        if self.children.iter().any(|child| child.name != name) {
+            return Err(invalid_document("an unknown element"));
+        }
+        Ok(&self.children)
+    }
+
+    fn check_no_text(&self) -> Result<(), ServiceError> {
+        if is_blank(&self.text) { Ok(()) } else { Err(invalid_document("text between elements")) }
+    }
+}
+
+/// Writes one document, in one line, as the service does.
+pub struct Writer {
+    out: Vec<u8>,
+}
+
+impl Writer {
+    /// The byte order mark and the declaration.
+    pub fn begin() -> Writer {
+        Writer { out: DECLARATION.as_bytes().to_vec() }
+    }
+
+    pub fn start(&mut self, name: &str) {
+        self.push(&["<", name, ">"]);
+    }
+
+    pub fn end(&mut self, name: &str) {
+        self.push(&["</", name, ">"]);
+    }
+
+    /// An element with nothing inside.
+    pub fn empty(&mut self, name: &str) {
+        self.push(&["<", name, " />"]);
+    }
+
+    /// An element with text inside, or with nothing.
+    pub fn leaf(&mut self, name: &str, text: &str) {
+        if text.is_empty() {
+            return self.empty(name);
+        }
+        self.start(name);
+        for character in text.chars() {
+            match character {
+                '&' => self.push(&["&amp;"]),
+                '<' => self.push(&["&lt;"]),
+                '>' => self.push(&["&gt;"]),
+                // As itself it would be read as the end of a line.
+                '\r' => self.push(&["&#xD;"]),
+                other if is_xml_character(other) => self.push(&[other.encode_utf8(&mut [0; 4])]),
+                _ => self.push(&["\u{FFFD}"]),
+            }
+        }
+        self.end(name);
+    }
+
+    pub fn finish(self) -> Vec<u8> {
+        self.out
+    }
+
+    fn push(&mut self, pieces: &[&str]) {
+        for piece in pieces {
+            self.out.extend_from_slice(piece.as_bytes());
+        }
+    }
+}
+
+/// Documents that nobody means well with, for the tests of every reader.
+#[cfg(test)]
+pub(super) mod hostile {
+    use super::*;
+
+    /// Whatever is read: no panic, and no code but these.
+    #[track_caller]
+    pub fn check_refusal(error: &ServiceError) {
+        assert!(
+            matches!(
+                error.code,
+                ErrorCode::InvalidXmlDocument
+                    | ErrorCode::InvalidXmlNodeValue
+                    | ErrorCode::RequestBodyTooLarge
+            ),
+            "{error}"
+        );
+    }
+
+    /// Every beginning of a document but the document itself.
+    pub fn truncations(document: &[u8]) -> impl Iterator<Item = &[u8]> {
+        (0..document.len()).map(|length| &document[..length])
+    }
+
+    /// Documents made of the given ones by cutting, doubling, mixing and strange bytes; the same on every run.
+    pub fn mutations(corpus: &[&[u8]], count: usize) -> impl Iterator<Item = Vec<u8>> {
+        const PIECES: [&[u8]; 28] = [
+            b"<",
+            b">",
+            b"/>",
+            b"</",
+            b"&",
+            b"&amp;",
+            b"&#x0;",
+            b"&#65;",
+            b"&x;",
+            b"<!--",
+            b"-->",
+            b"<![CDATA[",
+            b"]]>",
+            b"<?",
+            b"?>",
+            b"<!DOCTYPE a>",
+            b" a='b'",
+            b"\"",
+            b"\0",
+            b"\xff",
+            b"\xef\xbb\xbf",
+            b"true",
+            b"-1",
+            b"366",
+            b"*",
+            b",",
+            b" ",
+            b"\r\n",
+        ];
+        // Xorshift, from a fixed seed.
+        let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+        let mut below = move |bound: usize| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state % bound.max(1) as u64) as usize
+        };
+        (0..count).map(move |_| {
+            let mut bytes = corpus[below(corpus.len())].to_vec();
+            for _ in 0..=below(3) {
+                // Small changes leave more of a document to be read than great ones.
+                let at = below(bytes.len() + 1);
+                let far = below(4) == 0;
+                let to = if far { below(bytes.len() + 1) } else { (at + below(8)).min(bytes.len()) };
+                match below(5) {
+                    0 => drop(bytes.drain(at.min(to)..at.max(to))),
+                    1 => drop(bytes.splice(at..at, PIECES[below(PIECES.len())].iter().copied())),
+                    2 => {
+                        let copy = bytes[at.min(to)..at.max(to)].to_vec();
+                        bytes.splice(at..at, copy);
+                    }
+                    3 => {
+                        let other = corpus[below(corpus.len())];
+                        bytes.splice(at.., other[below(other.len())..].iter().copied());
+                    }
+                    _ if at < bytes.len() => bytes[at] = below(256) as u8,
+                    _ => {}
+                }
+            }
+            bytes
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::hostile::{check_refusal, mutations, truncations};
+    use super::*;
+
+    /// The tree in one line: `name{children}`, or `name=text`.
+    fn shown(element: &Element) -> String {
+        if element.children.is_empty() {
+            return format!("{}={}", element.name, element.text);
+        }
+        let children: Vec<String> = element.children.iter().map(shown).collect();
+        format!("{}{{{}}}", element.name, children.join(","))
+    }
+
+    #[track_caller]
+    fn check(document: &str, expected: Result<&str, ErrorCode>) {
+        let found = read(document.as_bytes(), "a").map(|element| shown(&element)).map_err(|error| error.code);
+        assert_eq!(found.as_deref().map_err(|code| *code), expected, "{document}");
+    }
+
+    #[track_caller]
+    fn check_refused(document: &str) {
+        check(document, Err(ErrorCode::InvalidXmlDocument));
+    }
+
+    #[test]
+    fn small_documents_become_trees() {
+        check("<a/>", Ok("a="));
+        check("<a></a >", Ok("a="));
+        check("<a>x</a>", Ok("a=x"));
+        check("<a><b>1</b><c/><b> 2 </b></a>", Ok("a{b=1,c=,b= 2 }"));
+        check("\u{FEFF}<a/>", Ok("a="));
+        check("<?xml version='1.0' encoding='utf-8'?>\n<a/>\n", Ok("a="));
+        check("\u{FEFF}<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"yes\"?><a/>", Ok("a="));
+        check("<?xml version='1.0' encoding='us-ascii'?><a/>", Ok("a="));
+        check("<!-- x --><a>1<!-- y -->2</a><!-- z -->", Ok("a=12"));
+        check("<?style x?><a>1<?y?>2</a>", Ok("a=12"));
+        check("<a>1<![CDATA[<b>&amp;]]>2</a>", Ok("a=1<b>&amp;2"));
+        check("<a>&lt;&gt;&amp;&apos;&quot;&#65;&#x42;&#x1F600;</a>", Ok("a=<>&'\"AB\u{1F600}"));
+        check("<a>1\r\n2\r3&#xD;</a>", Ok("a=1\n2\n3\r"));
+        check("<a xmlns='u' xmlns:i=\"v\" i:b='&lt;1'><c/></a>", Ok("a{c=}"));
+        check("<n:a xmlns:n='u'><n:b>1</n:b></n:a>", Ok("a{b=1}"));
+    }
+
+    #[test]
+    fn what_is_not_well_formed_is_refused() {
+        for document in [
+            "",
+            "\u{FEFF}",
+            " ",
+            "x",
+            "<?xml version='1.0'?>",
+            "<!-- -->",
+            "<a>",
+            "</a>",
+            "<a></b>",
+            "<a><b></a></b>",
+            "<a/><a/>",
+            "<a/>x",
+            "x<a/>",
+            "<a/>&amp;",
+            "<a/><![CDATA[]]>",
+            "<a>&</a>",
+            "<a>& </a>",
+            "<a>&amp</a>",
+            "<a>\0</a>",
+            "<a>\u{1}</a>",
+            "<a>\u{FFFF}</a>",
+            "<a b/>",
+            "<a b=1/>",
+            "<a b='1' b='2'/>",
+            "<a b='<'/>",
+            "<a b='&x;'/>",
+            "<a b='&#1;'/>",
+            "<a b='1/>",
+            "<a><!-- -- --></a>",
+            "<a><!x></a>",
+            "<a><![CDATA[</a>",
+            "<a",
+            "<",
+            "<>",
+            "<!",
+            "<!-",
+            "<!-->",
+            "<!--->",
+            "<?",
+            "<?>",
+            "<??>",
+            "<?x",
+            " <?xml version='1.0'?><a/>",
+            "<?xml version='1.0'?><?xml version='1.0'?><a/>",
+            "<?xml?><a/>",
+            "<?xml encoding='utf-8'?><a/>",
+            "<?xml version='1.1'?><a/>",
+            "<?xml version='1.0' encoding='utf-16'?><a/>",
+            "<b/>",
+            "<A/>",
+        ] {
+            check_refused(document);
+        }
+        assert_eq!(read(b"<a>\xff</a>", "a").unwrap_err().code, ErrorCode::InvalidXmlDocument);
+        assert_eq!(read(b"\xff\xfe<\0a\0/\0>\0", "a").unwrap_err().code, ErrorCode::InvalidXmlDocument);
+    }
+
+    #[test]
+    fn nothing_expands() {
+        for document in [
+            "<!DOCTYPE a><a/>",
+            "<!doctype a><a/>",
+            "<!DOCTYPE a SYSTEM 'file:///etc/passwd'><a/>",
+            "<!DOCTYPE a [<!ENTITY x SYSTEM 'file:///etc/passwd'>]><a>&x;</a>",
+            "<a>&x;</a>",
+            "<a>&nbsp;</a>",
+            "<a>&AMP;</a>",
+            "<a>&;</a>",
+            "<a>&#;</a>",
+            "<a>&#x;</a>",
+            "<a>&#0;</a>",
+            "<a>&#xB;</a>",
+            "<a>&#xD800;</a>",
+            "<a>&#xFFFE;</a>",
+            "<a>&#x110000;</a>",
+            "<a>&#99999999999999999999;</a>",
+            "<a>&#+65;</a>",
+            "<a>&#-65;</a>",
+            "<a>&#X41;</a>",
+        ] {
+            check_refused(document);
+        }
+        let laughs: String = (1..10)
+            .map(|at| format!("<!ENTITY l{at} \"{}\">", format!("&l{};", at - 1).repeat(10)))
+            .collect();
+        check_refused(&format!("<!DOCTYPE a [<!ENTITY l0 \"lol\">{laughs}]><a>&l9;</a>"));
+    }
+
+    #[test]
+    fn depth_elements_attributes_and_size_are_bounded() {
+        let nested = |depth: usize| format!("{}{}", "<a>".repeat(depth), "</a>".repeat(depth));
+        assert!(read(nested(DEPTH_MAX).as_bytes(), "a").is_ok());
+        check_refused(&nested(DEPTH_MAX + 1));
+        check_refused(&nested(9_000));
+        check_refused(&"<a>".repeat(20_000));
+        check_refused(&format!("{}<a/>", "<a>".repeat(DEPTH_MAX)));
+
+        let wide = |count: usize| format!("<a>{}</a>", "<b/>".repeat(count));
+        assert!(read(wide(ELEMENT_COUNT_MAX - 1).as_bytes(), "a").is_ok());
+        check_refused(&wide(ELEMENT_COUNT_MAX));
+        check_refused(&wide(16_000));
+
+        let attribute = |length: usize| format!("<a b='{}'/>", "x".repeat(length));
+        assert!(read(attribute(1_000).as_bytes(), "a").is_ok());
+        check_refused(&attribute(60_000));
+        let attributes: String = (0..6_000).map(|at| format!(" b{at}=''")).collect();
+        check_refused(&format!("<a{attributes}/>"));
+        check_refused(&format!("<a>{}", "<".repeat(60_000)));
+        check_refused(&format!("<a>{}", "&".repeat(60_000)));
+        check_refused(&format!("<a>{}", "<!--".repeat(15_000)));
+        assert!(read(format!("<a>{}</a>", "&lt;".repeat(16_000)).as_bytes(), "a").is_ok());
+
+        let long = |length: usize| format!("<a>{}</a>", "x".repeat(length - 7));
+        assert!(read(long(DOCUMENT_BYTES_MAX).as_bytes(), "a").is_ok());
+        check(&long(DOCUMENT_BYTES_MAX + 1), Err(ErrorCode::RequestBodyTooLarge));
+    }
+
+    #[test]
+    fn no_bytes_make_the_reader_panic() {
+        let corpus: [&[u8]; 4] = [
+            b"\xef\xbb\xbf<?xml version=\"1.0\" encoding=\"utf-8\"?><a><b>1</b><c /></a>",
+            b"<a x='1' xmlns:y=\"2\"><!-- c --><b><![CDATA[d]]>&lt;&#65;</b><?e f?></a>",
+            b"<!DOCTYPE a [<!ENTITY x \"y\">]><a>&x;</a>",
+            "<a>é\u{1F600}\r\n</a>".as_bytes(),
+        ];
+        for document in corpus {
+            for truncated in truncations(document) {
+                check_refusal(&read(truncated, "a").map(|_| document).unwrap_err());
+            }
+        }
+        let (mut taken, mut refused) = (0, 0);
+        for document in mutations(&corpus, 20_000) {
+            match read(&document, "a") {
+                Ok(_) => taken += 1,
+                Err(error) => {
+                    check_refusal(&error);
+                    refused += 1;
+                }
+            }
+        }
+        assert!(taken > 1_000 && refused > 1_000, "{taken} taken, {refused} refused");
+    }
+
+    #[test]
+    fn written_text_is_read_back() {
+        for text in ["", " ", "a", "<&>\"'", "]]>", "\r\n\t\r", "é\u{1F600}\u{FFFD}", "<!--", "&amp;"] {
+            let mut writer = Writer::begin();
+            writer.start("a");
+            writer.leaf("b", text);
+            writer.end("a");
+            let document = writer.finish();
+            let element = read(&document, "a").unwrap();
+            let [leaf] = element.fields(["b"]).unwrap();
+            assert_eq!(leaf.unwrap().leaf().unwrap(), text);
+        }
+        let mut writer = Writer::begin();
+        writer.leaf("a", "\0<&>\"'\r\n");
+        let document = String::from_utf8(writer.finish()).unwrap();
+        assert_eq!(document, format!("{DECLARATION}<a>\u{FFFD}&lt;&amp;&gt;\"'&#xD;\n</a>"));
+        assert_eq!(DECLARATION.as_bytes()[..3], *b"\xef\xbb\xbf");
+    }
+
+    #[test]
+    fn schemas_are_strict() {
+        let read = |text: &str| read(text.as_bytes(), "a").unwrap();
+        assert!(read("<a> <b/>\n<c/> </a>").fields(["c", "b", "d"]).is_ok_and(|fields| fields[2].is_none()));
+        assert!(read("<a><b/><b/></a>").fields(["b"]).is_err());
+        assert!(read("<a><e/></a>").fields(["b"]).is_err());
+        assert!(read("<a>x<b/></a>").fields(["b"]).is_err());
+        assert!(read("<a><b/><b/></a>").items("b", 2).is_ok_and(|items| items.len() == 2));
+        assert!(read("<a><b/><b/></a>").items("b", 1).is_err());
+        assert!(read("<a><c/></a>").items("b", 1).is_err());
+        assert!(read("<a>x</a>").items("b", 1).is_err());
+        assert!(read("<a>x</a>").leaf().is_ok_and(|text| text == "x"));
+        assert!(read("<a><b/></a>").leaf().is_err());
+    }
+}

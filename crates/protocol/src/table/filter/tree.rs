@@ -1,0 +1,137 @@
+//! The tree of a filter, and the few rewrites that keep it in normal form.
+
+use crate::table::model::{EdmType, Value};
+
+use super::Schema;
+
+/// A condition on a row. Two-valued: a comparison with a missing property is false, and the rest is ordinary logic.
+///
+/// Not `Clone`: of all that recurses over a tree, a derived copy alone would need more stack than a thread has.
+#[derive(PartialEq, Debug)]
+pub enum Expr {
+    Constant(bool),
+    /// A bare property name: true only where the property is a Boolean and true.
+    Flag(Property),
+    Compare {
+        property: Property,
+        op: CompareOp,
+        literal: Value<'static>,
+    },
+    Not(Box<Expr>),
+    /// Two or more, in the order of the text.
+    And(Vec<Expr>),
+    /// Two or more, in the order of the text.
+    Or(Vec<Expr>),
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Property {
+    PartitionKey,
+    RowKey,
+    Timestamp,
+    TableName,
+    Custom(Box<str>),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CompareOp {
+    Eq,
+    Ne,
+    Gt,
+    Ge,
+    Lt,
+    Le,
+}
+
+impl Expr {
+    /// `left and right`. A chain grows one list, so that thousands of terms nest no deeper than two.
+    pub(super) fn and(left: Expr, right: Expr) -> Expr {
+        match left {
+            Expr::And(mut terms) => {
+                terms.push(right);
+                Expr::And(terms)
+            }
+            left => Expr::And(vec![left, right]),
+        }
+    }
+
+    /// `left or right`, as [`Expr::and`].
+    pub(super) fn or(left: Expr, right: Expr) -> Expr {
+        match left {
+            Expr::Or(mut terms) => {
+                terms.push(right);
+                Expr::Or(terms)
+            }
+            left => Expr::Or(vec![left, right]),
+        }
+    }
+
+    /// `not operand`. Two negations cancel, which two-valued logic allows.
+    pub(super) fn negation(operand: Expr) -> Expr {
+        match operand {
+            Expr::Constant(value) => Expr::Constant(!value),
+            Expr::Not(inner) => *inner,
+            operand => Expr::Not(Box::new(operand)),
+        }
+    }
+}
+
+impl Property {
+    /// Names are case-sensitive; a name the schema does not declare is a custom property.
+    pub(super) fn named(name: &str, schema: Schema) -> Property {
+        match (schema, name) {
+            (Schema::Entities, "PartitionKey") => Property::PartitionKey,
+            (Schema::Entities, "RowKey") => Property::RowKey,
+            (Schema::Entities, "Timestamp") => Property::Timestamp,
+            (Schema::Tables, "TableName") => Property::TableName,
+            _ => Property::Custom(name.into()),
+        }
+    }
+
+    /// The type that a literal beside this property must have.
+    pub(super) fn declared_type(&self) -> Option<EdmType> {
+        match self {
+            Property::PartitionKey | Property::RowKey | Property::TableName => Some(EdmType::String),
+            Property::Timestamp => Some(EdmType::DateTime),
+            Property::Custom(_) => None,
+        }
+    }
+}
+
+impl CompareOp {
+    pub(super) fn from_keyword(keyword: &str) -> Option<CompareOp> {
+        Some(match keyword {
+            "eq" => CompareOp::Eq,
+            "ne" => CompareOp::Ne,
+            "gt" => CompareOp::Gt,
+            "ge" => CompareOp::Ge,
+            "lt" => CompareOp::Lt,
+            "le" => CompareOp::Le,
+            _ => return None,
+        })
+    }
+
+    /// The name of the operator in messages.
+    pub(super) fn kind(self) -> &'static str {
+        match self {
+            CompareOp::Eq => "Equal",
+            CompareOp::Ne => "NotEqual",
+            CompareOp::Gt => "GreaterThan",
+            CompareOp::Ge => "GreaterThanOrEqual",
+            CompareOp::Lt => "LessThan",
+            CompareOp::Le => "LessThanOrEqual",
+        }
+    }
+
+    /// The operator that says the same with its sides exchanged: `3 lt x` is `x gt 3`.
+    pub(super) fn flipped(self) -> CompareOp {
+        match self {
+            CompareOp::Eq => CompareOp::Eq,
+            CompareOp::Ne => CompareOp::Ne,
+            CompareOp::Gt => CompareOp::Lt,
+            CompareOp::Ge => CompareOp::Le,
+            CompareOp::Lt => CompareOp::Gt,
+            CompareOp::Le => CompareOp::Ge,
+        }
+    }
+}

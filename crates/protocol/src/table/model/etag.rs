@@ -1,0 +1,71 @@
+//! ETags: `W/"datetime'2020-08-20T22%3A20%3A23.751381Z'"`, made from an entity's Timestamp.
+
+use crate::common::DateTime;
+use crate::{ErrorCode, ServiceError};
+
+/// The value of an `If-Match` or `If-None-Match` header.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ETag {
+    Any,
+    Exactly(DateTime),
+}
+
+impl ETag {
+    /// Compares by value: `%3A` and `:`, padded and trimmed fractions mean the same instant.
+    pub fn parse(text: &str) -> Result<ETag, ServiceError> {
+        if text == "*" {
+            return Ok(ETag::Any);
+        }
+        text.strip_prefix("W/\"datetime'")
+            .and_then(|rest| rest.strip_suffix("'\""))
+            .and_then(|date| DateTime::parse(&date.replace("%3A", ":").replace("%3a", ":")))
+            .map(ETag::Exactly)
+            .ok_or_else(|| {
+                ServiceError::with_detail(
+                    ErrorCode::InvalidInput,
+                    format!(
+                        "The etag value '{text}' specified in one of the request headers is not valid. \
+                         Please make sure only one etag value is specified and is valid."
+                    ),
+                )
+            })
+    }
+
+    /// The ETag of an entity with this Timestamp.
+    pub fn write(timestamp: DateTime, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"W/\"datetime'");
+        timestamp.write_escaped(out);
+        out.extend_from_slice(b"'\"");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_etag_means_the_instant_it_names() {
+        let date = DateTime::parse("2020-08-20T22:20:23.751381Z").unwrap();
+        for text in [
+            "W/\"datetime'2020-08-20T22%3A20%3A23.751381Z'\"",
+            "W/\"datetime'2020-08-20T22%3a20%3a23.7513810Z'\"",
+            "W/\"datetime'2020-08-20T22:20:23.751381Z'\"",
+        ] {
+            assert_eq!(ETag::parse(text).unwrap(), ETag::Exactly(date), "{text}");
+        }
+        let mut written = Vec::new();
+        ETag::write(date, &mut written);
+        assert_eq!(written, b"W/\"datetime'2020-08-20T22%3A20%3A23.751381Z'\"");
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        for text in
+            ["", "abc", "\"x\"", "W/\"x\"", "W/\"datetime''\"", "*, *", "W/\"datetime'2020-08-20T22:20:23Z'"]
+        {
+            let error = ETag::parse(text).unwrap_err();
+            assert_eq!(error.code, ErrorCode::InvalidInput);
+            assert!(error.message().starts_with(&format!("The etag value '{text}' specified")));
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! The values of the Table service: property values, entities, table names, ETags, key order.
+
+mod double;
+mod entity;
+mod etag;
+mod guid;
+mod names;
+mod value;
+
+pub use double::write_double;
+pub use entity::{Entity, EntitySource, Property};
+pub use etag::ETag;
+pub use guid::Guid;
+pub use names::{TableName, TableNameError, check_property_name, find_forbidden_key_char};
+pub use value::{EdmType, RawValue, Value};

@@ -1,0 +1,172 @@
+//! Table names, valid once they are made, and the rules for property names and keys.
+
+use crate::{ErrorCode, ServiceError};
+
+const TABLE_NAME_LEN: std::ops::RangeInclusive<usize> = 3..=63;
+const PROPERTY_NAME_UTF16_UNITS_MAX: usize = 255;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TableNameError {
+    Length,
+    Characters,
+}
+
+impl From<TableNameError> for ServiceError {
+    fn from(error: TableNameError) -> ServiceError {
+        match error {
+            TableNameError::Characters => ErrorCode::InvalidResourceName.into(),
+            TableNameError::Length => ServiceError::with_detail(
+                ErrorCode::OutOfRangeInput,
+                "The specified resource name length is not within the permissible limits.",
+            ),
+        }
+    }
+}
+
+/// A letter, then letters and digits, 3 to 63 in all; not `tables`. Keeps the case it was given;
+/// two names that differ only in case are the same table.
+#[derive(Clone, Debug)]
+pub struct TableName(Box<str>);
+
+impl TableName {
+    pub fn parse(text: &str) -> Result<TableName, TableNameError> {
+        let valid_characters = text.bytes().all(|byte| byte.is_ascii_alphanumeric())
+            && !text.as_bytes().first().is_some_and(u8::is_ascii_digit)
+            && !text.eq_ignore_ascii_case("tables");
+        let units = if valid_characters { text.len() } else { text.encode_utf16().count() };
+        if !TABLE_NAME_LEN.contains(&units) {
+            return Err(TableNameError::Length);
+        }
+        if !valid_characters {
+            return Err(TableNameError::Characters);
+        }
+        Ok(TableName(text.into()))
+    }
+
+    /// In the case given.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub fn into_string(self) -> String {
+        self.0.into()
+    }
+
+    /// What the table is found by.
+    pub fn to_lower(&self) -> String {
+        self.0.to_ascii_lowercase()
+    }
+}
+
+impl PartialEq for TableName {
+    fn eq(&self, other: &TableName) -> bool {
+        self.0.eq_ignore_ascii_case(&other.0)
+    }
+}
+
+/// ASCII letters, digits and `_`.
+const IS_PLAIN: [bool; 256] = {
+    let mut plain = [false; 256];
+    let mut byte = 0;
+    while byte < plain.len() {
+        plain[byte] = (byte as u8).is_ascii_alphanumeric() || byte as u8 == b'_';
+        byte += 1;
+    }
+    plain
+};
+
+/// C# identifier rules: a letter or `_`, then letters, digits, connectors and marks.
+pub fn check_property_name(name: &str) -> Result<(), ErrorCode> {
+    // Most names are short and plain; they pay for one look at each byte.
+    let plain = name.len() <= PROPERTY_NAME_UTF16_UNITS_MAX
+        && name.bytes().all(|byte| IS_PLAIN[usize::from(byte)])
+        && name.as_bytes().first().is_some_and(|first| !first.is_ascii_digit());
+    if plain {
+        return Ok(());
+    }
+    if name.encode_utf16().count() > PROPERTY_NAME_UTF16_UNITS_MAX {
+        return Err(ErrorCode::PropertyNameTooLong);
+    }
+    let mut characters = name.chars();
+    let first_is_valid = characters.next().is_some_and(|first| first == '_' || first.is_alphabetic());
+    if first_is_valid && characters.all(is_identifier_part) {
+        Ok(())
+    } else {
+        Err(ErrorCode::PropertyNameInvalid)
+    }
+}
+
+fn is_identifier_part(character: char) -> bool {
+    let is_connector = matches!(
+        character,
+        '_' | '\u{203F}' | '\u{2040}' | '\u{2054}' | '\u{FE33}' | '\u{FE34}' | '\u{FE4D}'
+            ..='\u{FE4F}' | '\u{FF3F}'
+    );
+    let is_combining_mark = matches!(character, '\u{0300}'..='\u{036F}' | '\u{1AB0}'..='\u{1AFF}' | '\u{20D0}'..='\u{20F0}' | '\u{FE20}'..='\u{FE2F}');
+    character.is_alphanumeric() || is_connector || is_combining_mark
+}
+
+/// The first character of a key that the service never stores.
+pub fn find_forbidden_key_char(key: &str) -> Option<char> {
+    let is_forbidden =
+        |character: char| matches!(character, '/' | '\\' | '#' | '?' | '\0'..='\u{1F}' | '\u{7F}'..='\u{9F}');
+    // Most keys are plain; a fold without an early end looks at many bytes at once.
+    let is_plain = key.bytes().fold(true, |plain, byte| {
+        plain & (0x20..0x7F).contains(&byte) & !matches!(byte, b'/' | b'\\' | b'#' | b'?')
+    });
+    if is_plain {
+        return None;
+    }
+    key.chars().find(|character| is_forbidden(*character))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn table_names_are_judged_by_length_then_by_characters() {
+        let check = |name: &str, expected: Result<(), TableNameError>| {
+            assert_eq!(TableName::parse(name).map(|_| ()), expected, "{name}");
+        };
+        check("abc", Ok(()));
+        check("A1z", Ok(()));
+        check(&"a".repeat(63), Ok(()));
+        check("ab", Err(TableNameError::Length));
+        check("", Err(TableNameError::Length));
+        check(&"a".repeat(64), Err(TableNameError::Length));
+        check("1abc", Err(TableNameError::Characters));
+        check("my-table", Err(TableNameError::Characters));
+        check("tables", Err(TableNameError::Characters));
+        check("Tables", Err(TableNameError::Characters));
+        check("täble", Err(TableNameError::Characters));
+    }
+
+    #[test]
+    fn property_names_follow_identifier_rules() {
+        let check = |name: &str, expected: Result<(), ErrorCode>| {
+            assert_eq!(check_property_name(name), expected, "{name}");
+        };
+        check("a", Ok(()));
+        check("_x1", Ok(()));
+        check("größe", Ok(()));
+        check("名前", Ok(()));
+        check(&"a".repeat(255), Ok(()));
+        check(&"ü".repeat(255), Ok(()));
+        check(&"a".repeat(256), Err(ErrorCode::PropertyNameTooLong));
+        check("1a", Err(ErrorCode::PropertyNameInvalid));
+        check("a-b", Err(ErrorCode::PropertyNameInvalid));
+        check("a b", Err(ErrorCode::PropertyNameInvalid));
+        check("a.b", Err(ErrorCode::PropertyNameInvalid));
+        check("", Err(ErrorCode::PropertyNameInvalid));
+    }
+
+    #[test]
+    fn keys_may_hold_all_but_a_few_characters() {
+        assert_eq!(find_forbidden_key_char("a%+'\"& =:é\u{1F600}..~"), None);
+        for forbidden in ['/', '\\', '#', '?', '\0', '\t', '\n', '\u{1F}', '\u{7F}', '\u{85}', '\u{9F}'] {
+            assert_eq!(find_forbidden_key_char(&format!("a{forbidden}b")), Some(forbidden));
+        }
+        assert_eq!(find_forbidden_key_char("\u{A0}"), None);
+    }
+}

@@ -1,0 +1,357 @@
+//! `Operation`: one REST call, read from a verb, a resource and the headers that change its meaning.
+//!
+//! A part of a batch is read by the same function as a whole request.
+
+use std::borrow::Cow;
+
+use crate::service::ServiceOperation;
+use crate::table::model::{ETag, TableName};
+use crate::table::wire::headers::OperationHeaders;
+use crate::table::wire::uri::Resource;
+use crate::{ErrorCode, ServiceError};
+
+/// Where an entity is.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Address<'a> {
+    pub table: TableName,
+    pub partition_key: Cow<'a, str>,
+    pub row_key: Cow<'a, str>,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub enum Operation<'a> {
+    /// Service properties and statistics.
+    Service(ServiceOperation),
+    /// A table's stored access policies.
+    Acl(AclOperation),
+    Tables(TableOperation),
+    Read(EntityRead<'a>),
+    Write(EntityWrite<'a>),
+    /// An entity group transaction, or one query in the same dress.
+    Batch,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub enum AclOperation {
+    Get(TableName),
+    Set(TableName),
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub enum TableOperation {
+    Query,
+    Create,
+    Get(TableName),
+    Delete(TableName),
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub enum EntityRead<'a> {
+    Query(TableName),
+    Get { address: Address<'a>, if_match: Option<ETag>, if_none_match: Option<ETag> },
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub enum EntityWrite<'a> {
+    Insert(TableName),
+    /// Update Entity; Insert Or Replace Entity when there is no condition.
+    Replace {
+        address: Address<'a>,
+        condition: Option<ETag>,
+    },
+    /// Merge Entity; Insert Or Merge Entity when there is no condition.
+    Merge {
+        address: Address<'a>,
+        condition: Option<ETag>,
+    },
+    Delete {
+        address: Address<'a>,
+        condition: ETag,
+    },
+}
+
+/// The query options that turn a resource into one of the service's XML resources.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Component<'a> {
+    pub restype: Option<&'a str>,
+    pub comp: Option<&'a str>,
+}
+
+impl<'a> Operation<'a> {
+    /// `account` is only needed for the texts of errors.
+    pub fn read(
+        account: &str,
+        method: &str,
+        resource: Resource<'a>,
+        component: Component<'_>,
+        headers: &OperationHeaders<'_>,
+    ) -> Result<Operation<'a>, ServiceError> {
+        let method = effective_method(method, headers)?;
+        if let Some(comp) = component.comp {
+            return read_component(method, resource, component.restype, comp);
+        }
+        match resource {
+            Resource::Root => Err(ErrorCode::InvalidUri.into()),
+            Resource::Metadata => Err(ErrorCode::NotImplemented.into()),
+            Resource::Navigation { .. } if method == "POST" => Err(ErrorCode::PropertiesNeedValue.into()),
+            Resource::Navigation { table, keyed: true } if method == "DELETE" => {
+                Err(wrong_key_count(account, &table))
+            }
+            Resource::Navigation { .. } => Err(ErrorCode::NotImplemented.into()),
+            Resource::WrongKeyCount { table } => Err(wrong_key_count(account, &table)),
+            Resource::Batch => match method {
+                "POST" => Ok(Operation::Batch),
+                _ => Err(ErrorCode::MethodNotAllowed.into()),
+            },
+            Resource::Tables => match method {
+                "GET" => Ok(Operation::Tables(TableOperation::Query)),
+                "POST" => Ok(Operation::Tables(TableOperation::Create)),
+                _ => Err(ErrorCode::MethodNotAllowed.into()),
+            },
+            Resource::Table(name) => read_table(method, &name, headers),
+            Resource::Entities(name) => match method {
+                "GET" => Ok(Operation::Read(EntityRead::Query(addressed_table(&name)?))),
+                "POST" => {
+                    // Nothing to match yet: the entity is about to be made.
+                    if headers.if_match.is_some() || headers.if_none_match.is_some() {
+                        return Err(ErrorCode::InvalidInput.into());
+                    }
+                    Ok(Operation::Write(EntityWrite::Insert(addressed_table(&name)?)))
+                }
+                _ => Err(ErrorCode::MethodNotAllowed.into()),
+            },
+            Resource::Entity { table, partition_key, row_key } => {
+                let address = Address { table: addressed_table(&table)?, partition_key, row_key };
+                read_entity(account, method, address, headers)
+            }
+        }
+    }
+}
+
+/// Service properties, stats and access policies.
+fn read_component<'a>(
+    method: &str,
+    resource: Resource<'a>,
+    restype: Option<&str>,
+    comp: &str,
+) -> Result<Operation<'a>, ServiceError> {
+    match (resource, restype, comp) {
+        (Resource::Root, Some("service"), comp) => {
+            ServiceOperation::read(method, comp).map(Operation::Service)
+        }
+        (Resource::Entities(name), _, "acl") => match method {
+            "GET" => Ok(Operation::Acl(AclOperation::Get(addressed_table(&name)?))),
+            "PUT" => Ok(Operation::Acl(AclOperation::Set(addressed_table(&name)?))),
+            _ => Err(ErrorCode::UnsupportedHttpVerb.into()),
+        },
+        _ => Err(ErrorCode::InvalidQueryParameterValue.into()),
+    }
+}
+
+/// The verb that counts: `POST` with `X-HTTP-Method` is the tunnel for clients that cannot send the others;
+/// `HEAD` is `GET` without its body.
+fn effective_method<'m>(method: &'m str, headers: &OperationHeaders<'m>) -> Result<&'m str, ServiceError> {
+    let Some(tunnelled) = headers.x_http_method else {
+        return match method {
+            "HEAD" => Ok("GET"),
+            "GET" | "POST" | "PUT" | "MERGE" | "PATCH" | "DELETE" | "OPTIONS" => Ok(method),
+            _ => Err(ErrorCode::InvalidHttpVerb.into()),
+        };
+    };
+    if method != "POST" {
+        return Err(ErrorCode::XMethodNotUsingPost.into());
+    }
+    if headers.x_http_method_count > 1 {
+        return Err(ErrorCode::XMethodIncorrectCount.into());
+    }
+    match tunnelled {
+        "MERGE" | "PUT" | "DELETE" | "PATCH" => Ok(tunnelled),
+        _ => Err(ErrorCode::XMethodIncorrectValue.into()),
+    }
+}
+
+fn read_table<'a>(
+    method: &str,
+    name: &str,
+    headers: &OperationHeaders<'_>,
+) -> Result<Operation<'a>, ServiceError> {
+    if !matches!(method, "GET" | "DELETE") {
+        return Err(ErrorCode::MethodNotAllowed.into());
+    }
+    // System tables can be named but are never there.
+    if name.starts_with("$Metrics") {
+        return Err(ErrorCode::ResourceNotFound.into());
+    }
+    let name = TableName::parse(name)?;
+    if method == "GET" {
+        return Ok(Operation::Tables(TableOperation::Get(name)));
+    }
+    let has_condition = headers.if_match.is_some_and(|etag| etag != "*") || headers.if_none_match.is_some();
+    if has_condition {
+        return Err(invalid(
+            "If-Match or If-None-Match headers cannot be specified if the target type does not have etag properties defined.",
+        ));
+    }
+    Ok(Operation::Tables(TableOperation::Delete(name)))
+}
+
+fn read_entity<'a>(
+    account: &str,
+    method: &str,
+    address: Address<'a>,
+    headers: &OperationHeaders<'_>,
+) -> Result<Operation<'a>, ServiceError> {
+    if !matches!(method, "GET" | "PUT" | "MERGE" | "PATCH" | "DELETE") {
+        return Err(ErrorCode::MethodNotAllowed.into());
+    }
+    if headers.if_match.is_some() && headers.if_none_match.is_some() {
+        return Err(invalid(
+            "Both If-Match and If-None-Match HTTP headers cannot be specified at the same time. \
+             Please specify either one of the headers or none of them.",
+        ));
+    }
+    let if_match = headers.if_match.map(ETag::parse).transpose()?;
+    if method == "GET" {
+        let if_none_match = headers.if_none_match.map(ETag::parse).transpose()?;
+        return Ok(Operation::Read(EntityRead::Get { address, if_match, if_none_match }));
+    }
+    if headers.if_none_match.is_some() {
+        let verb = if method == "DELETE" { "DELETE" } else { "PUT" };
+        return Err(invalid(format!("If-None-Match HTTP header cannot be specified for {verb} operations.")));
+    }
+    match method {
+        "PUT" => Ok(Operation::Write(EntityWrite::Replace { address, condition: if_match })),
+        "DELETE" => match if_match {
+            Some(condition) => Ok(Operation::Write(EntityWrite::Delete { address, condition })),
+            None => Err(invalid(format!(
+                "Since entity type '{account}.{}' has one or more etag properties, If-Match HTTP header must be \
+                 specified for DELETE/PUT operations on this type.",
+                address.table.as_str()
+            ))),
+        },
+        _ => Ok(Operation::Write(EntityWrite::Merge { address, condition: if_match })),
+    }
+}
+
+/// The table a path names. One that cannot exist is refused by its name's own error.
+fn addressed_table(name: &str) -> Result<TableName, ServiceError> {
+    if name.starts_with("$Metrics") {
+        return Err(ErrorCode::TableNotFound.into());
+    }
+    Ok(TableName::parse(name)?)
+}
+
+fn wrong_key_count(account: &str, table: &str) -> ServiceError {
+    invalid(format!(
+        "The number of keys specified in the URI does not match number of key properties for the resource '{account}.{table}'."
+    ))
+}
+
+fn invalid(detail: impl Into<Cow<'static, str>>) -> ServiceError {
+    ServiceError::with_detail(ErrorCode::InvalidInput, detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::wire::uri::parse_path;
+
+    fn name(operation: &Operation<'_>) -> &'static str {
+        match operation {
+            Operation::Service(ServiceOperation::GetProperties) => "GetServiceProperties",
+            Operation::Service(ServiceOperation::SetProperties) => "SetServiceProperties",
+            Operation::Service(ServiceOperation::GetStats) => "GetServiceStats",
+            Operation::Acl(AclOperation::Get(_)) => "GetTableAcl",
+            Operation::Acl(AclOperation::Set(_)) => "SetTableAcl",
+            Operation::Tables(TableOperation::Query) => "QueryTables",
+            Operation::Tables(TableOperation::Create) => "CreateTable",
+            Operation::Tables(TableOperation::Get(_)) => "GetTable",
+            Operation::Tables(TableOperation::Delete(_)) => "DeleteTable",
+            Operation::Read(EntityRead::Query(_)) => "QueryEntities",
+            Operation::Read(EntityRead::Get { .. }) => "GetEntity",
+            Operation::Write(EntityWrite::Insert(_)) => "InsertEntity",
+            Operation::Write(EntityWrite::Replace { .. }) => "ReplaceEntity",
+            Operation::Write(EntityWrite::Merge { .. }) => "MergeEntity",
+            Operation::Write(EntityWrite::Delete { .. }) => "DeleteEntity",
+            Operation::Batch => "Batch",
+        }
+    }
+
+    fn read(method: &str, path: &str, headers: OperationHeaders<'_>) -> Result<String, ErrorCode> {
+        Operation::read("acc", method, parse_path(path).unwrap(), Component::default(), &headers)
+            .map(|operation| name(&operation).to_owned())
+            .map_err(|error| error.code)
+    }
+
+    #[test]
+    fn verbs_and_resources_make_operations() {
+        let entity = "/tab(PartitionKey='p',RowKey='r')";
+        let check = |method: &str, path: &str, expected: Result<&str, ErrorCode>| {
+            let headers = OperationHeaders { if_match: Some("*"), ..Default::default() };
+            let headers = if method == "DELETE" { headers } else { OperationHeaders::default() };
+            assert_eq!(read(method, path, headers), expected.map(str::to_owned), "{method} {path}");
+        };
+        check("GET", "/Tables", Ok("QueryTables"));
+        check("POST", "/Tables", Ok("CreateTable"));
+        check("PUT", "/Tables", Err(ErrorCode::MethodNotAllowed));
+        check("GET", "/Tables('abc')", Ok("GetTable"));
+        check("HEAD", "/Tables('abc')", Ok("GetTable"));
+        check("DELETE", "/Tables('abc')", Ok("DeleteTable"));
+        check("GET", "/Tables('$MetricsHour')", Err(ErrorCode::ResourceNotFound));
+        check("GET", "/tab()", Ok("QueryEntities"));
+        check("POST", "/tab", Ok("InsertEntity"));
+        check("DELETE", "/tab", Err(ErrorCode::MethodNotAllowed));
+        check("GET", entity, Ok("GetEntity"));
+        check("PUT", entity, Ok("ReplaceEntity"));
+        check("MERGE", entity, Ok("MergeEntity"));
+        check("PATCH", entity, Ok("MergeEntity"));
+        check("DELETE", entity, Ok("DeleteEntity"));
+        check("POST", entity, Err(ErrorCode::MethodNotAllowed));
+        check("POST", "/$batch", Ok("Batch"));
+        check("GET", "/$batch", Err(ErrorCode::MethodNotAllowed));
+        check("GET", "/", Err(ErrorCode::InvalidUri));
+        check("GET", "/tab/Tables", Err(ErrorCode::NotImplemented));
+        check("POST", "/tab/Tables", Err(ErrorCode::PropertiesNeedValue));
+        check("DELETE", "/tab/Tables('x')", Err(ErrorCode::InvalidInput));
+        check("BREW", "/tab", Err(ErrorCode::InvalidHttpVerb));
+        check("GET", "/a-b", Err(ErrorCode::InvalidResourceName));
+    }
+
+    #[test]
+    fn components_make_xml_operations() {
+        let check = |method: &str, path: &str, restype, comp, expected: Result<&str, ErrorCode>| {
+            let component = Component { restype, comp: Some(comp) };
+            let resource = parse_path(path).unwrap();
+            let found = Operation::read("acc", method, resource, component, &OperationHeaders::default());
+            let found = found.as_ref().map(name).map_err(|error| error.code);
+            assert_eq!(found, expected, "{method} {path} {comp}");
+        };
+        check("GET", "/", Some("service"), "properties", Ok("GetServiceProperties"));
+        check("PUT", "/", Some("service"), "properties", Ok("SetServiceProperties"));
+        check("POST", "/", Some("service"), "properties", Err(ErrorCode::UnsupportedHttpVerb));
+        check("GET", "/", Some("service"), "stats", Ok("GetServiceStats"));
+        check("GET", "/", None, "stats", Err(ErrorCode::InvalidQueryParameterValue));
+        check("GET", "/tab", None, "acl", Ok("GetTableAcl"));
+        check("PUT", "/tab", None, "acl", Ok("SetTableAcl"));
+        check("DELETE", "/tab", None, "acl", Err(ErrorCode::UnsupportedHttpVerb));
+        check("GET", "/tab", None, "lease", Err(ErrorCode::InvalidQueryParameterValue));
+    }
+
+    #[test]
+    fn the_tunnel_takes_four_verbs_through_post() {
+        let entity = "/tab(PartitionKey='p',RowKey='r')";
+        let tunnel = |method: &str, verb: &'static str, count| {
+            let headers = OperationHeaders {
+                x_http_method: Some(verb),
+                x_http_method_count: count,
+                ..Default::default()
+            };
+            read(method, entity, headers)
+        };
+        assert_eq!(tunnel("POST", "MERGE", 1).as_deref(), Ok("MergeEntity"));
+        assert_eq!(tunnel("POST", "PUT", 1).as_deref(), Ok("ReplaceEntity"));
+        assert_eq!(tunnel("PUT", "MERGE", 1), Err(ErrorCode::XMethodNotUsingPost));
+        assert_eq!(tunnel("POST", "GET", 1), Err(ErrorCode::XMethodIncorrectValue));
+        assert_eq!(tunnel("POST", "MERGE", 2), Err(ErrorCode::XMethodIncorrectCount));
+    }
+}

@@ -1,0 +1,310 @@
+//! Entity group transactions: the multipart request taken apart, and the multipart answer put together.
+//!
+//! Reads every client's dialect: CRLF or LF, delimiters without their final dashes, extra blank lines, header
+//! names in any case, wrong `Content-Length`. A part's body ends at its delimiter, whatever its headers say.
+
+use memchr::memmem;
+
+use super::headers::OperationHeaders;
+use super::negotiate::parameter;
+use crate::{ErrorCode, ServiceError};
+
+/// Operations in one change set.
+pub const BATCH_OPERATION_COUNT_MAX: usize = 100;
+
+/// What a batch asks for.
+#[derive(Debug)]
+pub enum BatchRequest<'a> {
+    /// At most one operation more than allowed: the rest is not read.
+    ChangeSet(Vec<BatchPart<'a>>),
+    Query(BatchPart<'a>),
+}
+
+/// One request inside a batch.
+#[derive(Debug)]
+pub struct BatchPart<'a> {
+    pub method: &'a str,
+    pub url: &'a str,
+    pub headers: OperationHeaders<'a>,
+    /// From among the embedded headers only: that one is echoed.
+    pub content_id: Option<&'a str>,
+    pub body: &'a [u8],
+}
+
+pub fn read_batch<'a>(content_type: Option<&str>, body: &'a [u8]) -> Result<BatchRequest<'a>, ServiceError> {
+    let boundary = content_type.and_then(boundary).ok_or(ErrorCode::InvalidInput)?;
+    let mut queries = Vec::new();
+    let mut change_set: Option<Vec<BatchPart<'a>>> = None;
+    // A change set or one query: a third part is one too many, whatever it is.
+    for part in split(body, boundary, 3)? {
+        let mut content_type = None;
+        let content = read_headers(part, |name, value| {
+            if name.eq_ignore_ascii_case("content-type") {
+                content_type.get_or_insert(value);
+            }
+        })?;
+        let content_type = content_type.unwrap_or_default();
+        if content_type.trim_start().get(..10).is_some_and(|start| start.eq_ignore_ascii_case("multipart/")) {
+            let inner = self::boundary(content_type).ok_or(ErrorCode::InvalidInput)?;
+            if change_set.is_some() {
+                return Err(ErrorCode::InvalidInput.into());
+            }
+            let parts = split(content, inner, BATCH_OPERATION_COUNT_MAX + 1)?;
+            change_set = Some(parts.into_iter().map(read_part).collect::<Result<_, _>>()?);
+        } else {
+            queries.push(read_part(part)?);
+        }
+    }
+    match (change_set, queries.pop()) {
+        (Some(parts), None) if !parts.is_empty() => Ok(BatchRequest::ChangeSet(parts)),
+        (None, Some(query)) if queries.is_empty() => Ok(BatchRequest::Query(query)),
+        _ => Err(ErrorCode::InvalidInput.into()),
+    }
+}
+
+fn boundary(content_type: &str) -> Option<&str> {
+    let is_multipart =
+        content_type.trim_start().get(..10).is_some_and(|start| start.eq_ignore_ascii_case("multipart/"));
+    parameter(content_type, "boundary").filter(|boundary| is_multipart && !boundary.is_empty())
+}
+
+/// The contents between delimiter lines, at most `count_max` of them. What follows the last delimiter without a
+/// closing one counts as a part too, if it is more than blanks: old clients leave the end out.
+fn split<'a>(body: &'a [u8], boundary: &str, count_max: usize) -> Result<Vec<&'a [u8]>, ServiceError> {
+    let delimiter = format!("--{boundary}");
+    let mut parts = Vec::new();
+    let mut content_start = None;
+    for at in memmem::find_iter(body, delimiter.as_bytes()) {
+        // Asked first: the end of the line is looked for once a line, not once for every delimiter in it.
+        if at > 0 && body[at - 1] != b'\n' {
+            continue;
+        }
+        let rest = &body[at + delimiter.len()..];
+        let line_len = memchr::memchr(b'\n', rest).map_or(rest.len(), |newline| newline + 1);
+        let tail = rest[..line_len].trim_ascii();
+        // A longer boundary may begin with this one.
+        if !(tail.is_empty() || tail == b"--") {
+            continue;
+        }
+        if let Some(start) = content_start {
+            parts.push(trim_line_end(&body[start..at.max(start)]));
+        }
+        content_start = (tail != b"--").then_some(at + delimiter.len() + line_len);
+        if content_start.is_none() || parts.len() == count_max {
+            return Ok(parts);
+        }
+    }
+    match content_start {
+        Some(start) if !body[start..].trim_ascii().is_empty() => parts.push(&body[start..]),
+        Some(_) => {}
+        None => return Err(ErrorCode::InvalidInput.into()),
+    }
+    Ok(parts)
+}
+
+/// The line end before a delimiter belongs to the delimiter.
+fn trim_line_end(part: &[u8]) -> &[u8] {
+    let part = part.strip_suffix(b"\n").unwrap_or(part);
+    part.strip_suffix(b"\r").unwrap_or(part)
+}
+
+/// More headers than any client sends are not worth reading.
+const PART_HEADER_COUNT_MAX: usize = 64;
+
+/// Shows the header lines up to a blank one, and returns what follows it.
+fn read_headers<'a>(
+    part: &'a [u8],
+    mut visit: impl FnMut(&'a str, &'a str),
+) -> Result<&'a [u8], ServiceError> {
+    let mut count = 0;
+    let mut rest = part;
+    loop {
+        let (line, after) = next_line(rest);
+        rest = after;
+        if line.trim_ascii().is_empty() {
+            return Ok(rest);
+        }
+        if count == PART_HEADER_COUNT_MAX {
+            return Err(ErrorCode::InvalidInput.into());
+        }
+        count += 1;
+        let line = std::str::from_utf8(line).map_err(|_| ErrorCode::InvalidInput)?;
+        let colon = memchr::memchr(b':', line.as_bytes()).ok_or(ErrorCode::InvalidInput)?;
+        visit(trim(&line[..colon]), trim(&line[colon + 1..]));
+    }
+}
+
+/// As [`str::trim`], and quick where there is one blank in front and a line end behind, or neither.
+fn trim(text: &str) -> &str {
+    let bare = text.strip_prefix(' ').unwrap_or(text);
+    let bare = bare.strip_suffix('\r').unwrap_or(bare);
+    match bare.as_bytes() {
+        [0x21..=0x7E] | [0x21..=0x7E, .., 0x21..=0x7E] => bare,
+        _ => bare.trim(),
+    }
+}
+
+fn next_line(text: &[u8]) -> (&[u8], &[u8]) {
+    match memchr::memchr(b'\n', text) {
+        Some(newline) => (&text[..newline], &text[newline + 1..]),
+        None => (text, &[]),
+    }
+}
+
+/// One `application/http` part: its MIME headers, then a request.
+fn read_part(part: &[u8]) -> Result<BatchPart<'_>, ServiceError> {
+    let request = read_headers(part, |_, _| {})?;
+    let (line, rest) = next_line(request.trim_ascii_start());
+    let line = std::str::from_utf8(line).map_err(|_| ErrorCode::InvalidInput)?.trim();
+    let (method, target) = line.split_once(' ').ok_or(ErrorCode::InvalidInput)?;
+    // The version is optional, and a URL holds no blank.
+    let url = target.trim().split(' ').next().unwrap_or_default();
+    let (mut headers, mut content_id) = (OperationHeaders::default(), None);
+    let body = read_headers(rest, |name, value| {
+        headers.take(name, || value);
+        if name.eq_ignore_ascii_case("content-id") {
+            content_id.get_or_insert(value);
+        }
+    })?;
+    Ok(BatchPart { method, url, headers, content_id, body: body.trim_ascii() })
+}
+
+/// The answer's body, put together part by part. Byte for byte what clients look for: boundary names that begin
+/// with `changesetresponse_`, no preamble, no blank line between the two closing delimiters.
+pub struct BatchAnswer {
+    body: Vec<u8>,
+    batch_boundary: String,
+    change_set_boundary: Option<String>,
+}
+
+impl BatchAnswer {
+    /// `batch_id` and `change_set_id` are fresh GUIDs; a lone query has no change set.
+    pub fn new(batch_id: &str, change_set_id: Option<&str>) -> BatchAnswer {
+        let batch_boundary = format!("batchresponse_{batch_id}");
+        let change_set_boundary = change_set_id.map(|id| format!("changesetresponse_{id}"));
+        let mut body = Vec::with_capacity(4096);
+        if let Some(inner) = &change_set_boundary {
+            let opening =
+                format!("--{batch_boundary}\r\nContent-Type: multipart/mixed; boundary={inner}\r\n\r\n");
+            body.extend_from_slice(opening.as_bytes());
+        }
+        BatchAnswer { body, batch_boundary, change_set_boundary }
+    }
+
+    pub fn content_type(&self) -> String {
+        format!("multipart/mixed; boundary={}", self.batch_boundary)
+    }
+
+    /// Adds one embedded response, as it is written: status line, headers, blank line, body.
+    pub fn push(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let boundary = self.change_set_boundary.as_ref().unwrap_or(&self.batch_boundary);
+        self.body.extend_from_slice(b"--");
+        self.body.extend_from_slice(boundary.as_bytes());
+        self.body.extend_from_slice(
+            b"\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n",
+        );
+        write(&mut self.body);
+        self.body.extend_from_slice(b"\r\n");
+    }
+
+    pub fn finish(mut self) -> Vec<u8> {
+        if let Some(inner) = &self.change_set_boundary {
+            self.body.extend_from_slice(format!("--{inner}--\r\n").as_bytes());
+        }
+        self.body.extend_from_slice(format!("--{}--\r\n", self.batch_boundary).as_bytes());
+        self.body
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DOT_NET: &str = "--batch_1\r\nContent-Type: multipart/mixed; boundary=changeset_1\r\n\r\n\
+        --changeset_1\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\nContent-ID: 0\r\n\r\n\
+        PATCH https://a/t(PartitionKey='001',RowKey='r1') HTTP/1.1\r\nIf-Match: *\r\nContent-Type: application/json\r\n\r\n\
+        {\"age\":\"abc\"}\r\n--changeset_1\r\nContent-Type: application/http\r\n\r\n\
+        DELETE https://a/t(PartitionKey='001',RowKey='r2') HTTP/1.1\r\nIf-Match: *\r\n\r\n\r\n\
+        --changeset_1--\r\n\r\n--batch_1--\r\n";
+
+    #[test]
+    fn a_line_of_nothing_but_delimiters_is_read_once() {
+        // Looking for the line's end at each of them would take minutes.
+        let body = "--b".repeat(4 * 1024 * 1024 / 3);
+        let refused = read_batch(Some("multipart/mixed; boundary=b"), body.as_bytes());
+        assert_eq!(refused.map(|_| ()).map_err(|error| error.code), Err(ErrorCode::InvalidInput));
+    }
+
+    fn change_set<'a>(content_type: &str, body: &'a str) -> Vec<BatchPart<'a>> {
+        match read_batch(Some(content_type), body.as_bytes()).unwrap() {
+            BatchRequest::ChangeSet(parts) => parts,
+            BatchRequest::Query(_) => panic!("a change set was expected"),
+        }
+    }
+
+    #[track_caller]
+    fn check_two_operations(body: &str) {
+        let parts = change_set("multipart/mixed; boundary=\"batch_1\"", body);
+        assert_eq!(parts.len(), 2);
+        assert_eq!((parts[0].method, parts[0].url), ("PATCH", "https://a/t(PartitionKey='001',RowKey='r1')"));
+        assert_eq!(parts[0].headers.if_match, Some("*"));
+        assert_eq!(parts[0].body, b"{\"age\":\"abc\"}");
+        assert_eq!((parts[1].method, parts[1].body), ("DELETE", &b""[..]));
+    }
+
+    #[test]
+    fn every_dialect_is_read() {
+        check_two_operations(DOT_NET);
+        check_two_operations(&DOT_NET.replace("\r\n", "\n"));
+        check_two_operations(
+            &DOT_NET.replace("--changeset_1--\r\n\r\n--batch_1--\r\n", "--changeset_1--\r\n--batch_1--"),
+        );
+        check_two_operations(DOT_NET.trim_end_matches("--batch_1--\r\n"));
+        check_two_operations(DOT_NET.trim_end_matches("--changeset_1--\r\n\r\n--batch_1--\r\n"));
+        // The JavaScript client doubles the blank lines and writes lower-case part headers.
+        let javascript = DOT_NET
+            .replace(
+                "Content-Type: multipart/mixed; boundary=changeset_1\r\n\r\n",
+                "content-type: multipart/mixed; boundary=changeset_1\r\n\r\n\r\n",
+            )
+            .replace("application/json\r\n\r\n", "application/json\r\n\r\n\r\n");
+        check_two_operations(&javascript);
+    }
+
+    #[test]
+    fn a_content_id_counts_only_among_the_embedded_headers() {
+        assert_eq!(change_set("multipart/mixed;boundary=batch_1", DOT_NET)[0].content_id, None);
+        let node =
+            DOT_NET.replace("If-Match: *\r\nContent-Type", "Content-ID: 7\r\nIf-Match: *\r\nContent-Type");
+        assert_eq!(change_set("multipart/mixed;boundary=batch_1", &node)[0].content_id, Some("7"));
+    }
+
+    #[test]
+    fn a_query_stands_alone() {
+        let query = "--b\r\nContent-Type: application/http\r\n\r\nGET https://a/t() HTTP/1.1\r\nAccept: application/json\r\n\r\n--b--\r\n";
+        let BatchRequest::Query(part) =
+            read_batch(Some("multipart/mixed; boundary=b"), query.as_bytes()).unwrap()
+        else {
+            panic!("a query was expected")
+        };
+        assert_eq!((part.method, part.headers.accept), ("GET", Some("application/json")));
+        let two = query.replace("--b--", &query.replace("--b--\r\n", "--b--"));
+        assert!(read_batch(Some("multipart/mixed; boundary=b"), two.as_bytes()).is_err());
+    }
+
+    #[test]
+    fn what_is_not_a_batch_is_refused() {
+        for (content_type, body) in [
+            (None, DOT_NET),
+            (Some("application/json"), DOT_NET),
+            (Some("multipart/mixed"), DOT_NET),
+            (Some("multipart/mixed; boundary=other"), DOT_NET),
+            (Some("multipart/mixed; boundary=batch_1"), ""),
+            (Some("multipart/mixed; boundary=batch_1"), "--batch_1--\r\n"),
+            (Some("multipart/mixed; boundary=batch_1"), "--batch_1\r\nnonsense\r\n--batch_1--\r\n"),
+        ] {
+            let error = read_batch(content_type, body.as_bytes()).unwrap_err();
+            assert_eq!(error.code, ErrorCode::InvalidInput, "{content_type:?} {body}");
+        }
+    }
+}

@@ -1,0 +1,434 @@
+//! Entities, tables and errors as JSON, in the service's member order, written straight into one buffer.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::json_text::{is_plain, needs_escape};
+use super::negotiate::MetadataLevel;
+use super::options::Selection;
+use super::uri;
+use crate::common::DateTime;
+use crate::common::decimal::write_integer;
+use crate::table::model::{ETag, EdmType, EntitySource, RawValue, write_double};
+
+/// What every entity of one answer shares.
+pub struct EntityWriter<'a> {
+    /// The account's base URL, without a slash at its end.
+    pub base: &'a str,
+    pub account: &'a str,
+    pub table: &'a str,
+    pub level: MetadataLevel,
+    pub selection: Option<&'a Selection<'a>>,
+}
+
+impl EntityWriter<'_> {
+    /// One entity as the whole body.
+    pub fn write_single(&self, entity: &impl EntitySource, out: &mut Vec<u8>) {
+        out.push(b'{');
+        if self.level != MetadataLevel::None {
+            self.write_metadata("/@Element", out);
+        }
+        self.write_members(entity, out);
+        end_object(out);
+    }
+
+    /// The beginning of a set; then come its elements, then [`end_set`].
+    pub fn begin_set(&self, out: &mut Vec<u8>) {
+        out.push(b'{');
+        if self.level != MetadataLevel::None {
+            self.write_metadata("", out);
+        }
+        out.extend_from_slice(b"\"value\":[");
+    }
+
+    /// One element of a set, with the comma that it needs.
+    pub fn write_element(&self, entity: &impl EntitySource, out: &mut Vec<u8>) {
+        if out.last() == Some(&b'}') {
+            out.push(b',');
+        }
+        out.push(b'{');
+        self.write_members(entity, out);
+        end_object(out);
+    }
+
+    fn write_metadata(&self, suffix: &str, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"\"odata.metadata\":\"");
+        escape(self.base, out);
+        out.extend_from_slice(b"/$metadata#");
+        escape(self.table, out);
+        out.extend_from_slice(suffix.as_bytes());
+        if let Some(selection) = self.selection {
+            out.extend_from_slice(b"&$select=");
+            escape(selection.text, out);
+        }
+        out.extend_from_slice(b"\",");
+    }
+
+    fn write_members(&self, entity: &impl EntitySource, out: &mut Vec<u8>) {
+        if self.level == MetadataLevel::Full {
+            write_name("odata.type", out);
+            out.push(b'"');
+            out.extend_from_slice(self.account.as_bytes());
+            out.push(b'.');
+            escape(self.table, out);
+            out.extend_from_slice(b"\",\"odata.id\":\"");
+            escape(self.base, out);
+            out.push(b'/');
+            uri::write_entity_path(self.table, entity.partition_key(), entity.row_key(), out);
+            out.extend_from_slice(b"\",");
+        }
+        if self.level != MetadataLevel::None {
+            out.extend_from_slice(b"\"odata.etag\":\"W/\\\"datetime'");
+            entity.timestamp().write_escaped(out);
+            out.extend_from_slice(b"'\\\"\",");
+        }
+        if self.level == MetadataLevel::Full {
+            out.extend_from_slice(b"\"odata.editLink\":\"");
+            uri::write_entity_path(self.table, entity.partition_key(), entity.row_key(), out);
+            out.extend_from_slice(b"\",");
+        }
+        match self.selection {
+            None => self.write_all(entity, out),
+            Some(selection) => self.write_selected(entity, selection, out),
+        }
+    }
+
+    fn write_all(&self, entity: &impl EntitySource, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"\"PartitionKey\":");
+        write_string(entity.partition_key(), out);
+        out.extend_from_slice(b",\"RowKey\":");
+        write_string(entity.row_key(), out);
+        out.push(b',');
+        self.write_timestamp(entity, out);
+        entity.for_each_raw(|name, value| self.write_property(name, value, out));
+    }
+
+    fn write_selected(&self, entity: &impl EntitySource, selection: &Selection<'_>, out: &mut Vec<u8>) {
+        for name in &selection.names {
+            match *name {
+                "PartitionKey" => {
+                    write_name(name, out);
+                    write_string(entity.partition_key(), out);
+                    out.push(b',');
+                }
+                "RowKey" => {
+                    write_name(name, out);
+                    write_string(entity.row_key(), out);
+                    out.push(b',');
+                }
+                "Timestamp" => self.write_timestamp(entity, out),
+                _ => match entity.property(name) {
+                    Some(value) => self.write_property(name.as_bytes(), (&value).into(), out),
+                    None => {
+                        write_name(name, out);
+                        out.extend_from_slice(b"null,");
+                    }
+                },
+            }
+        }
+    }
+
+    fn write_timestamp(&self, entity: &impl EntitySource, out: &mut Vec<u8>) {
+        if self.level == MetadataLevel::Full {
+            out.extend_from_slice(b"\"Timestamp@odata.type\":\"Edm.DateTime\",");
+        }
+        out.extend_from_slice(b"\"Timestamp\":\"");
+        entity.timestamp().write(out);
+        out.extend_from_slice(b"\",");
+    }
+
+    fn write_property(&self, name: &[u8], value: RawValue<'_>, out: &mut Vec<u8>) {
+        if self.level != MetadataLevel::None
+            && let Some(type_name) = needed_type(value)
+        {
+            out.push(b'"');
+            escape_bytes(name, out);
+            out.extend_from_slice(b"@odata.type\":\"");
+            out.extend_from_slice(type_name.as_bytes());
+            out.extend_from_slice(b"\",");
+        }
+        out.push(b'"');
+        escape_bytes(name, out);
+        out.extend_from_slice(b"\":");
+        write_value(value, out);
+        out.push(b',');
+    }
+}
+
+/// The end of a set.
+pub fn end_set(out: &mut Vec<u8>) {
+    out.extend_from_slice(b"]}");
+}
+
+/// What every table of one answer shares.
+pub struct TableWriter<'a> {
+    pub base: &'a str,
+    pub account: &'a str,
+    pub level: MetadataLevel,
+}
+
+impl TableWriter<'_> {
+    pub fn write_single(&self, name: &str, out: &mut Vec<u8>) {
+        out.push(b'{');
+        self.write_metadata("/@Element", out);
+        self.write_members(name, out);
+        end_object(out);
+    }
+
+    pub fn begin_set(&self, out: &mut Vec<u8>) {
+        out.push(b'{');
+        self.write_metadata("", out);
+        out.extend_from_slice(b"\"value\":[");
+    }
+
+    pub fn write_element(&self, name: &str, out: &mut Vec<u8>) {
+        if out.last() == Some(&b'}') {
+            out.push(b',');
+        }
+        out.push(b'{');
+        self.write_members(name, out);
+        end_object(out);
+    }
+
+    fn write_metadata(&self, suffix: &str, out: &mut Vec<u8>) {
+        if self.level != MetadataLevel::None {
+            out.extend_from_slice(b"\"odata.metadata\":\"");
+            escape(self.base, out);
+            out.extend_from_slice(b"/$metadata#Tables");
+            out.extend_from_slice(suffix.as_bytes());
+            out.extend_from_slice(b"\",");
+        }
+    }
+
+    fn write_members(&self, name: &str, out: &mut Vec<u8>) {
+        if self.level == MetadataLevel::Full {
+            out.extend_from_slice(b"\"odata.type\":\"");
+            escape(self.account, out);
+            out.extend_from_slice(b".Tables\",\"odata.id\":\"");
+            escape(self.base, out);
+            out.extend_from_slice(b"/Tables('");
+            escape(name, out);
+            out.extend_from_slice(b"')\",\"odata.editLink\":\"Tables('");
+            escape(name, out);
+            out.extend_from_slice(b"')\",");
+        }
+        out.extend_from_slice(b"\"TableName\":");
+        write_string(name, out);
+        out.push(b',');
+    }
+}
+
+/// `{"odata.error":...}`, compact: clients find the index of a failed batch operation by its exact text.
+pub fn write_error(code: &str, message: &str, request_id: &str, time: DateTime, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"{\"odata.error\":{\"code\":");
+    write_string(code, out);
+    out.extend_from_slice(b",\"message\":{\"lang\":\"en-US\",\"value\":\"");
+    escape(message, out);
+    out.extend_from_slice(b"\\nRequestId:");
+    escape(request_id, out);
+    out.extend_from_slice(b"\\nTime:");
+    time.write_padded(out);
+    out.extend_from_slice(b"\"}}}");
+}
+
+/// Every member ends with a comma; the last one gives way to the brace.
+fn end_object(out: &mut Vec<u8>) {
+    if out.last() == Some(&b',') {
+        out.pop();
+    }
+    out.push(b'}');
+}
+
+/// The type that JSON would not show.
+fn needed_type(value: RawValue<'_>) -> Option<&'static str> {
+    let edm_type = match value {
+        RawValue::Int64(_) => EdmType::Int64,
+        RawValue::DateTime(_) => EdmType::DateTime,
+        RawValue::Guid(_) => EdmType::Guid,
+        RawValue::Binary(_) => EdmType::Binary,
+        RawValue::Double(value) if !value.is_finite() => EdmType::Double,
+        RawValue::Double(_) | RawValue::String(_) | RawValue::Int32(_) | RawValue::Boolean(_) => return None,
+    };
+    Some(edm_type.name())
+}
+
+fn write_name(name: &str, out: &mut Vec<u8>) {
+    write_string(name, out);
+    out.push(b':');
+}
+
+fn write_value(value: RawValue<'_>, out: &mut Vec<u8>) {
+    match value {
+        RawValue::String(text) => quoted(out, |out| escape_bytes(text, out)),
+        RawValue::Int32(value) => write_integer(i64::from(value), out),
+        RawValue::Boolean(value) => out.extend_from_slice(if value { b"true" } else { b"false" }),
+        RawValue::Double(value) if value.is_finite() => write_double(value, out),
+        RawValue::Double(value) => quoted(out, |out| write_double(value, out)),
+        RawValue::Int64(value) => quoted(out, |out| write_integer(value, out)),
+        RawValue::DateTime(value) => quoted(out, |out| value.write(out)),
+        RawValue::Guid(value) => quoted(out, |out| value.write(out)),
+        RawValue::Binary(bytes) => quoted(out, |out| write_base64(bytes, out)),
+    }
+}
+
+fn quoted(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    out.push(b'"');
+    write(out);
+    out.push(b'"');
+}
+
+fn write_base64(bytes: &[u8], out: &mut Vec<u8>) {
+    let start = out.len();
+    out.resize(start + bytes.len().div_ceil(3) * 4, 0);
+    let written =
+        STANDARD.encode_slice(bytes, &mut out[start..]).expect("the room is exactly what Base64 needs");
+    out.truncate(start + written);
+}
+
+fn write_string(text: &str, out: &mut Vec<u8>) {
+    out.push(b'"');
+    escape(text, out);
+    out.push(b'"');
+}
+
+fn escape(text: &str, out: &mut Vec<u8>) {
+    escape_bytes(text.as_bytes(), out);
+}
+
+/// Copies text as it is; only quotes, backslashes and control characters need an escape, and few texts have any.
+fn escape_bytes(text: &[u8], out: &mut Vec<u8>) {
+    if is_plain(text) {
+        out.extend_from_slice(text);
+    } else {
+        escape_in_runs(text, out);
+    }
+}
+
+fn escape_in_runs(bytes: &[u8], out: &mut Vec<u8>) {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    let mut copied = 0;
+    for (at, &byte) in bytes.iter().enumerate() {
+        if !needs_escape(byte) {
+            continue;
+        }
+        out.extend_from_slice(&bytes[copied..at]);
+        copied = at + 1;
+        match byte {
+            b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            0x08 => out.extend_from_slice(b"\\b"),
+            0x0C => out.extend_from_slice(b"\\f"),
+            _ => {
+                out.extend_from_slice(b"\\u00");
+                out.extend_from_slice(&[HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+            }
+        }
+    }
+    out.extend_from_slice(&bytes[copied..]);
+}
+
+/// The text of an ETag header.
+pub fn etag_text(timestamp: DateTime) -> Vec<u8> {
+    // Exactly as long as most are.
+    let mut out = Vec::with_capacity("W/\"datetime'2020-07-24T14%3A34%3A32.2506465Z'\"".len());
+    ETag::write(timestamp, &mut out);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::model::Value;
+
+    #[test]
+    fn what_json_cannot_hold_is_escaped() {
+        let mut out = Vec::new();
+        escape("a\"b\\c\u{1}\n\r\t\u{8}\u{C}é\u{7F}", &mut out);
+        assert_eq!(String::from_utf8(out).unwrap(), "a\\\"b\\\\c\\u0001\\n\\r\\t\\b\\fé\u{7F}");
+    }
+
+    struct Sample(Vec<(&'static str, Value<'static>)>);
+
+    impl EntitySource for Sample {
+        fn partition_key(&self) -> &str {
+            "p"
+        }
+        fn row_key(&self) -> &str {
+            "r"
+        }
+        fn timestamp(&self) -> DateTime {
+            DateTime::parse("2020-07-24T14:34:32.2506465Z").unwrap()
+        }
+        fn property(&self, name: &str) -> Option<Value<'_>> {
+            self.0.iter().find(|(found, _)| *found == name).map(|(_, value)| value.clone())
+        }
+        fn for_each_raw(&self, mut visit: impl FnMut(&[u8], RawValue<'_>)) {
+            self.0.iter().for_each(|(name, value)| visit(name.as_bytes(), value.into()));
+        }
+    }
+
+    fn write(
+        level: MetadataLevel,
+        select: Option<&Selection<'_>>,
+        properties: Vec<(&'static str, Value<'static>)>,
+    ) -> String {
+        let writer = EntityWriter {
+            base: "https://ACCOUNT.table.core.windows.net",
+            account: "ACCOUNT",
+            table: "t",
+            level,
+            selection: select,
+        };
+        let mut out = Vec::new();
+        writer.write_single(&Sample(properties), &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn full_metadata_is_written_as_the_service_writes_it() {
+        let properties = vec![
+            ("age", Value::Int64(39)),
+            ("sex", Value::String("male".into())),
+            ("married", Value::Boolean(true)),
+            ("ratio", Value::Double(3.1)),
+            ("binary", Value::Binary(b"binary"[..].into())),
+            ("other", Value::Int32(20)),
+        ];
+        // The example of the specification, section 4.3.
+        let expected = r#"{"odata.metadata":"https://ACCOUNT.table.core.windows.net/$metadata#t/@Element","odata.type":"ACCOUNT.t","odata.id":"https://ACCOUNT.table.core.windows.net/t(PartitionKey='p',RowKey='r')","odata.etag":"W/\"datetime'2020-07-24T14%3A34%3A32.2506465Z'\"","odata.editLink":"t(PartitionKey='p',RowKey='r')","PartitionKey":"p","RowKey":"r","Timestamp@odata.type":"Edm.DateTime","Timestamp":"2020-07-24T14:34:32.2506465Z","age@odata.type":"Edm.Int64","age":"39","sex":"male","married":true,"ratio":3.1,"binary@odata.type":"Edm.Binary","binary":"YmluYXJ5","other":20}"#;
+        assert_eq!(write(MetadataLevel::Full, None, properties), expected);
+    }
+
+    #[test]
+    fn a_selection_gives_null_for_what_is_not_there() {
+        let selection = Selection { text: "age,RowKey,gone", names: vec!["age", "RowKey", "gone"] };
+        let json = write(
+            MetadataLevel::None,
+            Some(&selection),
+            vec![("age", Value::Int32(1)), ("sex", Value::Int32(2))],
+        );
+        assert_eq!(json, r#"{"age":1,"RowKey":"r","gone":null}"#);
+        let json = write(MetadataLevel::Minimal, Some(&selection), vec![]);
+        assert!(json.contains(r##"$metadata#t/@Element&$select=age,RowKey,gone","odata.etag""##), "{json}");
+    }
+
+    #[test]
+    fn special_doubles_are_strings_with_a_type() {
+        let json = write(
+            MetadataLevel::Minimal,
+            None,
+            vec![("x", Value::Double(f64::NAN)), ("y", Value::Double(1.0))],
+        );
+        assert!(json.ends_with(r#""x@odata.type":"Edm.Double","x":"NaN","y":1.0}"#), "{json}");
+    }
+
+    #[test]
+    fn what_is_escaped_reads_back_the_same() {
+        let text: String = (0u8..128).map(char::from).chain("é日\u{1F600}\u{2028}".chars()).collect();
+        let mut out = Vec::new();
+        write_string(&text, &mut out);
+        assert_eq!(serde_json::from_slice::<String>(&out).unwrap(), text);
+    }
+}

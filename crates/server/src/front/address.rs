@@ -1,0 +1,91 @@
+//! Which account a request means, and the path within it: from the host's first label, or the path's first segment.
+
+/// Where a request goes, before anybody has asked whether it may.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Target<'a> {
+    /// Without `-secondary`.
+    pub account: &'a str,
+    pub is_secondary: bool,
+    /// The path within the account, still percent-encoded, without its slash.
+    pub path: &'a str,
+    /// The account's base in the request's own path: empty, or `/account`.
+    pub base_path: &'a str,
+}
+
+const SECONDARY_SUFFIX: &str = "-secondary";
+
+/// What follows the account and the service's label in a host name: the public and the sovereign clouds, and a
+/// developer's own machine.
+const DOMAINS: [&str; 5] =
+    ["core.windows.net", "core.chinacloudapi.cn", "core.usgovcloudapi.net", "core.cloudapi.de", "localhost"];
+
+/// `host` may carry a port. Any host that has no known suffix means path style. `label` is the service's.
+pub fn locate<'a>(host: &'a str, path: &'a str, label: &str, suffixes: &[String]) -> Target<'a> {
+    if let Some(label) = account_label(host, label, suffixes) {
+        let (account, is_secondary) = split_secondary(label);
+        return Target { account, is_secondary, path: path.strip_prefix('/').unwrap_or(path), base_path: "" };
+    }
+    let bare = path.strip_prefix('/').unwrap_or(path);
+    let segment_len = bare.bytes().position(|byte| byte == b'/').unwrap_or(bare.len());
+    let (account, is_secondary) = split_secondary(&bare[..segment_len]);
+    let base_len = path.len() - bare.len() + segment_len;
+    let rest = &bare[segment_len..];
+    // The Python client names the account once more when it turns to the secondary by path.
+    let again = rest.strip_prefix('/').and_then(|rest| rest.strip_prefix(account));
+    let rest = match again {
+        Some(after) if is_secondary && after.starts_with('/') => after,
+        _ => rest,
+    };
+    Target {
+        account,
+        is_secondary,
+        path: rest.strip_prefix('/').unwrap_or(rest),
+        base_path: &path[..base_len],
+    }
+}
+
+fn account_label<'a>(host: &'a str, service: &str, suffixes: &[String]) -> Option<&'a str> {
+    // An address in brackets has colons of its own; it has no label either way.
+    let name_len = host.bytes().position(|byte| byte == b':').unwrap_or(host.len());
+    let dot = host[..name_len].bytes().position(|byte| byte == b'.')?;
+    let (label, rest) = (&host[..dot], &host[dot + 1..name_len]);
+    let is_domain = |rest: &str| DOMAINS.iter().any(|domain| rest.eq_ignore_ascii_case(domain));
+    let is_known = rest
+        .split_once('.')
+        .is_some_and(|(label, domain)| label.eq_ignore_ascii_case(service) && is_domain(domain))
+        || suffixes.iter().any(|suffix| rest.eq_ignore_ascii_case(suffix));
+    is_known.then_some(label)
+}
+
+fn split_secondary(label: &str) -> (&str, bool) {
+    match label.strip_suffix(SECONDARY_SUFFIX) {
+        Some(account) => (account, true),
+        None => (label, false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accounts_are_found_in_the_host_or_in_the_path() {
+        let suffixes = ["table.example.org".to_owned()];
+        let check =
+            |host: &str, path: &str, account: &str, is_secondary: bool, rest: &str, base_path: &str| {
+                let expected = Target { account, is_secondary, path: rest, base_path };
+                assert_eq!(locate(host, path, "table", &suffixes), expected, "{host} {path}");
+            };
+        check("127.0.0.1:10002", "/acc/Tables", "acc", false, "Tables", "/acc");
+        check("localhost", "/acc-secondary/Tables", "acc", true, "Tables", "/acc-secondary");
+        check("localhost", "/acc-secondary/acc/", "acc", true, "", "/acc-secondary");
+        check("[::1]:10002", "/acc", "acc", false, "", "/acc");
+        check("127.0.0.1", "/", "", false, "", "/");
+        check("acc.table.core.windows.net", "/Tables", "acc", false, "Tables", "");
+        check("acc-secondary.table.core.windows.net:443", "/", "acc", true, "", "");
+        check("acc.table.example.org", "/t()", "acc", false, "t()", "");
+        check("acc.table.localhost:10002", "/t()", "acc", false, "t()", "");
+        check("acc.example.org", "/x/t()", "x", false, "t()", "/x");
+        check("acc.queue.core.windows.net", "/x/t()", "x", false, "t()", "/x");
+    }
+}

@@ -1,0 +1,133 @@
+//! Who is asking: a key's signature over the request, a shared access signature, or a bearer token.
+//!
+//! Pure: the request as it was sent, the account's keys and the time in, a verdict out. A shared access signature that
+//! names a stored policy is only half a verdict: the policy has to be looked up before it says what it grants.
+
+use http::header::{AUTHORIZATION, CONTENT_TYPE, DATE};
+use protocol::auth::{
+    Authorization, BearerValidator, FullRequest, Grant, SasToken, Scheme, ServiceKind, SharedKeyForm,
+    ShortRequest,
+};
+use protocol::common::DateTime;
+use protocol::common::query::decode;
+use protocol::{ErrorCode, ServiceError};
+
+use super::accounts::Account;
+use super::head::RequestHead;
+use super::header_names::{CONTENT_MD5, X_MS_DATE};
+
+/// How far a request's date may be from the server's, in ticks of 100 ns: 15 minutes.
+const CLOCK_SKEW_TICKS_MAX: u64 = 15 * 60 * 10_000_000;
+/// From this version on, a request without valid credentials is told how to get some.
+const CHALLENGE_VERSION: &str = "2019-12-12";
+
+/// Somebody whose credentials are genuine.
+#[derive(Debug)]
+pub enum Caller<'a> {
+    Granted(Grant),
+    /// The signature is right; what it grants depends on the time, the connection and the stored policies.
+    Sas(Box<SasToken<'a>>),
+}
+
+pub fn authenticate<'a>(
+    account: &Account,
+    head: &RequestHead<'a>,
+    kind: &ServiceKind,
+    tokens: Option<&BearerValidator>,
+    now: DateTime,
+) -> Result<Caller<'a>, ServiceError> {
+    let Some(authorization) = head.headers.get(AUTHORIZATION) else {
+        return match SasToken::read(&head.query, head.target.path, kind)? {
+            Some(token) if token.verify(account.name.as_str(), &account.keys) => {
+                Ok(Caller::Sas(Box::new(token)))
+            }
+            Some(_) => Err(ErrorCode::AuthenticationFailed.into()),
+            None => Err(without_credentials(head.sent_version)),
+        };
+    };
+    let authorization = authorization.to_str().map_err(|_| ErrorCode::InvalidAuthenticationInfo)?;
+    let (scheme, name, signature) = match Authorization::parse(authorization)? {
+        Authorization::Signed { scheme, account, signature } => (scheme, account, signature),
+        Authorization::Bearer(token) => {
+            // Where no issuer is configured, no token can be valid.
+            let Some(tokens) = tokens else { return Err(invalid_token(head.sent_version)) };
+            return match tokens.validate(token, kind, &account.name, &head.connection, now) {
+                Ok(grant) => Ok(Caller::Granted(grant)),
+                Err(reason) => {
+                    Err(ServiceError { source: Some(reason.into()), ..invalid_token(head.sent_version) })
+                }
+            };
+        }
+    };
+    let date = head.header(X_MS_DATE).or_else(|| head.header(DATE));
+    let date = date.ok_or(ErrorCode::AuthenticationFailed)?;
+    let sent = DateTime::parse_http(date).ok_or(ErrorCode::AuthenticationFailed)?;
+    if name != account.name.as_str()
+        || sent.ticks().abs_diff(now.ticks()) > CLOCK_SKEW_TICKS_MAX
+        || !is_signed(account, head, kind.shared_key, scheme, signature, date)
+    {
+        return Err(ErrorCode::AuthenticationFailed.into());
+    }
+    Ok(Caller::Granted(Grant::Everything))
+}
+
+fn is_signed(
+    account: &Account,
+    head: &RequestHead<'_>,
+    form: SharedKeyForm,
+    scheme: Scheme,
+    signature: &str,
+    date: &str,
+) -> bool {
+    let (name, keys) = (account.name.as_str(), &account.keys);
+    match form {
+        SharedKeyForm::Short => {
+            let comp = head.query.raw("comp").and_then(decode);
+            let request = ShortRequest {
+                method: head.method,
+                content_md5: head.header(CONTENT_MD5).unwrap_or_default(),
+                content_type: head.header(CONTENT_TYPE).unwrap_or_default(),
+                date,
+                account: name,
+                path: head.path,
+                comp: comp.as_deref(),
+            };
+            request.is_signed_by(keys, scheme, signature)
+        }
+        SharedKeyForm::Full => {
+            let headers: Vec<(&str, &str)> = head
+                .headers
+                .iter()
+                .filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)))
+                .collect();
+            let request = FullRequest {
+                method: head.method,
+                account: name,
+                path: head.path,
+                query: &head.query,
+                version: head.sent_version,
+                headers: &headers,
+            };
+            request.is_signed_by(keys, scheme, signature)
+        }
+    }
+}
+
+/// Versions are dates in a form that sorts as text.
+fn is_challenged(version: Option<&str>) -> bool {
+    version.is_some_and(|version| version >= CHALLENGE_VERSION)
+}
+
+fn without_credentials(version: Option<&str>) -> ServiceError {
+    let challenged = is_challenged(version);
+    if challenged {
+        ErrorCode::NoAuthenticationInformation.into()
+    } else {
+        ErrorCode::ResourceNotFound.into()
+    }
+}
+
+fn invalid_token(version: Option<&str>) -> ServiceError {
+    let challenged = is_challenged(version);
+    if challenged { ErrorCode::InvalidBearerToken.into() } else { ErrorCode::AuthenticationFailed.into() }
+}

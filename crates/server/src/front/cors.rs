@@ -1,0 +1,60 @@
+//! CORS over HTTP: the answer to a preflight, and what the account's rules add to any other answer.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use catalogue::Catalogue;
+use http::Response;
+use http::header::{ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, ORIGIN};
+use protocol::ServiceError;
+use protocol::common::AccountName;
+use protocol::common::cors::{self, PreflightAnswer};
+
+use super::head::RequestHead;
+use super::respond;
+use crate::http::deadline::within;
+
+/// How long an answer that is ready waits for the account's rules.
+const RULES_TIME_MAX: Duration = Duration::from_secs(1);
+
+/// Needs no credentials, and no resource: only the account's rules.
+pub async fn preflight(
+    catalogue: &Catalogue,
+    account: &AccountName,
+    head: &RequestHead<'_>,
+) -> Result<PreflightAnswer, ServiceError> {
+    let rules = catalogue.cors_rules(account).await?;
+    cors::preflight(
+        &rules,
+        head.header(ORIGIN),
+        head.header(ACCESS_CONTROL_REQUEST_METHOD),
+        head.header(ACCESS_CONTROL_REQUEST_HEADERS),
+    )
+}
+
+/// A request runs whatever its origin; the rules only decide what the browser lets its page see.
+pub async fn decorate<B>(
+    catalogue: &Catalogue,
+    account: &AccountName,
+    head: &RequestHead<'_>,
+    response: &mut Response<B>,
+) {
+    let origin = head.header(ORIGIN);
+    if head.method == "OPTIONS" || (origin.is_none() && !head.is_read()) {
+        return;
+    }
+    // Where the rules cannot be read, in time, the request itself has failed too.
+    let rules = within(RULES_TIME_MAX, pin!(catalogue.cors_rules(account))).await;
+    let Some(Ok(rules)) = rules else { return };
+    if rules.is_empty() {
+        return;
+    }
+    let added = {
+        // hyper adds these two after us.
+        let later =
+            ["content-length", "date"].into_iter().filter(|name| !response.headers().contains_key(*name));
+        let names = response.headers().keys().map(|name| name.as_str()).chain(later);
+        cors::actual(&rules, head.method, origin, names)
+    };
+    respond::add_cors(response.headers_mut(), added);
+}

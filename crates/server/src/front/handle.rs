@@ -1,0 +1,229 @@
+//! One request, once down the road and once up.
+//!
+//! The first check that fails answers, in the order in which the services check.
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use http::{Method, Request, Response};
+use hyper::body::Incoming;
+use protocol::auth::{Connection, Grant};
+use protocol::common::query::timeout_seconds;
+use protocol::{ErrorCode, ServiceError};
+use tls::Tls;
+
+use super::accounts::Account;
+use super::authenticate::{self, Caller};
+use super::head::RequestHead;
+use super::refusal::{Refusal, Stage};
+use super::service::{Answer, PayloadForm, Service, Session};
+use super::{Front, cors, respond};
+use crate::http::body::{self, AnswerBody, Payload, ResponseBody};
+use crate::http::deadline::within;
+use crate::http::limits::Limits;
+use crate::http::listener::{Handler, Server};
+use crate::http::memory_pool::Reservation;
+
+/// Where a service listens.
+pub struct Binding {
+    pub listen: SocketAddr,
+    /// Serve HTTPS and nothing else.
+    pub tls: Option<Tls>,
+    /// Further host suffixes under which the first label is the account, as in `account.storage.example.org`.
+    pub host_suffixes: Vec<String>,
+}
+
+/// Takes the port for a service.
+pub async fn bind<S: Service>(
+    front: &Arc<Front>,
+    binding: Binding,
+    service: S,
+) -> io::Result<Server<BoundService<S>>> {
+    let Binding { listen, tls, host_suffixes } = binding;
+    let is_https = tls.is_some() || front.is_behind_tls_proxy;
+    let bound = BoundService { front: front.clone(), service, host_suffixes, is_https };
+    Server::bind(listen, tls, bound).await
+}
+
+/// A service at an address of its own.
+pub struct BoundService<S> {
+    front: Arc<Front>,
+    service: S,
+    host_suffixes: Vec<String>,
+    /// Whether callers speak HTTPS, with us or with a proxy in front of us.
+    is_https: bool,
+}
+
+impl<S: Service> Handler for BoundService<S> {
+    fn limits(&self) -> &Limits {
+        &self.front.limits
+    }
+
+    fn handle(
+        &self,
+        peer: IpAddr,
+        request: Request<Incoming>,
+    ) -> impl Future<Output = Response<ResponseBody>> + Send {
+        handle(self, peer, request)
+    }
+}
+
+/// Whatever goes wrong, even a panic, becomes a response.
+async fn handle<S: Service>(
+    bound: &BoundService<S>,
+    peer: IpAddr,
+    request: Request<Incoming>,
+) -> Response<ResponseBody> {
+    let (parts, body) = request.into_parts();
+    let front = &*bound.front;
+    let id = front.request_ids.next();
+    let connection = Connection { peer, is_https: bound.is_https };
+    let head = RequestHead::read(&parts, id, connection, S::KIND, &bound.host_suffixes);
+    let Ok(_permit) = front.in_flight.try_acquire() else {
+        return respond::refusal::<S>(ErrorCode::ServerBusy.into(), &head, front.now());
+    };
+    // Pinned where it stands: handed over by value, the whole of its state would be copied.
+    let work = pin!(async {
+        let mut body = Some(body);
+        let (account, outcome) = match find_account(front, &head) {
+            Err(refusal) => (None, Err(refusal)),
+            Ok(account) => {
+                let outcome = process(bound, &head, &account, &parts.method, &mut body).await;
+                (Some(account), outcome)
+            }
+        };
+        body::discard(body, &parts.headers, &front.limits);
+        let mut response = outcome.unwrap_or_else(|refusal| {
+            audit(front, &head, &refusal);
+            respond::refusal::<S>(refusal, &head, front.now())
+        });
+        if let Some(account) = account {
+            cors::decorate(bound.service.catalogue(), &account.name, &head, &mut response).await;
+        }
+        response
+    });
+    catch_panic(work).await.unwrap_or_else(|| {
+        let error = ServiceError::with_source(ErrorCode::InternalError, "the request's handler panicked");
+        respond::refusal::<S>(error.into(), &head, front.now())
+    })
+}
+
+fn find_account(front: &Front, head: &RequestHead<'_>) -> Result<Arc<Account>, Refusal> {
+    if head.host.is_none() {
+        return Err(Refusal::front(ErrorCode::HostInformationNotPresent));
+    }
+    let accounts = front.accounts.get();
+    let account = accounts.find(head.target.account);
+    account.cloned().ok_or_else(|| Refusal::front(ErrorCode::ResourceNotFound))
+}
+
+async fn process<S: Service>(
+    bound: &BoundService<S>,
+    head: &RequestHead<'_>,
+    account: &Account,
+    method: &Method,
+    body: &mut Option<Incoming>,
+) -> Result<Response<ResponseBody>, Refusal> {
+    let BoundService { front, service, .. } = bound;
+    if *method == Method::OPTIONS {
+        let answer = cors::preflight(service.catalogue(), &account.name, head).await;
+        return answer.map(|answer| respond::preflight(&answer, head, S::KIND)).map_err(Refusal::front);
+    }
+    head.check_version().map_err(Refusal::front)?;
+    let grant = identify(bound, account, head).await?;
+    if head.target.is_secondary && !head.is_read() {
+        let detail = "Write operations are not allowed.";
+        let error = ServiceError::with_detail(ErrorCode::InsufficientAccountPermissions, detail);
+        return Err(Refusal::front(error));
+    }
+    let request = service.read(head)?;
+    grant.authorize(S::KIND, &S::need(&request)).map_err(|error| S::forbid(&request, error))?;
+    let time_max = Duration::from_secs(timeout_seconds(&head.query).map_err(Refusal::front)?);
+
+    let scheme = if head.connection.is_https { "https" } else { "http" };
+    let base = [scheme, "://", head.host.unwrap_or_default(), head.target.base_path].concat();
+    let session = Session { front, head, account: &account.name, base: &base, grant: &grant };
+    let work = pin!(async {
+        let (mut payload, reservation) = match S::payload(&request) {
+            PayloadForm::None => (Payload::none(), None),
+            PayloadForm::Stream => (Payload::stream(body.take(), head.headers, &front.limits)?, None),
+            form => {
+                let may_be_absent = form == PayloadForm::WholeOrAbsent;
+                let memory = &front.payload_memory;
+                body::read_whole(body, head.headers, &front.limits, memory, may_be_absent).await?
+            }
+        };
+        let mut answer = service.run(&session, &request, &mut payload).await?;
+        reserve(answer.body(), reservation, front)?;
+        Ok(respond::answer(answer, head, S::KIND))
+    });
+    within(time_max, work).await.unwrap_or_else(|| Err(ErrorCode::OperationTimedOut.into()))
+}
+
+/// A large answer holds memory until it is read. The answer to a write, which repeats its payload, takes over the
+/// payload's reservation: a write that happened is never answered with an error because memory is short.
+fn reserve(body: &mut AnswerBody, payload: Option<Reservation>, front: &Front) -> Result<(), Refusal> {
+    if !body.wants_reservation() {
+        return Ok(());
+    }
+    let is_write = payload.is_some();
+    let mut reservation = payload.unwrap_or_else(|| front.answer_memory.small());
+    if !is_write && !reservation.grow(body.len()) {
+        return Err(ErrorCode::ServerBusy.into());
+    }
+    body.hold(reservation);
+    Ok(())
+}
+
+/// What the caller may do: credentials first, then what they are worth here and now.
+async fn identify<S: Service>(
+    bound: &BoundService<S>,
+    account: &Account,
+    head: &RequestHead<'_>,
+) -> Result<Grant, Refusal> {
+    let unknown = |error: ServiceError| Refusal::new(Stage::Authentication, error);
+    let front = &bound.front;
+    let now = front.now();
+    let tokens = front.tokens.as_ref().map(|tokens| tokens.get());
+    let caller =
+        authenticate::authenticate(account, head, S::KIND, tokens.as_deref(), now).map_err(unknown)?;
+    let token = match caller {
+        Caller::Granted(grant) => return Ok(grant),
+        Caller::Sas(token) => token,
+    };
+    let policies = match token.policy() {
+        None => None,
+        // Looked up each time: a policy that was changed or removed counts from the next request on.
+        Some((container, _)) => bound.service.catalogue().policies(&account.name, container).await?,
+    };
+    token.grant(policies.as_deref().unwrap_or_default(), now, &head.connection).map_err(|error| {
+        match error.code {
+            ErrorCode::AuthenticationFailed => unknown(error),
+            // A genuine token from the wrong place: its holder is known, and answered like one.
+            _ => error.into(),
+        }
+    })
+}
+
+fn audit(front: &Front, head: &RequestHead<'_>, refusal: &Refusal) {
+    if refusal.stage == Stage::Authentication || matches!(refusal.error.code.status(), 401 | 403) {
+        let now = front.clock.monotonic();
+        front.audit.refused(now, head.connection.peer, head.method, head.path, &refusal.error);
+    }
+}
+
+/// `None` when the work panics. It is not looked at again afterwards.
+async fn catch_panic<F: Future>(mut work: Pin<&mut F>) -> Option<F::Output> {
+    poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
+        Ok(Poll::Pending) => Poll::Pending,
+        Ok(Poll::Ready(output)) => Poll::Ready(Some(output)),
+        Err(_) => Poll::Ready(None),
+    })
+    .await
+}

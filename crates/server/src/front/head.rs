@@ -1,0 +1,93 @@
+//! A request's head, each part of it read once: everything on the road before the payload looks here.
+
+use http::header::{HOST, HeaderMap, HeaderValue};
+use http::request::Parts;
+use protocol::ErrorCode;
+use protocol::ServiceError;
+use protocol::auth::Connection;
+use protocol::auth::ServiceKind;
+use protocol::common::query::Query;
+use protocol::common::version::{is_version, protocol_version};
+
+use super::address::{self, Target};
+use super::header_names::{X_MS_CLIENT_REQUEST_ID, X_MS_VERSION};
+use super::request_id::RequestId;
+
+const CLIENT_REQUEST_ID_BYTES_MAX: usize = 1024;
+
+pub struct RequestHead<'a> {
+    pub request_id: RequestId,
+    pub connection: Connection,
+    pub method: &'a str,
+    /// The path as on the request line.
+    pub path: &'a str,
+    /// The host as the caller wrote it: from the request line if that is absolute, else from the header.
+    pub host: Option<&'a str>,
+    /// The account, and the path within it.
+    pub target: Target<'a>,
+    pub query: Query<'a>,
+    pub headers: &'a HeaderMap,
+    /// The version of the protocol that the request is served by.
+    pub version: &'a str,
+    /// The header `x-ms-version`, unless it is no version.
+    pub sent_version: Option<&'a str>,
+    has_malformed_version: bool,
+    /// The header that says the version served, if a header does.
+    pub(super) version_header: Option<&'a HeaderValue>,
+    /// The caller's own id for the request, if it can be repeated.
+    pub(super) client_request_id: Option<&'a HeaderValue>,
+}
+
+impl<'a> RequestHead<'a> {
+    pub fn read(
+        parts: &'a Parts,
+        request_id: RequestId,
+        connection: Connection,
+        kind: &ServiceKind,
+        host_suffixes: &[String],
+    ) -> RequestHead<'a> {
+        let headers = &parts.headers;
+        let authority = parts.uri.authority().map(|authority| authority.as_str());
+        let host_header = || headers.get(HOST).and_then(|host| host.to_str().ok());
+        let host = authority.or_else(host_header).filter(|host| !host.is_empty());
+        let path = parts.uri.path();
+        let query = Query::split(parts.uri.query().unwrap_or_default());
+        let header = headers.get(X_MS_VERSION);
+        let sent_version =
+            header.and_then(|version| version.to_str().ok()).filter(|version| is_version(version));
+        let version = protocol_version(&query, sent_version).unwrap_or(kind.version_default);
+        RequestHead {
+            request_id,
+            connection,
+            method: parts.method.as_str(),
+            path,
+            host,
+            target: address::locate(host.unwrap_or_default(), path, kind.label, host_suffixes),
+            query,
+            headers,
+            version,
+            sent_version,
+            has_malformed_version: header.is_some() && sent_version.is_none(),
+            version_header: header.filter(|header| header.as_bytes() == version.as_bytes()),
+            client_request_id: headers.get(X_MS_CLIENT_REQUEST_ID).filter(|value| {
+                value.len() <= CLIENT_REQUEST_ID_BYTES_MAX
+                    && value.as_bytes().iter().all(u8::is_ascii_graphic)
+            }),
+        }
+    }
+
+    /// Refuses a header `x-ms-version` that is no version.
+    pub fn check_version(&self) -> Result<(), ServiceError> {
+        if self.has_malformed_version { Err(ErrorCode::InvalidHeaderValue.into()) } else { Ok(()) }
+    }
+
+    /// Whether the request changes nothing.
+    pub fn is_read(&self) -> bool {
+        matches!(self.method, "GET" | "HEAD")
+    }
+
+    /// A header's value, if it is text.
+    pub fn header(&self, name: impl http::header::AsHeaderName) -> Option<&'a str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+}

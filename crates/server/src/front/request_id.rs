@@ -1,0 +1,70 @@
+//! Request ids: GUID-shaped, lower case, unique within and across runs.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Makes ids without asking the system for randomness each time: a seed for the run, and a counter.
+pub struct RequestIds {
+    seed: u64,
+    next: AtomicU64,
+}
+
+#[derive(Clone, Copy)]
+pub struct RequestId([u8; 36]);
+
+impl RequestIds {
+    pub fn new() -> RequestIds {
+        // The standard library seeds its hashers from the system's randomness.
+        RequestIds { seed: RandomState::new().hash_one("lazulite"), next: AtomicU64::new(1) }
+    }
+
+    pub fn next(&self) -> RequestId {
+        let count = self.next.fetch_add(1, Ordering::Relaxed);
+        RequestId::from_halves(mix(self.seed ^ count), self.seed.rotate_left(32).wrapping_add(count))
+    }
+}
+
+impl RequestId {
+    fn from_halves(high: u64, low: u64) -> RequestId {
+        const HEX: &[u8; 16] = b"0123456789abcdef";
+        const DIGIT_PLACES: [(usize, usize); 5] = [(0, 8), (9, 4), (14, 4), (19, 4), (24, 12)];
+        let mut text = [b'-'; 36];
+        let mut bits = u128::from(high) << 64 | u128::from(low);
+        for (start, len) in DIGIT_PLACES {
+            for digit in &mut text[start..start + len] {
+                *digit = HEX[(bits >> 124) as usize];
+                bits <<= 4;
+            }
+        }
+        RequestId(text)
+    }
+
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+}
+
+/// Spreads consecutive numbers over all bits (the finalizer of SplitMix64).
+fn mix(mut value: u64) -> u64 {
+    value = (value ^ (value >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    value = (value ^ (value >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    value ^ (value >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn ids_are_guids_and_never_repeat() {
+        let ids = RequestIds::new();
+        let made: HashSet<String> = (0..10_000).map(|_| ids.next().as_str().to_owned()).collect();
+        assert_eq!(made.len(), 10_000);
+        assert!(made.iter().all(|id| protocol::table::model::Guid::parse(id).is_some()));
+        assert_eq!(
+            RequestId::from_halves(0x0123_4567_89ab_cdef, 1).as_str(),
+            "01234567-89ab-cdef-0000-000000000001"
+        );
+    }
+}

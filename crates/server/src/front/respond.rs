@@ -1,0 +1,134 @@
+//! The only place that makes a response: of an answer, of a refusal, of a preflight's answer.
+//!
+//! Adds what every response has; the headers and the body that are a service's own it gets from the service.
+
+use http::header::{
+    ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
+    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, CONTENT_LENGTH,
+    HeaderValue, SERVER, VARY,
+};
+use http::{HeaderMap, Response, StatusCode};
+use hyper::ext::ReasonPhrase;
+use protocol::ServiceError;
+use protocol::auth::ServiceKind;
+use protocol::common::DateTime;
+use protocol::common::cors::{CorsHeaders, PreflightAnswer};
+
+use super::head::RequestHead;
+use super::header_names::{X_MS_CLIENT_REQUEST_ID, X_MS_REQUEST_ID, X_MS_VERSION};
+use super::refusal::Refusal;
+use super::service::{Answer, ErrorBody, Service};
+use crate::http::body::{AnswerBody, ResponseBody};
+
+/// The headers that a refusal usually has.
+const REFUSAL_HEADER_COUNT: usize = 8;
+
+pub fn answer<A: Answer>(
+    mut answer: A,
+    head: &RequestHead<'_>,
+    kind: &ServiceKind,
+) -> Response<ResponseBody> {
+    let mut response = start(answer.status(), answer.header_count(), head, kind);
+    answer.write_headers(response.headers_mut());
+    let body = std::mem::take(answer.body());
+    // The services say so even where HTTP would not need it; of 304 the length would be the resource's.
+    if matches!(body, AnswerBody::Empty) && answer.status() != 304 {
+        response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+    }
+    *response.body_mut() = ResponseBody::new(body);
+    response
+}
+
+pub fn refusal<S: Service>(
+    refusal: Refusal,
+    head: &RequestHead<'_>,
+    now: DateTime,
+) -> Response<ResponseBody> {
+    log_cause(&refusal.error, head);
+    let mut response = start(refusal.error.code.status(), REFUSAL_HEADER_COUNT, head, S::KIND);
+    let ErrorBody { bytes, has_reason } = S::refuse(&refusal, head, now, response.headers_mut());
+    if has_reason && let Ok(reason) = ReasonPhrase::try_from(refusal.error.message().as_bytes()) {
+        response.extensions_mut().insert(reason);
+    }
+    *response.body_mut() = ResponseBody::new(AnswerBody::whole(bytes));
+    response
+}
+
+pub fn preflight(
+    answer: &PreflightAnswer,
+    head: &RequestHead<'_>,
+    kind: &ServiceKind,
+) -> Response<ResponseBody> {
+    let mut response = start(200, REFUSAL_HEADER_COUNT, head, kind);
+    let headers = response.headers_mut();
+    put(headers, ACCESS_CONTROL_ALLOW_METHODS, &answer.allow_methods);
+    if let Some(names) = &answer.allow_headers {
+        put(headers, ACCESS_CONTROL_ALLOW_HEADERS, names);
+    }
+    headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from(answer.max_age_seconds));
+    let allowed = CorsHeaders {
+        allow_origin: Some(answer.allow_origin.clone()),
+        allow_credentials: answer.allow_credentials,
+        ..CorsHeaders::default()
+    };
+    add_cors(headers, allowed);
+    headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+    response
+}
+
+/// Adds what the account's CORS rules say about an answer.
+pub fn add_cors(headers: &mut HeaderMap, added: CorsHeaders) {
+    if let Some(origin) = added.allow_origin {
+        put(headers, ACCESS_CONTROL_ALLOW_ORIGIN, &origin);
+    }
+    if let Some(names) = added.expose_headers {
+        put(headers, ACCESS_CONTROL_EXPOSE_HEADERS, &names);
+    }
+    if added.allow_credentials {
+        headers.insert(ACCESS_CONTROL_ALLOW_CREDENTIALS, HeaderValue::from_static("true"));
+    }
+    if added.vary_origin {
+        headers.insert(VARY, HeaderValue::from_static("Origin"));
+    }
+}
+
+/// What lies beneath a failure of ours is for our log, not for the caller. Why a caller was refused is the audit's.
+pub fn log_cause(error: &ServiceError, head: &RequestHead<'_>) {
+    if error.code.status() >= 500
+        && let Some(source) = &error.source
+    {
+        log::error!("request {}: {}: {source}", head.request_id.as_str(), error.code.name());
+    }
+}
+
+/// A value that no header can carry is left out: it can only come from a host that is no host.
+pub fn put(headers: &mut HeaderMap, name: impl http::header::IntoHeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        headers.insert(name, value);
+    }
+}
+
+/// What every response begins with.
+fn start(
+    status: u16,
+    header_count: usize,
+    head: &RequestHead<'_>,
+    kind: &ServiceKind,
+) -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::empty());
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    headers.reserve(header_count);
+    headers.insert(SERVER, HeaderValue::from_static(kind.server_header));
+    put(headers, X_MS_REQUEST_ID, head.request_id.as_str());
+    if let Some(id) = head.client_request_id {
+        headers.insert(X_MS_CLIENT_REQUEST_ID, id.clone());
+    }
+    match head.version_header {
+        Some(header) => {
+            headers.insert(X_MS_VERSION, header.clone());
+        }
+        None => put(headers, X_MS_VERSION, head.version),
+    }
+    response
+}

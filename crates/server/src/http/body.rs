@@ -1,0 +1,328 @@
+//! Bodies: payloads that come in and answers that go out, whole or piece by piece, in bounded memory.
+//!
+//! Promises: a small body is one buffer and is not copied; a stream holds one piece at a time; a payload is never longer
+//! than the limit; a body that nobody wants is taken all the same, so that its sender hears the answer.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::HeaderMap;
+use http::header::{CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING};
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+
+use super::deadline::within;
+use super::limits::Limits;
+use super::memory_pool::{FREE_BYTES, MemoryPool, Reservation};
+
+/// Why a payload cannot be had.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PayloadError {
+    /// Neither a length nor chunks were announced.
+    NoLength,
+    TooLarge,
+    /// Large payloads hold all the memory that there is for them.
+    NoMemory,
+    /// The caller has gone or breaks the framing: nobody reads the answer.
+    Broken,
+    TooSlow,
+}
+
+/// The payload of a request.
+pub enum Payload {
+    Whole(Bytes),
+    Stream(PayloadStream),
+}
+
+impl Payload {
+    pub fn none() -> Payload {
+        Payload::Whole(Bytes::new())
+    }
+
+    /// A payload to be read piece by piece. Its length must be known, or it must come in chunks.
+    pub fn stream(
+        body: Option<Incoming>,
+        headers: &HeaderMap,
+        limits: &Limits,
+    ) -> Result<Payload, PayloadError> {
+        if !is_announced(headers) {
+            return Err(PayloadError::NoLength);
+        }
+        Ok(Payload::Stream(PayloadStream { body, piece_time_max: limits.body_time_max }))
+    }
+
+    /// The stream of a payload that was asked for as one; what stays behind is empty.
+    pub fn take_stream(&mut self) -> Option<PayloadStream> {
+        match std::mem::replace(self, Payload::none()) {
+            Payload::Whole(_) => None,
+            Payload::Stream(stream) => Some(stream),
+        }
+    }
+
+    /// The bytes of a payload that was asked for whole.
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Payload::Whole(bytes) => bytes,
+            Payload::Stream(_) => &[],
+        }
+    }
+}
+
+/// A payload as it arrives.
+pub struct PayloadStream {
+    body: Option<Incoming>,
+    /// The longest time that the sender may take for the next piece.
+    piece_time_max: Duration,
+}
+
+impl PayloadStream {
+    /// How many bytes are still to come, if the sender said so.
+    pub fn rest_len(&self) -> Option<u64> {
+        self.body.as_ref().map_or(Some(0), |body| body.size_hint().exact())
+    }
+
+    /// The next piece; `None` at the end.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, PayloadError> {
+        let Some(body) = &mut self.body else { return Ok(None) };
+        match within(self.piece_time_max, pin!(next_data(body))).await {
+            Some(Some(Ok(piece))) => Ok(Some(piece)),
+            Some(Some(Err(_))) => Err(PayloadError::Broken),
+            Some(None) => Ok(None),
+            None => Err(PayloadError::TooSlow),
+        }
+    }
+}
+
+fn is_announced(headers: &HeaderMap) -> bool {
+    headers.contains_key(CONTENT_LENGTH) || headers.contains_key(TRANSFER_ENCODING)
+}
+
+/// The next piece of data, trailers left out.
+async fn next_data(body: &mut Incoming) -> Option<Result<Bytes, hyper::Error>> {
+    loop {
+        match poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await? {
+            Ok(frame) => {
+                if let Ok(data) = frame.into_data() {
+                    return Some(Ok(data));
+                }
+            }
+            Err(error) => return Some(Err(error)),
+        }
+    }
+}
+
+/// A body that is too large is read all the same up to this multiple of what is allowed: a client that is still sending
+/// does not hear an answer.
+const DISCARDED_BODIES_MAX: usize = 4;
+
+/// A request that is answered without its body goes on sending it. The body has to be taken, or the connection is cut and
+/// the answer with it. A client that waits to be asked for its body sends none.
+pub fn discard(body: Option<Incoming>, headers: &HeaderMap, limits: &Limits) {
+    let Some(mut body) = body.filter(|body| !body.is_end_stream()) else { return };
+    let bytes_max = limits.body_bytes_max as u64 * DISCARDED_BODIES_MAX as u64;
+    if headers.contains_key(EXPECT) || body.size_hint().lower() > bytes_max {
+        return;
+    }
+    let time_max = limits.body_time_max;
+    tokio::spawn(async move {
+        let take = async {
+            let mut rest_bytes = bytes_max;
+            while let Some(Ok(data)) = next_data(&mut body).await {
+                let len = data.len() as u64;
+                if len > rest_bytes {
+                    break;
+                }
+                rest_bytes -= len;
+            }
+        };
+        // Slower senders are disconnected.
+        let _ = tokio::time::timeout(time_max, take).await;
+    });
+}
+
+/// Reads a payload into memory, and says what it holds of the memory for payloads.
+pub async fn read_whole(
+    body: &mut Option<Incoming>,
+    headers: &HeaderMap,
+    limits: &Limits,
+    memory: &MemoryPool,
+    may_be_absent: bool,
+) -> Result<(Payload, Option<Reservation>), PayloadError> {
+    if !is_announced(headers) {
+        if may_be_absent {
+            return Ok((Payload::none(), None));
+        }
+        return Err(PayloadError::NoLength);
+    }
+    // A client that asks before it sends, or would send for ever, is told at once.
+    let is_waiting = headers.contains_key(EXPECT);
+    let announced = body.as_ref().map_or(0, |body| body.size_hint().lower());
+    let discarded_max =
+        if is_waiting { limits.body_bytes_max } else { limits.body_bytes_max * DISCARDED_BODIES_MAX };
+    if announced > discarded_max as u64 {
+        return Err(PayloadError::TooLarge);
+    }
+    // A body that does not say how long it is may be as long as any.
+    let bytes_max = limits.body_bytes_max as u64;
+    let bytes = if headers.contains_key(CONTENT_LENGTH) { announced.min(bytes_max) } else { bytes_max };
+    let mut reservation = memory.small();
+    if !reservation.grow(bytes as usize) {
+        return Err(PayloadError::NoMemory);
+    }
+    let Some(body) = body.take() else { return Ok((Payload::none(), None)) };
+    match within(limits.body_time_max, pin!(collect(body, limits.body_bytes_max))).await {
+        Some(outcome) => outcome.map(|bytes| (Payload::Whole(bytes), Some(reservation))),
+        None => Err(PayloadError::TooSlow),
+    }
+}
+
+async fn collect(mut body: Incoming, bytes_max: usize) -> Result<Bytes, PayloadError> {
+    let announced = body.size_hint().lower();
+    if announced > bytes_max as u64 {
+        while let Some(Ok(_)) = next_data(&mut body).await {}
+        return Err(PayloadError::TooLarge);
+    }
+    // A small payload comes in one piece and is not copied.
+    let (mut first, mut rest) = (Bytes::new(), BytesMut::new());
+    while let Some(data) = next_data(&mut body).await {
+        let data = data.map_err(|_| PayloadError::Broken)?;
+        if first.len() + rest.len() + data.len() > bytes_max {
+            return Err(PayloadError::TooLarge);
+        }
+        if first.is_empty() && rest.is_empty() {
+            first = data;
+            continue;
+        }
+        if rest.is_empty() {
+            rest.reserve((announced as usize).max(first.len() + data.len()));
+            rest.extend_from_slice(&std::mem::take(&mut first));
+        }
+        rest.extend_from_slice(&data);
+    }
+    Ok(if rest.is_empty() { first } else { rest.freeze() })
+}
+
+/// What an answer says below its headers.
+#[derive(Default)]
+pub enum AnswerBody {
+    #[default]
+    Empty,
+    Whole {
+        bytes: Vec<u8>,
+        /// The memory that it holds until it is read, if it holds any.
+        reservation: Option<Reservation>,
+    },
+    Stream(AnswerStream),
+}
+
+impl AnswerBody {
+    pub fn whole(bytes: Vec<u8>) -> AnswerBody {
+        AnswerBody::Whole { bytes, reservation: None }
+    }
+
+    /// Bytes in memory.
+    pub fn len(&self) -> usize {
+        self.as_bytes().len()
+    }
+
+    pub fn as_bytes(&self) -> &[u8] {
+        match self {
+            AnswerBody::Whole { bytes, .. } => bytes,
+            AnswerBody::Empty | AnswerBody::Stream(_) => &[],
+        }
+    }
+
+    /// Whether it is large and holds no memory of the answers' yet.
+    pub fn wants_reservation(&self) -> bool {
+        matches!(self, AnswerBody::Whole { bytes, reservation: None } if bytes.len() > FREE_BYTES)
+    }
+
+    /// Gives up its reservation to somebody who copies it.
+    pub fn release(&mut self) -> Option<Reservation> {
+        match self {
+            AnswerBody::Whole { reservation, .. } => reservation.take(),
+            AnswerBody::Empty | AnswerBody::Stream(_) => None,
+        }
+    }
+
+    pub fn hold(&mut self, held: Reservation) {
+        if let AnswerBody::Whole { reservation, .. } = self {
+            *reservation = Some(held);
+        }
+    }
+}
+
+/// A body that is made while it is sent. The next piece is asked for when the one before has gone.
+pub struct AnswerStream {
+    /// All bytes that will come, if that is known.
+    pub len: Option<u64>,
+    pub pieces: Pin<Box<dyn Pieces>>,
+}
+
+/// Where the pieces of a streamed answer come from.
+pub trait Pieces: Send {
+    /// The next piece; `None` at the end. An error cuts the connection, so that the reader knows that something is missing.
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>>;
+}
+
+/// The body of a response, as hyper takes it.
+pub enum ResponseBody {
+    /// `None` once it was sent.
+    Whole(Option<Bytes>),
+    Stream(AnswerStream),
+}
+
+impl ResponseBody {
+    pub fn empty() -> ResponseBody {
+        ResponseBody::Whole(Some(Bytes::new()))
+    }
+
+    pub fn new(body: AnswerBody) -> ResponseBody {
+        match body {
+            AnswerBody::Empty => ResponseBody::empty(),
+            AnswerBody::Whole { bytes, reservation: None } => ResponseBody::Whole(Some(bytes.into())),
+            AnswerBody::Whole { bytes, reservation: Some(held) } => {
+                ResponseBody::Whole(Some(held.keep(bytes)))
+            }
+            AnswerBody::Stream(stream) => ResponseBody::Stream(stream),
+        }
+    }
+}
+
+impl Body for ResponseBody {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        match &mut *self {
+            ResponseBody::Whole(bytes) => {
+                let rest = bytes.take().filter(|bytes| !bytes.is_empty());
+                Poll::Ready(rest.map(|bytes| Ok(Frame::data(bytes))))
+            }
+            ResponseBody::Stream(stream) => stream
+                .pieces
+                .as_mut()
+                .poll_next(context)
+                .map(|piece| piece.map(|piece| piece.map(Frame::data))),
+        }
+    }
+
+    /// Unlike with the usual types for this, an empty body is not over before it was asked for: only so does hyper write
+    /// the `Content-Length: 0` that the service sends with every 204.
+    fn is_end_stream(&self) -> bool {
+        matches!(self, ResponseBody::Whole(None))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            ResponseBody::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64),
+            ResponseBody::Stream(stream) => stream.len.map_or_else(SizeHint::default, SizeHint::with_exact),
+        }
+    }
+}

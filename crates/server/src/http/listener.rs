@@ -1,0 +1,165 @@
+//! The listener: connections in, bounded in number, size and time; and a shutdown that finishes what was accepted.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tls::Tls;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+
+use super::body::ResponseBody;
+use super::head_timer::HeadTimer;
+use super::limits::Limits;
+use super::stall::StallGuard;
+
+/// What answers requests.
+pub trait Handler: Send + Sync + 'static {
+    fn limits(&self) -> &Limits;
+
+    /// Never fails: whatever goes wrong becomes a response.
+    fn handle(
+        &self,
+        peer: IpAddr,
+        request: Request<Incoming>,
+    ) -> impl Future<Output = Response<ResponseBody>> + Send;
+}
+
+/// A handler that has its port but answers nobody yet.
+pub struct Server<H> {
+    listener: TcpListener,
+    local_addr: SocketAddr,
+    handler: Arc<H>,
+    /// Serve HTTPS and nothing else.
+    tls: Option<Tls>,
+}
+
+/// How long to leave the listener alone when the system cannot open another connection.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
+
+impl<H: Handler> Server<H> {
+    pub async fn bind(listen: SocketAddr, tls: Option<Tls>, handler: H) -> std::io::Result<Server<H>> {
+        let listener = TcpListener::bind(listen).await?;
+        let local_addr = listener.local_addr()?;
+        Ok(Server { listener, local_addr, handler: Arc::new(handler), tls })
+    }
+
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local_addr
+    }
+
+    /// Serves one connection that no listener accepted: a stream in memory, to measure what a request costs.
+    pub fn serve_stream<T: AsyncRead + AsyncWrite + Unpin + Send>(
+        &self,
+        stream: T,
+        peer: IpAddr,
+    ) -> impl Future<Output = ()> + Send + use<H, T> {
+        let handler = self.handler.clone();
+        async move {
+            let (_never_closing, closing) = watch::channel(false);
+            serve(stream, peer, handler, closing).await;
+        }
+    }
+
+    /// Serves until `shutdown` is ready; then finishes open requests. The engine below stays open.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) {
+        let Server { listener, handler, tls, .. } = self;
+        let limits = handler.limits();
+        let connection_count_max = limits.connection_count_max;
+        let connections = Arc::new(Semaphore::new(connection_count_max));
+        let (closing, _) = watch::channel(false);
+        let mut shutdown = pin!(shutdown);
+        loop {
+            let accepted = async {
+                let permit = connections.clone().acquire_owned().await;
+                (permit, listener.accept().await)
+            };
+            tokio::select! {
+                () = &mut shutdown => break,
+                (permit, accepted) = accepted => match (permit, accepted) {
+                    (Ok(permit), Ok((stream, peer))) => {
+                        let peer = peer.ip().to_canonical();
+                        let (handler, closing) = (handler.clone(), closing.subscribe());
+                        tokio::spawn(welcome(stream, tls.clone(), peer, handler, closing, permit));
+                    }
+                    (_, Err(error)) => {
+                        log::warn!("cannot accept a connection: {error}");
+                        tokio::time::sleep(ACCEPT_PAUSE).await;
+                    }
+                    (Err(_), _) => break,
+                },
+            }
+        }
+        drop(listener);
+        // Nobody listening is fine: then no connection is open.
+        let _ = closing.send(true);
+        let all = u32::try_from(connection_count_max).unwrap_or(u32::MAX);
+        if tokio::time::timeout(limits.shutdown_time_max, connections.acquire_many(all)).await.is_err() {
+            log::warn!("some connections did not finish in time and are cut");
+        }
+    }
+}
+
+/// Greets a connection in the one protocol that the port speaks.
+async fn welcome<H: Handler>(
+    stream: TcpStream,
+    tls: Option<Tls>,
+    peer: IpAddr,
+    handler: Arc<H>,
+    closing: watch::Receiver<bool>,
+    _permit: OwnedSemaphorePermit,
+) {
+    // Answers are written whole; waiting for more to send only delays them.
+    if let Err(error) = stream.set_nodelay(true) {
+        log::debug!("cannot set TCP_NODELAY: {error}");
+    }
+    match tls {
+        None => serve(stream, peer, handler, closing).await,
+        Some(tls) => match tls.accept(stream, handler.limits().header_time_max).await {
+            Ok(stream) => serve(stream, peer, handler, closing).await,
+            Err(refusal) => log::debug!("no TLS connection: {refusal}"),
+        },
+    }
+}
+
+async fn serve<H: Handler>(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    peer: IpAddr,
+    handler: Arc<H>,
+    mut closing: watch::Receiver<bool>,
+) {
+    let limits = handler.limits();
+    let service = service_fn(|request| {
+        let handler = handler.clone();
+        async move { Ok::<_, Infallible>(handler.handle(peer, request).await) }
+    });
+    let connection = http1::Builder::new()
+        .timer(HeadTimer::default())
+        .header_read_timeout(limits.header_time_max)
+        .max_buf_size(limits.header_bytes_max)
+        .max_headers(limits.header_count_max)
+        .serve_connection(TokioIo::new(StallGuard::new(stream, limits.write_time_max)), service);
+    let mut connection = pin!(connection);
+    let outcome = tokio::select! {
+        // Always in this order: it does not matter which one is asked first, and a random choice costs.
+        biased;
+        outcome = connection.as_mut() => outcome,
+        _ = closing.changed() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    // A caller that leaves or breaks the protocol harms only itself.
+    if let Err(error) = outcome {
+        log::debug!("connection ended: {error}");
+    }
+}

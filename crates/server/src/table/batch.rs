@@ -1,0 +1,189 @@
+//! Entity group transactions: every operation read and checked, then one commit; or one query.
+
+use protocol::table::operation::Operation;
+use protocol::table::wire::batch::{
+    BATCH_OPERATION_COUNT_MAX, BatchAnswer, BatchPart, BatchRequest, read_batch,
+};
+use protocol::{ErrorCode, ServiceError};
+use tables::{TableService, Transaction};
+
+use super::answer::{Content, TableAnswer};
+use super::request::{Asked, TableRequest};
+use super::write::{Reply, push, read_change};
+use super::{entities, part};
+use crate::front::refusal::Refusal;
+use crate::front::service::Session;
+use crate::http::body::AnswerBody;
+use crate::http::heavy::TURN_BYTES;
+
+pub async fn run(
+    service: &TableService,
+    session: &Session<'_>,
+    asked: &Asked<'_>,
+    payload: &[u8],
+) -> Result<TableAnswer, Refusal> {
+    let batch_id = session.front.request_ids.next();
+    let mut reservation = None;
+    let answer = match read_batch(asked.content_type, payload)? {
+        BatchRequest::ChangeSet(parts) => {
+            let change_set_id = session.front.request_ids.next();
+            let mut answer = BatchAnswer::new(batch_id.as_str(), Some(change_set_id.as_str()));
+            match run_change_set(service, session, &parts, asked.version).await {
+                Ok(answers) => {
+                    for (part, done) in parts.iter().zip(answers) {
+                        answer.push(|out| part::write(&done, part.content_id, out));
+                    }
+                }
+                // Our own trouble is the whole request's: clients try again when they see it there.
+                Err(error) if error.code.status() >= 500 && error.code != ErrorCode::NotImplemented => {
+                    return Err(error.into());
+                }
+                // The answer to a change set that fails is one part: that of the operation that failed.
+                Err(error) => {
+                    let index = error.operation.unwrap_or(0).min(parts.len() - 1);
+                    let place = part::Place { index, is_alone: parts.len() == 1 };
+                    answer.push(|out| part::refuse(&parts[index], &error, place, session, out));
+                }
+            }
+            answer
+        }
+        BatchRequest::Query(part) => {
+            let mut answer = BatchAnswer::new(batch_id.as_str(), None);
+            match run_query(service, session, &part, asked.version).await {
+                Ok(mut found) => {
+                    answer.push(|out| part::write(&found, part.content_id, out));
+                    reservation = found.body.release();
+                }
+                Err(refusal) => {
+                    let place = part::Place { index: 0, is_alone: false };
+                    answer.push(|out| part::refuse(&part, &refusal.error, place, session, out));
+                }
+            }
+            answer
+        }
+    };
+    let content = Content::Multipart { content_type: answer.content_type() };
+    let body = AnswerBody::Whole { bytes: answer.finish(), reservation };
+    Ok(TableAnswer { status: 202, content, body, ..TableAnswer::default() })
+}
+
+async fn run_change_set(
+    service: &TableService,
+    session: &Session<'_>,
+    parts: &[BatchPart<'_>],
+    version: &str,
+) -> Result<Vec<TableAnswer>, ServiceError> {
+    let payload_bytes = parts.iter().map(|part| part.body.len()).sum();
+    let turn = session.front.heavy_lane.turn(payload_bytes).await;
+    let mut transaction = Transaction::new();
+    let mut table = None;
+    let mut replies: Vec<Reply> = Vec::with_capacity(parts.len());
+    let mut read_bytes = 0;
+    for (index, part) in parts.iter().enumerate() {
+        read_bytes += part.body.len();
+        if read_bytes >= TURN_BYTES {
+            read_bytes = 0;
+            tokio::task::yield_now().await;
+        }
+        let reply = read_part(session, part, version, true).and_then(|TableRequest { operation, asked }| {
+            let Operation::Write(write) = &operation else { return Err(ErrorCode::NotImplemented.into()) };
+            let (of_table, change) = read_change(write, part.body)?;
+            if index == BATCH_OPERATION_COUNT_MAX {
+                return Err(too_many_operations());
+            }
+            if *table.get_or_insert_with(|| of_table.clone()) != *of_table {
+                return Err(ErrorCode::CommandsInBatchActOnDifferentPartitions.into());
+            }
+            push(&mut transaction, change, &asked, session)
+        });
+        // The service counts the operation that is one too many as the last one allowed.
+        let index = index.min(BATCH_OPERATION_COUNT_MAX - 1);
+        replies.push(reply.map_err(|error| error.of_operation(index))?);
+    }
+    let table = table.ok_or(ErrorCode::InvalidInput)?;
+    drop(turn);
+    let version = service.commit(session.account, &table, transaction).await?;
+    replies.into_iter().map(|reply| reply.answer(session, &table, version)).collect()
+}
+
+async fn run_query(
+    service: &TableService,
+    session: &Session<'_>,
+    part: &BatchPart<'_>,
+    version: &str,
+) -> Result<TableAnswer, Refusal> {
+    let TableRequest { operation, asked } = read_part(session, part, version, false)?;
+    match operation {
+        Operation::Read(read) => entities::run(service, session, &read, &asked).await,
+        Operation::Tables(_) => Err(ErrorCode::NotImplemented.into()),
+        // A write belongs into a change set.
+        _ => Err(ErrorCode::InvalidInput.into()),
+    }
+}
+
+/// Reads an operation of the batch, if the caller may ask for it.
+fn read_part<'a>(
+    session: &Session<'_>,
+    part: &'a BatchPart<'a>,
+    version: &'a str,
+    is_in_change_set: bool,
+) -> Result<TableRequest<'a>, ServiceError> {
+    if is_in_change_set && matches!(part.method, "GET" | "HEAD") {
+        return Err(ServiceError::with_detail(
+            ErrorCode::InvalidInput,
+            format!(
+                "An invalid HTTP method '{}' was detected for a request in a change set. Requests in change sets only \
+                 support the HTTP methods 'POST', 'PUT', 'DELETE', and 'PATCH'.",
+                part.method
+            ),
+        ));
+    }
+    let account = session.account.as_str();
+    let (path, query) = part.url.split_once('?').unwrap_or((part.url, ""));
+    let path = path_in_account(path, account);
+    let request = TableRequest::of_part(account, part.method, path, query, &part.headers, version)?;
+    session.grant.authorize(&protocol::table::KIND, &request.operation.need())?;
+    Ok(request)
+}
+
+/// The path of a part's URL within the account. Scheme and host do not count; the URL may be absolute, begin at the
+/// root, or be relative; the account's own segment may stand in front of the path or not.
+fn path_in_account<'a>(url: &'a str, account: &str) -> &'a str {
+    let path = match url.split_once("://") {
+        Some((_, rest)) => rest.find('/').map_or("", |slash| &rest[slash..]),
+        None => url,
+    };
+    let path = path.strip_prefix('/').unwrap_or(path);
+    let after_account =
+        path.strip_prefix(account).map(|rest| rest.strip_prefix("-secondary").unwrap_or(rest));
+    after_account.and_then(|rest| rest.strip_prefix('/')).unwrap_or(path)
+}
+
+fn too_many_operations() -> ServiceError {
+    ServiceError::with_detail(
+        ErrorCode::InvalidInput,
+        "The batch request operation exceeds the maximum 100 changes per change set.",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_of_url_leads_to_the_same_path() {
+        for url in [
+            "http://127.0.0.1:10002/acc/t(1)",
+            "https://acc.table.core.windows.net/t(1)",
+            "http://127.0.0.1:10002/acc-secondary/t(1)",
+            "/acc/t(1)",
+            "/t(1)",
+            "t(1)",
+            "acc/t(1)",
+        ] {
+            assert_eq!(path_in_account(url, "acc"), "t(1)", "{url}");
+        }
+        assert_eq!(path_in_account("http://h/acc(1)", "acc"), "acc(1)");
+        assert_eq!(path_in_account("http://h", "acc"), "");
+    }
+}

@@ -1,0 +1,141 @@
+//! Reads of entities: one by its keys, or a page of a query.
+
+use protocol::common::DateTime;
+use protocol::table::filter::{self, Schema};
+use protocol::table::model::{ETag, TableName};
+use protocol::table::operation::{Address, EntityRead};
+use protocol::table::wire::continuation;
+use protocol::table::wire::json_write::{self, EntityWriter};
+use protocol::{ErrorCode, ServiceError};
+use tables::{EntityQuery, EntitySink, EntityView, TableService};
+
+use super::answer::{Continuation, TableAnswer};
+use super::request::Asked;
+use crate::front::refusal::Refusal;
+use crate::front::service::Session;
+use crate::http::memory_pool::Reservation;
+
+/// By how much a page may outgrow its reservation: an entity of ordinary size, and the end of the list.
+const RESERVATION_SLACK_BYTES: usize = 16 * 1024;
+
+/// Enough for a page of small entities; larger ones grow it.
+const PAGE_CAPACITY_BYTES: usize = 16 * 1024;
+
+pub async fn run(
+    service: &TableService,
+    session: &Session<'_>,
+    read: &EntityRead<'_>,
+    asked: &Asked<'_>,
+) -> Result<TableAnswer, Refusal> {
+    match read {
+        EntityRead::Query(table) => query(service, session, table, asked).await,
+        EntityRead::Get { address, if_match, if_none_match } => {
+            get(service, session, address, (*if_match, *if_none_match), asked).await
+        }
+    }
+}
+
+async fn get(
+    service: &TableService,
+    session: &Session<'_>,
+    address: &Address<'_>,
+    (if_match, if_none_match): (Option<ETag>, Option<ETag>),
+    asked: &Asked<'_>,
+) -> Result<TableAnswer, Refusal> {
+    let selection = asked.options.selection()?;
+    let Address { table, partition_key, row_key } = address;
+    let found = service.get_entity(session.account, table, partition_key, row_key).await?;
+    let stored = found.ok_or(ErrorCode::ResourceNotFound)?;
+    let etag = Some(DateTime::from_ticks(stored.version.ticks()));
+    let names_this = |condition: ETag| match condition {
+        ETag::Any => true,
+        ETag::Exactly(timestamp) => Some(timestamp) == etag,
+    };
+    if if_match.is_some_and(|condition| !names_this(condition)) {
+        return Err(ErrorCode::UpdateConditionNotSatisfied.into());
+    }
+    if if_none_match.is_some_and(names_this) {
+        return Ok(TableAnswer { status: 304, etag, ..TableAnswer::default() });
+    }
+    let view = EntityView::open(partition_key, row_key, stored.version, &stored.value);
+    let view = view.ok_or_else(unreadable_record)?;
+    let writer = EntityWriter {
+        base: session.base,
+        account: session.account.as_str(),
+        table: table.as_str(),
+        level: asked.level,
+        selection: selection.as_ref(),
+    };
+    let mut json = Vec::with_capacity(512 + stored.value.len() * 2);
+    writer.write_single(&view, &mut json);
+    check_text(&json)?;
+    Ok(TableAnswer { etag, ..TableAnswer::json(200, asked.level, json) })
+}
+
+/// Names and texts are copied as they are stored. Looking at the whole answer once costs a tenth of looking at each.
+fn check_text(json: &[u8]) -> Result<(), ServiceError> {
+    std::str::from_utf8(json).map(|_| ()).map_err(|_| unreadable_record())
+}
+
+/// Writes each entity into the answer as the scan passes it.
+struct JsonSink<'a> {
+    writer: EntityWriter<'a>,
+    json: Vec<u8>,
+    reservation: Reservation,
+}
+
+impl EntitySink for JsonSink<'_> {
+    fn entity(&mut self, entity: &EntityView<'_>) -> Option<usize> {
+        self.writer.write_element(entity, &mut self.json);
+        // Where memory is short, pages are short: the continuation leads to the rest.
+        self.reservation.grow(self.json.len()).then_some(self.json.len())
+    }
+}
+
+async fn query(
+    service: &TableService,
+    session: &Session<'_>,
+    table: &TableName,
+    asked: &Asked<'_>,
+) -> Result<TableAnswer, Refusal> {
+    let options = &asked.options;
+    let selection = options.selection()?;
+    let query = EntityQuery {
+        filter: filter::parse(options.filter.as_deref().unwrap_or_default(), Schema::Entities)?,
+        within: session.grant.bounds().cloned(),
+        resume: options.next_entity()?,
+        entity_count_max: options.page_count()?,
+    };
+    let writer = EntityWriter {
+        base: session.base,
+        account: session.account.as_str(),
+        table: table.as_str(),
+        level: asked.level,
+        selection: selection.as_ref(),
+    };
+    let reservation = session.front.answer_memory.small();
+    let mut sink = JsonSink { writer, json: Vec::with_capacity(PAGE_CAPACITY_BYTES), reservation };
+    sink.writer.begin_set(&mut sink.json);
+    let page = service.query_entities(session.account, table, query, &mut sink).await?;
+    let JsonSink { mut json, mut reservation, .. } = sink;
+    json_write::end_set(&mut json);
+    check_text(&json)?;
+    // The one entity of a page may be too large for the memory that is left.
+    if !reservation.grow(json.len()) && json.len() > reservation.bytes() + RESERVATION_SLACK_BYTES {
+        return Err(ErrorCode::ServerBusy.into());
+    }
+    let next = page.next.map(|key| Continuation::Entity {
+        partition_key: continuation::encode(&key.partition),
+        row_key: continuation::encode(&key.row),
+    });
+    let explanation = asked.explain.then(|| {
+        format!("{}; examined={}; returned={}", page.plan.name(), page.examined_count, page.returned_count)
+    });
+    let mut answer = TableAnswer { next, explanation, ..TableAnswer::json(200, asked.level, json) };
+    answer.body.hold(reservation);
+    Ok(answer)
+}
+
+pub fn unreadable_record() -> ServiceError {
+    ServiceError::with_source(ErrorCode::InternalError, "a stored record does not decode")
+}

@@ -1,0 +1,112 @@
+//! The Table service over HTTP: its requests, carried out by `tables`, its answers and its refusals.
+//!
+//! `request` reads a request or a part of a batch, `tables`, `entities`, `write`, `batch` and `acl` carry one out,
+//! `answer`, `part` and `refusal` say how it looks.
+
+mod acl;
+mod answer;
+mod batch;
+mod entities;
+mod header_names;
+mod part;
+mod refusal;
+mod request;
+mod tables;
+mod write;
+
+use ::http::HeaderMap;
+use ::tables::TableService;
+use catalogue::Catalogue;
+use protocol::ServiceError;
+use protocol::auth::{Need, ServiceKind};
+use protocol::common::DateTime;
+use protocol::table::KIND;
+use protocol::table::operation::{AclOperation, Operation};
+
+use crate::front::head::RequestHead;
+use crate::front::refusal::{Refusal, Stage};
+use crate::front::service::{ErrorBody, PayloadForm, Service, Session};
+use crate::front::service_operations;
+use crate::http::body::Payload;
+
+use answer::TableAnswer;
+use request::TableRequest;
+
+/// The Table service at the HTTP door.
+pub struct TableHttp {
+    service: TableService,
+}
+
+impl TableHttp {
+    pub fn new(service: TableService) -> TableHttp {
+        TableHttp { service }
+    }
+}
+
+impl Service for TableHttp {
+    const KIND: &'static ServiceKind = &KIND;
+    type Request<'a> = TableRequest<'a>;
+    type Answer = TableAnswer;
+
+    fn catalogue(&self) -> &Catalogue {
+        self.service.catalogue()
+    }
+
+    fn read<'a>(&self, head: &RequestHead<'a>) -> Result<TableRequest<'a>, Refusal> {
+        TableRequest::of_head(head)
+    }
+
+    fn need<'r>(request: &'r TableRequest<'_>) -> Need<'r> {
+        request.operation.need()
+    }
+
+    fn forbid(request: &TableRequest<'_>, error: ServiceError) -> Refusal {
+        let is_xml = matches!(request.operation, Operation::Service(_) | Operation::Acl(_));
+        Refusal::new(if is_xml { Stage::Front } else { Stage::Service }, error)
+    }
+
+    fn payload(request: &TableRequest<'_>) -> PayloadForm {
+        match request.operation {
+            // No body at all takes a table's policies away.
+            Operation::Acl(AclOperation::Set(_)) => PayloadForm::WholeOrAbsent,
+            _ if request.takes_payload() => PayloadForm::Whole,
+            _ => PayloadForm::None,
+        }
+    }
+
+    async fn run(
+        &self,
+        session: &Session<'_>,
+        request: &Self::Request<'_>,
+        payload: &mut Payload,
+    ) -> Result<TableAnswer, Refusal> {
+        let service = &self.service;
+        let payload = payload.bytes();
+        let TableRequest { operation, asked } = request;
+        match operation {
+            Operation::Read(read) => entities::run(service, session, read, asked).await,
+            Operation::Write(write) => write::run_one(service, session, write, asked, payload).await,
+            // In boxes: the state of rare operations must not make that of every request larger.
+            Operation::Tables(operation) => {
+                Box::pin(tables::run(service, session, operation, asked, payload)).await
+            }
+            Operation::Batch => Box::pin(batch::run(service, session, asked, payload)).await,
+            Operation::Service(operation) => {
+                let run = service_operations::run(self.catalogue(), session, *operation, payload);
+                Box::pin(run).await.map(TableAnswer::from).map_err(Refusal::front)
+            }
+            Operation::Acl(operation) => Box::pin(acl::run(self.catalogue(), session, operation, payload))
+                .await
+                .map_err(Refusal::front),
+        }
+    }
+
+    fn refuse(
+        refusal: &Refusal,
+        head: &RequestHead<'_>,
+        now: DateTime,
+        headers: &mut HeaderMap,
+    ) -> ErrorBody {
+        refusal::write(refusal, head, now, headers)
+    }
+}

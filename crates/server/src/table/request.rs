@@ -1,0 +1,154 @@
+//! A request to the Table service, or a part of a batch: read in one way, checked in one order.
+
+use protocol::common::query::Query;
+use protocol::table::operation::{Component, EntityWrite, Operation, TableOperation};
+use protocol::table::wire::headers::OperationHeaders;
+use protocol::table::wire::negotiate::{self, Preference};
+use protocol::table::wire::options::QueryOptions;
+use protocol::table::wire::{MetadataLevel, uri};
+use protocol::{ErrorCode, ServiceError};
+
+use super::header_names::EXPLAIN;
+use crate::front::head::RequestHead;
+use crate::front::refusal::{Refusal, Stage};
+
+/// The first version in which an update may leave `If-Match` out.
+const UPSERT_VERSION: &str = "2011-08-18";
+
+/// One operation, and how it was asked for.
+pub struct TableRequest<'a> {
+    pub operation: Operation<'a>,
+    pub asked: Asked<'a>,
+}
+
+/// How an operation was asked for.
+pub struct Asked<'a> {
+    pub options: QueryOptions<'a>,
+    pub content_type: Option<&'a str>,
+    /// The version of the protocol that the request is served by.
+    pub version: &'a str,
+    /// The metadata level of the answer, if the answer has a body.
+    pub level: MetadataLevel,
+    /// Only what makes something listens to `Prefer`.
+    pub preference: Option<Preference>,
+    /// Whether the caller wants to know how its query found its rows.
+    pub explain: bool,
+}
+
+impl<'a> TableRequest<'a> {
+    /// Reads a whole request.
+    pub fn of_head(head: &RequestHead<'a>) -> Result<TableRequest<'a>, Refusal> {
+        let mut headers = OperationHeaders::default();
+        for (name, value) in head.headers {
+            // A value that is not text cannot be one that an operation understands.
+            headers.take(name.as_str(), || value.to_str().unwrap_or("\u{FFFD}"));
+        }
+        let options = QueryOptions::read(&head.query)?;
+        let stage = if options.comp.is_some() { Stage::Front } else { Stage::Service };
+        let (account, path) = (head.target.account, head.target.path);
+        let resource = uri::parse_path(path)?;
+        let component = Component { restype: options.restype.as_deref(), comp: options.comp.as_deref() };
+        let operation = Operation::read(account, head.method, resource, component, &headers)
+            .map_err(|error| Refusal::new(stage, error))?;
+        let explain = head.headers.contains_key(EXPLAIN);
+        Ok(TableRequest::check(operation, options, &headers, head.version, explain)?)
+    }
+
+    /// Reads a part of a batch. `path` is the path within the account.
+    pub fn of_part(
+        account: &str,
+        method: &'a str,
+        path: &'a str,
+        query: &'a str,
+        headers: &OperationHeaders<'a>,
+        version: &'a str,
+    ) -> Result<TableRequest<'a>, ServiceError> {
+        let resource = uri::parse_path(path)?;
+        let options = QueryOptions::read(&Query::split(query))?;
+        // Service properties and access policies have no place in a batch.
+        if options.comp.is_some() {
+            return Err(ErrorCode::NotImplemented.into());
+        }
+        let operation = Operation::read(account, method, resource, Component::default(), headers)?;
+        TableRequest::check(operation, options, headers, version, false)
+    }
+
+    /// Checks that come before the question whether the caller may: can this be answered in a form that was asked for?
+    fn check(
+        operation: Operation<'a>,
+        options: QueryOptions<'a>,
+        headers: &OperationHeaders<'a>,
+        version: &'a str,
+        explain: bool,
+    ) -> Result<TableRequest<'a>, ServiceError> {
+        let creates = matches!(
+            operation,
+            Operation::Tables(TableOperation::Create) | Operation::Write(EntityWrite::Insert(_))
+        );
+        let preference = if creates { Preference::parse(headers.prefer) } else { None };
+        let mut request = TableRequest {
+            operation,
+            asked: Asked {
+                options,
+                content_type: headers.content_type,
+                version,
+                level: MetadataLevel::Minimal,
+                preference,
+                explain,
+            },
+        };
+        if matches!(request.operation, Operation::Service(_) | Operation::Acl(_)) {
+            return Ok(request);
+        }
+        negotiate::check_data_service_version(headers)?;
+        if request.asked.options.has_unsupported {
+            return Err(ErrorCode::NotImplemented.into());
+        }
+        if request.takes_payload() && request.operation != Operation::Batch {
+            negotiate::check_content_type(headers.content_type)?;
+        }
+        if request.has_body() {
+            request.asked.level =
+                negotiate::response_level(request.asked.options.format.as_deref(), headers)?;
+        }
+        // Before upserts were invented, every update had to say what it expects to find.
+        let is_upsert = matches!(
+            request.operation,
+            Operation::Write(
+                EntityWrite::Replace { condition: None, .. } | EntityWrite::Merge { condition: None, .. }
+            )
+        );
+        if is_upsert && version < UPSERT_VERSION { Err(ErrorCode::InvalidInput.into()) } else { Ok(request) }
+    }
+
+    pub fn takes_payload(&self) -> bool {
+        use protocol::service::ServiceOperation;
+        use protocol::table::operation::AclOperation;
+        match &self.operation {
+            Operation::Service(operation) => *operation == ServiceOperation::SetProperties,
+            Operation::Acl(operation) => matches!(operation, AclOperation::Set(_)),
+            Operation::Tables(operation) => *operation == TableOperation::Create,
+            Operation::Read(_) => false,
+            Operation::Write(write) => !matches!(write, EntityWrite::Delete { .. }),
+            Operation::Batch => true,
+        }
+    }
+
+    /// Whether a success answers with entities or tables.
+    fn has_body(&self) -> bool {
+        match &self.operation {
+            Operation::Tables(TableOperation::Query | TableOperation::Get(_)) | Operation::Read(_) => true,
+            Operation::Tables(TableOperation::Create) | Operation::Write(EntityWrite::Insert(_)) => {
+                self.asked.returns_content()
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Asked<'_> {
+    /// Whether what was made is repeated in the answer.
+    pub fn returns_content(&self) -> bool {
+        self.preference != Some(Preference::ReturnNoContent)
+    }
+}

@@ -1,0 +1,155 @@
+//! Writes of entities, alone or as a part of a batch: read in one way, answered in one way.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use engine::{OwnedKey, Version};
+use protocol::ServiceError;
+use protocol::common::DateTime;
+use protocol::table::model::TableName;
+use protocol::table::operation::{Address, EntityWrite};
+use protocol::table::wire::json_read::read_entity;
+use protocol::table::wire::json_write::EntityWriter;
+use protocol::table::wire::negotiate::Preference;
+use protocol::table::wire::{MetadataLevel, uri};
+use tables::{Action, Change, EntityView, TableService, Transaction};
+
+use super::answer::TableAnswer;
+use super::entities::unreadable_record;
+use super::header_names::PREFERENCE_APPLIED;
+use super::request::Asked;
+use crate::front::refusal::Refusal;
+use crate::front::service::Session;
+
+/// A write by itself is a transaction of one change.
+pub async fn run_one(
+    service: &TableService,
+    session: &Session<'_>,
+    write: &EntityWrite<'_>,
+    asked: &Asked<'_>,
+    payload: &[u8],
+) -> Result<TableAnswer, Refusal> {
+    let turn = session.front.heavy_lane.turn(payload.len()).await;
+    let run = async {
+        let mut transaction = Transaction::new();
+        let (table, change) = read_change(write, payload)?;
+        let reply = push(&mut transaction, change, asked, session)?;
+        drop(turn);
+        let version = service.commit(session.account, table, transaction).await?;
+        reply.answer(session, table, version)
+    };
+    repeat_preference(run.await.map_err(Refusal::from), asked.preference)
+}
+
+/// The change that a write asks for, and in which table.
+pub fn read_change<'a>(
+    write: &'a EntityWrite<'_>,
+    payload: &'a [u8],
+) -> Result<(&'a TableName, Change<'a>), ServiceError> {
+    let (address, action) = match write {
+        EntityWrite::Insert(table) => return Ok((table, Change::insert(read_entity(payload)?)?)),
+        EntityWrite::Replace { address, condition } => {
+            (address, Action::Replace { properties: read_entity(payload)?.properties, condition: *condition })
+        }
+        EntityWrite::Merge { address, condition } => {
+            (address, Action::Merge { properties: read_entity(payload)?.properties, condition: *condition })
+        }
+        EntityWrite::Delete { address, condition } => (address, Action::Delete { condition: *condition }),
+    };
+    // Keys in the payload of an update say nothing: the URL decides.
+    let Address { table, partition_key, row_key } = address;
+    let (partition_key, row_key) = (Cow::Borrowed(&**partition_key), Cow::Borrowed(&**row_key));
+    Ok((table, Change { partition_key, row_key, action }))
+}
+
+/// Adds the change to the transaction, if the caller may make it, and keeps what its answer will repeat.
+pub fn push(
+    transaction: &mut Transaction,
+    change: Change<'_>,
+    asked: &Asked<'_>,
+    session: &Session<'_>,
+) -> Result<Reply, ServiceError> {
+    // The keys of an insert are in its payload: only now are they known.
+    session.grant.authorize_key(&change.partition_key, &change.row_key)?;
+    let is_insert = matches!(change.action, Action::Insert(_));
+    let is_delete = matches!(change.action, Action::Delete { .. });
+    let index = transaction.push(change)?;
+    if is_delete {
+        return Ok(Reply::Delete);
+    }
+    if !is_insert {
+        return Ok(Reply::Update);
+    }
+    let (partition, row) = (transaction.partition_key().into(), transaction.row_key(index).into());
+    let record = if asked.returns_content() { transaction.record(index) } else { None };
+    let (level, preference) = (asked.level, asked.preference);
+    Ok(Reply::Insert { key: OwnedKey { partition, row }, record, level, preference })
+}
+
+/// How a write will be answered, once the change itself is on its way.
+pub enum Reply {
+    Insert {
+        key: OwnedKey,
+        /// What was stored, if the answer repeats it.
+        record: Option<Bytes>,
+        level: MetadataLevel,
+        preference: Option<Preference>,
+    },
+    Update,
+    Delete,
+}
+
+impl Reply {
+    pub fn answer(
+        self,
+        session: &Session<'_>,
+        table: &TableName,
+        version: Version,
+    ) -> Result<TableAnswer, ServiceError> {
+        let etag = Some(DateTime::from_ticks(version.ticks()));
+        let (key, record, level, preference) = match self {
+            Reply::Delete => return Ok(TableAnswer::no_content()),
+            Reply::Update => return Ok(TableAnswer { etag, ..TableAnswer::no_content() }),
+            Reply::Insert { key, record, level, preference } => (key, record, level, preference),
+        };
+        let location = Some(entity_url(session.base, table, &key));
+        let Some(record) = record else {
+            return Ok(TableAnswer { etag, location, preference, ..TableAnswer::no_content() });
+        };
+        let view = EntityView::open(&key.partition, &key.row, version, &record);
+        let writer = EntityWriter {
+            base: session.base,
+            account: session.account.as_str(),
+            table: table.as_str(),
+            level,
+            selection: None,
+        };
+        let mut json = Vec::with_capacity(512 + record.len() * 2);
+        writer.write_single(&view.ok_or_else(unreadable_record)?, &mut json);
+        Ok(TableAnswer { etag, location, preference, ..TableAnswer::json(201, level, json) })
+    }
+}
+
+/// A refusal that comes after `Prefer` was read repeats it, as a success does.
+pub fn repeat_preference(
+    outcome: Result<TableAnswer, Refusal>,
+    preference: Option<Preference>,
+) -> Result<TableAnswer, Refusal> {
+    let Some(applied) = preference else { return outcome };
+    match outcome {
+        Ok(answer) => Ok(TableAnswer { preference, ..answer }),
+        Err(refusal) => {
+            let value = http::HeaderValue::from_static(applied.name());
+            Err(Refusal { header: Some(Box::new((PREFERENCE_APPLIED, value))), ..refusal })
+        }
+    }
+}
+
+fn entity_url(base: &str, table: &TableName, key: &OwnedKey) -> String {
+    let names_len = "/(PartitionKey='',RowKey='')".len() + table.as_str().len();
+    let mut url = Vec::with_capacity(base.len() + names_len + key.partition.len() + key.row.len());
+    url.extend_from_slice(base.as_bytes());
+    url.push(b'/');
+    uri::write_entity_path(table.as_str(), &key.partition, &key.row, &mut url);
+    String::from_utf8(url).expect("the path is escaped, and the rest was text before")
+}

@@ -1,0 +1,127 @@
+//! The server under test, as a child process.
+//!
+//! Promises: it starts with empty data on a free port, is stopped the way an operator stops it, and must then exit with
+//! status 0. Everything it prints goes to its log. Building the binary is up to the caller.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use crate::process;
+
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+const STOP_TIMEOUT: Duration = Duration::from_secs(15);
+const READY_TEXT: &str = "Table service is successfully listening at ";
+
+/// These could name accounts other than the published one below.
+const ACCOUNT_VARIABLES: [&str; 2] = ["LAZULITE_ACCOUNTS", "AZURITE_ACCOUNTS"];
+/// The published account and key that every emulator and every SDK knows.
+const ACCOUNT: &str = "devstoreaccount1";
+const ACCOUNT_KEY: &str =
+    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
+
+/// A durable server on a free port, with its data in a fresh directory.
+pub struct Server {
+    child: Child,
+    endpoint: String,
+    log: PathBuf,
+}
+
+impl Server {
+    pub fn start(binary: &Path, directory: &Path) -> Result<Server, String> {
+        // Start empty, so that an earlier run cannot influence this one.
+        let _ = std::fs::remove_dir_all(directory);
+        let data = directory.join("data");
+        std::fs::create_dir_all(&data)
+            .map_err(|error| format!("cannot create {}: {error}", data.display()))?;
+        let log = directory.join("server.log");
+        let log_file = process::create(&log)?;
+
+        let mut command = Command::new(binary);
+        for variable in ACCOUNT_VARIABLES {
+            command.env_remove(variable);
+        }
+        let child = command
+            .arg("serve")
+            .arg("--location")
+            .arg(&data)
+            .args(["--tableHost", "127.0.0.1", "--tablePort", "0", "--silent"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log_file)
+            .spawn()
+            .map_err(|error| format!("cannot start {}: {error}", binary.display()))?;
+        let mut server = Server { child, endpoint: String::new(), log };
+        server.endpoint = server.wait_until_ready()?;
+        Ok(server)
+    }
+
+    pub fn connection_string(&self) -> String {
+        format!(
+            "DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={ACCOUNT_KEY};TableEndpoint={}/{ACCOUNT};",
+            self.endpoint
+        )
+    }
+
+    pub fn log(&self) -> &Path {
+        &self.log
+    }
+
+    /// Stops the server with SIGTERM. It must exit in time with status 0.
+    pub fn stop(mut self) -> Result<(), String> {
+        if let Ok(Some(status)) = self.child.try_wait() {
+            return Err(format!("the server ended by itself ({status}); its log is {}", self.log.display()));
+        }
+        if cfg!(not(unix)) {
+            return Ok(()); // `drop` kills it: there is no signal to send here.
+        }
+        let pid = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-TERM", &pid]).status();
+        if !sent.is_ok_and(|status| status.success()) {
+            return Err(format!("cannot send SIGTERM to the server, process {pid}"));
+        }
+        let deadline = process::now() + STOP_TIMEOUT;
+        while process::now() < deadline {
+            match self.child.try_wait() {
+                Ok(Some(status)) if status.success() => return Ok(()),
+                Ok(Some(status)) => {
+                    return Err(format!("the server exited with {status} after SIGTERM, not with 0"));
+                }
+                Ok(None) => std::thread::sleep(Duration::from_millis(20)),
+                Err(error) => return Err(format!("cannot wait for the server: {error}")),
+            }
+        }
+        Err(format!("the server did not end within {STOP_TIMEOUT:?} of SIGTERM"))
+    }
+
+    fn wait_until_ready(&mut self) -> Result<String, String> {
+        let stdout = self.child.stdout.take().ok_or("the server has no standard output")?;
+        let mut log = File::options()
+            .append(true)
+            .open(&self.log)
+            .map_err(|error| format!("cannot open the log: {error}"))?;
+        let (found, ready) = mpsc::channel();
+        // Keep reading after the ready line, or the server would block on a full pipe.
+        std::thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                let _ = writeln!(log, "{line}");
+                if let Some((_, address)) = line.split_once(READY_TEXT) {
+                    let _ = found.send(address.trim().trim_end_matches('/').to_owned());
+                }
+            }
+        });
+        ready.recv_timeout(START_TIMEOUT).map_err(|_| {
+            format!("the server never printed its ready line; its log is {}", self.log.display())
+        })
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
