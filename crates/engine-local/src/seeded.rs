@@ -10,13 +10,13 @@ use engine::seeded::{Bug, is};
 use redb::StorageBackend;
 
 use crate::commit_log::{self, Counters};
-use crate::directory_files::{Access, AnyFile, Files};
+use crate::directory_files::{Access, AnyFile, StoreFiles};
 
 /// How late a record of the log is written or synced: so little that a crash seldom falls into it.
 const DELAY: Duration = Duration::from_micros(200);
 
 /// The files of a store, whose log is written or synced late.
-pub(crate) fn files(files: Arc<dyn Files>) -> Arc<dyn Files> {
+pub(crate) fn files(files: Arc<dyn StoreFiles>) -> Arc<dyn StoreFiles> {
     let is_late = is(Bug::AnswerBeforeSync) || is(Bug::AnswerBeforeWrite);
     if is_late { Arc::new(LateFiles(files)) } else { files }
 }
@@ -27,9 +27,9 @@ pub(crate) fn counters(counters: Counters) -> Counters {
 }
 
 #[derive(Debug)]
-struct LateFiles(Arc<dyn Files>);
+struct LateFiles(Arc<dyn StoreFiles>);
 
-impl Files for LateFiles {
+impl StoreFiles for LateFiles {
     fn names(&self) -> io::Result<Vec<String>> {
         self.0.names()
     }

@@ -1,7 +1,7 @@
 //! What a reader sees: the state as of one record of the log, made of recent rows and the tree below them.
 //!
 //! Promises: a view never changes, and the newest layer that has a key decides. A view keeps pages of the tree and
-//! recent rows from being freed, so a scan holds it for one page at most. [`Shared`](crate::shared) holds the latest
+//! recent rows from being freed, so a scan holds it for one page at most. [`SharedState`](crate::shared) holds the latest
 //! one.
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::commit_log::Counters;
 use crate::recent::{Recent, RecentRow, RecentRows};
 use crate::row_bytes;
 use crate::tree_error::TreeError;
-use engine::scan::{self, ScannedRow, Source};
+use engine::scan::{self, RowSource, ScannedRow};
 use engine::{Row, Version};
 
 /// The rows of the tree as of one transaction.
@@ -84,7 +84,7 @@ impl View {
     }
 }
 
-impl Source for View {
+impl RowSource for View {
     type Error = TreeError;
     type Rows<'a> = ViewRows<'a>;
 

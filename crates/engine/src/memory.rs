@@ -17,15 +17,15 @@ use crate::decide::{decide, next_version};
 use crate::env::Clock;
 use crate::keys::{self, Key, KeyRange, OwnedKey};
 use crate::pace::{Pace, SlowLane};
-use crate::scan::{self, ScannedRow, Source, scan};
+use crate::scan::{self, RowSource, ScannedRow, scan};
 use crate::{
     Budget, Commit, CommitError, Engine, Families, Family, Found, Load, Namespace, ReadError, Row, Sink,
     Snapshot, TableId, TablePath, TableRecord, Version,
 };
 
-/// Rows of one table, by encoded key.
+/// The rows of one table, by encoded key.
 #[derive(Clone, Default)]
-struct Rows(OrdMap<Bytes, Row>);
+struct TableRows(OrdMap<Bytes, Row>);
 
 pub struct MemoryEngine {
     families: Families,
@@ -36,7 +36,7 @@ pub struct MemoryEngine {
 
 struct State {
     /// The live tables, the catalogue and the settings.
-    tables: HashMap<TableId, Rows>,
+    tables: HashMap<TableId, TableRows>,
     next_table: u64,
     last_version: u64,
     closed: bool,
@@ -44,8 +44,10 @@ struct State {
 
 impl MemoryEngine {
     pub fn new(families: Families, clock: Arc<dyn Clock>) -> MemoryEngine {
-        let tables =
-            HashMap::from([(TableId::CATALOGUE, Rows::default()), (TableId::SETTINGS, Rows::default())]);
+        let tables = HashMap::from([
+            (TableId::CATALOGUE, TableRows::default()),
+            (TableId::SETTINGS, TableRows::default()),
+        ]);
         let state = State { tables, next_table: TableId::FIRST.0, last_version: 0, closed: false };
         MemoryEngine { families, clock, slow_lane: SlowLane::default(), state: RwLock::new(state) }
     }
@@ -94,7 +96,7 @@ impl State {
         Ok(version)
     }
 
-    fn catalogue(&mut self) -> &mut Rows {
+    fn catalogue(&mut self) -> &mut TableRows {
         self.tables.entry(TableId::CATALOGUE).or_default()
     }
 
@@ -113,7 +115,7 @@ impl State {
         let version = next_version(clock, self.last_version);
         self.last_version = version.ticks();
         self.catalogue().0.insert(key.into(), Row { version, value: TableRecord { id, payload }.write() });
-        self.tables.insert(id, Rows::default());
+        self.tables.insert(id, TableRows::default());
         Ok(id)
     }
 
@@ -153,7 +155,11 @@ impl State {
     }
 
     /// Returns the rows, so that the caller can free them when it holds no lock.
-    fn drop_table(&mut self, key: &[u8], clock: &dyn Clock) -> Result<(TableId, Option<Rows>), CommitError> {
+    fn drop_table(
+        &mut self,
+        key: &[u8],
+        clock: &dyn Clock,
+    ) -> Result<(TableId, Option<TableRows>), CommitError> {
         let Some(row) = self.catalogue().0.remove(key) else {
             return Err(CommitError::Precondition { op: 0, found: Found::Absent });
         };
@@ -237,7 +243,7 @@ impl Engine for MemoryEngine {
 }
 
 struct MemorySnapshot {
-    tables: HashMap<TableId, Rows>,
+    tables: HashMap<TableId, TableRows>,
     last_version: Option<Version>,
     clock: Arc<dyn Clock>,
 }
@@ -264,7 +270,7 @@ impl Snapshot for MemorySnapshot {
     }
 }
 
-impl Source for Rows {
+impl RowSource for TableRows {
     type Error = ReadError;
     type Rows<'a> = RowsInRange<'a>;
 

@@ -1,6 +1,6 @@
 //! The scan loop, for every engine that has its rows at hand in this process.
 //!
-//! An engine says how to walk a run of encoded keys ([`Source`]); this says how far ([`Pace`]) and what the caller sees of
+//! An engine says how to walk a run of encoded keys ([`RowSource`]); this says how far ([`Pace`]) and what the caller sees of
 //! it. Promises: those of [`Engine::scan`](crate::Engine::scan), as long as a source is one view of the rows.
 
 use crate::keys::{self, Key, KeyDamage, KeyRange, OwnedKey};
@@ -8,7 +8,7 @@ use crate::pace::Pace;
 use crate::{Flow, Sink, TableId, Version};
 
 /// A view of an engine's rows.
-pub trait Source: Sync {
+pub trait RowSource: Sync {
     /// What may go wrong when a row is read.
     type Error: From<KeyDamage>;
     type Rows<'a>: Rows<Error = Self::Error> + Send
@@ -39,7 +39,7 @@ pub trait ScannedRow {
 }
 
 /// Shows the rows of `ranges` (sorted, disjoint) to the sink, as far as the pace allows; returns the key to resume with.
-pub async fn scan<S: Source>(
+pub async fn scan<S: RowSource>(
     source: &S,
     table: TableId,
     ranges: &[KeyRange],

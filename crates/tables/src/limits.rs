@@ -1,11 +1,12 @@
 //! The published limits, as named constants, and the checks that keep them.
 
 use protocol::common::DateTime;
+pub use protocol::table::BATCH_OPERATION_COUNT_MAX;
 use protocol::table::model::{Property, Value, check_property_name, find_forbidden_key_char};
 use protocol::{ErrorCode, ServiceError};
 
-/// As many as one commit takes: a batch is one commit.
-pub const BATCH_OPERATION_COUNT_MAX: usize = engine::COMMIT_OP_COUNT_MAX;
+const _: () = assert!(BATCH_OPERATION_COUNT_MAX <= engine::COMMIT_OP_COUNT_MAX, "a batch is one commit");
+
 pub const ENTITY_SIZE_BYTES_MAX: usize = 1024 * 1024;
 pub const PROPERTY_COUNT_MAX: usize = 252;
 pub const STRING_UTF16_UNITS_MAX: usize = 32 * 1024;

@@ -9,7 +9,7 @@
 //!
 //! Numbers are little-endian; records begin at multiples of 8 bytes, with zeros between them. Pure: no files here.
 //!
-//! Promises: [`Record::read`] returns what was written with that salt, in this segment. Bytes that a client chose are
+//! Promises: [`LogRecord::read`] returns what was written with that salt, in this segment. Bytes that a client chose are
 //! never mistaken for a record, because clients do not know the salt.
 
 use bytes::Bytes;
@@ -117,7 +117,7 @@ impl RecordBuilder {
 
 /// A record that was read and checked.
 #[derive(Debug)]
-pub(crate) struct Record<'a> {
+pub(crate) struct LogRecord<'a> {
     pub(crate) sequence: u64,
     pub(crate) counters: Counters,
     commits: &'a [u8],
@@ -125,9 +125,9 @@ pub(crate) struct Record<'a> {
     pub(crate) size_bytes: usize,
 }
 
-impl<'a> Record<'a> {
+impl<'a> LogRecord<'a> {
     /// The record at the beginning of `bytes`, if there is a whole one.
-    pub(crate) fn read(salt: Salt, bytes: &'a [u8]) -> Option<Record<'a>> {
+    pub(crate) fn read(salt: Salt, bytes: &'a [u8]) -> Option<LogRecord<'a>> {
         let (head, rest) = bytes.split_first_chunk::<HEAD_BYTES>()?;
         // Check the head first: a search for records must not read a long body at every place that looks like one.
         if head[..4] != MARKER || head_checksum(salt, &head[..20]).to_le_bytes() != head[20..] {
@@ -146,7 +146,7 @@ impl<'a> Record<'a> {
             next_table: u64::from_le_bytes(*next_table),
         };
         let size_bytes = (HEAD_BYTES + NUMBERS_BYTES + commits.len()).next_multiple_of(ALIGNMENT);
-        Some(Record { sequence, counters, commits, size_bytes })
+        Some(LogRecord { sequence, counters, commits, size_bytes })
     }
 
     /// Calls `apply` with every change in order: the key, and the row, or `None` where it was removed. Returns `None`
@@ -211,9 +211,9 @@ fn pull_sized<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
 /// For the fuzzer alone: records of any body.
 #[doc(hidden)]
 pub mod fuzzed {
-    use super::{HEAD_BYTES, Record, Row, Salt, write_head};
+    use super::{HEAD_BYTES, LogRecord, Row, Salt, write_head};
 
-    pub struct Change {
+    pub struct LoggedChange {
         pub key: Vec<u8>,
         pub row: Option<Row>,
     }
@@ -225,10 +225,10 @@ pub mod fuzzed {
     }
 
     /// The sequence number, the length, and the changes if they can be read.
-    pub fn read(salt: u64, bytes: &[u8]) -> Option<(u64, usize, Option<Vec<Change>>)> {
-        let record = Record::read(Salt(salt), bytes)?;
+    pub fn read(salt: u64, bytes: &[u8]) -> Option<(u64, usize, Option<Vec<LoggedChange>>)> {
+        let record = LogRecord::read(Salt(salt), bytes)?;
         let mut changes = Vec::new();
-        let whole = record.for_each_change(|key, row| changes.push(Change { key: key.to_vec(), row }));
+        let whole = record.for_each_change(|key, row| changes.push(LoggedChange { key: key.to_vec(), row }));
         Some((record.sequence, record.size_bytes, whole.map(|()| changes)))
     }
 }
@@ -269,7 +269,7 @@ mod tests {
         let bytes = sample();
         assert_eq!(bytes.len() % ALIGNMENT, 0);
         assert_eq!((&bytes[..4], &bytes[8..16]), (&b"LZLR"[..], &[9, 0, 0, 0, 0, 0, 0, 0][..]));
-        let record = Record::read(SALT, &[&bytes[..], &[1, 2, 3]].concat()).map(|record| {
+        let record = LogRecord::read(SALT, &[&bytes[..], &[1, 2, 3]].concat()).map(|record| {
             let mut changes = Vec::new();
             record.for_each_change(|key, row| changes.push((key.to_vec(), row))).unwrap();
             (record.sequence, record.counters, record.size_bytes, changes)
@@ -292,11 +292,11 @@ mod tests {
         for bit in 0..end * 8 {
             let mut flipped = bytes.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
-            assert!(Record::read(SALT, &flipped).is_none(), "bit {bit}");
+            assert!(LogRecord::read(SALT, &flipped).is_none(), "bit {bit}");
         }
         for length in 0..end {
-            assert!(Record::read(SALT, &bytes[..length]).is_none(), "length {length}");
+            assert!(LogRecord::read(SALT, &bytes[..length]).is_none(), "length {length}");
         }
-        assert!(Record::read(Salt(1), &bytes).is_none());
+        assert!(LogRecord::read(Salt(1), &bytes).is_none());
     }
 }

@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use redb::StorageBackend;
 
-use super::record::{ALIGNMENT, Record};
+use super::record::{ALIGNMENT, LogRecord};
 use super::segment::{self, RECORDS_OFFSET, Segment};
 use super::{CommitLog, Segments};
-use crate::directory_files::{Access, Files};
+use crate::directory_files::{Access, StoreFiles};
 
 /// Why a log does not open.
 #[derive(Debug)]
@@ -31,11 +31,11 @@ pub(crate) struct Replayed {
 
 /// Calls `apply` with every record after `folded`, in order. `is_new`: there may be no log yet.
 pub(crate) fn replay(
-    files: &Arc<dyn Files>,
+    files: &Arc<dyn StoreFiles>,
     folded: u64,
     is_new: bool,
     salt: u64,
-    mut apply: impl FnMut(&Record<'_>) -> Option<()>,
+    mut apply: impl FnMut(&LogRecord<'_>) -> Option<()>,
 ) -> Result<Replayed, ReplayError> {
     let io = |name: &str| {
         let name = name.to_owned();
@@ -123,13 +123,13 @@ impl Reading {
         &mut self,
         segment: &Segment,
         bytes: &[u8],
-        apply: &mut impl FnMut(&Record<'_>) -> Option<()>,
+        apply: &mut impl FnMut(&LogRecord<'_>) -> Option<()>,
     ) -> Result<(), String> {
         let mut at = 0;
         let mut last_record = None;
         self.end = RECORDS_OFFSET;
         while at < bytes.len() {
-            let Some(record) = Record::read(segment.head.salt, &bytes[at..]) else {
+            let Some(record) = LogRecord::read(segment.head.salt, &bytes[at..]) else {
                 // Either the end, or damage with more records behind it.
                 at += ALIGNMENT;
                 continue;

@@ -13,7 +13,7 @@ use engine::decide::{decide, next_version};
 use engine::env::Clock;
 use engine::keys::{self, Key, KeyRange, OwnedKey};
 use engine::pace::Pace;
-use engine::scan::{Rows, ScannedRow, Source, scan};
+use engine::scan::{RowSource, Rows, ScannedRow, scan};
 use engine::{
     Budget, Commit, CommitError, Engine, Families, Found, Load, Namespace, ReadError, Row, Sink, Snapshot,
     TableId, TablePath, TableRecord, Version,
@@ -216,7 +216,7 @@ impl Snapshot for Copied {
     }
 }
 
-impl Source for State {
+impl RowSource for State {
     type Error = ReadError;
     type Rows<'a> = Range<'a>;
 

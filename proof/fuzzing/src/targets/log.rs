@@ -2,7 +2,7 @@
 //!
 //! An input is the body of a record. It is read as it is, and also inside a record with correct checksums.
 
-use engine_local::log_record::{Change, read, write};
+use engine_local::log_record::{LoggedChange, read, write};
 
 use crate::golden::distinct;
 use crate::{Golden, Outcome, Target};
@@ -59,7 +59,7 @@ pub fn run(input: &[u8]) -> Outcome {
             let Some(changes) = changes else { return Outcome::Refused("changes that cannot be decoded") };
             let bytes: usize = changes
                 .iter()
-                .map(|Change { key, row }| key.len() + row.as_ref().map_or(0, |row| row.value.len()))
+                .map(|LoggedChange { key, row }| key.len() + row.as_ref().map_or(0, |row| row.value.len()))
                 .sum();
             assert!(bytes <= input.len(), "more is read than is there");
             Outcome::Accepted("record")
