@@ -12,8 +12,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::catch_panic::catch_panic;
-use crate::directory_files::{DirectoryFiles, Files};
-use crate::shared::Shared;
+use crate::directory_files::{DirectoryFiles, StoreFiles};
+use crate::shared::SharedState;
 use crate::store::{self, DROPPED, LIVE, Store, TABLES, listed_table};
 use crate::tree_error::TreeError;
 use crate::view::View;
@@ -60,11 +60,11 @@ pub fn check_directory(
     cache_bytes_max: usize,
     families: &Families,
 ) -> Result<CheckReport, OpenError> {
-    let files: Arc<dyn Files> = Arc::new(DirectoryFiles::new(path));
+    let files: Arc<dyn StoreFiles> = Arc::new(DirectoryFiles::new(path));
     let Store { mut database, recent, counters, replayed, lock, .. } =
         store::open(path, cache_bytes_max, &files)?;
     let pages = catch_panic(|| database.check_integrity());
-    let opened = catch_panic(|| Shared::new(database, recent, replayed.last, counters));
+    let opened = catch_panic(|| SharedState::new(database, recent, replayed.last, counters));
     let mut report = match opened {
         Ok(Ok(shared)) => check_rows(&shared.view(), families),
         Ok(Err(error)) => unreadable(&error.to_string()),

@@ -1,6 +1,6 @@
 //! The files of a store's directory: opened, renamed, removed, made durable.
 //!
-//! Promises: a file's content is durable after its `sync_data`, its name after [`Files::sync`]. The engine reaches
+//! Promises: a file's content is durable after its `sync_data`, its name after [`StoreFiles::sync`]. The engine reaches
 //! the operating system through this trait alone, so a test can take its place.
 
 use std::fmt;
@@ -23,7 +23,7 @@ pub enum Access {
     Create,
 }
 
-pub trait Files: fmt::Debug + Send + Sync + 'static {
+pub trait StoreFiles: fmt::Debug + Send + Sync + 'static {
     fn names(&self) -> io::Result<Vec<String>>;
     fn open(&self, name: &str, access: Access) -> io::Result<AnyFile>;
     /// Replaces the file `to`, if there is one.
@@ -88,7 +88,7 @@ impl<W> fmt::Debug for DirectoryFiles<W> {
     }
 }
 
-impl<B: StorageBackend, W: Fn(FileBackend) -> B + Send + Sync + 'static> Files for DirectoryFiles<W> {
+impl<B: StorageBackend, W: Fn(FileBackend) -> B + Send + Sync + 'static> StoreFiles for DirectoryFiles<W> {
     fn names(&self) -> io::Result<Vec<String>> {
         self.handle()?;
         let names = std::fs::read_dir(&self.directory)?.map(|entry| Ok(entry?.file_name()));

@@ -16,7 +16,7 @@ use crate::catch_panic::catch_panic;
 use crate::commit_log::Segments;
 use crate::disk::is_full;
 use crate::row_bytes;
-use crate::shared::{FoldRequest, Shared};
+use crate::shared::{FoldRequest, SharedState};
 use crate::store::{
     DROPPED, META, META_FOLDED, META_LAST_VERSION, META_NEXT_TABLE, ROWS, Reopening, listed_table,
 };
@@ -37,7 +37,7 @@ const RETRY_TIME_MAX: Duration = Duration::from_secs(5);
 const SLICES_PER_TURN_MAX: u32 = 4;
 
 pub(crate) struct Folder {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<SharedState>,
     pub(crate) segments: Arc<Segments>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) reopening: Reopening,
@@ -54,15 +54,15 @@ pub(crate) struct Folder {
 }
 
 /// Why a fold failed.
-enum Failure {
+enum FoldFailure {
     /// The file is not open for writing.
     Closed,
     Tree(redb::Error),
 }
 
-impl<E: Into<redb::Error>> From<E> for Failure {
-    fn from(error: E) -> Failure {
-        Failure::Tree(error.into())
+impl<E: Into<redb::Error>> From<E> for FoldFailure {
+    fn from(error: E) -> FoldFailure {
+        FoldFailure::Tree(error.into())
     }
 }
 
@@ -172,11 +172,11 @@ impl Folder {
     }
 
     /// Writes the rows in one transaction; returns whether a table was dropped.
-    fn write(&self, frozen: &Frozen) -> Result<bool, Failure> {
+    fn write(&self, frozen: &Frozen) -> Result<bool, FoldFailure> {
         let transaction = match self.shared.begin_write() {
             Some(begun) => begun?,
-            None if self.reopen() => self.shared.begin_write().ok_or(Failure::Closed)??,
-            None => return Err(Failure::Closed),
+            None if self.reopen() => self.shared.begin_write().ok_or(FoldFailure::Closed)??,
+            None => return Err(FoldFailure::Closed),
         };
         let dropped = dropped_tables(frozen);
         {
@@ -228,7 +228,7 @@ impl Folder {
                 if self.reopen() {
                     continue;
                 }
-                return self.failed("sweeping a dropped table", Failure::Closed);
+                return self.failed("sweeping a dropped table", FoldFailure::Closed);
             };
             let swept = catch_unwind(AssertUnwindSafe(|| sweep_slice(transaction?)));
             match swept {
@@ -243,17 +243,17 @@ impl Folder {
                         return self.failed("opening the tree after a sweep", error.into());
                     }
                 }
-                Ok(Err(error)) => return self.failed("sweeping a dropped table", Failure::Tree(error)),
+                Ok(Err(error)) => return self.failed("sweeping a dropped table", FoldFailure::Tree(error)),
                 Err(_) => return self.shared.poison("sweeping a dropped table panicked"),
             }
         }
     }
 
     /// Decides what a failure means: try again later, or poison the engine.
-    fn failed(&mut self, what: &str, failure: Failure) {
+    fn failed(&mut self, what: &str, failure: FoldFailure) {
         match failure {
-            Failure::Closed => {}
-            Failure::Tree(error) if self.may_reopen(&error) => {
+            FoldFailure::Closed => {}
+            FoldFailure::Tree(error) if self.may_reopen(&error) => {
                 match &error {
                     redb::Error::Io(cause) if is_full(cause) => self.shared.note_full(cause),
                     error if !self.is_stuck => log::error!("{what}: {error}"),
@@ -261,7 +261,7 @@ impl Folder {
                 }
                 self.reopen();
             }
-            Failure::Tree(error) => return self.shared.poison(&format!("{what}: {error}")),
+            FoldFailure::Tree(error) => return self.shared.poison(&format!("{what}: {error}")),
         }
         self.retry_time = if self.is_stuck { (2 * self.retry_time).min(RETRY_TIME_MAX) } else { RETRY_TIME };
         self.is_stuck = true;

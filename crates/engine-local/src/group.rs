@@ -23,7 +23,7 @@ use engine::{
 };
 
 /// What a caller asks the commit thread to do.
-pub(crate) enum Request {
+pub(crate) enum WriteRequest {
     Commit(Commit),
     /// By encoded catalogue key.
     CreateTable {
@@ -42,11 +42,11 @@ pub(crate) enum Request {
     Load(Load),
 }
 
-impl Request {
+impl WriteRequest {
     /// Roughly the memory it takes.
     pub(crate) fn size_bytes(&self) -> usize {
         let content = match self {
-            Request::Commit(commit) => {
+            WriteRequest::Commit(commit) => {
                 let op_size_bytes = |op: &Op| {
                     let value = match &op.effect {
                         Effect::Put(value) | Effect::Merge(value) => value.len(),
@@ -56,17 +56,17 @@ impl Request {
                 };
                 commit.partition.len() + commit.ops.iter().map(op_size_bytes).sum::<usize>()
             }
-            Request::CreateTable { key, payload, .. } => key.len() + payload.len(),
-            Request::DropTable { key } => key.len(),
-            Request::RenameTable { from, to, payload } => from.len() + to.len() + payload.len(),
-            Request::Load(load) => {
+            WriteRequest::CreateTable { key, payload, .. } => key.len() + payload.len(),
+            WriteRequest::DropTable { key } => key.len(),
+            WriteRequest::RenameTable { from, to, payload } => from.len() + to.len() + payload.len(),
+            WriteRequest::Load(load) => {
                 let row_size_bytes = |(key, row): &(OwnedKey, Row)| {
                     size_of::<(OwnedKey, Row)>() + key.partition.len() + key.row.len() + row.value.len()
                 };
                 load.rows.iter().map(row_size_bytes).sum()
             }
         };
-        size_of::<Request>() + content
+        size_of::<WriteRequest>() + content
     }
 }
 
@@ -120,13 +120,13 @@ pub(crate) struct Group<'a> {
 }
 
 impl Group<'_> {
-    pub(crate) fn apply(&mut self, request: &Request) -> Result<Applied, CommitError> {
+    pub(crate) fn apply(&mut self, request: &WriteRequest) -> Result<Applied, CommitError> {
         match request {
-            Request::Commit(commit) => self.commit(commit),
-            Request::CreateTable { family, key, payload } => self.create_table(*family, key, payload),
-            Request::DropTable { key } => self.drop_table(key),
-            Request::RenameTable { from, to, payload } => self.rename_table(from, to, payload),
-            Request::Load(load) => self.load(load),
+            WriteRequest::Commit(commit) => self.commit(commit),
+            WriteRequest::CreateTable { family, key, payload } => self.create_table(*family, key, payload),
+            WriteRequest::DropTable { key } => self.drop_table(key),
+            WriteRequest::RenameTable { from, to, payload } => self.rename_table(from, to, payload),
+            WriteRequest::Load(load) => self.load(load),
         }
     }
 

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `store.rs` | the directory: how a store is found, created, opened |
 //! | `commit_log/` | the commit log |
-//! | `writer.rs` | the commit thread |
+//! | `commit_thread.rs` | the commit thread |
 //! | `group.rs` | what a group of requests does |
 //! | `recent.rs` | the rows that are not yet in the tree |
 //! | `fold.rs` | how those rows get into the tree |
@@ -24,6 +24,7 @@ mod check;
 mod checksum_cache;
 mod checksum_file;
 mod commit_log;
+mod commit_thread;
 mod directory;
 mod directory_files;
 mod disk;
@@ -42,7 +43,6 @@ mod sweep;
 mod tree_error;
 mod upgrade;
 mod view;
-mod writer;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, RwLock};
@@ -56,7 +56,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::directory::DirectoryLock;
-pub use crate::directory_files::{Access, AnyFile, DirectoryFiles, Files};
+pub use crate::directory_files::{Access, AnyFile, DirectoryFiles, StoreFiles};
 use engine::env::Clock;
 use engine::keys::{self, Key, KeyRange, OwnedKey};
 use engine::pace::{Pace, SlowLane};
@@ -67,14 +67,14 @@ use engine::{
 };
 
 use crate::catch_panic::catch_panic;
+use crate::commit_thread::{CommitThread, FoldRunner, QueuedRequest, WaitingRequests};
 use crate::fold::Folder;
-use crate::group::{Applied, KnownTables, Request};
-use crate::shared::Shared;
+use crate::group::{Applied, KnownTables, WriteRequest};
+use crate::shared::SharedState;
 use crate::snapshot::LocalSnapshot;
 use crate::store::{Store, TABLES};
 use crate::tree_error::TreeError;
 use crate::view::View;
-use crate::writer::{FoldRunner, QueuedRequest, WaitingJobs, Writer};
 
 pub use crate::check::{CheckReport, check_directory};
 #[doc(hidden)]
@@ -124,7 +124,7 @@ pub struct LocalEngine {
     clock: Arc<dyn Clock>,
     slow_lane: SlowLane,
     commit_queue_bytes_max: usize,
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     /// Dropped after `shared`, which holds the open file.
     _lock: DirectoryLock,
 }
@@ -151,7 +151,7 @@ impl LocalEngine {
     pub fn open_on(
         directory: &Path,
         options: LocalOptions,
-        files: Arc<dyn Files>,
+        files: Arc<dyn StoreFiles>,
     ) -> Result<LocalEngine, OpenError> {
         #[cfg(feature = "seeded-bugs")]
         let files = seeded::files(files);
@@ -163,7 +163,7 @@ impl LocalEngine {
             path: directory.to_owned(),
             cause: format!("{TABLES}: {error}"),
         };
-        let shared = catch_panic(|| Shared::new(database, recent, replayed.last, counters))
+        let shared = catch_panic(|| SharedState::new(database, recent, replayed.last, counters))
             .unwrap_or_else(|_| Err(redb::Error::Corrupted("its structure is broken".to_owned())));
         let shared = Arc::new(shared.map_err(damaged)?);
         let (sender, requests) = mpsc::channel(options.commit_queue_max.max(1));
@@ -190,7 +190,7 @@ impl LocalEngine {
         } else {
             FoldRunner::OwnThread(spawn("lazulite-fold", Box::new(move || folder.run()))?)
         };
-        let writer = Writer {
+        let commit_thread = CommitThread {
             shared: shared.clone(),
             requests,
             families: options.families,
@@ -201,11 +201,11 @@ impl LocalEngine {
             record: Default::default(),
             recent_bytes_max: options.recent_bytes_max,
             folding,
-            waiting: WaitingJobs::default(),
+            waiting: WaitingRequests::default(),
             unfolded_log_bytes: 0,
             done,
         };
-        let thread = spawn("lazulite-commit", Box::new(move || writer.run())).inspect_err(|_| {
+        let thread = spawn("lazulite-commit", Box::new(move || commit_thread.run())).inspect_err(|_| {
             // Without a commit thread nobody else would end the folding thread.
             shared.ask(|asked| asked.end = true);
         })?;
@@ -227,7 +227,7 @@ impl LocalEngine {
     }
 
     /// Queues the request and waits until it is durable.
-    async fn submit(&self, request: Request) -> Result<Applied, CommitError> {
+    async fn submit(&self, request: WriteRequest) -> Result<Applied, CommitError> {
         let answer = self.enqueue(request)?;
         let lost = |_| Err(CommitError::Unknown("the commit thread ended before it answered".to_owned()));
         answer.await.unwrap_or_else(lost)
@@ -235,7 +235,7 @@ impl LocalEngine {
 
     fn enqueue(
         &self,
-        request: Request,
+        request: WriteRequest,
     ) -> Result<oneshot::Receiver<Result<Applied, CommitError>>, CommitError> {
         if self.shared.is_poisoned() {
             return Err(CommitError::Poisoned);
@@ -307,7 +307,7 @@ impl Engine for LocalEngine {
     }
 
     async fn commit(&self, commit: Commit) -> Result<Version, CommitError> {
-        Ok(self.submit(Request::Commit(commit)).await?.version)
+        Ok(self.submit(WriteRequest::Commit(commit)).await?.version)
     }
 
     async fn create_table(
@@ -317,14 +317,14 @@ impl Engine for LocalEngine {
         payload: Bytes,
     ) -> Result<TableId, CommitError> {
         let key = namespace.encode(name)?;
-        self.submit(Request::CreateTable { family: namespace.family, key, payload })
+        self.submit(WriteRequest::CreateTable { family: namespace.family, key, payload })
             .await
             .map(|applied| applied.table)
     }
 
     async fn drop_table(&self, namespace: Namespace<'_>, name: &str) -> Result<TableId, CommitError> {
         let key = namespace.encode(name)?;
-        self.submit(Request::DropTable { key }).await.map(|applied| applied.table)
+        self.submit(WriteRequest::DropTable { key }).await.map(|applied| applied.table)
     }
 
     async fn rename_table(
@@ -334,7 +334,7 @@ impl Engine for LocalEngine {
         payload: Bytes,
     ) -> Result<TableId, CommitError> {
         let (from, to) = TablePath::encode_renaming(from, to)?;
-        self.submit(Request::RenameTable { from, to, payload }).await.map(|applied| applied.table)
+        self.submit(WriteRequest::RenameTable { from, to, payload }).await.map(|applied| applied.table)
     }
 
     async fn snapshot(&self) -> Result<Arc<dyn Snapshot>, ReadError> {
@@ -342,7 +342,7 @@ impl Engine for LocalEngine {
     }
 
     async fn load(&self, load: Load) -> Result<(), CommitError> {
-        self.submit(Request::Load(load)).await.map(|_| ())
+        self.submit(WriteRequest::Load(load)).await.map(|_| ())
     }
 
     async fn close(&self) {

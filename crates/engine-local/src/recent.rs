@@ -29,20 +29,20 @@ pub(crate) struct Recent {
 
 /// The changes to one row.
 struct Changes {
-    first: RecentChange,
+    first: RowChange,
     has_later: AtomicBool,
-    later: Mutex<Vec<RecentChange>>,
+    later: Mutex<Vec<RowChange>>,
 }
 
 #[derive(Clone)]
-struct RecentChange {
+struct RowChange {
     sequence: u64,
     /// `None`: the row was removed.
     row: Option<Row>,
 }
 
 impl Changes {
-    fn later(&self) -> MutexGuard<'_, Vec<RecentChange>> {
+    fn later(&self) -> MutexGuard<'_, Vec<RowChange>> {
         self.later.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
@@ -63,7 +63,7 @@ impl Recent {
         let value_bytes = row.as_ref().map_or(0, |row| row.value.len());
         let key_bytes = key.len();
         self.filter.add(KeyHash::of(&key));
-        let mut change = Some(RecentChange { sequence, row });
+        let mut change = Some(RowChange { sequence, row });
         let new = || {
             let first = change.take().expect("made once, of the one change");
             Changes { first, has_later: AtomicBool::new(false), later: Mutex::default() }

@@ -2,6 +2,7 @@
 //! process carries, and why, is told in `engine::seeded`.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -9,14 +10,15 @@ use engine::seeded::{Bug, is};
 use redb::StorageBackend;
 
 use crate::commit_log::{self, Counters};
-use crate::directory_files::{Access, AnyFile, Files};
+use crate::directory_files::{Access, AnyFile, StoreFiles};
 
-/// How late a record of the log reaches its file: so little that a crash seldom falls into it.
+/// How late a record of the log is written or synced: so little that a crash seldom falls into it.
 const DELAY: Duration = Duration::from_micros(200);
 
-/// The files of a store, whose log is written late.
-pub(crate) fn files(files: Arc<dyn Files>) -> Arc<dyn Files> {
-    if is(Bug::AnswerBeforeSync) { Arc::new(LateFiles(files)) } else { files }
+/// The files of a store, whose log is written or synced late.
+pub(crate) fn files(files: Arc<dyn StoreFiles>) -> Arc<dyn StoreFiles> {
+    let is_late = is(Bug::AnswerBeforeSync) || is(Bug::AnswerBeforeWrite);
+    if is_late { Arc::new(LateFiles(files)) } else { files }
 }
 
 /// The counters of a store that was just opened.
@@ -25,9 +27,9 @@ pub(crate) fn counters(counters: Counters) -> Counters {
 }
 
 #[derive(Debug)]
-struct LateFiles(Arc<dyn Files>);
+struct LateFiles(Arc<dyn StoreFiles>);
 
-impl Files for LateFiles {
+impl StoreFiles for LateFiles {
     fn names(&self) -> io::Result<Vec<String>> {
         self.0.names()
     }
@@ -35,7 +37,11 @@ impl Files for LateFiles {
     fn open(&self, name: &str, access: Access) -> io::Result<AnyFile> {
         let file = self.0.open(name, access)?;
         Ok(if commit_log::is_ours(name) {
-            AnyFile::new(LateFile { file: Arc::new(file), late: Arc::default() })
+            AnyFile::new(LateFile {
+                file: Arc::new(file),
+                late: Arc::default(),
+                has_record: AtomicBool::new(false),
+            })
         } else {
             file
         })
@@ -58,9 +64,11 @@ impl Files for LateFiles {
 struct LateFile {
     file: Arc<AnyFile>,
     late: Arc<Late>,
+    /// A record was written and not synced.
+    has_record: AtomicBool,
 }
 
-/// Records on their way to the file.
+/// What is still to be done in the background.
 #[derive(Default, Debug)]
 struct Late {
     count: Mutex<usize>,
@@ -77,6 +85,18 @@ impl Late {
     fn wait(&self) {
         let count = self.count.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         drop(self.changed.wait_while(count, |count| *count > 0));
+    }
+}
+
+impl LateFile {
+    fn later(&self, work: impl FnOnce(&AnyFile) -> io::Result<()> + Send + 'static) {
+        let (file, late) = (self.file.clone(), self.late.clone());
+        late.add(1);
+        std::thread::spawn(move || {
+            std::thread::sleep(DELAY);
+            let _ = work(&file);
+            late.add(-1);
+        });
     }
 }
 
@@ -101,23 +121,28 @@ impl StorageBackend for LateFile {
         self.file.set_len(len)
     }
 
+    /// The sync of a record comes later; that of anything else comes now.
     fn sync_data(&self) -> io::Result<()> {
-        self.file.sync_data()
+        if !self.has_record.swap(false, Ordering::AcqRel) {
+            return self.file.sync_data();
+        }
+        if is(Bug::AnswerBeforeSync) {
+            self.later(|file| file.sync_data());
+        }
+        Ok(())
     }
 
-    /// A record is written and synced later, whatever its writer is told; all else comes after what is late.
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         if !commit_log::is_record(data) {
             self.late.wait();
             return self.file.write(offset, data);
         }
-        let (file, late, data) = (self.file.clone(), self.late.clone(), data.to_vec());
-        late.add(1);
-        std::thread::spawn(move || {
-            std::thread::sleep(DELAY);
-            let _ = file.write(offset, &data).and_then(|()| file.sync_data());
-            late.add(-1);
-        });
+        self.has_record.store(true, Ordering::Release);
+        if is(Bug::AnswerBeforeSync) {
+            return self.file.write(offset, data);
+        }
+        let data = data.to_vec();
+        self.later(move |file| file.write(offset, &data).and_then(|()| file.sync_data()));
         Ok(())
     }
 

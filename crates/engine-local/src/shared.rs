@@ -31,7 +31,7 @@ pub struct LocalStats {
     pub poisoned: bool,
 }
 
-pub(crate) struct Shared {
+pub(crate) struct SharedState {
     /// The current view stays open between commits: opening a transaction and a table costs more than reading a row.
     view: RwLock<Arc<View>>,
     /// Held while recent rows are added and published, and while they are frozen, so that no row is added to a frozen
@@ -90,16 +90,16 @@ enum TreeFile {
     Nothing,
 }
 
-impl Shared {
+impl SharedState {
     pub(crate) fn new(
         database: Database,
         recent: Recent,
         sequence: u64,
         counters: Counters,
-    ) -> Result<Shared, redb::Error> {
+    ) -> Result<SharedState, redb::Error> {
         let base = Arc::new(database.begin_read()?.open_table(ROWS)?);
         let view = View { sequence, active: Arc::new(recent), frozen: None, base, counters };
-        Ok(Shared {
+        Ok(SharedState {
             view: RwLock::new(Arc::new(view)),
             adding: Mutex::new(()),
             poisoned: AtomicBool::new(false),

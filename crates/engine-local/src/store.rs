@@ -27,7 +27,7 @@ use crate::catch_panic::catch_panic;
 use crate::checksum_file::ChecksumFile;
 use crate::commit_log::{self, Counters, ReplayError, Replayed, replay};
 use crate::directory::{self, DirectoryLock};
-use crate::directory_files::{Access, AnyFile, DirectoryFiles, Files};
+use crate::directory_files::{Access, AnyFile, DirectoryFiles, StoreFiles};
 use crate::disk::{Overlay, Watched};
 use crate::group::ChangedRows;
 use crate::recent::Recent;
@@ -159,7 +159,11 @@ pub(crate) struct Store {
 }
 
 /// Opens the store, or creates it. `files` are the files of `path`, or stand for them in a test.
-pub(crate) fn open(path: &Path, cache_bytes_max: usize, files: &Arc<dyn Files>) -> Result<Store, OpenError> {
+pub(crate) fn open(
+    path: &Path,
+    cache_bytes_max: usize,
+    files: &Arc<dyn StoreFiles>,
+) -> Result<Store, OpenError> {
     let io = |source| OpenError::Io { path: path.to_owned(), source };
     let damaged = |cause| OpenError::Damaged { path: path.to_owned(), cause };
 
@@ -234,7 +238,7 @@ pub(crate) fn open(path: &Path, cache_bytes_max: usize, files: &Arc<dyn Files>) 
 #[derive(Clone)]
 struct Opener {
     path: PathBuf,
-    files: Arc<dyn Files>,
+    files: Arc<dyn StoreFiles>,
     cache_bytes_max: usize,
 }
 
@@ -321,7 +325,7 @@ fn has_foreign_entries(path: &Path) -> io::Result<bool> {
 }
 
 /// Builds the file under another name first, because redb cannot open one whose creation was interrupted.
-fn create_tables(path: &Path, cache_bytes_max: usize, files: &Arc<dyn Files>) -> Result<(), OpenError> {
+fn create_tables(path: &Path, cache_bytes_max: usize, files: &Arc<dyn StoreFiles>) -> Result<(), OpenError> {
     let io = |source| OpenError::Io { path: path.to_owned(), source };
     let opener = Opener { path: path.to_owned(), files: files.clone(), cache_bytes_max };
     let database = opener.open(TABLES_NEW, Access::Create, |file| file)?;
@@ -356,7 +360,7 @@ pub(crate) fn begin_write(database: &Database) -> Result<WriteTransaction, redb:
 /// The tree of a store that nobody has open, for tests that damage it.
 #[doc(hidden)]
 pub fn open_file(path: &Path) -> Result<Database, OpenError> {
-    let files: Arc<dyn Files> = Arc::new(DirectoryFiles::new(path));
+    let files: Arc<dyn StoreFiles> = Arc::new(DirectoryFiles::new(path));
     Opener { path: path.to_owned(), files, cache_bytes_max: 0 }.open(TABLES, Access::Write, |file| file)
 }
 

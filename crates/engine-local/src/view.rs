@@ -1,7 +1,7 @@
 //! What a reader sees: the state as of one record of the log, made of recent rows and the tree below them.
 //!
 //! Promises: a view never changes, and the newest layer that has a key decides. A view keeps pages of the tree and
-//! recent rows from being freed, so a scan holds it for one page at most. [`Shared`](crate::shared) holds the latest
+//! recent rows from being freed, so a scan holds it for one page at most. [`SharedState`](crate::shared) holds the latest
 //! one.
 
 use std::sync::Arc;

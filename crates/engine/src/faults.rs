@@ -155,7 +155,7 @@ impl<F: Clone> Door<F> {
             (state.planned.pop_front(), state.delay)
         };
         if *self.held.borrow() {
-            let waiting = Waiting::enter(&self.waiting);
+            let waiting = HeldCall::enter(&self.waiting);
             let _ = self.held.subscribe().wait_for(|held| !held).await;
             drop(waiting);
         }
@@ -167,16 +167,16 @@ impl<F: Clone> Door<F> {
 }
 
 /// Counts a held call, even if its caller gives up.
-struct Waiting<'a>(&'a watch::Sender<usize>);
+struct HeldCall<'a>(&'a watch::Sender<usize>);
 
-impl<'a> Waiting<'a> {
-    fn enter(count: &'a watch::Sender<usize>) -> Waiting<'a> {
+impl<'a> HeldCall<'a> {
+    fn enter(count: &'a watch::Sender<usize>) -> HeldCall<'a> {
         count.send_modify(|count| *count += 1);
-        Waiting(count)
+        HeldCall(count)
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for HeldCall<'_> {
     fn drop(&mut self) {
         self.0.send_modify(|count| *count -= 1);
     }

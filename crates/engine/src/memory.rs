@@ -1,6 +1,6 @@
 //! The engine that keeps everything in memory: the reference that the others are compared with.
 //!
-//! MemoryRows live in persistent maps, one per table. A reader's view is a clone of a map, which costs almost nothing, so a
+//! Rows live in persistent maps, one per table. A reader's view is a clone of a map, which costs almost nothing, so a
 //! scan never delays a writer, and dropping a table removes one entry. Keeps every promise of the contract except
 //! durability, which lasts as long as the process. Its memory is bounded by the data alone.
 
@@ -23,9 +23,9 @@ use crate::{
     Snapshot, TableId, TablePath, TableRecord, Version,
 };
 
-/// MemoryRows of one table, by encoded key.
+/// The rows of one table, by encoded key.
 #[derive(Clone, Default)]
-struct MemoryRows(OrdMap<Bytes, Row>);
+struct TableRows(OrdMap<Bytes, Row>);
 
 pub struct MemoryEngine {
     families: Families,
@@ -36,7 +36,7 @@ pub struct MemoryEngine {
 
 struct State {
     /// The live tables, the catalogue and the settings.
-    tables: HashMap<TableId, MemoryRows>,
+    tables: HashMap<TableId, TableRows>,
     next_table: u64,
     last_version: u64,
     closed: bool,
@@ -45,8 +45,8 @@ struct State {
 impl MemoryEngine {
     pub fn new(families: Families, clock: Arc<dyn Clock>) -> MemoryEngine {
         let tables = HashMap::from([
-            (TableId::CATALOGUE, MemoryRows::default()),
-            (TableId::SETTINGS, MemoryRows::default()),
+            (TableId::CATALOGUE, TableRows::default()),
+            (TableId::SETTINGS, TableRows::default()),
         ]);
         let state = State { tables, next_table: TableId::FIRST.0, last_version: 0, closed: false };
         MemoryEngine { families, clock, slow_lane: SlowLane::default(), state: RwLock::new(state) }
@@ -96,7 +96,7 @@ impl State {
         Ok(version)
     }
 
-    fn catalogue(&mut self) -> &mut MemoryRows {
+    fn catalogue(&mut self) -> &mut TableRows {
         self.tables.entry(TableId::CATALOGUE).or_default()
     }
 
@@ -115,7 +115,7 @@ impl State {
         let version = next_version(clock, self.last_version);
         self.last_version = version.ticks();
         self.catalogue().0.insert(key.into(), Row { version, value: TableRecord { id, payload }.write() });
-        self.tables.insert(id, MemoryRows::default());
+        self.tables.insert(id, TableRows::default());
         Ok(id)
     }
 
@@ -159,7 +159,7 @@ impl State {
         &mut self,
         key: &[u8],
         clock: &dyn Clock,
-    ) -> Result<(TableId, Option<MemoryRows>), CommitError> {
+    ) -> Result<(TableId, Option<TableRows>), CommitError> {
         let Some(row) = self.catalogue().0.remove(key) else {
             return Err(CommitError::Precondition { op: 0, found: Found::Absent });
         };
@@ -243,7 +243,7 @@ impl Engine for MemoryEngine {
 }
 
 struct MemorySnapshot {
-    tables: HashMap<TableId, MemoryRows>,
+    tables: HashMap<TableId, TableRows>,
     last_version: Option<Version>,
     clock: Arc<dyn Clock>,
 }
@@ -270,7 +270,7 @@ impl Snapshot for MemorySnapshot {
     }
 }
 
-impl RowSource for MemoryRows {
+impl RowSource for TableRows {
     type Error = ReadError;
     type Rows<'a> = RowsInRange<'a>;
 

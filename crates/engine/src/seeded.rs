@@ -22,8 +22,10 @@ const VARIABLE: &str = "LAZULITE_SEEDED_BUG";
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Bug {
-    /// Callers hear of success while the record of the log is still on its way to the file.
+    /// Callers hear of success while the log's sync is still to come.
     AnswerBeforeSync,
+    /// Callers hear of success while the record of the log is still on its way to the file.
+    AnswerBeforeWrite,
     /// Any row that is there satisfies an expectation of one version.
     BrokenEtag,
     /// A commit of several ops becomes two durable groups, with a pause between them.
@@ -35,12 +37,19 @@ pub enum Bug {
 }
 
 impl Bug {
-    pub const ALL: [Bug; 5] =
-        [Bug::AnswerBeforeSync, Bug::BrokenEtag, Bug::SplitBatch, Bug::StaleRead, Bug::VersionReuse];
+    pub const ALL: [Bug; 6] = [
+        Bug::AnswerBeforeSync,
+        Bug::AnswerBeforeWrite,
+        Bug::BrokenEtag,
+        Bug::SplitBatch,
+        Bug::StaleRead,
+        Bug::VersionReuse,
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
             Bug::AnswerBeforeSync => "answer-before-sync",
+            Bug::AnswerBeforeWrite => "answer-before-write",
             Bug::BrokenEtag => "broken-etag",
             Bug::SplitBatch => "split-batch",
             Bug::StaleRead => "stale-read",
@@ -167,7 +176,7 @@ impl Engine for SeededEngine {
             }
             Some(Bug::SplitBatch) => self.commit_first_half(&mut commit).await,
             Some(Bug::StaleRead) => self.keep_stale(commit.table).await,
-            Some(Bug::AnswerBeforeSync | Bug::VersionReuse) | None => {}
+            Some(Bug::AnswerBeforeSync | Bug::AnswerBeforeWrite | Bug::VersionReuse) | None => {}
         }
         self.engine.commit(commit).await
     }

@@ -26,24 +26,23 @@ pub fn pull(bytes: &mut &[u8]) -> Option<usize> {
             *bytes = rest;
             Some(usize::from(*byte))
         }
-        all => {
-            let (number, rest) = split_long(all)?;
+        _ => {
+            let (number, rest) = pull_long(bytes)?;
             *bytes = rest;
             Some(number)
         }
     }
 }
 
-/// Takes and returns values: were it given a place to change, its callers could not keep the bytes in registers.
-#[cold]
-fn split_long(mut bytes: &[u8]) -> Option<(usize, &[u8])> {
+/// By value, so that the caller can keep its slice in registers.
+fn pull_long(mut bytes: &[u8]) -> Option<(usize, &[u8])> {
     let mut number = 0usize;
     for shift in (0..32).step_by(7) {
         let (byte, rest) = bytes.split_first()?;
         bytes = rest;
         number |= usize::from(byte & 0x7F) << shift;
         if *byte < 0x80 {
-            return Some((number, bytes));
+            return Some((number, rest));
         }
     }
     None

@@ -1,11 +1,12 @@
 //! The published limits, as named constants, and the checks that keep them.
 
 use protocol::common::DateTime;
+pub use protocol::table::BATCH_OPERATION_COUNT_MAX;
 use protocol::table::model::{Property, Value, check_property_name, find_forbidden_key_char};
 use protocol::{ErrorCode, ServiceError};
 
-/// As many as one commit takes: a batch is one commit.
-pub const BATCH_OPERATION_COUNT_MAX: usize = engine::COMMIT_OP_COUNT_MAX;
+const _: () = assert!(BATCH_OPERATION_COUNT_MAX <= engine::COMMIT_OP_COUNT_MAX, "a batch is one commit");
+
 pub(crate) const ENTITY_SIZE_BYTES_MAX: usize = 1024 * 1024;
 pub(crate) const PROPERTY_COUNT_MAX: usize = 252;
 pub(crate) const STRING_UTF16_UNITS_MAX: usize = 32 * 1024;
@@ -15,7 +16,7 @@ pub(crate) const KEY_UTF16_UNITS_MAX: usize = 512;
 /// Bytes of entities in one page, as written.
 pub(crate) const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Time one page may take before it ends with a continuation.
-pub const PAGE_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(5);
+pub(crate) const PAGE_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// Keys that came in a payload.
 pub(crate) fn check_payload_keys(partition_key: &str, row_key: &str) -> Result<(), ServiceError> {

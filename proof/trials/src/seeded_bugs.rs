@@ -37,8 +37,9 @@ const FOUND_CHARACTER_COUNT_MAX: usize = 110;
 const VARIABLE: &str = "LAZULITE_SEEDED_BUG";
 
 /// The trials that must catch each bug.
-const TRIALS: [(&str, &[Trial]); 5] = [
-    ("answer-before-sync", &[Trial::Crash, Trial::Power]),
+const TRIALS: [(&str, &[Trial]); 6] = [
+    ("answer-before-sync", &[Trial::Power]),
+    ("answer-before-write", &[Trial::Crash]),
     ("broken-etag", &[Trial::Histories, Trial::Simulate]),
     ("split-batch", &[Trial::Histories, Trial::Simulate, Trial::Crash]),
     ("stale-read", &[Trial::Histories]),

@@ -27,7 +27,7 @@ pub(super) use self::replay::{ReplayError, Replayed, replay};
 pub(super) use self::segment::is_ours;
 use self::segment::{Head, RECORDS_OFFSET, Seal, Segment};
 use super::disk::is_full;
-use crate::directory_files::{Access, AnyFile, Files};
+use crate::directory_files::{Access, AnyFile, StoreFiles};
 
 /// The first segment is small, so that a new store is created in milliseconds.
 const FIRST_SEGMENT_BYTES: u64 = 64 * 1024;
@@ -119,7 +119,7 @@ impl CommitLog {
 /// The files of the log, shared by the commit thread, which adds them, and the folding thread, which releases them.
 #[derive(Debug)]
 pub(super) struct Segments {
-    files: Arc<dyn Files>,
+    files: Arc<dyn StoreFiles>,
     /// The first record of each segment, the oldest first.
     firsts: Mutex<VecDeque<u64>>,
     /// A file for the next segment, fully allocated, and its length.
@@ -130,7 +130,7 @@ pub(super) struct Segments {
 }
 
 impl Segments {
-    fn new(files: Arc<dyn Files>, firsts: VecDeque<u64>, salt: u64) -> Segments {
+    fn new(files: Arc<dyn StoreFiles>, firsts: VecDeque<u64>, salt: u64) -> Segments {
         Segments {
             files,
             firsts: Mutex::new(firsts),

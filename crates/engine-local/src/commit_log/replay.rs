@@ -13,7 +13,7 @@ use redb::StorageBackend;
 use super::record::{ALIGNMENT, LogRecord};
 use super::segment::{self, RECORDS_OFFSET, Segment};
 use super::{CommitLog, Segments};
-use crate::directory_files::{Access, Files};
+use crate::directory_files::{Access, StoreFiles};
 
 /// Why a log does not open.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub(crate) struct Replayed {
 
 /// Calls `apply` with every record after `folded`, in order. `is_new`: there may be no log yet.
 pub(crate) fn replay(
-    files: &Arc<dyn Files>,
+    files: &Arc<dyn StoreFiles>,
     folded: u64,
     is_new: bool,
     salt: u64,

@@ -17,7 +17,7 @@ use std::io;
 use redb::StorageBackend;
 
 use super::record::Salt;
-use crate::directory_files::{Access, AnyFile, Files};
+use crate::directory_files::{Access, AnyFile, StoreFiles};
 
 const MARKER: [u8; 8] = *b"LZLSEGM1";
 const HEAD_BYTES: usize = 36;
@@ -94,7 +94,7 @@ pub(crate) struct Segment {
 
 impl Segment {
     /// Turns the open spare file into the segment that begins with record `head.first`, durably.
-    pub(crate) fn begin(files: &dyn Files, file: AnyFile, head: Head) -> io::Result<Segment> {
+    pub(crate) fn begin(files: &dyn StoreFiles, file: AnyFile, head: Head) -> io::Result<Segment> {
         file.write(SEAL_OFFSET, &[0; SEAL_BYTES])?;
         file.write(0, &head.write())?;
         file.sync_data()?;
@@ -104,7 +104,7 @@ impl Segment {
     }
 
     /// Opens a segment. Damage is an error of the kind `InvalidData`.
-    pub(crate) fn open(files: &dyn Files, first: u64) -> io::Result<Segment> {
+    pub(crate) fn open(files: &dyn StoreFiles, first: u64) -> io::Result<Segment> {
         let file = files.open(&name(first), Access::Read)?;
         let damaged = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
         let mut head = [0; HEAD_BYTES];
@@ -158,7 +158,7 @@ impl Segment {
 }
 
 /// Creates a spare file of this length, fully allocated.
-pub(crate) fn create_spare(files: &dyn Files, length: u64) -> io::Result<AnyFile> {
+pub(crate) fn create_spare(files: &dyn StoreFiles, length: u64) -> io::Result<AnyFile> {
     let file = files.open(SPARE, Access::Create)?;
     match fill(&file, length) {
         Ok(()) => Ok(file),

@@ -7,7 +7,7 @@ use std::{fs, io};
 
 use engine::env::FakeClock;
 use engine::{Commit, CommitError, Effect, Engine, Expect, Op, TableId};
-use engine_local::{Access, AnyFile, DirectoryFiles, Files};
+use engine_local::{Access, AnyFile, DirectoryFiles, StoreFiles};
 use engine_local::{LocalEngine, OpenError};
 use redb::backends::FileBackend;
 
@@ -215,7 +215,7 @@ struct Unsyncable {
     fails: AtomicBool,
 }
 
-impl Files for Unsyncable {
+impl StoreFiles for Unsyncable {
     fn names(&self) -> io::Result<Vec<String>> {
         self.files.names()
     }

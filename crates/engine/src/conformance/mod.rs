@@ -158,7 +158,13 @@ impl Subject {
         self.engine.commit(Commit::one(table, partition, op)).await.expect("the row is put")
     }
 
-    async fn try_one(&self, table: TableId, row: &str, expect: Expect, effect: Effect) -> Outcome {
+    async fn try_one(
+        &self,
+        table: TableId,
+        row: &str,
+        expect: Expect,
+        effect: Effect,
+    ) -> Result<Version, CommitError> {
         self.engine.commit(Commit::one(table, "p", op(row, expect, effect))).await
     }
 
@@ -183,8 +189,6 @@ impl Subject {
         self.engine.scan(table, &[KeyRange::all()], budget, sink).await.expect("the scan succeeds")
     }
 }
-
-type Outcome = Result<Version, CommitError>;
 
 fn op(row: &str, expect: Expect, effect: Effect) -> Op {
     Op { row: row.into(), expect, effect }

@@ -13,6 +13,9 @@ pub use sas::TableScope;
 
 use crate::auth::{ServiceKind, SharedKeyForm};
 
+/// The most operations that an entity group transaction may hold.
+pub const BATCH_OPERATION_COUNT_MAX: usize = 100;
+
 pub const KIND: ServiceKind = ServiceKind {
     name: "Table",
     label: "table",

@@ -1,9 +1,8 @@
 //! Entity group transactions: every operation read and checked, then one commit; or one query.
 
+use protocol::table::BATCH_OPERATION_COUNT_MAX;
 use protocol::table::operation::Operation;
-use protocol::table::wire::batch::{
-    BATCH_OPERATION_COUNT_MAX, BatchAnswer, BatchPart, BatchRequest, read_batch,
-};
+use protocol::table::wire::batch::{BatchAnswer, BatchPart, BatchRequest, read_batch};
 use protocol::{ErrorCode, ServiceError};
 use tables::{TableService, Transaction};
 

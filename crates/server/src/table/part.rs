@@ -23,9 +23,9 @@ pub fn write(answer: &TableAnswer, content_id: Option<&str>, out: &mut Vec<u8>) 
     let version = if answer.location.is_some() || level.is_some() { "3.0;" } else { "1.0;" };
     if let Some(level) = level {
         part.header("DataServiceVersion", version);
-        part.header("ContentKind-Type", level.content_type());
+        part.header("Content-Type", level.content_type());
     }
-    part.header("X-ContentKind-Type-Options", "nosniff");
+    part.header("X-Content-Type-Options", "nosniff");
     part.header("Cache-Control", "no-cache");
     if let Some(preference) = answer.preference {
         part.header("Preference-Applied", preference.name());
@@ -89,7 +89,7 @@ pub fn refuse(
     let preference = Preference::parse(prefer).filter(|_| is_insert);
 
     let mut writer = PartWriter::new(out, code.status(), part.content_id);
-    writer.header("X-ContentKind-Type-Options", "nosniff");
+    writer.header("X-Content-Type-Options", "nosniff");
     if code.is_raised_by_execution() {
         writer.header("Cache-Control", "no-cache");
     }
@@ -97,7 +97,7 @@ pub fn refuse(
         writer.header("Preference-Applied", preference.name());
     }
     writer.header("DataServiceVersion", "3.0;");
-    writer.header("ContentKind-Type", negotiate::error_level(None, accept).content_type());
+    writer.header("Content-Type", negotiate::error_level(None, accept).content_type());
     writer.finish(&json_error(code, &message, head, front.now()));
 }
 
@@ -113,7 +113,7 @@ impl<'a> PartWriter<'a> {
         }
         let mut part = PartWriter(out);
         if let Some(id) = content_id {
-            part.header("ContentKind-ID", id);
+            part.header("Content-ID", id);
         }
         part
     }

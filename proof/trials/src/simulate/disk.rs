@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
 use std::time::Duration;
 
-use engine_local::{Access, AnyFile, Files};
+use engine_local::{Access, AnyFile, StoreFiles};
 use fastrand::Rng;
 use redb::{BackendError, StorageBackend};
 
@@ -196,7 +196,7 @@ impl Content {
     }
 }
 
-impl Files for Disk {
+impl StoreFiles for Disk {
     fn names(&self) -> io::Result<Vec<String>> {
         Ok(self.state().names.keys().cloned().collect())
     }

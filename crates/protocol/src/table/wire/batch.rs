@@ -7,10 +7,8 @@ use memchr::memmem;
 
 use super::headers::OperationHeaders;
 use super::negotiate::parameter;
+use crate::table::BATCH_OPERATION_COUNT_MAX;
 use crate::{ErrorCode, ServiceError};
-
-/// Operations in one change set.
-pub const BATCH_OPERATION_COUNT_MAX: usize = 100;
 
 /// What a batch asks for.
 #[derive(Debug)]

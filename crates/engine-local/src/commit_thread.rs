@@ -17,8 +17,8 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::commit_log::{AppendError, CommitLog, Counters, RecordBuilder};
 use crate::fold::Folder;
-use crate::group::{Applied, Group, KnownTables, Request};
-use crate::shared::{FoldRequest, Shared};
+use crate::group::{Applied, Group, KnownTables, WriteRequest};
+use crate::shared::{FoldRequest, SharedState};
 use engine::env::Clock;
 use engine::{CommitError, Families};
 
@@ -43,13 +43,13 @@ const REOPEN_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// A request and the caller who waits for its answer.
 pub(crate) struct QueuedRequest {
-    pub(crate) request: Request,
+    pub(crate) request: WriteRequest,
     pub(crate) size_bytes: usize,
-    pub(crate) answer: oneshot::Sender<GroupOutcome>,
+    pub(crate) answer: oneshot::Sender<RequestOutcome>,
 }
 
-pub(crate) struct Writer {
-    pub(crate) shared: Arc<Shared>,
+pub(crate) struct CommitThread {
+    pub(crate) shared: Arc<SharedState>,
     pub(crate) requests: mpsc::Receiver<QueuedRequest>,
     pub(crate) families: Families,
     pub(crate) clock: Arc<dyn Clock>,
@@ -60,7 +60,7 @@ pub(crate) struct Writer {
     pub(crate) recent_bytes_max: usize,
     pub(crate) folding: FoldRunner,
     /// Requests taken from the channel that are not in a group yet.
-    pub(crate) waiting: WaitingJobs,
+    pub(crate) waiting: WaitingRequests,
     /// Bytes appended to the log since it last asked for a fold.
     pub(crate) unfolded_log_bytes: usize,
     /// Tells the closing engine that this thread is done; dropping it tells the same.
@@ -78,12 +78,12 @@ pub(crate) enum FoldRunner {
 /// many large ones wait. Callers wait for their answers, so nobody can observe the order of two requests that waited
 /// together.
 #[derive(Default)]
-pub(crate) struct WaitingJobs {
+pub(crate) struct WaitingRequests {
     small: VecDeque<QueuedRequest>,
     large: VecDeque<QueuedRequest>,
 }
 
-impl WaitingJobs {
+impl WaitingRequests {
     fn is_empty(&self) -> bool {
         self.small.is_empty() && self.large.is_empty()
     }
@@ -110,9 +110,9 @@ impl WaitingJobs {
     }
 }
 
-type GroupOutcome = Result<Applied, CommitError>;
+type RequestOutcome = Result<Applied, CommitError>;
 
-impl Writer {
+impl CommitThread {
     /// Returns when every sender is gone, the queue is empty and everything is folded.
     pub(crate) fn run(mut self) {
         while let Some(requests) = self.next_group() {
@@ -167,7 +167,7 @@ impl Writer {
         }
     }
 
-    fn results(&mut self, requests: &[QueuedRequest], size_bytes: usize) -> Vec<GroupOutcome> {
+    fn results(&mut self, requests: &[QueuedRequest], size_bytes: usize) -> Vec<RequestOutcome> {
         let request_count = requests.len();
         let everyone = |error: CommitError| (0..request_count).map(|_| Err(error.clone())).collect();
         if self.shared.is_poisoned() {
@@ -185,7 +185,7 @@ impl Writer {
         }
     }
 
-    fn commit_group(&mut self, requests: &[QueuedRequest]) -> Vec<GroupOutcome> {
+    fn commit_group(&mut self, requests: &[QueuedRequest]) -> Vec<RequestOutcome> {
         self.record.clear();
         let mut group = Group {
             view: self.shared.view(),
@@ -228,7 +228,7 @@ impl Writer {
                 self.shared.poison(&error.to_string());
                 // A request that failed may have seen what another one of the group wrote, so its finding must not be
                 // told. It certainly changed nothing.
-                let unsure = |result: GroupOutcome| match result {
+                let unsure = |result: RequestOutcome| match result {
                     Ok(_) => Err(CommitError::Unknown(error.to_string())),
                     Err(_) => Err(CommitError::Poisoned),
                 };
@@ -311,7 +311,7 @@ impl Writer {
 }
 
 /// Has the tree's file reopened, and gives the group a view of it.
-fn reopen(shared: &Shared, folding: &mut FoldRunner, group: &mut Group<'_>) {
+fn reopen(shared: &SharedState, folding: &mut FoldRunner, group: &mut Group<'_>) {
     match folding {
         FoldRunner::CommitThread(folder) => {
             folder.turn(FoldRequest { reopen: true, ..FoldRequest::default() })
