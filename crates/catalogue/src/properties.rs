@@ -37,6 +37,10 @@ impl RuleCache {
 
     fn remember(&self, account: &AccountName, rules: Arc<[CorsRule]>, now: Duration) {
         let mut accounts = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        // Rules that were read before a change must not replace those that the change brought.
+        if accounts.get(account).is_some_and(|remembered| remembered.at > now) {
+            return;
+        }
         accounts.insert(account.clone(), RememberedRules { at: now, rules });
     }
 }

@@ -14,8 +14,6 @@ use crate::account_source::{self, AccountSource};
 use crate::accounts_file::AccountEntry;
 use crate::args::ServeFlags;
 
-const TABLE_PORT_DEFAULT: u16 = 10002;
-
 /// The file that `--config` names.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -83,7 +81,7 @@ pub fn gather(flags: ServeFlags) -> Result<Settings, String> {
         Some(other) => return Err(format!("there is no profile '{other}': choose emulator or server")),
     };
     let host = flags.table_host.or(file.table_host).unwrap_or_else(|| "127.0.0.1".into());
-    let listen = resolve(&host, flags.table_port.or(file.table_port).unwrap_or(TABLE_PORT_DEFAULT))?;
+    let listen = resolve(&host, flags.table_port.or(file.table_port).unwrap_or(protocol::table::KIND.port))?;
     let location = (!flags.in_memory)
         .then(|| flags.location.or(file.location).unwrap_or_else(|| Path::new(LOCATION_DEFAULT).to_owned()));
 

@@ -155,7 +155,9 @@ async fn watch_accounts(source: AccountSource, accounts: Arc<Current<Accounts>>,
 /// Scripts wait for the first line, so its wording is fixed. The other lines are for people.
 fn announce(address: SocketAddr, accounts: &Accounts, store: &str, tls: Option<&Tls>, silent: bool) {
     let scheme = if tls.is_some() { "https" } else { "http" };
-    let mut lines = vec![format!("Lazulite Table service is successfully listening at {scheme}://{address}")];
+    let service = protocol::table::KIND.name;
+    let mut lines =
+        vec![format!("Lazulite {service} service is successfully listening at {scheme}://{address}")];
     if !silent {
         lines.push(format!("Data in {store}"));
         lines.extend(accounts.names().into_iter().map(|name| {

@@ -6,6 +6,7 @@ use crate::auth::{
 };
 use crate::common::percent::percent_decode;
 use crate::common::query::Query;
+use crate::common::version::VersionOrder;
 
 /// Storage Blob Data Reader.
 pub const READER: RoleSet = RoleSet(1);
@@ -28,6 +29,8 @@ pub const KIND: ServiceKind = ServiceKind {
     port: 10000,
     server_header: "Windows-Azure-Blob/1.0 Microsoft-HTTPAPI/2.0",
     version_default: "2026-06-06",
+    version_order: VersionOrder::HeaderFirst,
+    ignores_parameter_case: true,
     shared_key: SharedKeyForm::Full,
     policy_letters: "racwdxyltfmeopi",
     roles: &[
@@ -39,7 +42,7 @@ pub const KIND: ServiceKind = ServiceKind {
     read_service_scope: read_scope,
 };
 
-/// `sr` says how much of the path is signed: the container, a directory of it, or the blob.
+/// `sr` says how much of the path is signed: the container or the blob. Directories (`sr=d`) are not known.
 fn read_scope(query: &Query<'_>, path: &str) -> Result<ServiceScope, MalformedSas> {
     let path = percent_decode(path).ok_or(MalformedSas("the path is not percent-encoded UTF-8"))?;
     let (container, blob) = path.split_once('/').unwrap_or((&path, ""));
@@ -70,7 +73,9 @@ fn read_scope(query: &Query<'_>, path: &str) -> Result<ServiceScope, MalformedSa
         ("rscl", has_headers),
         ("rsct", has_headers),
     ] {
-        parameters.push(ScopeParameter { name, value: text(query, name)?.into_owned(), is_signed });
+        // A blob or a container has no moment, but the line for it is signed.
+        let value = if name.is_empty() { String::new() } else { text(query, name)?.into_owned() };
+        parameters.push(ScopeParameter { name, value, is_signed });
     }
     let policy = text(query, "si")?.into_owned();
     Ok(ServiceScope { label: KIND.label, resource, policy, parameters, bounds: KeyBounds::default() })

@@ -4,6 +4,7 @@ use crate::auth::sas::text;
 use crate::auth::{KeyBounds, MalformedSas, RoleSet, ServiceKind, ServiceScope, SharedKeyForm};
 use crate::common::percent::percent_decode;
 use crate::common::query::Query;
+use crate::common::version::VersionOrder;
 
 /// Storage Queue Data Reader: peeks at messages and reads metadata.
 pub const READER: RoleSet = RoleSet(1);
@@ -21,6 +22,8 @@ pub const KIND: ServiceKind = ServiceKind {
     port: 10001,
     server_header: "Windows-Azure-Queue/1.0 Microsoft-HTTPAPI/2.0",
     version_default: "2026-06-06",
+    version_order: VersionOrder::HeaderFirst,
+    ignores_parameter_case: true,
     shared_key: SharedKeyForm::Full,
     policy_letters: "raup",
     roles: &[

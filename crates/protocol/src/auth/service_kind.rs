@@ -5,6 +5,7 @@
 
 use super::{MalformedSas, RoleSet, ServiceScope, SharedKeyForm};
 use crate::common::query::Query;
+use crate::common::version::VersionOrder;
 
 #[derive(Debug)]
 pub struct ServiceKind {
@@ -20,6 +21,10 @@ pub struct ServiceKind {
     pub server_header: &'static str,
     /// How a request that names no version is served.
     pub version_default: &'static str,
+    /// Where a request with a signature in its query says its version.
+    pub version_order: VersionOrder,
+    /// Whether the names of query parameters ignore case.
+    pub ignores_parameter_case: bool,
     /// What a Shared Key signature covers.
     pub shared_key: SharedKeyForm,
     /// The letters of a stored access policy, in the order in which one must have them.

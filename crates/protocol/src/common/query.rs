@@ -36,6 +36,16 @@ impl<'a> Query<'a> {
         query
     }
 
+    /// The same parameters with their names in lower case, for services that ignore it.
+    pub fn with_lower_names(mut self) -> Query<'a> {
+        for (name, _) in &mut self.parameters {
+            if name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+                *name = Cow::Owned(name.to_ascii_lowercase());
+            }
+        }
+        self
+    }
+
     /// Each name with its value as sent.
     pub fn parameters(&self) -> impl Iterator<Item = (&str, &'a str)> {
         self.parameters.iter().map(|(name, value)| (&**name, *value))
@@ -47,7 +57,7 @@ impl<'a> Query<'a> {
     }
 
     /// Whether some parameter was left out because its name does not decode.
-    pub(crate) fn has_unreadable_name(&self) -> bool {
+    pub fn has_unreadable_name(&self) -> bool {
         self.has_unreadable_name
     }
 }
@@ -90,6 +100,7 @@ mod tests {
         assert_eq!(query.parameters().count(), 5);
         assert!(!query.has_unreadable_name());
         assert!(Query::split("%f=1&a=2").has_unreadable_name());
+        assert_eq!(Query::split("PeekOnly=True").with_lower_names().raw("peekonly"), Some("True"));
         assert_eq!(Query::split(""), Query::default());
     }
 

@@ -12,14 +12,37 @@ pub fn is_version(text: &str) -> bool {
     has_form && ("01"..="12").contains(&&text[5..7]) && ("01"..="31").contains(&&text[8..])
 }
 
-/// The version of the protocol that a request speaks, as far as it says. Where its query carries a shared access
-/// signature, `api-version` counts before the header and `sv` behind it. `header` is a version.
-pub fn protocol_version<'a>(query: &Query<'a>, header: Option<&'a str>) -> Option<&'a str> {
+/// Where a request with a shared access signature says its version.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum VersionOrder {
+    /// `api-version`, then the header, then `sv`.
+    ParameterFirst,
+    /// The header, then `api-version`, then `sv`. The two oldest versions of signatures do not listen to the header.
+    HeaderFirst,
+}
+
+/// The versions of `sv` that do not listen to the header, where it would come first.
+const VERSIONS_DEAF_TO_HEADER: [&str; 2] = ["2012-02-12", "2013-08-15"];
+
+/// The version of the protocol that a request speaks, as far as it says. A signature in the query brings its own version;
+/// without one the header counts. `header` is a version.
+pub fn protocol_version<'a>(
+    query: &Query<'a>,
+    header: Option<&'a str>,
+    order: VersionOrder,
+) -> Option<&'a str> {
     if query.raw("sig").is_none() {
         return header;
     }
     let named = |name: &str| query.raw(name).filter(|text| is_version(text));
-    named("api-version").or(header).or_else(|| named("sv"))
+    let signed = named("sv");
+    match order {
+        VersionOrder::ParameterFirst => named("api-version").or(header).or(signed),
+        VersionOrder::HeaderFirst => {
+            let is_deaf = signed.is_some_and(|version| VERSIONS_DEAF_TO_HEADER.contains(&version));
+            header.filter(|_| !is_deaf).or_else(|| named("api-version")).or(signed)
+        }
+    }
 }
 
 #[cfg(test)]
@@ -29,7 +52,8 @@ mod tests {
     #[test]
     fn a_signature_in_the_query_brings_its_version() {
         let check = |query: &str, header: Option<&'static str>, expected: Option<&str>| {
-            assert_eq!(protocol_version(&Query::split(query), header), expected, "{query} {header:?}");
+            let order = VersionOrder::ParameterFirst;
+            assert_eq!(protocol_version(&Query::split(query), header, order), expected, "{query} {header:?}");
         };
         let header = Some("2020-12-06");
         check("", None, None);
@@ -42,5 +66,16 @@ mod tests {
         check("api-version=banana&sv=2015-04-05&sig=x", None, Some("2015-04-05"));
         check("api-version=2017-04-17", None, None);
         check("api-version=2017-04-17", header, header);
+    }
+    #[test]
+    fn the_header_may_come_first() {
+        let check = |query: &str, expected: Option<&str>| {
+            let found = protocol_version(&Query::split(query), Some("2020-12-06"), VersionOrder::HeaderFirst);
+            assert_eq!(found, expected, "{query}");
+        };
+        check("", Some("2020-12-06"));
+        check("sv=2019-02-02&sig=x&api-version=2018-03-28", Some("2020-12-06"));
+        check("sv=2012-02-12&sig=x&api-version=2018-03-28", Some("2018-03-28"));
+        check("sv=2013-08-15&sig=x", Some("2013-08-15"));
     }
 }

@@ -12,6 +12,7 @@ pub use permission::{CONTRIBUTOR, READER};
 pub use sas::TableScope;
 
 use crate::auth::{ServiceKind, SharedKeyForm};
+use crate::common::version::VersionOrder;
 
 /// The most operations that an entity group transaction may hold.
 pub const BATCH_OPERATION_COUNT_MAX: usize = 100;
@@ -23,6 +24,8 @@ pub const KIND: ServiceKind = ServiceKind {
     port: 10002,
     server_header: "Windows-Azure-Table/1.0 Microsoft-HTTPAPI/2.0",
     version_default: "2019-02-02",
+    version_order: VersionOrder::ParameterFirst,
+    ignores_parameter_case: false,
     shared_key: SharedKeyForm::Short,
     policy_letters: "raud",
     roles: &[

@@ -40,7 +40,8 @@ pub(crate) async fn decorate<B>(
     response: &mut Response<B>,
 ) {
     let origin = head.header(ORIGIN);
-    if head.method == "OPTIONS" || (origin.is_none() && !head.is_read()) {
+    let is_read = matches!(head.method, "GET" | "HEAD");
+    if head.method == "OPTIONS" || (origin.is_none() && !is_read) {
         return;
     }
     // Where the rules cannot be read, in time, the request itself has failed too.

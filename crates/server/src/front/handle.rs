@@ -137,33 +137,47 @@ async fn process<S: Service>(
     }
     head.check_version().map_err(Refusal::front)?;
     let grant = identify(bound, account, head).await?;
-    if head.target.is_secondary && !head.is_read() {
+    // A query that does not decode is told so only to somebody who may ask.
+    if head.query.has_unreadable_name() {
+        return Err(ErrorCode::InvalidInput.into());
+    }
+    if head.target.is_secondary && S::is_write(head) {
         let detail = "Write operations are not allowed.";
         let error = ServiceError::with_detail(ErrorCode::InsufficientAccountPermissions, detail);
         return Err(Refusal::front(error));
     }
-    let request = service.read(head)?;
+    let request = service.read(head, &account.name)?;
     grant.authorize(S::KIND, &S::need(&request)).map_err(|error| S::forbid(&request, error))?;
-    let time_max = Duration::from_secs(timeout_seconds(&head.query).map_err(Refusal::front)?);
+    let asked = Duration::from_secs(timeout_seconds(&head.query).map_err(Refusal::front)?);
 
     let scheme = if head.connection.is_https { "https" } else { "http" };
     let base = [scheme, "://", head.host.unwrap_or_default(), head.target.base_path].concat();
     let session = Session { front, head, account: &account.name, base: &base, grant: &grant };
-    let work = pin!(async {
-        let (mut payload, reservation) = match S::payload(&request) {
-            PayloadForm::None => (Payload::none(), None),
-            PayloadForm::Stream => (Payload::stream(body.take(), head.headers, &front.limits)?, None),
-            form => {
+    let form = S::payload(&request);
+    let mut payload = match form {
+        PayloadForm::Stream => Payload::stream(body.take(), head.headers, &front.limits)?,
+        _ => Payload::none(),
+    };
+    let outcome = {
+        let work = pin!(async {
+            let mut reservation = None;
+            if matches!(form, PayloadForm::Whole | PayloadForm::WholeOrAbsent) {
                 let may_be_absent = form == PayloadForm::WholeOrAbsent;
-                let memory = &front.payload_memory;
-                body::read_whole(body, head.headers, &front.limits, memory, may_be_absent).await?
+                let (limits, memory) = (&front.limits, &front.payload_memory);
+                (payload, reservation) =
+                    body::read_whole(body, head.headers, limits, memory, may_be_absent).await?;
             }
-        };
-        let mut answer = service.run(&session, &request, &mut payload).await?;
-        reserve(answer.body(), reservation, front)?;
-        Ok(respond::answer(answer, head, S::KIND))
-    });
-    within(time_max, work).await.unwrap_or_else(|| Err(ErrorCode::OperationTimedOut.into()))
+            let mut answer = service.run(&session, &request, &mut payload).await?;
+            reserve(answer.body(), reservation, front)?;
+            Ok(respond::answer(answer, head, S::KIND))
+        });
+        within(S::time_max(&request, asked), work).await
+    };
+    // A stream that was not read to its end has a sender who still waits to be heard.
+    if let Some(stream) = payload.take_stream() {
+        *body = stream.into_rest();
+    }
+    outcome.unwrap_or_else(|| Err(ErrorCode::OperationTimedOut.into()))
 }
 
 /// A large answer holds memory until it is read. The answer to a write, which repeats its payload, takes over the

@@ -52,10 +52,12 @@ impl<'a> RequestHead<'a> {
         let host = authority.or_else(host_header).filter(|host| !host.is_empty());
         let path = parts.uri.path();
         let query = Query::split(parts.uri.query().unwrap_or_default());
+        let query = if kind.ignores_parameter_case { query.with_lower_names() } else { query };
         let header = headers.get(X_MS_VERSION);
         let sent_version =
             header.and_then(|version| version.to_str().ok()).filter(|version| is_version(version));
-        let version = protocol_version(&query, sent_version).unwrap_or(kind.version_default);
+        let version = protocol_version(&query, sent_version, kind.version_order);
+        let version = version.unwrap_or(kind.version_default);
         RequestHead {
             request_id,
             connection,
@@ -79,11 +81,6 @@ impl<'a> RequestHead<'a> {
     /// Refuses a header `x-ms-version` that is no version.
     pub fn check_version(&self) -> Result<(), ServiceError> {
         if self.has_malformed_version { Err(ErrorCode::InvalidHeaderValue.into()) } else { Ok(()) }
-    }
-
-    /// Whether the request changes nothing.
-    pub fn is_read(&self) -> bool {
-        matches!(self.method, "GET" | "HEAD")
     }
 
     /// A header's value, if it is text.

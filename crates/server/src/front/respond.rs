@@ -33,7 +33,7 @@ pub fn answer<A: Answer>(
     let body = std::mem::take(answer.body());
     // The services say so even where HTTP would not need it; of 304 the length would be the resource's.
     if matches!(body, AnswerBody::Empty) && answer.status() != 304 {
-        response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+        response.headers_mut().entry(CONTENT_LENGTH).or_insert(HeaderValue::from_static("0"));
     }
     *response.body_mut() = ResponseBody::new(body);
     response

@@ -5,6 +5,7 @@
 //! looks. To add one, implement [`Service`] and bind it to a port of its own.
 
 use std::future::Future;
+use std::time::Duration;
 
 use catalogue::Catalogue;
 use http::HeaderMap;
@@ -29,8 +30,13 @@ pub trait Service: Send + Sync + 'static {
     /// Where the service keeps its service properties and stored policies.
     fn catalogue(&self) -> &Catalogue;
 
+    /// Whether a request changes something, and so is refused by the secondary. Most verbs say so by themselves.
+    fn is_write(head: &RequestHead<'_>) -> bool {
+        !matches!(head.method, "GET" | "HEAD")
+    }
+
     /// Reads what the caller asks for. The caller is known by now, and nothing was said yet about what it may do.
-    fn read<'a>(&self, head: &RequestHead<'a>) -> Result<Self::Request<'a>, Refusal>;
+    fn read<'a>(&self, head: &RequestHead<'a>, account: &AccountName) -> Result<Self::Request<'a>, Refusal>;
 
     /// What the request needs of its caller.
     fn need<'r>(request: &'r Self::Request<'_>) -> Need<'r>;
@@ -42,6 +48,11 @@ pub trait Service: Send + Sync + 'static {
 
     /// Whether the request has a payload, and how the service wants it.
     fn payload(request: &Self::Request<'_>) -> PayloadForm;
+
+    /// How long the request may take, payload included; `asked` is what the caller allows.
+    fn time_max(_request: &Self::Request<'_>, asked: Duration) -> Duration {
+        asked
+    }
 
     /// Carries the request out.
     fn run(

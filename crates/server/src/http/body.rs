@@ -1,7 +1,8 @@
 //! Bodies: payloads that come in and answers that go out, whole or piece by piece, in bounded memory.
 //!
-//! Promises: a small body is one buffer and is not copied; a stream holds one piece at a time; a payload is never longer
-//! than the limit; a body that nobody wants is taken all the same, so that its sender hears the answer.
+//! Promises: a small body is one buffer and is not copied; a stream holds one piece at a time; a payload in memory is
+//! never longer than the limit; a body that nobody reads is taken all the same, so that its sender hears the answer.
+//! Leaves to others: how long a stream may be.
 
 use std::future::poll_fn;
 use std::io;
@@ -79,6 +80,11 @@ pub struct PayloadStream {
 }
 
 impl PayloadStream {
+    /// The part that nobody has read.
+    pub fn into_rest(self) -> Option<Incoming> {
+        self.body
+    }
+
     /// How many bytes are still to come, if the sender said so.
     pub fn rest_len(&self) -> Option<u64> {
         self.body.as_ref().map_or(Some(0), |body| body.size_hint().exact())

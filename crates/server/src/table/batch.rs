@@ -87,13 +87,14 @@ async fn run_change_set(
         let reply = read_part(session, part, version, true).and_then(|TableRequest { operation, asked }| {
             let Operation::Write(write) = &operation else { return Err(ErrorCode::NotImplemented.into()) };
             let (of_table, change) = read_change(write, part.body)?;
+            session.grant.authorize_key(&change.partition_key, &change.row_key)?;
             if index == BATCH_OPERATION_COUNT_MAX {
                 return Err(too_many_operations());
             }
             if *table.get_or_insert_with(|| of_table.clone()) != *of_table {
                 return Err(ErrorCode::CommandsInBatchActOnDifferentPartitions.into());
             }
-            push(&mut transaction, change, &asked, session)
+            push(&mut transaction, change, &asked)
         });
         // The service counts the operation that is one too many as the last one allowed.
         let index = index.min(BATCH_OPERATION_COUNT_MAX - 1);

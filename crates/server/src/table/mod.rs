@@ -19,7 +19,7 @@ use ::tables::TableService;
 use catalogue::Catalogue;
 use protocol::ServiceError;
 use protocol::auth::{Need, ServiceKind};
-use protocol::common::DateTime;
+use protocol::common::{AccountName, DateTime};
 use protocol::table::KIND;
 use protocol::table::operation::{AclOperation, Operation};
 
@@ -52,8 +52,8 @@ impl Service for TableHttp {
         self.service.catalogue()
     }
 
-    fn read<'a>(&self, head: &RequestHead<'a>) -> Result<TableRequest<'a>, Refusal> {
-        TableRequest::of_head(head)
+    fn read<'a>(&self, head: &RequestHead<'a>, account: &AccountName) -> Result<TableRequest<'a>, Refusal> {
+        TableRequest::of_head(head, account)
     }
 
     fn need<'r>(request: &'r TableRequest<'_>) -> Need<'r> {

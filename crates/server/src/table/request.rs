@@ -1,5 +1,6 @@
 //! A request to the Table service, or a part of a batch: read in one way, checked in one order.
 
+use protocol::common::AccountName;
 use protocol::common::query::Query;
 use protocol::table::operation::{Component, EntityWrite, Operation, TableOperation};
 use protocol::table::wire::headers::OperationHeaders;
@@ -37,7 +38,10 @@ pub struct Asked<'a> {
 
 impl<'a> TableRequest<'a> {
     /// Reads a whole request.
-    pub(crate) fn of_head(head: &RequestHead<'a>) -> Result<TableRequest<'a>, Refusal> {
+    pub(crate) fn of_head(
+        head: &RequestHead<'a>,
+        account: &AccountName,
+    ) -> Result<TableRequest<'a>, Refusal> {
         let mut headers = OperationHeaders::default();
         for (name, value) in head.headers {
             // A value that is not text cannot be one that an operation understands.
@@ -45,10 +49,9 @@ impl<'a> TableRequest<'a> {
         }
         let options = QueryOptions::read(&head.query)?;
         let stage = if options.comp.is_some() { Stage::Front } else { Stage::Service };
-        let (account, path) = (head.target.account, head.target.path);
-        let resource = uri::parse_path(path)?;
+        let resource = uri::parse_path(head.target.path)?;
         let component = Component { restype: options.restype.as_deref(), comp: options.comp.as_deref() };
-        let operation = Operation::read(account, head.method, resource, component, &headers)
+        let operation = Operation::read(account.as_str(), head.method, resource, component, &headers)
             .map_err(|error| Refusal::new(stage, error))?;
         let explain = head.headers.contains_key(EXPLAIN);
         Ok(TableRequest::check(operation, options, &headers, head.version, explain)?)

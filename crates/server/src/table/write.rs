@@ -33,7 +33,9 @@ pub(crate) async fn run_one(
     let run = async {
         let mut transaction = Transaction::new();
         let (table, change) = read_change(write, payload)?;
-        let reply = push(&mut transaction, change, asked, session)?;
+        // The keys of an insert are in its payload: only now are they known.
+        session.grant.authorize_key(&change.partition_key, &change.row_key)?;
+        let reply = push(&mut transaction, change, asked)?;
         drop(turn);
         let version = service.commit(session.account, table, transaction).await?;
         reply.answer(session, table, version)
@@ -62,15 +64,12 @@ pub(crate) fn read_change<'a>(
     Ok((table, Change { partition_key, row_key, action }))
 }
 
-/// Adds the change to the transaction, if the caller may make it, and keeps what its answer will repeat.
+/// Adds the change to the transaction, and keeps what its answer will repeat.
 pub fn push(
     transaction: &mut Transaction,
     change: Change<'_>,
     asked: &Asked<'_>,
-    session: &Session<'_>,
 ) -> Result<Reply, ServiceError> {
-    // The keys of an insert are in its payload: only now are they known.
-    session.grant.authorize_key(&change.partition_key, &change.row_key)?;
     let is_insert = matches!(change.action, Action::Insert(_));
     let is_delete = matches!(change.action, Action::Delete { .. });
     let index = transaction.push(change)?;

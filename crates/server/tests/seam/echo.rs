@@ -19,8 +19,9 @@ use protocol::auth::{
     KeyBounds, Level, MalformedSas, Need, Permission, ResourceName, RoleSet, ServiceKind, ServiceScope,
     SharedKeyForm,
 };
-use protocol::common::DateTime;
 use protocol::common::query::{Query, decode};
+use protocol::common::version::VersionOrder;
+use protocol::common::{AccountName, DateTime};
 use protocol::service::ServiceOperation;
 use protocol::{ErrorCode, ServiceError};
 use server::front::head::RequestHead;
@@ -39,6 +40,8 @@ pub const KIND: ServiceKind = ServiceKind {
     port: 10009,
     server_header: "Echo/1.0",
     version_default: "2020-12-06",
+    version_order: VersionOrder::HeaderFirst,
+    ignores_parameter_case: true,
     shared_key: SharedKeyForm::Full,
     policy_letters: "gp",
     roles: &[],
@@ -83,7 +86,7 @@ impl Service for Echo {
         &self.catalogue
     }
 
-    fn read<'a>(&self, head: &RequestHead<'a>) -> Result<EchoRequest<'a>, Refusal> {
+    fn read<'a>(&self, head: &RequestHead<'a>, _: &AccountName) -> Result<EchoRequest<'a>, Refusal> {
         match (head.method, head.target.path, head.query.raw("comp")) {
             (method, "", Some(comp)) => Ok(EchoRequest::Service(ServiceOperation::read(method, comp)?)),
             ("GET", shelf, None) => Ok(EchoRequest::Get(shelf)),

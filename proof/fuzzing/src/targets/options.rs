@@ -4,6 +4,7 @@
 
 use protocol::common::query::{Query, TIMEOUT_SECONDS_MAX, timeout_seconds};
 use protocol::common::version::{is_version, protocol_version};
+use protocol::table::KIND;
 use protocol::table::wire::headers::OperationHeaders;
 use protocol::table::wire::json_write::EntityWriter;
 use protocol::table::wire::negotiate::{self, Preference};
@@ -118,7 +119,9 @@ fn read(input: &[u8]) -> Result<Outcome, Outcome> {
             version = Some(value.trim());
         }
     }
-    if let Some(version) = protocol_version(&query, version.filter(|text| is_version(text))) {
+    if let Some(version) =
+        protocol_version(&query, version.filter(|text| is_version(text)), KIND.version_order)
+    {
         assert!(is_version(version), "{version}");
     }
 

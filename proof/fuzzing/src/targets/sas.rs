@@ -131,7 +131,7 @@ pub fn run(input: &[u8]) -> Outcome {
 
 fn read(input: &[u8]) -> Result<Outcome, Outcome> {
     let query = Query::split(as_text(input)?);
-    if let Some(version) = protocol_version(&query, None) {
+    if let Some(version) = protocol_version(&query, None, KIND.version_order) {
         assert!(is_version(version), "{version}");
     }
     let token = SasToken::read(&query, "", &KIND).map_err(ServiceError::from)?;

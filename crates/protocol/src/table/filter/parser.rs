@@ -76,7 +76,7 @@ enum BinaryOp {
 
 enum Operand {
     Condition(Expr),
-    FilterProperty(FilterProperty),
+    Property(FilterProperty),
     Literal(Literal),
 }
 
@@ -119,7 +119,7 @@ impl Operand {
     fn type_name(&self) -> &'static str {
         match self {
             Operand::Condition(_) => EdmType::Boolean.name(),
-            Operand::FilterProperty(property) => property.declared_type().map_or("<null>", EdmType::name),
+            Operand::Property(property) => property.declared_type().map_or("<null>", EdmType::name),
             Operand::Literal(literal) => literal.type_name(),
         }
     }
@@ -128,7 +128,7 @@ impl Operand {
     fn into_condition(self) -> Result<Expr, Operand> {
         match self {
             Operand::Condition(expr) => Ok(expr),
-            Operand::FilterProperty(property) => Ok(Expr::Flag(property)),
+            Operand::Property(property) => Ok(Expr::Flag(property)),
             Operand::Literal(Literal::Value(Value::Boolean(value))) => Ok(Expr::Constant(value)),
             other => Err(other),
         }
@@ -187,8 +187,7 @@ impl<'t> Parser<'t> {
                 }
                 TokenKind::Identifier => {
                     self.advance()?;
-                    self.operands
-                        .push(Operand::FilterProperty(FilterProperty::named(token.text, self.schema)));
+                    self.operands.push(Operand::Property(FilterProperty::named(token.text, self.schema)));
                     return Ok(());
                 }
                 _ => {
@@ -341,10 +340,8 @@ impl<'t> Parser<'t> {
     fn reduce_comparison(&mut self, left: Operand, op: CompareOp, right: Operand) {
         let (left_type, right_type) = (left.type_name(), right.type_name());
         let (property, op_from_property, literal) = match (left, right) {
-            (Operand::FilterProperty(property), Operand::Literal(literal)) => (property, op, literal),
-            (Operand::Literal(literal), Operand::FilterProperty(property)) => {
-                (property, op.flipped(), literal)
-            }
+            (Operand::Property(property), Operand::Literal(literal)) => (property, op, literal),
+            (Operand::Literal(literal), Operand::Property(property)) => (property, op.flipped(), literal),
             _ => return self.refuse(refusal::not_implemented()),
         };
         if property.declared_type().is_some() && left_type != right_type {

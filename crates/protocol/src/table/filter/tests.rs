@@ -371,7 +371,7 @@ fn a_declared_property_wants_its_type() {
 
 #[test]
 fn legal_odata_that_the_service_does_not_offer() {
-    // FilterProperty with property, literal with literal, and conditions compared.
+    // Property with property, literal with literal, and conditions compared.
     check_not_implemented("a eq b");
     check_not_implemented("PartitionKey eq RowKey");
     check_not_implemented("1 eq 1");

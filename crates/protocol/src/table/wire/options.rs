@@ -37,6 +37,11 @@ impl<'a> QueryOptions<'a> {
                 "$select" => &mut options.select,
                 "$top" => &mut options.top,
                 "$format" => &mut options.format,
+                // Its value is read for every service alike; here it only has to decode, as every option does.
+                "timeout" => {
+                    decode(value).ok_or(ErrorCode::InvalidInput)?;
+                    continue;
+                }
                 "comp" => &mut options.comp,
                 "restype" => &mut options.restype,
                 "NextPartitionKey" => &mut options.next_partition_key,
