@@ -2,7 +2,7 @@
 
 use super::query::Query;
 
-/// Any date in the right form is a version: new ones appear faster than servers are updated.
+/// Any well-formed date counts as a version, because new versions appear faster than servers are updated.
 pub fn is_version(text: &str) -> bool {
     let has_form = text.len() == 10
         && text.bytes().enumerate().all(|(at, byte)| match at {
@@ -12,8 +12,8 @@ pub fn is_version(text: &str) -> bool {
     has_form && ("01"..="12").contains(&&text[5..7]) && ("01"..="31").contains(&&text[8..])
 }
 
-/// The version of the protocol that a request speaks, as far as it says. Where its query carries a shared access
-/// signature, `api-version` counts before the header and `sv` behind it. `header` is a version.
+/// The protocol version that a request names, if it names one. When the query carries a shared access signature,
+/// `api-version` takes precedence over the header, and the header over `sv`. `header` must be a valid version.
 pub fn protocol_version<'a>(query: &Query<'a>, header: Option<&'a str>) -> Option<&'a str> {
     if query.raw("sig").is_none() {
         return header;
