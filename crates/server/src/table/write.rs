@@ -1,4 +1,4 @@
-//! Writes of entities, alone or as a part of a batch: read in one way, answered in one way.
+//! Writes of entities, single or as parts of a batch: both are read and answered by the same code.
 
 use std::borrow::Cow;
 
@@ -21,7 +21,7 @@ use super::request::Asked;
 use crate::front::refusal::Refusal;
 use crate::front::service::Session;
 
-/// A write by itself is a transaction of one change.
+/// Runs a single write as a transaction of one change.
 pub(crate) async fn run_one(
     service: &TableService,
     session: &Session<'_>,
@@ -41,7 +41,7 @@ pub(crate) async fn run_one(
     repeat_preference(run.await.map_err(Refusal::from), asked.preference)
 }
 
-/// The change that a write asks for, and in which table.
+/// The change that a write asks for, and its table.
 pub(crate) fn read_change<'a>(
     write: &'a EntityWrite<'_>,
     payload: &'a [u8],
@@ -56,20 +56,20 @@ pub(crate) fn read_change<'a>(
         }
         EntityWrite::Delete { address, condition } => (address, Action::Delete { condition: *condition }),
     };
-    // Keys in the payload of an update say nothing: the URL decides.
+    // The URL determines the keys of an update; keys in its payload are ignored.
     let Address { table, partition_key, row_key } = address;
     let (partition_key, row_key) = (Cow::Borrowed(&**partition_key), Cow::Borrowed(&**row_key));
     Ok((table, Change { partition_key, row_key, action }))
 }
 
-/// Adds the change to the transaction, if the caller may make it, and keeps what its answer will repeat.
+/// Adds the change to the transaction if the caller is authorized for it, and keeps what the answer will repeat.
 pub fn push(
     transaction: &mut Transaction,
     change: Change<'_>,
     asked: &Asked<'_>,
     session: &Session<'_>,
 ) -> Result<Reply, ServiceError> {
-    // The keys of an insert are in its payload: only now are they known.
+    // An insert has its keys in the payload, so they are known only now.
     session.grant.authorize_key(&change.partition_key, &change.row_key)?;
     let is_insert = matches!(change.action, Action::Insert(_));
     let is_delete = matches!(change.action, Action::Delete { .. });
@@ -86,11 +86,11 @@ pub fn push(
     Ok(Reply::Insert { key: OwnedKey { partition, row }, record, level, preference })
 }
 
-/// How a write will be answered, once the change itself is on its way.
+/// How a write will be answered once it is committed.
 pub enum Reply {
     Insert {
         key: OwnedKey,
-        /// What was stored, if the answer repeats it.
+        /// The stored record, if the answer repeats it.
         record: Option<Bytes>,
         level: MetadataLevel,
         preference: Option<Preference>,
@@ -130,7 +130,7 @@ impl Reply {
     }
 }
 
-/// A refusal that comes after `Prefer` was read repeats it, as a success does.
+/// Once `Prefer` was read, a refusal repeats it just as a success does.
 pub(crate) fn repeat_preference(
     outcome: Result<TableAnswer, Refusal>,
     preference: Option<Preference>,
