@@ -1,4 +1,7 @@
 //! The published limits as named constants, and the checks that enforce them.
+//!
+//! Promises: a violation is refused with the service's own error. Leaves to others: limits on requests as a whole,
+//! which the server enforces.
 
 use protocol::common::DateTime;
 use protocol::table::model::{Property, Value, check_property_name, find_forbidden_key_char};

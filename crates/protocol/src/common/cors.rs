@@ -138,7 +138,7 @@ pub(super) fn split_wildcard_origin(allowed: &str) -> Option<(&str, &str)> {
 fn is_below(allowed: &str, origin: &str) -> bool {
     let subdomain = split_wildcard_origin(allowed)
         .and_then(|(before, after)| origin.strip_prefix(before)?.strip_suffix(after));
-    // Only host labels may stand for `*`; otherwise it could swallow the end of another host, or a port.
+    // `*` may stand only for host labels; otherwise it could swallow the end of another host, or a port.
     subdomain.is_some_and(|labels| {
         labels.split('.').all(|label| {
             !label.is_empty()

@@ -1,5 +1,7 @@
 //! Finds the account that a request addresses, and the path within it: from the host's first label, or from the path's
 //! first segment.
+//!
+//! Leaves to others: whether the account exists, and what the path means to the service.
 
 /// What a request addresses. Nothing has been authorized yet.
 #[derive(Clone, PartialEq, Eq, Debug)]

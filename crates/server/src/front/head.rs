@@ -1,4 +1,6 @@
 //! A request's head, each part of it read once. Every step before the payload takes what it needs from here.
+//!
+//! Promises: reading never fails. Malformed parts are noted, and the step that needs them refuses the request.
 
 use http::header::{HOST, HeaderMap, HeaderValue};
 use http::request::Parts;
@@ -32,7 +34,7 @@ pub struct RequestHead<'a> {
     /// The value of `x-ms-version`, if it is a valid version.
     pub sent_version: Option<&'a str>,
     has_malformed_version: bool,
-    /// The header that gave the version, if one did.
+    /// The header `x-ms-version`, if it equals the version served: it can be sent back as it is.
     pub(super) version_header: Option<&'a HeaderValue>,
     /// The caller's own id for the request, if it can be sent back.
     pub(super) client_request_id: Option<&'a HeaderValue>,

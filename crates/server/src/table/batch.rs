@@ -1,4 +1,7 @@
 //! Entity group transactions: read and check every operation, then make one commit. A batch may also be a single query.
+//!
+//! Promises: a change set is one commit, so it succeeds or fails as a whole. Leaves to others: the multipart format
+//! (`protocol`), each write (`write`), and how a part is written (`part`).
 
 use protocol::table::operation::Operation;
 use protocol::table::wire::batch::{

@@ -1,4 +1,7 @@
 //! Reads of entities: one entity by its keys, or one page of a query.
+//!
+//! Promises: rows go from the scan straight into the answer, in reserved memory. Leaves to others: which rows match
+//! (`tables`), and their JSON (`protocol`).
 
 use protocol::common::DateTime;
 use protocol::table::filter::{self, Schema};

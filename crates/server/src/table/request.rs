@@ -1,4 +1,6 @@
 //! Requests to the Table service and parts of a batch: both are read in the same way and checked in the same order.
+//!
+//! Leaves to others: authorization, the payload, and carrying the operation out.
 
 use protocol::common::query::Query;
 use protocol::table::operation::{Component, EntityWrite, Operation, TableOperation};

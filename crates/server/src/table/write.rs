@@ -1,4 +1,6 @@
 //! Writes of entities, single or as parts of a batch: both are read and answered by the same code.
+//!
+//! Leaves to others: limits and conditions (`tables`), and the payload's JSON (`protocol`).
 
 use std::borrow::Cow;
 

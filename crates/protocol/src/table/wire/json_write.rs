@@ -1,4 +1,7 @@
 //! Entities, tables and errors as JSON, in the service's member order, written straight into one buffer.
+//!
+//! Promises: exactly the bytes of the service. Leaves to others: which entities to write, and whether stored strings
+//! are UTF-8.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,4 +1,6 @@
 //! Content negotiation: which of the three JSON metadata levels an answer has, and which payloads are accepted.
+//!
+//! Leaves to others: which operations have a body, and the words of a refusal.
 
 use crate::table::wire::headers::OperationHeaders;
 use crate::{ErrorCode, ServiceError};

@@ -1,4 +1,6 @@
 //! Query options: the parameters after the `?`, each decoded once.
+//!
+//! Leaves to others: parsing the filter, and which operation uses which option.
 
 use std::borrow::Cow;
 
