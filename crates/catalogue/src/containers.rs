@@ -1,6 +1,7 @@
-//! Containers by name: created, deleted, found and listed.
+//! Containers by name: create, delete, find, list.
 //!
-//! Names ignore the case of ASCII letters. The payload beside a name is its creator's.
+//! Names are not case-sensitive in their ASCII letters. Only the caller that created a container knows the meaning of
+//! the payload beside its name.
 
 use bytes::Bytes;
 use engine::{Budget, CommitError, Flow, Key, KeyRange, Sink, TableId, TableRecord, Version};
@@ -35,7 +36,7 @@ impl Catalogue {
         }
     }
 
-    /// Forgets the name, and the policies of what had it. `None` when there is no such container.
+    /// Removes the name and the container's policies. `None` when the container does not exist.
     pub async fn delete(&self, account: &AccountName, name: &str) -> Result<Option<TableId>, ServiceError> {
         let key = cache_key(account, name);
         let changing = self.names.changing(&key);
@@ -51,7 +52,7 @@ impl Catalogue {
         }
     }
 
-    /// The container as the engine has it now.
+    /// The container as the engine has it now, not from the cache.
     pub async fn get(&self, account: &AccountName, name: &str) -> Result<Option<Container>, ServiceError> {
         let partition = self.namespace(account).partition();
         let lower = name.to_ascii_lowercase();
@@ -62,7 +63,7 @@ impl Catalogue {
         Ok(Some(Container { id: record.id, payload }))
     }
 
-    /// The container's id, from memory if it was looked up lately.
+    /// The container's id, from the cache if it was looked up recently.
     pub async fn id_of(&self, account: &AccountName, name: &str) -> Result<Option<TableId>, ServiceError> {
         let now = self.clock.monotonic();
         if let Some(id) = with_cache_key(account, name, |key| self.names.find(key, now)) {
@@ -76,18 +77,18 @@ impl Catalogue {
         Ok(found)
     }
 
-    /// The next caller looks the name up again: for one that was found to be gone.
+    /// Makes the next caller look the name up again: for a container that was found to be gone.
     pub fn forget(&self, account: &AccountName, name: &str) {
         self.names.forget(&cache_key(account, name));
     }
 
-    /// A moment to show to [`Catalogue::is_unchanged`] later.
+    /// Marks a moment, for [`Catalogue::is_unchanged`].
     pub fn ticket(&self) -> Ticket {
         self.names.ticket()
     }
 
-    /// Whether the container that was read since then is still there. One that is dropped loses its rows bit by bit, so a
-    /// scan that ran meanwhile may have seen a part of it.
+    /// Whether the container that was read since then still exists. A dropped container loses its rows gradually, so a
+    /// scan that ran meanwhile may have missed some of them.
     pub async fn is_unchanged(
         &self,
         account: &AccountName,
@@ -101,8 +102,8 @@ impl Catalogue {
         Ok(self.get(account, name).await?.is_some_and(|container| container.id == id))
     }
 
-    /// Shows the names of the account and their payloads in order, from `resume` on, until `visit` says stop or the budget
-    /// is used up: then the first name that was not taken.
+    /// Visits the account's names and their payloads in order, from `resume` on, until `visit` stops or the budget is
+    /// used up. Returns the first name that was not taken; `None` at the end.
     pub async fn list(
         &self,
         account: &AccountName,
@@ -141,10 +142,10 @@ impl Sink for NameSink<'_> {
     }
 }
 
-/// Longer than any account's name, a slash and a container's name together.
+/// Enough for an account name, a slash and a container name. Longer keys are built on the heap.
 const CACHE_KEY_BYTES_USUAL: usize = 96;
 
-/// Shows the cache key of a name, put together on the stack: every request asks for one.
+/// Calls `look` with the cache key of a name, which is built on the stack because every request needs one.
 fn with_cache_key<T>(account: &AccountName, name: &str, look: impl FnOnce(&str) -> T) -> T {
     let account_bytes = account.as_str().as_bytes();
     let mut bytes = [0; CACHE_KEY_BYTES_USUAL];
@@ -156,7 +157,7 @@ fn with_cache_key<T>(account: &AccountName, name: &str, look: impl FnOnce(&str) 
     back[0] = b'/';
     back[1..].copy_from_slice(name.as_bytes());
     back.make_ascii_lowercase();
-    look(std::str::from_utf8(key).expect("it is made of text, and ASCII letters alone changed"))
+    look(std::str::from_utf8(key).expect("the parts are text, and only ASCII letters were changed"))
 }
 
 /// `account/name`, the name in lower case.

@@ -1,4 +1,4 @@
-//! Where an engine's errors about the catalogue become the service's.
+//! Translates an engine's errors about the catalogue into the service's errors.
 
 use engine::{CommitError, ReadError};
 use protocol::{ErrorCode, ServiceError};
@@ -12,7 +12,7 @@ pub fn from_read(error: ReadError) -> ServiceError {
     }
 }
 
-/// A commit that failed for another reason than its expectations.
+/// For a commit that failed, but not because of its expectations.
 pub fn from_commit(error: CommitError) -> ServiceError {
     match error {
         CommitError::Busy => ErrorCode::ServerBusy.into(),

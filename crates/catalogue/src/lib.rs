@@ -1,11 +1,11 @@
 //! What every service keeps beside its data: the names of its containers, their stored access policies, and the
 //! account's service properties.
 //!
-//! A container is whatever a service gives a name to: a table, a queue, a blob container. Each is an engine table with an
-//! id that is never reused. A [`Catalogue`] belongs to one service: the same account may have a container of the same
-//! name, other properties and other CORS rules in each.
-//! Promises: what is remembered is bounded in number and age, and changes made through this process count at once.
-//! Leaves to others: what a name may look like, what the payload beside it means, and who may ask.
+//! A container is anything that a service gives a name to: a table, a queue, a blob container. Each is an engine table
+//! with an id that is never reused. A [`Catalogue`] belongs to one service: in each service, the same account may have
+//! a container of the same name, its own properties and its own CORS rules.
+//! Promises: caches are bounded in number and age, and changes made through this process take effect at once.
+//! Leaves to others: which names are valid, what the payload beside a name means, and authorization.
 
 mod containers;
 mod error;
@@ -41,7 +41,7 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
-    /// `family` is where the engine keeps the containers of that service.
+    /// `family` is the engine's family that holds this service's containers.
     pub fn new(
         engine: Arc<dyn Engine>,
         clock: Arc<dyn Clock>,

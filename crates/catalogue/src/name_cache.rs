@@ -1,8 +1,8 @@
-//! Which id a container's name stands for, remembered so that an operation needs one trip to the engine, not two.
+//! A cache of container names and their ids, so that an operation needs one trip to the engine instead of two.
 //!
-//! Promises: what is remembered is bounded in number and age; a name dropped through this process is forgotten
-//! before its drop is answered. A name dropped elsewhere is noticed at the next commit, which the engine fences by
-//! the container's id, and by reads within the age.
+//! Promises: the cache is bounded in number and age. A name dropped through this process is forgotten before its drop
+//! is answered. When a name is dropped through another process, the next commit fails, because the engine checks the
+//! container's id; reads notice once the cached name is too old.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,9 +17,9 @@ const REMEMBERED_AGE_MAX: Duration = Duration::from_secs(5);
 #[derive(Default)]
 pub(crate) struct NameCache {
     tables: RwLock<HashMap<Box<str>, Remembered>>,
-    /// Names that are being created or dropped: whatever is said of them may be wrong in a moment.
+    /// Names that are being created or dropped. Their ids may change at any moment, so they are not cached.
     changing: Mutex<Vec<Box<str>>>,
-    /// Counts what was forgotten: an answer that was under way meanwhile must not be remembered.
+    /// Counts calls of `forget`. The result of a look-up that began before one must not be cached.
     forgotten_count: AtomicU64,
 }
 
@@ -29,7 +29,7 @@ struct Remembered {
     at: Duration,
 }
 
-/// The state before a look-up, to be shown when its answer is remembered or relied upon.
+/// The cache's state before a look-up. It is compared when the result is cached or relied upon.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Ticket(u64);
 
@@ -61,8 +61,8 @@ impl NameCache {
         tables.insert(key.into(), Remembered { id, at: now });
     }
 
-    /// Forgets the name now and once more when the guard goes, however that happens: for a change of the name that
-    /// somebody may stop waiting for.
+    /// Forgets the name now, and again when the guard is dropped. The guard also covers a change whose caller stops
+    /// waiting.
     pub(crate) fn changing<'a>(&'a self, key: &'a str) -> Changing<'a> {
         self.changing.lock().unwrap_or_else(PoisonError::into_inner).push(key.into());
         self.forget(key);
@@ -116,9 +116,9 @@ mod tests {
         let changing = cache.changing("a/t");
         assert!(cache.ticket() != before);
         cache.remember("a/t", TableId(17), Duration::ZERO, cache.ticket());
-        assert_eq!(cache.find("a/t", Duration::ZERO), None, "not while it changes");
+        assert_eq!(cache.find("a/t", Duration::ZERO), None, "not remembered while it changes");
         cache.remember("a/u", TableId(18), Duration::ZERO, cache.ticket());
-        assert_eq!(cache.find("a/u", Duration::ZERO), Some(TableId(18)), "others are not concerned");
+        assert_eq!(cache.find("a/u", Duration::ZERO), Some(TableId(18)), "other names are not affected");
         drop(changing);
         assert_eq!(cache.find("a/t", Duration::ZERO), None);
         cache.remember("a/t", TableId(17), Duration::ZERO, cache.ticket());

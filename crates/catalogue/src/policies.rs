@@ -1,7 +1,7 @@
-//! Stored access policies of containers: looked up for every signature that names one, read once.
+//! Stored access policies of containers. Every signature that names one looks it up.
 //!
-//! Promises: a policy that was changed or removed counts from the next request on, because the row is asked for each time;
-//! only its text is not read again while the row is the same.
+//! Promises: a changed or removed policy takes effect with the next request, because the row is read each time. Only
+//! the parsed policies are cached, for as long as the row's version stays the same.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -15,15 +15,15 @@ use crate::Catalogue;
 use crate::error::{damaged_setting, from_commit, from_read};
 use crate::setting::{self, Setting};
 
-/// Containers whose policies are kept as values.
+/// Containers whose parsed policies are cached.
 const REMEMBERED_COUNT_MAX: usize = 1_000;
 
-/// Policies as values, by container.
+/// Parsed policies by container.
 #[derive(Default)]
 pub(crate) struct PolicyCache(RwLock<HashMap<TableId, RememberedPolicies>>);
 
 struct RememberedPolicies {
-    /// Of the row that they were read from.
+    /// The version of the row that they were parsed from.
     version: Version,
     policies: Arc<[StoredPolicy]>,
 }
@@ -44,7 +44,7 @@ impl PolicyCache {
 }
 
 impl Catalogue {
-    /// `None` when there is no such container.
+    /// `None` when the container does not exist.
     pub async fn policies(
         &self,
         account: &AccountName,
@@ -63,7 +63,7 @@ impl Catalogue {
         Ok(Some(policies))
     }
 
-    /// Replaces the policies of a container. `false` when there is no such container.
+    /// Replaces the policies of a container. `false` when the container does not exist.
     pub async fn set_policies(
         &self,
         account: &AccountName,
@@ -82,7 +82,7 @@ impl Catalogue {
         unchanged
     }
 
-    /// Tidies up after a container is gone. Nobody can see its policies any more, so a failure harms nobody.
+    /// Removes the policies of a deleted container. Nobody can see them any more, so a failure is harmless.
     pub(crate) async fn forget_policies(&self, id: TableId) {
         let setting = Setting::Policies(id);
         let found = self.engine.get(TableId::SETTINGS, setting.key().as_key()).await;
@@ -92,7 +92,7 @@ impl Catalogue {
         let removed: Result<(), CommitError> =
             setting::write(&*self.engine, &setting, Expect::Any, Effect::Delete).await;
         if let Err(error) = removed {
-            log::warn!("the policies of a deleted container stay behind: {error}");
+            log::warn!("cannot remove the policies of a deleted container: {error}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Service properties of an account, and the CORS rules among them, which are asked for by most requests.
+//! An account's service properties, and a cache of its CORS rules, which most requests need.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -14,12 +14,12 @@ use crate::Catalogue;
 use crate::error::{damaged_setting, from_commit, from_read};
 use crate::setting::{self, Setting};
 
-/// Writers of the same properties that may get in between before one gives up.
+/// How often an update is tried again when another writer was faster.
 const UPDATE_TRIES_MAX: usize = 16;
-/// How long rules that another front end may have changed are believed.
+/// How long cached rules are used, since another front end may have changed them.
 const RULES_AGE_MAX: Duration = Duration::from_secs(5);
 
-/// Each account's CORS rules. There are as many entries as accounts at the most.
+/// Each account's CORS rules: at most one entry per account.
 #[derive(Default)]
 pub(crate) struct RuleCache(RwLock<BTreeMap<AccountName, RememberedRules>>);
 
@@ -52,7 +52,7 @@ impl Catalogue {
         decode(row.as_ref().map(|row| &row.value[..]))
     }
 
-    /// Changes what the update names, as one step.
+    /// Changes the properties that the update names, in one atomic step.
     pub async fn update_properties(
         &self,
         account: &AccountName,
@@ -71,7 +71,7 @@ impl Catalogue {
                     self.rules.remember(account, properties.cors.into(), self.clock.monotonic());
                     return Ok(());
                 }
-                // Somebody else was faster: look again at what is there now.
+                // Another writer was faster: start over from the current properties.
                 Err(CommitError::Precondition { .. }) => {}
                 Err(other) => return Err(from_commit(other)),
             }
@@ -79,7 +79,7 @@ impl Catalogue {
         Err(ErrorCode::ServerBusy.into())
     }
 
-    /// The account's CORS rules, from memory if they were read lately.
+    /// The account's CORS rules, from the cache if they were read recently.
     pub async fn cors_rules(&self, account: &AccountName) -> Result<Arc<[CorsRule]>, ServiceError> {
         let now = self.clock.monotonic();
         if let Some(rules) = self.rules.find(account, now) {

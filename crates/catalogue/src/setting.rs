@@ -1,8 +1,8 @@
-//! Settings: small rows of the engine's settings table, and the keys under which they stand.
+//! Settings: small rows in the engine's settings table, and their keys.
 //!
-//! Policies are kept by container id, so a container that is created again starts without any; policies that a crash
-//! leaves behind after their container is gone are never seen. Both kinds of setting are stored as the XML documents that
-//! the service answers with: they describe themselves, and every store that was ever written has them so.
+//! Policies are keyed by container id, so a container that is created again starts without any, and policies that a
+//! crash leaves behind after their container's deletion are never seen. Both kinds of setting are stored as the XML
+//! documents that the service answers with. They describe themselves, and every existing store has them in this form.
 
 use engine::{Commit, CommitError, Effect, Engine, Expect, Key, Op, OwnedKey, TableId};
 
@@ -14,13 +14,13 @@ const PROPERTIES_PARTITION: &str = "service properties";
 pub enum Setting {
     /// The stored access policies of a container.
     Policies(TableId),
-    /// The properties of a service for an account, by the partition of its namespace: the account's name alone for the
-    /// first family.
+    /// A service's properties for an account, by the partition of the account's namespace. In the first family that is
+    /// the account's name alone.
     ServiceProperties(Box<str>),
 }
 
 impl Setting {
-    /// `None`: no row of ours.
+    /// `None` if the key is not that of a setting.
     pub fn read(key: Key<'_>) -> Option<Setting> {
         match key.partition {
             POLICIES_PARTITION => {
@@ -39,7 +39,7 @@ impl Setting {
     }
 }
 
-/// Writes one setting, if it is as expected.
+/// Writes one setting, if the expectation holds.
 pub async fn write(
     engine: &dyn Engine,
     setting: &Setting,

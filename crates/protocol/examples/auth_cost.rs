@@ -1,5 +1,5 @@
-//! What authentication costs: nanoseconds of CPU for one Shared Key request, and for one with a shared access
-//! signature, each from the bytes of the request to what its caller may do. The budget is 1,500 and 3,000.
+//! What authentication costs: CPU nanoseconds for one Shared Key request and for one with a shared access signature,
+//! each from the bytes of the request to the caller's grant. The budgets are 1,500 and 3,000.
 //!
 //! `cargo run --release -p lazulite-protocol --example auth_cost`
 
@@ -97,7 +97,7 @@ fn sas(query: &str, keys: &[AccountKey], now: DateTime, connection: &Connection)
     token.verify(ACCOUNT, keys) && token.grant(&[], now, connection).is_ok()
 }
 
-/// The best of some rounds: what else the machine does can only make it slower.
+/// The fastest of several rounds, because other work on the machine can only slow a round down.
 #[allow(clippy::disallowed_methods, reason = "a measurement needs the real clock")]
 fn measure(name: &str, mut call: impl FnMut() -> bool) {
     let mut best = f64::INFINITY;

@@ -1,4 +1,6 @@
-//! What the Blob service brings to the common parts: its kind, its roles and its service SAS.
+//! What the Blob service contributes to the common code: its `ServiceKind`, its roles and its service SAS.
+//!
+//! Its operations are not here yet: authentication needs no more than this.
 
 use crate::auth::sas::text;
 use crate::auth::{
@@ -12,14 +14,14 @@ use crate::common::version::VersionOrder;
 pub const READER: RoleSet = RoleSet(1);
 /// Storage Blob Data Contributor.
 pub const CONTRIBUTOR: RoleSet = RoleSet(2);
-/// Storage Blob Data Owner: here it may do no more than a contributor.
+/// Storage Blob Data Owner: here an owner may do no more than a contributor.
 pub const OWNER: RoleSet = RoleSet(4);
 
-/// Signs the headers that an answer is given.
+/// The first version that signs the response headers a SAS sets.
 const VERSION_RESPONSE_HEADERS: &str = "2013-08-15";
-/// Signs the kind of resource and the snapshot.
+/// The first version that signs the kind of resource and the snapshot.
 const VERSION_RESOURCE_KIND: &str = "2018-11-09";
-/// Signs the encryption scope.
+/// The first version that signs the encryption scope.
 const VERSION_ENCRYPTION_SCOPE: &str = "2020-12-06";
 
 pub const KIND: ServiceKind = ServiceKind {
@@ -89,7 +91,7 @@ mod tests {
     const KEY: &str =
         "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
-    /// The vectors of the blob specification, section 7.1.
+    /// The test vectors of the blob specification, section 7.1.
     #[test]
     fn the_published_vectors_verify() {
         let keys = [AccountKey::from_base64(KEY).unwrap()];
@@ -113,7 +115,7 @@ mod tests {
             blob,
             "3SPhOHvmJxNkL/RXbmuEx31QD6qMMnYyJzIUWTHgxgU=",
         );
-        // A blob below the container is reached by the container's signature.
+        // A signature for the container also covers the blobs in it.
         for path in ["mycontainer", blob] {
             check(
                 &format!("sr=c&sp=racwdl&{times}&sv=2025-11-05"),

@@ -1,4 +1,6 @@
-//! What the Queue service brings to the common parts: its kind, its roles and its service SAS.
+//! What the Queue service contributes to the common code: its `ServiceKind`, its roles and its service SAS.
+//!
+//! Its operations are not here yet: authentication needs no more than this.
 
 use crate::auth::sas::text;
 use crate::auth::{KeyBounds, MalformedSas, RoleSet, ServiceKind, ServiceScope, SharedKeyForm};
@@ -10,7 +12,7 @@ use crate::common::version::VersionOrder;
 pub const READER: RoleSet = RoleSet(1);
 /// Storage Queue Data Contributor: everything about queues and messages.
 pub const CONTRIBUTOR: RoleSet = RoleSet(2);
-/// Storage Queue Data Message Processor: peeks at, takes and deletes messages.
+/// Storage Queue Data Message Processor: peeks at, receives and deletes messages.
 pub const MESSAGE_PROCESSOR: RoleSet = RoleSet(4);
 /// Storage Queue Data Message Sender: adds messages.
 pub const MESSAGE_SENDER: RoleSet = RoleSet(8);
@@ -36,7 +38,7 @@ pub const KIND: ServiceKind = ServiceKind {
     read_service_scope: read_scope,
 };
 
-/// The queue that the path names; `sr` is not signed and says nothing.
+/// The queue that the path names. `sr` is not signed, so it is ignored.
 fn read_scope(query: &Query<'_>, path: &str) -> Result<ServiceScope, MalformedSas> {
     let queue = path.split('/').next().unwrap_or_default();
     let queue = percent_decode(queue).ok_or(MalformedSas("the path is not percent-encoded UTF-8"))?;
@@ -60,7 +62,7 @@ mod tests {
     const KEY: &str =
         "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
-    /// The vectors of the queue specification, section 3.3.
+    /// The test vectors of the queue specification, section 3.3.
     #[test]
     fn the_published_vectors_verify() {
         let keys = [AccountKey::from_base64(KEY).unwrap()];

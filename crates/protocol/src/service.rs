@@ -1,4 +1,7 @@
-//! The operations on a service as a whole, which every service has in the same form.
+//! The operations on a service as a whole. Every service has them in the same form.
+//!
+//! Owns: how they are read from a request, and what permission each of them needs. Leaves their documents to
+//! `service_properties`.
 
 use crate::auth::{Level, Need, Permission, RoleSet};
 use crate::{ErrorCode, ServiceError};
@@ -11,7 +14,7 @@ pub enum ServiceOperation {
 }
 
 impl ServiceOperation {
-    /// Reads the operation of a request to the root with `restype=service`.
+    /// Reads a request to the account's root with `restype=service`.
     pub fn read(method: &str, comp: &str) -> Result<ServiceOperation, ServiceError> {
         match (comp, method) {
             ("properties", "GET") => Ok(ServiceOperation::GetProperties),
@@ -22,11 +25,11 @@ impl ServiceOperation {
         }
     }
 
-    /// `readers` are the roles of the service that may read its data.
+    /// `readers` are the service's roles that may read data.
     pub fn need(self, readers: RoleSet) -> Need<'static> {
         let (letters, roles): (&'static [&'static str], RoleSet) = match self {
             ServiceOperation::GetProperties | ServiceOperation::GetStats => (&["r"], readers),
-            // The roles are about data; this is about the account.
+            // No role may do this: roles grant access to data, and this changes the account's settings.
             ServiceOperation::SetProperties => (&["w"], RoleSet::NONE),
         };
         Need::Permission(Permission { level: Level::Service, letters, roles, resource: None, key: None })

@@ -1,7 +1,8 @@
 //! The HTTP door: listeners, the road from a request to an answer, and a room for each service.
 //!
-//! socket -> `http` -> `front` (address, authenticate, authorize) -> a service's room -> `front` (respond). Each step takes
-//! a value and returns a value. Owns: addressing, authentication, bounds on what a stranger may cost.
+//! socket -> `http` -> `front` (address, authenticate, authorize) -> a service's room -> `front` (respond). Each step
+//! takes a value and returns a value.
+//! Owns: addressing, authentication, and the bounds on what a client may cost.
 //! Leaves to others: every rule about data (`tables`), every text of the protocol (`protocol`).
 
 pub mod front;

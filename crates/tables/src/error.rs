@@ -1,4 +1,4 @@
-//! The one place where an engine's errors become the service's.
+//! The one place that translates the engine's errors into those of the service.
 
 use engine::{CommitError, Expect, Found, Op, ReadError};
 use protocol::table::model::TableName;
@@ -6,7 +6,7 @@ use protocol::{ErrorCode, ServiceError};
 
 use crate::record;
 
-/// `ops` are those of the commit, in order: what one expected says what its failure means.
+/// `ops` holds what each operation of the commit expected, in order. The meaning of a failure depends on it.
 pub fn from_commit(error: CommitError, ops: &[Expect]) -> ServiceError {
     match error {
         CommitError::Precondition { op, found } => {
@@ -27,7 +27,7 @@ pub fn from_commit(error: CommitError, ops: &[Expect]) -> ServiceError {
     }
 }
 
-/// A failure to read rows of a table: the log names it as its users do.
+/// Translates a failure to read a table's rows. The log shows the table's name, not its id.
 pub fn of_table(table: &TableName, error: ReadError) -> ServiceError {
     match error {
         ReadError::Busy => ErrorCode::ServerBusy.into(),

@@ -1,8 +1,9 @@
 //! The Table service's rules over an engine: limits, conditions, queries, entity group transactions.
 //!
-//! Owns: what may be stored, what a write expects and does, which keys a query reads, how an entity looks as
-//! stored bytes. Promises: one commit or one scan per operation, so there is nothing to roll back.
-//! Leaves to others: HTTP, payload texts, who may do what; and durability, which is the engine's.
+//! Owns: what may be stored, what a write expects and does, which keys a query reads, and how an entity is encoded in
+//! stored bytes.
+//! Promises: one commit or one scan per operation, so there is nothing to roll back.
+//! Leaves to others: HTTP, payload texts and authorization to the server, durability to the engine.
 
 mod error;
 mod family;

@@ -1,4 +1,7 @@
-//! The published limits, as named constants, and the checks that keep them.
+//! The published limits as named constants, and the checks that enforce them.
+//!
+//! Promises: a violation is refused with the service's own error. Leaves to others: limits on requests as a whole,
+//! which the server enforces.
 
 use protocol::common::DateTime;
 pub use protocol::table::BATCH_OPERATION_COUNT_MAX;
@@ -13,12 +16,12 @@ pub(crate) const STRING_UTF16_UNITS_MAX: usize = 32 * 1024;
 pub(crate) const BINARY_BYTES_MAX: usize = 64 * 1024;
 /// 1 KiB of UTF-16.
 pub(crate) const KEY_UTF16_UNITS_MAX: usize = 512;
-/// Bytes of entities in one page, as written.
+/// Bytes of entities in one page, as written in the answer.
 pub(crate) const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Time one page may take before it ends with a continuation.
 pub(crate) const PAGE_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(5);
 
-/// Keys that came in a payload.
+/// Checks keys that came in a payload.
 pub(crate) fn check_payload_keys(partition_key: &str, row_key: &str) -> Result<(), ServiceError> {
     for (name, key) in [("PartitionKey", partition_key), ("RowKey", row_key)] {
         if find_forbidden_key_char(key).is_some() {
@@ -29,7 +32,7 @@ pub(crate) fn check_payload_keys(partition_key: &str, row_key: &str) -> Result<(
     Ok(())
 }
 
-/// Keys that came in a URL, of a write.
+/// Checks the keys in the URL of a write.
 pub(crate) fn check_address_keys(partition_key: &str, row_key: &str) -> Result<(), ServiceError> {
     for key in [partition_key, row_key] {
         if find_forbidden_key_char(key).is_some() {
@@ -48,7 +51,7 @@ fn check_key_size(key: &str) -> Result<(), ServiceError> {
     }
 }
 
-/// Checks names, values and number of the properties, and gives the entity's size in bytes as the service counts.
+/// Checks the properties' names, values and number, and returns the entity's size in bytes as the service counts it.
 pub(crate) fn check_entity(
     partition_key: &str,
     row_key: &str,
@@ -88,7 +91,7 @@ fn out_of_range(name: &str, value: &str) -> ServiceError {
     ServiceError::with_detail(ErrorCode::OutOfRangeInput, detail)
 }
 
-/// An entity without properties: 4 bytes, the keys, and the Timestamp.
+/// The size of an entity without properties: 4 bytes, the keys, and the Timestamp.
 pub(crate) fn base_size(partition_key: &str, row_key: &str) -> usize {
     4 + 2 * (utf16_units(partition_key) + utf16_units(row_key)) + 8 + 2 * "Timestamp".len() + 8
 }
@@ -109,7 +112,7 @@ fn utf16_units(text: &str) -> usize {
     if text.is_ascii() { text.len() } else { text.encode_utf16().count() }
 }
 
-/// A text never has more UTF-16 units than UTF-8 bytes, so most are settled by their length.
+/// A text never has more UTF-16 units than UTF-8 bytes, so for most the byte length is enough.
 fn utf16_units_exceed(text: &str, units_max: usize) -> bool {
     text.len() > units_max && utf16_units(text) > units_max
 }

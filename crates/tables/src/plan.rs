@@ -1,11 +1,11 @@
-//! Plans: which key ranges a query reads, and what is left to ask of each row it finds there.
+//! Plans: which key ranges a query reads, and which conditions remain to be checked on each row found there.
 //!
-//! What a filter says about PartitionKey and RowKey is a region of the plane that the two keys span: a union of
-//! rectangles, each a partition interval times a row interval. `and` intersects regions, `or` unites them, and a
-//! condition on anything else is the whole plane, marked as inexact: a superset of what matches.
+//! The conditions on PartitionKey and RowKey describe a region of the plane that the two keys span: a union of
+//! rectangles, each a partition interval times a row interval. `and` intersects regions, and `or` unites them. A
+//! condition on any other property is the whole plane, marked as inexact: a superset of the matching keys.
 //!
-//! Promises: the rows of the ranges that meet the predicate are exactly the rows that meet the filter; planning takes
-//! time nearly linear in the filter and recurses to a fixed depth, whatever the filter.
+//! Promises: the rows in the ranges that satisfy the predicate are exactly the rows that satisfy the filter. Planning
+//! takes time nearly linear in the filter and recurses at most to a fixed depth.
 //! Leaves to others: reading the ranges, and where a page ends.
 
 use std::cmp::Ordering;
@@ -16,26 +16,26 @@ use protocol::common::ordinal::compare_ordinal;
 use protocol::table::filter::{CompareOp, Expr, Filter, FilterProperty};
 use protocol::table::model::Value;
 
-/// Rectangles that all intersections of two unions may look at in one plan. Only these can make more rectangles than
-/// the filter has terms; past the bound, one of the two unions stays in the predicate alone.
+/// How many pairs of rectangles one plan may intersect, over all intersections of two unions. Only these can produce
+/// more rectangles than the filter has terms. Past the bound, one of the two unions is left to the predicate.
 const RECTANGLE_PRODUCTS_MAX: usize = 16_384;
-/// Alternations of `and` and `or` that are planned; deeper ones stay in the predicate.
+/// How many alternations of `and` and `or` are planned; deeper ones are left to the predicate.
 const PLANNED_DEPTH_MAX: usize = 32;
-/// Key text that the ranges of a plan may hold, since one long literal may bound many ranges. A plan with more reads
-/// the whole table.
+/// How much key text the ranges of a plan may hold, since one long literal may bound many ranges. A plan with more
+/// reads the whole table.
 const RANGE_TEXT_BYTES_MAX: usize = 4 << 20;
 
-/// How a query finds its rows, from the cheapest way to the dearest. A plan of several ranges is named after its
-/// dearest one.
+/// How a query finds its rows, from the cheapest way to the most expensive. A plan with several ranges has the kind of
+/// its most expensive one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum PlanKind {
-    /// Both keys are known; or nothing can match, and nothing is read.
+    /// Both keys are known. Also used when nothing can match and nothing is read.
     Point,
-    /// The partition is known, and bounds on the row.
+    /// The partition is known, and the row key has bounds.
     RowRange,
     /// The partition is known and read in full.
     PartitionScan,
-    /// Bounds on the partition are known.
+    /// The partition key has bounds.
     PartitionRange,
     /// Everything is read.
     TableScan,
@@ -56,9 +56,9 @@ impl PlanKind {
 #[derive(Debug)]
 pub struct Plan {
     pub kind: PlanKind,
-    /// What to read: sorted and disjoint. Empty when nothing can match.
+    /// The ranges to read: sorted and disjoint. Empty when nothing can match.
     pub ranges: Vec<KeyRange>,
-    /// What the ranges do not already guarantee.
+    /// The conditions that the ranges do not already guarantee.
     pub predicate: Option<Filter>,
 }
 
@@ -79,7 +79,7 @@ pub fn plan(filter: Option<Filter>) -> Plan {
     }
 }
 
-/// The filter without the terms that need no second look.
+/// The filter without the terms that the ranges already guarantee.
 fn remainder(root: Expr, guaranteed: &[bool]) -> Option<Expr> {
     if guaranteed.iter().all(|guaranteed| *guaranteed) {
         return None;
@@ -91,7 +91,7 @@ fn remainder(root: Expr, guaranteed: &[bool]) -> Option<Expr> {
     if terms.len() == 1 { terms.pop() } else { Some(Expr::And(terms)) }
 }
 
-/// A part of the filter, or its negation.
+/// A part of the filter, possibly negated.
 #[derive(Clone, Copy)]
 struct Term<'f> {
     expr: &'f Expr,
@@ -99,7 +99,7 @@ struct Term<'f> {
 }
 
 impl<'f> Term<'f> {
-    /// The same without a `not` at its root.
+    /// The same term without any `not` at its root.
     fn stripped(mut self) -> Term<'f> {
         while let Expr::Not(operand) = self.expr {
             self = Term { expr: operand, negated: !self.negated };
@@ -107,7 +107,7 @@ impl<'f> Term<'f> {
         self
     }
 
-    /// The list's word and terms, if this is a list; `not (a or b)` is `not a and not b`.
+    /// If this is a list, its word and terms. `not (a or b)` counts as `not a and not b`.
     fn as_list(self) -> Option<(Word, &'f [Expr])> {
         match (self.expr, self.negated) {
             (Expr::And(terms), false) | (Expr::Or(terms), true) => Some((Word::And, terms)),
@@ -126,7 +126,7 @@ enum Word {
 /// The keys for which a term can be true.
 struct Region<'f> {
     rectangles: Vec<Rectangle<'f>>,
-    /// The term is true for all of these keys; otherwise it may be false for some.
+    /// Whether the term is true for all of these keys. Otherwise it may be false for some.
     exact: bool,
 }
 
@@ -140,7 +140,7 @@ impl<'f> Region<'f> {
     }
 }
 
-/// What is left of the means for one plan.
+/// Makes one plan, and counts how much of its bounds is left.
 struct Planner {
     products_left: usize,
     depth_max: usize,
@@ -192,8 +192,8 @@ impl Planner {
         }
         match term.expr {
             Expr::Constant(value) => Region::constant(*value != term.negated),
-            // The parser lets keys be compared with strings only, and each row has both keys, so that `not` and the
-            // opposite operator say the same.
+            // The parser allows comparing keys with strings only, and every row has both keys, so `not` is the same as
+            // the opposite operator.
             Expr::Compare { property: FilterProperty::PartitionKey, op, literal: Value::String(text) } => {
                 let partitions = Interval::of(*op, text, term.negated);
                 let rectangle = |partition| Rectangle { partition, row: Interval::EVERYTHING };
@@ -212,8 +212,8 @@ impl Planner {
         let mut union = Region::constant(false);
         for term in terms {
             let region = self.region(*term, depth);
-            // Everything is in already: more rectangles would only be sorted away again. A term that is simply true
-            // makes the whole list true.
+            // The union is already the whole plane, so further rectangles would add nothing. If this term is exact, it
+            // is always true, and so is the whole list.
             if region.rectangles.iter().any(Rectangle::is_everything) {
                 union.rectangles = vec![Rectangle::EVERYTHING];
                 union.exact = region.exact;
@@ -225,11 +225,11 @@ impl Planner {
         union
     }
 
-    /// The keys for which all terms can be true, and which of the terms are certainly true for all of these keys.
+    /// The keys for which all terms can be true, and for each term whether it is certainly true for all of these keys.
     fn intersection<'f>(&mut self, terms: &[Term<'f>], depth: usize) -> (Vec<Rectangle<'f>>, Vec<bool>) {
         let mut regions: Vec<(usize, Region<'f>)> =
             terms.iter().map(|term| self.region(*term, depth)).enumerate().collect();
-        // Terms of one rectangle first: they shrink the others and multiply nothing.
+        // Terms with a single rectangle first: they shrink the others without multiplying anything.
         regions.sort_by_key(|(_, region)| region.rectangles.len());
 
         let mut rectangles = vec![Rectangle::EVERYTHING];
@@ -245,7 +245,7 @@ impl Planner {
             }
         }
         if rectangles.is_empty() {
-            // Of no key at all, everything is true.
+            // With no keys left, every term holds trivially.
             guaranteed.fill(true);
         }
         (rectangles, guaranteed)
@@ -264,8 +264,8 @@ impl Planner {
     }
 }
 
-/// The terms of a list, and those of lists with the same word inside it, without recursion: `a or (b or (c or …))`
-/// may be as long as the parser allows and is still one list.
+/// The terms of a list, including those of nested lists with the same word. Not recursive: `a or (b or (c or …))` may
+/// be as long as the parser allows and still becomes one list.
 fn flattened(list: Term<'_>, word: Word) -> Vec<Term<'_>> {
     let mut terms = Vec::new();
     let mut open = vec![list];
@@ -289,7 +289,7 @@ fn dearest_kind(rectangles: &[Rectangle<'_>]) -> PlanKind {
     rectangles.iter().map(Rectangle::kind).max().unwrap_or(PlanKind::Point)
 }
 
-/// Some partitions, and in each the same rows. Never empty.
+/// An interval of partitions, with the same interval of rows in each. Never empty.
 #[derive(Clone, Copy, PartialEq)]
 struct Rectangle<'f> {
     partition: Interval<'f>,
@@ -320,7 +320,7 @@ impl<'f> Rectangle<'f> {
         }
     }
 
-    /// Whether [`Rectangle::key_range`] holds no other keys. The rows of several partitions are not neighbours.
+    /// Whether [`Rectangle::key_range`] holds no other keys. Rows of different partitions are not adjacent.
     fn is_one_range(&self) -> bool {
         self.partition.as_single().is_some() || self.row.is_everything()
     }
@@ -333,21 +333,21 @@ impl<'f> Rectangle<'f> {
         }
     }
 
-    /// At least the text in [`Rectangle::key_range`].
+    /// An upper bound on the key text in [`Rectangle::key_range`].
     fn text_bytes(&self) -> usize {
         let cuts = [self.partition.low, self.partition.high, self.row.low, self.row.high];
         cuts.iter().map(|cut| cut.text().len()).sum()
     }
 }
 
-/// The strings from one cut to another. Never empty, except that there may be no string between two neighbours.
+/// The strings between two cuts. Never empty, except that there may be no string between two neighbouring cuts.
 #[derive(Clone, Copy, PartialEq)]
 struct Interval<'f> {
     low: Cut<'f>,
     high: Cut<'f>,
 }
 
-/// A place between strings, in the service's order.
+/// A position between strings, in the service's order.
 #[derive(Clone, Copy, PartialEq)]
 enum Cut<'f> {
     Before(&'f str),
@@ -362,7 +362,7 @@ impl<'f> Interval<'f> {
         low.compare(&high).is_lt().then_some(Interval { low, high })
     }
 
-    /// The strings that compare in this way with a text, or all others.
+    /// The strings for which `op text` holds, or all others if negated.
     fn of(op: CompareOp, text: &'f str, negated: bool) -> impl Iterator<Item = Interval<'f>> {
         let below = Interval::new(Cut::START, Cut::Before(text));
         let equal = Interval::new(Cut::Before(text), Cut::After(text));

@@ -1,4 +1,6 @@
-//! Queries: a page of entities, or of tables, in key order, with the key to resume from.
+//! Queries: a page of entities or tables in key order, and the key to resume from.
+//!
+//! Leaves to others: choosing the key ranges (`plan`), and writing the rows into an answer (an [`EntitySink`]).
 
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
@@ -15,34 +17,34 @@ use crate::plan::{Plan, PlanKind, plan};
 use crate::record::EntityView;
 use crate::service::{TableService, damaged_name};
 
-/// Which entities, from where on, and how many at most.
+/// Which entities to return, where to start, and how many at most.
 pub struct EntityQuery {
     /// `None`: all of them.
     pub filter: Option<Filter>,
-    /// What the caller may see at all: nothing outside is returned, nor named by a continuation.
+    /// The keys that the caller may see. Nothing outside of them is returned or named by a continuation.
     pub within: Option<KeyBounds>,
-    /// The entity named by a continuation token: the first one that may be returned.
+    /// The entity that a continuation token named: the first one to return.
     pub resume: Option<(String, String)>,
     pub entity_count_max: u32,
 }
 
-/// Takes the entities of a page as they pass.
+/// Receives the entities of a page one by one.
 pub trait EntitySink: Send {
-    /// Takes one, and says how many bytes the page has now; `None` when it has room for no other.
+    /// Takes one entity and returns the page's size in bytes; `None` when no further entity fits.
     fn entity(&mut self, entity: &EntityView<'_>) -> Option<usize>;
 }
 
 /// How a page ended, and what it cost.
 #[derive(Debug)]
 pub struct Page {
-    /// The next entity to return, or where to look for it; `None` at the end.
+    /// The next entity to return, or the key at which to look for it; `None` at the end.
     pub next: Option<OwnedKey>,
     pub plan: PlanKind,
     pub examined_count: u64,
     pub returned_count: u64,
 }
 
-/// Which tables, from where on, and how many at most.
+/// Which tables to return, where to start, and how many at most.
 pub struct TableQuery {
     pub filter: Option<Filter>,
     /// The table's name in lower case.
@@ -51,7 +53,7 @@ pub struct TableQuery {
 }
 
 pub struct TablePage {
-    /// As they were created.
+    /// The names in the case in which the tables were created.
     pub names: Vec<String>,
     pub next: Option<String>,
 }
@@ -78,7 +80,7 @@ impl TableService {
             damaged: false,
             sink,
         };
-        // Asking for nothing is answered with nothing, and no continuation: a client would resume forever.
+        // A query for zero entities gets none, and no continuation: with one, a client would resume forever.
         let next = if query.entity_count_max == 0 {
             None
         } else {
@@ -91,7 +93,7 @@ impl TableService {
                 "a stored record does not decode",
             ));
         }
-        // Rows of a table that was dropped meanwhile may have been missing.
+        // If the table was dropped during the scan, rows may be missing.
         if !self.catalogue.is_unchanged(account, table.as_str(), id, since).await? {
             return Err(ErrorCode::TableNotFound.into());
         }
@@ -128,7 +130,7 @@ impl TableService {
     }
 }
 
-/// What of the ranges lies within the bounds.
+/// The parts of the ranges that lie within the bounds.
 fn clip(ranges: Vec<KeyRange>, bounds: Option<&KeyBounds>) -> Vec<KeyRange> {
     let Some(bounds) = bounds else { return ranges };
     let from = match &bounds.start {
@@ -140,7 +142,7 @@ fn clip(ranges: Vec<KeyRange>, bounds: Option<&KeyBounds>) -> Vec<KeyRange> {
     let to = match &bounds.end {
         None => vec![KeyRange::all()],
         Some((partition_key, None)) => vec![KeyRange::partitions(Unbounded, Included(partition_key))],
-        // Whole partitions before the last one, and the beginning of that one.
+        // All partitions before the last one, and the beginning of the last one.
         Some((partition_key, Some(row_key))) => KeyRange::normalize(vec![
             KeyRange::partitions(Unbounded, Excluded(partition_key)),
             KeyRange::rows(partition_key, Unbounded, Included(row_key)),
@@ -169,8 +171,8 @@ struct PageSink<'a> {
 
 impl Sink for PageSink<'_> {
     fn row(&mut self, key: Key<'_>, version: Version, value: &[u8]) -> Flow {
-        // A page that is full ends here, whether or not this row would match: looking for the next match may take
-        // long, and the caller has what it asked for.
+        // A full page ends here, whether or not this row matches. Looking for the next match could take long, and the
+        // caller already has what it asked for.
         if self.room == 0 || self.page_bytes >= PAGE_BYTES_MAX {
             return Flow::Stop;
         }
@@ -189,7 +191,7 @@ impl Sink for PageSink<'_> {
     }
 }
 
-/// A table as a filter sees it: by its name in lower case.
+/// A table as a filter sees it: its name in lower case.
 struct LowerName<'a>(&'a str);
 
 impl Properties for LowerName<'_> {

@@ -1,8 +1,8 @@
 //! An entity as stored bytes: format byte, size, property count, then name, type tag and value of each property in
 //! the order given. `docs/format.md` has the layout byte by byte.
 //!
-//! Promises: a property is found, and a filter evaluated, without building an entity; what was encoded decodes the
-//! same. The keys and the Timestamp are the engine's: they are not in here.
+//! Promises: finding a property and evaluating a filter need no decoded entity; decoding returns what was encoded. The
+//! engine keeps the keys and the Timestamp, so they are not in a record.
 
 use bytes::Bytes;
 use engine::{MergeRefusal, OwnedKey, Version, varint};
@@ -29,10 +29,10 @@ mod tag {
     pub(crate) const BINARY: u8 = 9;
 }
 
-/// The stored form of checked properties. A patch for [`merge`] has the same form.
+/// The stored form of properties whose limits were checked. A patch for [`merge`] has the same form.
 pub fn encode(size: usize, properties: &[Property<'_>]) -> Bytes {
     let exact = properties.iter().map(encoded_len).sum::<usize>();
-    // Exactly: what is stored keeps its room for as long as it is stored.
+    // The exact capacity, because spare room would be kept for as long as the record is stored.
     let mut out = Vec::with_capacity(HEAD_BYTES + exact);
     begin(size, properties.len(), &mut out);
     for property in properties {
@@ -59,7 +59,7 @@ fn encoded_len(property: &Property<'_>) -> usize {
 fn begin(size: usize, count: usize, out: &mut Vec<u8>) {
     assert!(
         size <= limits::ENTITY_SIZE_BYTES_MAX && count <= limits::PROPERTY_COUNT_MAX,
-        "limits come first"
+        "limits are checked before encoding"
     );
     out.push(FORMAT);
     out.extend_from_slice(&(size as u32).to_le_bytes());
@@ -92,14 +92,14 @@ fn push_fixed(tag: u8, bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
-/// A record as it lies in the engine's page.
+/// A record in the engine's page, not copied.
 #[derive(Clone, Copy)]
 pub struct Record<'a> {
     size: u32,
     entries: &'a [u8],
 }
 
-/// One property as it lies in the record. `encoded` is all of it: name, tag and value.
+/// One property in a record. `encoded` is the whole of it: name, tag and value.
 struct Entry<'a> {
     encoded: &'a [u8],
     name: &'a [u8],
@@ -108,7 +108,7 @@ struct Entry<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// `None` when the bytes are no record of a format that this build knows.
+    /// `None` unless the bytes begin like a record in a format that this build knows.
     pub fn open(bytes: &'a [u8]) -> Option<Record<'a>> {
         let (head, entries) = bytes.split_first_chunk::<HEAD_BYTES>()?;
         let size = u32::from_le_bytes([head[1], head[2], head[3], head[4]]);
@@ -131,7 +131,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Whether the bytes are a whole record: for bytes that no checksum of ours vouches for, or that are being checked.
+/// Whether the bytes are a complete record. For bytes that our checksums do not cover, and for verification.
 pub fn is_record(bytes: &[u8]) -> bool {
     let Some(record) = Record::open(bytes) else { return false };
     let mut entries = record.entries();
@@ -142,7 +142,7 @@ pub fn is_record(bytes: &[u8]) -> bool {
         count += 1;
         size_sum += size;
     }
-    // The size is the entity's, so it counts the keys too, which are not here.
+    // The size is that of the entity, so it includes the keys, which are not in the record.
     let size = record.size as usize;
     size_sum <= size && size <= limits::ENTITY_SIZE_BYTES_MAX && count == usize::from(bytes[HEAD_BYTES - 1])
 }
@@ -160,7 +160,7 @@ impl<'a> Iterator for Entries<'a> {
             return None;
         }
         let entry = self.read();
-        // The engine's checksum stands before us: bytes that do not decode are our own mistake.
+        // The engine has verified its checksum, so bytes that do not decode are our own bug.
         debug_assert!(entry.is_some(), "a stored record does not decode");
         let (name, tag, value) = entry?;
         Some(Entry { encoded: &start[..start.len() - self.rest.len()], name, tag, value })
@@ -230,8 +230,8 @@ const REFUSED_DAMAGED: u16 = 0;
 const REFUSED_TOO_MANY_PROPERTIES: u16 = 1;
 const REFUSED_TOO_LARGE: u16 = 2;
 
-/// The engine's merge function: properties of the patch overwrite, in place; those it does not mention stay;
-/// new ones come last.
+/// The engine's merge function. Properties in the patch overwrite in place, others stay as they are, and new ones are
+/// appended.
 pub fn merge(old: Option<&[u8]>, patch: &[u8]) -> Result<Bytes, MergeRefusal> {
     let Some(old) = old else { return Ok(Bytes::copy_from_slice(patch)) };
     let damaged = || MergeRefusal(REFUSED_DAMAGED);
@@ -271,7 +271,7 @@ pub fn merge(old: Option<&[u8]>, patch: &[u8]) -> Result<Bytes, MergeRefusal> {
     Ok(out.into())
 }
 
-/// What a refusal of [`merge`] means to the caller.
+/// Translates a refusal of [`merge`] into the service's error.
 pub(crate) fn refusal_error(refusal: MergeRefusal) -> ServiceError {
     match refusal.0 {
         REFUSED_TOO_MANY_PROPERTIES => ErrorCode::TooManyProperties.into(),
@@ -280,7 +280,7 @@ pub(crate) fn refusal_error(refusal: MergeRefusal) -> ServiceError {
     }
 }
 
-/// An entity where it lies: nothing is copied.
+/// A stored entity, read in place: nothing is copied.
 pub struct EntityView<'a> {
     partition_key: &'a str,
     row_key: &'a str,
@@ -338,7 +338,7 @@ impl Properties for EntityView<'_> {
     }
 }
 
-/// An entity that outlives the engine's page.
+/// A copied entity, which outlives the engine's page.
 pub struct StoredEntity {
     pub key: OwnedKey,
     pub version: Version,

@@ -1,4 +1,7 @@
-//! `TableService`: every operation of the Table service as one call.
+//! `TableService`: each operation of the Table service is one call.
+//!
+//! Owns: the steps of an operation, from a table's name to the engine's answer. Leaves to others: the rules for keys
+//! and values (`limits`), writes (`transaction`), queries (`query`), and authorization.
 
 use std::sync::Arc;
 
@@ -31,7 +34,7 @@ impl TableService {
     }
 
     pub async fn create_table(&self, account: &AccountName, name: &TableName) -> Result<(), ServiceError> {
-        // The payload keeps the case that was given.
+        // The payload keeps the name in the case in which it was given.
         let payload = Bytes::copy_from_slice(name.as_str().as_bytes());
         let created = self.catalogue.create(account, name.as_str(), payload).await?;
         created.map(|_| ()).ok_or_else(|| ErrorCode::TableAlreadyExists.into())
@@ -42,15 +45,15 @@ impl TableService {
         deleted.map(|_| ()).ok_or_else(|| ErrorCode::ResourceNotFound.into())
     }
 
-    /// The name as it was created.
+    /// The name in the case in which the table was created.
     pub async fn get_table(&self, account: &AccountName, name: &TableName) -> Result<String, ServiceError> {
         let container = self.catalogue.get(account, name.as_str()).await?;
         let container = container.ok_or(ErrorCode::ResourceNotFound)?;
         String::from_utf8(container.payload.into()).map_err(|_| damaged_name())
     }
 
-    /// The entity's version and record, to be read with [`EntityView::open`](crate::EntityView::open). `None` when
-    /// there is no such entity.
+    /// The entity's version and record, for [`EntityView::open`](crate::EntityView::open). `None` when the entity does
+    /// not exist.
     pub async fn get_entity(
         &self,
         account: &AccountName,
@@ -63,7 +66,7 @@ impl TableService {
         self.engine.get(id, key).await.map_err(|error| of_table(table, error))
     }
 
-    /// All changes happen, durably, or none. Each written entity gets the version returned.
+    /// Applies all changes durably, or none. Every written entity gets the returned version.
     pub async fn commit(
         &self,
         account: &AccountName,
@@ -75,13 +78,13 @@ impl TableService {
         let id = self.table_id(account, table).await?;
         let result = self.engine.commit(Commit { table: id, partition, ops: transaction.ops }).await;
         if matches!(result, Err(CommitError::TableGone)) {
-            // Dropped elsewhere: the next caller looks the name up again.
+            // The table was dropped through another process. The next caller must look its name up again.
             self.catalogue.forget(account, table.as_str());
         }
         result.map_err(|error| from_commit(error, &expected))
     }
 
-    /// Closes the engine: finishes what was accepted and takes no more writes.
+    /// Closes the engine: it finishes accepted writes and refuses further ones.
     pub async fn close(&self) {
         self.engine.close().await;
     }

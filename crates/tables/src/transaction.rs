@@ -1,4 +1,4 @@
-//! Writes: one change, or up to a hundred of one partition, checked one by one and committed at once.
+//! Writes: a single change, or up to a hundred in one partition, checked one by one and committed together.
 //!
 //! Insert, replace, merge, upsert and delete differ only in what they expect and what they put. A single write is
 //! a transaction of one change, so an entity group transaction is atomic by construction.
@@ -22,12 +22,12 @@ pub struct Change<'a> {
 
 pub enum Action<'a> {
     Insert(Vec<Property<'a>>),
-    /// Without a condition: Insert Or Replace.
+    /// Insert Or Replace when there is no condition.
     Replace {
         properties: Vec<Property<'a>>,
         condition: Option<ETag>,
     },
-    /// Without a condition: Insert Or Merge.
+    /// Insert Or Merge when there is no condition.
     Merge {
         properties: Vec<Property<'a>>,
         condition: Option<ETag>,
@@ -46,7 +46,7 @@ impl<'a> Change<'a> {
     }
 }
 
-/// Changes that are valid, of one partition, each of another row.
+/// Valid changes to distinct rows of one partition.
 #[derive(Default)]
 pub struct Transaction {
     partition_key: Box<str>,
@@ -64,7 +64,7 @@ impl Transaction {
         Ok(transaction)
     }
 
-    /// Checks the change by itself, then against those before it; returns its place among them.
+    /// Checks the change by itself, then against the earlier ones; returns its index.
     pub fn push(&mut self, change: Change<'_>) -> Result<usize, ServiceError> {
         let op = prepare(&change)?;
         if self.ops.is_empty() {
@@ -90,7 +90,7 @@ impl Transaction {
         self.ops.get(index).map_or("", |op| &op.row)
     }
 
-    /// The record that an insert or replace at this place puts, for an answer that repeats it.
+    /// The record that the insert or replace at this index writes, for an answer that repeats it.
     pub fn record(&self, index: usize) -> Option<Bytes> {
         match &self.ops.get(index)?.effect {
             Effect::Put(record) => Some(record.clone()),
@@ -126,7 +126,7 @@ fn expectation(condition: Option<ETag>) -> Expect {
     match condition {
         None => Expect::Any,
         Some(ETag::Any) => Expect::Present,
-        // No entity has the first instants of the calendar, so one tick off among them matches nothing either.
+        // The NonZero type cannot hold tick 0. No entity is that old, so using tick 1 instead matches nothing either.
         Some(ETag::Exactly(timestamp)) => {
             Expect::Exactly(Version(NonZeroU64::new(timestamp.ticks()).unwrap_or(NonZeroU64::MIN)))
         }

@@ -1,8 +1,8 @@
-//! Bearer tokens: a JWT of a trusted issuer, and the role it gives.
+//! Bearer tokens: a JWT from a trusted issuer, and the roles it gives.
 //!
-//! Promises: only RS256 and ES256, each only with a key of its own kind; the signature is checked before any
-//! claim is believed; a token is for the account it names, and only over HTTPS.
-//! Leaves to others: fetching the issuer's keys, and how a refusal is worded to the caller.
+//! Promises: only RS256 and ES256 are accepted, each only with a key of its own kind. The signature is verified before
+//! any claim is believed. A token counts only for the account in its audience, and only over HTTPS.
+//! Leaves to others: fetching the issuer's keys, and the words in which the caller is refused.
 
 use std::fmt;
 
@@ -15,16 +15,16 @@ use super::grant::{Connection, Grant, RoleSet};
 use super::service_kind::ServiceKind;
 use crate::common::{AccountName, DateTime};
 
-/// How far the issuer's clock may be from ours.
+/// How far the issuer's clock may be off from ours.
 const LEEWAY_SECONDS: u64 = 60;
 const TICKS_PER_SECOND: u64 = 10_000_000;
-/// Longer than any token an issuer makes, short enough to decode without a thought.
+/// Longer than any real token, and short enough to decode without concern.
 const TOKEN_BYTES_MAX: usize = 32 * 1024;
 const P256_COORDINATE_BYTES: usize = 32;
 
-/// Stands for the account's name in an audience.
+/// A placeholder for the account's name in an audience.
 const ACCOUNT_PLACEHOLDER: &str = "{account}";
-/// Stands for the service's label in an audience.
+/// A placeholder for the service's label in an audience.
 const SERVICE_PLACEHOLDER: &str = "{service}";
 /// The audiences of the storage services, in every cloud.
 pub const STORAGE_AUDIENCES: [&str; 6] = [
@@ -35,7 +35,7 @@ pub const STORAGE_AUDIENCES: [&str; 6] = [
     "https://{account}.{service}.core.usgovcloudapi.net",
     "https://{account}.{service}.core.cloudapi.de",
 ];
-/// What the issuers of Azure's clouds begin with; a tenant follows.
+/// How the issuers of Azure's clouds begin; the tenant follows.
 const AZURE_ISSUER_PREFIXES: [&str; 4] = [
     "https://sts.windows.net/",
     "https://sts.microsoftonline.de/",
@@ -43,14 +43,13 @@ const AZURE_ISSUER_PREFIXES: [&str; 4] = [
     "https://sts.windows-ppe.net/",
 ];
 
-/// Whose tokens are good.
+/// Which tokens are accepted.
 #[derive(Clone, Debug)]
 pub struct BearerConfig {
-    /// `iss`, exactly.
+    /// Must equal `iss` exactly.
     pub issuer: String,
-    /// Any of them in `aud`, with or without a slash at the end. `{account}` stands for the account's name,
-    /// `{service}` for the service's label.
-    /// [`STORAGE_AUDIENCES`] are the usual ones.
+    /// One of these must be in `aud`, with or without a slash at the end. `{account}` stands for the account's name,
+    /// `{service}` for the service's label. [`STORAGE_AUDIENCES`] are the usual ones.
     pub audiences: Vec<String>,
     pub keys: KeySet,
 }
@@ -61,11 +60,11 @@ pub struct BearerValidator(Trust);
 #[derive(Clone, Debug)]
 enum Trust {
     Issuer(BearerConfig),
-    /// Whoever claims to come from Azure: for development, where nobody can sign.
+    /// Believes any token that claims to come from Azure: for development, where nobody can sign one.
     AnySignature,
 }
 
-/// Why a token is no good; for the log, not for the caller.
+/// Why a token was refused. For the log, not for the caller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BearerError {
     PlainHttp,
@@ -104,13 +103,13 @@ impl BearerValidator {
         BearerValidator(Trust::Issuer(config))
     }
 
-    /// Takes any well-formed token that says it is of Azure, for storage and in time, and lets it work on all
-    /// data. The signature is not checked: for development only.
+    /// Accepts any well-formed token that claims to come from Azure, to be meant for storage and to be currently valid,
+    /// and gives it access to all data. The signature is not checked, so this is for development only.
     pub fn basic() -> BearerValidator {
         BearerValidator(Trust::AnySignature)
     }
 
-    /// What the token, as it stands after `Bearer`, lets its holder do in the account with that service.
+    /// What `token`, the text after `Bearer`, allows its holder to do in the account with this service.
     pub fn validate(
         &self,
         token: &str,
@@ -144,18 +143,18 @@ impl BearerValidator {
                     return Err(BearerError::Issuer);
                 }
                 check_audience(claims, STORAGE_AUDIENCES.into_iter(), kind, account)?;
-                // Roles are assigned in Azure and are not in the tokens that people have.
+                // Azure keeps role assignments outside of its tokens, so real tokens name no roles.
                 Ok(Grant::Roles(kind.role_of_basic_tokens))
             }
         }
     }
 }
 
-/// A compact JWT, taken apart; nothing in it is to be believed yet.
+/// A compact JWT, split and decoded. Nothing in it can be trusted yet.
 struct Jwt<'a> {
     header: Map<String, Value>,
     claims: Map<String, Value>,
-    /// Header and claims as they were sent.
+    /// Header and claims as sent: the text that is signed.
     signed: &'a str,
     signature: Vec<u8>,
 }
@@ -185,7 +184,7 @@ fn text<'m>(object: &'m Map<String, Value>, name: &str) -> Option<&'m str> {
     object.get(name).and_then(Value::as_str)
 }
 
-/// A claim that is one text or a list of texts.
+/// A claim that is either one string or a list of strings.
 fn texts<'m>(object: &'m Map<String, Value>, name: &str) -> Vec<&'m str> {
     match object.get(name) {
         Some(Value::String(text)) => vec![text],
@@ -194,7 +193,7 @@ fn texts<'m>(object: &'m Map<String, Value>, name: &str) -> Vec<&'m str> {
     }
 }
 
-/// A claim in seconds since 1970, perhaps with a fraction. Instants before that become that one.
+/// A claim in seconds since 1970, possibly with a fraction. Earlier instants become 1970.
 fn instant(claims: &Map<String, Value>, name: &'static str) -> Result<Option<DateTime>, BearerError> {
     let Some(claim) = claims.get(name) else { return Ok(None) };
     let seconds = claim.as_f64().ok_or(BearerError::MissingClaim(name))?;
@@ -237,7 +236,7 @@ fn without_slash(audience: &str) -> &str {
     audience.strip_suffix('/').unwrap_or(audience)
 }
 
-/// All roles of the service that the token names.
+/// All of the service's roles that the token names.
 fn roles(claims: &Map<String, Value>, kind: &ServiceKind) -> RoleSet {
     let known = |named: &str| {
         kind.roles
@@ -248,7 +247,7 @@ fn roles(claims: &Map<String, Value>, kind: &ServiceKind) -> RoleSet {
     named.fold(RoleSet::NONE, |roles, (_, _, role)| roles.or(*role))
 }
 
-/// The keys of an issuer: a JWKS.
+/// An issuer's keys, from its JWKS.
 #[derive(Clone, Debug, Default)]
 pub struct KeySet(Vec<IssuerKey>);
 
@@ -264,7 +263,7 @@ enum PublicKey {
         modulus: Vec<u8>,
         exponent: Vec<u8>,
     },
-    /// A point of the curve P-256, uncompressed.
+    /// An uncompressed point on the curve P-256.
     P256(Vec<u8>),
 }
 
@@ -292,7 +291,7 @@ impl KeySet {
     }
 
     fn verify(&self, token: &Jwt<'_>) -> Result<(), BearerError> {
-        // Whoever sets `crit` wants the token refused by those who do not know what is in it. We know nothing.
+        // `crit` lists extensions that a verifier must understand or refuse the token. We understand none.
         if token.header.contains_key("crit") {
             return Err(BearerError::Malformed);
         }
@@ -322,7 +321,7 @@ impl KeySet {
 }
 
 impl IssuerKey {
-    /// `None` for a key of a kind that we have no use for.
+    /// `None` for kinds of keys that we do not use.
     fn parse(key: &Map<String, Value>) -> Result<Option<IssuerKey>, KeySetError> {
         let Some(id) = text(key, "kid") else { return Ok(None) };
         if text(key, "use").is_some_and(|purpose| purpose != "sig") {
@@ -353,7 +352,7 @@ impl IssuerKey {
     }
 }
 
-/// Some issuers write the sign's zero byte in front of a number.
+/// Some issuers put a leading zero byte (the sign) in front of a number.
 fn without_zeros(number: Vec<u8>) -> Vec<u8> {
     number.into_iter().skip_while(|byte| *byte == 0).collect()
 }

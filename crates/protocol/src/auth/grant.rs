@@ -1,9 +1,9 @@
-//! What a caller may do, once it is known who asks.
+//! What a caller may do, once authentication has established who it is.
 //!
 //! Owns: the grant, whether it covers what an operation needs, key ranges, and the terms of a shared access signature
-//! that depend on time, place and stored policies.
-//! Leaves to others: whether a signature is right, what each operation needs (each service says so with a [`Need`]), and
-//! reading stored policies.
+//! that depend on the time, the connection and stored policies.
+//! Leaves to others: verifying signatures, saying what each operation needs (each service does so with a [`Need`]), and
+//! looking up stored policies.
 
 use std::cmp::Ordering;
 use std::net::IpAddr;
@@ -17,7 +17,7 @@ use crate::{ErrorCode, ServiceError};
 /// What a caller may do.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Grant {
-    /// A key of the account opens everything.
+    /// The caller has a key of the account, which allows everything.
     Everything,
     AccountSas {
         services: LetterSet,
@@ -30,18 +30,18 @@ pub enum Grant {
         permissions: LetterSet,
         bounds: KeyBounds,
     },
-    /// A bearer token; its holder is known even when there is no role that lets it do anything.
+    /// The roles of a bearer token. With none of them its holder is authenticated all the same, but may do nothing.
     Roles(RoleSet),
 }
 
-/// The way a request came.
+/// How a request reached us.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Connection {
     pub peer: IpAddr,
     pub is_https: bool,
 }
 
-/// Roles of one service, each of them a bit that the service chose.
+/// Roles of one service. The service assigns a bit to each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RoleSet(pub u8);
 
@@ -57,12 +57,12 @@ impl RoleSet {
     }
 }
 
-/// What an operation needs of a caller.
+/// What an operation requires from its caller.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Need<'a> {
-    /// Nothing, because each part of the operation is asked about by itself.
+    /// Nothing: each part of the operation is authorized by itself.
     Nothing,
-    /// A key of the account: no signature and no role is enough.
+    /// A key of the account; no signature and no role is enough.
     AccountKey,
     Permission(Permission<'a>),
 }
@@ -70,17 +70,17 @@ pub enum Need<'a> {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Permission<'a> {
     pub level: Level,
-    /// All letters of one of these.
+    /// The caller needs all letters of one of these.
     pub letters: &'static [&'static str],
-    /// Any of these roles is enough.
+    /// Any one of these roles is enough.
     pub roles: RoleSet,
-    /// What the operation is about. `None`: no service SAS is for it.
+    /// What the operation is about. `None`: no service SAS can allow it.
     pub resource: Option<ResourceName<'a>>,
-    /// The partition key and the row key, where the path has them.
+    /// The partition key and the row key, if the path has them.
     pub key: Option<(&'a str, &'a str)>,
 }
 
-/// A container, and the object in it if the operation is about one that has a name of its own.
+/// A container, and an object in it if the operation is about a single named one.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ResourceName<'a> {
     pub container: &'a str,
@@ -106,8 +106,8 @@ impl Level {
 }
 
 impl Grant {
-    /// Whether an operation of that service is allowed. Keys that stand in the operation's body are asked about
-    /// separately: see [`Grant::authorize_key`].
+    /// Whether this operation of the service is allowed. Keys in the request's body are authorized separately, by
+    /// [`Grant::authorize_key`].
     pub fn authorize(&self, kind: &ServiceKind, need: &Need<'_>) -> Result<(), ServiceError> {
         let need = match need {
             Need::Nothing => return Ok(()),
@@ -147,13 +147,13 @@ impl Grant {
             Grant::AccountSas { .. } | Grant::ServiceSas { .. } => {
                 Err(ErrorCode::AuthorizationFailure.into())
             }
-            // With a bearer token there is not even such a resource.
+            // To a bearer token this resource does not exist at all.
             Grant::Roles(_) => Err(ErrorCode::ResourceNotFound.into()),
         }
     }
 
-    /// Whether a row with these keys may be read or written, wherever the keys stand in the request. The answer does
-    /// not depend on whether there is such a row, so that nothing can be learnt from it.
+    /// Whether a row with these keys may be read or written, wherever in the request the keys are. The answer is the
+    /// same whether or not the row exists, so it reveals nothing.
     pub fn authorize_key(&self, partition_key: &str, row_key: &str) -> Result<(), ServiceError> {
         match self.bounds() {
             Some(bounds) if !bounds.contains(partition_key, row_key) => {
@@ -163,7 +163,7 @@ impl Grant {
         }
     }
 
-    /// The range that queries are silently limited to.
+    /// The key range to which queries are silently limited.
     pub fn bounds(&self) -> Option<&KeyBounds> {
         match self {
             Grant::ServiceSas { bounds, .. } if *bounds != KeyBounds::default() => Some(bounds),
@@ -173,10 +173,10 @@ impl Grant {
 }
 
 impl ResourceName<'_> {
-    /// Whether a signature for `resource`, a container or `container/object`, is for this one.
+    /// Whether a signature for `resource` (a container or `container/object`) covers this one.
     fn is_within(&self, resource: &str) -> bool {
         match (resource.split_once('/'), self.object) {
-            // Services whose names have upper-case letters ignore their case.
+            // Container names that may have upper-case letters are not case-sensitive.
             (None, _) => resource.eq_ignore_ascii_case(self.container),
             (Some((container, object)), Some(asked)) => container == self.container && object == asked,
             (Some(_), None) => false,
@@ -194,7 +194,7 @@ impl Permission<'_> {
     }
 }
 
-/// A set of lower-case letters, as `sp`, `ss` and `srt` write one. Everything else in the text is ignored.
+/// A set of lower-case letters, as in `sp`, `ss` and `srt`. All other characters are ignored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LetterSet(u32);
 
@@ -210,7 +210,7 @@ impl LetterSet {
     }
 }
 
-/// A range of keys in their order, both ends included. Each end is a partition key and, if it falls inside that
+/// A range of keys in key order, both ends included. Each end is a partition key and, if the range ends within that
 /// partition, a row key.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct KeyBounds {
@@ -223,7 +223,7 @@ impl KeyBounds {
         let position = |(partition, row): &(String, Option<String>)| {
             compare_ordinal(partition_key, partition).then_with(|| match row {
                 Some(row) => compare_ordinal(row_key, row),
-                // All of the partition is inside.
+                // Without a row key the whole partition is inside.
                 None => Ordering::Equal,
             })
         };
@@ -233,8 +233,8 @@ impl KeyBounds {
 }
 
 impl SasToken<'_> {
-    /// What the token allows here and now. Its signature has been verified; `policies` are the stored policies of
-    /// the container that [`SasToken::policy`] names, none if there is no such container.
+    /// What the token allows at this time and on this connection. Its signature is already verified. `policies` are the
+    /// stored policies of the container that [`SasToken::policy`] names; empty if the container does not exist.
     pub fn grant(
         &self,
         policies: &[StoredPolicy],
@@ -266,7 +266,7 @@ impl SasToken<'_> {
     }
 
     fn check_connection(&self, connection: &Connection) -> Result<(), ServiceError> {
-        // A socket that serves both families shows IPv4 peers inside IPv6 addresses.
+        // A dual-stack socket shows IPv4 peers as IPv6 addresses.
         let peer = connection.peer.to_canonical();
         if let Some(ips) = &self.limits.ips {
             let is_inside = matches!(peer, IpAddr::V4(peer) if ips.contains(&peer));
@@ -293,7 +293,7 @@ struct Validity {
 }
 
 impl Validity {
-    /// The expiry is the first instant at which the token is no longer good.
+    /// The token is already invalid at the instant of its expiry.
     fn check(self, now: DateTime) -> Result<(), ServiceError> {
         let expiry = self.expiry.ok_or_else(|| refused("neither the SAS nor its policy has an expiry"))?;
         if self.start.is_some_and(|start| now < start) {
@@ -306,7 +306,7 @@ impl Validity {
     }
 }
 
-/// The terms of a token together with those of its stored policy: each is in one of the two, never in both.
+/// Combines a token's terms with those of its stored policy. A term may be in either one, but not in both.
 fn complete<'t>(
     token: Validity,
     permissions: &'t str,
@@ -332,7 +332,7 @@ fn complete<'t>(
     Ok((times, permissions))
 }
 
-/// The caller learns no more than that the token is no good; the log has the reason.
+/// Callers only learn that the token was refused; the reason goes to the log.
 fn refused(reason: &'static str) -> ServiceError {
     ServiceError::with_source(ErrorCode::AuthenticationFailed, reason)
 }

@@ -1,5 +1,5 @@
-//! Who asks and what they may do: the `Authorization` header, Shared Key signatures over canonical strings, shared
-//! access signatures, bearer tokens, and what each of them allows.
+//! Who the caller is and what it may do: the `Authorization` header, Shared Key signatures over canonical strings,
+//! shared access signatures, bearer tokens, and the grant that each of them gives.
 
 mod bearer;
 mod grant;

@@ -1,9 +1,9 @@
 //! Shared access signatures: a query string that carries its own terms, signed with a key of the account.
 //!
-//! Owns: reading a token, what each version signs, verifying, minting.
-//! Promises: a text is signed as it was sent; an empty field is an absent one, because the signature cannot tell
-//! them apart; no field holds a control character, so no field can pass for two lines of the signed text.
-//! Leaves to others: what a verified token allows (`grant`), and what a service SAS is for (each service's
+//! Owns: reading, verifying and minting tokens, and the text that each version signs.
+//! Promises: texts are signed exactly as sent. An empty field counts as absent, because the signature cannot tell the
+//! two apart. No field holds a control character, so no field can pass for two lines of the signed text.
+//! Leaves to others: what a verified token allows (`grant`), and which resource a service SAS is for (each service's
 //! `ServiceKind::read_service_scope`).
 
 use std::borrow::Cow;
@@ -20,16 +20,16 @@ use crate::common::version::is_version;
 use crate::common::{DateTime, parse_policy_time};
 use crate::{ErrorCode, ServiceError};
 
-/// The first version of service SAS, without `sip` and `spr`.
+/// The first version of service SAS. It has no `sip` and no `spr`.
 const VERSION_FIRST: &str = "2012-02-12";
-/// The resource that is signed begins with the service.
+/// From this version on, the signed resource begins with the service's label.
 const VERSION_SERVICE_PREFIX: &str = "2015-02-21";
-/// Account SAS; `sip` and `spr`.
+/// The first version with account SAS, `sip` and `spr`.
 const VERSION_ACCOUNT_SAS: &str = "2015-04-05";
-/// An account SAS signs its encryption scope.
+/// From this version on, an account SAS signs its encryption scope.
 const VERSION_ENCRYPTION_SCOPE: &str = "2020-12-06";
 
-/// What a token says, as text: signed like this, checked before use. Empty is absent.
+/// A token's terms as text, exactly as signed. An empty text is an absent field.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SasTerms<'a> {
     /// `sv`.
@@ -40,28 +40,28 @@ pub struct SasTerms<'a> {
     pub start: Cow<'a, str>,
     /// `se`.
     pub expiry: Cow<'a, str>,
-    /// `sip`: an IPv4 address, or the first and the last one of a range, with `-` between.
+    /// `sip`: an IPv4 address, or the first and last address of a range with `-` between them.
     pub ip: Cow<'a, str>,
     /// `spr`: `https` or `https,http`.
     pub protocol: Cow<'a, str>,
-    /// `api-version`, which is not signed.
+    /// `api-version`. It is not signed.
     pub api_version: Cow<'a, str>,
     pub scope: SasScope<'a>,
 }
 
-/// What a token is for.
+/// What a token gives access to.
 #[derive(Clone, PartialEq, Debug)]
 pub enum SasScope<'a> {
     Account(AccountScope<'a>),
     Service(ServiceScope),
 }
 
-/// An account SAS: any of the services, each at any of its levels.
+/// An account SAS: any number of services, at any of their levels.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct AccountScope<'a> {
-    /// `ss`: letters of services.
+    /// `ss`: the letters of the services.
     pub services: Cow<'a, str>,
-    /// `srt`: letters of `sco`, for the service, its containers, their objects.
+    /// `srt`: letters from `sco`, for the service, its containers and their objects.
     pub resource_types: Cow<'a, str>,
     /// `ses`.
     pub encryption_scope: Cow<'a, str>,
@@ -70,28 +70,28 @@ pub struct AccountScope<'a> {
 /// A service SAS: one resource of one service.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ServiceScope {
-    /// The service, as the signed resource names it.
+    /// The service's label in the signed resource.
     pub label: &'static str,
-    /// What is signed behind the account: the container, or the container and the object in it.
+    /// The part of the signed resource after the account: the container, or the container and the object in it.
     pub resource: String,
-    /// `si`: the stored policy of the container that completes the terms.
+    /// `si`: the container's stored policy that completes the terms.
     pub policy: String,
-    /// The parameters that only this service has, in the order in which they are signed.
+    /// The parameters particular to this service, in the order in which they are signed.
     pub parameters: Vec<ScopeParameter>,
-    /// The keys that it is for, if it is not for all.
+    /// The keys that the token is limited to, if it is limited.
     pub bounds: KeyBounds,
 }
 
-/// A parameter that only one service has. Empty is absent.
+/// A parameter that only one service has. An empty value is an absent one.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ScopeParameter {
     pub name: &'static str,
     pub value: String,
-    /// Whether the value is a line of the signed text, behind the version.
+    /// Whether the value is a line of the signed text, after the version.
     pub is_signed: bool,
 }
 
-/// A token whose terms can be read. Whether its signature is right is for [`SasToken::verify`] to say.
+/// A token with readable terms. [`SasToken::verify`] tells whether its signature is right.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SasToken<'a> {
     terms: SasTerms<'a>,
@@ -99,7 +99,7 @@ pub struct SasToken<'a> {
     signature: [u8; SIGNATURE_BYTES],
 }
 
-/// The terms that do not depend on the scope, as values.
+/// The terms that every scope has, as typed values.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct SasLimits {
     pub start: Option<DateTime>,
@@ -108,7 +108,7 @@ pub(super) struct SasLimits {
     pub https_only: bool,
 }
 
-/// Terms that no token can have, and why.
+/// Why terms are invalid in any token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MalformedSas(pub &'static str);
 
@@ -120,7 +120,7 @@ impl fmt::Display for MalformedSas {
 
 impl std::error::Error for MalformedSas {}
 
-/// The caller learns no more than that the token is no good; the log has the reason.
+/// Callers only learn that the token was refused; the reason goes to the log.
 impl From<MalformedSas> for ServiceError {
     fn from(error: MalformedSas) -> ServiceError {
         ServiceError::with_source(ErrorCode::AuthenticationFailed, error)
@@ -128,14 +128,14 @@ impl From<MalformedSas> for ServiceError {
 }
 
 impl<'a> SasToken<'a> {
-    /// Reads the token in a query. `path` is the path within the account. `None` when there is no signature in it.
+    /// Reads the token in a query, or `None` if the query has no signature. `path` is the path within the account.
     pub fn read(
         query: &Query<'a>,
         path: &str,
         kind: &ServiceKind,
     ) -> Result<Option<SasToken<'a>>, MalformedSas> {
         let Some(signature) = query.raw("sig") else { return Ok(None) };
-        // Base64 has no blank, so a `+` that was not escaped can only have meant itself.
+        // Base64 has no spaces, so an unescaped `+` can only mean itself.
         let signature = percent_decode(signature)
             .and_then(|text| decode_signature(&text))
             .ok_or(MalformedSas("the signature is not the Base64 of 32 bytes"))?;
@@ -162,7 +162,7 @@ impl<'a> SasToken<'a> {
         Ok(Some(SasToken { terms, limits, signature }))
     }
 
-    /// Whether any of the keys made this token for this account, which is named without `-secondary`.
+    /// Whether any of these keys signed the token for this account. `account` comes without `-secondary`.
     pub fn verify(&self, account: &str, keys: &[AccountKey]) -> bool {
         let text = self.terms.string_to_sign(account);
         keys.iter().any(|key| key.verify(&[&text], &self.signature))
@@ -172,7 +172,7 @@ impl<'a> SasToken<'a> {
         &self.terms
     }
 
-    /// The container, and the stored policy of that container, that complete the terms.
+    /// The container and its stored policy that completes the terms.
     pub fn policy(&self) -> Option<(&str, &str)> {
         match &self.terms.scope {
             SasScope::Service(scope) if !scope.policy.is_empty() => Some((scope.container(), &scope.policy)),
@@ -181,20 +181,20 @@ impl<'a> SasToken<'a> {
     }
 }
 
-/// A parameter of a token. As in every query, a raw `+` is a blank; an absent parameter is an empty one.
+/// A parameter of a token. As in every query, a raw `+` is a space. An absent parameter counts as empty.
 pub(crate) fn text<'a>(query: &Query<'a>, name: &str) -> Result<Cow<'a, str>, MalformedSas> {
     decode(query.raw(name).unwrap_or_default()).ok_or(MalformedSas("a field is not percent-encoded UTF-8"))
 }
 
 impl ServiceScope {
-    /// The table, queue or container that holds the resource.
+    /// The table, queue or blob container that holds the resource.
     pub fn container(&self) -> &str {
         self.resource.split('/').next().unwrap_or_default()
     }
 }
 
 impl<'a> SasTerms<'a> {
-    /// Terms with nothing but a version and a scope.
+    /// Terms with only a version and a scope.
     pub fn new(version: impl Into<Cow<'a, str>>, scope: SasScope<'a>) -> SasTerms<'a> {
         SasTerms {
             version: version.into(),
@@ -208,7 +208,7 @@ impl<'a> SasTerms<'a> {
         }
     }
 
-    /// What is signed. Versions are dates in a form that sorts as text.
+    /// The text that is signed. Versions are dates in a form that sorts as text.
     pub fn string_to_sign(&self, account: &str) -> String {
         let version = &*self.version;
         match &self.scope {
@@ -228,7 +228,7 @@ impl<'a> SasTerms<'a> {
                 let line_count =
                     if version >= VERSION_ENCRYPTION_SCOPE { lines.len() } else { lines.len() - 1 };
                 let mut text = lines[..line_count].join("\n");
-                // Here, and not in a service SAS, the last line ends like the others.
+                // Unlike in a service SAS, the last line ends with a newline too.
                 text.push('\n');
                 text
             }
@@ -257,7 +257,7 @@ impl<'a> SasTerms<'a> {
         }
     }
 
-    /// The token as a query string: the terms that are there, and their signature.
+    /// The token as a query string: all terms that are set, and the signature.
     pub fn mint(&self, account: &str, key: &AccountKey) -> Result<String, MalformedSas> {
         self.check()?;
         let signature = key.sign(&[&self.string_to_sign(account)]);
@@ -276,7 +276,7 @@ impl<'a> SasTerms<'a> {
         Ok(query)
     }
 
-    /// Every parameter but the signature.
+    /// Every parameter except the signature.
     fn parameters(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let account = match &self.scope {
             SasScope::Account(scope) => Some([
@@ -304,7 +304,7 @@ impl<'a> SasTerms<'a> {
         common.into_iter().chain(account.into_iter().flatten()).chain(own)
     }
 
-    /// Whether a token can have these terms at all, and those that are more than text as values.
+    /// Refuses terms that no token can have, and returns those that are more than text as typed values.
     fn check(&self) -> Result<SasLimits, MalformedSas> {
         if self.parameters().any(|(_, value)| has_control(value)) {
             return Err(MalformedSas("a field holds a control character"));
@@ -326,7 +326,7 @@ impl<'a> SasTerms<'a> {
                 if &*self.version < VERSION_FIRST {
                     return Err(MalformedSas("sv is older than service SAS"));
                 }
-                // The minter meant a restriction that the holder could take away.
+                // The holder could strip a restriction that is not signed, against the minter's intention.
                 let is_unsigned = &*self.version < VERSION_ACCOUNT_SAS;
                 if is_unsigned && !(self.ip.is_empty() && self.protocol.is_empty()) {
                     return Err(MalformedSas("sv is older than sip and spr"));
@@ -353,7 +353,7 @@ impl<'a> SasTerms<'a> {
 }
 
 fn has_control(text: &str) -> bool {
-    // Most texts are plain ASCII; a fold without an early end looks at many bytes at once.
+    // Most texts are plain ASCII. A fold that never stops early compares many bytes at once.
     let is_plain = text.bytes().fold(true, |plain, byte| plain & (0x20..0x7F).contains(&byte));
     !is_plain && text.contains(char::is_control)
 }
@@ -376,7 +376,7 @@ fn ips(text: &str) -> Result<Option<RangeInclusive<Ipv4Addr>>, MalformedSas> {
     }
 }
 
-/// Escapes everything that is not unreserved in a URI, so that no reader can take it for something else.
+/// Escapes everything except the unreserved characters of a URI, so that no reader can misread it.
 fn push_escaped(text: &str, out: &mut String) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     for byte in text.bytes() {

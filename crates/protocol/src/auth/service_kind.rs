@@ -1,7 +1,7 @@
-//! What the parts that serve every storage service must know about one of them.
+//! What the common code must know about each storage service.
 //!
-//! Each service has one [`ServiceKind`], a constant beside its operations. Whoever listens, addresses, authenticates and
-//! authorizes reads it and knows no service by name.
+//! Each service has one [`ServiceKind`], a constant beside its operations. The listener, addressing, authentication and
+//! authorization read it, and so know no service by name.
 
 use super::{MalformedSas, RoleSet, ServiceScope, SharedKeyForm};
 use crate::common::query::Query;
@@ -9,17 +9,17 @@ use crate::common::version::VersionOrder;
 
 #[derive(Debug)]
 pub struct ServiceKind {
-    /// As people call it: `Table`.
+    /// The service's usual name: `Table`.
     pub name: &'static str,
-    /// As host names and signed resources have it: `table`.
+    /// Its label in host names and signed resources: `table`.
     pub label: &'static str,
-    /// As the parameter `ss` of an account SAS has it.
+    /// Its letter in the parameter `ss` of an account SAS.
     pub letter: &'static str,
-    /// The port that every emulator and client uses for it.
+    /// The port that emulators and clients use for it by default.
     pub port: u16,
     /// The `Server` header of its answers.
     pub server_header: &'static str,
-    /// How a request that names no version is served.
+    /// The protocol version for requests that name none.
     pub version_default: &'static str,
     /// Where a request with a signature in its query says its version.
     pub version_order: VersionOrder,
@@ -27,12 +27,12 @@ pub struct ServiceKind {
     pub ignores_parameter_case: bool,
     /// What a Shared Key signature covers.
     pub shared_key: SharedKeyForm,
-    /// The letters of a stored access policy, in the order in which one must have them.
+    /// The permission letters of a stored access policy, in the required order.
     pub policy_letters: &'static str,
-    /// The roles of bearer tokens that it knows: the name, the id, and what the operations call it.
+    /// The roles it knows in bearer tokens: name, id, and the bit that operations ask for.
     pub roles: &'static [(&'static str, &'static str, RoleSet)],
-    /// Every role that `--oauth basic` gives: tokens for development name none.
+    /// The roles that `--oauth basic` gives to every token, since tokens for development name none.
     pub role_of_basic_tokens: RoleSet,
-    /// Reads what a service SAS is for from the query and the path within the account.
+    /// Reads which resource a service SAS is for, from the query and the path within the account.
     pub read_service_scope: fn(&Query<'_>, path: &str) -> Result<ServiceScope, MalformedSas>,
 }

@@ -1,18 +1,18 @@
 //! Stored access policies as XML: the body of the operations that get and set a container's ACL.
 //!
-//! Promises: what is read has at most five policies with distinct identifiers, and is written back in their order.
+//! Promises: an ACL that was read has at most five policies with distinct identifiers; writing keeps their order.
 
 use super::xml::{self, Element, XmlWriter, invalid_document, invalid_value};
 use crate::ServiceError;
 use crate::common::{DateTime, StoredPolicy, parse_policy_time};
 
 const POLICY_COUNT_MAX: usize = 5;
-/// In UTF-16 units, as the service counts characters.
+/// In UTF-16 units, which is how the service counts characters.
 const ID_CHARS_MAX: usize = 64;
 const FRACTION_DIGITS_MAX: usize = 7;
 
-/// Reads the policies that replace a container's. An empty body means that there are none. `letters` are the permissions
-/// of the service; a policy names some of them, in this order.
+/// Reads the policies that replace those of a container. An empty body means no policies. `letters` are the permission
+/// letters of the service; each policy has some of them, in this order.
 pub fn read_acl(body: &[u8], letters: &str) -> Result<Vec<StoredPolicy>, ServiceError> {
     if body.is_empty() {
         return Ok(Vec::new());
@@ -44,13 +44,13 @@ fn read_policy(element: &Element, letters: &str) -> Result<StoredPolicy, Service
     Ok(stored)
 }
 
-/// The text of a field. Older clients send the fields they do not set as empty elements.
+/// The text of a field. Older clients send fields that they do not set as empty elements.
 fn given(field: Option<&Element>) -> Result<Option<&str>, ServiceError> {
     let Some(field) = field else { return Ok(None) };
     Ok(Some(field.leaf()?).filter(|text| !text.is_empty()))
 }
 
-/// `YYYY-MM-DD`, or with `Thh:mm[:ss[.fffffff]]` and a zone, which a policy must have.
+/// `YYYY-MM-DD`, optionally followed by `Thh:mm[:ss[.fffffff]]` and a zone. With a time, the zone is required.
 fn read_time(text: &str) -> Result<DateTime, ServiceError> {
     let text = text.trim();
     if let Some((_, clock)) = text.split_once('T') {
@@ -71,7 +71,7 @@ fn read_permission(text: &str, letters: &str) -> Result<String, ServiceError> {
     Ok(text.to_owned())
 }
 
-/// The policies as the service shows them: fields never set are left out.
+/// The policies as the service shows them: fields that were never set are left out.
 pub fn write_acl(policies: &[StoredPolicy]) -> Vec<u8> {
     let mut writer = XmlWriter::begin();
     if policies.is_empty() {
@@ -121,7 +121,7 @@ mod tests {
         format!("<SignedIdentifiers>{identifiers}</SignedIdentifiers>")
     }
 
-    /// Reads one body, and writes what was read.
+    /// Reads one body, and writes the result.
     #[track_caller]
     fn check(body: &str, expected: Result<&str, ErrorCode>) {
         let written = read_acl(body.as_bytes(), LETTERS)

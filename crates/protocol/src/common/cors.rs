@@ -1,39 +1,39 @@
-//! CORS: which rule of an account a request meets, and what the answer then says.
+//! CORS: which of an account's rules applies to a request, and which headers its answer then gets.
 //!
-//! Owns: the rule and how origins, methods and header names match it.
-//! Leaves to others: reading and writing rules (`service_properties`), and the header names of the answer.
+//! Owns: the rule, and how origins, methods and header names are matched with it.
+//! Leaves to others: reading and writing rules (`service_properties`), and the names of the answer's headers.
 
 use crate::{ErrorCode, ServiceError};
 
 const ANY: &str = "*";
 
-/// One rule of an account, its lists in the order in which they were given.
+/// One of an account's rules. Its lists keep the order in which they were given.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CorsRule {
-    /// `*` alone, or origins; in an origin, `*` may stand for the beginning of the host.
+    /// Either `*` alone, or origins. In an origin, `*` may stand for the beginning of the host.
     pub allowed_origins: Vec<String>,
     pub allowed_methods: Vec<String>,
-    /// Names, beginnings of names that end with `*`, or `*` alone.
+    /// Header names, prefixes that end with `*`, or `*` alone.
     pub allowed_headers: Vec<String>,
-    /// As `allowed_headers`.
+    /// Has the form of `allowed_headers`.
     pub exposed_headers: Vec<String>,
     pub max_age_seconds: u32,
 }
 
-/// What a preflight request is told: each field but the last is the value of a header.
+/// The answer to a preflight request. Each field but the last is the value of a header.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PreflightAnswer {
     pub allow_origin: String,
-    /// The one method that was asked for.
+    /// The one method that the request asked for.
     pub allow_methods: String,
-    /// The headers that were asked for, as they were.
+    /// The headers that the request asked for, as sent.
     pub allow_headers: Option<String>,
     pub max_age_seconds: u32,
     /// Whether to send `Access-Control-Allow-Credentials: true`.
     pub allow_credentials: bool,
 }
 
-/// What an ordinary answer says about CORS. The default is nothing.
+/// The CORS headers of an ordinary answer. The default is none.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct CorsHeaders {
     pub allow_origin: Option<String>,
@@ -44,9 +44,9 @@ pub struct CorsHeaders {
     pub vary_origin: bool,
 }
 
-/// Answers `OPTIONS` with the values of `Origin`, `Access-Control-Request-Method` and
-/// `Access-Control-Request-Headers`. The first rule with the origin and the method decides: when it lacks a
-/// header, later rules are not looked at.
+/// Answers `OPTIONS`, given the values of `Origin`, `Access-Control-Request-Method` and
+/// `Access-Control-Request-Headers`. The first rule that matches origin and method decides: if it lacks a header, the
+/// preflight fails even when a later rule would allow it.
 pub fn preflight(
     rules: &[CorsRule],
     origin: Option<&str>,
@@ -74,10 +74,10 @@ pub fn preflight(
     })
 }
 
-/// What the answer to an ordinary request says, given the names of its headers in their order.
+/// The CORS headers of the answer to an ordinary request, given the names of the answer's headers in their order.
 ///
-/// Answers to `GET` and `HEAD` may be cached, so they speak of CORS even to a request without an origin: they
-/// allow everybody, or they vary.
+/// Answers to `GET` and `HEAD` may be cached, so they carry CORS headers even when the request has no origin: either
+/// they allow every origin, or they say `Vary: Origin`.
 pub fn actual<'n>(
     rules: &[CorsRule],
     method: &str,
@@ -96,7 +96,7 @@ pub fn actual<'n>(
     let exposed: Vec<&str> =
         response_header_names.filter(|name| covers(&rule.exposed_headers, name)).collect();
     let expose_headers = (!exposed.is_empty()).then(|| exposed.join(","));
-    // Without an origin only a rule for any gets here.
+    // Without an origin, `rule` is one that allows any origin.
     let concrete_origin = origin.filter(|_| !rule.allows_any_origin());
     CorsHeaders {
         allow_origin: Some(concrete_origin.unwrap_or(ANY).to_owned()),
@@ -126,7 +126,7 @@ impl CorsRule {
     }
 }
 
-/// The two sides of an origin in which `*` stands for the beginning of the host: `http://` and `.contoso.com`.
+/// An allowed origin, split around the `*` at the beginning of its host: `http://` and `.contoso.com`.
 pub(super) fn split_wildcard_origin(allowed: &str) -> Option<(&str, &str)> {
     let (before, after) = allowed.split_once(ANY)?;
     let begins_host = before.is_empty() || before.ends_with("://");
@@ -134,11 +134,11 @@ pub(super) fn split_wildcard_origin(allowed: &str) -> Option<(&str, &str)> {
     (begins_host && is_domain).then_some((before, after))
 }
 
-/// Whether the origin is some subdomain of a wildcard one, at any depth.
+/// Whether the origin is a subdomain, at any depth, of an allowed origin with a wildcard.
 fn is_below(allowed: &str, origin: &str) -> bool {
     let subdomain = split_wildcard_origin(allowed)
         .and_then(|(before, after)| origin.strip_prefix(before)?.strip_suffix(after));
-    // Nothing but labels, lest `*` swallow the end of another host or a port.
+    // `*` may stand only for host labels; otherwise it could swallow the end of another host, or a port.
     subdomain.is_some_and(|labels| {
         labels.split('.').all(|label| {
             !label.is_empty()
@@ -147,7 +147,7 @@ fn is_below(allowed: &str, origin: &str) -> bool {
     })
 }
 
-/// Whether a list of header names has the name: literally, by a prefix, or by `*`. Header names ignore case.
+/// Whether the list contains the header name: literally, by a prefix, or by `*`. Header names are not case-sensitive.
 fn covers(list: &[String], name: &str) -> bool {
     list.iter().any(|item| match item.strip_suffix('*') {
         Some(prefix) => name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix)),
@@ -155,7 +155,7 @@ fn covers(list: &[String], name: &str) -> bool {
     })
 }
 
-/// The items of a list between commas, without blanks around them; empty ones do not count.
+/// The items of a comma-separated list, trimmed. Empty items are skipped.
 pub(super) fn list_items(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim).filter(|item| !item.is_empty())
 }
@@ -168,7 +168,7 @@ fn not_empty(header: Option<&str>) -> Option<&str> {
 mod tests {
     use super::*;
 
-    /// A rule written `origins methods allowed exposed`, its lists with commas; `-` is an empty list.
+    /// A rule written as `origins methods allowed exposed`, with commas in each list; `-` is an empty list.
     fn rule(text: &str) -> CorsRule {
         let mut lists =
             text.split(' ').map(|list| list_items(list.trim_matches('-')).map(str::to_owned).collect());
@@ -277,7 +277,7 @@ mod tests {
         let refused = Err(ErrorCode::CorsPreflightFailure);
         let texts = &["http://a.com GET accept", "http://a.com PUT *", "* GET,PUT *"];
         check_preflight(texts, "http://a.com", "GET", Some("accept"), Ok("http://a.com GET"));
-        // Later rules would take this header.
+        // A later rule would allow this header.
         check_preflight(texts, "http://a.com", "GET", Some("x"), refused);
         check_preflight(texts, "http://a.com", "PUT", Some("x"), Ok("http://a.com PUT"));
         check_preflight(texts, "http://b.com", "GET", Some("x"), Ok("* GET"));
@@ -344,10 +344,10 @@ mod tests {
             check_actual(EVERY, method, Some("http://a.com"), ALL_EXPOSED);
             check_actual(EVERY, method, Some(""), ALL_EXPOSED);
         }
-        // A rule for other methods is not a match, but it is a rule.
+        // A rule for other methods does not match, but it still counts as a rule.
         check_actual(&["* PUT * *"], "GET", None, "vary");
         check_actual(&["* PUT * *"], "GET", Some("http://a.com"), "vary");
-        // The first rule decides between an exact one and one for any.
+        // When an exact rule and one for any origin both match, the first one decides.
         let both = &["http://a.com GET * -", "* GET * -"];
         check_actual(both, "GET", Some("http://a.com"), "http://a.com credentials vary");
         check_actual(both, "GET", Some("http://b.com"), "*");

@@ -1,4 +1,6 @@
-//! Edm.DateTime: an instant in ticks of 100 ns since 0001-01-01T00:00:00Z, and its texts.
+//! Edm.DateTime: an instant in ticks of 100 ns since 0001-01-01T00:00:00Z, and its text forms.
+//!
+//! Promises: reading never panics; [`DateTime::parse`] returns the instant that [`DateTime::write`] wrote.
 
 use super::decimal::pair;
 
@@ -8,7 +10,7 @@ const TICKS_PER_DAY: u64 = 86_400 * TICKS_PER_SECOND;
 const DAYS_BEFORE_MONTH_FROM_MARCH: [u64; 12] = [0, 31, 61, 92, 122, 153, 184, 214, 245, 275, 306, 337];
 /// Days from 0000-03-01 to 0001-01-01 in the proleptic Gregorian calendar.
 const DAYS_FROM_MARCH_0000_TO_EPOCH: u64 = 306;
-/// Fraction digits that an instant can hold; further ones are cut off.
+/// Fraction digits that an instant can hold; further digits are dropped.
 const FRACTION_DIGITS_MAX: usize = 7;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -17,12 +19,12 @@ pub struct DateTime(u64);
 impl DateTime {
     /// The first instant the service stores: 1601-01-01T00:00:00Z.
     pub const MIN_STORED: DateTime = DateTime(504_911_232_000_000_000);
-    /// 9999-12-31T23:59:59.9999999Z, the last instant there is.
+    /// The last instant: 9999-12-31T23:59:59.9999999Z.
     pub const MAX: DateTime = DateTime(3_155_378_975_999_999_999);
     /// 1970-01-01T00:00:00Z.
     pub const UNIX_EPOCH: DateTime = DateTime(621_355_968_000_000_000);
 
-    /// Instants after the year 9999 become its last one.
+    /// Instants after the year 9999 become [`DateTime::MAX`].
     pub fn from_ticks(ticks: u64) -> DateTime {
         DateTime(ticks.min(Self::MAX.0))
     }
@@ -69,7 +71,7 @@ impl DateTime {
         u64::try_from(utc).ok().filter(|ticks| *ticks <= Self::MAX.0).map(DateTime)
     }
 
-    /// The service's text: trailing zeros of the fraction trimmed, the point dropped when nothing is left.
+    /// The service's text form: without trailing zeros in the fraction, and without the point when no digit is left.
     pub fn write(self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.seconds());
         self.write_end(out);
@@ -93,7 +95,7 @@ impl DateTime {
         out.push(b'Z');
     }
 
-    /// `MM/dd/yyyy HH:mm:ss`, as the service prints a date that it finds out of range.
+    /// `MM/dd/yyyy HH:mm:ss`, as in the service's message about a date out of range.
     pub fn write_american(self, out: &mut Vec<u8>) {
         let text = self.seconds();
         for piece in [&text[5..7], b"/", &text[8..10], b"/", &text[..4], b" ", &text[11..]] {
@@ -127,7 +129,7 @@ impl DateTime {
         text
     }
 
-    /// What of the fraction is not zero, and the zone.
+    /// Writes the fraction without trailing zeros, and the zone.
     fn write_end(self, out: &mut Vec<u8>) {
         let mut text = *b".fffffffZ";
         text[..8].copy_from_slice(&self.fraction());
@@ -143,7 +145,7 @@ impl DateTime {
     }
 }
 
-/// Reads `yyyy-MM-ddTHH:mm:ss[.fffffff]Z`, the one form that nearly all clients send. `None`: another form, or none.
+/// Reads `yyyy-MM-ddTHH:mm:ss[.fffffff]Z`, the form that nearly all clients send. `None` for any other text.
 fn parse_usual(text: &[u8]) -> Option<DateTime> {
     let (head, end) = text.split_first_chunk::<19>()?;
     let two = |at: usize| {
@@ -164,7 +166,7 @@ fn parse_usual(text: &[u8]) -> Option<DateTime> {
         return None;
     }
     let of_day = (hour * 3600 + minute * 60 + second) * TICKS_PER_SECOND + fraction;
-    // The year has four digits, so this is no later than the last instant.
+    // The year has four digits, so this cannot be after [`DateTime::MAX`].
     Some(DateTime(days * TICKS_PER_DAY + of_day))
 }
 

@@ -1,6 +1,6 @@
-//! Whole numbers as decimal digits, two at a time, on the stack first: a page writes tens of thousands of them.
+//! Integers as decimal digits, two at a time, in a buffer on the stack: a page writes tens of thousands of them.
 
-/// `00` to `99`, one after the other.
+/// `00` to `99`, concatenated.
 const PAIRS: [u8; 200] = pairs();
 
 const fn pairs() -> [u8; 200] {
@@ -20,7 +20,7 @@ pub fn pair(number: u64) -> [u8; 2] {
     [PAIRS[at], PAIRS[at + 1]]
 }
 
-/// Digits of a u64.
+/// The digits of the largest u64.
 const DIGIT_COUNT_MAX: usize = 20;
 
 pub(crate) struct Digits {

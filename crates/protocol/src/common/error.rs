@@ -1,6 +1,6 @@
-//! Every error the service can answer with: one table of codes, and the value that carries one up the road.
+//! Every error that a service can answer with: one table of codes, and the value that carries one up the road.
 //!
-//! An error does not know how it will be dressed: choosing JSON or XML is the work of whoever responds.
+//! Leaves to others: the shape of an error on the wire. The code that writes the response chooses JSON or XML.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,7 +13,7 @@ macro_rules! error_codes {
         impl ErrorCode {
             pub const ALL: &'static [ErrorCode] = &[$(ErrorCode::$name),*];
 
-            /// The code as it stands on the wire.
+            /// The code as written on the wire.
             pub fn name(self) -> &'static str {
                 match self { $(ErrorCode::$name => error_codes!(@wire $name $($wire)?)),* }
             }
@@ -35,7 +35,7 @@ macro_rules! error_codes {
 error_codes! {
     // name                        status  message, unless the caller has a better one
 
-    // The Table service's own.
+    // Used by the Table service only.
     AtomFormatNotSupported         415 "Atom format is not supported."
     CommandsInBatchActOnDifferentPartitions 400 "All commands in a batch must operate on same entity group."
     DuplicateKeyPropertySpecified  400 "A key property is specified more than once."
@@ -70,13 +70,14 @@ error_codes! {
     AuthorizationProtocolMismatch  403 "This request is not authorized to perform this operation using this protocol."
     AuthorizationResourceTypeMismatch 403 "This request is not authorized to perform this operation using this resource type."
     AuthorizationServiceMismatch   403 "This request is not authorized to perform this operation using this service."
-    // Whoever raises this one fills the address in.
+    // The code that raises this one adds the address to the message.
     AuthorizationSourceIPMismatch  403 "This request is not authorized to perform this operation using this source IP."
     CorsPreflightFailure           403 "CORS not enabled or no matching rule found for this request."
     InsufficientAccountPermissions 403 "The account being accessed does not have sufficient permissions to execute this operation."
     InternalError                  500 "Server encountered an internal error. Please try again after some time."
     InvalidAuthenticationInfo      400 "Authentication information is not given in the correct format. Check the value of Authorization header."
-    // The same code with another status: a token that does not validate, against a header that cannot be read.
+    // On the wire this is `InvalidAuthenticationInfo` too: 401 for a token that does not validate, 400 for a header
+    // that cannot be read.
     InvalidBearerToken as "InvalidAuthenticationInfo" 401 "Server failed to authenticate the request. Please refer to the information in the www-authenticate header."
     InvalidHeaderValue             400 "The value for one of the HTTP headers is not in the correct format."
     InvalidHttpVerb                400 "The HTTP verb specified is invalid."
@@ -94,8 +95,9 @@ error_codes! {
 }
 
 impl ErrorCode {
-    /// Raised by carrying an operation out, not by checking it beforehand. It shows in two places: answers to
-    /// such errors carry `Cache-Control`, and in a change set of one operation they have no index before the text.
+    /// Whether an operation raises this error while it runs, rather than in the checks before. The difference shows in
+    /// two places: answers to these errors carry `Cache-Control`, and in a change set of one operation their message
+    /// has no index in front.
     pub fn is_raised_by_execution(self) -> bool {
         matches!(
             self,
@@ -110,7 +112,7 @@ impl ErrorCode {
     }
 }
 
-/// What went wrong beneath; logged, never sent.
+/// The underlying cause: logged, never sent.
 pub(crate) type Source = Box<dyn std::error::Error + Send + Sync>;
 
 /// What the caller sees, plus the cause that only our log sees.
@@ -133,7 +135,7 @@ impl ServiceError {
         ServiceError { source: Some(source.into()), ..ServiceError::from(code) }
     }
 
-    /// The same error, said of one operation of a batch.
+    /// The same error, attributed to one operation of a batch.
     pub fn of_operation(self, index: usize) -> ServiceError {
         ServiceError { operation: Some(index), ..self }
     }
@@ -142,7 +144,7 @@ impl ServiceError {
         self.detail.as_deref().unwrap_or(self.code.message())
     }
 
-    /// A payload that is not what the service can read.
+    /// A payload that the service cannot read.
     pub(crate) fn unreadable_payload() -> ServiceError {
         ServiceError::with_detail(ErrorCode::InvalidInput, "An error occurred while processing this request.")
     }

@@ -1,4 +1,4 @@
-//! Names of the headers that the storage services add to HTTP's own, in lower case.
+//! Names, in lower case, of the headers that the storage services add to those of HTTP.
 
 pub(crate) const X_HTTP_METHOD: &str = "x-http-method";
 pub const X_MS_CLIENT_REQUEST_ID: &str = "x-ms-client-request-id";

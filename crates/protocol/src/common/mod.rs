@@ -1,5 +1,5 @@
-//! What all storage services speak: errors, versions, query strings, XML, service properties, CORS rules, stored
-//! access policies, account names, times.
+//! What all storage services share: errors, versions, query strings, XML, service properties, CORS rules, stored access
+//! policies, account names, times.
 
 pub mod acl;
 pub mod cors;

@@ -1,4 +1,4 @@
-//! Account names, valid once they are made.
+//! Account names. An [`AccountName`] is always valid.
 
 use std::fmt;
 

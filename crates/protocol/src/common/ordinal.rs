@@ -1,4 +1,4 @@
-//! The service's string order: ordinal by UTF-16 code unit.
+//! The service's order of strings: ordinal, by UTF-16 code unit.
 
 use std::cmp::Ordering;
 
@@ -12,8 +12,8 @@ pub fn compare_ordinal(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// Where a differing byte stands in UTF-16 order. Only lead bytes can differ in class here: two strings that
-/// agree up to a continuation byte agree on the lead byte before it.
+/// The rank of a differing byte in UTF-16 order. Only lead bytes can differ in class here: two strings that agree up to
+/// a continuation byte agree on the lead byte before it.
 fn rank(byte: u8) -> u8 {
     match byte {
         0xEE => 0xFE,

@@ -1,4 +1,4 @@
-//! Percent-encoding, as URIs have it.
+//! Percent-decoding of URIs.
 
 use std::borrow::Cow;
 

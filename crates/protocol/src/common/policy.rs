@@ -1,19 +1,19 @@
-//! Stored access policies: the identifiers of a table's ACL, which shared access signatures lean on.
+//! Stored access policies: the identifiers in a container's ACL, which shared access signatures refer to.
 
 use super::DateTime;
 
-/// One identifier of a table's ACL. What is `None` is left to the tokens that name it.
+/// One identifier of a container's ACL. The tokens that refer to it supply the fields that are `None`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct StoredPolicy {
     pub id: String,
     pub start: Option<DateTime>,
     pub expiry: Option<DateTime>,
-    /// Letters of `raud`, as they were given.
+    /// Permission letters, as they were given.
     pub permission: Option<String>,
 }
 
-/// Reads a time of a policy or of a token: any form of [`DateTime::parse`], or a date alone, which means its
-/// midnight in UTC.
+/// Reads the time of a policy or a token: any form that [`DateTime::parse`] reads, or a date alone, which means
+/// midnight UTC.
 pub fn parse_policy_time(text: &str) -> Option<DateTime> {
     if text.contains(['T', 't']) { DateTime::parse(text) } else { DateTime::parse(&format!("{text}T00:00Z")) }
 }

@@ -1,14 +1,14 @@
-//! A query string, split once: whoever needs a parameter of a request asks here.
+//! A query string, split once: all code that needs a query parameter asks here.
 //!
-//! Promises: names are decoded, values are as they were sent; the first of several parameters with one name counts.
-//! Leaves to others: what a parameter means, and telling a caller that one does not decode.
+//! Promises: names are decoded, values are as sent; the first of several parameters with one name counts.
+//! Leaves to others: what a parameter means, and refusing values that do not decode.
 
 use std::borrow::Cow;
 
 use super::percent::percent_decode;
 use crate::{ErrorCode, ServiceError};
 
-/// The parameters of a query string in their order.
+/// The parameters of a query string, in order.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Query<'a> {
     parameters: Vec<(Cow<'a, str>, &'a str)>,
@@ -51,7 +51,7 @@ impl<'a> Query<'a> {
         self.parameters.iter().map(|(name, value)| (&**name, *value))
     }
 
-    /// The first value of that name, as sent.
+    /// The first value with this name, as sent.
     pub fn raw(&self, name: &str) -> Option<&'a str> {
         self.parameters.iter().find(|(found, _)| found == name).map(|(_, value)| *value)
     }
@@ -62,10 +62,10 @@ impl<'a> Query<'a> {
     }
 }
 
-/// As many parameters as a signed request usually has; more of them grow the list.
+/// As many parameters as signed requests usually have. The list grows for more.
 const PARAMETER_COUNT_USUAL: usize = 16;
 
-/// Decodes a name or a value once; a raw `+` is a blank here, unlike in paths. `None` when an escape is broken.
+/// Decodes a name or a value. A raw `+` is a space here, unlike in paths. `None` when an escape is broken.
 pub fn decode(text: &str) -> Option<Cow<'_, str>> {
     if memchr::memchr(b'+', text.as_bytes()).is_some() {
         percent_decode(&text.replace('+', " ")).map(|decoded| Cow::Owned(decoded.into_owned()))
@@ -74,10 +74,10 @@ pub fn decode(text: &str) -> Option<Cow<'_, str>> {
     }
 }
 
-/// The longest time that a request may take, and the time of one that says nothing.
+/// The longest time that a request may take, and the default for requests that set no timeout.
 pub const TIMEOUT_SECONDS_MAX: u64 = 30;
 
-/// Seconds that the request may take; larger values are silently lowered to the maximum.
+/// How many seconds the request may take; larger values are silently lowered to the maximum.
 pub fn timeout_seconds(query: &Query<'_>) -> Result<u64, ServiceError> {
     let Some(raw) = query.raw("timeout") else { return Ok(TIMEOUT_SECONDS_MAX) };
     let seconds: Option<u64> = decode(raw).and_then(|text| text.parse().ok());

@@ -1,8 +1,9 @@
-//! The account's properties as XML: logging, metrics and CORS rules; and the statistics of its replica.
+//! The account's properties as XML (logging, metrics, CORS rules), and the statistics of its replica.
 //!
-//! Promises: what is read is within the service's limits; written properties have the service's order of
-//! elements, and reading them back returns them. Logging and metrics have no effect: they are kept and shown.
-//! Here are the values; `read.rs` has the limits and reads a request, `write.rs` writes what the service answers.
+//! Promises: properties that were read are within the service's limits. Written properties have the service's order of
+//! elements, and reading them back returns them. Logging and metrics have no effect: they are only kept and shown.
+//! This file has the values, `read.rs` the limits and the reading of a request, `write.rs` the documents of the
+//! answers.
 
 mod read;
 mod write;
@@ -12,9 +13,9 @@ pub use write::write_stats;
 
 use super::cors::CorsRule;
 
-/// From here on: hour and minute metrics, CORS, and updates that leave elements out.
+/// The first version with hour and minute metrics, CORS, and updates that may leave elements out.
 const VERSION_OF_PARTIAL_UPDATES: &str = "2013-08-15";
-/// What logging and metrics call their own version.
+/// The version that logging and metrics give for themselves.
 const ANALYTICS_VERSION: &str = "1.0";
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -30,14 +31,14 @@ pub struct Logging {
     pub read: bool,
     pub write: bool,
     pub delete: bool,
-    /// `None`: logs are kept for ever.
+    /// `None`: logs are kept forever.
     pub retention_days: Option<u16>,
 }
 
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Metrics {
     pub level: MetricsLevel,
-    /// `None`: metrics are kept for ever.
+    /// `None`: metrics are kept forever.
     pub retention_days: Option<u16>,
 }
 
@@ -49,7 +50,7 @@ pub enum MetricsLevel {
     ServiceAndApis,
 }
 
-/// What a request changes; what is `None` stays as it is.
+/// The changes in a request. Fields that are `None` stay as they are.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct PropertiesUpdate {
     pub logging: Option<Logging>,
@@ -87,12 +88,12 @@ impl ServiceProperties {
         }
     }
 
-    /// The properties as they are kept: the whole document. [`ServiceProperties::from_stored`] reads it.
+    /// The whole document, as it is stored. [`ServiceProperties::from_stored`] reads it.
     pub fn to_stored(&self) -> Vec<u8> {
         self.write(VERSION_OF_PARTIAL_UPDATES)
     }
 
-    /// `None` means that the bytes are not what [`ServiceProperties::to_stored`] wrote.
+    /// `None` if [`ServiceProperties::to_stored`] did not write these bytes.
     pub fn from_stored(stored: &[u8]) -> Option<ServiceProperties> {
         let update = read_update(stored, VERSION_OF_PARTIAL_UPDATES).ok()?;
         Some(ServiceProperties {

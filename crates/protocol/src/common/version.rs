@@ -2,7 +2,7 @@
 
 use super::query::Query;
 
-/// Any date in the right form is a version: new ones appear faster than servers are updated.
+/// Any well-formed date counts as a version, because new versions appear faster than servers are updated.
 pub fn is_version(text: &str) -> bool {
     let has_form = text.len() == 10
         && text.bytes().enumerate().all(|(at, byte)| match at {
@@ -17,15 +17,15 @@ pub fn is_version(text: &str) -> bool {
 pub enum VersionOrder {
     /// `api-version`, then the header, then `sv`.
     ParameterFirst,
-    /// The header, then `api-version`, then `sv`. The two oldest versions of signatures do not listen to the header.
+    /// The header, then `api-version`, then `sv`. With the two oldest versions of `sv` the header does not count.
     HeaderFirst,
 }
 
-/// The versions of `sv` that do not listen to the header, where it would come first.
+/// With these versions of `sv` the header does not count.
 const VERSIONS_DEAF_TO_HEADER: [&str; 2] = ["2012-02-12", "2013-08-15"];
 
-/// The version of the protocol that a request speaks, as far as it says. A signature in the query brings its own version;
-/// without one the header counts. `header` is a version.
+/// The protocol version that a request names, if it names one. A signature in the query brings a version of its own;
+/// without a signature the header counts. `header` must be a valid version.
 pub fn protocol_version<'a>(
     query: &Query<'a>,
     header: Option<&'a str>,

@@ -1,8 +1,8 @@
-//! XML as small trees: what the service's XML operations read and write.
+//! XML as small trees, for the XML documents that the service reads and writes.
 //!
-//! Owns: the bounds of a document, which markup is taken, and how text is escaped.
-//! Promises: reading never panics and costs time linear in the body; a document type or an entity that XML
-//! does not predefine is refused, so nothing can expand; reading what was written returns it.
+//! Owns: the bounds of a document, which markup is accepted, and how text is escaped.
+//! Promises: reading never panics and takes time linear in the body. Document types and entities that XML does not
+//! predefine are refused, so nothing can expand. Reading a written document returns it.
 //! Leaves to others: which elements a document may have, and what their texts mean.
 
 use quick_xml::events::{BytesDecl, BytesRef, BytesStart, Event};
@@ -11,35 +11,35 @@ use quick_xml::{Reader, XmlVersion};
 use super::error::Source;
 use crate::{ErrorCode, ServiceError};
 
-/// The largest document of the service has two KiB of text in some fifty elements.
+/// The service's largest documents have 2 KiB of text in some fifty elements.
 pub const DOCUMENT_BYTES_MAX: usize = 64 * 1024;
 const DEPTH_MAX: usize = 8;
 const ELEMENT_COUNT_MAX: usize = 256;
-/// Of one element. No attribute means anything here, but serializers like to declare namespaces.
+/// For one element. No attribute has a meaning here, but serializers like to declare namespaces.
 const ATTRIBUTES_BYTES_MAX: usize = 1024;
 const BYTE_ORDER_MARK: char = '\u{FEFF}';
 const DECLARATION: &str = "\u{FEFF}<?xml version=\"1.0\" encoding=\"utf-8\"?>";
 
-/// An element without its attributes and without its namespace.
+/// An element. Its attributes and its namespace are dropped.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Element {
     pub name: String,
-    /// All text directly inside, in one piece.
+    /// All text directly inside this element, concatenated.
     pub text: String,
     pub children: Vec<Element>,
 }
 
-/// A document that is not well formed, or not of the schema. The reason is for our log.
+/// A document that is malformed or does not follow the schema. The reason is for our log.
 pub(crate) fn invalid_document(reason: impl Into<Source>) -> ServiceError {
     ServiceError::with_source(ErrorCode::InvalidXmlDocument, reason)
 }
 
-/// An element whose text is not of its type.
+/// An element whose text does not have the right type.
 pub(crate) fn invalid_value(reason: impl Into<Source>) -> ServiceError {
     ServiceError::with_source(ErrorCode::InvalidXmlNodeValue, reason)
 }
 
-/// Reads a document whose outermost element has the name.
+/// Reads a document whose outermost element is named `root`.
 pub fn read(body: &[u8], root: &str) -> Result<Element, ServiceError> {
     if body.len() > DOCUMENT_BYTES_MAX {
         return Err(ErrorCode::RequestBodyTooLarge.into());
@@ -96,9 +96,9 @@ fn read_tree(text: &str) -> Result<Element, ServiceError> {
 /// The elements read so far.
 #[derive(Default)]
 struct Tree {
-    /// Those still open, outermost first.
+    /// The elements that are still open, outermost first.
     path: Vec<Element>,
-    /// The outermost, once it is closed.
+    /// The outermost element, once it is closed.
     root: Option<Element>,
     element_count: usize,
 }
@@ -147,9 +147,9 @@ fn check_declaration(declaration: &BytesDecl<'_>) -> Result<(), ServiceError> {
     Ok(())
 }
 
-/// Attributes mean nothing, but a document in which they are malformed is no document.
+/// Attributes have no meaning here, but malformed ones make the document malformed.
 fn check_attributes(tag: &BytesStart<'_>) -> Result<(), ServiceError> {
-    // The search for duplicates takes the square of their number, which this bounds.
+    // Finding duplicates takes time quadratic in the number of attributes, so their length is bounded.
     if tag.attributes_raw().len() > ATTRIBUTES_BYTES_MAX {
         return Err(invalid_document("too many attributes"));
     }
@@ -163,7 +163,8 @@ fn check_attributes(tag: &BytesStart<'_>) -> Result<(), ServiceError> {
     Ok(())
 }
 
-/// The five entities that XML predefines, and characters by number. There are no others without a document type.
+/// Resolves the five entities that XML predefines, and character references. Without a document type there are no
+/// others.
 fn resolve(reference: &BytesRef<'_>) -> Result<char, ServiceError> {
     match reference.as_ref() {
         "amp" => Ok('&'),
@@ -179,7 +180,7 @@ fn resolve(reference: &BytesRef<'_>) -> Result<char, ServiceError> {
     }
 }
 
-/// `Char` of XML 1.0.
+/// The production `Char` of XML 1.0.
 fn is_xml_character(character: char) -> bool {
     matches!(character, '\t' | '\n' | '\r' | '\u{20}'..='\u{D7FF}' | '\u{E000}'..='\u{FFFD}' | '\u{10000}'..)
 }
@@ -189,12 +190,12 @@ fn is_blank(text: &str) -> bool {
 }
 
 impl Element {
-    /// The text of an element that has nothing else inside.
+    /// The text of an element that has no children.
     pub fn leaf(&self) -> Result<&str, ServiceError> {
         if self.children.is_empty() { Ok(&self.text) } else { Err(invalid_document("an element for text")) }
     }
 
-    /// The children with these names, in any order; each once at most, and no others.
+    /// The children with these names, in any order. Each may occur at most once, and no others may.
     pub fn fields<const N: usize>(&self, names: [&str; N]) -> Result<[Option<&Element>; N], ServiceError> {
         self.check_no_text()?;
         let mut fields = [None; N];
@@ -210,7 +211,7 @@ impl Element {
         Ok(fields)
     }
 
-    /// The children of an element that holds so many of the name at most, and no others.
+    /// The children of a list element: all with this name, and at most `count_max` of them.
     pub fn items(&self, name: &str, count_max: usize) -> Result<&[Element], ServiceError> {
         self.check_no_text()?;
         if self.children.len() > count_max {
@@ -227,13 +228,13 @@ impl Element {
     }
 }
 
-/// Writes one document, in one line, as the service does.
+/// Writes one document on one line, as the service does.
 pub(crate) struct XmlWriter {
     out: Vec<u8>,
 }
 
 impl XmlWriter {
-    /// The byte order mark and the declaration.
+    /// Writes the byte order mark and the declaration.
     pub fn begin() -> XmlWriter {
         XmlWriter { out: DECLARATION.as_bytes().to_vec() }
     }
@@ -246,12 +247,12 @@ impl XmlWriter {
         self.push(&["</", name, ">"]);
     }
 
-    /// An element with nothing inside.
+    /// Writes an element with nothing inside.
     pub fn empty(&mut self, name: &str) {
         self.push(&["<", name, " />"]);
     }
 
-    /// An element with text inside, or with nothing.
+    /// Writes an element with text inside, or empty if there is no text.
     pub fn leaf(&mut self, name: &str, text: &str) {
         if text.is_empty() {
             return self.empty(name);
@@ -262,7 +263,7 @@ impl XmlWriter {
                 '&' => self.push(&["&amp;"]),
                 '<' => self.push(&["&lt;"]),
                 '>' => self.push(&["&gt;"]),
-                // As itself it would be read as the end of a line.
+                // Written literally, it would be read as a line ending.
                 '\r' => self.push(&["&#xD;"]),
                 other if is_xml_character(other) => self.push(&[other.encode_utf8(&mut [0; 4])]),
                 _ => self.push(&["\u{FFFD}"]),
@@ -282,12 +283,12 @@ impl XmlWriter {
     }
 }
 
-/// Documents that nobody means well with, for the tests of every reader.
+/// Hostile documents for the tests of every reader.
 #[cfg(test)]
 pub(super) mod hostile {
     use super::*;
 
-    /// Whatever is read: no panic, and no code but these.
+    /// Reading must not panic, and must fail with no codes other than these.
     #[track_caller]
     pub fn check_refusal(error: &ServiceError) {
         assert!(
@@ -301,12 +302,12 @@ pub(super) mod hostile {
         );
     }
 
-    /// Every beginning of a document but the document itself.
+    /// Every proper prefix of a document.
     pub fn truncations(document: &[u8]) -> impl Iterator<Item = &[u8]> {
         (0..document.len()).map(|length| &document[..length])
     }
 
-    /// Documents made of the given ones by cutting, doubling, mixing and strange bytes; the same on every run.
+    /// Documents made from the given ones by cutting, doubling, mixing and inserting odd bytes; the same on every run.
     pub fn mutations(corpus: &[&[u8]], count: usize) -> impl Iterator<Item = Vec<u8>> {
         const PIECES: [&[u8]; 28] = [
             b"<",
@@ -338,7 +339,7 @@ pub(super) mod hostile {
             b" ",
             b"\r\n",
         ];
-        // Xorshift, from a fixed seed.
+        // Xorshift from a fixed seed.
         let mut state = 0x9E37_79B9_7F4A_7C15_u64;
         let mut below = move |bound: usize| {
             state ^= state << 13;
@@ -349,7 +350,7 @@ pub(super) mod hostile {
         (0..count).map(move |_| {
             let mut bytes = corpus[below(corpus.len())].to_vec();
             for _ in 0..=below(3) {
-                // Small changes leave more of a document to be read than great ones.
+                // Small changes leave more of the document readable than large ones.
                 let at = below(bytes.len() + 1);
                 let far = below(4) == 0;
                 let to = if far { below(bytes.len() + 1) } else { (at + below(8)).min(bytes.len()) };
@@ -378,7 +379,7 @@ mod tests {
     use super::hostile::{check_refusal, mutations, truncations};
     use super::*;
 
-    /// The tree in one line: `name{children}`, or `name=text`.
+    /// The tree on one line: `name{children}` or `name=text`.
     fn shown(element: &Element) -> String {
         if element.children.is_empty() {
             return format!("{}={}", element.name, element.text);

@@ -1,5 +1,5 @@
-//! What only the Table service speaks: its operations and their permissions, entities and property values, the filter
-//! language, its service SAS, and the texts on the wire.
+//! The Table service on the wire: its operations and their permissions, entities and property values, the filter
+//! language, its service SAS, and the texts of requests and answers.
 
 pub mod filter;
 pub mod model;

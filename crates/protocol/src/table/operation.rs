@@ -1,6 +1,6 @@
-//! `Operation`: one REST call, read from a verb, a resource and the headers that change its meaning.
+//! `Operation`: one REST call, read from the method, the resource, and the headers that change its meaning.
 //!
-//! A part of a batch is read by the same function as a whole request.
+//! Promises: the same function reads a whole request and a part of a batch. Leaves payloads to `wire`.
 
 use std::borrow::Cow;
 
@@ -27,7 +27,7 @@ pub enum Operation<'a> {
     Tables(TableOperation),
     Read(EntityRead<'a>),
     Write(EntityWrite<'a>),
-    /// An entity group transaction, or one query in the same dress.
+    /// An entity group transaction, or a single query sent as a batch.
     Batch,
 }
 
@@ -54,12 +54,12 @@ pub enum EntityRead<'a> {
 #[derive(Clone, PartialEq, Debug)]
 pub enum EntityWrite<'a> {
     Insert(TableName),
-    /// Update Entity; Insert Or Replace Entity when there is no condition.
+    /// Update Entity, or Insert Or Replace Entity when there is no condition.
     Replace {
         address: Address<'a>,
         condition: Option<ETag>,
     },
-    /// Merge Entity; Insert Or Merge Entity when there is no condition.
+    /// Merge Entity, or Insert Or Merge Entity when there is no condition.
     Merge {
         address: Address<'a>,
         condition: Option<ETag>,
@@ -78,7 +78,7 @@ pub struct Component<'a> {
 }
 
 impl<'a> Operation<'a> {
-    /// `account` is only needed for the texts of errors.
+    /// `account` is used only in error messages.
     pub fn read(
         account: &str,
         method: &str,
@@ -112,7 +112,7 @@ impl<'a> Operation<'a> {
             Resource::Entities(name) => match method {
                 "GET" => Ok(Operation::Read(EntityRead::Query(addressed_table(&name)?))),
                 "POST" => {
-                    // Nothing to match yet: the entity is about to be made.
+                    // An insert has no entity to match yet.
                     if headers.if_match.is_some() || headers.if_none_match.is_some() {
                         return Err(ErrorCode::InvalidInput.into());
                     }
@@ -128,7 +128,7 @@ impl<'a> Operation<'a> {
     }
 }
 
-/// Service properties, stats and access policies.
+/// Reads the operations on service properties, statistics and access policies.
 fn read_component<'a>(
     method: &str,
     resource: Resource<'a>,
@@ -148,8 +148,8 @@ fn read_component<'a>(
     }
 }
 
-/// The verb that counts: `POST` with `X-HTTP-Method` is the tunnel for clients that cannot send the others;
-/// `HEAD` is `GET` without its body.
+/// The method that the request means. Clients that can send only `POST` put the real method into `X-HTTP-Method`.
+/// `HEAD` is read as `GET`; its body is left out later.
 fn effective_method<'m>(method: &'m str, headers: &OperationHeaders<'m>) -> Result<&'m str, ServiceError> {
     let Some(tunnelled) = headers.x_http_method else {
         return match method {
@@ -178,7 +178,7 @@ fn read_table<'a>(
     if !matches!(method, "GET" | "DELETE") {
         return Err(ErrorCode::MethodNotAllowed.into());
     }
-    // System tables can be named but are never there.
+    // The names of system tables are legal, but these tables never exist.
     if name.starts_with("$Metrics") {
         return Err(ErrorCode::ResourceNotFound.into());
     }
@@ -233,7 +233,7 @@ fn read_entity<'a>(
     }
 }
 
-/// The table a path names. One that cannot exist is refused by its name's own error.
+/// The table that a path names. An invalid name is refused with the error that describes it.
 fn addressed_table(name: &str) -> Result<TableName, ServiceError> {
     if name.starts_with("$Metrics") {
         return Err(ErrorCode::TableNotFound.into());

@@ -1,4 +1,4 @@
-//! What each operation of the Table service needs of a caller.
+//! The permission that each operation of the Table service needs.
 
 use crate::auth::{Level, Need, Permission, ResourceName, RoleSet};
 
@@ -9,13 +9,13 @@ use super::operation::{Address, EntityRead, EntityWrite, Operation, TableOperati
 pub const READER: RoleSet = RoleSet(1);
 /// Storage Table Data Contributor.
 pub const CONTRIBUTOR: RoleSet = RoleSet(2);
-/// A contributor may read, too.
+/// A contributor may also read.
 const READERS: RoleSet = READER.or(CONTRIBUTOR);
 
 impl Operation<'_> {
     pub fn need(&self) -> Need<'_> {
         match self {
-            // Each operation of a batch is asked about by itself.
+            // Each operation of a batch is authorized by itself.
             Operation::Batch => Need::Nothing,
             Operation::Acl(_) => Need::AccountKey,
             Operation::Service(operation) => operation.need(READERS),
@@ -42,7 +42,7 @@ impl EntityWrite<'_> {
     fn need(&self) -> Need<'_> {
         match self {
             EntityWrite::Insert(table) => of_entities(table, None, &["a"], CONTRIBUTOR),
-            // An upsert may turn out to be either.
+            // An upsert may turn out to be an insert or an update.
             EntityWrite::Replace { address, condition: None }
             | EntityWrite::Merge { address, condition: None } => of_entity(address, &["au"], CONTRIBUTOR),
             EntityWrite::Replace { address, .. } | EntityWrite::Merge { address, .. } => {

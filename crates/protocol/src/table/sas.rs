@@ -6,7 +6,7 @@ use crate::common::query::Query;
 
 use super::model::TableName;
 
-/// What a service SAS is for. Empty is absent.
+/// What a service SAS is for. An empty text is an absent field.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TableScope {
     /// `tn`.
@@ -36,7 +36,7 @@ impl TableScope {
         }
     }
 
-    /// As the parts common to all services know it. Refused when a row key has no partition key.
+    /// The scope in the form common to all services. Refused when a row key has no partition key.
     pub fn into_scope(self) -> Result<ServiceScope, MalformedSas> {
         let bounds = KeyBounds {
             start: end_of_range(&self.start_partition_key, &self.start_row_key)?,
@@ -67,7 +67,7 @@ fn end_of_range(partition: &str, row: &str) -> Result<Option<(String, Option<Str
     Ok(given(partition).map(|partition| (partition, given(row))))
 }
 
-/// Reads the scope of a token: the table is a parameter, the path does not matter.
+/// Reads the scope of a token. The table is a query parameter; the path does not matter.
 pub(super) fn read_scope(query: &Query<'_>, _path: &str) -> Result<ServiceScope, MalformedSas> {
     let table = TableName::parse(&text(query, "tn")?).map_err(|_| MalformedSas("tn names no table"))?;
     let owned = |name| text(query, name).map(|text| text.into_owned());

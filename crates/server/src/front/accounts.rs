@@ -1,4 +1,6 @@
-//! The accounts this server answers for, and their keys.
+//! The accounts that this server knows, and their keys.
+//!
+//! Promises: no error and no debug print shows a key.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,15 +8,15 @@ use std::sync::Arc;
 use protocol::auth::AccountKey;
 use protocol::common::AccountName;
 
-/// The emulator's account, known to every client library.
+/// The emulator's account, which every client library knows.
 pub const EMULATOR_ACCOUNT: &str = "devstoreaccount1";
-/// Its published key: it protects nothing.
+/// The emulator account's published key. It protects nothing.
 pub const EMULATOR_KEY: &str =
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
 const KEY_COUNT_MAX: usize = 2;
 
-/// Keys are tried in turn; an account has one or two.
+/// An account has one or two keys, which are tried in turn.
 #[derive(Clone, Debug)]
 pub struct Account {
     pub name: AccountName,
@@ -24,18 +26,18 @@ pub struct Account {
 #[derive(Clone, Debug)]
 pub struct Accounts {
     by_name: BTreeMap<Box<str>, Arc<Account>>,
-    /// Whether some account can be used by anyone who has read the emulator's documentation.
+    /// Whether anyone who has read the emulator's documentation can use one of the accounts.
     has_well_known_key: bool,
 }
 
 impl Accounts {
-    /// The emulator's account alone.
+    /// Only the emulator's account.
     pub fn emulator() -> Accounts {
         Accounts::parse(&format!("{EMULATOR_ACCOUNT}:{EMULATOR_KEY}"))
             .expect("the emulator's account is well formed")
     }
 
-    /// Reads `name:key1[:key2];...`, at least one, each name once.
+    /// Reads `name:key1[:key2];...`: at least one account, each name only once.
     pub fn parse(text: &str) -> Result<Accounts, String> {
         let accounts = Accounts::read(text.split(';'))?;
         if accounts.by_name.is_empty() {
@@ -50,8 +52,8 @@ impl Accounts {
         }
     }
 
-    /// Reads entries of the form `name:key1[:key2]`. Where a name comes again, the first one counts: sources are given
-    /// in the order of their rank. The error says which account is wrong, and never shows a key.
+    /// Reads entries of the form `name:key1[:key2]`. If a name is repeated, its first entry counts: callers list their
+    /// sources in order of precedence. The error names the account that is wrong, and never shows a key.
     pub fn read<'a>(texts: impl Iterator<Item = &'a str>) -> Result<Accounts, String> {
         let mut by_name = BTreeMap::new();
         let mut has_well_known_key = false;
@@ -78,7 +80,7 @@ impl Accounts {
         Ok(Accounts { by_name, has_well_known_key })
     }
 
-    /// Hosts ignore case, and an account's name may come from one.
+    /// Not case-sensitive: an account's name may come from a host name.
     pub fn find(&self, name: &str) -> Option<&Arc<Account>> {
         if name.bytes().any(|byte| byte.is_ascii_uppercase()) {
             return self.by_name.get(name.to_ascii_lowercase().as_str());
@@ -86,7 +88,7 @@ impl Accounts {
         self.by_name.get(name)
     }
 
-    /// Whether the emulator's published key opens any of them.
+    /// Whether any account has the emulator's published key.
     pub fn have_well_known_key(&self) -> bool {
         self.has_well_known_key
     }

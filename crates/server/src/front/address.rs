@@ -1,25 +1,29 @@
-//! Which account a request means, and the path within it: from the host's first label, or the path's first segment.
+//! Finds the account that a request addresses, and the path within it: from the host's first label, or from the path's
+//! first segment.
+//!
+//! Leaves to others: whether the account exists, and what the path means to the service.
 
-/// Where a request goes, before anybody has asked whether it may.
+/// What a request addresses. Nothing has been authorized yet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Target<'a> {
-    /// Without `-secondary`.
+    /// The account's name without `-secondary`.
     pub account: &'a str,
     pub is_secondary: bool,
-    /// The path within the account, still percent-encoded, without its slash.
+    /// The path within the account, still percent-encoded, without its leading slash.
     pub path: &'a str,
-    /// The account's base in the request's own path: empty, or `/account`.
+    /// The part of the request's path that names the account: empty, or `/account`.
     pub base_path: &'a str,
 }
 
 const SECONDARY_SUFFIX: &str = "-secondary";
 
-/// What follows the account and the service's label in a host name: the public and the sovereign clouds, and a
-/// developer's own machine.
+/// The domains that may follow the account and the service's label in a host name: those of the public and sovereign
+/// clouds, and of a developer's own machine.
 const DOMAINS: [&str; 5] =
     ["core.windows.net", "core.chinacloudapi.cn", "core.usgovcloudapi.net", "core.cloudapi.de", "localhost"];
 
-/// `host` may carry a port. Any host that has no known suffix means path style. `label` is the service's.
+/// `host` may have a port. A host without a known suffix means that the path names the account. `label` is the
+/// service's.
 pub(crate) fn locate<'a>(host: &'a str, path: &'a str, label: &str, suffixes: &[String]) -> Target<'a> {
     if let Some(label) = account_label(host, label, suffixes) {
         let (account, is_secondary) = split_secondary(label);
@@ -30,7 +34,7 @@ pub(crate) fn locate<'a>(host: &'a str, path: &'a str, label: &str, suffixes: &[
     let (account, is_secondary) = split_secondary(&bare[..segment_len]);
     let base_len = path.len() - bare.len() + segment_len;
     let rest = &bare[segment_len..];
-    // The Python client names the account once more when it turns to the secondary by path.
+    // When it reads from the secondary by path, the Python client repeats the account's name.
     let again = rest.strip_prefix('/').and_then(|rest| rest.strip_prefix(account));
     let rest = match again {
         Some(after) if is_secondary && after.starts_with('/') => after,
@@ -45,7 +49,7 @@ pub(crate) fn locate<'a>(host: &'a str, path: &'a str, label: &str, suffixes: &[
 }
 
 fn account_label<'a>(host: &'a str, service: &str, suffixes: &[String]) -> Option<&'a str> {
-    // An address in brackets has colons of its own; it has no label either way.
+    // A bracketed IPv6 address contains colons itself, but it has no label to find anyway.
     let name_len = host.bytes().position(|byte| byte == b':').unwrap_or(host.len());
     let dot = host[..name_len].bytes().position(|byte| byte == b'.')?;
     let (label, rest) = (&host[..dot], &host[dot + 1..name_len]);

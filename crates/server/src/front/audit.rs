@@ -1,4 +1,6 @@
-//! The audit log: one line for each refusal of credentials or permission, without secrets, at a bounded rate.
+//! The audit log: one line for each request refused for its credentials or permissions, at a bounded rate.
+//!
+//! Promises: no line shows a secret, and refusals that exceed the rate are counted.
 
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
@@ -6,7 +8,7 @@ use std::time::Duration;
 
 use protocol::ServiceError;
 
-/// Lines in one second; a flood of strangers must not become a flood of the log.
+/// Lines per second: a flood of refused requests must not flood the log.
 const LINES_PER_SECOND_MAX: u32 = 10;
 /// Enough of a path to find the request, too little to fill a disk.
 const PATH_CHARACTERS_MAX: usize = 256;
@@ -22,7 +24,7 @@ struct Second {
 }
 
 impl Audit {
-    /// `path` is without its query, where signatures stand.
+    /// `path` comes without its query, which may hold a signature.
     pub fn refused(&self, now: Duration, peer: IpAddr, method: &str, path: &str, error: &ServiceError) {
         let Some(left_out_count) = self.admit(now) else { return };
         let path: String = path.chars().take(PATH_CHARACTERS_MAX).collect();
@@ -37,7 +39,7 @@ impl Audit {
         }
     }
 
-    /// Whether a line may be written now, and how many were left out before it.
+    /// Whether a line may be written now; if so, how many were left out before it.
     fn admit(&self, now: Duration) -> Option<u64> {
         let mut second = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if now.saturating_sub(second.started) >= Duration::from_secs(1) {

@@ -1,7 +1,7 @@
-//! Who is asking: a key's signature over the request, a shared access signature, or a bearer token.
+//! Who the caller is: known by a Shared Key signature, a shared access signature, or a bearer token.
 //!
-//! Pure: the request as it was sent, the account's keys and the time in, a verdict out. A shared access signature that
-//! names a stored policy is only half a verdict: the policy has to be looked up before it says what it grants.
+//! Pure: takes the request as sent, the account's keys and the time, and returns a verdict. For a shared access
+//! signature the verdict is incomplete: what the token grants may depend on a stored policy, which is looked up later.
 
 use http::header::{AUTHORIZATION, CONTENT_TYPE, DATE};
 use protocol::auth::{
@@ -16,16 +16,16 @@ use super::accounts::Account;
 use super::head::RequestHead;
 use super::header_names::{CONTENT_MD5, X_MS_DATE};
 
-/// How far a request's date may be from the server's, in ticks of 100 ns: 15 minutes.
+/// How far a request's date may be from the server's clock, in ticks of 100 ns: 15 minutes.
 const CLOCK_SKEW_TICKS_MAX: u64 = 15 * 60 * 10_000_000;
-/// From this version on, a request without valid credentials is told how to get some.
+/// From this version on, a request without valid credentials gets a challenge that tells how to obtain them.
 const CHALLENGE_VERSION: &str = "2019-12-12";
 
-/// Somebody whose credentials are genuine.
+/// A caller with genuine credentials.
 #[derive(Debug)]
 pub(crate) enum Caller<'a> {
     Granted(Grant),
-    /// The signature is right; what it grants depends on the time, the connection and the stored policies.
+    /// The signature is right. What it grants depends on the time, the connection and the stored policies.
     Sas(Box<SasToken<'a>>),
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn authenticate<'a>(
     let (scheme, name, signature) = match Authorization::parse(authorization)? {
         Authorization::Signed { scheme, account, signature } => (scheme, account, signature),
         Authorization::Bearer(token) => {
-            // Where no issuer is configured, no token can be valid.
+            // No issuer is configured, so no token can be valid.
             let Some(tokens) = tokens else { return Err(invalid_token(head.sent_version)) };
             return match tokens.validate(token, kind, &account.name, &head.connection, now) {
                 Ok(grant) => Ok(Caller::Granted(grant)),

@@ -1,4 +1,6 @@
-//! CORS over HTTP: the answer to a preflight, and what the account's rules add to any other answer.
+//! CORS over HTTP: the answer to a preflight, and the headers that the account's rules add to any other answer.
+//!
+//! Leaves to others: how rules are matched (`protocol::common::cors`), and writing the headers (`respond`).
 
 use std::pin::pin;
 use std::time::Duration;
@@ -14,10 +16,10 @@ use super::head::RequestHead;
 use super::respond;
 use crate::http::deadline::within;
 
-/// How long an answer that is ready waits for the account's rules.
+/// How long a finished answer waits for the account's rules.
 const RULES_TIME_MAX: Duration = Duration::from_secs(1);
 
-/// Needs no credentials, and no resource: only the account's rules.
+/// Needs neither credentials nor a resource, only the account's rules.
 pub async fn preflight(
     catalogue: &Catalogue,
     account: &AccountName,
@@ -32,7 +34,7 @@ pub async fn preflight(
     )
 }
 
-/// A request runs whatever its origin; the rules only decide what the browser lets its page see.
+/// Requests of any origin run. The rules only decide what the browser shows to its page.
 pub(crate) async fn decorate<B>(
     catalogue: &Catalogue,
     account: &AccountName,
@@ -44,14 +46,14 @@ pub(crate) async fn decorate<B>(
     if head.method == "OPTIONS" || (origin.is_none() && !is_read) {
         return;
     }
-    // Where the rules cannot be read, in time, the request itself has failed too.
+    // If the rules cannot be read in time, the request itself has most likely failed too.
     let rules = within(RULES_TIME_MAX, pin!(catalogue.cors_rules(account))).await;
     let Some(Ok(rules)) = rules else { return };
     if rules.is_empty() {
         return;
     }
     let added = {
-        // hyper adds these two after us.
+        // hyper adds these two headers later.
         let later =
             ["content-length", "date"].into_iter().filter(|name| !response.headers().contains_key(*name));
         let names = response.headers().keys().map(|name| name.as_str()).chain(later);

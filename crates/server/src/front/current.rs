@@ -1,4 +1,4 @@
-//! A value that a running server may get anew: accounts, issuers' keys.
+//! A value that can be replaced while the server runs, such as the accounts or the issuers' keys.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -14,7 +14,7 @@ impl<T> Current<T> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Counts from the next request on.
+    /// The new value takes effect with the next request.
     pub fn replace(&self, value: T) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(value);
     }

@@ -1,6 +1,7 @@
-//! One request, once down the road and once up.
+//! One request, down the road and up again.
 //!
-//! The first check that fails answers, in the order in which the services check.
+//! Owns: the order of the steps. It is the order in which the real services check, and the first check that fails
+//! decides the answer. Leaves every step to the module that it is named after.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -33,13 +34,13 @@ use crate::http::memory_pool::Reservation;
 /// Where a service listens.
 pub struct Binding {
     pub listen: SocketAddr,
-    /// Serve HTTPS and nothing else.
+    /// Serves only HTTPS when present.
     pub tls: Option<Tls>,
-    /// Further host suffixes under which the first label is the account, as in `account.storage.example.org`.
+    /// Additional host suffixes whose first label is the account, as in `account.storage.example.org`.
     pub host_suffixes: Vec<String>,
 }
 
-/// Takes the port for a service.
+/// Opens the port for a service.
 pub async fn bind<S: Service>(
     front: &Arc<Front>,
     binding: Binding,
@@ -51,12 +52,12 @@ pub async fn bind<S: Service>(
     Server::bind(listen, tls, bound).await
 }
 
-/// A service at an address of its own.
+/// A service bound to an address of its own.
 pub struct BoundService<S> {
     front: Arc<Front>,
     service: S,
     host_suffixes: Vec<String>,
-    /// Whether callers speak HTTPS, with us or with a proxy in front of us.
+    /// Whether callers use HTTPS, either with us or with a proxy in front of us.
     is_https: bool,
 }
 
@@ -74,7 +75,7 @@ impl<S: Service> Handler for BoundService<S> {
     }
 }
 
-/// Whatever goes wrong, even a panic, becomes a response.
+/// Every failure, even a panic, becomes a response.
 async fn handle<S: Service>(
     bound: &BoundService<S>,
     peer: IpAddr,
@@ -88,7 +89,7 @@ async fn handle<S: Service>(
     let Ok(_permit) = front.in_flight.try_acquire() else {
         return respond::refusal::<S>(ErrorCode::ServerBusy.into(), &head, front.now());
     };
-    // Pinned where it stands: handed over by value, the whole of its state would be copied.
+    // Pinned here, because passing it by value would copy its whole state.
     let work = pin!(async {
         let mut body = Some(body);
         let (account, outcome) = match find_account(front, &head) {
@@ -180,8 +181,8 @@ async fn process<S: Service>(
     outcome.unwrap_or_else(|| Err(ErrorCode::OperationTimedOut.into()))
 }
 
-/// A large answer holds memory until it is read. The answer to a write, which repeats its payload, takes over the
-/// payload's reservation: a write that happened is never answered with an error because memory is short.
+/// Reserves memory for a large answer until it is read. The answer to a write repeats its payload, so it takes over the
+/// payload's reservation: a completed write is never answered with an error because memory is short.
 fn reserve(body: &mut AnswerBody, payload: Option<Reservation>, front: &Front) -> Result<(), Refusal> {
     if !body.wants_reservation() {
         return Ok(());
@@ -195,7 +196,8 @@ fn reserve(body: &mut AnswerBody, payload: Option<Reservation>, front: &Front) -
     Ok(())
 }
 
-/// What the caller may do: credentials first, then what they are worth here and now.
+/// What the caller may do: first authenticates the credentials, then determines what they grant at this time and on
+/// this connection.
 async fn identify<S: Service>(
     bound: &BoundService<S>,
     account: &Account,
@@ -213,13 +215,14 @@ async fn identify<S: Service>(
     };
     let policies = match token.policy() {
         None => None,
-        // Looked up each time: a policy that was changed or removed counts from the next request on.
+        // Looked up for every request, so that changing or removing a policy takes effect with the next one.
         Some((container, _)) => bound.service.catalogue().policies(&account.name, container).await?,
     };
     token.grant(policies.as_deref().unwrap_or_default(), now, &head.connection).map_err(|error| {
         match error.code {
             ErrorCode::AuthenticationFailed => unknown(error),
-            // A genuine token from the wrong place: its holder is known, and answered like one.
+            // A genuine token, but for another address or protocol: its holder is authenticated, so it gets the
+            // service's error.
             _ => error.into(),
         }
     })
@@ -232,7 +235,7 @@ fn audit(front: &Front, head: &RequestHead<'_>, refusal: &Refusal) {
     }
 }
 
-/// `None` when the work panics. It is not looked at again afterwards.
+/// `None` when the work panics. It must not be polled again afterwards.
 async fn catch_panic<F: Future>(mut work: Pin<&mut F>) -> Option<F::Output> {
     poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
         Ok(Poll::Pending) => Poll::Pending,

@@ -1,4 +1,6 @@
-//! A request's head, each part of it read once: everything on the road before the payload looks here.
+//! A request's head, each part of it read once. Every step before the payload takes what it needs from here.
+//!
+//! Promises: reading never fails. Malformed parts are noted, and the step that needs them refuses the request.
 
 use http::header::{HOST, HeaderMap, HeaderValue};
 use http::request::Parts;
@@ -19,22 +21,22 @@ pub struct RequestHead<'a> {
     pub request_id: RequestId,
     pub connection: Connection,
     pub method: &'a str,
-    /// The path as on the request line.
+    /// The path of the request line.
     pub path: &'a str,
-    /// The host as the caller wrote it: from the request line if that is absolute, else from the header.
+    /// The host as the caller wrote it: from the request line if it has an absolute URL, otherwise from the header.
     pub host: Option<&'a str>,
     /// The account, and the path within it.
     pub target: Target<'a>,
     pub query: Query<'a>,
     pub headers: &'a HeaderMap,
-    /// The version of the protocol that the request is served by.
+    /// The protocol version by which the request is served.
     pub version: &'a str,
-    /// The header `x-ms-version`, unless it is no version.
+    /// The value of `x-ms-version`, if it is a valid version.
     pub sent_version: Option<&'a str>,
     has_malformed_version: bool,
-    /// The header that says the version served, if a header does.
+    /// The header `x-ms-version`, if it equals the version served: it can be sent back as it is.
     pub(super) version_header: Option<&'a HeaderValue>,
-    /// The caller's own id for the request, if it can be repeated.
+    /// The caller's own id for the request, if it can be sent back.
     pub(super) client_request_id: Option<&'a HeaderValue>,
 }
 
@@ -78,7 +80,7 @@ impl<'a> RequestHead<'a> {
         }
     }
 
-    /// Refuses a header `x-ms-version` that is no version.
+    /// Refuses an `x-ms-version` that is not a valid version.
     pub fn check_version(&self) -> Result<(), ServiceError> {
         if self.has_malformed_version { Err(ErrorCode::InvalidHeaderValue.into()) } else { Ok(()) }
     }

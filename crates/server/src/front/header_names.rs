@@ -1,4 +1,5 @@
-//! Names of headers that every service has, ready to be looked for: a name given as text is read anew each time.
+//! Names of headers that all services have, parsed at compile time: a name given as a string is parsed at every
+//! look-up.
 
 use http::HeaderName;
 use protocol::common::headers;

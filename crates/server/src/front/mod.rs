@@ -1,6 +1,7 @@
-//! The road common to all services: address, authenticate, authorize, run, respond; and what all requests share.
+//! The road that all services share: address, authenticate, authorize, run, respond; and the state that all requests
+//! share.
 //!
-//! Knows no service by name: each brings an implementation of [`service::Service`].
+//! Knows no service by name: each service implements [`service::Service`].
 
 pub(crate) mod accounts;
 pub(crate) mod address;
@@ -33,17 +34,17 @@ use crate::http::heavy::HeavyLane;
 use crate::http::limits::Limits;
 use crate::http::memory_pool::MemoryPool;
 
-/// How a front end is set up.
+/// The configuration of a front end.
 pub struct FrontConfig {
     pub accounts: Arc<Current<Accounts>>,
-    /// Whose bearer tokens are good; nobody's when absent.
+    /// Which bearer tokens are accepted; none when absent.
     pub tokens: Option<Arc<Current<BearerValidator>>>,
-    /// Callers speak HTTPS with a proxy in front of us, which speaks plain HTTP with us.
+    /// Callers use HTTPS with a proxy in front of us, which uses plain HTTP with us.
     pub is_behind_tls_proxy: bool,
     pub limits: Limits,
 }
 
-/// What all requests share, to whichever service they go.
+/// The state that all requests to all services share.
 pub struct Front {
     pub(crate) accounts: Arc<Current<Accounts>>,
     pub(crate) tokens: Option<Arc<Current<BearerValidator>>>,

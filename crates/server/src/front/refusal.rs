@@ -1,4 +1,6 @@
 //! A refusal: what went wrong, and at which stage of the road.
+//!
+//! Leaves to others: the words and the shape of the answer, which each service chooses.
 
 use http::{HeaderName, HeaderValue};
 use protocol::{ErrorCode, ServiceError};
@@ -9,18 +11,18 @@ use crate::http::body::PayloadError;
 pub struct Refusal {
     pub error: ServiceError,
     pub stage: Stage,
-    /// A header that goes with the refusal, whatever its code.
+    /// An additional header of the refusal's answer.
     pub header: Option<Box<(HeaderName, HeaderValue)>>,
 }
 
-/// Where on the road a request was refused. Services answer differently from each of them.
+/// Where on the road a request was refused. Services word their answers differently at each stage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stage {
     /// Addressing, versions, preflight, payload framing.
     Front,
-    /// The caller is not known.
+    /// The caller could not be authenticated.
     Authentication,
-    /// Everything that the service itself says.
+    /// Everything after that: the service itself refuses.
     Service,
 }
 

@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Makes ids without asking the system for randomness each time: a seed for the run, and a counter.
+/// Makes ids from a random seed per run and a counter, without asking the system for randomness each time.
 pub(crate) struct RequestIds {
     seed: u64,
     next: AtomicU64,
@@ -14,7 +14,7 @@ pub struct RequestId([u8; 36]);
 
 impl RequestIds {
     pub fn new() -> RequestIds {
-        // The standard library seeds its hashers from the system's randomness.
+        // The standard library seeds its hashers with randomness from the system.
         RequestIds { seed: RandomState::new().hash_one("lazulite"), next: AtomicU64::new(1) }
     }
 

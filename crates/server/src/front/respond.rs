@@ -1,6 +1,6 @@
-//! The only place that makes a response: of an answer, of a refusal, of a preflight's answer.
+//! The only place that makes a response: from an answer, from a refusal, or for a preflight.
 //!
-//! Adds what every response has; the headers and the body that are a service's own it gets from the service.
+//! Adds the headers that every response has. The service supplies the headers and the body that are its own.
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
@@ -20,7 +20,7 @@ use super::refusal::Refusal;
 use super::service::{Answer, ErrorBody, Service};
 use crate::http::body::{AnswerBody, ResponseBody};
 
-/// The headers that a refusal usually has.
+/// How many headers a refusal usually has.
 const REFUSAL_HEADER_COUNT: usize = 8;
 
 pub fn answer<A: Answer>(
@@ -31,7 +31,7 @@ pub fn answer<A: Answer>(
     let mut response = start(answer.status(), answer.header_count(), head, kind);
     answer.write_headers(response.headers_mut());
     let body = std::mem::take(answer.body());
-    // The services say so even where HTTP would not need it; of 304 the length would be the resource's.
+    // The services send this even where HTTP does not require it. In a 304, the length would be that of the resource.
     if matches!(body, AnswerBody::Empty) && answer.status() != 304 {
         response.headers_mut().entry(CONTENT_LENGTH).or_insert(HeaderValue::from_static("0"));
     }
@@ -76,7 +76,7 @@ pub fn preflight(
     response
 }
 
-/// Adds what the account's CORS rules say about an answer.
+/// Adds the CORS headers that the account's rules prescribe.
 pub(crate) fn add_cors(headers: &mut HeaderMap, added: CorsHeaders) {
     if let Some(origin) = added.allow_origin {
         put(headers, ACCESS_CONTROL_ALLOW_ORIGIN, &origin);
@@ -92,7 +92,7 @@ pub(crate) fn add_cors(headers: &mut HeaderMap, added: CorsHeaders) {
     }
 }
 
-/// What lies beneath a failure of ours is for our log, not for the caller. Why a caller was refused is the audit's.
+/// Logs the cause of our own failures, which callers never see. Why a caller was refused is in the audit log.
 pub(crate) fn log_cause(error: &ServiceError, head: &RequestHead<'_>) {
     if error.code.status() >= 500
         && let Some(source) = &error.source
@@ -101,14 +101,14 @@ pub(crate) fn log_cause(error: &ServiceError, head: &RequestHead<'_>) {
     }
 }
 
-/// A value that no header can carry is left out: it can only come from a host that is no host.
+/// Leaves out a value that no header can carry: it can only come from a malformed host.
 pub fn put(headers: &mut HeaderMap, name: impl http::header::IntoHeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         headers.insert(name, value);
     }
 }
 
-/// What every response begins with.
+/// A response with the headers that all responses have.
 fn start(
     status: u16,
     header_count: usize,

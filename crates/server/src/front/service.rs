@@ -1,8 +1,9 @@
-//! The seam: what a service brings to the road, and nothing else knows about it.
+//! The seam: everything that a service contributes to the road. No other code in `front` depends on a particular
+//! service.
 //!
-//! The road is the same for every service: address, authenticate, read, authorize, payload, run, respond. A service says
-//! how a request becomes one of its requests, what that needs of the caller, how it is carried out and how a refusal
-//! looks. To add one, implement [`Service`] and bind it to a port of its own.
+//! The road is the same for every service: address, authenticate, read, authorize, payload, run, respond. A service
+//! defines how a request is read, what permission it needs, how it is carried out, and how a refusal looks. To add a
+//! service, implement [`Service`] and bind it to a port of its own.
 
 use std::future::Future;
 use std::time::Duration;
@@ -23,11 +24,11 @@ pub trait Service: Send + Sync + 'static {
     /// Host label, port, SAS letter, form of Shared Key, roles.
     const KIND: &'static ServiceKind;
 
-    /// One call, read but not yet carried out.
+    /// A request that has been read but not yet carried out.
     type Request<'a>: Send + Sync;
     type Answer: Answer;
 
-    /// Where the service keeps its service properties and stored policies.
+    /// Holds the service properties and stored policies.
     fn catalogue(&self) -> &Catalogue;
 
     /// Whether a request changes something, and so is refused by the secondary. Most verbs say so by themselves.
@@ -35,18 +36,18 @@ pub trait Service: Send + Sync + 'static {
         !matches!(head.method, "GET" | "HEAD")
     }
 
-    /// Reads what the caller asks for. The caller is known by now, and nothing was said yet about what it may do.
+    /// Reads what the caller asks for. The caller is authenticated by now, but nothing is authorized yet.
     fn read<'a>(&self, head: &RequestHead<'a>, account: &AccountName) -> Result<Self::Request<'a>, Refusal>;
 
-    /// What the request needs of its caller.
+    /// The permission that the request needs.
     fn need<'r>(request: &'r Self::Request<'_>) -> Need<'r>;
 
-    /// How a request that the caller may not make is refused.
+    /// The refusal for a caller that lacks the permission.
     fn forbid(_request: &Self::Request<'_>, error: ServiceError) -> Refusal {
         error.into()
     }
 
-    /// Whether the request has a payload, and how the service wants it.
+    /// Whether the request has a payload, and in which form the service wants it.
     fn payload(request: &Self::Request<'_>) -> PayloadForm;
 
     /// How long the request may take, payload included; `asked` is what the caller allows.
@@ -62,50 +63,50 @@ pub trait Service: Send + Sync + 'static {
         payload: &mut Payload,
     ) -> impl Future<Output = Result<Self::Answer, Refusal>> + Send;
 
-    /// Adds the headers of a refusal to those that every answer has, and returns its body.
+    /// Adds a refusal's headers to those that every response has, and returns its body.
     fn refuse(refusal: &Refusal, head: &RequestHead<'_>, now: DateTime, headers: &mut HeaderMap)
     -> ErrorBody;
 }
 
-/// A success, as the service means it.
+/// A successful result, in the service's own terms.
 pub trait Answer: Send {
     fn status(&self) -> u16;
 
-    /// About how many headers it has, so that room for them is made once.
+    /// Roughly how many headers it has, so that room for them is allocated once.
     fn header_count(&self) -> usize;
 
     fn body(&mut self) -> &mut AnswerBody;
 
-    /// Adds its headers to those that every answer has.
+    /// Adds its headers to those that every response has.
     fn write_headers(&mut self, headers: &mut HeaderMap);
 }
 
 /// The body of a refusal.
 pub struct ErrorBody {
     pub bytes: Vec<u8>,
-    /// Whether the status line says the error's own message instead of the usual phrase.
+    /// Whether the status line carries the error's own message instead of the standard phrase.
     pub has_reason: bool,
 }
 
-/// How a service wants the payload of a request.
+/// In which form a service wants the payload of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PayloadForm {
-    /// There is none, or it does not matter.
+    /// The request has no payload, or its payload is ignored.
     None,
-    /// Whole, in memory; a request without one is refused.
+    /// As a whole, in memory. A request without a payload is refused.
     Whole,
-    /// Whole; a request without one counts as one with an empty one.
+    /// As a whole. A missing payload counts as an empty one.
     WholeOrAbsent,
     /// Piece by piece, as it arrives.
     Stream,
 }
 
-/// Who asks, and what carrying the request out may use.
+/// The caller, and everything that running its request may use.
 pub struct Session<'a> {
     pub front: &'a Front,
     pub head: &'a RequestHead<'a>,
     pub account: &'a AccountName,
-    /// The account's base URL as the caller knows it, without a slash at its end.
+    /// The account's base URL as the caller knows it, without a trailing slash.
     pub base: &'a str,
     pub grant: &'a Grant,
 }

@@ -1,4 +1,6 @@
 //! The operations that every service has on itself: service properties and statistics.
+//!
+//! Leaves to others: reading and checking the request, and authorization.
 
 use protocol::common::service_properties::{read_update, write_stats};
 use protocol::service::ServiceOperation;
@@ -7,7 +9,7 @@ use protocol::{ErrorCode, ServiceError};
 use super::service::Session;
 use catalogue::Catalogue;
 
-/// What such an operation answers: a status, and an XML document if it reads something.
+/// The answer to such an operation: a status, and an XML document if it reads something.
 pub struct ServiceAnswer {
     pub status: u16,
     pub document: Option<Vec<u8>>,

@@ -1,4 +1,4 @@
-//! Bodies: payloads that come in and answers that go out, whole or piece by piece, in bounded memory.
+//! Bodies: incoming payloads and outgoing answers, whole or piece by piece, in bounded memory.
 //!
 //! Promises: a small body is one buffer and is not copied; a stream holds one piece at a time; a payload in memory is
 //! never longer than the limit; a body that nobody reads is taken all the same, so that its sender hears the answer.
@@ -19,15 +19,15 @@ use super::deadline::within;
 use super::limits::Limits;
 use super::memory_pool::{FREE_BYTES, MemoryPool, Reservation};
 
-/// Why a payload cannot be had.
+/// Why a payload cannot be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PayloadError {
-    /// Neither a length nor chunks were announced.
+    /// The request announces neither a length nor chunks.
     NoLength,
     TooLarge,
-    /// Large payloads hold all the memory that there is for them.
+    /// Other large payloads hold all the memory reserved for them.
     NoMemory,
-    /// The caller has gone or breaks the framing: nobody reads the answer.
+    /// The caller is gone or broke the framing. Nobody will read the answer.
     Broken,
     TooSlow,
 }
@@ -43,7 +43,7 @@ impl Payload {
         Payload::Whole(Bytes::new())
     }
 
-    /// A payload to be read piece by piece. Its length must be known, or it must come in chunks.
+    /// A payload to be read piece by piece. The request must announce its length or send it in chunks.
     pub fn stream(
         body: Option<Incoming>,
         headers: &HeaderMap,
@@ -55,7 +55,7 @@ impl Payload {
         Ok(Payload::Stream(PayloadStream { body, piece_time_max: limits.body_time_max }))
     }
 
-    /// The stream of a payload that was asked for as one; what stays behind is empty.
+    /// Takes the stream out of a payload that was requested as one, and leaves an empty payload.
     pub fn take_stream(&mut self) -> Option<PayloadStream> {
         match std::mem::replace(self, Payload::none()) {
             Payload::Whole(_) => None,
@@ -63,7 +63,7 @@ impl Payload {
         }
     }
 
-    /// The bytes of a payload that was asked for whole.
+    /// The bytes of a payload that was requested whole.
     pub fn bytes(&self) -> &[u8] {
         match self {
             Payload::Whole(bytes) => bytes,
@@ -75,7 +75,7 @@ impl Payload {
 /// A payload as it arrives.
 pub struct PayloadStream {
     body: Option<Incoming>,
-    /// The longest time that the sender may take for the next piece.
+    /// How long the sender may take for the next piece.
     piece_time_max: Duration,
 }
 
@@ -106,7 +106,7 @@ fn is_announced(headers: &HeaderMap) -> bool {
     headers.contains_key(CONTENT_LENGTH) || headers.contains_key(TRANSFER_ENCODING)
 }
 
-/// The next piece of data, trailers left out.
+/// The next piece of data; trailers are skipped.
 async fn next_data(body: &mut Incoming) -> Option<Result<Bytes, hyper::Error>> {
     loop {
         match poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await? {
@@ -120,12 +120,12 @@ async fn next_data(body: &mut Incoming) -> Option<Result<Bytes, hyper::Error>> {
     }
 }
 
-/// A body that is too large is read all the same up to this multiple of what is allowed: a client that is still sending
-/// does not hear an answer.
+/// A body that is too large is still read up to this multiple of the limit, because a client does not read the answer
+/// while it is sending.
 const DISCARDED_BODIES_MAX: usize = 4;
 
-/// A request that is answered without its body goes on sending it. The body has to be taken, or the connection is cut and
-/// the answer with it. A client that waits to be asked for its body sends none.
+/// Reads and drops the body of a request that is answered without it. The client goes on sending, and closing the
+/// connection early would lose the answer. A client that sent `Expect` waits to be asked, so it sends no body.
 pub(crate) fn discard(body: Option<Incoming>, headers: &HeaderMap, limits: &Limits) {
     let Some(mut body) = body.filter(|body| !body.is_end_stream()) else { return };
     let bytes_max = limits.body_bytes_max as u64 * DISCARDED_BODIES_MAX as u64;
@@ -149,7 +149,7 @@ pub(crate) fn discard(body: Option<Incoming>, headers: &HeaderMap, limits: &Limi
     });
 }
 
-/// Reads a payload into memory, and says what it holds of the memory for payloads.
+/// Reads a payload into memory, and returns its reservation of that memory.
 pub(crate) async fn read_whole(
     body: &mut Option<Incoming>,
     headers: &HeaderMap,
@@ -163,7 +163,7 @@ pub(crate) async fn read_whole(
         }
         return Err(PayloadError::NoLength);
     }
-    // A client that asks before it sends, or would send for ever, is told at once.
+    // A client that waits to be asked, or that would send far too much, gets its answer at once.
     let is_waiting = headers.contains_key(EXPECT);
     let announced = body.as_ref().map_or(0, |body| body.size_hint().lower());
     let discarded_max =
@@ -171,7 +171,7 @@ pub(crate) async fn read_whole(
     if announced > discarded_max as u64 {
         return Err(PayloadError::TooLarge);
     }
-    // A body that does not say how long it is may be as long as any.
+    // A body of unannounced length may be as long as the limit.
     let bytes_max = limits.body_bytes_max as u64;
     let bytes = if headers.contains_key(CONTENT_LENGTH) { announced.min(bytes_max) } else { bytes_max };
     let mut reservation = memory.small();
@@ -191,7 +191,7 @@ async fn collect(mut body: Incoming, bytes_max: usize) -> Result<Bytes, PayloadE
         while let Some(Ok(_)) = next_data(&mut body).await {}
         return Err(PayloadError::TooLarge);
     }
-    // A small payload comes in one piece and is not copied.
+    // A small payload arrives in one piece and is not copied.
     let (mut first, mut rest) = (Bytes::new(), BytesMut::new());
     while let Some(data) = next_data(&mut body).await {
         let data = data.map_err(|_| PayloadError::Broken)?;
@@ -211,14 +211,14 @@ async fn collect(mut body: Incoming, bytes_max: usize) -> Result<Bytes, PayloadE
     Ok(if rest.is_empty() { first } else { rest.freeze() })
 }
 
-/// What an answer says below its headers.
+/// The body of an answer.
 #[derive(Default)]
 pub enum AnswerBody {
     #[default]
     Empty,
     Whole {
         bytes: Vec<u8>,
-        /// The memory that it holds until it is read, if it holds any.
+        /// The memory reserved for it until it is read, if any.
         reservation: Option<Reservation>,
     },
     Stream(AnswerStream),
@@ -236,12 +236,12 @@ impl AnswerBody {
         }
     }
 
-    /// Whether it is large and holds no memory of the answers' yet.
+    /// Whether it is large and has no memory reserved yet.
     pub(crate) fn wants_reservation(&self) -> bool {
         matches!(self, AnswerBody::Whole { bytes, reservation: None } if bytes.len() > FREE_BYTES)
     }
 
-    /// Gives up its reservation to somebody who copies it.
+    /// Takes its reservation, for a caller that copies the body.
     pub fn release(&mut self) -> Option<Reservation> {
         match self {
             AnswerBody::Whole { reservation, .. } => reservation.take(),
@@ -256,22 +256,23 @@ impl AnswerBody {
     }
 }
 
-/// A body that is made while it is sent. The next piece is asked for when the one before has gone.
+/// A body that is produced while it is sent. The next piece is requested once the previous one is sent.
 pub struct AnswerStream {
-    /// All bytes that will come, if that is known.
+    /// The total length, if it is known.
     pub len: Option<u64>,
     pub pieces: Pin<Box<dyn Pieces>>,
 }
 
-/// Where the pieces of a streamed answer come from.
+/// The source of a streamed answer's pieces.
 pub trait Pieces: Send {
-    /// The next piece; `None` at the end. An error cuts the connection, so that the reader knows that something is missing.
+    /// The next piece; `None` at the end. An error closes the connection, so that the reader knows that the body is
+    /// incomplete.
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>>;
 }
 
-/// The body of a response, as hyper takes it.
+/// The body of a response in the form that hyper expects.
 pub enum ResponseBody {
-    /// `None` once it was sent.
+    /// `None` once it is sent.
     Whole(Option<Bytes>),
     Stream(AnswerStream),
 }
@@ -314,7 +315,7 @@ impl Body for ResponseBody {
         }
     }
 
-    /// Unlike with the usual types for this, an empty body is not over before it was asked for: only so does hyper write
+    /// Unlike the usual body types, an empty body is not at its end before it was polled. Only then does hyper write
     /// the `Content-Length: 0` that the service sends with every 204.
     fn is_end_stream(&self) -> bool {
         matches!(self, ResponseBody::Whole(None))

@@ -1,4 +1,4 @@
-//! A bound on the time that work takes, which costs nothing where the work never waits.
+//! A time limit for work, at no cost when the work never waits.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use tokio::time::Sleep;
 
-/// `None` when it takes longer. The time counts from when the work first waits: what comes before waits for nobody, so
-/// no timer could end it either.
+/// `None` when the work takes longer. The time counts from the moment when the work first waits: before that, no timer
+/// could interrupt it.
 pub async fn within<F: Future>(time_max: Duration, mut work: Pin<&mut F>) -> Option<F::Output> {
     let mut timer: Option<Pin<Box<Sleep>>> = None;
     poll_fn(|context| {

@@ -1,8 +1,8 @@
-//! The timer behind the bound on a request's head: one per connection, however many requests come over it.
+//! The timer that bounds how long a request's head may take: one per connection, for all of its requests.
 //!
-//! hyper asks for a new timer with every request and drops it when the head is there. Registering each of them and
-//! taking it out again, under a lock that all connections share, costs more than the check; so the one that is
-//! registered stays, and whoever is woken by it looks whether the time has really come.
+//! hyper asks for a new timer with every request and drops it when the head has arrived. Registering and removing each
+//! of them, under a lock that all connections share, costs more than checking the time. So one timer stays registered,
+//! and a request that it wakes checks whether its own deadline has passed.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -17,7 +17,7 @@ pub(crate) struct HeadTimer(Arc<Mutex<Option<Registered>>>);
 
 type Registered = Pin<Box<tokio::time::Sleep>>;
 
-/// Good until it is dropped; the timer that it watches stays.
+/// One request's deadline. Dropping it leaves the connection's timer registered.
 struct Deadline {
     at: tokio::time::Instant,
     timer: HeadTimer,
@@ -46,7 +46,7 @@ impl Future for Deadline {
         let mut registered = self.timer.0.lock().unwrap_or_else(PoisonError::into_inner);
         let timer = registered.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(self.at)));
         while timer.as_mut().poll(context).is_ready() {
-            // It may have been registered for an earlier request.
+            // The timer may still be set for an earlier request.
             if timer.deadline() >= self.at {
                 return Poll::Ready(());
             }
@@ -71,7 +71,7 @@ mod tests {
         drop(first);
         timer.sleep(2 * step).await;
         assert!(timer.now() - start >= 2 * step);
-        // One that is over does not end the next one.
+        // An expired deadline does not end the next one.
         timer.sleep(step).await;
         assert!(timer.now() - start >= 3 * step);
     }

@@ -1,12 +1,12 @@
-//! How much a stranger may cost: every bound of the HTTP door, with its name and its default.
+//! Limits on what a client may cost: every bound of the HTTP door, with its name and default.
 
 use std::time::Duration;
 
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Connections served at once; further ones wait until the system lets them in.
+    /// Connections served at once; further ones wait to be accepted.
     pub connection_count_max: usize,
-    /// Requests worked on at once; further ones are answered 503 `ServerBusy`.
+    /// Requests handled at once; further ones are answered 503 `ServerBusy`.
     pub requests_in_flight_max: usize,
     /// Bytes of a request's line and headers together.
     pub header_bytes_max: usize,
@@ -15,16 +15,16 @@ pub struct Limits {
     pub body_bytes_max: usize,
     /// Bytes of large payloads held in memory at once, over all requests; further ones are answered 503 `ServerBusy`.
     pub payload_bytes_max: usize,
-    /// Bytes of large answers held in memory until they are read, over all requests; beyond it pages get shorter, and
-    /// what cannot be shorter is answered 503 `ServerBusy`.
+    /// Bytes of large answers held in memory until they are read, over all requests. Past this bound pages get shorter,
+    /// and answers that cannot be shortened become 503 `ServerBusy`.
     pub answer_bytes_max: usize,
-    /// Time for a request's line and headers to arrive, idle time before them included.
+    /// How long a request's line and headers may take to arrive, including idle time before them.
     pub header_time_max: Duration,
-    /// Time for a request's body to arrive.
+    /// How long a request's body may take to arrive.
     pub body_time_max: Duration,
-    /// Time that an answer may wait for its reader.
+    /// How long an answer may wait for its reader.
     pub write_time_max: Duration,
-    /// Time that open requests get to finish after a shutdown was asked for.
+    /// How long open requests may take to finish after shutdown begins.
     pub shutdown_time_max: Duration,
 }
 

@@ -1,4 +1,7 @@
-//! The listener: connections in, bounded in number, size and time; and a shutdown that finishes what was accepted.
+//! The listener: accepts connections, bounded in number, size and time. Shutdown finishes the requests that were
+//! accepted.
+//!
+//! Leaves to others: answering requests (a [`Handler`]), and the TLS handshake (`tls`).
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -22,11 +25,11 @@ use super::head_timer::HeadTimer;
 use super::limits::Limits;
 use super::stall::StallGuard;
 
-/// What answers requests.
+/// Answers requests.
 pub trait Handler: Send + Sync + 'static {
     fn limits(&self) -> &Limits;
 
-    /// Never fails: whatever goes wrong becomes a response.
+    /// Never fails: every error becomes a response.
     fn handle(
         &self,
         peer: IpAddr,
@@ -34,16 +37,16 @@ pub trait Handler: Send + Sync + 'static {
     ) -> impl Future<Output = Response<ResponseBody>> + Send;
 }
 
-/// A handler that has its port but answers nobody yet.
+/// A handler bound to its port, but not yet serving.
 pub struct Server<H> {
     listener: TcpListener,
     local_addr: SocketAddr,
     handler: Arc<H>,
-    /// Serve HTTPS and nothing else.
+    /// Serves only HTTPS when present.
     tls: Option<Tls>,
 }
 
-/// How long to leave the listener alone when the system cannot open another connection.
+/// How long to pause when the system cannot open another connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
 impl<H: Handler> Server<H> {
@@ -57,7 +60,8 @@ impl<H: Handler> Server<H> {
         self.local_addr
     }
 
-    /// Serves one connection that no listener accepted: a stream in memory, to measure what a request costs.
+    /// Serves one connection that was not accepted by the listener: a stream in memory, to measure the cost of a
+    /// request.
     pub fn serve_stream<T: AsyncRead + AsyncWrite + Unpin + Send>(
         &self,
         stream: T,
@@ -70,7 +74,7 @@ impl<H: Handler> Server<H> {
         }
     }
 
-    /// Serves until `shutdown` is ready; then finishes open requests. The engine below stays open.
+    /// Serves until `shutdown` completes, then finishes open requests. The engine stays open.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         let Server { listener, handler, tls, .. } = self;
         let limits = handler.limits();
@@ -100,7 +104,7 @@ impl<H: Handler> Server<H> {
             }
         }
         drop(listener);
-        // Nobody listening is fine: then no connection is open.
+        // Fails only when no connection is open, which is fine.
         let _ = closing.send(true);
         let all = u32::try_from(connection_count_max).unwrap_or(u32::MAX);
         if tokio::time::timeout(limits.shutdown_time_max, connections.acquire_many(all)).await.is_err() {
@@ -109,7 +113,7 @@ impl<H: Handler> Server<H> {
     }
 }
 
-/// Greets a connection in the one protocol that the port speaks.
+/// Starts a connection, with TLS if the port uses it.
 async fn welcome<H: Handler>(
     stream: TcpStream,
     tls: Option<Tls>,
@@ -118,7 +122,7 @@ async fn welcome<H: Handler>(
     closing: watch::Receiver<bool>,
     _permit: OwnedSemaphorePermit,
 ) {
-    // Answers are written whole; waiting for more to send only delays them.
+    // Answers are written in one go, so delaying them to collect more data gains nothing.
     if let Err(error) = stream.set_nodelay(true) {
         log::debug!("cannot set TCP_NODELAY: {error}");
     }
@@ -150,7 +154,7 @@ async fn serve<H: Handler>(
         .serve_connection(TokioIo::new(StallGuard::new(stream, limits.write_time_max)), service);
     let mut connection = pin!(connection);
     let outcome = tokio::select! {
-        // Always in this order: it does not matter which one is asked first, and a random choice costs.
+        // The order does not matter, and a fixed one saves the cost of a random choice.
         biased;
         outcome = connection.as_mut() => outcome,
         _ = closing.changed() => {
@@ -158,7 +162,7 @@ async fn serve<H: Handler>(
             connection.await
         }
     };
-    // A caller that leaves or breaks the protocol harms only itself.
+    // A caller that disconnects or breaks the protocol harms only itself.
     if let Err(error) = outcome {
         log::debug!("connection ended: {error}");
     }

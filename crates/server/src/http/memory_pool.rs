@@ -1,19 +1,19 @@
-//! Memory for payloads that come in and for answers until their callers have read them, bounded over all requests.
+//! Memory for incoming payloads, and for answers until they are read, bounded over all requests.
 //!
-//! Promises: a small body always has memory (there are only so many connections); large ones together never hold more
-//! than the bound. A request that gets no memory is told so, or makes do with less.
+//! Promises: a small body always gets memory, which the number of connections bounds. Large ones together never hold
+//! more than the pool. A request that gets no memory is refused, or manages with less.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// What one request may hold without a reservation.
+/// How much a request may hold without a reservation.
 pub(crate) const FREE_BYTES: usize = 16 * 1024;
-/// Reservations grow in steps, so that an answer that grows does not ask at every row.
+/// Reservations grow in steps, so that a growing answer does not ask for memory with every row.
 const STEP_BYTES: usize = 64 * 1024;
 
-/// A bound that many requests share.
+/// An amount of memory that many requests share.
 #[derive(Clone)]
 pub(crate) struct MemoryPool {
     steps: Arc<Semaphore>,
@@ -24,20 +24,20 @@ impl MemoryPool {
         MemoryPool { steps: Arc::new(Semaphore::new(bytes_max / STEP_BYTES)) }
     }
 
-    /// A reservation for a small body; it may grow.
+    /// A reservation for a small body. It may grow.
     pub fn small(&self) -> Reservation {
         Reservation { shared: self.clone(), steps: None }
     }
 }
 
-/// What one request holds of a pool; given back when dropped.
+/// One request's share of the pool. Dropping it returns the memory.
 pub struct Reservation {
     shared: MemoryPool,
     steps: Option<OwnedSemaphorePermit>,
 }
 
 impl Reservation {
-    /// Makes it large enough for that many bytes. `false`: the pool has no more, and the reservation stays as it was.
+    /// Makes it large enough for this many bytes. Returns `false` and changes nothing if the pool has too little left.
     pub(crate) fn grow(&mut self, bytes: usize) -> bool {
         if bytes <= self.bytes() {
             return true;
@@ -54,12 +54,12 @@ impl Reservation {
         true
     }
 
-    /// How many bytes it is large enough for.
+    /// How many bytes it is good for.
     pub fn bytes(&self) -> usize {
         FREE_BYTES + self.steps.as_ref().map_or(0, |steps| steps.num_permits() * STEP_BYTES)
     }
 
-    /// The bytes, whose memory stays reserved for as long as anybody holds them.
+    /// The same bytes. Their memory stays reserved until the last reference to them is dropped.
     pub fn keep(self, bytes: Vec<u8>) -> Bytes {
         match self.steps {
             None => Bytes::from(bytes),

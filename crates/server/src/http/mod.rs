@@ -1,6 +1,6 @@
-//! HTTP beneath the road: connections, bounds on number, size and time, bodies, and memory for payloads and answers.
+//! HTTP below the road: connections, bounds on number, size and time, bodies, and memory for payloads and answers.
 //!
-//! Knows nothing of the storage protocol: it hands each request to a [`listener::Handler`] and sends what comes back.
+//! Knows nothing of the storage protocol: it hands each request to a `listener::Handler` and sends what comes back.
 
 pub mod body;
 pub(crate) mod deadline;

@@ -1,4 +1,4 @@
-//! A stream whose peer must go on reading: an answer that nobody takes ends the connection after a while.
+//! A stream that closes the connection when its peer stops reading for too long.
 
 use std::future::Future;
 use std::io::{self, IoSlice};
@@ -12,7 +12,7 @@ use tokio::time::Sleep;
 pub(crate) struct StallGuard<S> {
     stream: S,
     time_max: Duration,
-    /// Runs while a write waits; most writes never do.
+    /// Runs while a write waits. Most writes never wait.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 

@@ -1,4 +1,6 @@
 //! A table's stored access policies over HTTP.
+//!
+//! Leaves to others: their XML (`protocol`), and storing them (`catalogue`).
 
 use catalogue::Catalogue;
 use protocol::common::acl::{read_acl, write_acl};

@@ -1,4 +1,4 @@
-//! A success of the Table service, before it is written as an HTTP response or as a part of a batch.
+//! A successful answer of the Table service, before it is written as an HTTP response or as a part of a batch.
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, LOCATION};
@@ -22,15 +22,15 @@ pub struct TableAnswer {
     pub content: ContentKind,
     pub body: AnswerBody,
     pub etag: Option<DateTime>,
-    /// The absolute URL of what was made.
+    /// The absolute URL of the created resource.
     pub location: Option<String>,
     pub preference: Option<Preference>,
     pub next: Option<Continuation>,
-    /// What the query did to find its rows, for a caller who asked to see it.
+    /// How the query found its rows, if the caller asked for it.
     pub explanation: Option<String>,
 }
 
-/// What the body is.
+/// What kind of content the body has.
 #[derive(Default)]
 pub enum ContentKind {
     #[default]
@@ -39,17 +39,17 @@ pub enum ContentKind {
     Multipart {
         content_type: String,
     },
-    /// A resource of the front end, which does not add the headers of the OData path; with a document or without.
+    /// A resource of the front end, with or without a document. It does not get the headers of the OData path.
     Xml,
 }
 
-/// Where a query goes on: continuation tokens, ready to send.
+/// Where a query continues: continuation tokens, ready to send.
 pub enum Continuation {
     Entity { partition_key: String, row_key: String },
     Table(String),
 }
 
-/// The headers that an answer usually has, and those of one that makes something.
+/// How many headers an answer usually has, and how many when it creates something.
 const HEADER_COUNT: usize = 8;
 const CREATION_HEADER_COUNT: usize = 12;
 

@@ -1,4 +1,7 @@
-//! Entity group transactions: every operation read and checked, then one commit; or one query.
+//! Entity group transactions: read and check every operation, then make one commit. A batch may also be a single query.
+//!
+//! Promises: a change set is one commit, so it succeeds or fails as a whole. Leaves to others: the multipart format
+//! (`protocol`), each write (`write`), and how a part is written (`part`).
 
 use protocol::table::BATCH_OPERATION_COUNT_MAX;
 use protocol::table::operation::Operation;
@@ -33,11 +36,12 @@ pub async fn run(
                         answer.push(|out| part::write(&done, part.content_id, out));
                     }
                 }
-                // Our own trouble is the whole request's: clients try again when they see it there.
+                // Our own failures are reported for the whole request, because clients look there when they decide to
+                // retry.
                 Err(error) if error.code.status() >= 500 && error.code != ErrorCode::NotImplemented => {
                     return Err(error.into());
                 }
-                // The answer to a change set that fails is one part: that of the operation that failed.
+                // A failed change set is answered with one part: that of the operation that failed.
                 Err(error) => {
                     let index = error.operation.unwrap_or(0).min(parts.len() - 1);
                     let place = part::Place { index, is_alone: parts.len() == 1 };
@@ -96,7 +100,7 @@ async fn run_change_set(
             }
             push(&mut transaction, change, &asked)
         });
-        // The service counts the operation that is one too many as the last one allowed.
+        // Like the service, reports the first operation past the limit with the index of the last one allowed.
         let index = index.min(BATCH_OPERATION_COUNT_MAX - 1);
         replies.push(reply.map_err(|error| error.of_operation(index))?);
     }
@@ -116,12 +120,12 @@ async fn run_query(
     match operation {
         Operation::Read(read) => entities::run(service, session, &read, &asked).await,
         Operation::Tables(_) => Err(ErrorCode::NotImplemented.into()),
-        // A write belongs into a change set.
+        // A write must be in a change set.
         _ => Err(ErrorCode::InvalidInput.into()),
     }
 }
 
-/// Reads an operation of the batch, if the caller may ask for it.
+/// Reads an operation of the batch, if the caller is authorized for it.
 fn read_part<'a>(
     session: &Session<'_>,
     part: &'a BatchPart<'a>,
@@ -146,8 +150,8 @@ fn read_part<'a>(
     Ok(request)
 }
 
-/// The path of a part's URL within the account. Scheme and host do not count; the URL may be absolute, begin at the
-/// root, or be relative; the account's own segment may stand in front of the path or not.
+/// The path of a part's URL within the account. The URL may be absolute, begin at the root, or be relative. Scheme and
+/// host are ignored, and the account's own segment may or may not come first.
 fn path_in_account<'a>(url: &'a str, account: &str) -> &'a str {
     let path = match url.split_once("://") {
         Some((_, rest)) => rest.find('/').map_or("", |slash| &rest[slash..]),

@@ -1,4 +1,7 @@
-//! Reads of entities: one by its keys, or a page of a query.
+//! Reads of entities: one entity by its keys, or one page of a query.
+//!
+//! Promises: rows go from the scan straight into the answer, in reserved memory. Leaves to others: which rows match
+//! (`tables`), and their JSON (`protocol`).
 
 use protocol::common::DateTime;
 use protocol::table::filter::{self, Schema};
@@ -15,10 +18,10 @@ use crate::front::refusal::Refusal;
 use crate::front::service::Session;
 use crate::http::memory_pool::Reservation;
 
-/// By how much a page may outgrow its reservation: an entity of ordinary size, and the end of the list.
+/// By how much a page may exceed its reservation: an entity of ordinary size, and the end of the list.
 const RESERVATION_SLACK_BYTES: usize = 16 * 1024;
 
-/// Enough for a page of small entities; larger ones grow it.
+/// Enough for a page of small entities. The buffer grows for larger ones.
 const PAGE_CAPACITY_BYTES: usize = 16 * 1024;
 
 pub async fn run(
@@ -72,12 +75,12 @@ async fn get(
     Ok(TableAnswer { etag, ..TableAnswer::json(200, asked.level, json) })
 }
 
-/// Names and texts are copied as they are stored. Looking at the whole answer once costs a tenth of looking at each.
+/// Names and texts are copied as stored. Checking the whole answer once costs a tenth of checking each of them.
 fn check_text(json: &[u8]) -> Result<(), ServiceError> {
     std::str::from_utf8(json).map(|_| ()).map_err(|_| unreadable_record())
 }
 
-/// Writes each entity into the answer as the scan passes it.
+/// Writes each entity into the answer during the scan.
 struct JsonSink<'a> {
     writer: EntityWriter<'a>,
     json: Vec<u8>,
@@ -87,7 +90,7 @@ struct JsonSink<'a> {
 impl EntitySink for JsonSink<'_> {
     fn entity(&mut self, entity: &EntityView<'_>) -> Option<usize> {
         self.writer.write_element(entity, &mut self.json);
-        // Where memory is short, pages are short: the continuation leads to the rest.
+        // When memory is short, pages get shorter, and the continuation leads to the rest.
         self.reservation.grow(self.json.len()).then_some(self.json.len())
     }
 }
@@ -120,7 +123,7 @@ async fn query(
     let JsonSink { mut json, mut reservation, .. } = sink;
     json_write::end_set(&mut json);
     check_text(&json)?;
-    // The one entity of a page may be too large for the memory that is left.
+    // Even a page of one entity may be too large for the memory that is left.
     if !reservation.grow(json.len()) && json.len() > reservation.bytes() + RESERVATION_SLACK_BYTES {
         return Err(ErrorCode::ServerBusy.into());
     }

@@ -1,7 +1,7 @@
-//! The Table service over HTTP: its requests, carried out by `tables`, its answers and its refusals.
+//! The Table service over HTTP: its requests, its answers and its refusals. `tables` carries the requests out.
 //!
-//! `request` reads a request or a part of a batch, `tables`, `entities`, `write`, `batch` and `acl` carry one out,
-//! `answer`, `part` and `refusal` say how it looks.
+//! `request` reads a request or a part of a batch; `tables`, `entities`, `write`, `batch` and `acl` run it; `answer`,
+//! `part` and `refusal` write the result.
 
 mod acl;
 mod answer;
@@ -32,7 +32,7 @@ use crate::http::body::Payload;
 use answer::TableAnswer;
 use request::TableRequest;
 
-/// The Table service at the HTTP door.
+/// The Table service behind the HTTP door.
 pub struct TableHttp {
     service: TableService,
 }
@@ -67,7 +67,7 @@ impl Service for TableHttp {
 
     fn payload(request: &TableRequest<'_>) -> PayloadForm {
         match request.operation {
-            // No body at all takes a table's policies away.
+            // A missing body removes all of a table's policies.
             Operation::Acl(AclOperation::Set(_)) => PayloadForm::WholeOrAbsent,
             _ if request.takes_payload() => PayloadForm::Whole,
             _ => PayloadForm::None,
@@ -86,7 +86,7 @@ impl Service for TableHttp {
         match operation {
             Operation::Read(read) => entities::run(service, session, read, asked).await,
             Operation::Write(write) => write::run_one(service, session, write, asked, payload).await,
-            // In boxes: the state of rare operations must not make that of every request larger.
+            // Boxed, so that the state of rare operations does not enlarge that of every request.
             Operation::Tables(operation) => {
                 Box::pin(tables::run(service, session, operation, asked, payload)).await
             }

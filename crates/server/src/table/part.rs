@@ -19,7 +19,7 @@ pub fn write(answer: &TableAnswer, content_id: Option<&str>, out: &mut Vec<u8>) 
         ContentKind::Json(level) => Some(level),
         ContentKind::Nothing | ContentKind::Multipart { .. } | ContentKind::Xml => None,
     };
-    // What makes or reads something speaks of OData 3; what only changes it, of OData 1.
+    // Answers that create or read something use OData 3; those that only change something use OData 1.
     let version = if answer.location.is_some() || level.is_some() { "3.0;" } else { "1.0;" };
     if let Some(level) = level {
         part.header("DataServiceVersion", version);
@@ -52,19 +52,19 @@ pub fn write(answer: &TableAnswer, content_id: Option<&str>, out: &mut Vec<u8>) 
         ETag::write(etag, part.0);
         part.0.extend_from_slice(b"\r\n");
     }
-    // Not even an empty body comes without its line end.
+    // Even an empty body comes after a blank line.
     part.finish(answer.body.as_bytes());
 }
 
-/// Which operation of a batch is meant.
+/// The position of an operation in its batch.
 #[derive(Clone, Copy)]
 pub struct Place {
     pub index: usize,
-    /// Whether there is no other.
+    /// Whether it is the only operation.
     pub is_alone: bool,
 }
 
-/// Writes the one part that answers a change set or a query that failed: which operation it was, and why.
+/// Writes the one part that answers a failed change set or query: which operation failed, and why.
 pub fn refuse(
     part: &BatchPart<'_>,
     error: &ServiceError,
@@ -84,7 +84,7 @@ pub fn refuse(
         let path = part.url.split('?').next().unwrap_or_default();
         front.audit.refused(front.clock.monotonic(), head.connection.peer, part.method, path, error);
     }
-    // Only an insert listens to `Prefer`.
+    // Only inserts use `Prefer`.
     let is_insert = part.method == "POST" && x_http_method.is_none();
     let preference = Preference::parse(prefer).filter(|_| is_insert);
 

@@ -1,4 +1,4 @@
-//! How the Table service words a refusal: one shape for the OData path, another for its front end.
+//! How the Table service writes a refusal: one form for the OData path, another for its front end.
 
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue, SERVER, WWW_AUTHENTICATE};
 use protocol::common::DateTime;
@@ -15,7 +15,7 @@ use crate::front::refusal::{Refusal, Stage};
 use crate::front::respond::put;
 use crate::front::service::ErrorBody;
 
-/// What answers when a caller is not known yet.
+/// The `Server` header while the caller is not authenticated.
 const FRONT_END_SERVER_NAME: &str = "Microsoft-HTTPAPI/2.0";
 const CHALLENGE: &str = "Bearer authorization_uri=https://login.microsoftonline.com/common/oauth2/authorize \
                          resource_id=https://storage.azure.com";
@@ -43,7 +43,7 @@ fn write_odata(
         let (name, value) = &**header;
         headers.insert(name.clone(), value.clone());
     }
-    // A caller that asked for a format that is gone cannot be answered in JSON.
+    // A caller that asked for an unsupported format is not answered in JSON unless it accepts it.
     let bytes = if code.status() == 415 && !negotiate::accepts_json(accept) {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/xml;charset=utf-8"));
         xml_error("", error, head, now)
@@ -95,7 +95,7 @@ pub(crate) fn json_error(code: ErrorCode, message: &str, head: &RequestHead<'_>,
     out
 }
 
-/// The front end prefixes its elements; the OData library does not.
+/// The front end puts a prefix on its elements; the OData library does not.
 fn xml_error(prefix: &str, error: &ServiceError, head: &RequestHead<'_>, now: DateTime) -> Vec<u8> {
     const NAMESPACE: &str = "http://schemas.microsoft.com/ado/2007/08/dataservices/metadata";
     let xmlns = if prefix.is_empty() { "xmlns" } else { "xmlns:m" };

@@ -1,4 +1,6 @@
-//! A request to the Table service, or a part of a batch: read in one way, checked in one order.
+//! Requests to the Table service and parts of a batch: both are read in the same way and checked in the same order.
+//!
+//! Leaves to others: authorization, the payload, and carrying the operation out.
 
 use protocol::common::AccountName;
 use protocol::common::query::Query;
@@ -13,24 +15,24 @@ use super::header_names::EXPLAIN;
 use crate::front::head::RequestHead;
 use crate::front::refusal::{Refusal, Stage};
 
-/// The first version in which an update may leave `If-Match` out.
+/// The first version in which an update may omit `If-Match`.
 const UPSERT_VERSION: &str = "2011-08-18";
 
-/// One operation, and how it was asked for.
+/// One operation, and the options it was requested with.
 pub struct TableRequest<'a> {
     pub operation: Operation<'a>,
     pub asked: Asked<'a>,
 }
 
-/// How an operation was asked for.
+/// The options of a request that affect its answer.
 pub struct Asked<'a> {
     pub options: QueryOptions<'a>,
     pub content_type: Option<&'a str>,
-    /// The version of the protocol that the request is served by.
+    /// The protocol version by which the request is served.
     pub version: &'a str,
     /// The metadata level of the answer, if the answer has a body.
     pub level: MetadataLevel,
-    /// Only what makes something listens to `Prefer`.
+    /// What `Prefer` asks for. Only operations that create something use it.
     pub preference: Option<Preference>,
     /// Whether the caller wants to know how its query found its rows.
     pub explain: bool,
@@ -44,7 +46,7 @@ impl<'a> TableRequest<'a> {
     ) -> Result<TableRequest<'a>, Refusal> {
         let mut headers = OperationHeaders::default();
         for (name, value) in head.headers {
-            // A value that is not text cannot be one that an operation understands.
+            // No operation accepts a value that is not text, so any unknown text will do.
             headers.take(name.as_str(), || value.to_str().unwrap_or("\u{FFFD}"));
         }
         let options = QueryOptions::read(&head.query)?;
@@ -68,7 +70,7 @@ impl<'a> TableRequest<'a> {
     ) -> Result<TableRequest<'a>, ServiceError> {
         let resource = uri::parse_path(path)?;
         let options = QueryOptions::read(&Query::split(query))?;
-        // Service properties and access policies have no place in a batch.
+        // Service properties and access policies cannot be used in a batch.
         if options.comp.is_some() {
             return Err(ErrorCode::NotImplemented.into());
         }
@@ -76,7 +78,7 @@ impl<'a> TableRequest<'a> {
         TableRequest::check(operation, options, headers, version, false)
     }
 
-    /// Checks that come before the question whether the caller may: can this be answered in a form that was asked for?
+    /// Checks that come before authorization: whether the request can be answered in the form it asks for.
     fn check(
         operation: Operation<'a>,
         options: QueryOptions<'a>,
@@ -114,7 +116,7 @@ impl<'a> TableRequest<'a> {
             request.asked.level =
                 negotiate::response_level(request.asked.options.format.as_deref(), headers)?;
         }
-        // Before upserts were invented, every update had to say what it expects to find.
+        // Before upserts existed, every update had to have a condition.
         let is_upsert = matches!(
             request.operation,
             Operation::Write(
@@ -137,7 +139,7 @@ impl<'a> TableRequest<'a> {
         }
     }
 
-    /// Whether a success answers with entities or tables.
+    /// Whether a successful answer contains entities or tables.
     fn has_body(&self) -> bool {
         match &self.operation {
             Operation::Tables(TableOperation::Query | TableOperation::Get(_)) | Operation::Read(_) => true,
@@ -150,7 +152,7 @@ impl<'a> TableRequest<'a> {
 }
 
 impl Asked<'_> {
-    /// Whether what was made is repeated in the answer.
+    /// Whether the answer repeats the created resource.
     pub(crate) fn returns_content(&self) -> bool {
         self.preference != Some(Preference::ReturnNoContent)
     }

@@ -1,4 +1,5 @@
-//! Operations on tables: payload to values, one call into the service, values to an answer.
+//! Operations on tables: turns a payload into values, makes one call into the service, and turns the result into an
+//! answer.
 
 use protocol::ServiceError;
 use protocol::table::filter::{self, Schema};

@@ -1,4 +1,6 @@
-//! Writes of entities, alone or as a part of a batch: read in one way, answered in one way.
+//! Writes of entities, single or as parts of a batch: both are read and answered by the same code.
+//!
+//! Leaves to others: limits and conditions (`tables`), and the payload's JSON (`protocol`).
 
 use std::borrow::Cow;
 
@@ -21,7 +23,7 @@ use super::request::Asked;
 use crate::front::refusal::Refusal;
 use crate::front::service::Session;
 
-/// A write by itself is a transaction of one change.
+/// Runs a single write as a transaction of one change.
 pub(crate) async fn run_one(
     service: &TableService,
     session: &Session<'_>,
@@ -43,7 +45,7 @@ pub(crate) async fn run_one(
     repeat_preference(run.await.map_err(Refusal::from), asked.preference)
 }
 
-/// The change that a write asks for, and in which table.
+/// The change that a write asks for, and its table.
 pub(crate) fn read_change<'a>(
     write: &'a EntityWrite<'_>,
     payload: &'a [u8],
@@ -58,7 +60,7 @@ pub(crate) fn read_change<'a>(
         }
         EntityWrite::Delete { address, condition } => (address, Action::Delete { condition: *condition }),
     };
-    // Keys in the payload of an update say nothing: the URL decides.
+    // The URL determines the keys of an update; keys in its payload are ignored.
     let Address { table, partition_key, row_key } = address;
     let (partition_key, row_key) = (Cow::Borrowed(&**partition_key), Cow::Borrowed(&**row_key));
     Ok((table, Change { partition_key, row_key, action }))
@@ -85,11 +87,11 @@ pub fn push(
     Ok(Reply::Insert { key: OwnedKey { partition, row }, record, level, preference })
 }
 
-/// How a write will be answered, once the change itself is on its way.
+/// How a write will be answered once it is committed.
 pub enum Reply {
     Insert {
         key: OwnedKey,
-        /// What was stored, if the answer repeats it.
+        /// The stored record, if the answer repeats it.
         record: Option<Bytes>,
         level: MetadataLevel,
         preference: Option<Preference>,
@@ -129,7 +131,7 @@ impl Reply {
     }
 }
 
-/// A refusal that comes after `Prefer` was read repeats it, as a success does.
+/// Once `Prefer` was read, a refusal repeats it just as a success does.
 pub(crate) fn repeat_preference(
     outcome: Result<TableAnswer, Refusal>,
     preference: Option<Preference>,

@@ -1,4 +1,4 @@
-//! Plans, by the text of the filter: what they read and what they still ask, compared with reading everything.
+//! Plans, by the text of the filter: what they read and what they still check, compared with reading everything.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ fn planned(text: &str) -> Plan {
     plan(parse(text, Schema::Entities).unwrap())
 }
 
-/// The plan's name, how many ranges it reads, and whether it asks something of each row.
+/// Checks the plan's name, how many ranges it reads, and whether it has a predicate.
 #[track_caller]
 fn check(text: &str, kind: &str, range_count: usize, asks: bool) {
     let plan = planned(text);
@@ -119,7 +119,7 @@ fn the_predicate_keeps_only_what_the_ranges_leave_open() {
     check("PartitionKey eq 'p' and x eq 1", "x eq 1");
     check("PartitionKey eq 'p' and x eq 1 and RowKey gt 'r' and y eq 2", "x eq 1 and y eq 2");
     check("PartitionKey eq 'p' and (RowKey gt 'r' or x eq 1)", "RowKey gt 'r' or x eq 1");
-    // The rows of several partitions are no one range, so nothing is certain.
+    // The rows of several partitions are not one range, so the ranges guarantee nothing.
     check("PartitionKey gt 'p' and RowKey gt 'r'", "PartitionKey gt 'p' and RowKey gt 'r'");
     check("PartitionKey eq 'p' and RowKey gt 'r'", "");
 }
@@ -131,7 +131,7 @@ fn keys_are_ordered_by_utf16_code_unit() {
     check("PartitionKey gt '\u{E000}' and PartitionKey lt '\u{1F600}'", "point", 0, EXACT);
 }
 
-// What hostile filters cost.
+// The cost of hostile filters.
 
 #[test]
 fn thousands_of_terms_are_thousands_of_seeks() {
@@ -140,7 +140,7 @@ fn thousands_of_terms_are_thousands_of_seeks() {
     check(&points.join(" or "), "point", 1_200, EXACT);
     let rows: Vec<String> = (0..3_000).map(|n| format!("RowKey eq '{n}'")).collect();
     check(&format!("PartitionKey eq 'p' and ({})", rows.join(" or ")), "point", 3_000, EXACT);
-    // As some clients nest them.
+    // Some clients nest their terms like this.
     let nested = format!("{}RowKey eq 'x'{}", rows[..700].join(" or (") + " or (", ")".repeat(700));
     check(&format!("PartitionKey eq 'p' and ({nested})"), "point", 701, EXACT);
 }
@@ -152,11 +152,11 @@ fn products_of_unions_are_bounded() {
         format!("({})", terms.join(" or "))
     };
     check(&format!("{} and {}", any_of("PartitionKey", 100), any_of("RowKey", 100)), "point", 10_000, EXACT);
-    // Past the bound, the partitions are kept and the rows are asked for, whichever comes first.
+    // Past the bound, the partitions become ranges and the rows are left to the predicate, in either order.
     let (partitions, rows) = (any_of("PartitionKey", 200), any_of("RowKey", 200));
     check(&format!("{partitions} and {rows}"), "partition scan", 200, ASKS);
     check(&format!("{rows} and {partitions}"), "partition scan", 200, ASKS);
-    // Groups that multiply cheaply share one bound.
+    // Groups whose intersections are cheap one by one still share one bound.
     let group = ["(PartitionKey lt '5' or PartitionKey gt '3')"; 12].join(" and ");
     let groups = vec![format!("({group})"); 100].join(" or ");
     check(&groups, "table scan", 1, ASKS);
@@ -189,14 +189,14 @@ fn deep_filters_are_planned_on_a_small_stack() {
         .unwrap();
 }
 
-// Any filter, compared with reading everything.
+// Random filters, compared with reading everything.
 
 const KEYS: [&str; 6] = ["", "a", "ab", "b", "\u{1F600}", "\u{E000}"];
 
 struct Row {
     partition: &'static str,
     row: &'static str,
-    /// Missing, or one of a few numbers.
+    /// Either missing or one of a few numbers.
     x: Option<i32>,
     flag: bool,
 }
@@ -216,7 +216,7 @@ impl Properties for Row {
     }
 }
 
-/// Xorshift, from a fixed seed.
+/// Xorshift from a fixed seed.
 struct Random(u64);
 
 impl Random {
@@ -275,14 +275,14 @@ fn any_plan_finds_what_reading_everything_finds() {
         assert_eq!(found(&plan, &rows), matching, "{text}: {plan:?}");
         *kinds.entry((plan.kind, plan.predicate.is_some())).or_insert(0) += 1;
 
-        // A planner that soon runs out of its means finds the same.
+        // A planner that runs out of its bounds early finds the same rows.
         let plan = Planner::new(random.below(10), random.below(3)).plan(filter().root);
         assert_eq!(found(&plan, &rows), matching, "{text}: {plan:?}");
     }
     assert!(kinds.len() == 10 && kinds.values().all(|count| *count > 10), "too few of some kind: {kinds:?}");
 }
 
-/// Which rows a plan finds, range by range in the order given: a range out of order or read twice would show.
+/// The rows that a plan finds, range by range in the order given. A range out of order or read twice would show.
 fn found(plan: &Plan, rows: &[Row]) -> Vec<usize> {
     let mut found = Vec::new();
     for range in &plan.ranges {

@@ -1,4 +1,4 @@
-//! Bearer tokens of every kind of wrongness, signed by an issuer made for the tests.
+//! Bearer tokens that are wrong in every way we know of, signed by an issuer made for the tests.
 
 use ring::rand::SystemRandom;
 use ring::signature::{
@@ -54,7 +54,7 @@ impl Issuer {
         })
     }
 
-    /// A token with that header, signed with the key that `signer` names.
+    /// A token with this header, signed with the key that `signer` names.
     fn sign(&self, signer: &str, header: &Value, claims: &Value) -> String {
         let signed = format!("{}.{}", encode(header.to_string()), encode(claims.to_string()));
         let random = SystemRandom::new();
@@ -65,7 +65,7 @@ impl Issuer {
                 signature
             }
             "ec" => self.ec.sign(&random, signed.as_bytes()).unwrap().as_ref().to_vec(),
-            // What a library does that takes the public key for a secret.
+            // The mistake of libraries that use the public key as an HMAC secret.
             "hmac" => {
                 let secret = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, self.ec.public_key().as_ref());
                 ring::hmac::sign(&secret, signed.as_bytes()).as_ref().to_vec()
@@ -87,7 +87,7 @@ fn header_of(kind: &str) -> Value {
     }
 }
 
-/// Good claims, with some replaced; null takes one away.
+/// Valid claims with some replaced; null removes a claim.
 fn claims(changes: Value) -> Value {
     let mut claims = json!({
         "iss": ISSUER, "aud": AUDIENCE, "iat": NOW - 60, "nbf": NOW - 60, "exp": NOW + 3600,
@@ -112,7 +112,7 @@ fn validate(validator: &BearerValidator, token: &str) -> Result<Grant, BearerErr
 const READER: Result<Grant, BearerError> = Ok(Grant::Roles(table::READER));
 const CONTRIBUTOR: Result<Grant, BearerError> = Ok(Grant::Roles(table::CONTRIBUTOR));
 
-/// The same claims, signed with each kind of key, and in a token that nobody signed.
+/// Checks the same claims signed with each kind of key, and in an unsigned token.
 #[track_caller]
 fn check_claims(changes: Value, expected: Result<Grant, BearerError>) {
     let issuer = Issuer::new();

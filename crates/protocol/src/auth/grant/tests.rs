@@ -19,7 +19,7 @@ fn address(name: &str, partition_key: &'static str, row_key: &'static str) -> Ad
     Address { table: table(name), partition_key: partition_key.into(), row_key: row_key.into() }
 }
 
-/// Every operation there is, with the words the tables below use for them.
+/// Every operation, by the word that the tables below use for it.
 fn operation(word: &str) -> Operation<'static> {
     let address = address("MyTable", "p", "r");
     let any = || ETag::parse("*").unwrap();
@@ -98,7 +98,7 @@ fn the_account_key_may_do_everything() {
     }
 }
 
-/// The table of section 8.3: the resource type, and each set of letters that is enough and has none to spare.
+/// The table of section 8.3: the resource type, and every minimal set of letters that is enough.
 #[test]
 fn an_account_sas_needs_the_resource_type_and_the_letters() {
     let check_need = |word: &str, resource_type: char, enough: &[&str]| {
@@ -112,10 +112,10 @@ fn an_account_sas_needs_the_resource_type_and_the_letters() {
                 check(&account_sas("t", "sco", &fewer), word, mismatch);
             }
         }
-        // None of the letters that help, all of those that do not.
+        // None of the letters that help, and all of those that do not.
         let useless = EVERY_PERMISSION.replace(|letter| enough.concat().contains(letter), "");
         check(&account_sas("t", "sco", &useless), word, mismatch);
-        // The service is looked at first, then the resource type, then the permissions.
+        // The checks come in this order: service, resource type, permissions.
         check(&account_sas("t", &others, "?"), word, Err(ErrorCode::AuthorizationResourceTypeMismatch));
         check(&account_sas("bqf", "?", "?"), word, Err(ErrorCode::AuthorizationServiceMismatch));
     };
@@ -250,7 +250,8 @@ fn bounds_include_both_their_ends() {
     check(("\u{FFFD}", ""), open, ("\u{1F600}", ""), false);
 }
 
-/// Against plain tuples of UTF-16 units: a missing row key is the least one at the start, the greatest at the end.
+/// Compares with plain tuples of UTF-16 units. A missing row key is the smallest at the start and the largest at the
+/// end.
 #[test]
 fn random_bounds_agree_with_tuples() {
     type Units = Vec<u32>;
@@ -295,7 +296,7 @@ fn keys_outside_the_bounds_are_refused_wherever_they_stand() {
         check(&inside, word, Ok(()));
         check(&outside, word, Err(ErrorCode::AuthorizationFailure));
     }
-    // A query is cut to the range instead, and an insert has its keys in the body.
+    // These are allowed here: a query is narrowed to the range instead, and an insert has its keys in the body.
     for word in ["query", "insert", "batch"] {
         check(&outside, word, Ok(()));
     }
@@ -495,6 +496,6 @@ fn a_stored_policy_completes_a_token_and_never_overlaps_it() {
     check("si=future", Err("the SAS is not valid yet"));
     check("si=letters&se=2025-01-01", Err("the SAS has expired"));
     check("si=open&st=2025-12-01", Err("the SAS is not valid yet"));
-    // Without a name, the policies do not matter.
+    // A token that names no policy ignores them.
     check("sp=r&se=2030-01-01", Ok("r"));
 }

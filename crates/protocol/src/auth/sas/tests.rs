@@ -1,4 +1,4 @@
-//! The published vectors of every version, and tokens that are wrong in one way each.
+//! The published test vectors of every version, and tokens that are wrong in one way each.
 
 use super::*;
 use crate::table::model::TableName;
@@ -6,7 +6,7 @@ use crate::table::{KIND, TableScope};
 
 const ACCOUNT: &str = "devstoreaccount1";
 const KEY: &str = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
-/// Of the right length.
+/// A signature of the right length.
 const SIG: &str = "sig=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA%3D";
 
 fn key() -> AccountKey {
@@ -25,7 +25,7 @@ fn whole_table(name: &str) -> TableScope {
     TableScope::new(TableName::parse(name).unwrap())
 }
 
-/// The token reads, is signed by one of two keys, and minting its terms gives the same signature again.
+/// The token reads, verifies with one of two keys, and minting its terms gives the same signature again.
 #[track_caller]
 fn check_vector(terms: &str, signature: &str) {
     let keys = [AccountKey::from_base64("AAAA").unwrap(), key()];
@@ -42,7 +42,7 @@ fn check_vector(terms: &str, signature: &str) {
     assert_eq!(parse(&minted), token);
 }
 
-/// The first, second and fourth are those of the specification, sections 8.3 and 8.4.
+/// The first, second and fourth are from the specification, sections 8.3 and 8.4.
 #[test]
 fn the_vectors_of_every_version_verify() {
     check_vector(
@@ -99,7 +99,7 @@ fn a_change_to_any_signed_field_breaks_the_signature() {
         let minted = parse(&format!("{terms}&{SIG}")).terms().mint(ACCOUNT, &key()).unwrap();
         assert!(parse(&minted).verify(ACCOUNT, &[key()]));
         for (name, value) in changes {
-            // The first of a repeated parameter counts.
+            // The first value of a repeated parameter counts.
             let changed = format!("{name}={value}&{minted}");
             let changed = parse(&changed);
             assert!(!changed.verify(ACCOUNT, &[key()]), "{name}={value}");

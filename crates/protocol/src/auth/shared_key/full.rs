@@ -1,7 +1,7 @@
-//! The full form, which the Queue and Blob services share: the standard headers, every `x-ms-` header, and every
-//! parameter of the query.
+//! The full form, which the Queue and Blob services use: it signs the standard headers, every `x-ms-` header, and every
+//! query parameter.
 //!
-//! Promises: accepts what the official clients sign, which differ in how they sort headers and read a `+`.
+//! Promises: accepts the signatures of all official clients, which differ in how they sort headers and decode a `+`.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -10,9 +10,9 @@ use super::{AccountKey, SIGNATURE_BYTES, Scheme, any_path, decode_signature};
 use crate::common::percent::percent_decode;
 use crate::common::query::{self, Query};
 
-/// From here on a `Content-Length` of zero is signed as an empty line.
+/// From this version on, a `Content-Length` of zero is signed as an empty line.
 const VERSION_EMPTY_LENGTH: &str = "2015-02-21";
-/// From here on an `x-ms-` header without a value is signed too.
+/// From this version on, `x-ms-` headers without a value are signed too.
 const VERSION_EMPTY_HEADERS: &str = "2016-05-31";
 
 /// The parts of a request that the full form covers, exactly as they were sent.
@@ -21,19 +21,19 @@ pub struct FullRequest<'a> {
     pub method: &'a str,
     /// Without `-secondary`.
     pub account: &'a str,
-    /// The path as on the request line, still percent-encoded.
+    /// The path of the request line, still percent-encoded.
     pub path: &'a str,
     pub query: &'a Query<'a>,
-    /// The `x-ms-version` sent, if any.
+    /// The value of `x-ms-version`, if it was sent.
     pub version: Option<&'a str>,
-    /// Every header, names in lower case.
+    /// Every header, with its name in lower case.
     pub headers: &'a [(&'a str, &'a str)],
 }
 
 /// How header names are sorted: most clients compare bytes, some imitate the culture-aware order of .NET.
 type Compare = fn(&str, &str) -> Ordering;
 
-/// How a value of the query is read: most clients keep a `+`, some take it for a blank.
+/// How query values are decoded: most clients keep a `+`, some read it as a space.
 type Decode = for<'t> fn(&'t str) -> Option<Cow<'t, str>>;
 
 impl FullRequest<'_> {
@@ -76,7 +76,7 @@ impl FullRequest<'_> {
         keys.iter().any(|key| key.verify(&[&text], signature))
     }
 
-    /// `None` when a parameter does not decode.
+    /// `None` when a query parameter does not decode.
     fn string_to_sign(&self, path: &str, compare: Compare, decode: Decode, scheme: Scheme) -> Option<String> {
         let date = if self.header("x-ms-date").is_some() { "" } else { self.given("date") };
         let mut text = String::with_capacity(256);
@@ -138,7 +138,7 @@ impl FullRequest<'_> {
         }
     }
 
-    /// One line for each `x-ms-` header; several of one name are joined.
+    /// Adds a line for each `x-ms-` header. Several values of one header are joined.
     fn push_headers(&self, text: &mut String, compare: Compare) {
         let takes_empty = self.version.is_none_or(|version| version >= VERSION_EMPTY_HEADERS);
         let mut signed: Vec<&(&str, &str)> =
@@ -159,7 +159,8 @@ impl FullRequest<'_> {
         }
     }
 
-    /// A line for each parameter, sorted by name in lower case; several values of one name are sorted and joined.
+    /// Adds a line for each parameter, sorted by lower-case name. Several values of one parameter are sorted and
+    /// joined.
     fn push_parameters(&self, text: &mut String, decode: Decode) -> Option<()> {
         let mut parameters = Vec::new();
         for (name, value) in self.query.parameters() {
@@ -182,7 +183,7 @@ impl FullRequest<'_> {
     }
 }
 
-/// White space inside a value counts as one blank, around it as none.
+/// Trims white space around a value, and turns every run of it inside into one space.
 fn unfold(value: &str) -> String {
     let mut unfolded = String::with_capacity(value.len());
     for word in value.split([' ', '\t', '\r', '\n']).filter(|word| !word.is_empty()) {
@@ -194,8 +195,7 @@ fn unfold(value: &str) -> String {
     unfolded
 }
 
-/// Characters by their weight in .NET's culture-aware order; digits and letters follow. Dashes and apostrophes have no
-/// weight of their own.
+/// Characters in the order of their weight in .NET's culture-aware comparison. Dashes and apostrophes have no weight.
 const WEIGHTS: &str = "!#$%&*.^_`|~+0123456789abcdefghijklmnopqrstuvwxyz";
 
 fn compare_by_culture(left: &str, right: &str) -> Ordering {
@@ -204,7 +204,7 @@ fn compare_by_culture(left: &str, right: &str) -> Ordering {
         weighty.map(|character| WEIGHTS.find(character).unwrap_or(WEIGHTS.len() + character as usize))
     }
     weights(left).cmp(weights(right)).then_with(|| {
-        // On a tie the name without the dash at the first difference comes first.
+        // On a tie, the name that has no dash at the first difference comes first.
         let difference = left.bytes().zip(right.bytes()).find(|(left, right)| left != right);
         match difference {
             Some((b'-' | b'\'', _)) => Ordering::Greater,
@@ -223,7 +223,7 @@ mod tests {
     const DATE: (&str, &str) = ("x-ms-date", "Fri, 26 Jun 2026 23:39:12 GMT");
     const VERSION: (&str, &str) = ("x-ms-version", "2025-11-05");
 
-    /// The signature is right, and wrong for any other request.
+    /// The signature is right for this request, and wrong for any other.
     #[track_caller]
     fn check(scheme: Scheme, method: &str, url: &str, headers: &[(&str, &str)], signature: &str) {
         let keys = [AccountKey::from_base64("AAAA").unwrap(), AccountKey::from_base64(KEY).unwrap()];
@@ -254,7 +254,7 @@ mod tests {
         assert!(request.is_signed_by(&keys, scheme, signature), "the order of headers does not matter");
     }
 
-    /// The vectors of the queue specification, section 3.3, and of the blob specification, section 6.
+    /// The test vectors of the queue specification, section 3.3, and of the blob specification, section 6.
     #[test]
     fn the_published_vectors_verify() {
         use Scheme::*;

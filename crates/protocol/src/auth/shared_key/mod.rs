@@ -1,8 +1,8 @@
-//! Shared Key and Shared Key Lite: keys, the `Authorization` header, and whether a signature is right.
+//! Shared Key and Shared Key Lite: account keys, the `Authorization` header, and verifying signatures.
 //!
-//! What is signed comes in two forms: `short` has four fields and the resource, `full` has every header and parameter
-//! that matters. Which one a service uses is a field of its `ServiceKind`.
-//! Promises: signatures are compared in constant time; a prepared key saves two hash blocks a request.
+//! The signed text has two forms: `short` covers four fields and the resource, `full` covers every header and parameter
+//! that matters. Each service's `ServiceKind` says which one it uses.
+//! Promises: signatures are compared in constant time. A prepared key saves two hash blocks per request.
 
 mod full;
 mod short;
@@ -18,7 +18,7 @@ use crate::{ErrorCode, ServiceError};
 
 pub(crate) const SIGNATURE_BYTES: usize = 32;
 
-/// An account's key, with the hash's key schedule done once.
+/// An account's key. The HMAC key schedule is computed once.
 #[derive(Clone)]
 pub struct AccountKey(hmac::Key);
 
@@ -28,21 +28,21 @@ impl AccountKey {
         Some(AccountKey(hmac::Key::new(hmac::HMAC_SHA256, &key)))
     }
 
-    /// Whether this key made the signature of the pieces, put together. Takes the same time whatever the answer.
+    /// Whether this key made the signature of the concatenated pieces. Takes the same time for yes and no.
     pub(crate) fn verify(&self, pieces: &[&str], signature: &[u8; SIGNATURE_BYTES]) -> bool {
         joined(pieces, |text| hmac::verify(&self.0, text, signature).is_ok())
     }
 
-    /// The signature of the pieces, put together, in Base64.
+    /// The signature of the concatenated pieces, in Base64.
     pub(crate) fn sign(&self, pieces: &[&str]) -> String {
         joined(pieces, |text| STANDARD.encode(hmac::sign(&self.0, text)))
     }
 }
 
-/// A text of this length is put together on the stack; few are longer.
+/// Up to this length a text is concatenated on the stack; few are longer.
 const TEXT_BYTES_USUAL: usize = 1024;
 
-/// Shows the pieces, put together: ring verifies a text that is in one piece.
+/// Calls `look` with the concatenated pieces, because ring verifies only a contiguous text.
 fn joined<T>(pieces: &[&str], look: impl FnOnce(&[u8]) -> T) -> T {
     let text_bytes: usize = pieces.iter().map(|piece| piece.len()).sum();
     if let [text] = pieces {
@@ -60,15 +60,15 @@ fn joined<T>(pieces: &[&str], look: impl FnOnce(&[u8]) -> T) -> T {
     look(&text[..end])
 }
 
-/// Reads a signature's Base64.
+/// Decodes a signature from Base64.
 pub(crate) fn decode_signature(text: &str) -> Option<[u8; SIGNATURE_BYTES]> {
-    // Room for the padding of a signature that is a byte too long.
+    // Slightly too large, because the decoder asks for room for the padding too.
     let mut decoded = [0u8; SIGNATURE_BYTES + 3];
     let length = STANDARD.decode_slice(text, &mut decoded).ok()?;
     decoded[..length].try_into().ok()
 }
 
-/// Keys never show, not even in a debug print.
+/// Keys are never printed, not even by `Debug`.
 impl std::fmt::Debug for AccountKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("AccountKey(..)")
@@ -81,7 +81,7 @@ pub enum Scheme {
     SharedKeyLite,
 }
 
-/// What a service's signatures cover.
+/// Which parts of a request the service's signatures cover.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SharedKeyForm {
     /// [`ShortRequest`].
@@ -90,7 +90,7 @@ pub enum SharedKeyForm {
     Full,
 }
 
-/// An `Authorization` header, taken apart.
+/// The parts of an `Authorization` header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Authorization<'a> {
     Signed { scheme: Scheme, account: &'a str, signature: &'a str },
@@ -115,24 +115,24 @@ impl<'a> Authorization<'a> {
     }
 }
 
-/// As [`str::split_once`], for an ASCII character.
+/// Like [`str::split_once`], for an ASCII character.
 fn split_once(text: &str, separator: u8) -> Option<(&str, &str)> {
     let at = memchr::memchr(separator, text.as_bytes())?;
     Some((&text[..at], &text[at + 1..]))
 }
 
-/// Whether `verify` accepts the path as it was sent, or in one of the forms in which clients are known to sign it.
+/// Whether `verify` accepts the path as sent, or in one of the forms in which clients are known to sign it.
 fn any_path(account: &str, path: &str, verify: impl Fn(&str) -> bool) -> bool {
     if verify(path) {
         return true;
     }
-    // Proxies and clients differ in how they escape the few characters that need no escape.
+    // Clients and proxies disagree about escaping the few characters that need no escape.
     let unescaped = unescape_harmless(path);
     if unescaped != path && verify(&unescaped) {
         return true;
     }
-    // Some clients sign the primary's path when they read the secondary by path; Python puts the secondary's
-    // segment in front of what it has signed.
+    // When they read from the secondary by path, some clients sign the primary's path. The Python client adds the
+    // secondary's segment only after signing.
     let secondary = format!("/{account}-secondary");
     let Some(rest) = unescaped.strip_prefix(&secondary) else { return false };
     verify(&format!("/{account}{rest}")) || verify(rest)

@@ -1,4 +1,5 @@
-//! The short form, which the Table service alone uses: four fields and the resource; in Lite the date and the resource.
+//! The short form, which only the Table service uses: it signs four fields and the resource. The Lite scheme signs the
+//! date and the resource.
 
 use super::{AccountKey, SIGNATURE_BYTES, Scheme, any_path, decode_signature};
 
@@ -8,11 +9,11 @@ pub struct ShortRequest<'a> {
     pub method: &'a str,
     pub content_md5: &'a str,
     pub content_type: &'a str,
-    /// `x-ms-date` if it was sent, else `Date`.
+    /// `x-ms-date` if it was sent, otherwise `Date`.
     pub date: &'a str,
     /// Without `-secondary`.
     pub account: &'a str,
-    /// The path as on the request line, still percent-encoded.
+    /// The path of the request line, still percent-encoded.
     pub path: &'a str,
     pub comp: Option<&'a str>,
 }
@@ -78,7 +79,7 @@ mod tests {
         }
     }
 
-    /// The vectors of the specification, section 8.2.6.
+    /// The test vectors of the specification, section 8.2.6.
     #[test]
     fn the_published_vectors_verify() {
         use Scheme::*;

@@ -1,7 +1,7 @@
-//! The body of Set Table Service Properties, read and held against the service's limits.
+//! Reads the body of Set Service Properties and checks it against the service's limits.
 //!
-//! Promises: nothing that is out of bounds becomes a value; a body never panics. It leaves to `xml` what a document is,
-//! and to `cors` what a rule allows.
+//! Promises: nothing outside the limits becomes a value; no body causes a panic. Leaves to others: parsing (`xml`), and
+//! what a rule allows (`cors`).
 
 use super::{
     ANALYTICS_VERSION, Logging, Metrics, MetricsLevel, PropertiesUpdate, VERSION_OF_PARTIAL_UPDATES,
@@ -13,16 +13,16 @@ use crate::common::xml::{self, Element, invalid_document, invalid_value};
 const RETENTION_DAYS_MAX: u16 = 365;
 
 const CORS_RULE_COUNT_MAX: usize = 5;
-/// Of all rules together, without the tags.
+/// For all rules together, without the tags.
 const CORS_TEXT_BYTES_MAX: usize = 2 * 1024;
 const CORS_LITERAL_COUNT_MAX: usize = 64;
 const CORS_PREFIX_COUNT_MAX: usize = 2;
-/// Of one origin or header name, in UTF-16 units.
+/// For one origin or header name, in UTF-16 units.
 const CORS_ITEM_CHARS_MAX: usize = 256;
 const CORS_MAX_AGE_SECONDS_MAX: u32 = i32::MAX as u32;
 const CORS_METHODS: [&str; 8] = ["DELETE", "GET", "HEAD", "MERGE", "POST", "OPTIONS", "PUT", "PATCH"];
 
-/// Reads the body of Set Table Service Properties.
+/// Reads the body of Set Service Properties.
 pub fn read_update(body: &[u8], version: &str) -> Result<PropertiesUpdate, ServiceError> {
     let root = xml::read(body, "StorageServiceProperties")?;
     if version < VERSION_OF_PARTIAL_UPDATES {
@@ -84,7 +84,7 @@ fn read_metrics(element: &Element) -> Result<Metrics, ServiceError> {
     let [version, enabled, include_apis, retention] =
         element.fields(["Version", "Enabled", "IncludeAPIs", "RetentionPolicy"])?;
     check_version(version)?;
-    // What metrics include does not matter when there are none.
+    // What metrics include does not matter when they are disabled.
     let level = match read_boolean(enabled)? {
         false => MetricsLevel::Off,
         true if read_boolean(include_apis)? => MetricsLevel::ServiceAndApis,

@@ -1,4 +1,4 @@
-//! Properties that are read and written back, and bodies that are wrong in one way each.
+//! Properties that are read and written back, and bodies with one mistake each.
 
 use super::super::xml::hostile::{check_refusal, mutations, truncations};
 use super::*;
@@ -25,7 +25,7 @@ fn metrics(name: &str, inside: &str) -> String {
     format!("<{name}><Version>1.0</Version>{inside}</{name}>")
 }
 
-/// Reads the element alone, and finds it again in the document of an account that it was applied to.
+/// Reads the element alone, applies it to an account, and looks for it in the account's document.
 #[track_caller]
 fn check(element: &str, expected: Result<&str, ErrorCode>) {
     let found = read_update(document(element).as_bytes(), NEW).map_err(|error| error.code);
@@ -210,7 +210,7 @@ fn rules_are_kept_in_order_and_complete() {
     check_rules("x", Err(InvalidXmlDocument));
 }
 
-/// A rule in which one element has this text.
+/// Checks a rule in which one element has this text.
 #[track_caller]
 fn check_item(name: &str, text: &str, expected: Result<&str, ErrorCode>) {
     let rule = |text: &str| {
@@ -271,7 +271,7 @@ fn lists_of_rules_have_limits() {
     for age in ["", "-1", "2147483648", "1.5", "soon"] {
         check_item("MaxAgeInSeconds", age, refused);
     }
-    // Eight items of 255 bytes with their commas, and the texts of the other elements.
+    // Eight items of 255 bytes with their commas, plus the texts of the other elements.
     let long = |last: usize| [vec!["x".repeat(255); 7], vec!["x".repeat(last)]].concat().join(",");
     check_item("AllowedHeaders", &long(250), Ok(&long(250)));
     check_item("AllowedHeaders", &long(251), Err(InvalidXmlDocument));

@@ -1,6 +1,6 @@
-//! The documents that the service answers with: the account's properties, and the statistics of its replica.
+//! Writes the documents that the service answers with: the account's properties, and the statistics of its replica.
 //!
-//! Promises: elements come in the service's order, in the form that the client's version knows.
+//! Promises: elements come in the service's order, in the form that the client's version expects.
 
 use super::{
     ANALYTICS_VERSION, Logging, Metrics, MetricsLevel, ServiceProperties, VERSION_OF_PARTIAL_UPDATES,
@@ -80,7 +80,7 @@ fn write_boolean(name: &str, value: bool, writer: &mut XmlWriter) {
     writer.leaf(name, if value { "true" } else { "false" });
 }
 
-/// The document of Get Table Service Stats. The status is `live`, `bootstrap` or `unavailable`.
+/// The document of Get Service Stats. The status is `live`, `bootstrap` or `unavailable`.
 pub fn write_stats(status: &str, last_sync: DateTime) -> Vec<u8> {
     let mut writer = XmlWriter::begin();
     writer.start("StorageServiceStats");
@@ -92,7 +92,7 @@ pub fn write_stats(status: &str, last_sync: DateTime) -> Vec<u8> {
     writer.finish()
 }
 
-/// RFC 1123. Nothing was replicated before 1970, so earlier instants are written as its beginning.
+/// An RFC 1123 date. Nothing was replicated before 1970, so earlier instants are written as 1970.
 fn http_date(date: DateTime) -> String {
     let ticks = date.ticks().saturating_sub(DateTime::UNIX_EPOCH.ticks());
     let seconds = std::time::Duration::from_secs(ticks / TICKS_PER_SECOND);

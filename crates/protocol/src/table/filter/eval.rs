@@ -1,6 +1,6 @@
-//! Does a row match? The truth table of comparisons between a stored value and a literal.
+//! Decides whether a row matches a filter: the truth table of comparisons between a stored value and a literal.
 //!
-//! This runs once for every scanned row: it borrows all it looks at.
+//! This runs for every scanned row, so it borrows everything and never allocates.
 
 use std::cmp::Ordering;
 
@@ -12,8 +12,8 @@ use super::tree::{CompareOp, Expr, FilterProperty};
 
 impl Expr {
     pub fn matches(&self, row: &impl Properties) -> bool {
-        // Recursion is as deep as the parser lets filters nest. Comparisons have their own function, and loops are
-        // plain, to keep this frame small.
+        // The parser bounds how deep filters nest, and so the recursion here. Comparisons are in a function of their
+        // own and the loops are plain, to keep this stack frame small.
         match self {
             Expr::Constant(value) => *value,
             Expr::Flag(property) => is_set(row, property),
@@ -48,10 +48,10 @@ fn is_met(row: &impl Properties, property: &FilterProperty, op: CompareOp, liter
 }
 
 impl CompareOp {
-    /// `stored op literal`, by the rules for untyped properties.
+    /// Evaluates `stored op literal` by the rules for untyped properties.
     fn holds(self, stored: &Value<'_>, literal: &Value<'_>) -> bool {
         let Some(ordering) = compare(stored, literal) else {
-            // NaN is on one side: nothing is ordered with it and nothing equals it.
+            // One side is NaN, which equals nothing and has no order.
             return self == CompareOp::Ne;
         };
         match self {
@@ -65,8 +65,8 @@ impl CompareOp {
     }
 }
 
-/// Where a stored value stands towards a literal. The literal is widened to the stored type where it can be, never
-/// the other way round; types that do not meet make the stored value the lesser one.
+/// Compares a stored value with a literal. The literal is widened to the stored type where possible, never the other
+/// way round. If the types do not match, the stored value counts as less.
 fn compare(stored: &Value<'_>, literal: &Value<'_>) -> Option<Ordering> {
     Some(match (stored, literal) {
         (Value::String(stored), Value::String(literal)) => compare_ordinal(stored, literal),

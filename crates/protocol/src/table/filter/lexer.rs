@@ -1,7 +1,7 @@
-//! From the text of a filter to tokens, one at a time, each byte looked at once.
+//! Splits the text of a filter into tokens, one at a time, looking at each byte once.
 //!
-//! Tokens are cut as the OData library cuts them: blanks separate but are rarely required (`not(a)`, `5and`), and a
-//! number ends where it stops looking like one.
+//! Tokens end where the OData library ends them: spaces separate tokens but are rarely required (`not(a)`, `5and`), and
+//! a number ends where it stops looking like one.
 
 use crate::ServiceError;
 
@@ -15,7 +15,7 @@ pub enum TokenKind {
     Comma,
     Slash,
     Minus,
-    /// A character that OData knows but no filter of ours has a place for.
+    /// A character that is legal in OData but in no filter that the service accepts.
     Stray,
     Identifier,
     String,
@@ -40,7 +40,7 @@ impl TokenKind {
     }
 }
 
-/// A token and where it stands, in bytes.
+/// A token and its position in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Token<'t> {
     pub kind: TokenKind,
@@ -64,7 +64,7 @@ impl<'t> Lexer<'t> {
         Lexer { text, at: 0 }
     }
 
-    /// Whether the next character, blanks included, is an opening parenthesis.
+    /// Whether an opening parenthesis follows immediately, without a space.
     pub(crate) fn opens_at_once(&self) -> bool {
         self.peek() == Some(b'(')
     }
@@ -115,7 +115,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// A string ends at the first quote that is not followed by another.
+    /// Reads a string, which ends at the first quote that is not followed by another.
     fn string(&mut self) -> Result<TokenKind, ServiceError> {
         loop {
             self.at += 1;
@@ -142,8 +142,8 @@ impl<'t> Lexer<'t> {
         Ok(TokenKind::Minus)
     }
 
-    /// Digits, a fraction, an exponent, and the letter that names the type. The library reads numbers in this order
-    /// too, so that `1.5L` is a bad Int64 and not two tokens.
+    /// Reads digits, a fraction, an exponent, and the letter that names the type. Like the OData library, it reads them
+    /// in this order, so `1.5L` is a malformed Int64 and not two tokens.
     fn number(&mut self) -> Result<TokenKind, ServiceError> {
         self.digits()?;
         let mut kind = TokenKind::Int32;
@@ -182,7 +182,7 @@ impl<'t> Lexer<'t> {
         if self.peek() == Some(b'\'')
             && let Some(kind) = typed_literal(name)
         {
-            // Inside a typed literal a quote is never doubled: the first one ends it.
+            // In a typed literal quotes are never doubled: the first one ends it.
             self.at += 1;
             return if self.skip_past_quote() {
                 Ok(kind)
@@ -213,7 +213,7 @@ fn starts_identifier(character: char) -> bool {
     character == '_' || character == '$' || character.is_alphabetic()
 }
 
-/// Wider than the rule for property names, so that every name an entity may have can be filtered on.
+/// More permissive than the rule for property names, so that every name an entity may have can be used in a filter.
 fn continues_identifier(character: char) -> bool {
     character == '_'
         || character.is_alphanumeric()

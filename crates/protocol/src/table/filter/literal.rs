@@ -1,4 +1,4 @@
-//! Literals: from a token to a value of one of the property types.
+//! Literals: turns a token into a value of one of the property types.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use super::refusal;
 
 pub(crate) enum Literal {
     Value(Value<'static>),
-    /// A number of a type that no property has: Edm.Single, Edm.Decimal.
+    /// A number of a type that no property can have: Edm.Single or Edm.Decimal.
     Foreign(&'static str),
     Null,
 }
@@ -49,7 +49,7 @@ impl Literal {
     }
 }
 
-/// What stands between the quotes.
+/// The text between the quotes.
 fn quoted(text: &str) -> Option<&str> {
     text.split_once('\'')?.1.strip_suffix('\'')
 }
@@ -60,7 +60,7 @@ fn string(text: &str) -> Option<Cow<'static, str>> {
     Some(Cow::Owned(value))
 }
 
-/// The library refuses a number too large for a Double, where Rust would read an infinity.
+/// Like the OData library, refuses a number too large for a Double. Rust would read it as infinity.
 fn double(text: &str) -> Option<f64> {
     match text {
         "NaN" => Some(f64::NAN),

@@ -1,8 +1,8 @@
-//! `$filter`: from the text to a type-checked tree, and from the tree to a yes or no for each row.
+//! `$filter`: parses the text into a type-checked tree, and matches rows against the tree.
 //!
-//! Promises: what parses is well typed and nests at most [`NESTING_DEPTH_MAX`] deep; parsing takes time and memory
-//! linear in the text and never recurses; matching never allocates and never fails.
-//! Leaves to others: which rows are looked at (the planner's work) and where a row's values come from.
+//! Promises: a parsed filter is well typed and nests at most [`NESTING_DEPTH_MAX`] deep. Parsing takes time and memory
+//! linear in the text and never recurses. Matching never allocates and never fails.
+//! Leaves to others: which rows to look at (the planner's work), and where a row's values come from.
 
 mod eval;
 mod lexer;
@@ -20,13 +20,13 @@ pub use tree::{CompareOp, Expr, FilterProperty};
 use crate::table::model::Value;
 use crate::{ErrorCode, ServiceError};
 
-/// A filter that parsed: every comparison has its property on the left and a literal of a fitting type.
+/// A parsed filter: every comparison has its property on the left and a literal of a suitable type on the right.
 #[derive(PartialEq, Debug)]
 pub struct Filter {
     pub root: Expr,
 }
 
-/// Which properties are declared, with a type that literals must have. All others are untyped.
+/// Which properties have a declared type, which their literals must match. All others are untyped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Schema {
     /// PartitionKey and RowKey are strings, Timestamp is a date.
@@ -35,15 +35,16 @@ pub enum Schema {
     Tables,
 }
 
-/// A row, seen by a filter. The value of [`FilterProperty::TableName`] is given in lower case: table names ignore case.
+/// A row as a filter sees it. [`FilterProperty::TableName`] must be given in lower case: table names are not
+/// case-sensitive.
 pub trait Properties {
     fn property(&self, property: &FilterProperty) -> Option<Value<'_>>;
 }
 
-/// No URL is longer; only a query inside a batch could be. A filter runs once for every row it is asked about.
+/// No URL is longer, but a query in a batch could be. The bound matters because a filter runs for every scanned row.
 const FILTER_BYTES_MAX: usize = 64 * 1024;
 
-/// Reads the text of a `$filter`. A blank text is the same as none.
+/// Parses a `$filter`. A text of only white space counts as no filter.
 pub fn parse(text: &str, schema: Schema) -> Result<Option<Filter>, ServiceError> {
     if text.trim().is_empty() {
         return Ok(None);

@@ -1,8 +1,9 @@
-//! The grammar of filters: operator precedence over two explicit stacks, so that no text can exhaust the thread's.
+//! The grammar of filters: operator precedence over two explicit stacks, so that no text can overflow the thread's
+//! stack.
 //!
-//! Two kinds of refusal, as in the OData library, which first parses and then binds: what breaks the grammar is
-//! refused where it stands; what is legal OData but ill typed or not offered is refused only once all of the text has
-//! proved to be grammatical.
+//! The OData library first parses and then binds, so there are two kinds of refusal. A syntax error is refused where it
+//! occurs. Legal OData that is ill typed or not supported is refused only once the whole text has proved to be
+//! grammatical.
 
 use std::borrow::Cow;
 
@@ -14,11 +15,12 @@ use super::literal::Literal;
 use super::tree::{CompareOp, Expr, FilterProperty};
 use super::{Schema, refusal};
 
-/// Parentheses, negations and calls that may be open at once; the limit of the OData v3 library. Inside each one there
-/// may be an `or` over an `and`, so the tree is at most about twice as deep: whoever walks or drops it may recurse.
+/// How many parentheses, negations and calls may be open at once; this is the limit of the OData v3 library. Each of
+/// them may contain an `or` over an `and`, so the tree is at most about twice as deep. It is safe to walk or drop the
+/// tree recursively.
 pub const NESTING_DEPTH_MAX: usize = 800;
 
-/// The functions of OData v3: known, yet not offered by the service.
+/// The functions of OData v3. The service supports none of them.
 #[rustfmt::skip]
 const KNOWN_FUNCTIONS: [&str; 22] = [
     "cast", "ceiling", "concat", "day", "endswith", "floor", "hour", "indexof", "isof", "length", "minute", "month",
@@ -46,12 +48,12 @@ struct Parser<'t> {
     schema: Schema,
     lexer: Lexer<'t>,
     token: Token<'t>,
-    /// What waits for its right operand or its closing parenthesis.
+    /// Operators and openings that wait for their right operand or closing parenthesis.
     pending: Vec<Pending<'t>>,
     operands: Vec<Operand>,
-    /// How many of `pending` nest.
+    /// How many of `pending` count as nesting.
     depth: usize,
-    /// The first legal but unacceptable construct.
+    /// The refusal of the first construct that is legal but not supported.
     refused: Option<ServiceError>,
 }
 
@@ -91,8 +93,8 @@ impl BinaryOp {
         }
     }
 
-    /// The higher, the tighter. `not` stands between `and` and the comparisons, so that `not a eq b` means
-    /// `not (a eq b)`; the letter of OData would bind it to `a` alone, which no client can want.
+    /// Higher values bind tighter. `not` is between `and` and the comparisons, so `not a eq b` means `not (a eq b)`.
+    /// OData's grammar would bind it to `a` alone, which no client can want.
     fn precedence(self) -> u8 {
         match self {
             BinaryOp::Or => 1,
@@ -124,7 +126,7 @@ impl Operand {
         }
     }
 
-    /// The operand as something that is true or false, or the operand itself.
+    /// The operand as a condition; returns the operand itself if it is not one.
     fn into_condition(self) -> Result<Expr, Operand> {
         match self {
             Operand::Condition(expr) => Ok(expr),
@@ -155,7 +157,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// Reads prefixes and opening parentheses up to and including one operand.
+    /// Reads prefixes and opening parentheses, up to and including one operand.
     fn read_operand(&mut self) -> Result<(), ServiceError> {
         loop {
             let token = self.token;
@@ -201,7 +203,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// A minus that stands apart from its number still belongs to it.
+    /// A minus that is separated from its number still belongs to it.
     fn read_negative_number(&mut self, start: usize) -> Result<(), ServiceError> {
         let text = format!("-{}", self.token.text);
         let negative = Token { kind: self.token.kind, text: &text, start };
@@ -211,7 +213,7 @@ impl<'t> Parser<'t> {
         self.advance()
     }
 
-    /// Reads closing parentheses up to and including one operator or comma; false at the end of the text.
+    /// Reads closing parentheses, up to and including one operator or comma; false at the end of the text.
     fn read_operator(&mut self) -> Result<bool, ServiceError> {
         loop {
             let token = self.token;
@@ -238,7 +240,7 @@ impl<'t> Parser<'t> {
                         return Ok(true);
                     }
                 }
-                // Navigation, `any` and `all`: the service has nothing to navigate to.
+                // Navigation, `any` or `all`, but the service has nothing to navigate to.
                 TokenKind::Slash => return Err(refusal::not_implemented()),
                 TokenKind::Identifier => {
                     if let Some(op) = BinaryOp::from_keyword(token.text) {
@@ -269,13 +271,13 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// No function is offered; those of OData and those of nobody get different answers.
+    /// No function is supported. OData's functions and unknown ones are refused differently.
     fn refuse_call(&mut self, name: &str) {
         let is_known = KNOWN_FUNCTIONS.contains(&name);
         self.refuse(if is_known { refusal::not_implemented() } else { refusal::unknown_function(name) });
     }
 
-    /// Notes why the filter cannot be taken, and puts a placeholder where the refused construct's value would be.
+    /// Records why the filter is refused, and pushes a placeholder for the value of the refused construct.
     fn refuse(&mut self, refused: ServiceError) {
         self.refused.get_or_insert(refused);
         self.operands.push(Operand::Condition(Expr::Constant(false)));
@@ -298,7 +300,7 @@ impl<'t> Parser<'t> {
                     let left = self.pop_operand();
                     self.reduce_binary(left, op, right);
                 }
-                // Minus on anything but a number is arithmetic.
+                // A minus in front of anything but a number is arithmetic.
                 Pending::Negate => {
                     self.depth -= 1;
                     self.refuse(refusal::not_implemented());
@@ -357,8 +359,8 @@ fn comparison(property: FilterProperty, op: CompareOp, literal: Literal) -> Expr
             Value::String(Cow::Owned(name.to_ascii_lowercase()))
         }
         Literal::Value(value) => value,
-        // No stored value has the literal's type, so each is less than it. Only NaN is unequal to every value, so this
-        // says "the property is there".
+        // No stored value has the literal's type, so every stored value is less than the literal. `ne NaN` holds for
+        // every value, so it means "the property exists".
         _ => match op {
             CompareOp::Ne | CompareOp::Lt | CompareOp::Le => {
                 return Expr::Compare { property, op: CompareOp::Ne, literal: Value::Double(f64::NAN) };

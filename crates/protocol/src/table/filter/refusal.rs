@@ -1,6 +1,6 @@
-//! What the parser answers to filters that it does not take, in the words of the OData library.
+//! The parser's refusals, in the words of the OData library.
 //!
-//! A position counts UTF-16 code units, as the library does; `at` is a byte offset into `text`.
+//! Positions in messages count UTF-16 code units, as in the library; `at` is a byte offset into `text`.
 
 use crate::{ErrorCode, ServiceError};
 
@@ -83,7 +83,7 @@ pub fn null() -> ServiceError {
     ErrorCode::InvalidInput.into()
 }
 
-/// Legal OData that the service does not offer.
+/// Legal OData that the service does not support.
 pub(crate) fn not_implemented() -> ServiceError {
     ErrorCode::NotImplemented.into()
 }

@@ -1,4 +1,4 @@
-//! Filters, by their text: what they mean, and how they are refused.
+//! Filters as text: what they mean, and how they are refused.
 
 mod hostile;
 mod matching;
@@ -9,7 +9,7 @@ use crate::ErrorCode;
 const DATE: &str = "datetime'2020-01-01T00:00:00Z'";
 const GUID: &str = "guid'c9da6455-213d-42c9-9a79-3e9149a57833'";
 
-// What a text means.
+// Meaning.
 
 #[track_caller]
 fn parsed(text: &str, schema: Schema) -> Expr {
@@ -20,7 +20,7 @@ fn parsed(text: &str, schema: Schema) -> Expr {
     }
 }
 
-/// The tree, written with every group in brackets.
+/// The tree, with every group in brackets.
 fn show(expr: &Expr) -> String {
     let list = |word: &str, terms: &[Expr]| {
         let terms: Vec<String> = terms.iter().map(show).collect();
@@ -141,13 +141,13 @@ fn names_are_case_sensitive_and_declared_ones_are_known() {
     check("größe eq 5", "größe Eq 5");
     check("名前 eq 5", "名前 Eq 5");
     check("x\u{301} eq 5", "x\u{301} Eq 5");
-    // A keyword is one only where an operator can stand, and only in lower case.
+    // A keyword counts as one only where an operator may stand, and only in lower case.
     check("eq eq 5", "eq Eq 5");
     check("and and or", "[and and or]");
     check("True", "True");
     check("NOT eq 5", "NOT Eq 5");
     check("year eq 5", "year Eq 5");
-    // A flag may name any property; where it is no Boolean it is false.
+    // Any property may be used as a flag; if it is not a Boolean, it counts as false.
     check("PartitionKey", "<PartitionKey>");
 }
 
@@ -206,7 +206,7 @@ fn literals_of_every_type() {
     check("x eq X''", "x Eq []");
 }
 
-// What is refused, and in which words.
+// Refusals and their messages.
 
 #[track_caller]
 fn check_refused(text: &str, schema: Schema, code: ErrorCode, expected: &str) {
@@ -219,7 +219,7 @@ fn check_refused(text: &str, schema: Schema, code: ErrorCode, expected: &str) {
     }
 }
 
-/// 400, with the message as given, and ` in 'TEXT'.` behind it.
+/// Expects a 400 with the given message, followed by ` in 'TEXT'.`
 #[track_caller]
 fn check_syntax(text: &str, expected: &str) {
     check_refused(text, Schema::Entities, ErrorCode::InvalidInput, &format!("{expected} in '{text}'."));
@@ -403,7 +403,7 @@ fn legal_odata_that_the_service_does_not_offer() {
     // Navigation.
     check_not_implemented("a/b eq 1");
     check_not_implemented("a/any(x: x eq 1)");
-    // The first such construct decides, but grammar comes first.
+    // The first such construct decides, but syntax errors take precedence.
     check_not_implemented("a eq b and contains(a, 'x')");
     check_syntax("startswith(a, 'x'", "')' or ',' expected at position 17");
     check_syntax("PartitionKey eq 5 and", "Expression expected at position 21");

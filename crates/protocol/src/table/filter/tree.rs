@@ -4,13 +4,14 @@ use crate::table::model::{EdmType, Value};
 
 use super::Schema;
 
-/// A condition on a row. Two-valued: a comparison with a missing property is false, and the rest is ordinary logic.
+/// A condition on a row. There are only two truth values: a comparison with a missing property is false, and the rest
+/// is ordinary logic.
 ///
-/// Not `Clone`: of all that recurses over a tree, a derived copy alone would need more stack than a thread has.
+/// Not `Clone`: unlike the other recursions over the tree, a derived clone would need more stack than a thread has.
 #[derive(PartialEq, Debug)]
 pub enum Expr {
     Constant(bool),
-    /// A bare property name: true only where the property is a Boolean and true.
+    /// A bare property name: true only if the property is a Boolean and true.
     Flag(FilterProperty),
     Compare {
         property: FilterProperty,
@@ -44,7 +45,7 @@ pub enum CompareOp {
 }
 
 impl Expr {
-    /// `left and right`. A chain grows one list, so that thousands of terms nest no deeper than two.
+    /// `left and right`. A chain of these extends one list, so thousands of terms nest no deeper than two.
     pub(super) fn and(left: Expr, right: Expr) -> Expr {
         match left {
             Expr::And(mut terms) => {
@@ -55,7 +56,7 @@ impl Expr {
         }
     }
 
-    /// `left or right`, as [`Expr::and`].
+    /// `left or right`, like [`Expr::and`].
     pub(super) fn or(left: Expr, right: Expr) -> Expr {
         match left {
             Expr::Or(mut terms) => {
@@ -66,7 +67,7 @@ impl Expr {
         }
     }
 
-    /// `not operand`. Two negations cancel, which two-valued logic allows.
+    /// `not operand`. Two negations cancel, since there are only two truth values.
     pub(super) fn negation(operand: Expr) -> Expr {
         match operand {
             Expr::Constant(value) => Expr::Constant(!value),
@@ -88,7 +89,7 @@ impl FilterProperty {
         }
     }
 
-    /// The type that a literal beside this property must have.
+    /// The type that a literal compared with this property must have.
     pub(super) fn declared_type(&self) -> Option<EdmType> {
         match self {
             FilterProperty::PartitionKey | FilterProperty::RowKey | FilterProperty::TableName => {
@@ -125,7 +126,7 @@ impl CompareOp {
         }
     }
 
-    /// The operator that says the same with its sides exchanged: `3 lt x` is `x gt 3`.
+    /// The operator with the same meaning when its sides are swapped: `3 lt x` is `x gt 3`.
     pub(super) fn flipped(self) -> CompareOp {
         match self {
             CompareOp::Eq => CompareOp::Eq,

@@ -1,12 +1,12 @@
-//! The text of an Edm.Double: .NET's round-trip format, with a point or an exponent always in it.
+//! The text of an Edm.Double: .NET's round-trip format, always with a point or an exponent.
 
 use std::fmt::Write;
 
 use crate::common::decimal::Digits;
 
-/// Writes a finite double: 15 significant digits if they read back as the same number, else 17; exponent form
-/// outside 1E-5 < |x| < 1E15; `.0` where nothing else would show that it is not an Int32.
-/// NaN and the infinities are strings in JSON; their text comes from here too.
+/// Writes 15 significant digits if they read back as the same number, otherwise 17. Uses an exponent outside of 1E-5 <
+/// |x| < 1E15, and adds `.0` where the text would otherwise look like an Int32. NaN and the infinities are strings in
+/// JSON; their text comes from here too.
 pub fn write_double(value: f64, out: &mut Vec<u8>) {
     if !value.is_finite() {
         let text = if value.is_nan() {
@@ -36,10 +36,12 @@ pub fn write_double(value: f64, out: &mut Vec<u8>) {
 
 const SHORT_POWERS: [f64; 7] = [1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6];
 
-/// Writes a number that has few digits after its point, as prices and measurements have. `false`: this is none.
+/// Fast path for numbers with few digits after the point, such as prices and measurements. Returns `false` for all
+/// others.
 ///
-/// Both the digits, read as one whole number below 1E15, and the power of ten are exact, so that their quotient is what
-/// the text reads back as; and no two texts of at most 15 digits read back as the same number, so that it is the one.
+/// The digits, taken as one integer below 1E15, and the power of ten are both exact, so their quotient is the number
+/// that the text reads back as. No two texts of at most 15 digits read back as the same number, so this text is the
+/// right one.
 fn write_short(value: f64, out: &mut Vec<u8>) -> bool {
     for (places, power) in SHORT_POWERS.into_iter().enumerate() {
         let scaled = (value * power).round();
@@ -51,7 +53,7 @@ fn write_short(value: f64, out: &mut Vec<u8>) -> bool {
         }
         let digits = Digits::new(scaled as u64);
         let digits = digits.as_bytes();
-        // Smaller numbers have an exponent.
+        // Smaller numbers are written with an exponent.
         if digits.len() + 4 <= places {
             return false;
         }
@@ -72,7 +74,7 @@ fn write_short(value: f64, out: &mut Vec<u8>) -> bool {
     false
 }
 
-/// Room for `d.dddddddddddddddde-ddd`, on the stack.
+/// Room on the stack for `d.dddddddddddddddde-ddd`.
 #[derive(Default)]
 struct Scratch {
     text: [u8; 32],
@@ -91,8 +93,8 @@ impl Write for Scratch {
 impl Scratch {
     /// The significant digits, without trailing zeros, and the decimal exponent of the first one.
     fn decimal(&mut self, value: f64) -> (&[u8], i32) {
-        // The shortest digits that read back are the 15-digit rounding whenever they are at most 15, except
-        // for subnormal numbers, whose 15 digits are mostly made up by the conversion.
+        // If the shortest digits that read back are at most 15, they equal the rounding to 15 digits. Subnormal numbers
+        // are the exception: most of their 15 digits are artefacts of the conversion.
         self.format(format_args!("{value:e}"));
         if value.is_subnormal() {
             self.format(format_args!("{value:.14e}"));

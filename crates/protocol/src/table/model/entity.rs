@@ -1,4 +1,5 @@
-//! An entity as a client gave it, and as whoever answers with it sees it.
+//! An entity as a client sent it ([`Entity`]), and a stored one as the code that writes an answer sees it
+//! ([`EntitySource`]).
 
 use std::borrow::Cow;
 
@@ -12,8 +13,8 @@ pub struct Property<'a> {
     pub value: Value<'a>,
 }
 
-/// A payload, read but not yet judged: limits are checked by the rules that need them.
-/// Null properties are left out, and so is the client's idea of a Timestamp.
+/// A payload that was read but not yet checked: the rules check limits later. Null properties are left out, and so is
+/// the client's Timestamp.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Entity<'a> {
     pub partition_key: Option<Cow<'a, str>>,
@@ -21,16 +22,16 @@ pub struct Entity<'a> {
     pub properties: Vec<Property<'a>>,
 }
 
-/// A stored entity: keys, Timestamp, and properties in stored order, wherever they lie.
+/// A stored entity: keys, Timestamp, and properties in stored order. The implementation decides where they are kept.
 pub trait EntitySource {
     fn partition_key(&self) -> &str;
     fn row_key(&self) -> &str;
     fn timestamp(&self) -> DateTime;
     fn property(&self, name: &str) -> Option<Value<'_>>;
-    /// Names and values as they lie there: the names are UTF-8 like the texts among the values.
+    /// Names and values as stored. Names are UTF-8, like the string values.
     fn for_each_raw(&self, visit: impl FnMut(&[u8], RawValue<'_>));
 
-    /// The same, checked.
+    /// The same, with names and strings checked to be UTF-8.
     fn for_each_property(&self, mut visit: impl FnMut(&str, &Value<'_>)) {
         self.for_each_raw(|name, value| {
             if let (Ok(name), Some(value)) = (std::str::from_utf8(name), value.checked()) {

@@ -11,7 +11,7 @@ pub enum ETag {
 }
 
 impl ETag {
-    /// Compares by value: `%3A` and `:`, padded and trimmed fractions mean the same instant.
+    /// ETags are compared by instant: `%3A` equals `:`, and padded fractions equal trimmed ones.
     pub fn parse(text: &str) -> Result<ETag, ServiceError> {
         if text == "*" {
             return Ok(ETag::Any);

@@ -1,15 +1,16 @@
-//! Edm.Guid: read in any usual form, written hyphenated in lower case.
+//! Edm.Guid: read in any of the usual forms, written with hyphens in lower case.
 
 use crate::common::percent::hex_digit;
 
-/// Sixteen bytes in the order of the text, so that byte order is the service's order.
+/// Sixteen bytes in the order of the text, so byte order is the service's order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Guid(pub [u8; 16]);
 
 const HYPHENS_AFTER_BYTES: [usize; 4] = [4, 6, 8, 10];
 
 impl Guid {
-    /// The forms of .NET: `D` (hyphenated), `N` (32 digits), `B` (braces), `P` (parentheses); any case of hex.
+    /// Reads the forms of .NET: `D` (hyphens), `N` (32 digits), `B` (braces), `P` (parentheses), with hex digits in
+    /// either case.
     pub fn parse(text: &str) -> Option<Guid> {
         let bare = match text.as_bytes() {
             [b'{', .., b'}'] | [b'(', .., b')'] => &text[1..text.len() - 1],

@@ -1,4 +1,4 @@
-//! Table names, valid once they are made, and the rules for property names and keys.
+//! Table names, and the rules for property names and keys. A [`TableName`] is always valid.
 
 use crate::{ErrorCode, ServiceError};
 
@@ -23,8 +23,8 @@ impl From<TableNameError> for ServiceError {
     }
 }
 
-/// A letter, then letters and digits, 3 to 63 in all; not `tables`. Keeps the case it was given;
-/// two names that differ only in case are the same table.
+/// A letter, then letters and digits, 3 to 63 characters in all; not `tables`. Keeps the case in which it was given,
+/// but names that differ only in case are the same table.
 #[derive(Clone, Debug)]
 pub struct TableName(Box<str>);
 
@@ -43,7 +43,7 @@ impl TableName {
         Ok(TableName(text.into()))
     }
 
-    /// In the case given.
+    /// The name in the case in which it was given.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -52,7 +52,7 @@ impl TableName {
         self.0.into()
     }
 
-    /// What the table is found by.
+    /// The lower-case name, by which the table is found.
     pub fn to_lower(&self) -> String {
         self.0.to_ascii_lowercase()
     }
@@ -77,7 +77,7 @@ const IS_PLAIN: [bool; 256] = {
 
 /// C# identifier rules: a letter or `_`, then letters, digits, connectors and marks.
 pub fn check_property_name(name: &str) -> Result<(), ErrorCode> {
-    // Most names are short and plain; they pay for one look at each byte.
+    // Most names are short and plain; they are checked in one pass over the bytes.
     let plain = name.len() <= PROPERTY_NAME_UTF16_UNITS_MAX
         && name.bytes().all(|byte| IS_PLAIN[usize::from(byte)])
         && name.as_bytes().first().is_some_and(|first| !first.is_ascii_digit());
@@ -106,11 +106,11 @@ fn is_identifier_part(character: char) -> bool {
     character.is_alphanumeric() || is_connector || is_combining_mark
 }
 
-/// The first character of a key that the service never stores.
+/// The first character that no key may contain.
 pub fn find_forbidden_key_char(key: &str) -> Option<char> {
     let is_forbidden =
         |character: char| matches!(character, '/' | '\\' | '#' | '?' | '\0'..='\u{1F}' | '\u{7F}'..='\u{9F}');
-    // Most keys are plain; a fold without an early end looks at many bytes at once.
+    // Most keys are plain. A fold that never stops early compares many bytes at once.
     let is_plain = key.bytes().fold(true, |plain, byte| {
         plain & (0x20..0x7F).contains(&byte) & !matches!(byte, b'/' | b'\\' | b'#' | b'?')
     });

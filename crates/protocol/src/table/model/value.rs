@@ -47,7 +47,7 @@ impl EdmType {
     }
 }
 
-/// A property's value. Borrows where it can: from a request body, from stored bytes.
+/// A property's value. It borrows where it can, from a request body or from stored bytes.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Value<'a> {
     String(Cow<'a, str>),
@@ -88,8 +88,8 @@ impl Value<'_> {
     }
 }
 
-/// A value where it lies in stored bytes. Texts are bytes here: they were UTF-8 when they were stored, and whoever only
-/// copies them need not look again.
+/// A value as stored. Strings are bytes here: they were UTF-8 when they were stored, so code that only copies them need
+/// not check them again.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum RawValue<'a> {
     String(&'a [u8]),
@@ -103,7 +103,7 @@ pub enum RawValue<'a> {
 }
 
 impl<'a> RawValue<'a> {
-    /// `None` when a text is not one.
+    /// `None` when a string is not UTF-8.
     pub fn checked(self) -> Option<Value<'a>> {
         Some(match self {
             RawValue::String(text) => Value::String(Cow::Borrowed(std::str::from_utf8(text).ok()?)),

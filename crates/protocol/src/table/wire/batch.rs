@@ -1,7 +1,8 @@
-//! Entity group transactions: the multipart request taken apart, and the multipart answer put together.
+//! Entity group transactions: reads the multipart request and writes the multipart answer.
 //!
-//! Reads every client's dialect: CRLF or LF, delimiters without their final dashes, extra blank lines, header
-//! names in any case, wrong `Content-Length`. A part's body ends at its delimiter, whatever its headers say.
+//! Promises: reads every client's dialect, including CRLF or LF, delimiters without their final dashes, extra blank
+//! lines, header names in any case, and a wrong `Content-Length`. A part's body ends at its delimiter, whatever its
+//! headers say.
 
 use memchr::memmem;
 
@@ -13,7 +14,7 @@ use crate::{ErrorCode, ServiceError};
 /// What a batch asks for.
 #[derive(Debug)]
 pub enum BatchRequest<'a> {
-    /// At most one operation more than allowed: the rest is not read.
+    /// Has at most one operation more than allowed: the rest is not read.
     ChangeSet(Vec<BatchPart<'a>>),
     Query(BatchPart<'a>),
 }
@@ -24,7 +25,7 @@ pub struct BatchPart<'a> {
     pub method: &'a str,
     pub url: &'a str,
     pub headers: OperationHeaders<'a>,
-    /// From among the embedded headers only: that one is echoed.
+    /// From the embedded request's headers, not from the MIME headers: this is the one that the answer repeats.
     pub content_id: Option<&'a str>,
     pub body: &'a [u8],
 }
@@ -33,7 +34,7 @@ pub fn read_batch<'a>(content_type: Option<&str>, body: &'a [u8]) -> Result<Batc
     let boundary = content_type.and_then(boundary).ok_or(ErrorCode::InvalidInput)?;
     let mut queries = Vec::new();
     let mut change_set: Option<Vec<BatchPart<'a>>> = None;
-    // A change set or one query: a third part is one too many, whatever it is.
+    // A batch is one change set or one query, so this bound already exceeds what it may have.
     for part in split(body, boundary, 3)? {
         let mut content_type = None;
         let content = read_headers(part, |name, value| {
@@ -66,21 +67,21 @@ fn boundary(content_type: &str) -> Option<&str> {
     parameter(content_type, "boundary").filter(|boundary| is_multipart && !boundary.is_empty())
 }
 
-/// The contents between delimiter lines, at most `count_max` of them. What follows the last delimiter without a
-/// closing one counts as a part too, if it is more than blanks: old clients leave the end out.
+/// The contents between delimiter lines, at most `count_max` of them. Old clients leave out the closing delimiter, so
+/// anything but white space after the last one counts as a part too.
 fn split<'a>(body: &'a [u8], boundary: &str, count_max: usize) -> Result<Vec<&'a [u8]>, ServiceError> {
     let delimiter = format!("--{boundary}");
     let mut parts = Vec::new();
     let mut content_start = None;
     for at in memmem::find_iter(body, delimiter.as_bytes()) {
-        // Asked first: the end of the line is looked for once a line, not once for every delimiter in it.
+        // Checked first, so that the end of a line is searched once per line and not once per delimiter in it.
         if at > 0 && body[at - 1] != b'\n' {
             continue;
         }
         let rest = &body[at + delimiter.len()..];
         let line_len = memchr::memchr(b'\n', rest).map_or(rest.len(), |newline| newline + 1);
         let tail = rest[..line_len].trim_ascii();
-        // A longer boundary may begin with this one.
+        // Another, longer boundary may begin with this one.
         if !(tail.is_empty() || tail == b"--") {
             continue;
         }
@@ -100,16 +101,16 @@ fn split<'a>(body: &'a [u8], boundary: &str, count_max: usize) -> Result<Vec<&'a
     Ok(parts)
 }
 
-/// The line end before a delimiter belongs to the delimiter.
+/// The line ending before a delimiter belongs to the delimiter.
 fn trim_line_end(part: &[u8]) -> &[u8] {
     let part = part.strip_suffix(b"\n").unwrap_or(part);
     part.strip_suffix(b"\r").unwrap_or(part)
 }
 
-/// More headers than any client sends are not worth reading.
+/// More headers than any client sends; a part with more is refused.
 const PART_HEADER_COUNT_MAX: usize = 64;
 
-/// Shows the header lines up to a blank one, and returns what follows it.
+/// Visits the header lines up to a blank line, and returns the rest.
 fn read_headers<'a>(
     part: &'a [u8],
     mut visit: impl FnMut(&'a str, &'a str),
@@ -132,7 +133,7 @@ fn read_headers<'a>(
     }
 }
 
-/// As [`str::trim`], and quick where there is one blank in front and a line end behind, or neither.
+/// Like [`str::trim`], but fast when there is at most one space in front and one `\r` behind.
 fn trim(text: &str) -> &str {
     let bare = text.strip_prefix(' ').unwrap_or(text);
     let bare = bare.strip_suffix('\r').unwrap_or(bare);
@@ -155,7 +156,7 @@ fn read_part(part: &[u8]) -> Result<BatchPart<'_>, ServiceError> {
     let (line, rest) = next_line(request.trim_ascii_start());
     let line = std::str::from_utf8(line).map_err(|_| ErrorCode::InvalidInput)?.trim();
     let (method, target) = line.split_once(' ').ok_or(ErrorCode::InvalidInput)?;
-    // The version is optional, and a URL holds no blank.
+    // The HTTP version is optional, and a URL contains no spaces.
     let url = target.trim().split(' ').next().unwrap_or_default();
     let (mut headers, mut content_id) = (OperationHeaders::default(), None);
     let body = read_headers(rest, |name, value| {
@@ -167,8 +168,8 @@ fn read_part(part: &[u8]) -> Result<BatchPart<'_>, ServiceError> {
     Ok(BatchPart { method, url, headers, content_id, body: body.trim_ascii() })
 }
 
-/// The answer's body, put together part by part. Byte for byte what clients look for: boundary names that begin
-/// with `changesetresponse_`, no preamble, no blank line between the two closing delimiters.
+/// The answer's body, built part by part. It has exactly the bytes that clients look for: boundaries that begin with
+/// `changesetresponse_`, no preamble, no blank line between the two closing delimiters.
 pub struct BatchAnswer {
     body: Vec<u8>,
     batch_boundary: String,
@@ -193,7 +194,7 @@ impl BatchAnswer {
         format!("multipart/mixed; boundary={}", self.batch_boundary)
     }
 
-    /// Adds one embedded response, as it is written: status line, headers, blank line, body.
+    /// Adds one embedded response. `write` writes its status line, headers, blank line and body.
     pub fn push(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         let boundary = self.change_set_boundary.as_ref().unwrap_or(&self.batch_boundary);
         self.body.extend_from_slice(b"--");
@@ -227,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_line_of_nothing_but_delimiters_is_read_once() {
-        // Looking for the line's end at each of them would take minutes.
+        // Searching for the end of the line at each of them would take minutes.
         let body = "--b".repeat(4 * 1024 * 1024 / 3);
         let refused = read_batch(Some("multipart/mixed; boundary=b"), body.as_bytes());
         assert_eq!(refused.map(|_| ()).map_err(|error| error.code), Err(ErrorCode::InvalidInput));

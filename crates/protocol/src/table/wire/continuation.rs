@@ -1,7 +1,7 @@
 //! Continuation tokens: `1!` length `!` Base64 of the key, with `=` written as `-`.
 //!
-//! A token names the next entity (or table) to return. It is a key and nothing else, so it stays valid when
-//! the row is gone, after a restart, and on another front end. It never is empty and needs no escaping.
+//! A token names the next entity (or table) to return. It is a key and nothing else, so it stays valid when the row is
+//! deleted, after a restart, and on another front end. It is never empty and needs no escaping.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -47,7 +47,7 @@ fn decode_or_none(token: &str) -> Option<String> {
         .map(|character| match character {
             '*' | '+' => '-',
             '/' => '_',
-            // A `-` elsewhere than at the end is not ours.
+            // A `-` anywhere but at the end is invalid in our tokens.
             '-' => '!',
             other => other,
         })

@@ -1,4 +1,5 @@
-//! The headers that change what an operation of the Table service means, and the names of those that only it sends.
+//! The headers that change what an operation of the Table service means, and the names of headers that only this
+//! service sends.
 
 use crate::common::headers::X_HTTP_METHOD;
 
@@ -21,8 +22,8 @@ pub struct OperationHeaders<'a> {
 }
 
 impl<'a> OperationHeaders<'a> {
-    /// Takes the header if it is one of ours; the first value of a repeated header counts. Of others the value is not
-    /// even looked at.
+    /// Takes the header if it is one of these. The first value of a repeated header counts. The values of other headers
+    /// are not even read.
     pub fn take(&mut self, name: &str, value: impl FnOnce() -> &'a str) {
         let slot = match name.len() {
             6 if name.eq_ignore_ascii_case("accept") => &mut self.accept,

@@ -1,7 +1,7 @@
 //! An entity's JSON payload, read in one pass into values that borrow from it.
 //!
-//! Promises: one look at each byte; annotations may stand before or after their property; whatever is not an
-//! entity is refused with the service's own error. Leaves limits and key rules to others.
+//! Promises: looks at each byte once. Annotations may come before or after their property. Any other payload is refused
+//! with the service's own error. Leaves limits and key rules to others.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use crate::common::DateTime;
 use crate::table::model::{EdmType, Entity, Guid, Property, Value};
 use crate::{ErrorCode, ServiceError};
 
-/// Up to here names are compared pair by pair, which beats sorting them.
+/// Up to this many names, comparing all pairs is faster than sorting.
 const PAIRWISE_COUNT_MAX: usize = 24;
 
 pub fn read_entity(body: &[u8]) -> Result<Entity<'_>, ServiceError> {
@@ -21,7 +21,7 @@ pub fn read_entity(body: &[u8]) -> Result<Entity<'_>, ServiceError> {
     build(members)
 }
 
-/// The payload of Create Table: the name it asks for, unchecked.
+/// Reads the payload of Create Table: the table's name, unchecked.
 pub fn read_table_name(body: &[u8]) -> Result<String, ServiceError> {
     let entity = read_entity(body)?;
     let named = entity.properties.into_iter().find(|property| property.name == "TableName");
@@ -35,7 +35,7 @@ pub fn read_table_name(body: &[u8]) -> Result<String, ServiceError> {
 #[derive(Default)]
 struct Members<'a> {
     properties: Vec<(Cow<'a, str>, Raw<'a>)>,
-    /// `name@odata.type`: the name, and the type's text.
+    /// For each `name@odata.type`: the name, and the text of the type.
     types: Vec<(Cow<'a, str>, Cow<'a, str>)>,
 }
 
@@ -43,7 +43,7 @@ struct Members<'a> {
 fn read_members(body: &[u8]) -> Option<Members<'_>> {
     let text = std::str::from_utf8(body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body)).ok()?;
     let mut reader = Reader::new(text);
-    // Room for an entity of middling size.
+    // Enough for an entity of average size.
     let mut members = Members { properties: Vec::with_capacity(16), types: Vec::new() };
     reader.take(b'{')?;
     if !reader.take_if(b'}') {
@@ -91,7 +91,7 @@ fn build(mut members: Members<'_>) -> Result<Entity<'_>, ServiceError> {
         } else {
             members.types.iter().find(|(of, _)| *of == name).map(|(_, edm_type)| &**edm_type)
         };
-        // The server sets the Timestamp, whatever the client says.
+        // The server sets the Timestamp, so the client's value is ignored.
         if matches!(raw, Raw::Null) || name == "Timestamp" {
             continue;
         }
@@ -106,7 +106,7 @@ fn build(mut members: Members<'_>) -> Result<Entity<'_>, ServiceError> {
     Ok(entity)
 }
 
-/// The typed value; `None` when it does not fit its annotation.
+/// The value with its type; `None` when it does not fit its annotation.
 fn type_value<'a>(raw: Raw<'a>, annotation: Option<&str>) -> Option<Value<'a>> {
     let annotation = match annotation {
         Some(name) => Some(EdmType::from_name(name)?),
@@ -124,7 +124,7 @@ fn type_value<'a>(raw: Raw<'a>, annotation: Option<&str>) -> Option<Value<'a>> {
         (Raw::Integer(value), Some(EdmType::Double)) => Value::Double(value as f64),
         (Raw::Double(value), None | Some(EdmType::Double)) => Value::Double(value),
         (Raw::String(text), None | Some(EdmType::String)) => Value::String(text),
-        // Clients that read without converting types send back what they read: text, whatever the type.
+        // Clients that read without converting types send values of every type back as text.
         (Raw::String(text), Some(EdmType::Int32)) => Value::Int32(text.parse().ok()?),
         (Raw::String(text), Some(EdmType::Boolean)) => Value::Boolean(text.parse().ok()?),
         (Raw::String(text), Some(EdmType::Int64)) => Value::Int64(text.parse().ok()?),
@@ -141,7 +141,7 @@ fn double_from_text(text: &str) -> Option<f64> {
         "NaN" => Some(f64::NAN),
         "Infinity" | "INF" => Some(f64::INFINITY),
         "-Infinity" | "-INF" => Some(f64::NEG_INFINITY),
-        // Rust also reads words such as `inf` and `nan`, which are not the service's.
+        // Rust also accepts words such as `inf` and `nan`, which the service does not.
         _ if text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte)) => text.parse().ok(),
         _ => None,
     }

@@ -1,4 +1,4 @@
-//! What in a text JSON cannot hold as it is: quotes, backslashes, control characters. Looked for eight bytes at a time.
+//! Finds the characters that JSON must escape (quotes, backslashes, control characters), eight bytes at a time.
 
 const ONES: u64 = u64::MAX / 255;
 const HIGH_BITS: u64 = ONES << 7;
@@ -13,7 +13,7 @@ pub(crate) fn plain_len(text: &[u8]) -> usize {
     for (index, word) in words.iter().enumerate() {
         let found = escapes_in(u64::from_le_bytes(*word));
         if found != 0 {
-            // The lowest bit is right; a borrow may set wrong ones above it.
+            // The lowest bit is correct; borrows can set wrong bits only above it.
             return 8 * index + found.trailing_zeros() as usize / 8;
         }
     }
@@ -21,7 +21,8 @@ pub(crate) fn plain_len(text: &[u8]) -> usize {
     before + rest.iter().position(|byte| needs_escape(*byte)).unwrap_or(rest.len())
 }
 
-/// Whether no byte needs an escape. Some may be seen twice; without an early end, which would cost more than it saves.
+/// Whether no byte needs an escape. The last word may overlap the one before. Stopping early would cost more than it
+/// saves.
 pub(crate) fn is_plain(text: &[u8]) -> bool {
     if let Some(last) = text.last_chunk::<8>() {
         let (words, _) = text.as_chunks::<8>();
@@ -37,7 +38,8 @@ pub(crate) fn is_plain(text: &[u8]) -> bool {
     }
 }
 
-/// The high bits of the bytes that do: the usual arithmetic that finds a byte below a bound, or equal to another.
+/// The high bit of each byte that needs an escape: the usual bit tricks that find bytes below a bound or equal to a
+/// value.
 fn escapes_in(word: u64) -> u64 {
     let below = |word: u64, bound: u8| word.wrapping_sub(ONES * u64::from(bound)) & !word;
     let equal = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
@@ -59,7 +61,7 @@ mod tests {
                     assert_eq!(is_plain(&text), !needs_escape(byte), "{byte:02x} at {at} of {len}");
                     let expected = if needs_escape(byte) { at } else { len };
                     assert_eq!(plain_len(&text), expected, "{byte:02x} at {at} of {len}");
-                    // With one more behind it.
+                    // The same with one more escape after it.
                     text[len - 1] = b'"';
                     let expected = if needs_escape(byte) { at } else { len - 1 };
                     assert_eq!(plain_len(&text), expected, "{byte:02x} at {at} of {len}, then a quote");

@@ -1,16 +1,16 @@
-//! JSON's tokens, read from a text that is known to be UTF-8, borrowing where no escape stands in the way.
+//! JSON tokens, read from text that is known to be UTF-8. Strings without escapes are borrowed.
 //!
-//! Strict: what RFC 8259 does not allow is refused. A number keeps what JSON libraries forget: whether it was written
-//! with a fraction or an exponent, which is what tells an Int32 from a Double here.
+//! Strict: everything that RFC 8259 does not allow is refused. Unlike most JSON libraries, it remembers whether a
+//! number was written with a fraction or an exponent, because that is how an Int32 differs from a Double here.
 
 use std::borrow::Cow;
 
 use super::json_text::plain_len;
 
-/// Objects and arrays inside annotations, which are skipped, may nest this deep.
+/// How deep objects and arrays may nest inside annotations, which are skipped.
 const SKIPPED_DEPTH_MAX: usize = 64;
 
-/// A value that is not an object or an array.
+/// A value other than an object or an array.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Raw<'a> {
     Null,
@@ -21,7 +21,7 @@ pub(crate) enum Raw<'a> {
     String(Cow<'a, str>),
 }
 
-/// Every function skips blanks first, and returns `None` where the text is not what it reads.
+/// Every function skips white space first, and returns `None` where the text is not what it expects.
 pub struct Reader<'a> {
     text: &'a str,
     at: usize,
@@ -71,7 +71,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Any value at all, checked but not kept.
+    /// Any value at all: checked, but not kept.
     pub(crate) fn skip_value(&mut self) -> Option<()> {
         self.skip_nested(0)
     }
@@ -101,7 +101,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next byte that is not blank.
+    /// The next byte that is not white space.
     fn peek(&mut self) -> Option<u8> {
         let bytes = self.text.as_bytes();
         while let Some(b' ' | b'\t' | b'\n' | b'\r') = bytes.get(self.at) {
@@ -142,12 +142,12 @@ impl<'a> Reader<'a> {
         self.at = at;
         match integer {
             Some(integer) => Some(Raw::Integer(integer)),
-            // A number too large for a double is not a number that the service can keep.
+            // The service cannot store a number that is too large for a double.
             None => text.parse().ok().filter(|double: &f64| double.is_finite()).map(Raw::Double),
         }
     }
 
-    /// The rest of a string from its first escape on; what stands before is copied.
+    /// Reads the rest of a string from its first escape on, after copying the text before it.
     fn escaped_string(&mut self, start: usize) -> Option<String> {
         let mut out = self.text[start..self.at].to_owned();
         let bytes = self.text.as_bytes();
@@ -165,7 +165,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What follows a backslash.
+    /// Reads the part of an escape after its backslash.
     fn escape(&mut self) -> Option<char> {
         let byte = *self.text.as_bytes().get(self.at)?;
         self.at += 1;
@@ -179,7 +179,7 @@ impl<'a> Reader<'a> {
             b'u' => {
                 let unit = self.hex_unit()?;
                 if !(0xD800..0xDC00).contains(&unit) {
-                    // A low surrogate by itself is no character.
+                    // A lone low surrogate is not a character.
                     return char::from_u32(unit);
                 }
                 if !self.text.get(self.at..)?.starts_with("\\u") {
@@ -208,7 +208,7 @@ impl<'a> Reader<'a> {
 mod tests {
     use super::*;
 
-    /// The value, if the whole text is one.
+    /// The value, if the whole text is one scalar.
     fn scalar(text: &str) -> Option<Raw<'_>> {
         let mut reader = Reader::new(text);
         let value = reader.scalar()?;

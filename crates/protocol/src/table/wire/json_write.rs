@@ -1,4 +1,7 @@
 //! Entities, tables and errors as JSON, in the service's member order, written straight into one buffer.
+//!
+//! Promises: exactly the bytes of the service. Leaves to others: which entities to write, and whether stored strings
+//! are UTF-8.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,9 +14,9 @@ use crate::common::DateTime;
 use crate::common::decimal::write_integer;
 use crate::table::model::{ETag, EdmType, EntitySource, RawValue, write_double};
 
-/// What every entity of one answer shares.
+/// The context that all entities of one answer share.
 pub struct EntityWriter<'a> {
-    /// The account's base URL, without a slash at its end.
+    /// The account's base URL, without a trailing slash.
     pub base: &'a str,
     pub account: &'a str,
     pub table: &'a str,
@@ -22,7 +25,7 @@ pub struct EntityWriter<'a> {
 }
 
 impl EntityWriter<'_> {
-    /// One entity as the whole body.
+    /// Writes one entity as the whole body.
     pub fn write_single(&self, entity: &impl EntitySource, out: &mut Vec<u8>) {
         out.push(b'{');
         if self.level != MetadataLevel::None {
@@ -32,7 +35,7 @@ impl EntityWriter<'_> {
         end_object(out);
     }
 
-    /// The beginning of a set; then come its elements, then [`end_set`].
+    /// Begins a set; its elements follow, then [`end_set`].
     pub fn begin_set(&self, out: &mut Vec<u8>) {
         out.push(b'{');
         if self.level != MetadataLevel::None {
@@ -41,7 +44,7 @@ impl EntityWriter<'_> {
         out.extend_from_slice(b"\"value\":[");
     }
 
-    /// One element of a set, with the comma that it needs.
+    /// Writes one element of a set, with a comma in front if it needs one.
     pub fn write_element(&self, entity: &impl EntitySource, out: &mut Vec<u8>) {
         if out.last() == Some(&b'}') {
             out.push(b',');
@@ -155,12 +158,12 @@ impl EntityWriter<'_> {
     }
 }
 
-/// The end of a set.
+/// Ends a set.
 pub fn end_set(out: &mut Vec<u8>) {
     out.extend_from_slice(b"]}");
 }
 
-/// What every table of one answer shares.
+/// The context that all tables of one answer share.
 pub struct TableWriter<'a> {
     pub base: &'a str,
     pub account: &'a str,
@@ -218,7 +221,7 @@ impl TableWriter<'_> {
     }
 }
 
-/// `{"odata.error":...}`, compact: clients find the index of a failed batch operation by its exact text.
+/// `{"odata.error":...}` without white space: clients find the index of a failed batch operation by its exact text.
 pub fn write_error(code: &str, message: &str, request_id: &str, time: DateTime, out: &mut Vec<u8>) {
     out.extend_from_slice(b"{\"odata.error\":{\"code\":");
     write_string(code, out);
@@ -231,7 +234,7 @@ pub fn write_error(code: &str, message: &str, request_id: &str, time: DateTime, 
     out.extend_from_slice(b"\"}}}");
 }
 
-/// Every member ends with a comma; the last one gives way to the brace.
+/// Every member ends with a comma; the closing brace replaces the last one.
 fn end_object(out: &mut Vec<u8>) {
     if out.last() == Some(&b',') {
         out.pop();
@@ -239,7 +242,7 @@ fn end_object(out: &mut Vec<u8>) {
     out.push(b'}');
 }
 
-/// The type that JSON would not show.
+/// The type annotation of a value whose type is not evident in JSON.
 fn needed_type(value: RawValue<'_>) -> Option<&'static str> {
     let edm_type = match value {
         RawValue::Int64(_) => EdmType::Int64,
@@ -295,7 +298,7 @@ fn escape(text: &str, out: &mut Vec<u8>) {
     escape_bytes(text.as_bytes(), out);
 }
 
-/// Copies text as it is; only quotes, backslashes and control characters need an escape, and few texts have any.
+/// Few texts contain anything that needs an escape, so most are copied as they are.
 fn escape_bytes(text: &[u8], out: &mut Vec<u8>) {
     if is_plain(text) {
         out.extend_from_slice(text);
@@ -331,7 +334,7 @@ fn escape_in_runs(bytes: &[u8], out: &mut Vec<u8>) {
 
 /// The text of an ETag header.
 pub fn etag_text(timestamp: DateTime) -> Vec<u8> {
-    // Exactly as long as most are.
+    // The length that most ETags have.
     let mut out = Vec::with_capacity("W/\"datetime'2020-07-24T14%3A34%3A32.2506465Z'\"".len());
     ETag::write(timestamp, &mut out);
     out

@@ -1,5 +1,5 @@
-//! Texts that cross the wire: URIs, query options, content negotiation, JSON payloads, multipart batches,
-//! continuation tokens, header names.
+//! Texts that cross the wire: URIs, query options, content negotiation, JSON payloads, multipart batches, continuation
+//! tokens, header names.
 
 pub mod batch;
 pub mod continuation;

@@ -1,4 +1,6 @@
-//! Content negotiation: which of the three JSON metadata levels an answer has, and which payloads are read.
+//! Content negotiation: which of the three JSON metadata levels an answer has, and which payloads are accepted.
+//!
+//! Leaves to others: which operations have a body, and the words of a refusal.
 
 use crate::table::wire::headers::OperationHeaders;
 use crate::{ErrorCode, ServiceError};
@@ -21,7 +23,7 @@ impl MetadataLevel {
     }
 }
 
-/// What `Prefer` asks of an insert.
+/// What an insert asks for with `Prefer`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Preference {
     ReturnContent,
@@ -48,7 +50,8 @@ impl Preference {
     }
 }
 
-/// The level for an answer with a body: `$format` first, then `Accept`; nothing at all means Atom, which is gone.
+/// The level of an answer with a body: `$format` decides, then `Accept`. A request without either asks for Atom, which
+/// is no longer supported.
 pub fn response_level(
     format: Option<&str>,
     headers: &OperationHeaders<'_>,
@@ -61,12 +64,12 @@ pub fn response_level(
     }
 }
 
-/// The level in which an error answers: what the request asked for as far as it can be had, else minimal.
+/// The level of an error's answer: the requested level if it is supported, otherwise minimal.
 pub fn error_level(format: Option<&str>, accept: Option<&str>) -> MetadataLevel {
     format.or(accept).and_then(|text| choose(text).ok()).unwrap_or(MetadataLevel::Minimal)
 }
 
-/// Whether the caller asks for JSON, so that an error of the front end is dressed in it.
+/// Whether the caller asks for JSON, so that the front end's errors are written in it.
 pub fn accepts_json(accept: Option<&str>) -> bool {
     accept.is_some_and(|accept| {
         accept.split(',').any(|range| {
@@ -79,7 +82,7 @@ pub fn accepts_json(accept: Option<&str>) -> bool {
 /// Whether a payload of this type can be read.
 pub fn check_content_type(content_type: Option<&str>) -> Result<(), ServiceError> {
     let Some(content_type) = content_type else { return Ok(()) };
-    // What the official clients send, letter by letter.
+    // Fast path: the exact texts that the official clients send.
     if matches!(content_type, "application/json" | "application/json;odata=nometadata") {
         return Ok(());
     }
@@ -100,7 +103,7 @@ pub fn check_content_type(content_type: Option<&str>) -> Result<(), ServiceError
     Err(ErrorCode::MediaTypeNotSupported.into())
 }
 
-/// The data service version must be one that JSON belongs to.
+/// The data service version must be one that supports JSON.
 pub fn check_data_service_version(headers: &OperationHeaders<'_>) -> Result<(), ServiceError> {
     let Some(text) = headers.max_data_service_version.or(headers.data_service_version) else { return Ok(()) };
     if matches!(text, "3.0" | "3.0;") {
@@ -116,7 +119,7 @@ pub fn check_data_service_version(headers: &OperationHeaders<'_>) -> Result<(), 
 
 /// The first supported media type of an `Accept` list decides.
 fn choose(accept: &str) -> Result<MetadataLevel, ServiceError> {
-    // What the official clients send, letter by letter.
+    // Fast path: the exact texts that the official clients send.
     match accept {
         "application/json;odata=minimalmetadata" | "application/json" => return Ok(MetadataLevel::Minimal),
         "application/json;odata=nometadata" => return Ok(MetadataLevel::None),

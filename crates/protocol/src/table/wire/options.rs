@@ -1,4 +1,6 @@
-//! Query options: what stands after the `?`, decoded, each once.
+//! Query options: the parameters after the `?`, each decoded once.
+//!
+//! Leaves to others: parsing the filter, and which operation uses which option.
 
 use std::borrow::Cow;
 
@@ -6,9 +8,9 @@ use super::continuation;
 use crate::common::query::{Query, decode};
 use crate::{ErrorCode, ServiceError};
 
-/// Most entities in one page.
+/// The most entities in one page.
 pub const PAGE_ENTITY_COUNT_MAX: u32 = 1000;
-/// Most names in one `$select`.
+/// The most names in one `$select`.
 const SELECT_COUNT_MAX: usize = 255;
 
 /// The options of one request. The first value of a repeated option counts; empty `$filter`, `$select` and
@@ -24,7 +26,7 @@ pub struct QueryOptions<'a> {
     pub next_partition_key: Option<Cow<'a, str>>,
     pub next_row_key: Option<Cow<'a, str>>,
     pub next_table_name: Option<Cow<'a, str>>,
-    /// `$orderby`, `$skip` and the like: known to OData, not to this service.
+    /// `$orderby`, `$skip` and other options of OData that this service does not support.
     pub has_unsupported: bool,
 }
 
@@ -68,7 +70,7 @@ impl<'a> QueryOptions<'a> {
         Ok(options)
     }
 
-    /// Entities in one page.
+    /// How many entities a page may have.
     pub fn page_count(&self) -> Result<u32, ServiceError> {
         let Some(text) = self.top.as_deref() else { return Ok(PAGE_ENTITY_COUNT_MAX) };
         let top: i64 = text.trim().parse().map_err(|_| {
@@ -88,12 +90,12 @@ impl<'a> QueryOptions<'a> {
         }
     }
 
-    /// The keys a query resumes with, if it does.
+    /// The keys at which a query resumes, if it resumes.
     pub fn next_entity(&self) -> Result<Option<(String, String)>, ServiceError> {
         match (&self.next_partition_key, &self.next_row_key) {
             (None, None) => Ok(None),
             (None, Some(_)) => Err(ErrorCode::InvalidInput.into()),
-            // A partition alone means its start.
+            // A partition key alone means the start of that partition.
             (Some(partition), None) => Ok(Some((continuation::decode(partition)?, String::new()))),
             (Some(partition), Some(row)) => {
                 Ok(Some((continuation::decode(partition)?, continuation::decode(row)?)))
@@ -106,7 +108,7 @@ impl<'a> QueryOptions<'a> {
     }
 }
 
-/// `$select`: the names in the order asked for, and the text as sent, which `odata.metadata` repeats.
+/// `$select`: the names in the requested order, and the text as sent, which `odata.metadata` repeats.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Selection<'a> {
     pub text: &'a str,

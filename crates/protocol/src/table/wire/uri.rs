@@ -1,6 +1,6 @@
 //! Paths: percent-decoding, key predicates, and the resource that a path names.
 //!
-//! A path is decoded once, as UTF-8, and only then are quotes read: `%2527` is the three characters `%27`.
+//! A path is decoded once, as UTF-8, before quotes are read: `%2527` becomes the three characters `%27`.
 
 use std::borrow::Cow;
 
@@ -13,20 +13,20 @@ pub enum Resource<'a> {
     Root,
     /// `Tables` or `Tables()`.
     Tables,
-    /// `Tables('name')`; the name is not yet checked.
+    /// `Tables('name')`. The name is not checked yet.
     Table(Cow<'a, str>),
-    /// `name` or `name()`; the name is not yet checked.
+    /// `name` or `name()`. The name is not checked yet.
     Entities(Cow<'a, str>),
     Entity {
         table: Cow<'a, str>,
         partition_key: Cow<'a, str>,
         row_key: Cow<'a, str>,
     },
-    /// `name('key')` and the like: the number of keys is not two.
+    /// `name('key')` and the like, where the number of keys is not two.
     WrongKeyCount {
         table: Cow<'a, str>,
     },
-    /// `name/more`: OData navigation, which the service does not have. `keyed` when the last segment has keys.
+    /// `name/more`: OData navigation, which the service does not support. `keyed` when the last segment has keys.
     Navigation {
         table: Cow<'a, str>,
         keyed: bool,
@@ -35,8 +35,8 @@ pub enum Resource<'a> {
     Metadata,
 }
 
-/// Writes a key as the service writes it in `Location`, `odata.id` and the like: quotes doubled, everything
-/// outside a small set of characters escaped as UTF-8 with upper-case hex.
+/// Writes a key as the service does in `Location`, `odata.id` and the like: quotes are doubled, and all but a small set
+/// of characters are escaped as UTF-8 with upper-case hex digits.
 pub(crate) fn write_key(key: &str, out: &mut Vec<u8>) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     if key.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
@@ -74,7 +74,7 @@ pub fn write_entity_path(table: &str, partition_key: &str, row_key: &str, out: &
     out.extend_from_slice(b"')");
 }
 
-/// Reads a path, already stripped of the account's base, still percent-encoded, with or without its slash.
+/// Reads a path without the account's base, still percent-encoded, with or without its leading slash.
 pub fn parse_path(raw: &str) -> Result<Resource<'_>, ServiceError> {
     let path = percent_decode(raw.strip_prefix('/').unwrap_or(raw)).ok_or_else(syntax_error)?;
     match path {
@@ -139,7 +139,7 @@ fn entity<'a>(table: &'a str, keys: Vec<(&'a str, Cow<'a, str>)>) -> Result<Reso
             "RowKey" => &mut row_key,
             _ => return Err(syntax_error()),
         };
-        // `/` and `\` would be path separators to the service, wherever they stand.
+        // The service treats `/` and `\` as path separators wherever they occur.
         if slot.is_some() || memchr::memchr2(b'/', b'\\', key.as_bytes()).is_some() {
             return Err(syntax_error());
         }
@@ -155,10 +155,10 @@ enum Predicate<'a> {
     Named(Vec<(&'a str, Cow<'a, str>)>),
 }
 
-/// More keys than any resource has are not worth reading.
+/// More keys than any resource has; a predicate with more is refused.
 const KEY_COUNT_MAX: usize = 8;
 
-/// Reads `(...)` and returns what follows it.
+/// Reads `(...)` and returns the text after it.
 fn parse_predicate(text: &str) -> Result<(Predicate<'_>, &str), ServiceError> {
     let mut rest = skip_blanks(text.strip_prefix('(').ok_or_else(syntax_error)?);
     if let Some(after) = rest.strip_prefix(')') {
@@ -186,7 +186,7 @@ fn parse_predicate(text: &str) -> Result<(Predicate<'_>, &str), ServiceError> {
     }
 }
 
-/// Reads `'...'` with doubled quotes and returns what follows it.
+/// Reads `'...'` with doubled quotes and returns the text after it.
 fn parse_quoted(text: &str) -> Result<(Cow<'_, str>, &str), ServiceError> {
     let body = text.strip_prefix('\'').ok_or_else(syntax_error)?;
     let mut has_doubled = false;

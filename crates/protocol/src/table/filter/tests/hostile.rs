@@ -1,9 +1,9 @@
-//! What hostile filters cost: stack, time, and never a panic.
+//! What hostile filters cost: bounded stack, linear time, and never a panic.
 
 use super::matching::{Row, matches};
 use super::*;
 
-/// Parsing, matching and dropping must do with this stack: half of a worker thread's.
+/// Parsing, matching and dropping must manage with this much stack: half of a worker thread's.
 const STACK_BYTES: usize = 1 << 20;
 
 fn on_a_small_stack(work: impl FnOnce() + Send + 'static) {
@@ -67,7 +67,7 @@ fn long_filters_are_wide_and_not_deep() {
         assert!(matches(&terms("x eq 3", " and "), Some(Value::Int32(3))));
         assert!(!matches(&terms("(x eq 3 and x eq 4)", " or "), Some(Value::Int32(3))));
 
-        // Long texts of other kinds are refused, or taken, in time that is linear in their length.
+        // Long texts of other kinds are accepted or refused in time linear in their length.
         for piece in [
             "'", "''", "(", ")", "()", "not ", "-", "- ", "5", "5 ", "e", "a ", "a or ", "a,", "f(", "f(a,",
             "f(),",
@@ -122,7 +122,7 @@ fn no_text_makes_the_parser_panic() {
         "/",
         "null",
     ];
-    // Xorshift, from a fixed seed.
+    // Xorshift from a fixed seed.
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
     let mut below = |bound: usize| {
         state ^= state << 13;

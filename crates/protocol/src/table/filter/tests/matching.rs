@@ -53,7 +53,7 @@ fn one_of_each_type() -> Vec<Value<'static>> {
     ]
 }
 
-/// The operators that hold between a stored `x` and a literal, on both sides of the comparison.
+/// Checks which operators hold between a stored `x` and a literal, with the literal on either side.
 #[track_caller]
 fn check_holds(stored: Option<Value<'static>>, literal: &str, expected: &str) {
     let (mut right, mut left) = (String::new(), String::new());
@@ -73,7 +73,7 @@ fn check_holds(stored: Option<Value<'static>>, literal: &str, expected: &str) {
 const LESS: &str = "ne lt le";
 const EQUAL: &str = "eq le ge";
 const GREATER: &str = "ne gt ge";
-/// Types that do not meet: the stored value behaves as the lesser.
+/// For types that do not match, the stored value counts as less.
 const MISMATCH: &str = LESS;
 
 #[test]
@@ -145,7 +145,7 @@ fn a_literal_is_widened_to_the_stored_type() {
     check(Some(Value::Double(3.0)), "3L", EQUAL);
     check(Some(Value::Double(2.9)), "3L", LESS);
     check(Some(Value::Double(3.1)), "3L", GREATER);
-    // As the Double nearest to the literal.
+    // The literal is rounded to the nearest Double.
     check(Some(Value::Double(9_007_199_254_740_992.0)), "9007199254740993L", EQUAL);
 }
 
@@ -157,7 +157,7 @@ fn types_that_do_not_meet_make_the_stored_value_the_lesser() {
     check_holds(Some(Value::Int32(i32::MAX)), "-1L", MISMATCH);
     check_holds(Some(Value::Int32(3)), "NaN", MISMATCH);
 
-    // Every pair of types that is neither equal nor a widening.
+    // Every pair of types that are neither equal nor convertible by widening.
     let literals = ["'3'", "3", "3L", "3.0", "true", DATE, GUID, "X'03'"];
     let (int32, int64, double) = (1, 2, 3);
     for (stored_at, stored) in one_of_each_type().into_iter().enumerate() {
