@@ -81,7 +81,7 @@ pub struct PayloadStream {
 
 impl PayloadStream {
     /// The part that nobody has read.
-    pub fn into_rest(self) -> Option<Incoming> {
+    pub(crate) fn into_rest(self) -> Option<Incoming> {
         self.body
     }
 
