@@ -19,6 +19,7 @@ pub mod scan;
 #[cfg(feature = "seeded-bugs")]
 pub mod seeded;
 pub mod varint;
+pub mod wrapper;
 
 use std::fmt;
 use std::num::NonZeroU64;

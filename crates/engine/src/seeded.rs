@@ -12,9 +12,10 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use crate::keys::{Key, KeyRange, OwnedKey};
+use crate::wrapper::{Wrapped, Wrapper};
 use crate::{
-    Budget, Commit, CommitError, Effect, Engine, Expect, Flow, Load, Namespace, ReadError, Row, Sink,
-    Snapshot, TableId, TablePath, Version,
+    Budget, Commit, CommitError, Effect, Engine, Expect, Flow, ReadError, Row, Sink, Snapshot, TableId,
+    Version,
 };
 
 /// Names the bug that the process carries; unset or empty, it carries none.
@@ -84,7 +85,7 @@ fn carried() -> Option<Bug> {
 
 /// The engine with the bug that this process carries, if it can be had from outside.
 pub fn wrap(engine: Arc<dyn Engine>) -> Arc<dyn Engine> {
-    Arc::new(SeededEngine { engine, commit_count: AtomicU32::new(0), stale: Mutex::new(None) })
+    Arc::new(Wrapped(SeededEngine { engine, commit_count: AtomicU32::new(0), stale: Mutex::new(None) }))
 }
 
 /// Between the halves of a split commit.
@@ -142,7 +143,11 @@ impl Sink for One {
 }
 
 #[async_trait]
-impl Engine for SeededEngine {
+impl Wrapper for SeededEngine {
+    fn inner(&self) -> &dyn Engine {
+        &*self.engine
+    }
+
     async fn get(&self, table: TableId, key: Key<'_>) -> Result<Option<Row>, ReadError> {
         let Some(stale) = self.take_stale(table) else { return self.engine.get(table, key).await };
         let range = [KeyRange::point(key.partition, key.row)];
@@ -179,39 +184,5 @@ impl Engine for SeededEngine {
             Some(Bug::AnswerBeforeSync | Bug::AnswerBeforeWrite | Bug::VersionReuse) | None => {}
         }
         self.engine.commit(commit).await
-    }
-
-    async fn create_table(
-        &self,
-        namespace: Namespace<'_>,
-        name: &str,
-        payload: Bytes,
-    ) -> Result<TableId, CommitError> {
-        self.engine.create_table(namespace, name, payload).await
-    }
-
-    async fn drop_table(&self, namespace: Namespace<'_>, name: &str) -> Result<TableId, CommitError> {
-        self.engine.drop_table(namespace, name).await
-    }
-
-    async fn rename_table(
-        &self,
-        from: TablePath<'_>,
-        to: TablePath<'_>,
-        payload: Bytes,
-    ) -> Result<TableId, CommitError> {
-        self.engine.rename_table(from, to, payload).await
-    }
-
-    async fn snapshot(&self) -> Result<Arc<dyn Snapshot>, ReadError> {
-        self.engine.snapshot().await
-    }
-
-    async fn load(&self, load: Load) -> Result<(), CommitError> {
-        self.engine.load(load).await
-    }
-
-    async fn close(&self) {
-        self.engine.close().await;
     }
 }

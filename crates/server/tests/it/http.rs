@@ -7,6 +7,7 @@ use std::time::Duration;
 use engine::env::SystemClock;
 use engine::faults::{FaultEngine, Faults};
 use engine::memory::MemoryEngine;
+use engine::wrapper::{Wrapped, Wrapper};
 use engine::{CommitError, ReadError};
 use testkit::{Request, Response, Stopwatch, TestServer, entity_json, entity_path};
 
@@ -339,68 +340,21 @@ fn a_request_that_takes_longer_than_its_timeout_is_given_up() {
 /// An engine whose reads panic on demand.
 mod panicking {
     use super::*;
-    use engine::{
-        Budget, Commit, Engine, Key, KeyRange, Load, Namespace, OwnedKey, Row, Sink, Snapshot, TableId,
-        TablePath, Version,
-    };
+    use engine::{Engine, Key, Row, TableId};
 
     pub struct Panicking(pub MemoryEngine);
 
     #[async_trait::async_trait]
-    impl Engine for Panicking {
+    impl Wrapper for Panicking {
+        fn inner(&self) -> &dyn Engine {
+            &self.0
+        }
+
         async fn get(&self, table: TableId, key: Key<'_>) -> Result<Option<Row>, ReadError> {
             if table >= TableId::FIRST {
                 panic!("as the test asked");
             }
             self.0.get(table, key).await
-        }
-
-        async fn scan(
-            &self,
-            table: TableId,
-            ranges: &[KeyRange],
-            budget: Budget,
-            sink: &mut dyn Sink,
-        ) -> Result<Option<OwnedKey>, ReadError> {
-            self.0.scan(table, ranges, budget, sink).await
-        }
-
-        async fn commit(&self, commit: Commit) -> Result<Version, CommitError> {
-            self.0.commit(commit).await
-        }
-
-        async fn create_table(
-            &self,
-            namespace: Namespace<'_>,
-            name: &str,
-            payload: bytes::Bytes,
-        ) -> Result<TableId, CommitError> {
-            self.0.create_table(namespace, name, payload).await
-        }
-
-        async fn drop_table(&self, namespace: Namespace<'_>, name: &str) -> Result<TableId, CommitError> {
-            self.0.drop_table(namespace, name).await
-        }
-
-        async fn rename_table(
-            &self,
-            from: TablePath<'_>,
-            to: TablePath<'_>,
-            payload: bytes::Bytes,
-        ) -> Result<TableId, CommitError> {
-            self.0.rename_table(from, to, payload).await
-        }
-
-        async fn snapshot(&self) -> Result<Arc<dyn Snapshot>, ReadError> {
-            self.0.snapshot().await
-        }
-
-        async fn load(&self, load: Load) -> Result<(), CommitError> {
-            self.0.load(load).await
-        }
-
-        async fn close(&self) {
-            self.0.close().await;
         }
     }
 }
@@ -408,7 +362,7 @@ mod panicking {
 #[test]
 fn a_request_that_panics_answers_500_and_the_server_lives_on() {
     let memory = MemoryEngine::new(tables::FAMILIES, Arc::new(SystemClock::new()));
-    let server = TestServer::options().engine(Arc::new(panicking::Panicking(memory))).start();
+    let server = TestServer::options().engine(Arc::new(Wrapped(panicking::Panicking(memory)))).start();
     server.create_table("mytable");
     for _ in 0..3 {
         server.get("mytable", "p", "r").expect_error(500, "InternalError");

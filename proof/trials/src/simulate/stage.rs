@@ -9,9 +9,10 @@ use std::task::{Context, Poll};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use engine::wrapper::Wrapper;
 use engine::{
-    Budget, Commit, CommitError, Engine, Key, KeyRange, Load, Namespace, OwnedKey, ReadError, Row, Sink,
-    Snapshot, TableId, TablePath, TableRecord, Version,
+    Budget, Commit, CommitError, Engine, Key, KeyRange, Namespace, OwnedKey, ReadError, Row, Sink, TableId,
+    TableRecord, Version,
 };
 
 /// What happened in one turn of one client.
@@ -117,7 +118,11 @@ fn write_told<T>(answer: &Result<T, CommitError>) -> Option<Event> {
 }
 
 #[async_trait]
-impl Engine for Stage {
+impl Wrapper for Stage {
+    fn inner(&self) -> &dyn Engine {
+        &*self.engine
+    }
+
     async fn get(&self, table: TableId, key: Key<'_>) -> Result<Option<Row>, ReadError> {
         self.call(Door::Read, self.engine.get(table, key), read_told).await
     }
@@ -149,31 +154,14 @@ impl Engine for Stage {
     async fn drop_table(&self, namespace: Namespace<'_>, name: &str) -> Result<TableId, CommitError> {
         self.call(Door::Catalogue, self.engine.drop_table(namespace, name), write_told).await
     }
-
-    async fn rename_table(
-        &self,
-        from: TablePath<'_>,
-        to: TablePath<'_>,
-        payload: Bytes,
-    ) -> Result<TableId, CommitError> {
-        self.engine.rename_table(from, to, payload).await
-    }
-
-    async fn snapshot(&self) -> Result<Arc<dyn Snapshot>, ReadError> {
-        self.engine.snapshot().await
-    }
-
-    async fn load(&self, load: Load) -> Result<(), CommitError> {
-        self.engine.load(load).await
-    }
-
-    async fn close(&self) {
-        self.engine.close().await;
-    }
 }
 
 #[async_trait]
-impl Engine for Witness {
+impl Wrapper for Witness {
+    fn inner(&self) -> &dyn Engine {
+        &*self.engine
+    }
+
     async fn get(&self, table: TableId, key: Key<'_>) -> Result<Option<Row>, ReadError> {
         let row = self.engine.get(table, key).await?;
         self.log.note(match table {
@@ -220,26 +208,5 @@ impl Engine for Witness {
         let result = self.engine.drop_table(namespace, name).await;
         self.log.note(Event::Dropped(result.clone()));
         result
-    }
-
-    async fn rename_table(
-        &self,
-        from: TablePath<'_>,
-        to: TablePath<'_>,
-        payload: Bytes,
-    ) -> Result<TableId, CommitError> {
-        self.engine.rename_table(from, to, payload).await
-    }
-
-    async fn snapshot(&self) -> Result<Arc<dyn Snapshot>, ReadError> {
-        self.engine.snapshot().await
-    }
-
-    async fn load(&self, load: Load) -> Result<(), CommitError> {
-        self.engine.load(load).await
-    }
-
-    async fn close(&self) {
-        self.engine.close().await;
     }
 }

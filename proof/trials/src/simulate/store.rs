@@ -6,6 +6,7 @@ use engine::Engine;
 use engine::env::{Clock, FakeClock};
 use engine::faults::{FaultEngine, Faults};
 use engine::memory::MemoryEngine;
+use engine::wrapper::Wrapped;
 use engine_local::{LocalEngine, LocalOptions};
 use tables::TableService;
 
@@ -70,9 +71,9 @@ impl Store {
         };
         #[cfg(feature = "seeded-bugs")]
         let engine = engine::seeded::wrap(engine);
-        let witness = Witness { engine, log: log.clone() };
+        let witness = Wrapped(Witness { engine, log: log.clone() });
         let (engine, faults) = FaultEngine::new(Arc::new(witness));
-        let engine: Arc<dyn Engine> = Arc::new(Stage { engine: Arc::new(engine), log: log.clone() });
+        let engine: Arc<dyn Engine> = Arc::new(Wrapped(Stage { engine: Arc::new(engine), log: log.clone() }));
         Ok(Opened { service: Arc::new(TableService::new(engine.clone(), clock)), engine, faults })
     }
 }

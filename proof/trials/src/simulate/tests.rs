@@ -3,13 +3,10 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use engine::env::Clock;
 use engine::memory::MemoryEngine;
-use engine::{
-    Budget, Commit, CommitError, Engine, Expect, Key, KeyRange, Load, Namespace, OwnedKey, ReadError, Row,
-    Sink, Snapshot, TableId, TablePath, Version,
-};
+use engine::wrapper::{Wrapped, Wrapper};
+use engine::{Commit, CommitError, Engine, Expect, Version};
 
 use super::*;
 
@@ -35,24 +32,14 @@ struct Flawed {
 impl Flawed {
     fn make(flaw: Flaw, clock: Arc<dyn Clock>) -> Arc<dyn Engine> {
         let engine = MemoryEngine::new(tables::FAMILIES, clock);
-        Arc::new(Flawed { engine, flaw, first: std::sync::OnceLock::new() })
+        Arc::new(Wrapped(Flawed { engine, flaw, first: std::sync::OnceLock::new() }))
     }
 }
 
 #[async_trait]
-impl Engine for Flawed {
-    async fn get(&self, table: TableId, key: Key<'_>) -> Result<Option<Row>, ReadError> {
-        self.engine.get(table, key).await
-    }
-
-    async fn scan(
-        &self,
-        table: TableId,
-        ranges: &[KeyRange],
-        budget: Budget,
-        sink: &mut dyn Sink,
-    ) -> Result<Option<OwnedKey>, ReadError> {
-        self.engine.scan(table, ranges, budget, sink).await
+impl Wrapper for Flawed {
+    fn inner(&self) -> &dyn Engine {
+        &self.engine
     }
 
     async fn commit(&self, mut commit: Commit) -> Result<Version, CommitError> {
@@ -76,40 +63,6 @@ impl Engine for Flawed {
             }
         }
         self.engine.commit(commit).await
-    }
-
-    async fn create_table(
-        &self,
-        namespace: Namespace<'_>,
-        name: &str,
-        payload: Bytes,
-    ) -> Result<TableId, CommitError> {
-        self.engine.create_table(namespace, name, payload).await
-    }
-
-    async fn drop_table(&self, namespace: Namespace<'_>, name: &str) -> Result<TableId, CommitError> {
-        self.engine.drop_table(namespace, name).await
-    }
-
-    async fn rename_table(
-        &self,
-        from: TablePath<'_>,
-        to: TablePath<'_>,
-        payload: Bytes,
-    ) -> Result<TableId, CommitError> {
-        self.engine.rename_table(from, to, payload).await
-    }
-
-    async fn snapshot(&self) -> Result<Arc<dyn Snapshot>, ReadError> {
-        self.engine.snapshot().await
-    }
-
-    async fn load(&self, load: Load) -> Result<(), CommitError> {
-        self.engine.load(load).await
-    }
-
-    async fn close(&self) {
-        self.engine.close().await;
     }
 }
 
