@@ -32,15 +32,15 @@ Commands:
   test [--only NAME]...    the whole gate: tidy, format, clippy, dependencies, rust tests, release build,
                            official SDKs, a slice of the long tests
                            NAME is one of: tidy, format, clippy, deny, rust, build, cost, python, javascript,
-                           go, java, rust-sdk, browser, crash, power, damage, disk, histories, simulate,
-                           backup, overload, fuzz
+                           go, java, rust-sdk, python-old, javascript-old, go-old, java-old, browser, crash,
+                           power, damage, disk, histories, simulate, backup, overload, fuzz
   tidy [--public]          check the tree against ARCHITECTURE.md: words, paths and uses of its rooms, module
                            docs, names, links
   conformance [--against azurite] [--only NAME]...
                            every official client and the raw HTTP suite; writes the counts to
                            docs/conformance.md; with --against, the raw HTTP suite against Azurite too
-                           NAME is one of: raw-http, python, javascript, go, java, rust-sdk, az, browser
-                           (with --only, nothing is written)
+                           NAME is one of: raw-http, python, javascript, go, java, rust-sdk, python-old,
+                           javascript-old, go-old, java-old, az, browser (with --only, nothing is written)
   bench [ARGUMENTS]...     Lazulite beside Azurite, a bare HTTP server and the raw engine; with --write,
                            writes the result to docs/performance.md
                            (`cargo xtask bench --help` lists its arguments)

@@ -1,4 +1,4 @@
-//! Runs the suites of the official SDKs, unmodified, against a real server, and reads their results.
+//! Runs the suites of the official clients, current and older, unmodified, against a real server, and reads their results.
 //!
 //! Promises: each suite gets a server of its own; a server that does not stop well counts as a failure. Set-ups mostly
 //! wait for downloads, so [`SetUps`] runs them in the background. What each needs is the business of `set_up`.
@@ -17,12 +17,16 @@ use crate::set_up::{SetUp, set_up};
 use crate::toolchains::Missing;
 
 /// Name and client, in the order they run.
-pub const SUITES: [(&str, &str); 6] = [
+pub const SUITES: [(&str, &str); 10] = [
     ("python", "the azure-data-tables SDK for Python, against the server"),
     ("javascript", "the @azure/data-tables SDK for JavaScript, against the server"),
     ("go", "the aztables SDK for Go, against the server"),
     ("java", "the azure-data-tables SDK for Java, against the server"),
     ("rust-sdk", "the azure_data_tables SDK for Rust, against the server"),
+    ("python-old", "the older azure-cosmosdb-table client for Python, against the server"),
+    ("javascript-old", "the older azure-storage client for JavaScript, against the server"),
+    ("go-old", "the older azure-sdk-for-go/storage client for Go, against the server"),
+    ("java-old", "the older azure-storage client for Java, against the server"),
     ("browser", "a page of another origin in a real browser, against the server"),
 ];
 

@@ -117,10 +117,10 @@ fn select(arguments: &[String]) -> Result<Vec<&'static str>, String> {
 
 fn summarise(rows: &[Row]) -> bool {
     let mut total = Counts::default();
-    println!("\n{:<12} {:>7} {:>7} {:>8} {:>9}  result", "step", "passed", "failed", "skipped", "seconds");
+    println!("\n{:<14} {:>7} {:>7} {:>8} {:>9}  result", "step", "passed", "failed", "skipped", "seconds");
     for Row { name, result, counts, took } in rows {
         let Counts { passed, failed, skipped } = counts;
-        println!("{name:<12} {passed:>7} {failed:>7} {skipped:>8} {:>9.1}  {result}", took.as_secs_f64());
+        println!("{name:<14} {passed:>7} {failed:>7} {skipped:>8} {:>9.1}  {result}", took.as_secs_f64());
         total += *counts;
     }
     println!("\n{} passed, {} failed, {} skipped", total.passed, total.failed, total.skipped);
