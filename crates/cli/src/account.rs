@@ -39,6 +39,8 @@ pub fn run(command: AccountCommand, location: &Path) -> Result<(), String> {
         })?;
         // Only a store gets an accounts file. Making the store first refuses directories that hold something else.
         store::prepare(location)?;
+    } else {
+        store::require(location)?;
     }
     let _lock = AccountsFile::lock(location)?;
     let mut file = AccountsFile::read(location)?;

@@ -17,6 +17,7 @@ mod logger;
 mod progress;
 mod random;
 mod restore;
+mod restore_place;
 mod sas;
 mod serve;
 mod signals;

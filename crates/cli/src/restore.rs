@@ -1,9 +1,8 @@
 //! `lazulite restore FILE`: restores a backup into an empty directory, or one of its tables into a store, served or
 //! not.
 //!
-//! Promises: a directory becomes a store only when all of the backup is in it. Until then the data is in `restore.new`
-//! inside it, and no server accepts such a directory. A table appears complete or not at all. The crate `backup` reads
-//! the file and loads its rows.
+//! Promises: a directory becomes a store only when all of the backup is in it (`restore_place`). A table appears
+//! complete or not at all. The crate `backup` reads the file and loads its rows.
 
 use std::fs::File;
 use std::io::{self, BufReader};
@@ -11,13 +10,12 @@ use std::path::{Path, PathBuf};
 
 use backup::{BackupError, BackupReader, LoadReport, LoadSelection};
 use engine::Engine;
-use engine_local::{LocalEngine, MARKER};
+use engine_local::LocalEngine;
 
 use crate::control::{self, ControlRequest};
 use crate::progress::Progress;
+use crate::restore_place::RestorePlace;
 use crate::store;
-
-const UNFINISHED: &str = "restore.new";
 
 pub struct RestoreRequest {
     pub file: PathBuf,
@@ -58,53 +56,20 @@ pub fn run(request: RestoreRequest, location: &Path) -> Result<(), String> {
 }
 
 fn restore_all(file: &Path, location: &Path, progress: &mut Progress) -> Result<LoadReport, String> {
-    let cannot = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
-    if engine_local::is_store(location) {
-        return Err(format!(
-            "{} is a store already: choose an empty directory, or one table with --table",
-            location.display()
-        ));
-    }
-    let unfinished = location.join(UNFINISHED);
-    if unfinished.exists() {
-        std::fs::remove_dir_all(&unfinished).map_err(|error| cannot(&unfinished, error))?;
-    }
-    if location.is_dir() {
-        let mut entries = std::fs::read_dir(location).map_err(|error| cannot(location, error))?;
-        if entries.next().is_some() {
-            return Err(format!("{} is not empty", location.display()));
-        }
-    }
+    // A file that is not a backup must leave the directory alone.
     let backup = open(file)?;
-    let engine = LocalEngine::open(&unfinished, store::options()).map_err(|error| error.to_string())?;
+    let place = RestorePlace::prepare(location)?;
+    let engine = LocalEngine::open(&place.building(), store::options()).map_err(|error| error.to_string())?;
     let loaded = load(&engine, backup, &LoadSelection::All, file, progress);
     store::wait_for(engine.close())?;
     drop(engine);
     match loaded {
-        Ok(loaded) => {
-            move_up(&unfinished, location).map_err(|error| cannot(location, error))?;
-            Ok(loaded)
-        }
+        Ok(loaded) => place.finish().map(|()| loaded),
         Err(error) => {
-            let _ = std::fs::remove_dir_all(&unfinished);
+            place.empty();
             Err(error)
         }
     }
-}
-
-/// Moves the finished store out of its temporary directory. The marker goes last, because it makes the directory a
-/// store.
-fn move_up(from: &Path, to: &Path) -> io::Result<()> {
-    for entry in std::fs::read_dir(from)? {
-        let name = entry?.file_name();
-        if name != MARKER {
-            std::fs::rename(from.join(&name), to.join(&name))?;
-        }
-    }
-    files::sync_directory(to)?;
-    std::fs::rename(from.join(MARKER), to.join(MARKER))?;
-    std::fs::remove_dir(from)?;
-    files::sync_directory(to)
 }
 
 fn restore_table(

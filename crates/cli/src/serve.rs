@@ -24,7 +24,7 @@ use crate::account_source::AccountSource;
 use crate::accounts_file::AccountsFile;
 use crate::config::{Oauth, Settings};
 use crate::jwks::JwksSource;
-use crate::{control, logger, signals};
+use crate::{control, logger, signals, store};
 
 const TICKS_PER_SECOND: u64 = 10_000_000;
 
@@ -96,6 +96,7 @@ fn open_engine(location: Option<&Path>, clock: Arc<dyn Clock>) -> Result<Opened,
         let engine = Arc::new(MemoryEngine::new(tables::FAMILIES, clock));
         return Ok(Opened { engine, local: None, name: "memory; nothing is kept".to_owned() });
     };
+    store::refuse_unfinished(location)?;
     let options = LocalOptions::new(tables::FAMILIES, clock);
     let engine = Arc::new(LocalEngine::open(location, options).map_err(|error| error.to_string())?);
     Ok(Opened { engine: engine.clone(), local: Some(engine), name: location.display().to_string() })

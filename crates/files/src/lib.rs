@@ -29,17 +29,28 @@ pub fn write_public(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write(path, bytes, PUBLIC_MODE)
 }
 
-/// Creates the directory so that only its owner may look inside (mode 0700). A directory that exists keeps its mode.
-/// Missing parent directories are created with the usual mode.
+/// Creates the directory, durably, so that only its owner may look inside (mode 0700). A directory that exists keeps
+/// its mode. Missing parent directories are created with the usual mode.
 pub fn create_secret_directory(directory: &Path) -> io::Result<()> {
+    create_directory(directory, Some(SECRET_DIRECTORY_MODE))
+}
+
+fn create_directory(directory: &Path, mode: Option<u32>) -> io::Result<()> {
     if directory.is_dir() {
         return Ok(());
     }
-    std::fs::create_dir_all(directory_of(directory))?;
+    let parent = directory_of(directory);
+    create_directory(parent, None)?;
     let mut builder = std::fs::DirBuilder::new();
-    set_directory_mode(&mut builder, SECRET_DIRECTORY_MODE);
-    builder.create(directory)?;
-    sync_directory(directory_of(directory))
+    if let Some(mode) = mode {
+        set_directory_mode(&mut builder, mode);
+    }
+    match builder.create(directory) {
+        // Another process was faster.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && directory.is_dir() => {}
+        created => created?,
+    }
+    sync_directory(parent)
 }
 
 fn write(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
