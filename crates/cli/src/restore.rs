@@ -10,12 +10,17 @@ use std::path::{Path, PathBuf};
 
 use backup::{BackupError, BackupReader, LoadReport, LoadSelection};
 use engine::Engine;
+use engine::env::{Clock, SystemClock};
 use engine_local::LocalEngine;
+use protocol::common::DateTime;
 
 use crate::control::{self, ControlRequest};
 use crate::progress::Progress;
 use crate::restore_place::RestorePlace;
 use crate::store;
+
+/// One day: no two clocks that work differ by more.
+const AHEAD_TICKS_MAX: u64 = 24 * 3600 * 10_000_000;
 
 pub struct RestoreRequest {
     pub file: PathBuf,
@@ -58,17 +63,36 @@ pub fn run(request: RestoreRequest, location: &Path) -> Result<(), String> {
 fn restore_all(file: &Path, location: &Path, progress: &mut Progress) -> Result<LoadReport, String> {
     // A file that is not a backup must leave the directory alone.
     let backup = open(file)?;
+    let last = DateTime::from_ticks(backup.head().last_version);
     let place = RestorePlace::prepare(location)?;
     let engine = LocalEngine::open(&place.building(), store::options()).map_err(|error| error.to_string())?;
     let loaded = load(&engine, backup, &LoadSelection::All, file, progress);
     store::wait_for(engine.close())?;
     drop(engine);
     match loaded {
-        Ok(loaded) => place.finish().map(|()| loaded),
+        Ok(loaded) => {
+            place.finish()?;
+            progress.clear();
+            warn_if_ahead(last);
+            Ok(loaded)
+        }
         Err(error) => {
             place.empty();
             Err(error)
         }
+    }
+}
+
+/// The new store continues with the Timestamps of the old one, so a clock that was wrong there is wrong here.
+fn warn_if_ahead(last: DateTime) {
+    if last.ticks() > SystemClock::new().now_ticks().saturating_add(AHEAD_TICKS_MAX) {
+        let mut text = Vec::new();
+        last.write(&mut text);
+        eprintln!(
+            "lazulite: warning: the latest Timestamp of this backup is {}, which is ahead of this machine's clock; \
+             later Timestamps continue from there. With --table a table gets Timestamps of the store that takes it in.",
+            String::from_utf8_lossy(&text)
+        );
     }
 }
 

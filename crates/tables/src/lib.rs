@@ -17,6 +17,6 @@ mod transaction;
 pub use family::{FAMILIES, FAMILY, VALUE_RULES, namespace};
 pub use plan::{Plan, PlanKind, plan};
 pub use query::{EntityQuery, EntitySink, Page, TablePage, TableQuery};
-pub use record::{EntityView, StoredEntity, is_record, merge};
+pub use record::{EntityView, StoredEntity, check_stored, is_record, merge};
 pub use service::TableService;
 pub use transaction::{Action, Change, Transaction};
