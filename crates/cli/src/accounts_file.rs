@@ -3,7 +3,7 @@
 //! Promises: only the file's owner can read it, writers take turns, and no error message quotes a key. A running server
 //! polls the file (`serve`), so a change takes effect without a restart.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -46,7 +46,13 @@ impl AccountsFile {
     /// Hold this while reading, changing and writing the file, so that two commands do not undo each other's changes.
     pub fn lock(location: &Path) -> Result<File, String> {
         let path = location.join(LOCK_NAME);
-        let locked = File::create(&path).and_then(|file| file.lock().map(|()| file));
+        let mut how = OpenOptions::new();
+        how.write(true).create(true).truncate(false);
+        let locked = files::create_as_secret(&mut how).open(&path).and_then(|file| {
+            // Whoever can open the file can lock it.
+            files::make_secret(&file)?;
+            file.lock().map(|()| file)
+        });
         locked.map_err(|error| format!("cannot lock {}: {error}", path.display()))
     }
 

@@ -13,6 +13,7 @@
 //! and a restore into it starts over. One restore works on a directory at a time. A file that no restore can have made
 //! is never removed.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -33,7 +34,7 @@ pub fn is_unfinished(location: &Path) -> bool {
 /// A directory that holds nothing but a restore in progress.
 pub struct RestorePlace {
     location: PathBuf,
-    /// Locked until the restore is over. Windows cannot open a directory; there the open files of one restore stop
+    /// `restore.new`, locked until the restore is over. Windows cannot open a directory; there the open files of one restore stop
     /// another.
     _one: Option<File>,
 }
@@ -41,56 +42,30 @@ pub struct RestorePlace {
 impl RestorePlace {
     /// Takes an empty or missing directory, or one whose restore was interrupted.
     pub fn prepare(location: &Path) -> Result<RestorePlace, String> {
-        let cannot = |error: io::Error| format!("{}: {error}", location.display());
         if location.exists() && !location.is_dir() {
             return Err(format!("{} is not a directory", location.display()));
         }
+        // Look before anything is created.
+        if location.exists() {
+            leftovers(location)?;
+        }
+        let cannot = |error: io::Error| format!("{}: {error}", location.display());
+        let building = location.join(BUILDING);
         files::create_secret_directory(location).map_err(cannot)?;
-        let one = File::open(location).ok();
+        files::create_secret_directory(&building).map_err(cannot)?;
+        let one = File::open(&building).ok();
         if let Some(Err(std::fs::TryLockError::WouldBlock)) = one.as_ref().map(File::try_lock) {
-            return Err(format!("{} is in use by another process", location.display()));
+            return Err(format!("another restore into {} is running", location.display()));
         }
-        if engine_local::is_store(location) {
-            return Err(format!(
-                "{} is a store already: choose an empty directory, or one table with --table",
-                location.display()
-            ));
-        }
-        let place = RestorePlace { location: location.to_owned(), _one: one };
-        place.start_over()?;
-        Ok(place)
+        // Look again: another restore may have finished before we got the lock.
+        let leftovers = leftovers(location)?;
+        start_over(location, &leftovers).map_err(cannot)?;
+        Ok(RestorePlace { location: location.to_owned(), _one: one })
     }
 
     /// The directory in which to build the store.
     pub fn building(&self) -> PathBuf {
         self.location.join(BUILDING)
-    }
-
-    /// Removes what an interrupted restore left. Only such a restore puts a store's files beside `restore.new`.
-    fn start_over(&self) -> Result<(), String> {
-        let cannot = |error: io::Error| format!("{}: {error}", self.location.display());
-        let is_unfinished = is_unfinished(&self.location);
-        let mut moved_up = Vec::new();
-        for entry in std::fs::read_dir(&self.location).map_err(cannot)? {
-            let name = entry.map_err(cannot)?.file_name();
-            match name.to_str() {
-                Some(BUILDING | READY) => {}
-                Some(text) if is_unfinished && engine_local::is_store_file(text) => moved_up.push(name),
-                _ => return Err(format!("{} is not empty: it has {name:?}", self.location.display())),
-            }
-        }
-        let clear = || -> io::Result<()> {
-            // At every moment there is a name that says "unfinished": without one, the other files would look like a
-            // store whose creation was interrupted.
-            files::create_secret_directory(&self.building())?;
-            remove_if_present(&self.location.join(READY))?;
-            for name in &moved_up {
-                std::fs::remove_file(self.location.join(name))?;
-            }
-            files::sync_directory(&self.location)?;
-            empty_directory(&self.building())
-        };
-        clear().map_err(cannot)
     }
 
     /// Turns the directory into a store.
@@ -122,6 +97,40 @@ impl RestorePlace {
             eprintln!("lazulite: warning: {}: {error}", self.building().display());
         }
     }
+}
+
+/// The files that an interrupted restore has moved up. Only such a restore puts a store's files beside `restore.new`, so
+/// a directory with any other file is refused.
+fn leftovers(location: &Path) -> Result<Vec<OsString>, String> {
+    if engine_local::is_store(location) {
+        return Err(format!(
+            "{} is a store already: choose an empty directory, or one table with --table",
+            location.display()
+        ));
+    }
+    let is_unfinished = is_unfinished(location);
+    let cannot = |error: io::Error| format!("{}: {error}", location.display());
+    let mut moved_up = Vec::new();
+    for entry in std::fs::read_dir(location).map_err(cannot)? {
+        let name = entry.map_err(cannot)?.file_name();
+        match name.to_str() {
+            Some(BUILDING | READY) => {}
+            Some(text) if is_unfinished && engine_local::is_store_file(text) => moved_up.push(name),
+            _ => return Err(format!("{} is not empty: it has {name:?}", location.display())),
+        }
+    }
+    Ok(moved_up)
+}
+
+/// Removes what an interrupted restore left. `restore.new` stays, so that the directory says "unfinished" at every
+/// moment: without it, the other files would look like a store whose creation was interrupted.
+fn start_over(location: &Path, leftovers: &[OsString]) -> io::Result<()> {
+    remove_if_present(&location.join(READY))?;
+    for name in leftovers {
+        std::fs::remove_file(location.join(name))?;
+    }
+    files::sync_directory(location)?;
+    empty_directory(&location.join(BUILDING))
 }
 
 fn remove_if_present(path: &Path) -> io::Result<()> {

@@ -99,6 +99,13 @@ fn open_engine(location: Option<&Path>, clock: Arc<dyn Clock>) -> Result<Opened,
     store::refuse_unfinished(location)?;
     let options = LocalOptions::new(tables::FAMILIES, clock);
     let engine = Arc::new(LocalEngine::open(location, options).map_err(|error| error.to_string())?);
+    if let Some(mode) = files::mode_for_others(location) {
+        log::warn!(
+            "{} has mode {mode}, so other users can enter it; its files are for their owner alone, and mode 700 would \
+             keep their names secret too",
+            location.display()
+        );
+    }
     Ok(Opened { engine: engine.clone(), local: Some(engine), name: location.display().to_string() })
 }
 
