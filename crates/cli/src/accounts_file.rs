@@ -56,6 +56,10 @@ impl AccountsFile {
         locked.map_err(|error| format!("cannot lock {}: {error}", path.display()))
     }
 
+    pub fn has(&self, name: &str) -> bool {
+        self.accounts.iter().any(|account| account.name == name)
+    }
+
     /// No file means no accounts.
     pub fn read(location: &Path) -> Result<AccountsFile, String> {
         let path = AccountsFile::path(location);

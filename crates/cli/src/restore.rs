@@ -53,7 +53,7 @@ pub fn run(request: RestoreRequest, location: &Path) -> Result<(), String> {
     if !loaded.accounts.is_empty() {
         println!(
             "They belong to: {}. Keys are not part of a backup: the server needs those accounts from its configuration, \
-             its environment or 'lazulite account add'.",
+             its environment or 'lazulite account add NAME --with-data'.",
             loaded.accounts.join(", ")
         );
     }

@@ -144,6 +144,7 @@ fn stamp(location: &Path) -> Option<Stamp> {
 /// Applies changes made by `lazulite account` without a restart.
 async fn watch_accounts(source: AccountSource, accounts: Arc<Current<Accounts>>, mut seen: Option<Stamp>) {
     let Some(location) = &source.location else { return };
+    let mut complained_of = None;
     loop {
         tokio::time::sleep(ACCOUNTS_WATCH_INTERVAL).await;
         let now = stamp(location);
@@ -155,7 +156,12 @@ async fn watch_accounts(source: AccountSource, accounts: Arc<Current<Accounts>>,
                 accounts.replace(read);
                 seen = now;
             }
-            Err(error) => log::error!("the accounts stay as they were: {error}"),
+            // Say it once for each change of the file, but keep trying: the cause may be elsewhere.
+            Err(error) if complained_of != Some(now) => {
+                log::error!("the accounts stay as they were: {error}");
+                complained_of = Some(now);
+            }
+            Err(_) => {}
         }
     }
 }

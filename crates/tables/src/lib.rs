@@ -5,6 +5,7 @@
 //! Promises: one commit or one scan per operation, so there is nothing to roll back.
 //! Leaves to others: HTTP, payload texts and authorization to the server, durability to the engine.
 
+mod account_data;
 mod error;
 mod family;
 mod limits;
@@ -14,6 +15,7 @@ mod record;
 mod service;
 mod transaction;
 
+pub use account_data::AccountData;
 pub use family::{FAMILIES, FAMILY, VALUE_RULES, namespace};
 pub use plan::{Plan, PlanKind, plan};
 pub use query::{EntityQuery, EntitySink, Page, TablePage, TableQuery};
