@@ -10,8 +10,8 @@
 //!
 //! Numbers are little-endian; strings (UTF-8) and bytes follow their length, a u32. Rows are in the order of their
 //! keys.
-//! Promises: [`BackupReader`] refuses blocks and rows that are out of order, and checks the counts at the end.
-//! Leaves to others: framing and checksums (`block.rs`), and the meaning of records, properties and policies.
+//! Promises: [`BackupReader`] refuses blocks and rows that are out of order, checks the counts at the end, and refuses
+//! contents that break a rule. Leaves to others: framing and checksums (`block.rs`), and the rules (`rules.rs`).
 
 use std::io::Read;
 
@@ -19,6 +19,7 @@ use engine::Version;
 
 use crate::BackupError;
 use crate::block::BlockReader;
+use crate::rules::Rules;
 
 pub(crate) const HEAD: u8 = 1;
 pub(crate) const PROPERTIES: u8 = 2;
@@ -179,6 +180,11 @@ pub struct BackupReader<R> {
     /// The sort key of this table's last row so far.
     last_key: Vec<u32>,
     scratch: Vec<u32>,
+    rules: Rules,
+    /// Broken rules are not errors.
+    is_tolerant: bool,
+    /// The first rule that was broken.
+    broken_rule: Option<String>,
 }
 
 impl<R: Read> BackupReader<R> {
@@ -191,6 +197,9 @@ impl<R: Read> BackupReader<R> {
         let head = head.ok_or_else(|| blocks.damaged("the head cannot be decoded"))?;
         let (last_key, scratch) = (Vec::new(), Vec::new());
         Ok(BackupReader {
+            rules: Rules::new(&head),
+            broken_rule: Rules::check_head(&head).err(),
+            is_tolerant: false,
             blocks,
             head,
             seen: Totals::default(),
@@ -199,6 +208,17 @@ impl<R: Read> BackupReader<R> {
             last_key,
             scratch,
         })
+    }
+
+    /// Reads on when a rule is broken: for a backup of our own that need only be complete.
+    pub fn tolerant(mut self) -> BackupReader<R> {
+        self.is_tolerant = true;
+        self
+    }
+
+    /// The first rule that was broken so far. A reader that is not tolerant returns it as an error.
+    pub fn broken_rule(&self) -> Option<&str> {
+        self.broken_rule.as_deref()
     }
 
     pub fn head(&self) -> &BackupHead {
@@ -243,6 +263,12 @@ impl<R: Read> BackupReader<R> {
         if let Err(cause) = checked {
             return Err(self.blocks.damaged(cause));
         }
+        if self.broken_rule.is_none() {
+            self.broken_rule = check_rules(&mut self.rules, kind, self.blocks.last()).err();
+        }
+        if let Some(sentence) = self.broken_rule.as_ref().filter(|_| !self.is_tolerant) {
+            return Err(BackupError::Forbidden(sentence.clone()));
+        }
         if self.ended {
             self.blocks.expect_end()?;
             return Ok(Some(Content::End(self.seen)));
@@ -261,6 +287,17 @@ impl<R: Read> BackupReader<R> {
     pub fn verify(mut self) -> Result<(BackupHead, Totals), BackupError> {
         while self.next_content()?.is_some() {}
         Ok((self.head, self.seen))
+    }
+}
+
+/// Checks a block that was decoded before.
+fn check_rules(rules: &mut Rules, kind: u8, bytes: &[u8]) -> Result<(), String> {
+    match kind {
+        PROPERTIES => read_properties(bytes)
+            .map_or(Ok(()), |(account, properties)| rules.check_properties(account, properties)),
+        TABLE => TableHead::read(bytes).map_or(Ok(()), |table| rules.check_table(&table)),
+        ROWS => RowIter { rest: bytes }.try_for_each(|row| rules.check_row(row)),
+        _ => Ok(()),
     }
 }
 

@@ -1,17 +1,19 @@
 //! Backups: saves the whole store as of one moment to one file, and loads it back, with any engine.
 //!
 //! `block.rs` cuts a file into checked blocks, `content.rs` reads and writes what is in a block, `save.rs` makes a
-//! backup from a running engine's snapshot, `load.rs` loads a backup into an engine. `docs/backup.md` describes the
-//! file format.
+//! backup from a running engine's snapshot, `load.rs` loads a backup into an engine, `rules.rs` says what a backup may
+//! hold. `docs/backup.md` describes the file format.
 //!
 //! Promises: a file that reads to its end is complete and unchanged. A damaged, truncated or foreign file is an error
-//! that says where, never a panic and never taken for complete. Entities keep their Timestamps and ETags.
+//! that says where, never a panic and never taken for complete. So is a file that holds what no request could have
+//! stored. Entities keep their Timestamps and ETags, unless these are ahead of the store that takes them in.
 //! Leaves to others: files and sockets (any reader and writer will do), and accounts with their keys, which are not
 //! part of a backup.
 
 mod block;
 mod content;
 mod load;
+mod rules;
 mod save;
 
 use std::fmt;
@@ -22,6 +24,7 @@ use block::FORMAT;
 pub use block::framed;
 pub use content::{BackupHead, BackupReader, Content, RowIter, StoredRow, TableHead, Totals};
 pub use load::{LoadReport, LoadSelection, OnProgress, load};
+pub use rules::VERSION_TICKS_MAX;
 pub use save::{SaveOptions, Saved, save};
 
 /// Why a backup could not be made or read, in words for the person at the terminal.
@@ -35,6 +38,8 @@ pub enum BackupError {
         offset: u64,
         cause: &'static str,
     },
+    /// The file is whole but holds what no request could have stored: where, and what is wrong.
+    Forbidden(String),
     Io(io::Error),
     /// The engine failed to read or write: what it said.
     Engine(String),
@@ -51,6 +56,9 @@ impl fmt::Display for BackupError {
                 "it has backup format {format} but this version reads formats up to {FORMAT}: use a newer Lazulite"
             ),
             BackupError::Damaged { offset, cause } => write!(f, "it is damaged at byte {offset}: {cause}"),
+            BackupError::Forbidden(sentence) => {
+                write!(f, "it holds what Lazulite does not store: {sentence}")
+            }
             BackupError::Io(error) => write!(f, "{error}"),
             BackupError::Engine(cause) => write!(f, "{cause}"),
             BackupError::Refused(sentence) => write!(f, "{sentence}"),

@@ -1,10 +1,13 @@
 //! Loads a backup into an engine: all of it, or one table, if wanted under another name.
 //!
 //! Promises: a table appears under its name in one step, once all its rows are there. A failed load leaves only tables
-//! that belong to no account, and the next load drops them. Versions assigned later are greater than any in the backup.
-//! Leaves to others: the check of the file (`content.rs`).
+//! that belong to no account, and the next load drops them. After a load of everything, versions assigned later are
+//! greater than any in the backup. A load of one table leaves the store's versions as they are: rows with a greater
+//! version get one of the store's own.
+//! Leaves to others: the check of the file and of its contents (`content.rs`, `rules.rs`).
 
 use std::io::Read;
+use std::num::NonZeroU64;
 
 use bytes::Bytes;
 use catalogue::Setting;
@@ -17,6 +20,7 @@ use protocol::table::model::TableName;
 
 use crate::BackupError;
 use crate::content::{BackupReader, Content, RowIter, TableHead, Totals};
+use crate::rules::{normal_policies, normal_properties};
 
 /// Where a table is while its rows are being loaded. No real account can have this name.
 pub(crate) const RESTORING: Namespace<'static> = Namespace::new(tables::FAMILY, "!restoring");
@@ -67,9 +71,12 @@ pub async fn load<R: Read + Send>(
 ) -> Result<LoadReport, BackupError> {
     clear_leftovers(engine).await?;
     let head = backup.head().clone();
-    let versions_until = Version::new(head.last_version.max(1)).unwrap_or(Version(std::num::NonZeroU64::MIN));
+    let all_versions_until = match selection {
+        LoadSelection::All => Some(Version::new(head.last_version).unwrap_or(Version(NonZeroU64::MIN))),
+        LoadSelection::Table { .. } => None,
+    };
     let mut loading =
-        Loading { engine, versions_until, open: None, ready: Vec::new(), loaded: LoadReport::default() };
+        Loading { engine, all_versions_until, open: None, ready: Vec::new(), loaded: LoadReport::default() };
     loop {
         match backup.next_content()? {
             Some(Content::Properties { account, properties }) => {
@@ -99,7 +106,8 @@ pub async fn load<R: Read + Send>(
 
 struct Loading<'a> {
     engine: &'a dyn Engine,
-    versions_until: Version,
+    /// Set if the whole backup is loaded: the store continues with the versions of the one that was backed up.
+    all_versions_until: Option<Version>,
     open: Option<LoadingTable>,
     /// Tables that are loaded and wait until the whole file proves good.
     ready: Vec<LoadingTable>,
@@ -109,6 +117,8 @@ struct Loading<'a> {
 /// A table that is being loaded.
 struct LoadingTable {
     id: TableId,
+    /// No row gets a greater version.
+    versions_until: Version,
     /// Its name until then.
     temporary: String,
     account: String,
@@ -119,7 +129,7 @@ struct LoadingTable {
 impl Loading<'_> {
     async fn properties(&mut self, account: &str, properties: &[u8]) -> Result<(), BackupError> {
         let key = Setting::ServiceProperties(account.into()).key();
-        self.put_setting(&key, properties).await?;
+        self.put_setting(&key, normal_properties(properties)).await?;
         self.loaded.counts.properties_count += 1;
         Ok(())
     }
@@ -146,34 +156,33 @@ impl Loading<'_> {
                     other => engine_error(other),
                 },
             )?;
+        let versions_until = match self.all_versions_until {
+            Some(version) => version,
+            None => self.version_of(&temporary).await?,
+        };
         let (account, policies) = (table.account, table.policies);
-        self.open = Some(LoadingTable { id, temporary, account, name: parsed, policies });
+        self.open = Some(LoadingTable { id, versions_until, temporary, account, name: parsed, policies });
         Ok(())
     }
 
     async fn rows(&mut self, rows: RowIter<'_>) -> Result<(), BackupError> {
         let Some(target) = &self.open else { return Ok(()) };
-        if let Some(row) = rows.clone().find(|row| !tables::is_record(row.record)) {
-            let (partition, row, name) = (row.partition, row.row, target.name.as_str());
-            return Err(BackupError::Refused(format!(
-                "the entity of {name} with PartitionKey {partition:?} and RowKey {row:?} cannot be decoded"
-            )));
-        }
         let rows: Vec<(OwnedKey, Row)> = rows
             .map(|row| {
                 let value = Bytes::copy_from_slice(row.record);
-                (Key::new(row.partition, row.row).into(), Row { version: row.version, value })
+                let version = row.version.min(target.versions_until);
+                (Key::new(row.partition, row.row).into(), Row { version, value })
             })
             .collect();
         self.loaded.counts.row_count += rows.len() as u64;
-        let load = Load { table: target.id, rows, versions_until: self.versions_until };
+        let load = Load { table: target.id, rows, versions_until: target.versions_until };
         self.engine.load(load).await.map_err(engine_error)
     }
 
     async fn finish_table(&mut self) -> Result<(), BackupError> {
         let Some(target) = self.open.take() else { return Ok(()) };
         if let Some(policies) = &target.policies {
-            self.put_setting(&Setting::Policies(target.id).key(), policies).await?;
+            self.put_setting(&Setting::Policies(target.id).key(), normal_policies(policies)).await?;
         }
         self.ready.push(target);
         Ok(())
@@ -198,8 +207,22 @@ impl Loading<'_> {
         Ok(self.loaded)
     }
 
-    async fn put_setting(&self, key: &OwnedKey, value: &[u8]) -> Result<(), BackupError> {
-        let effect = Effect::Put(Bytes::copy_from_slice(value));
+    /// The version that the engine gave to the creation of a table: one of its own, and greater than all before.
+    async fn version_of(&self, temporary: &str) -> Result<Version, BackupError> {
+        let partition = RESTORING.partition();
+        let found = self.engine.get(TableId::CATALOGUE, Key::new(&partition, temporary)).await;
+        let found = found.map_err(|error| BackupError::Engine(error.to_string()))?;
+        let gone =
+            || BackupError::Refused("another restore dropped the table that was being loaded".to_owned());
+        found.map(|row| row.version).ok_or_else(gone)
+    }
+
+    /// `document` is `None` if it does not follow the rules, which the reader has checked.
+    async fn put_setting(&self, key: &OwnedKey, document: Option<Vec<u8>>) -> Result<(), BackupError> {
+        let Some(document) = document else {
+            return Err(BackupError::Forbidden("a document that cannot be read".to_owned()));
+        };
+        let effect = Effect::Put(document.into());
         let op = Op { row: key.row.clone(), expect: Expect::Any, effect };
         let commit = Commit::one(TableId::SETTINGS, &key.partition, op);
         self.engine.commit(commit).await.map(|_| ()).map_err(engine_error)

@@ -79,6 +79,19 @@ impl Catalogue {
         Err(ErrorCode::ServerBusy.into())
     }
 
+    /// Whether the account has set its properties.
+    pub async fn has_properties(&self, account: &AccountName) -> Result<bool, ServiceError> {
+        let key = self.properties_setting(account).key();
+        let row = self.engine.get(TableId::SETTINGS, key.as_key()).await.map_err(from_read)?;
+        Ok(row.is_some())
+    }
+
+    /// Gives the account the properties of a new one.
+    pub async fn delete_properties(&self, account: &AccountName) -> Result<(), ServiceError> {
+        let setting = self.properties_setting(account);
+        setting::write(&*self.engine, &setting, Expect::Any, Effect::Delete).await.map_err(from_commit)
+    }
+
     /// The account's CORS rules, from the cache if they were read recently.
     pub async fn cors_rules(&self, account: &AccountName) -> Result<Arc<[CorsRule]>, ServiceError> {
         let now = self.clock.monotonic();

@@ -1,16 +1,17 @@
-//! `lazulite account`: adds, lists, rotates and removes accounts, whether a server is running or not.
+//! `lazulite account`: adds, lists, rotates, removes and purges accounts, whether a server is running or not.
 //!
-//! Promises: a key is printed once, when it is made. Accounts from the environment or the configuration file are not
+//! Promises: a key is printed once, when it is made. A new account takes over the tables of an earlier one only if the
+//! operator says so. Accounts from the environment or the configuration file are not
 //! touched. `accounts_file` reads and writes the file; a running server notices changes by itself.
 
 use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use protocol::common::AccountName;
+use tables::AccountData;
 
 use crate::accounts_file::{AccountEntry, AccountsFile};
-use crate::{random, store};
+use crate::{account_data, random, store};
 
 /// As many as a key of the live service has.
 const KEY_BYTES: usize = 64;
@@ -19,10 +20,19 @@ const FINGERPRINT_CHARACTERS: usize = 4;
 
 #[derive(PartialEq, Eq, Debug)]
 pub enum AccountCommand {
-    Add(String),
+    Add {
+        name: String,
+        /// Take over what the store has under this name.
+        with_data: bool,
+    },
     List,
-    Rotate { name: String, key: u8 },
+    Rotate {
+        name: String,
+        key: u8,
+    },
     Remove(String),
+    /// Delete what the store has under this name.
+    Purge(String),
 }
 
 pub fn run(command: AccountCommand, location: &Path) -> Result<(), String> {
@@ -33,15 +43,20 @@ pub fn run(command: AccountCommand, location: &Path) -> Result<(), String> {
         }
         return Ok(());
     }
-    if let AccountCommand::Add(name) = &command {
-        AccountName::parse(name).ok_or_else(|| {
-            format!("'{name}' is not an account name: 3 to 24 lower-case letters and digits")
-        })?;
+    if let AccountCommand::Add { name, .. } = &command {
+        account_data::name(name)?;
         // Only a store gets an accounts file. Making the store first refuses directories that hold something else.
         store::prepare(location)?;
+    } else {
+        store::require(location)?;
     }
     let _lock = AccountsFile::lock(location)?;
     let mut file = AccountsFile::read(location)?;
+    match &command {
+        AccountCommand::Purge(name) => return purge(&file, name, location),
+        AccountCommand::Add { name, with_data: false } if !file.has(name) => refuse_data(name, location)?,
+        _ => {}
+    }
     let words = change(&mut file, command)?;
     file.write(location)?;
     // Print new keys only after the file that makes them valid is written.
@@ -52,9 +67,9 @@ pub fn run(command: AccountCommand, location: &Path) -> Result<(), String> {
 /// Changes the accounts and returns the text to print.
 fn change(file: &mut AccountsFile, command: AccountCommand) -> Result<String, String> {
     match command {
-        AccountCommand::List => Ok(String::new()),
-        AccountCommand::Add(name) => {
-            if file.accounts.iter().any(|account| account.name == name) {
+        AccountCommand::List | AccountCommand::Purge(_) => Ok(String::new()),
+        AccountCommand::Add { name, .. } => {
+            if file.has(&name) {
                 return Err(format!("account '{name}' already exists"));
             }
             let (key1, key2) = (new_key()?, new_key()?);
@@ -71,9 +86,39 @@ fn change(file: &mut AccountsFile, command: AccountCommand) -> Result<String, St
         AccountCommand::Remove(name) => {
             find(file, &name)?;
             file.accounts.retain(|account| account.name != name);
-            Ok(format!("{name} is removed; its tables stay on the disk"))
+            Ok(format!(
+                "{name} is removed; its tables stay on the disk until 'lazulite account purge {name}' deletes them"
+            ))
         }
     }
+}
+
+/// A new account must not find the tables of an earlier one by accident.
+fn refuse_data(name: &str, location: &Path) -> Result<(), String> {
+    let data = account_data::look(location, name)?;
+    if data.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "the store has {} under the name '{name}': 'lazulite account purge {name}' deletes this, and --with-data gives \
+         it to the new account",
+        described(data)
+    ))
+}
+
+fn purge(file: &AccountsFile, name: &str, location: &Path) -> Result<(), String> {
+    account_data::name(name)?;
+    if file.has(name) {
+        return Err(format!("account '{name}' exists: 'lazulite account remove {name}' first"));
+    }
+    let data = account_data::delete(location, name)?;
+    println!("{name}: {} deleted", described(data));
+    Ok(())
+}
+
+fn described(data: AccountData) -> String {
+    let properties = if data.has_properties { " and service properties" } else { "" };
+    format!("{} tables{properties}", data.table_count)
 }
 
 fn find<'a>(file: &'a mut AccountsFile, name: &str) -> Result<&'a mut AccountEntry, String> {

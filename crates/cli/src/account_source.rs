@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use protocol::auth::KEY_BYTES_MIN;
 use server::Accounts;
 
 use crate::accounts_file::{AccountEntry, AccountsFile};
@@ -29,16 +30,25 @@ pub fn emulator() -> String {
 pub struct AccountSource {
     fixed: Vec<String>,
     pub location: Option<PathBuf>,
-    may_be_well_known: bool,
+    rules: AccountRules,
+}
+
+/// Which accounts a server accepts, at its start and later.
+#[derive(Clone)]
+pub struct AccountRules {
+    /// The server profile: no emulator's account, and no key that is easy to guess.
+    pub is_server: bool,
+    /// Why the emulator's published key is refused; `None` if it is not.
+    pub well_known_refusal: Option<String>,
 }
 
 impl AccountSource {
     /// The environment first, then `configured`, then the data directory. Without either of the first two, the
-    /// emulator's account counts too, if `may_be_well_known`.
+    /// emulator's account counts too, except in the server profile.
     pub fn new(
         configured: &[AccountEntry],
         location: Option<PathBuf>,
-        may_be_well_known: bool,
+        rules: AccountRules,
     ) -> Result<AccountSource, String> {
         let mut fixed = Vec::new();
         if let Some((name, text)) = from_environment().next() {
@@ -46,24 +56,40 @@ impl AccountSource {
             fixed.push(text);
         }
         fixed.extend(configured.iter().map(AccountEntry::to_text));
-        Ok(AccountSource { fixed, location, may_be_well_known })
+        Ok(AccountSource { fixed, location, rules })
     }
 
-    /// The accounts as they are now. An account that several sources name gets its keys from the first of them.
+    /// The accounts as they are now. An account that several sources name gets its keys from the first of them. An
+    /// account that breaks a rule is an error.
     pub fn read(&self) -> Result<Accounts, String> {
         let mut entries = self.fixed.clone();
         if let Some(location) = &self.location {
             entries.extend(AccountsFile::read(location)?.accounts.iter().map(AccountEntry::to_text));
         }
-        if self.may_be_well_known && self.fixed.is_empty() {
+        if !self.rules.is_server && self.fixed.is_empty() {
             entries.push(emulator());
         }
         let read = Accounts::read(entries.iter().flat_map(|entry| entry.split(';')));
-        read.map_err(|error| {
+        read.and_then(|accounts| self.check(accounts)).map_err(|error| {
             match self.location.as_deref().map(AccountsFile::path).filter(|path| path.exists()) {
                 Some(path) => format!("{error} (accounts come from {} too)", path.display()),
                 None => error,
             }
         })
+    }
+
+    fn check(&self, accounts: Accounts) -> Result<Accounts, String> {
+        if let Some(refusal) =
+            self.rules.well_known_refusal.as_ref().filter(|_| accounts.have_well_known_key())
+        {
+            return Err(refusal.clone());
+        }
+        match accounts.weak() {
+            Some(name) if self.rules.is_server => Err(format!(
+                "the server profile refuses a key of account '{name}': it has fewer than {KEY_BYTES_MIN} bytes or is one \
+                 byte repeated; 'lazulite account' makes good ones"
+            )),
+            _ => Ok(accounts),
+        }
     }
 }

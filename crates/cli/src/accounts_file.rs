@@ -1,15 +1,25 @@
 //! `accounts.toml` in the data directory: the accounts that `lazulite account` manages, with their keys.
 //!
-//! Promises: only the file's owner can read it, writers take turns, and no error message quotes a key. A running server
-//! polls the file (`serve`), so a change takes effect without a restart.
+//! ```text
+//! # checksum 89abcdef (delete this line if you edit the file)
+//! [[account]]
+//! …
+//! ```
+//!
+//! Promises: only the file's owner can read it, writers take turns, and no error message quotes a key. A file that does
+//! not match its checksum (CRC-32 of everything after the first line) is refused: one flipped bit in a key would lock an
+//! account out, or let another key in. A file without that line was written by hand and is taken as it is. A running
+//! server polls the file (`serve`), so a change takes effect without a restart.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 const FILE_NAME: &str = "accounts.toml";
 const LOCK_NAME: &str = "accounts.lock";
+const CHECKSUM_START: &str = "# checksum ";
+const CHECKSUM_END: &str = " (delete this line if you edit the file)";
 
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -46,27 +56,95 @@ impl AccountsFile {
     /// Hold this while reading, changing and writing the file, so that two commands do not undo each other's changes.
     pub fn lock(location: &Path) -> Result<File, String> {
         let path = location.join(LOCK_NAME);
-        let locked = File::create(&path).and_then(|file| file.lock().map(|()| file));
+        let mut how = OpenOptions::new();
+        how.write(true).create(true).truncate(false);
+        let locked = files::create_as_secret(&mut how).open(&path).and_then(|file| {
+            // Whoever can open the file can lock it.
+            files::make_secret(&file)?;
+            file.lock().map(|()| file)
+        });
         locked.map_err(|error| format!("cannot lock {}: {error}", path.display()))
+    }
+
+    pub fn has(&self, name: &str) -> bool {
+        self.accounts.iter().any(|account| account.name == name)
     }
 
     /// No file means no accounts.
     pub fn read(location: &Path) -> Result<AccountsFile, String> {
         let path = AccountsFile::path(location);
-        match std::fs::read_to_string(&path) {
-            // The parser's own message may quote a line, and a line may contain a key.
-            Ok(text) => {
-                toml::from_str(&text).map_err(|_| format!("{} is not an accounts file", path.display()))
-            }
+        match std::fs::read(&path) {
+            Ok(bytes) => AccountsFile::parse(&bytes).map_err(|words| format!("{} {words}", path.display())),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(AccountsFile::default()),
             Err(error) => Err(format!("cannot read {}: {error}", path.display())),
         }
     }
 
+    /// The error continues a sentence that begins with the file's name.
+    fn parse(bytes: &[u8]) -> Result<AccountsFile, &'static str> {
+        let foreign = "is not an accounts file";
+        let text = std::str::from_utf8(bytes).map_err(|_| foreign)?;
+        let is_whole = || text.split_once('\n').is_some_and(|(_, rest)| with_checksum(rest) == text);
+        if text.starts_with(CHECKSUM_START) && !is_whole() {
+            return Err(
+                "does not match its checksum: if you edited it, delete its first line; if not, it is damaged, \
+                        so replace it by a copy",
+            );
+        }
+        // The parser's own message may quote a line, and a line may contain a key.
+        toml::from_str(text).map_err(|_| foreign)
+    }
+
     pub fn write(&self, location: &Path) -> Result<(), String> {
         let path = AccountsFile::path(location);
-        let text = toml::to_string(self).map_err(|error| error.to_string())?;
-        files::write_secret(&path, text.as_bytes())
+        files::write_secret(&path, self.to_text()?.as_bytes())
             .map_err(|error| format!("cannot write {}: {error}", path.display()))
+    }
+
+    fn to_text(&self) -> Result<String, String> {
+        toml::to_string(self).map(|text| with_checksum(&text)).map_err(|error| error.to_string())
+    }
+}
+
+fn with_checksum(text: &str) -> String {
+    format!("{CHECKSUM_START}{:08x}{CHECKSUM_END}\n{text}", crc32fast::hash(text.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_flipped_bit_is_found_or_changes_nothing() {
+        let entry = |name: &str| AccountEntry {
+            name: name.to_owned(),
+            key1: "c2VjcmV0".to_owned(),
+            key2: Some("bW9yZSBzZWNyZXQ=".to_owned()),
+        };
+        let file = AccountsFile { accounts: vec![entry("first"), entry("second")] };
+        let whole = file.to_text().unwrap();
+        let mut refused_count = 0;
+        for at in 0..whole.len() {
+            for bit in 0..8 {
+                let mut bytes = whole.clone().into_bytes();
+                bytes[at] ^= 1 << bit;
+                match AccountsFile::parse(&bytes) {
+                    Ok(read) => assert!(read == file, "byte {at}, bit {bit}"),
+                    Err(_) => refused_count += 1,
+                }
+            }
+        }
+        assert!(refused_count > whole.len() * 6, "{refused_count}");
+        for length in CHECKSUM_START.len()..whole.len() {
+            assert!(AccountsFile::parse(&whole.as_bytes()[..length]).is_err(), "cut at {length}");
+        }
+        // Edited by hand: refused until the first line is deleted.
+        let edited = whole.replace("second", "other0");
+        assert!(
+            AccountsFile::parse(edited.as_bytes())
+                .is_err_and(|words| words.contains("delete its first line"))
+        );
+        let accepted = AccountsFile::parse(edited.split_once('\n').unwrap().1.as_bytes());
+        assert!(accepted.is_ok_and(|read| read.has("other0")));
     }
 }

@@ -21,7 +21,7 @@ pub const HELP: &str = "\
 Lazulite: a server that speaks the Azure Table Storage protocol, on your own machine.
 
 Usage: lazulite [serve] [OPTIONS]
-       lazulite account add|list|rotate|remove [NAME] [OPTIONS]
+       lazulite account add|list|rotate|remove|purge [NAME] [OPTIONS]
        lazulite sas --account NAME --permissions LETTERS --expiry TIME [OPTIONS]
        lazulite backup FILE [OPTIONS]
        lazulite restore FILE [OPTIONS]
@@ -50,7 +50,9 @@ Options of serve:
 
 Options of account (a running server notices within a second):
   -l, --location DIR        The server's data directory [default: lazulite-data]
-      --key 1|2             Which key to rotate [default: 1]
+      --key 1|2             rotate: which key [default: 1]
+      --with-data           add: take over the tables that the store has under this name; without it they are
+                            a reason to refuse. After remove, purge deletes them
 
 Options of sas (prints the token; what it grants is said on standard error):
       --account NAME        Whose first key signs: from LAZULITE_ACCOUNTS, the data directory (-l),
@@ -180,12 +182,13 @@ fn read_serve(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
 }
 
 fn read_account(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
-    let (mut words, mut location, mut key) = (Vec::new(), None, 1u8);
+    let (mut words, mut location, mut key, mut with_data) = (Vec::new(), None, 1u8, false);
     while let Some(argument) = parser.next()? {
         match argument {
             Short('h') | Long("help") => return Ok(Command::Help),
             Short('l') | Long("location") => location = Some(parser.value()?.into()),
             Long("key") => key = parser.value()?.parse()?,
+            Long("with-data") => with_data = true,
             Long(name) => return Err(no_option(name)),
             Value(word) => words.push(word.string()?),
             other => return Err(other.unexpected()),
@@ -196,11 +199,13 @@ fn read_account(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
     }
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let command = match words.as_slice() {
-        ["add", name] => AccountCommand::Add((*name).to_owned()),
+        ["add", name] => AccountCommand::Add { name: (*name).to_owned(), with_data },
+        [..] if with_data => return Err("--with-data belongs to account add".into()),
         ["list"] => AccountCommand::List,
         ["rotate", name] => AccountCommand::Rotate { name: (*name).to_owned(), key },
         ["remove", name] => AccountCommand::Remove((*name).to_owned()),
-        _ => return Err("account takes add NAME, list, rotate NAME or remove NAME".into()),
+        ["purge", name] => AccountCommand::Purge((*name).to_owned()),
+        _ => return Err("account takes add NAME, list, rotate NAME, remove NAME or purge NAME".into()),
     };
     Ok(Command::Account { command, location })
 }

@@ -71,7 +71,7 @@ fn from_server(
     let input = control::connect(location, &ControlRequest::Backup { rate_bytes_max })?.answer()?;
     let mut out = BufWriter::new(create(part)?);
     let tee = Tee { input, out: &mut out };
-    let mut backup = BackupReader::open(tee).map_err(|error| error.to_string())?;
+    let mut backup = BackupReader::open(tee).map_err(|error| error.to_string())?.tolerant();
     read_through(&mut backup, progress)
         .map_err(|error| format!("the server's backup is not complete: {error}"))?;
     drop(backup);
@@ -121,9 +121,15 @@ pub fn read_through(
 /// Reads the file back from the disk.
 fn verify(part: &Path, progress: &mut Progress) -> Result<Totals, String> {
     let file = File::open(part).map_err(|error| format!("{}: {error}", part.display()))?;
-    let read =
-        BackupReader::open(BufReader::new(file)).and_then(|mut backup| read_through(&mut backup, progress));
-    read.map_err(|error| format!("reading {} back failed: {error}", part.display()))
+    let failed = |error: BackupError| format!("reading {} back failed: {error}", part.display());
+    let mut backup = BackupReader::open(BufReader::new(file)).map_err(failed)?.tolerant();
+    let counts = read_through(&mut backup, progress).map_err(failed)?;
+    if let Some(sentence) = backup.broken_rule() {
+        // Rather this backup than none: the rules may have become stricter since the data was stored.
+        progress.clear();
+        eprintln!("lazulite: warning: restore will refuse this backup until this is mended: {sentence}");
+    }
+    Ok(counts)
 }
 
 fn name(part: &Path, file: &Path) -> io::Result<()> {

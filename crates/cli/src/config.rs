@@ -10,7 +10,7 @@ use serde::Deserialize;
 use tls::TlsSource;
 
 use crate::LOCATION_DEFAULT;
-use crate::account_source::{self, AccountSource};
+use crate::account_source::{self, AccountRules, AccountSource};
 use crate::accounts_file::AccountEntry;
 use crate::args::ServeFlags;
 
@@ -121,7 +121,20 @@ pub fn gather(flags: ServeFlags) -> Result<Settings, String> {
         }
         (None, None) => None,
     };
-    let accounts = AccountSource::new(&file.accounts, location.clone(), !is_server)?;
+    let well_known_refusal = if is_server {
+        Some("the server profile refuses the emulator's published key: everybody knows it".to_owned())
+    } else if !listen.ip().is_loopback() && !flags.allow_well_known_key {
+        Some(format!(
+            "anyone who can reach {} could use the emulator's published key: set {}, listen on 127.0.0.1, \
+             or say --allow-well-known-key",
+            listen.ip(),
+            account_source::OWN_VARIABLE
+        ))
+    } else {
+        None
+    };
+    let rules = AccountRules { is_server, well_known_refusal };
+    let accounts = AccountSource::new(&file.accounts, location.clone(), rules)?;
 
     let is_behind_proxy = flags.behind_tls_proxy || file.behind_tls_proxy;
     if is_server && tls.is_none() && !listen.ip().is_loopback() && !is_behind_proxy {
@@ -130,20 +143,8 @@ pub fn gather(flags: ServeFlags) -> Result<Settings, String> {
             listen.ip()
         ));
     }
-    let known = accounts.read()?;
-    if known.names().is_empty() {
+    if accounts.read()?.names().is_empty() {
         return Err("the server profile needs an account: 'lazulite account add NAME' makes one".into());
-    }
-    if known.have_well_known_key() && is_server {
-        return Err("the server profile refuses the emulator's published key: everybody knows it".into());
-    }
-    if known.have_well_known_key() && !listen.ip().is_loopback() && !flags.allow_well_known_key {
-        return Err(format!(
-            "anyone who can reach {} could use the emulator's published key: set {}, listen on 127.0.0.1, \
-             or say --allow-well-known-key",
-            listen.ip(),
-            account_source::OWN_VARIABLE
-        ));
     }
     let host_suffixes = [flags.host_suffixes, file.host_suffixes].concat();
     let silent = flags.silent;

@@ -4,6 +4,7 @@
 //! code: 2 when it found damage. `args` reads the arguments; each command has a module of its own.
 
 mod account;
+mod account_data;
 mod account_source;
 mod accounts_file;
 mod args;
@@ -17,6 +18,7 @@ mod logger;
 mod progress;
 mod random;
 mod restore;
+mod restore_place;
 mod sas;
 mod serve;
 mod signals;

@@ -1,9 +1,8 @@
 //! `lazulite restore FILE`: restores a backup into an empty directory, or one of its tables into a store, served or
 //! not.
 //!
-//! Promises: a directory becomes a store only when all of the backup is in it. Until then the data is in `restore.new`
-//! inside it, and no server accepts such a directory. A table appears complete or not at all. The crate `backup` reads
-//! the file and loads its rows.
+//! Promises: a directory becomes a store only when all of the backup is in it (`restore_place`). A table appears
+//! complete or not at all. The crate `backup` reads the file and loads its rows.
 
 use std::fs::File;
 use std::io::{self, BufReader};
@@ -11,13 +10,17 @@ use std::path::{Path, PathBuf};
 
 use backup::{BackupError, BackupReader, LoadReport, LoadSelection};
 use engine::Engine;
-use engine_local::{LocalEngine, MARKER};
+use engine::env::{Clock, SystemClock};
+use engine_local::LocalEngine;
+use protocol::common::DateTime;
 
 use crate::control::{self, ControlRequest};
 use crate::progress::Progress;
+use crate::restore_place::RestorePlace;
 use crate::store;
 
-const UNFINISHED: &str = "restore.new";
+/// One day: no two clocks that work differ by more.
+const AHEAD_TICKS_MAX: u64 = 24 * 3600 * 10_000_000;
 
 pub struct RestoreRequest {
     pub file: PathBuf,
@@ -50,7 +53,7 @@ pub fn run(request: RestoreRequest, location: &Path) -> Result<(), String> {
     if !loaded.accounts.is_empty() {
         println!(
             "They belong to: {}. Keys are not part of a backup: the server needs those accounts from its configuration, \
-             its environment or 'lazulite account add'.",
+             its environment or 'lazulite account add NAME --with-data'.",
             loaded.accounts.join(", ")
         );
     }
@@ -58,53 +61,39 @@ pub fn run(request: RestoreRequest, location: &Path) -> Result<(), String> {
 }
 
 fn restore_all(file: &Path, location: &Path, progress: &mut Progress) -> Result<LoadReport, String> {
-    let cannot = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
-    if engine_local::is_store(location) {
-        return Err(format!(
-            "{} is a store already: choose an empty directory, or one table with --table",
-            location.display()
-        ));
-    }
-    let unfinished = location.join(UNFINISHED);
-    if unfinished.exists() {
-        std::fs::remove_dir_all(&unfinished).map_err(|error| cannot(&unfinished, error))?;
-    }
-    if location.is_dir() {
-        let mut entries = std::fs::read_dir(location).map_err(|error| cannot(location, error))?;
-        if entries.next().is_some() {
-            return Err(format!("{} is not empty", location.display()));
-        }
-    }
+    // A file that is not a backup must leave the directory alone.
     let backup = open(file)?;
-    let engine = LocalEngine::open(&unfinished, store::options()).map_err(|error| error.to_string())?;
+    let last = DateTime::from_ticks(backup.head().last_version);
+    let place = RestorePlace::prepare(location)?;
+    let engine = LocalEngine::open(&place.building(), store::options()).map_err(|error| error.to_string())?;
     let loaded = load(&engine, backup, &LoadSelection::All, file, progress);
     store::wait_for(engine.close())?;
     drop(engine);
     match loaded {
         Ok(loaded) => {
-            move_up(&unfinished, location).map_err(|error| cannot(location, error))?;
+            place.finish()?;
+            progress.clear();
+            warn_if_ahead(last);
             Ok(loaded)
         }
         Err(error) => {
-            let _ = std::fs::remove_dir_all(&unfinished);
+            place.empty();
             Err(error)
         }
     }
 }
 
-/// Moves the finished store out of its temporary directory. The marker goes last, because it makes the directory a
-/// store.
-fn move_up(from: &Path, to: &Path) -> io::Result<()> {
-    for entry in std::fs::read_dir(from)? {
-        let name = entry?.file_name();
-        if name != MARKER {
-            std::fs::rename(from.join(&name), to.join(&name))?;
-        }
+/// The new store continues with the Timestamps of the old one, so a clock that was wrong there is wrong here.
+fn warn_if_ahead(last: DateTime) {
+    if last.ticks() > SystemClock::new().now_ticks().saturating_add(AHEAD_TICKS_MAX) {
+        let mut text = Vec::new();
+        last.write(&mut text);
+        eprintln!(
+            "lazulite: warning: the latest Timestamp of this backup is {}, which is ahead of this machine's clock; \
+             later Timestamps continue from there. With --table a table gets Timestamps of the store that takes it in.",
+            String::from_utf8_lossy(&text)
+        );
     }
-    files::sync_directory(to)?;
-    std::fs::rename(from.join(MARKER), to.join(MARKER))?;
-    std::fs::remove_dir(from)?;
-    files::sync_directory(to)
 }
 
 fn restore_table(

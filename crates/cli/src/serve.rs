@@ -24,7 +24,7 @@ use crate::account_source::AccountSource;
 use crate::accounts_file::AccountsFile;
 use crate::config::{Oauth, Settings};
 use crate::jwks::JwksSource;
-use crate::{control, logger, signals};
+use crate::{control, logger, signals, store};
 
 const TICKS_PER_SECOND: u64 = 10_000_000;
 
@@ -96,8 +96,16 @@ fn open_engine(location: Option<&Path>, clock: Arc<dyn Clock>) -> Result<Opened,
         let engine = Arc::new(MemoryEngine::new(tables::FAMILIES, clock));
         return Ok(Opened { engine, local: None, name: "memory; nothing is kept".to_owned() });
     };
+    store::refuse_unfinished(location)?;
     let options = LocalOptions::new(tables::FAMILIES, clock);
     let engine = Arc::new(LocalEngine::open(location, options).map_err(|error| error.to_string())?);
+    if let Some(mode) = files::mode_for_others(location) {
+        log::warn!(
+            "{} has mode {mode}, so other users can enter it; its files are for their owner alone, and mode 700 would \
+             keep their names secret too",
+            location.display()
+        );
+    }
     Ok(Opened { engine: engine.clone(), local: Some(engine), name: location.display().to_string() })
 }
 
@@ -136,6 +144,7 @@ fn stamp(location: &Path) -> Option<Stamp> {
 /// Applies changes made by `lazulite account` without a restart.
 async fn watch_accounts(source: AccountSource, accounts: Arc<Current<Accounts>>, mut seen: Option<Stamp>) {
     let Some(location) = &source.location else { return };
+    let mut complained_of = None;
     loop {
         tokio::time::sleep(ACCOUNTS_WATCH_INTERVAL).await;
         let now = stamp(location);
@@ -147,7 +156,12 @@ async fn watch_accounts(source: AccountSource, accounts: Arc<Current<Accounts>>,
                 accounts.replace(read);
                 seen = now;
             }
-            Err(error) => log::error!("the accounts stay as they were: {error}"),
+            // Say it once for each change of the file, but keep trying: the cause may be elsewhere.
+            Err(error) if complained_of != Some(now) => {
+                log::error!("the accounts stay as they were: {error}");
+                complained_of = Some(now);
+            }
+            Err(_) => {}
         }
     }
 }

@@ -9,6 +9,8 @@ use std::sync::Arc;
 use engine::env::SystemClock;
 use engine_local::{LocalEngine, LocalOptions, OpenError};
 
+use crate::restore_place;
+
 /// `None` when a server has the store open. A directory without a store is an error.
 pub fn open(location: &Path) -> Result<Option<LocalEngine>, String> {
     require(location)?;
@@ -19,8 +21,20 @@ pub fn open(location: &Path) -> Result<Option<LocalEngine>, String> {
     }
 }
 
+/// Fails when a restore into the directory was not finished.
+pub fn refuse_unfinished(location: &Path) -> Result<(), String> {
+    if !restore_place::is_unfinished(location) {
+        return Ok(());
+    }
+    Err(format!(
+        "a restore into {} was not finished: run 'lazulite restore' again, or choose another directory",
+        location.display()
+    ))
+}
+
 /// Fails when the directory holds no store.
 pub fn require(location: &Path) -> Result<(), String> {
+    refuse_unfinished(location)?;
     match engine_local::is_store(location) {
         true => Ok(()),
         false => Err(format!("there is no Lazulite store in {}", location.display())),
@@ -32,6 +46,7 @@ pub fn prepare(location: &Path) -> Result<(), String> {
     if engine_local::is_store(location) {
         return Ok(());
     }
+    refuse_unfinished(location)?;
     LocalEngine::open(location, options()).map(|_| ()).map_err(|error| error.to_string())
 }
 

@@ -17,12 +17,24 @@ impl DirectoryLock {
     /// `None` when another process holds the lock.
     pub(crate) fn try_acquire(path: &Path) -> io::Result<Option<DirectoryLock>> {
         // The file is never truncated or removed: it is the lock, whoever created it.
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        let mut how = OpenOptions::new();
+        how.read(true).write(true).create(true).truncate(false);
+        let file = files::create_as_secret(&mut how).open(path)?;
+        // Whoever can open the file can lock it.
+        make_secret(&file, "lock");
         match file.try_lock() {
             Ok(()) => Ok(Some(DirectoryLock { _file: file })),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(error),
         }
+    }
+}
+
+/// Takes a file's permissions away from everybody but its owner. Not every file system and not every user can, and a
+/// store must open all the same.
+pub(crate) fn make_secret(file: &File, name: &str) {
+    if let Err(error) = files::make_secret(file) {
+        log::warn!("other users may be able to read {name}: {error}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! The files of a store's directory: opened, renamed, removed, made durable.
 //!
-//! Promises: a file's content is durable after its `sync_data`, its name after [`StoreFiles::sync`]. The engine reaches
-//! the operating system through this trait alone, so a test can take its place.
+//! Promises: a file's content is durable after its `sync_data`, its name after [`StoreFiles::sync`]. Only its owner can
+//! read it. The engine reaches the operating system through this trait alone, so a test can take its place.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -106,9 +106,12 @@ impl<B: StorageBackend, W: Fn(FileBackend) -> B + Send + Sync + 'static> StoreFi
         match access {
             Access::Read => &mut how,
             Access::Write => how.write(true),
-            Access::Create => how.write(true).create(true).truncate(true),
+            Access::Create => files::create_as_secret(how.write(true).create(true).truncate(true)),
         };
         let file: File = self.with_reserve(|| how.open(self.directory.join(name)))?;
+        if access != Access::Read {
+            crate::directory::make_secret(&file, name);
+        }
         let file = FileBackend::new(file).map_err(|error| io::Error::other(error.to_string()))?;
         Ok(AnyFile::new((self.wrap)(file)))
     }

@@ -82,7 +82,7 @@ pub use crate::commit_log::record::fuzzed as log_record;
 pub use crate::shared::LocalStats;
 #[doc(hidden)]
 pub use crate::store::open_file;
-pub use crate::store::{MARKER, OpenError, is_store};
+pub use crate::store::{MARKER, OpenError, is_store, is_store_file};
 
 #[derive(Clone)]
 pub struct LocalOptions {

@@ -179,6 +179,9 @@ pub(crate) fn open(
         return Err(OpenError::Locked(path.to_owned()));
     };
 
+    if let Ok(marker) = fs::File::open(path.join(MARKER)) {
+        directory::make_secret(&marker, MARKER);
+    }
     // Read again: another process may have created the store before we got the lock.
     let format = read_marker(path)?;
     let complete = format.is_some();
@@ -307,17 +310,18 @@ fn read_marker(path: &Path) -> Result<Option<u32>, OpenError> {
 }
 
 fn write_marker(path: &Path) -> io::Result<()> {
-    files::write_public(&path.join(MARKER), format!("{MARKER_START}{FORMAT}\n").as_bytes())
+    files::write_secret(&path.join(MARKER), format!("{MARKER_START}{FORMAT}\n").as_bytes())
+}
+
+/// Whether a file of this name may be part of a store, or of one whose creation was interrupted.
+pub fn is_store_file(name: &str) -> bool {
+    OURS.contains(&name) || commit_log::is_ours(name) || files::is_temporary(name, MARKER)
 }
 
 fn has_foreign_entries(path: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(path)? {
         let name = entry?.file_name();
-        let is_ours = |name: &str| {
-            let is_marker = || files::is_temporary(name, MARKER);
-            OURS.contains(&name) || commit_log::is_ours(name) || is_marker()
-        };
-        if !name.to_str().is_some_and(is_ours) {
+        if !name.to_str().is_some_and(is_store_file) {
             return Ok(true);
         }
     }

@@ -12,6 +12,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const SECRET_MODE: u32 = 0o600;
 const PUBLIC_MODE: u32 = 0o644;
+/// What the group and everybody else may do.
+#[cfg(unix)]
+const OTHERS_MODE: u32 = 0o077;
 const SECRET_DIRECTORY_MODE: u32 = 0o700;
 
 /// A process that died while writing leaves its temporary file behind. If it had our process id, the name is taken, and
@@ -29,17 +32,65 @@ pub fn write_public(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write(path, bytes, PUBLIC_MODE)
 }
 
-/// Creates the directory so that only its owner may look inside (mode 0700). A directory that exists keeps its mode.
-/// Missing parent directories are created with the usual mode.
+/// Files that these options create can be read by their owner alone (mode 0600).
+pub fn create_as_secret(options: &mut OpenOptions) -> &mut OpenOptions {
+    set_mode(options, SECRET_MODE);
+    options
+}
+
+/// Takes the permissions of everybody but the owner away, for a file that an earlier version or another program made
+/// readable. The owner's stay as they are.
+#[cfg(unix)]
+pub fn make_secret(file: &File) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let mut permissions = file.metadata()?.permissions();
+    if permissions.mode() & OTHERS_MODE == 0 {
+        return Ok(());
+    }
+    permissions.set_mode(permissions.mode() & 0o7777 & !OTHERS_MODE);
+    file.set_permissions(permissions)
+}
+
+#[cfg(not(unix))]
+pub fn make_secret(_: &File) -> io::Result<()> {
+    Ok(())
+}
+
+/// The permissions of a directory, such as 755, if anybody but its owner has some.
+#[cfg(unix)]
+pub fn mode_for_others(directory: &Path) -> Option<String> {
+    let metadata = std::fs::metadata(directory).ok()?;
+    let mode = std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o777;
+    (mode & OTHERS_MODE != 0).then(|| format!("{mode:03o}"))
+}
+
+#[cfg(not(unix))]
+pub fn mode_for_others(_: &Path) -> Option<String> {
+    None
+}
+
+/// Creates the directory, durably, so that only its owner may look inside (mode 0700). A directory that exists keeps
+/// its mode. Missing parent directories are created with the usual mode.
 pub fn create_secret_directory(directory: &Path) -> io::Result<()> {
+    create_directory(directory, Some(SECRET_DIRECTORY_MODE))
+}
+
+fn create_directory(directory: &Path, mode: Option<u32>) -> io::Result<()> {
     if directory.is_dir() {
         return Ok(());
     }
-    std::fs::create_dir_all(directory_of(directory))?;
+    let parent = directory_of(directory);
+    create_directory(parent, None)?;
     let mut builder = std::fs::DirBuilder::new();
-    set_directory_mode(&mut builder, SECRET_DIRECTORY_MODE);
-    builder.create(directory)?;
-    sync_directory(directory_of(directory))
+    if let Some(mode) = mode {
+        set_directory_mode(&mut builder, mode);
+    }
+    match builder.create(directory) {
+        // Another process was faster.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && directory.is_dir() => {}
+        created => created?,
+    }
+    sync_directory(parent)
 }
 
 fn write(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
@@ -168,6 +219,13 @@ mod tests {
         let usual = directory.path().join("usual");
         std::fs::create_dir(&usual).unwrap();
         assert_eq!(mode(&directory.path().join("a")), mode(&usual), "parent directories keep the usual mode");
+        assert_eq!(mode_for_others(&inside), None);
+
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o664)).unwrap();
+        make_secret(&File::open(&path).unwrap()).unwrap();
+        assert_eq!(mode(&path), 0o600);
+        std::fs::set_permissions(&usual, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        assert_eq!(mode_for_others(&usual).as_deref(), Some("755"));
     }
 
     #[test]

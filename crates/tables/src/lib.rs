@@ -5,6 +5,7 @@
 //! Promises: one commit or one scan per operation, so there is nothing to roll back.
 //! Leaves to others: HTTP, payload texts and authorization to the server, durability to the engine.
 
+mod account_data;
 mod error;
 mod family;
 mod limits;
@@ -14,9 +15,10 @@ mod record;
 mod service;
 mod transaction;
 
+pub use account_data::AccountData;
 pub use family::{FAMILIES, FAMILY, VALUE_RULES, namespace};
 pub use plan::{Plan, PlanKind, plan};
 pub use query::{EntityQuery, EntitySink, Page, TablePage, TableQuery};
-pub use record::{EntityView, StoredEntity, is_record, merge};
+pub use record::{EntityView, StoredEntity, check_stored, is_record, merge};
 pub use service::TableService;
 pub use transaction::{Action, Change, Transaction};

@@ -4,6 +4,8 @@
 //! Promises: finding a property and evaluating a filter need no decoded entity; decoding returns what was encoded. The
 //! engine keeps the keys and the Timestamp, so they are not in a record.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use engine::{MergeRefusal, OwnedKey, Version, varint};
 use protocol::common::DateTime;
@@ -145,6 +147,38 @@ pub fn is_record(bytes: &[u8]) -> bool {
     // The size is that of the entity, so it includes the keys, which are not in the record.
     let size = record.size as usize;
     size_sum <= size && size <= limits::ENTITY_SIZE_BYTES_MAX && count == usize::from(bytes[HEAD_BYTES - 1])
+}
+
+/// Checks an entity that arrives with its stored record and not as a request, for example from a backup: it must be,
+/// byte for byte, what a request that passed every check would have stored. The error says what is wrong.
+pub fn check_stored(partition_key: &str, row_key: &str, bytes: &[u8]) -> Result<(), Cow<'static, str>> {
+    let message = |error: ServiceError| Cow::Owned(error.message().to_owned());
+    limits::check_payload_keys(partition_key, row_key).map_err(message)?;
+    let undecodable = || Cow::Borrowed("its record cannot be decoded");
+    let record = Record::open(bytes).ok_or_else(undecodable)?;
+    let mut entries = record.entries();
+    let mut properties: Vec<Property<'_>> = Vec::new();
+    while !entries.rest.is_empty() {
+        // Before anything is allocated for it.
+        if properties.len() == limits::PROPERTY_COUNT_MAX {
+            return Err(message(ErrorCode::TooManyProperties.into()));
+        }
+        let (name, tag, value) = entries.read().ok_or_else(undecodable)?;
+        let entry = Entry { encoded: &[], name, tag, value };
+        let (name, value) = entry.name().zip(entry.value()).ok_or_else(undecodable)?;
+        if matches!(name, "PartitionKey" | "RowKey" | "Timestamp") {
+            return Err(Cow::Owned(format!("a property has the reserved name {name}")));
+        }
+        if properties.iter().any(|property| property.name == name) {
+            return Err(message(ErrorCode::DuplicatePropertiesSpecified.into()));
+        }
+        properties.push(Property { name: name.into(), value });
+    }
+    let size = limits::check_entity(partition_key, row_key, &properties).map_err(message)?;
+    match encode(size, &properties) == bytes {
+        true => Ok(()),
+        false => Err(Cow::Borrowed("its record does not have the form in which records are stored")),
+    }
 }
 
 struct Entries<'a> {
@@ -451,6 +485,41 @@ mod tests {
         assert!(Record::open(&[]).is_none());
         assert!(Record::open(&[9, 0, 0, 0, 0, 0]).is_none());
         assert_eq!(merge(Some(&[9, 9]), &record(&[])), Err(MergeRefusal(REFUSED_DAMAGED)));
+    }
+
+    #[test]
+    fn a_stored_entity_must_be_what_a_request_would_have_stored() {
+        let check = |partition: &str, row: &str, bytes: &[u8]| check_stored(partition, row, bytes);
+        let whole = record(&sample());
+        assert_eq!(check("p", "r", &whole), Ok(()));
+        let patch = record(&[property("new", Value::Int32(1)), property("s", Value::Boolean(true))]);
+        assert_eq!(check("p", "r", &merge(Some(&whole), &patch).unwrap()), Ok(()));
+        let refused = |partition: &str, row: &str, bytes: &[u8], part: &str| {
+            let cause = check(partition, row, bytes).unwrap_err();
+            assert!(cause.contains(part), "{cause}");
+        };
+        refused("longer", "r", &whole, "form");
+        refused("a/b", "r", &whole, "out of range");
+        refused("p", "\u{1}", &whole, "out of range");
+        refused("p", &"k".repeat(100_000), &whole, "exceeds the maximum");
+        refused("p", "r", &whole[..whole.len() - 1], "decoded");
+        refused("p", "r", b"junk", "decoded");
+        let raw = |properties: &[Property<'_>]| {
+            let size =
+                properties.iter().map(|property| limits::property_size(&property.name, &property.value));
+            encode(limits::base_size("p", "r") + size.sum::<usize>(), properties)
+        };
+        let one = |name: &'static str, value: Value<'static>| raw(&[property(name, value)]);
+        refused("p", "r", &one("Timestamp", Value::Int32(1)), "reserved");
+        refused("p", "r", &one("a b", Value::Int32(1)), "name");
+        refused("p", "r", &one("s", Value::String("x".repeat(32_769).into())), "exceeds the maximum");
+        refused("p", "r", &one("t", Value::DateTime(DateTime::from_ticks(1))), "out of range");
+        let twice = raw(&[property("a", Value::Int32(1)), property("a", Value::Int32(1))]);
+        refused("p", "r", &twice, "more than once");
+        let mut after_9999 = one("t", Value::DateTime(DateTime::MAX)).to_vec();
+        let last = after_9999.len() - 1;
+        after_9999[last] = 0xFF;
+        refused("p", "r", &after_9999, "form");
     }
 
     #[test]

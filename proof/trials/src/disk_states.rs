@@ -134,10 +134,12 @@ impl Disk {
                 let node = self.names.remove(from).ok_or_else(|| format!("{from} was not there"))?;
                 self.names.insert(to.clone(), node);
                 let ((directory, from), (other, to)) = (self.place(from)?, self.place(to)?);
-                if directory != other {
-                    return Err("a rename from one directory into another is not modelled".into());
+                if directory == other {
+                    return self.change_names(directory, NameChange::Move(from, to, node));
                 }
-                self.change_names(directory, NameChange::Move(from, to, node))
+                // Each directory is made durable by its own sync, so the file may have both names or none.
+                self.change_names(directory, NameChange::Remove(from))?;
+                self.change_names(other, NameChange::Set(to, node))
             }
             Operation::Link { from, to } => {
                 let node = *self.names.get(from).ok_or_else(|| format!("{from} was not there"))?;

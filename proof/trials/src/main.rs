@@ -25,6 +25,7 @@ mod overload;
 mod power;
 mod promises;
 mod recording;
+mod restore_cuts;
 mod seeded_bugs;
 mod simulate;
 mod soak;

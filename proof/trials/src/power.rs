@@ -4,6 +4,7 @@
 //! The server is recorded under load (`recording.rs`); then the disk is rebuilt as a power cut at some moment may have
 //! left it (`disk_states.rs`). Promises: a write acknowledged before that moment is there, a request sent after it is
 //! not, and an open request is applied as a whole or not at all. A store whose creation was interrupted still opens.
+//! `restore_cuts.rs` does the same with a restore.
 //!
 //! A recording cannot be repeated, because its threads are not scheduled by the seed. So states that break a promise
 //! are kept.
@@ -24,6 +25,7 @@ use crate::disk_states::{Disk, Image, Loss};
 use crate::ledger::{MAIN_TABLE, Outcome, PROBE_PARTITION, Row, Rows, State, Version, settle, version_of};
 use crate::options::{self, Value};
 use crate::recording::{self, ACCOUNT, Failure, Recording};
+use crate::restore_cuts;
 use crate::summary::{self, BROKEN_SHOWN_MAX};
 use crate::victim::{Launch, Victim, panicked};
 
@@ -42,6 +44,8 @@ const STATES_PER_RECORDING: usize = 500;
 const STATES_PER_REPORT: usize = 1_000;
 /// One state in this many is opened a second time.
 const REOPEN_INTERVAL: u32 = 8;
+/// For this many states of a server, one state of a restore is tried.
+const RESTORE_STATE_SHARE: usize = 5;
 /// For one state in this many, the accounts are checked too.
 const ACCOUNT_INTERVAL: u32 = 20;
 /// A directory in memory, so that a state needs no disk.
@@ -99,11 +103,14 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
     }
     println!("power: {} states, {} at a time, seed {}", settings.states, settings.jobs, settings.seed);
     let watch = Stopwatch::start();
-    let verdict = states(&settings)?;
+    let mut verdict = states(&settings)?;
     if let Some(reason) = &verdict.skipped {
         println!("power: SKIPPED, nothing was tried: {reason}");
         return Ok(true);
     }
+    let restores = restore_cuts::states(&settings, settings.states.div_ceil(RESTORE_STATE_SHARE))?;
+    verdict.broken.extend(restores.broken);
+    verdict.kept = verdict.kept.or(restores.kept);
     summary::head("power", &format!("{} states", verdict.states), watch.elapsed(), settings.seed);
     summary::line(verdict.recordings, &format!("recordings with {} file operations", verdict.operations));
     for (count, name) in verdict.by_loss.iter().zip(Loss::NAMES) {
@@ -114,6 +121,10 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
     summary::line(verdict.open_applied, "requests open at the cut were applied, as a whole");
     summary::line(verdict.open_absent, "requests open at the cut were not applied");
     summary::line(verdict.reopened, "states were opened a second time");
+    summary::line(
+        restores.states,
+        &format!("states of a restore with {} file operations, restored again", restores.operations),
+    );
     summary::broken(&verdict.broken);
     if let Some(kept) = &verdict.kept {
         println!(

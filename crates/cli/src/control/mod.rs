@@ -7,7 +7,7 @@
 //! server                   "ok\n" or "error SENTENCE\n", then the result
 //! ```
 //!
-//! Only our own commands use it (backup, restore, check). It is no interface for other programs and may change with any
+//! Only our own commands use it (account, backup, restore, check). It is no interface for other programs and may change with any
 //! version.
 
 mod client;
@@ -76,6 +76,10 @@ pub enum ControlRequest {
     Restore { account: Option<String>, name: String, new_name: Option<String> },
     /// The answer is a line of counts, then a line per finding.
     Check,
+    /// What does the store have under this account's name? The answer is a line.
+    AccountData { account: String },
+    /// Deletes that. The answer is a line.
+    Purge { account: String },
 }
 
 impl ControlRequest {
@@ -88,6 +92,8 @@ impl ControlRequest {
                 format!("restore {} {name} {}", or_dash(account), or_dash(new_name))
             }
             ControlRequest::Check => "check".to_owned(),
+            ControlRequest::AccountData { account } => format!("account-data {account}"),
+            ControlRequest::Purge { account } => format!("purge {account}"),
         }
     }
 
@@ -101,6 +107,8 @@ impl ControlRequest {
                 new_name: word(new_name),
             }),
             ["check"] => Some(ControlRequest::Check),
+            ["account-data", account] => Some(ControlRequest::AccountData { account: (*account).to_owned() }),
+            ["purge", account] => Some(ControlRequest::Purge { account: (*account).to_owned() }),
             _ => None,
         }
     }
@@ -117,6 +125,8 @@ mod tests {
             ControlRequest::Restore { account: None, name: "T".into(), new_name: Some("U".into()) },
             ControlRequest::Restore { account: Some("a".into()), name: "T".into(), new_name: None },
             ControlRequest::Check,
+            ControlRequest::AccountData { account: "a".into() },
+            ControlRequest::Purge { account: "a".into() },
         ] {
             assert_eq!(ControlRequest::parse(&request.to_line()), Some(request));
         }

@@ -13,10 +13,11 @@ use std::time::Duration;
 use backup::{BackupReader, LoadSelection, SaveOptions};
 use engine::env::Clock;
 use engine_local::LocalEngine;
+use tables::{AccountData, TableService};
 use tokio::runtime::Handle;
 
 use super::{ControlRequest, GREETING, Invitation, read_line};
-use crate::random;
+use crate::{account_data, random};
 
 /// Connections above this number are closed without an answer.
 const CONNECTION_COUNT_MAX: usize = 8;
@@ -111,6 +112,16 @@ impl Controlled {
                 )?;
             }
             Some(ControlRequest::Check) => check(&engine, &mut out)?,
+            Some(ControlRequest::AccountData { account }) => {
+                let service = TableService::new(engine, self.clock.clone());
+                let counted = self.runtime.block_on(account_data::count(&service, &account));
+                answer_account_data(counted, &mut out)?;
+            }
+            Some(ControlRequest::Purge { account }) => {
+                let service = TableService::new(engine, self.clock.clone());
+                let purged = self.runtime.block_on(account_data::purge(&service, &account));
+                answer_account_data(purged, &mut out)?;
+            }
             None => writeln!(out, "error the server does not know this command")?,
         }
         out.flush()
@@ -146,6 +157,13 @@ impl Controlled {
             }
             Err(error) => writeln!(out, "error {error}"),
         }
+    }
+}
+
+fn answer_account_data(outcome: Result<AccountData, String>, out: &mut impl Write) -> io::Result<()> {
+    match outcome {
+        Ok(data) => writeln!(out, "ok\n{}", account_data::to_line(data)),
+        Err(sentence) => writeln!(out, "error {sentence}"),
     }
 }
 

@@ -95,11 +95,54 @@ fn accounts_and_their_tables_survive_a_restart() {
     server.stop();
     let server = Running::over(location, &[]);
     assert_eq!(status(&server, "mine", &key1), 404);
-    // Making an account of that name again brings back its tables but not its old keys.
-    let again = key(&account(location, &["add", "mine"]), "key1:");
+    // Making an account of that name again brings back its tables, if the operator says so, but not its old keys.
+    let refused = refusal(&["account", "add", "mine", "-l", text(location)], &[]);
+    assert!(refused.contains("1 tables under the name 'mine'"), "{refused}");
+    let again = key(&account(location, &["add", "mine", "--with-data"]), "key1:");
     becomes(&server, "mine", &again, 200);
     server.send(Request::get("/Tables('kept')").credentials("mine", &again)).expect(200);
     assert_eq!(status(&server, "mine", &key1), 403);
+}
+
+#[test]
+fn a_new_account_does_not_find_the_tables_of_an_earlier_one() {
+    let directory = TempDir::new().unwrap();
+    let location = directory.path();
+    let properties = "<StorageServiceProperties><Cors/></StorageServiceProperties>";
+    let mut server = Some(Running::over(location, &[]));
+    for is_running in [true, false] {
+        let key1 = key(&account(location, &["add", "mine"]), "key1:");
+        let serving = server.get_or_insert_with(|| Running::over(location, &[]));
+        becomes(serving, "mine", &key1, 200);
+        for name in ["first", "second", "third"] {
+            let create = Request::post("/Tables").json(&format!("{{\"TableName\":\"{name}\"}}"));
+            serving.send(create.credentials("mine", &key1)).expect(201);
+        }
+        let put = Request::put("/?restype=service&comp=properties").body("application/xml", properties);
+        serving.send(put.credentials("mine", &key1)).expect(202);
+        let other = Request::post("/Tables").json(&format!("{{\"TableName\":\"other{is_running}\"}}"));
+        serving.send(other).expect(201);
+        if !is_running {
+            server.take().unwrap().stop();
+        }
+        let purge = ["account", "purge", "mine", "-l", text(location)];
+        assert!(refusal(&purge, &[]).contains("'lazulite account remove mine' first"));
+        assert!(account(location, &["remove", "mine"]).contains("purge mine"));
+        let refused = refusal(&["account", "add", "mine", "-l", text(location)], &[]);
+        assert!(refused.contains("3 tables") && refused.contains("--with-data"), "{refused}");
+        let purged = account(location, &["purge", "mine"]);
+        assert_eq!(purged, "mine: 3 tables and service properties deleted\n");
+        assert!(account(location, &["purge", "mine"]).starts_with("mine: 0 tables"));
+
+        let key1 = key(&account(location, &["add", "mine"]), "key1:");
+        let serving = server.get_or_insert_with(|| Running::over(location, &[]));
+        becomes(serving, "mine", &key1, 200);
+        let tables = serving.send(Request::get("/Tables").credentials("mine", &key1)).expect(200);
+        assert_eq!(tables.json()["value"].as_array().map(Vec::len), Some(0));
+        serving.send(Request::get(&format!("/Tables('other{is_running}')"))).expect(200);
+        account(location, &["remove", "mine"]);
+        becomes(serving, "mine", &key1, 404);
+    }
 }
 
 #[test]
@@ -196,6 +239,9 @@ fn mistakes_get_one_sentence_each() {
     check(&["rotate", "nobody"], "nobody");
     check(&["rotate", "mine", "--key", "3"], "key");
     check(&["remove", "nobody"], "nobody");
+    check(&["purge", "mine"], "mine");
+    check(&["purge", "UPPER"], "UPPER");
+    check(&["remove", "mine", "--with-data"], "add");
     check(&["frobnicate"], "add");
     check(&[], "add");
     check(&["list", "--bogus"], "bogus");

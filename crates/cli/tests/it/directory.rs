@@ -4,6 +4,7 @@ use std::path::Path;
 
 use testkit::{Request, ServerProcess, TempDir};
 
+use crate::running::{Running, assert_private, run};
 use crate::{LAZULITE, refusal};
 
 #[track_caller]
@@ -84,4 +85,38 @@ fn two_processes_do_not_share_a_directory() {
     server.kill();
     let server = ServerProcess::start(LAZULITE, directory.path());
     server.send(Request::get("/Tables('mytable')")).expect(200);
+}
+
+#[cfg(unix)]
+#[test]
+fn files_are_for_their_owner_alone_even_in_a_directory_that_all_may_enter() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = TempDir::new().unwrap();
+    let location = directory.path();
+    let set = |path: &Path, mode: u32| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let files = || std::fs::read_dir(location).unwrap().map(|entry| entry.unwrap().path());
+    set(location, 0o755);
+    let work = |server: &Running| {
+        server.line_with("has mode 755");
+        let name = format!("t{}", server.id());
+        server.send(Request::post("/Tables").json(&format!("{{\"TableName\":\"{name}\"}}"))).expect(201);
+        run(&["account", "add", &name, "-l", location.to_str().unwrap()], &[]);
+    };
+    let server = Running::over(location, &[]);
+    work(&server);
+    files().for_each(|path| assert_private(&path, 0o600));
+    let said = server.stop();
+    assert_eq!(said.matches("has mode 755").count(), 1, "{said}");
+
+    // As an earlier version left them.
+    files().for_each(|path| set(&path, 0o644));
+    let server = Running::over(location, &[]);
+    work(&server);
+    files().for_each(|path| assert_private(&path, 0o600));
+    server.stop();
+    set(location, 0o700);
+    let server = Running::over(location, &[]);
+    assert!(!server.stop().contains("has mode"));
 }

@@ -16,6 +16,7 @@ mod fixtures;
 mod hostile;
 mod profiles;
 mod restart;
+mod restore_cut;
 mod running;
 mod sas_command;
 mod size;

@@ -77,6 +77,56 @@ fn the_server_profile_refuses_the_well_known_key_under_any_name() {
 }
 
 #[test]
+fn the_server_profile_refuses_keys_that_can_be_guessed() {
+    let zeros = format!("{}=", "A".repeat(43));
+    for weak in ["eA==", "bXkgb3duIGtleSBteSBvd24ga2V5IG15IG93biBrZQ==", &zeros] {
+        for accounts in [format!("mine:{weak}"), format!("good:{KEY};mine:{KEY}:{weak}")] {
+            check_refused(&SERVER, Some(&accounts), "refuses a key of account 'mine'");
+        }
+        // Developers may use any key.
+        let accounts = format!("mine:{weak}");
+        Running::start(&["--in-memory", "--table-port", "0"], &[("LAZULITE_ACCOUNTS", &accounts)]);
+    }
+}
+
+#[test]
+fn a_server_refuses_bad_keys_also_while_it_runs() {
+    let data = TempDir::new().unwrap();
+    let location = data.path().to_str().unwrap();
+    let (added, _) = run(&["account", "add", "added", "-l", location], &[]);
+    let key1 = added.lines().find_map(|line| line.strip_prefix("key1: ")).unwrap();
+    let file = data.path().join("accounts.toml");
+    let good = std::fs::read_to_string(&file).unwrap();
+    let write = |account: &str, key: &str| {
+        std::fs::write(&file, format!("[[account]]\nname = \"{account}\"\nkey1 = \"{key}\"\n")).unwrap();
+    };
+    for bad in [EMULATOR_KEY, "eA=="] {
+        let arguments = ["--location", location, "--table-port", "0", "--profile", "server"];
+        let server = Running::start(&arguments, &[]);
+        write("other", bad);
+        let line = server.line_with("the accounts stay as they were");
+        assert!(line.contains("the server profile refuses") && !line.contains(bad), "{line}");
+        std::thread::sleep(std::time::Duration::from_millis(2_500));
+        assert_eq!(status(&server, "other", bad), 404);
+        assert_eq!(status(&server, "added", key1), 200);
+        let said = server.stop();
+        assert_eq!(said.matches("the accounts stay as they were").count(), 1, "said once: {said}");
+        let refused = refusal(&arguments, &[]);
+        assert!(
+            refused.contains("the server profile refuses") && refused.contains("accounts.toml"),
+            "{refused}"
+        );
+        std::fs::write(&file, &good).unwrap();
+    }
+    // So does the emulator profile on an address that others can reach.
+    let arguments = ["--location", location, "--table-port", "0", "--table-host", "0.0.0.0"];
+    let server = Running::start(&arguments, &[("LAZULITE_ACCOUNTS", &own())]);
+    write("other", EMULATOR_KEY);
+    server.line_with("could use the emulator's published key");
+    assert_eq!(status(&server, "other", EMULATOR_KEY), 404);
+}
+
+#[test]
 fn the_server_profile_speaks_plain_http_only_where_nobody_listens() {
     for loopback in ["127.0.0.1", "localhost", "127.0.0.2"] {
         let server = Running::start(&with(&["--table-host", loopback]), &[("LAZULITE_ACCOUNTS", &own())]);

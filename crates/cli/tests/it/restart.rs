@@ -3,10 +3,56 @@
 use testkit::{RawClient, Request, ServerProcess, TempDir, entity_json};
 
 use crate::LAZULITE;
+use crate::running::{Running, within};
+
+const TIME_MAX: std::time::Duration = std::time::Duration::from_secs(20);
 
 fn insert(server: &ServerProcess, row: &str, members: &str) -> String {
     let request = Request::post("/mytable").json(&entity_json("p", row, members));
     server.send(request).expect(201).required("ETag").to_owned()
+}
+
+#[cfg(unix)]
+#[test]
+fn every_signal_to_stop_ends_gracefully() {
+    for signal in ["HUP", "TERM", "INT"] {
+        let directory = TempDir::new().unwrap();
+        let server = Running::over(directory.path(), &[]);
+        server.send(Request::post("/Tables").json(r#"{"TableName":"mytable"}"#)).expect(201);
+        // A request is under way: its head is sent, its payload is not.
+        let request = Request::post("/mytable").json(&entity_json("p", "r", ""));
+        let bytes = server.bytes_of(&request);
+        let body = bytes.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
+        let mut client = RawClient::connect(server.addr()).unwrap();
+        client.send(&bytes[..body]).unwrap();
+        // The server answers requests in the order in which it accepted their connections, so it has this one.
+        server.send(Request::get("/Tables")).expect(200);
+        let address = server.addr();
+        let stopped = std::thread::scope(|scope| {
+            let stopping = scope.spawn(|| server.stop_with(signal));
+            // Once it accepts no more connections, it has seen the signal.
+            assert!(within(TIME_MAX, || RawClient::connect(address).is_err()), "{signal}");
+            client.send(&bytes[body..]).unwrap();
+            assert_eq!(client.read_response(false).unwrap().status, 201, "{signal}");
+            stopping.join().unwrap()
+        });
+        assert!(!stopped.contains("panicked"), "{stopped}");
+        let server = Running::over(directory.path(), &[]);
+        server.send(Request::get("/mytable(PartitionKey='p',RowKey='r')")).expect(200);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_server_that_was_told_to_ignore_hang_ups_does_so() {
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", "trap '' HUP; exec \"$@\"", "sh", LAZULITE]);
+    let server = Running::start_command(shell, &["--in-memory", "--table-port", "0"], &[]);
+    let id = server.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-s", "HUP", &id]).status().unwrap().success());
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    server.send(Request::get("/Tables")).expect(200);
+    server.stop();
 }
 
 #[test]

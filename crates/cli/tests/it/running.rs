@@ -27,7 +27,11 @@ pub struct Running {
 
 impl Running {
     pub fn start(arguments: &[&str], environment: &[(&str, &str)]) -> Running {
-        let mut command = Command::new(LAZULITE);
+        Running::start_command(Command::new(LAZULITE), arguments, environment)
+    }
+
+    /// Starts the binary through another program, such as a shell, that runs what its arguments say.
+    pub fn start_command(mut command: Command, arguments: &[&str], environment: &[(&str, &str)]) -> Running {
         for variable in ACCOUNT_VARIABLES {
             command.env_remove(variable);
         }
@@ -106,9 +110,14 @@ impl Running {
     }
 
     /// Stops the server gracefully and returns everything it printed.
-    pub fn stop(mut self) -> String {
+    pub fn stop(self) -> String {
+        self.stop_with("TERM")
+    }
+
+    /// Stops the server with this signal and returns everything it printed.
+    pub fn stop_with(mut self, signal: &str) -> String {
         let id = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-s", "TERM", &id]).status().expect("kill runs").success());
+        assert!(Command::new("kill").args(["-s", signal, &id]).status().expect("kill runs").success());
         let mut code = None;
         within(TIME_MAX, || {
             code = self.child.try_wait().expect("a child can be waited for");

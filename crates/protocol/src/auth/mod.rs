@@ -11,4 +11,6 @@ pub use bearer::{BearerConfig, BearerError, BearerValidator, KeySet, KeySetError
 pub use grant::{Connection, Grant, KeyBounds, LetterSet, Level, Need, Permission, ResourceName, RoleSet};
 pub use sas::{AccountScope, MalformedSas, SasScope, SasTerms, SasToken, ScopeParameter, ServiceScope};
 pub use service_kind::ServiceKind;
-pub use shared_key::{AccountKey, Authorization, FullRequest, Scheme, SharedKeyForm, ShortRequest};
+pub use shared_key::{
+    AccountKey, Authorization, FullRequest, KEY_BYTES_MIN, Scheme, SharedKeyForm, ShortRequest,
+};

@@ -28,6 +28,8 @@ pub struct Accounts {
     by_name: BTreeMap<Box<str>, Arc<Account>>,
     /// Whether anyone who has read the emulator's documentation can use one of the accounts.
     has_well_known_key: bool,
+    /// The first account with a key that is easy to guess.
+    weak: Option<AccountName>,
 }
 
 impl Accounts {
@@ -57,6 +59,7 @@ impl Accounts {
     pub fn read<'a>(texts: impl Iterator<Item = &'a str>) -> Result<Accounts, String> {
         let mut by_name = BTreeMap::new();
         let mut has_well_known_key = false;
+        let mut weak = None;
         for entry in entries(texts) {
             let mut fields = entry.split(':').map(str::trim);
             let name = fields.next().unwrap_or_default();
@@ -68,6 +71,9 @@ impl Accounts {
                 has_well_known_key |= key == EMULATOR_KEY;
                 let key = AccountKey::from_base64(key)
                     .ok_or_else(|| format!("a key of account '{name}' is not Base64 text"))?;
+                if key.is_weak() {
+                    weak.get_or_insert_with(|| name.clone());
+                }
                 keys.push(key);
             }
             if keys.is_empty() || keys.len() > KEY_COUNT_MAX {
@@ -77,7 +83,7 @@ impl Accounts {
                 .entry(name.as_str().into())
                 .or_insert_with(|| Arc::new(Account { name: name.clone(), keys }));
         }
-        Ok(Accounts { by_name, has_well_known_key })
+        Ok(Accounts { by_name, has_well_known_key, weak })
     }
 
     /// Not case-sensitive: an account's name may come from a host name.
@@ -91,6 +97,11 @@ impl Accounts {
     /// Whether any account has the emulator's published key.
     pub fn have_well_known_key(&self) -> bool {
         self.has_well_known_key
+    }
+
+    /// An account with a key that is easy to guess, if there is one.
+    pub fn weak(&self) -> Option<&AccountName> {
+        self.weak.as_ref()
     }
 
     pub fn names(&self) -> Vec<&AccountName> {
@@ -111,6 +122,20 @@ mod tests {
         let accounts = Accounts::read(["acc1:AAAA:BBBB", "acc2:AAAA", "acc1:CCCC", ""].into_iter()).unwrap();
         assert_eq!(accounts.find("acc1").unwrap().keys.len(), 2);
         assert!(Accounts::read([].into_iter()).unwrap().names().is_empty());
+    }
+
+    #[test]
+    fn a_short_key_and_a_repeated_byte_are_weak() {
+        let weak = |key: &str| {
+            let accounts =
+                Accounts::parse(&format!("good:{EMULATOR_KEY};acc1:{EMULATOR_KEY}:{key}")).unwrap();
+            accounts.weak().map(ToString::to_string)
+        };
+        assert_eq!(weak(EMULATOR_KEY), None);
+        assert_eq!(weak("AQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyA="), None, "32 bytes");
+        for key in ["eA==", "AQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHw==", &format!("{}=", "A".repeat(43))] {
+            assert_eq!(weak(key).as_deref(), Some("acc1"), "{key}");
+        }
     }
 
     #[test]

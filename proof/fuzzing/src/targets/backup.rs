@@ -6,6 +6,7 @@ use std::sync::Arc;
 use backup::{BackupError, BackupReader, LoadSelection, SaveOptions, framed, load, save};
 use engine::env::FakeClock;
 use engine::memory::MemoryEngine;
+use protocol::common::service_properties::ServiceProperties;
 
 use crate::{Golden, Outcome, Target};
 
@@ -25,7 +26,7 @@ pub const TARGET: Target = Target {
         b"\x05\x00\x00\x00alice",
         b"\x03\x00\x00\x00tab",
         b"\x01\x00\x00\x00p",
-        b"\x01\x28\x00\x00\x00\x00",
+        b"\x01\x2a\x00\x00\x00\x00",
         b"\x01\x00\x00\x00\x00\x00\x00\x00",
         b"\x00\x00\x00\x00\x00\x00\x00\x00",
     ],
@@ -59,11 +60,12 @@ fn text(text: &str) -> Vec<u8> {
 fn seeds(_: &Golden) -> Vec<Vec<u8>> {
     let number = |number: u64| number.to_le_bytes().to_vec();
     let head = block(1, &[number(7), number(9), number(2), text("0.1.0")].concat());
-    let properties = block(2, &[text("alice"), text("<StorageServiceProperties/>")].concat());
+    let properties = String::from_utf8(ServiceProperties::default().to_stored()).expect("a document is text");
+    let properties = block(2, &[text("alice"), text(&properties)].concat());
     let table = |name: &str| block(3, &[text("alice"), text(name), vec![0]].concat());
     let with_policies =
         block(3, &[text("bob"), text("Other"), vec![1], text("<SignedIdentifiers/>")].concat());
-    let record = "\u{1}\u{28}\0\0\0\u{1}\u{1}n\u{2}\u{5}\0\0\0";
+    let record = "\u{1}\u{38}\0\0\0\u{1}\u{1}n\u{2}\u{5}\0\0\0";
     let row = |row: &str| [number(8), text("p"), text(row), text(record)].concat();
     let rows = block(4, &[row("a"), row("b"), row("é")].concat());
     let end =
@@ -120,6 +122,7 @@ fn refused(error: &BackupError) -> Outcome {
         BackupError::Foreign => "foreign",
         BackupError::NewerFormat(_) => "newer format",
         BackupError::Damaged { cause, .. } => cause,
+        BackupError::Forbidden(_) => "forbidden",
         BackupError::Refused(_) => "refused",
         BackupError::Io(_) | BackupError::Engine(_) => "trouble",
     })

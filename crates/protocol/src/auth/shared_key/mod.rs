@@ -18,24 +18,36 @@ use crate::{ErrorCode, ServiceError};
 
 pub(crate) const SIGNATURE_BYTES: usize = 32;
 
+/// A shorter key is weaker than the signatures that it makes. The service's own keys have 64 bytes.
+pub const KEY_BYTES_MIN: usize = 32;
+
 /// An account's key. The HMAC key schedule is computed once.
 #[derive(Clone)]
-pub struct AccountKey(hmac::Key);
+pub struct AccountKey {
+    key: hmac::Key,
+    is_weak: bool,
+}
 
 impl AccountKey {
     pub fn from_base64(text: &str) -> Option<AccountKey> {
         let key = STANDARD.decode(text.trim()).ok().filter(|key| !key.is_empty())?;
-        Some(AccountKey(hmac::Key::new(hmac::HMAC_SHA256, &key)))
+        let is_weak = key.len() < KEY_BYTES_MIN || key.iter().all(|byte| *byte == key[0]);
+        Some(AccountKey { key: hmac::Key::new(hmac::HMAC_SHA256, &key), is_weak })
+    }
+
+    /// Whether the key is shorter than [`KEY_BYTES_MIN`], or one byte repeated, as in an example.
+    pub fn is_weak(&self) -> bool {
+        self.is_weak
     }
 
     /// Whether this key made the signature of the concatenated pieces. Takes the same time for yes and no.
     pub(crate) fn verify(&self, pieces: &[&str], signature: &[u8; SIGNATURE_BYTES]) -> bool {
-        joined(pieces, |text| hmac::verify(&self.0, text, signature).is_ok())
+        joined(pieces, |text| hmac::verify(&self.key, text, signature).is_ok())
     }
 
     /// The signature of the concatenated pieces, in Base64.
     pub(crate) fn sign(&self, pieces: &[&str]) -> String {
-        joined(pieces, |text| STANDARD.encode(hmac::sign(&self.0, text)))
+        joined(pieces, |text| STANDARD.encode(hmac::sign(&self.key, text)))
     }
 }
 

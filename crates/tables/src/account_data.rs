@@ -1,0 +1,75 @@
+//! Everything that the service keeps for one account: counted before an account takes the name over, and purged.
+//!
+//! Leaves to others: who may ask for it. It is no operation of the service.
+
+use std::time::Duration;
+
+use catalogue::Catalogue;
+use engine::{Budget, Flow};
+use protocol::ServiceError;
+use protocol::common::AccountName;
+
+use crate::TableService;
+
+/// How many names are read before they are used.
+const NAME_COUNT_MAX: usize = 1000;
+const UNBOUNDED: Budget = Budget { rows_examined_max: u64::MAX, time_max: Duration::MAX };
+
+/// What an account has.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct AccountData {
+    pub table_count: u64,
+    /// Whether it has set its service properties.
+    pub has_properties: bool,
+}
+
+impl AccountData {
+    pub fn is_empty(self) -> bool {
+        self == AccountData::default()
+    }
+}
+
+impl TableService {
+    pub async fn account_data(&self, account: &AccountName) -> Result<AccountData, ServiceError> {
+        let mut table_count = 0;
+        let mut count = |_: &str, _: &[u8]| {
+            table_count += 1;
+            Flow::Continue
+        };
+        self.catalogue.list(account, None, UNBOUNDED, &mut count).await?;
+        Ok(AccountData { table_count, has_properties: self.catalogue.has_properties(account).await? })
+    }
+
+    /// Deletes all tables of the account, with their entities and policies, and its service properties. Returns what
+    /// was deleted. After a failure, what was not reached is still there, and purging again continues.
+    pub async fn purge_account(&self, account: &AccountName) -> Result<AccountData, ServiceError> {
+        let has_properties = self.catalogue.has_properties(account).await?;
+        if has_properties {
+            self.catalogue.delete_properties(account).await?;
+        }
+        let mut table_count = 0;
+        loop {
+            let names = some_names(&self.catalogue, account).await?;
+            if names.is_empty() {
+                return Ok(AccountData { table_count, has_properties });
+            }
+            for name in names {
+                // Another may have deleted it meanwhile.
+                table_count += u64::from(self.catalogue.delete(account, &name).await?.is_some());
+            }
+        }
+    }
+}
+
+async fn some_names(catalogue: &Catalogue, account: &AccountName) -> Result<Vec<String>, ServiceError> {
+    let mut names = Vec::new();
+    let mut take = |name: &str, _: &[u8]| {
+        if names.len() == NAME_COUNT_MAX {
+            return Flow::Stop;
+        }
+        names.push(name.to_owned());
+        Flow::Continue
+    };
+    catalogue.list(account, None, UNBOUNDED, &mut take).await?;
+    Ok(names)
+}
