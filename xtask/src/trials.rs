@@ -26,7 +26,7 @@ pub const SLICES: [(&str, &str, &[&str]); 8] = [
     ("crash", "kill -9 under a mixed load, checked against a ledger", &["--rounds", "12", "--seed", "1"]),
     ("power", "states that a power cut could leave, each opened", &["--states", "500", "--seed", "1"]),
     ("damage", "bytes flipped or lost at rest", &["--states", "300", "--seed", "1"]),
-    ("disk", "a full disk, a read-only directory, no file handles", &[]),
+    ("disk", "a full disk, a read-only directory, no file handles, a replaced directory", &[]),
     (
         "histories",
         "concurrent histories, checked for linearizability",

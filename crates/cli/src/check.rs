@@ -32,7 +32,7 @@ fn check_store(location: &Path) -> Result<ExitCode, String> {
     let (checked, how) = match check_directory(location, CACHE_BYTES_MAX, &tables::FAMILIES) {
         Ok(checked) => (checked, "at rest"),
         Err(OpenError::Locked(_)) => (ask_server(location)?, "while it is being served"),
-        Err(error @ OpenError::Damaged { .. }) => {
+        Err(error @ (OpenError::Damaged { .. } | OpenError::OtherStore { .. })) => {
             println!("{error}");
             return Ok(ExitCode::from(DAMAGED));
         }

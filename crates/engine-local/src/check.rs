@@ -1,4 +1,5 @@
-//! Whether a store is sound: every row can be read, the catalogue and the rows agree, and no rows are left over.
+//! Whether a store is sound: every row can be read, the catalogue and the rows agree, no rows are left over, and no file
+//! belongs to another store.
 //!
 //! [`LocalEngine::check`] examines the latest state of a running store. [`check_directory`] examines a store that
 //! nobody has open, and also has redb verify its pages, which is not possible while the store is running.
@@ -12,7 +13,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::catch_panic::catch_panic;
+use crate::commit_log::segment_of_another_store;
 use crate::directory_files::{DirectoryFiles, StoreFiles};
+use crate::marker::MARKER;
 use crate::shared::SharedState;
 use crate::store::{self, DROPPED, LIVE, Store, TABLES, listed_table};
 use crate::tree_error::TreeError;
@@ -40,9 +43,13 @@ pub struct CheckReport {
 
 impl CheckReport {
     fn find(&mut self, finding: String) {
+        self.find_in(TABLES, &finding);
+    }
+
+    fn find_in(&mut self, file: &str, finding: &str) {
         self.finding_count += 1;
         if self.findings.len() < FINDINGS_KEPT_MAX {
-            self.findings.push(format!("{TABLES}: {finding}"));
+            self.findings.push(format!("{file}: {finding}"));
         }
     }
 }
@@ -50,11 +57,19 @@ impl CheckReport {
 impl LocalEngine {
     /// Examines the latest durable state. Takes as long as reading the whole file.
     pub fn check(&self) -> CheckReport {
-        check_rows(&self.shared.view(), &self.families)
+        let mut report = check_rows(&self.shared.view(), &self.families);
+        if let Err(cause) = self.place.check() {
+            report.find_in(MARKER, &cause);
+        }
+        if let Some((name, other)) = segment_of_another_store(&self.place) {
+            report
+                .find_in(&name, &format!("it belongs to store {other}, and this is store {}", self.place.id));
+        }
+        report
     }
 }
 
-/// Examines a store that nobody has open: its pages and its rows.
+/// Examines a store that nobody has open: its pages and its rows. Opening it finds files of another store.
 pub fn check_directory(
     path: &Path,
     cache_bytes_max: usize,

@@ -224,6 +224,10 @@ impl CommitThread {
                 self.shared.note_full(&error);
                 return requests.iter().map(|_| Err(CommitError::Busy)).collect();
             }
+            Err(AppendError::Displaced(cause)) => {
+                self.shared.refuse_writes(&cause);
+                return requests.iter().map(|_| Err(CommitError::Poisoned)).collect();
+            }
             Err(AppendError::Lost(error)) => {
                 self.shared.poison(&error.to_string());
                 // A request that failed may have seen what another one of the group wrote, so its finding must not be

@@ -1,29 +1,36 @@
 //! A directory that one process owns, and whose entries survive a power cut.
 //!
 //! Promises: a file created, renamed or removed before [`DirectoryHandle::sync`] stays so after a power cut. At most
-//! one process holds the [`DirectoryLock`] of a file, and the operating system releases it when that process ends.
+//! one process holds the [`DirectoryLock`] of a file, and the operating system releases it when that process ends. On
+//! Unix an open directory stays the same directory, wherever it is moved and whatever is mounted over it: a name given
+//! to a [`DirectoryHandle`] never leads into another one. On other systems a handle is a path.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io;
 use std::path::Path;
 
+use crate::directory_files::Access;
+
 /// Holds the lock until it is dropped.
 #[derive(Debug)]
-pub(crate) struct DirectoryLock {
-    _file: File,
+pub struct DirectoryLock {
+    _file: Option<File>,
 }
 
 impl DirectoryLock {
+    /// For files that only this process can reach.
+    pub fn unneeded() -> DirectoryLock {
+        DirectoryLock { _file: None }
+    }
+
     /// `None` when another process holds the lock.
-    pub(crate) fn try_acquire(path: &Path) -> io::Result<Option<DirectoryLock>> {
+    pub(crate) fn try_acquire(directory: &DirectoryHandle, name: &str) -> io::Result<Option<DirectoryLock>> {
         // The file is never truncated or removed: it is the lock, whoever created it.
-        let mut how = OpenOptions::new();
-        how.read(true).write(true).create(true).truncate(false);
-        let file = files::create_as_secret(&mut how).open(path)?;
+        let file = directory.open_file(name, Access::CreateOrKeep)?;
         // Whoever can open the file can lock it.
-        make_secret(&file, "lock");
+        make_secret(&file, name);
         match file.try_lock() {
-            Ok(()) => Ok(Some(DirectoryLock { _file: file })),
+            Ok(()) => Ok(Some(DirectoryLock { _file: Some(file) })),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(error),
         }
@@ -74,35 +81,133 @@ fn parent(directory: &Path) -> Option<&Path> {
     }
 }
 
-/// An open directory: syncing it needs no new file handle, and there may be none left.
+/// An open directory. Using it needs no new handle for the directory itself, and there may be none left.
+#[cfg(unix)]
 #[derive(Debug)]
 pub(crate) struct DirectoryHandle {
-    #[cfg(not(windows))]
     file: File,
 }
 
-#[cfg(not(windows))]
+#[cfg(unix)]
 impl DirectoryHandle {
     pub(crate) fn open(directory: &Path) -> io::Result<DirectoryHandle> {
         Ok(DirectoryHandle { file: File::open(directory)? })
+    }
+
+    /// Files are created for their owner alone.
+    pub(crate) fn open_file(&self, name: &str, access: Access) -> io::Result<File> {
+        use rustix::fs::{Mode, OFlags};
+        let how = OFlags::CLOEXEC
+            | match access {
+                Access::Read => OFlags::RDONLY,
+                Access::Write => OFlags::RDWR,
+                Access::Create => OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC,
+                Access::CreateOrKeep => OFlags::RDWR | OFlags::CREATE,
+            };
+        let open = || rustix::fs::openat(&self.file, name, how, Mode::RUSR | Mode::WUSR);
+        Ok(rustix::io::retry_on_intr(open)?.into())
+    }
+
+    pub(crate) fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        Ok(rustix::fs::renameat(&self.file, from, &self.file, to)?)
+    }
+
+    pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
+        Ok(rustix::fs::unlinkat(&self.file, name, rustix::fs::AtFlags::empty())?)
+    }
+
+    /// The names of its entries. `None` stands for a name that is not UTF-8.
+    pub(crate) fn names(&self) -> io::Result<Vec<Option<String>>> {
+        let mut names = Vec::new();
+        for entry in rustix::fs::Dir::read_from(&self.file)? {
+            let entry = entry?;
+            let name = entry.file_name().to_bytes();
+            if name != b"." && name != b".." {
+                names.push(std::str::from_utf8(name).ok().map(str::to_owned));
+            }
+        }
+        Ok(names)
     }
 
     /// Makes the directory's entries durable.
     pub(crate) fn sync(&self) -> io::Result<()> {
         self.file.sync_all()
     }
+
+    /// Whether this path leads to this directory.
+    pub(crate) fn is_at(&self, path: &Path) -> io::Result<bool> {
+        use std::os::unix::fs::MetadataExt;
+        let own = self.file.metadata()?;
+        match std::fs::metadata(path) {
+            Ok(found) => Ok((found.dev(), found.ino()) == (own.dev(), own.ino())),
+            Err(error) if is_absence(&error) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A second handle, which takes a file descriptor and nothing else.
+    pub(crate) fn duplicate(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
 }
 
 /// Windows cannot open a directory as a file, and NTFS journals the entries by itself.
-#[cfg(windows)]
+#[cfg(not(unix))]
+#[derive(Debug)]
+pub(crate) struct DirectoryHandle {
+    path: std::path::PathBuf,
+}
+
+#[cfg(not(unix))]
 impl DirectoryHandle {
-    pub(crate) fn open(_directory: &Path) -> io::Result<DirectoryHandle> {
-        Ok(DirectoryHandle {})
+    pub(crate) fn open(directory: &Path) -> io::Result<DirectoryHandle> {
+        Ok(DirectoryHandle { path: directory.to_owned() })
+    }
+
+    pub(crate) fn open_file(&self, name: &str, access: Access) -> io::Result<File> {
+        let mut how = std::fs::OpenOptions::new();
+        how.read(true);
+        match access {
+            Access::Read => &mut how,
+            Access::Write => how.write(true),
+            Access::Create => how.write(true).create(true).truncate(true),
+            Access::CreateOrKeep => how.write(true).create(true).truncate(false),
+        };
+        how.open(self.path.join(name))
+    }
+
+    pub(crate) fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        std::fs::rename(self.path.join(from), self.path.join(to))
+    }
+
+    pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
+        std::fs::remove_file(self.path.join(name))
+    }
+
+    pub(crate) fn names(&self) -> io::Result<Vec<Option<String>>> {
+        std::fs::read_dir(&self.path)?.map(|entry| Ok(entry?.file_name().into_string().ok())).collect()
     }
 
     pub(crate) fn sync(&self) -> io::Result<()> {
         Ok(())
     }
+
+    /// Whether there is a directory at all. Which one it is, its marker tells.
+    pub(crate) fn is_at(&self, path: &Path) -> io::Result<bool> {
+        match std::fs::metadata(path) {
+            Ok(found) => Ok(found.is_dir()),
+            Err(error) if is_absence(&error) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(crate) fn duplicate(&self) -> io::Result<File> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+fn is_absence(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 #[cfg(test)]
@@ -112,12 +217,33 @@ mod tests {
     #[test]
     fn a_lock_is_held_once_and_freed_with_its_holder() {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("lock");
-        let held = DirectoryLock::try_acquire(&path).unwrap();
+        let handle = DirectoryHandle::open(directory.path()).unwrap();
+        let held = DirectoryLock::try_acquire(&handle, "lock").unwrap();
         assert!(held.is_some());
-        assert!(DirectoryLock::try_acquire(&path).unwrap().is_none());
+        assert!(DirectoryLock::try_acquire(&handle, "lock").unwrap().is_none());
         drop(held);
-        assert!(DirectoryLock::try_acquire(&path).unwrap().is_some());
+        assert!(DirectoryLock::try_acquire(&handle, "lock").unwrap().is_some());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_handle_follows_its_directory_and_not_the_path() {
+        let parent = tempfile::tempdir().unwrap();
+        let (path, moved) = (parent.path().join("d"), parent.path().join("moved"));
+        std::fs::create_dir(&path).unwrap();
+        let handle = DirectoryHandle::open(&path).unwrap();
+        assert!(handle.is_at(&path).unwrap());
+        std::fs::rename(&path, &moved).unwrap();
+        assert!(!handle.is_at(&path).unwrap() && handle.is_at(&moved).unwrap());
+        std::fs::create_dir(&path).unwrap();
+        assert!(!handle.is_at(&path).unwrap());
+        drop(handle.open_file("a", Access::Create).unwrap());
+        handle.rename("a", "b").unwrap();
+        assert_eq!(handle.names().unwrap(), [Some("b".to_owned())]);
+        assert!(moved.join("b").exists() && std::fs::read_dir(&path).unwrap().next().is_none());
+        handle.remove("b").unwrap();
+        handle.sync().unwrap();
+        assert!(handle.names().unwrap().is_empty());
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! The files of a store's directory: opened, renamed, removed, made durable.
 //!
 //! Promises: a file's content is durable after its `sync_data`, its name after [`StoreFiles::sync`]. Only its owner can
-//! read it. The engine reaches the operating system through this trait alone, so a test can take its place.
+//! read it. The engine reaches the operating system through this trait alone, so a test can take its place. All files
+//! are those of the directory that was found at the path when the first of them was needed, even if the path leads
+//! elsewhere later.
 
 use std::fmt;
-use std::fs::{File, OpenOptions};
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
@@ -13,7 +15,8 @@ use std::sync::{Mutex, OnceLock};
 use redb::backends::FileBackend;
 use redb::{BackendError, StorageBackend};
 
-use crate::directory::DirectoryHandle;
+use crate::directory::make_secret;
+use crate::directory::{DirectoryHandle, DirectoryLock};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Access {
@@ -21,6 +24,8 @@ pub enum Access {
     Write,
     /// Creates the file, or empties it.
     Create,
+    /// Creates the file, or leaves its content.
+    CreateOrKeep,
 }
 
 pub trait StoreFiles: fmt::Debug + Send + Sync + 'static {
@@ -31,6 +36,31 @@ pub trait StoreFiles: fmt::Debug + Send + Sync + 'static {
     fn remove(&self, name: &str) -> io::Result<()>;
     /// Makes creations, renames and removals durable.
     fn sync(&self) -> io::Result<()>;
+
+    /// The beginning of a small file, without locking it.
+    fn read(&self, name: &str, bytes_max: usize) -> io::Result<Vec<u8>>;
+
+    /// Takes the lock that this file is; `None` when another process holds it.
+    fn try_lock(&self, _name: &str) -> io::Result<Option<DirectoryLock>> {
+        Ok(Some(DirectoryLock::unneeded()))
+    }
+
+    /// Whether the path at which these files were found still leads to them.
+    fn is_in_place(&self) -> io::Result<bool> {
+        Ok(true)
+    }
+}
+
+/// Replaces a small file, durably: a reader finds the old content or the new one.
+pub(crate) fn replace(files: &dyn StoreFiles, name: &str, temporary: &str, bytes: &[u8]) -> io::Result<()> {
+    let file = files.open(temporary, Access::Create)?;
+    file.set_len(bytes.len() as u64)?;
+    file.write(0, bytes)?;
+    file.sync_data()?;
+    // Windows does not rename open files.
+    drop(file);
+    files.rename(temporary, name)?;
+    files.sync()
 }
 
 /// The files of a real directory, each wrapped in a layer of the caller's choice.
@@ -40,8 +70,15 @@ pub struct DirectoryFiles<W> {
     /// A spare file descriptor. Clients may use up all that the process has, and a commit must not fail for that:
     /// then the spare is closed to open the file that is needed.
     reserve: Mutex<Option<File>>,
-    /// The directory, kept open for the same reason.
-    handle: OnceLock<DirectoryHandle>,
+    place: OnceLock<Place>,
+}
+
+/// The directory, kept open.
+struct Place {
+    handle: DirectoryHandle,
+    /// Whether the path led to the open directory right after it was opened. Some file systems over a network give a
+    /// directory a new number every time; there a later comparison says nothing.
+    is_comparable: bool,
 }
 
 impl DirectoryFiles<fn(FileBackend) -> FileBackend> {
@@ -56,29 +93,38 @@ impl<W> DirectoryFiles<W> {
             directory: directory.to_owned(),
             wrap,
             reserve: Mutex::new(None),
-            handle: OnceLock::new(),
+            place: OnceLock::new(),
         }
+    }
+
+    fn place(&self) -> io::Result<&Place> {
+        if let Some(place) = self.place.get() {
+            return Ok(place);
+        }
+        let handle = DirectoryHandle::open(&self.directory)?;
+        let is_comparable = handle.is_at(&self.directory)?;
+        Ok(self.place.get_or_init(|| Place { handle, is_comparable }))
     }
 
     fn handle(&self) -> io::Result<&DirectoryHandle> {
-        if let Some(handle) = self.handle.get() {
-            return Ok(handle);
-        }
-        let handle = DirectoryHandle::open(&self.directory)?;
-        Ok(self.handle.get_or_init(|| handle))
+        Ok(&self.place()?.handle)
     }
 
     /// Opens a file, and gives up the spare descriptor if there is no other.
-    fn with_reserve<T>(&self, open: impl Fn() -> io::Result<T>) -> io::Result<T> {
+    fn open_file(&self, name: &str, access: Access) -> io::Result<File> {
+        let handle = self.handle()?;
+        let open = || handle.open_file(name, access);
         let mut reserve = self.reserve.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let mut opened = open();
         if opened.as_ref().is_err_and(is_out_of_handles) && reserve.take().is_some() {
             opened = open();
         } else if opened.is_ok() && reserve.is_none() {
             // On systems other than Unix a directory cannot be opened, so there is no spare.
-            *reserve = File::open(&self.directory).ok();
+            *reserve = handle.duplicate().ok();
         }
-        opened
+        drop(reserve);
+        // An earlier version may have made the file readable for others.
+        opened.inspect(|file| make_secret(file, name))
     }
 }
 
@@ -90,38 +136,38 @@ impl<W> fmt::Debug for DirectoryFiles<W> {
 
 impl<B: StorageBackend, W: Fn(FileBackend) -> B + Send + Sync + 'static> StoreFiles for DirectoryFiles<W> {
     fn names(&self) -> io::Result<Vec<String>> {
-        self.handle()?;
-        let names = std::fs::read_dir(&self.directory)?.map(|entry| Ok(entry?.file_name()));
-        // A name that is not UTF-8 is not one of ours.
-        Ok(names
-            .collect::<io::Result<Vec<_>>>()?
-            .into_iter()
-            .filter_map(|name| name.into_string().ok())
-            .collect())
+        // A name that is not UTF-8 is not one of ours, but it is there.
+        let name = |name: Option<String>| name.unwrap_or_else(|| char::REPLACEMENT_CHARACTER.to_string());
+        Ok(self.handle()?.names()?.into_iter().map(name).collect())
     }
 
     fn open(&self, name: &str, access: Access) -> io::Result<AnyFile> {
-        let mut how = OpenOptions::new();
-        how.read(true);
-        match access {
-            Access::Read => &mut how,
-            Access::Write => how.write(true),
-            Access::Create => files::create_as_secret(how.write(true).create(true).truncate(true)),
-        };
-        let file: File = self.with_reserve(|| how.open(self.directory.join(name)))?;
-        if access != Access::Read {
-            crate::directory::make_secret(&file, name);
-        }
+        let file = self.open_file(name, access)?;
         let file = FileBackend::new(file).map_err(|error| io::Error::other(error.to_string()))?;
         Ok(AnyFile::new((self.wrap)(file)))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        std::fs::rename(self.directory.join(from), self.directory.join(to))
+        self.handle()?.rename(from, to)
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        std::fs::remove_file(self.directory.join(name))
+        self.handle()?.remove(name)
+    }
+
+    fn read(&self, name: &str, bytes_max: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.open_file(name, Access::Read)?.take(bytes_max as u64).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn try_lock(&self, name: &str) -> io::Result<Option<DirectoryLock>> {
+        DirectoryLock::try_acquire(self.handle()?, name)
+    }
+
+    fn is_in_place(&self) -> io::Result<bool> {
+        let place = self.place()?;
+        Ok(!place.is_comparable || place.handle.is_at(&self.directory)?)
     }
 
     fn sync(&self) -> io::Result<()> {

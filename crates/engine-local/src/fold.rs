@@ -12,6 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use redb::WriteTransaction;
+
 use crate::catch_panic::catch_panic;
 use crate::commit_log::Segments;
 use crate::disk::is_full;
@@ -33,6 +35,8 @@ const IDLE_TIME: Duration = Duration::from_secs(1);
 /// disturbs its readers.
 const RETRY_TIME: Duration = Duration::from_millis(250);
 const RETRY_TIME_MAX: Duration = Duration::from_secs(5);
+/// How often to look whether the store's path still leads to it.
+const PLACE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Slices to sweep before looking for rows to fold.
 const SLICES_PER_TURN_MAX: u32 = 4;
 
@@ -48,6 +52,8 @@ pub(crate) struct Folder {
     pub(crate) seen_sequence: u64,
     pub(crate) is_stuck: bool,
     pub(crate) retry_time: Duration,
+    /// When the store's path was last checked.
+    pub(crate) place_checked_at: Option<Duration>,
     /// Folded rows that a reader may still hold. Freeing them takes milliseconds, so they are freed here and not by
     /// the reader that happens to be the last.
     pub(crate) retired: Vec<Arc<Frozen>>,
@@ -103,6 +109,7 @@ impl Folder {
         if asked.reopen {
             self.reopen_after_damage();
         }
+        self.check_place();
         if self.shared.is_poisoned() {
             return;
         }
@@ -134,6 +141,18 @@ impl Folder {
         let is_stuck_folding = self.is_stuck && self.shared.view().frozen.is_some();
         if self.sweep_pending && !asked.end && !is_stuck_folding {
             self.sweep();
+        }
+    }
+
+    /// Refuses all writes from now on if the store's path leads elsewhere: the next server would not find them.
+    fn check_place(&mut self) {
+        let now = self.clock.monotonic();
+        let is_due = |last: Duration| now.saturating_sub(last) >= PLACE_CHECK_INTERVAL;
+        if self.place_checked_at.is_none_or(is_due) {
+            self.place_checked_at = Some(now);
+            if let Err(cause) = self.segments.check_place() {
+                self.shared.refuse_writes(&cause);
+            }
         }
     }
 
@@ -178,32 +197,7 @@ impl Folder {
             None if self.reopen() => self.shared.begin_write().ok_or(FoldFailure::Closed)??,
             None => return Err(FoldFailure::Closed),
         };
-        let dropped = dropped_tables(frozen);
-        {
-            let mut rows = transaction.open_table(ROWS)?;
-            for (entry, row) in frozen.recent.iter() {
-                let key = entry.key();
-                // Rows of a dropped table do not go into the tree. Those that are there are swept.
-                if !dropped.is_empty() && keys::table_of(key).is_some_and(|table| dropped.contains(&table)) {
-                    continue;
-                }
-                match row {
-                    Some(Row { version, value }) => {
-                        let mut place = rows.insert_reserve(&key[..], row_bytes::size_bytes(&value))?;
-                        row_bytes::write(place.as_mut(), key, version, &value);
-                    }
-                    None => {
-                        rows.remove(&key[..])?;
-                    }
-                }
-            }
-            let mut meta = transaction.open_table(META)?;
-            meta.insert(META_FOLDED, frozen.until)?;
-            meta.insert(META_LAST_VERSION, frozen.counters.last_version)?;
-            meta.insert(META_NEXT_TABLE, frozen.counters.next_table)?;
-        }
-        transaction.commit()?;
-        Ok(!dropped.is_empty())
+        Ok(write_rows(transaction, frozen)?)
     }
 
     fn folded_until(&mut self, frozen: &Arc<Frozen>) {
@@ -289,6 +283,36 @@ impl Folder {
     fn reopen(&self) -> bool {
         catch_panic(|| self.shared.reopen(&self.reopening)).unwrap_or(false)
     }
+}
+
+/// Writes the rows in this transaction, and commits it; returns whether a table was dropped.
+pub(crate) fn write_rows(transaction: WriteTransaction, frozen: &Frozen) -> Result<bool, redb::Error> {
+    let dropped = dropped_tables(frozen);
+    {
+        let mut rows = transaction.open_table(ROWS)?;
+        for (entry, row) in frozen.recent.iter() {
+            let key = entry.key();
+            // Rows of a dropped table do not go into the tree. Those that are there are swept.
+            if !dropped.is_empty() && keys::table_of(key).is_some_and(|table| dropped.contains(&table)) {
+                continue;
+            }
+            match row {
+                Some(Row { version, value }) => {
+                    let mut place = rows.insert_reserve(&key[..], row_bytes::size_bytes(&value))?;
+                    row_bytes::write(place.as_mut(), key, version, &value);
+                }
+                None => {
+                    rows.remove(&key[..])?;
+                }
+            }
+        }
+        let mut meta = transaction.open_table(META)?;
+        meta.insert(META_FOLDED, frozen.until)?;
+        meta.insert(META_LAST_VERSION, frozen.counters.last_version)?;
+        meta.insert(META_NEXT_TABLE, frozen.counters.next_table)?;
+    }
+    transaction.commit()?;
+    Ok(!dropped.is_empty())
 }
 
 /// The tables that the frozen rows say were dropped.

@@ -6,6 +6,7 @@
 //! | file | what it knows |
 //! |---|---|
 //! | `store.rs` | the directory: how a store is found, created, opened |
+//! | `marker.rs`, `store_id.rs` | which store it is |
 //! | `commit_log/` | the commit log |
 //! | `commit_thread.rs` | the commit thread |
 //! | `group.rs` | what a group of requests does |
@@ -30,6 +31,7 @@ mod directory_files;
 mod disk;
 mod fold;
 mod group;
+mod marker;
 mod recent;
 /// Public for the fuzzer alone.
 #[doc(hidden)]
@@ -39,6 +41,7 @@ mod seeded;
 mod shared;
 mod snapshot;
 mod store;
+mod store_id;
 mod sweep;
 mod tree_error;
 mod upgrade;
@@ -55,7 +58,7 @@ use redb::{StorageBackend, StorageError};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::directory::DirectoryLock;
+pub use crate::directory::DirectoryLock;
 pub use crate::directory_files::{Access, AnyFile, DirectoryFiles, StoreFiles};
 use engine::env::Clock;
 use engine::keys::{self, Key, KeyRange, OwnedKey};
@@ -73,16 +76,19 @@ use crate::group::{Applied, KnownTables, WriteRequest};
 use crate::shared::SharedState;
 use crate::snapshot::LocalSnapshot;
 use crate::store::{Store, TABLES};
+use crate::store_id::StorePlace;
 use crate::tree_error::TreeError;
 use crate::view::View;
 
 pub use crate::check::{CheckReport, check_directory};
 #[doc(hidden)]
 pub use crate::commit_log::record::fuzzed as log_record;
+pub use crate::marker::MARKER;
 pub use crate::shared::LocalStats;
 #[doc(hidden)]
 pub use crate::store::open_file;
-pub use crate::store::{MARKER, OpenError, is_store, is_store_file};
+pub use crate::store::{OpenError, is_store, is_store_file};
+pub use crate::store_id::StoreId;
 
 #[derive(Clone)]
 pub struct LocalOptions {
@@ -125,6 +131,7 @@ pub struct LocalEngine {
     slow_lane: SlowLane,
     commit_queue_bytes_max: usize,
     shared: Arc<SharedState>,
+    place: StorePlace,
     /// Dropped after `shared`, which holds the open file.
     _lock: DirectoryLock,
 }
@@ -145,8 +152,7 @@ impl LocalEngine {
         LocalEngine::open_on(directory, options, Arc::new(DirectoryFiles::wrapped(directory, wrap)))
     }
 
-    /// Like [`LocalEngine::open`], but with these files in place of the directory's. The marker and the lock stay in
-    /// the directory.
+    /// Like [`LocalEngine::open`], but with these files in place of the directory's.
     #[doc(hidden)]
     pub fn open_on(
         directory: &Path,
@@ -156,7 +162,8 @@ impl LocalEngine {
         #[cfg(feature = "seeded-bugs")]
         let files = seeded::files(files);
         let store = store::open(directory, options.cache_bytes_max, &files)?;
-        let Store { database, recent, counters, folded, replayed, sweep_pending, reopening, lock } = store;
+        let Store { place, database, recent, counters, folded, replayed, sweep_pending, reopening, lock } =
+            store;
         #[cfg(feature = "seeded-bugs")]
         let counters = seeded::counters(counters);
         let damaged = |error: redb::Error| OpenError::Damaged {
@@ -179,6 +186,7 @@ impl LocalEngine {
             seen_sequence: 0,
             is_stuck: false,
             retry_time: Default::default(),
+            place_checked_at: None,
             retired: Vec::new(),
         };
         let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
@@ -218,8 +226,13 @@ impl LocalEngine {
             slow_lane: SlowLane::default(),
             commit_queue_bytes_max: options.commit_queue_bytes_max,
             shared,
+            place,
             _lock: lock,
         })
+    }
+
+    pub fn store_id(&self) -> StoreId {
+        self.place.id
     }
 
     pub fn stats(&self) -> LocalStats {

@@ -10,6 +10,7 @@ use engine::seeded::{Bug, is};
 use redb::StorageBackend;
 
 use crate::commit_log::{self, Counters};
+use crate::directory::DirectoryLock;
 use crate::directory_files::{Access, AnyFile, StoreFiles};
 
 /// How late a record of the log is written or synced: so little that a crash seldom falls into it.
@@ -57,6 +58,18 @@ impl StoreFiles for LateFiles {
 
     fn sync(&self) -> io::Result<()> {
         self.0.sync()
+    }
+
+    fn read(&self, name: &str, bytes_max: usize) -> io::Result<Vec<u8>> {
+        self.0.read(name, bytes_max)
+    }
+
+    fn try_lock(&self, name: &str) -> io::Result<Option<DirectoryLock>> {
+        self.0.try_lock(name)
+    }
+
+    fn is_in_place(&self) -> io::Result<bool> {
+        self.0.is_in_place()
     }
 }
 

@@ -300,6 +300,17 @@ impl SharedState {
         self.poisoned.load(Ordering::Acquire)
     }
 
+    /// Poisons the engine because its directory is not the one that others find.
+    pub(crate) fn refuse_writes(&self, cause: &str) {
+        if !self.poisoned.swap(true, Ordering::AcqRel) {
+            log::error!(
+                "{cause}. Writes are refused, because whoever looks at that path does not see them. Every write that was \
+                 acknowledged is in the directory that this server opened, and reads continue from it. Stop the server, \
+                 put the right directory in place, and start it again."
+            );
+        }
+    }
+
     pub(crate) fn poison(&self, cause: &str) {
         if !self.poisoned.swap(true, Ordering::AcqRel) {
             log::error!(

@@ -2,17 +2,17 @@
 //! complete store.
 //!
 //! ```text
-//! LAZULITE           one line for people and for us: "lazulite store, format 3"
+//! LAZULITE           for people and for us: the format of the store, and its id
 //! lock               locked by the process that has the store open
 //! commits-….log      the commit log: what was committed lately
 //! tables.redb        the tree: the rows (table `rows`) and the counters (`meta`), as of some record of the log
 //! ```
 //!
 //! Promises: a directory that holds other files and no marker is never touched. The marker is written last, so a
-//! store that has one is complete.
+//! store that has one is complete. Every file carries the store's id, and a file of another store is refused. All files
+//! are reached through one open directory.
 
 use std::fmt;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,10 +30,13 @@ use crate::directory::{self, DirectoryLock};
 use crate::directory_files::{Access, AnyFile, DirectoryFiles, StoreFiles};
 use crate::disk::{Overlay, Watched};
 use crate::group::ChangedRows;
+use crate::marker::{self, FORMAT, MARKER, MARKER_NEW, Marker};
 use crate::recent::Recent;
+use crate::store_id::{StoreId, StorePlace};
 use crate::sweep::first_dropped;
 use crate::tree_error::is_damage;
 use crate::upgrade;
+use crate::view::Frozen;
 use engine::TableId;
 use engine::env::random;
 use engine::keys::{self, Key};
@@ -52,18 +55,15 @@ pub(crate) const META_FOLDED: &str = "folded";
 pub(crate) const META_LAST_VERSION: &str = "last_version";
 pub(crate) const META_NEXT_TABLE: &str = "next_table";
 
-const FORMAT: u32 = 3;
-/// A store of this format is upgraded when it is opened.
-const FORMAT_BEFORE: u32 = 2;
-/// The file that makes a directory a store; it is written last.
-pub const MARKER: &str = "LAZULITE";
-const MARKER_START: &str = "lazulite store, format ";
+/// The store's id, as a number.
+pub(crate) const META_STORE: &str = "store";
+
 const LOCK: &str = "lock";
 pub(crate) const TABLES: &str = "tables.redb";
 const TABLES_NEW: &str = "tables.redb.new";
-/// What an interrupted creation may leave behind, beside the log and the marker's temporary file. The last name is
-/// the one that earlier versions gave to that file.
-const OURS: [&str; 5] = [MARKER, LOCK, TABLES, TABLES_NEW, "LAZULITE.new"];
+/// What an interrupted creation may leave behind, beside the log, and beside the temporary file that earlier versions
+/// wrote the marker to.
+const OURS: [&str; 5] = [MARKER, LOCK, TABLES, TABLES_NEW, MARKER_NEW];
 
 /// Whether there is a store in this directory.
 pub fn is_store(directory: &Path) -> bool {
@@ -86,11 +86,30 @@ pub(crate) fn listed_table(key: &[u8]) -> Option<TableId> {
 pub enum OpenError {
     NotADirectory(PathBuf),
     Foreign(PathBuf),
-    NewerFormat { path: PathBuf, format: u32 },
-    OlderFormat { path: PathBuf, format: u32 },
+    NewerFormat {
+        path: PathBuf,
+        format: u32,
+    },
+    OlderFormat {
+        path: PathBuf,
+        format: u32,
+    },
     Locked(PathBuf),
-    Damaged { path: PathBuf, cause: String },
-    Io { path: PathBuf, source: io::Error },
+    Damaged {
+        path: PathBuf,
+        cause: String,
+    },
+    /// A file of another store lies in this store's directory.
+    OtherStore {
+        path: PathBuf,
+        file: String,
+        found: StoreId,
+        expected: StoreId,
+    },
+    Io {
+        path: PathBuf,
+        source: io::Error,
+    },
 }
 
 impl fmt::Display for OpenError {
@@ -121,6 +140,13 @@ impl fmt::Display for OpenError {
             OpenError::Damaged { path, cause } => {
                 write!(f, "The store in {} is damaged ({cause}): restore it from a backup.", path.display())
             }
+            OpenError::OtherStore { path, file, found, expected } => write!(
+                f,
+                "{} belongs to store {found}, but the store in {} is {expected}: two stores were mixed. Put each file back \
+                 into its own directory, or restore from a backup.",
+                path.join(file).display(),
+                path.display()
+            ),
             OpenError::Io { path, source } => write!(f, "{} cannot be opened: {source}.", path.display()),
         }
     }
@@ -147,6 +173,7 @@ pub(crate) struct Reopening {
 /// An open store: the tree, the end of the log, and the rows that are in the log and not in the tree. The lock is
 /// released last.
 pub(crate) struct Store {
+    pub(crate) place: StorePlace,
     pub(crate) database: Database,
     pub(crate) recent: Recent,
     pub(crate) counters: Counters,
@@ -172,21 +199,17 @@ pub(crate) fn open(
     }
     directory::create_all(path).map_err(io)?;
     // Look before locking, because taking the lock creates a file.
-    if read_marker(path)?.is_none() && has_foreign_entries(path).map_err(io)? {
+    if marker::read(&**files, path)?.is_none() && has_foreign_entries(&**files).map_err(io)? {
         return Err(OpenError::Foreign(path.to_owned()));
     }
-    let Some(lock) = DirectoryLock::try_acquire(&path.join(LOCK)).map_err(io)? else {
+    let Some(lock) = files.try_lock(LOCK).map_err(io)? else {
         return Err(OpenError::Locked(path.to_owned()));
     };
 
-    if let Ok(marker) = fs::File::open(path.join(MARKER)) {
-        directory::make_secret(&marker, MARKER);
-    }
     // Read again: another process may have created the store before we got the lock.
-    let format = read_marker(path)?;
-    let complete = format.is_some();
+    let marker = marker::read(&**files, path)?;
     if !files.names().map_err(io)?.iter().any(|name| name == TABLES) {
-        if complete {
+        if marker.is_some() {
             return Err(damaged(format!("{TABLES} is missing")));
         }
         create_tables(path, cache_bytes_max, files)?;
@@ -194,21 +217,22 @@ pub(crate) fn open(
     let sync_failed = Arc::new(AtomicBool::new(false));
     let opener = Opener { path: path.to_owned(), files: files.clone(), cache_bytes_max };
     let database = opener.open_watched(&sync_failed)?;
-    if format == Some(FORMAT_BEFORE) {
-        log::warn!("the store in {} has format 2 and is upgraded to format 3", path.display());
-        let upgraded = catch_panic(|| upgrade::from_format_2(&database))
-            .unwrap_or_else(|_| Err(redb::Error::Corrupted("its structure is broken".to_owned())));
-        upgraded.map_err(|error| match error {
-            redb::Error::Io(source) if !is_damage(&source) => {
-                OpenError::Io { path: path.join(TABLES), source }
-            }
-            error => damaged(format!("{TABLES}: {error}")),
-        })?;
+    let is_current = marker.is_some_and(|marker| marker.format == FORMAT);
+    if !is_current {
+        prepare_tree(&database, marker, path)?;
     }
     let meta = read_meta(&database).map_err(damaged)?;
+    let tree_id = meta.id.ok_or_else(|| damaged(format!("{TABLES}: it carries no store id")))?;
+    let id = marker.and_then(|marker| marker.id).unwrap_or(tree_id);
+    if tree_id != id {
+        let (path, file) = (path.to_owned(), TABLES.to_owned());
+        return Err(OpenError::OtherStore { path, file, found: tree_id, expected: id });
+    }
 
-    let (recent, mut counters) = (Recent::default(), meta.counters);
-    let replayed = replay(files, meta.folded, format != Some(FORMAT), random::unguessable(), |record| {
+    let place = StorePlace { files: files.clone(), path: path.to_owned(), id };
+    let mut counters = meta.counters;
+    let mut recent = Recent::default();
+    let replayed = replay(&place, meta.folded, !is_current, random::unguessable(), |record| {
         counters = record.counters;
         // Keep only the last change that each group made to a row.
         let mut written = ChangedRows::new();
@@ -220,21 +244,53 @@ pub(crate) fn open(
         }
         Some(())
     });
-    let replayed = replayed.map_err(|error| match error {
+    let mut replayed = replayed.map_err(|error| match error {
         ReplayError::Damaged(cause) => damaged(cause),
         ReplayError::Io(name, source) => OpenError::Io { path: path.join(name), source },
+        ReplayError::OtherStore(file, found) => {
+            OpenError::OtherStore { path: path.to_owned(), file, found, expected: id }
+        }
     })?;
-    if format != Some(FORMAT) {
-        write_marker(path).map_err(io)?;
+    let Meta { mut folded, mut sweep_pending, .. } = meta;
+    if !replayed.log.is_marked() {
+        // Replay allowed this because the store is being upgraded. When the tree has every record of the old segments,
+        // the log goes on in one that carries the id.
+        let old = Frozen { recent: Arc::new(recent), until: replayed.last, counters };
+        sweep_pending |= in_tree(path, || upgrade::fold(&database, &old))?;
+        (recent, folded) = (Recent::default(), replayed.last);
+        replayed.log.rotate(0).map_err(io)?;
+    }
+    if !is_current {
+        marker::write(&**files, id).map_err(io)?;
     }
     let (writable, failed) = (opener.clone(), sync_failed.clone());
     let reopening = Reopening {
-        writable: Box::new(move || writable.open_watched(&failed)),
-        read_only: Box::new(move || opener.open_read_only()),
+        writable: Box::new(move || writable.open_watched(&failed).and_then(|tree| writable.check(tree, id))),
+        read_only: Box::new(move || opener.open_read_only().and_then(|tree| opener.check(tree, id))),
         sync_failed,
     };
-    let Meta { folded, sweep_pending, .. } = meta;
-    Ok(Store { database, recent, counters, folded, replayed, sweep_pending, reopening, lock })
+    Ok(Store { place, database, recent, counters, folded, replayed, sweep_pending, reopening, lock })
+}
+
+/// Gives a tree of an older format, or of a creation that was interrupted, what the present format has.
+fn prepare_tree(database: &Database, marker: Option<Marker>, path: &Path) -> Result<(), OpenError> {
+    if let Some(Marker { format, .. }) = marker {
+        log::warn!("the store in {} has format {format} and is upgraded to format {FORMAT}", path.display());
+        if format == 2 {
+            in_tree(path, || upgrade::from_format_2(database))?;
+        }
+    }
+    in_tree(path, || upgrade::give_id(database))
+}
+
+/// Does work on the tree, and says what a failure means for opening the store.
+fn in_tree<T>(path: &Path, work: impl FnOnce() -> Result<T, redb::Error>) -> Result<T, OpenError> {
+    let done = catch_panic(work)
+        .unwrap_or_else(|_| Err(redb::Error::Corrupted("its structure is broken".to_owned())));
+    done.map_err(|error| match error {
+        redb::Error::Io(source) if !is_damage(&source) => OpenError::Io { path: path.join(TABLES), source },
+        error => OpenError::Damaged { path: path.to_owned(), cause: format!("{TABLES}: {error}") },
+    })
 }
 
 /// Opens the tree's file.
@@ -248,6 +304,18 @@ struct Opener {
 impl Opener {
     fn open_watched(&self, sync_failed: &Arc<AtomicBool>) -> Result<Database, OpenError> {
         self.open(TABLES, Access::Write, |file| AnyFile::new(Watched::new(file, sync_failed.clone())))
+    }
+
+    /// The tree, if it is that of this store.
+    fn check(&self, database: Database, id: StoreId) -> Result<Database, OpenError> {
+        let damaged = |cause| OpenError::Damaged { path: self.path.clone(), cause };
+        match read_meta(&database).map_err(damaged)?.id {
+            Some(found) if found != id => {
+                let (path, file) = (self.path.clone(), TABLES.to_owned());
+                Err(OpenError::OtherStore { path, file, found, expected: id })
+            }
+            _ => Ok(database),
+        }
     }
 
     fn open_read_only(&self) -> Result<Database, OpenError> {
@@ -290,42 +358,13 @@ impl Opener {
     }
 }
 
-/// The format that the marker names; `None` if there is no marker.
-fn read_marker(path: &Path) -> Result<Option<u32>, OpenError> {
-    let text = match fs::read(path.join(MARKER)) {
-        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => return Err(OpenError::Io { path: path.join(MARKER), source }),
-    };
-    let format = text.trim_end().strip_prefix(MARKER_START).and_then(|number| number.parse::<u32>().ok());
-    match format {
-        Some(format @ (FORMAT | FORMAT_BEFORE)) => Ok(Some(format)),
-        Some(format) if format > FORMAT => Err(OpenError::NewerFormat { path: path.to_owned(), format }),
-        Some(format) if format > 0 => Err(OpenError::OlderFormat { path: path.to_owned(), format }),
-        _ => {
-            let cause = format!("{MARKER} does not name a store format");
-            Err(OpenError::Damaged { path: path.to_owned(), cause })
-        }
-    }
-}
-
-fn write_marker(path: &Path) -> io::Result<()> {
-    files::write_secret(&path.join(MARKER), format!("{MARKER_START}{FORMAT}\n").as_bytes())
+fn has_foreign_entries(files: &dyn StoreFiles) -> io::Result<bool> {
+    Ok(!files.names()?.iter().all(|name| is_store_file(name)))
 }
 
 /// Whether a file of this name may be part of a store, or of one whose creation was interrupted.
 pub fn is_store_file(name: &str) -> bool {
     OURS.contains(&name) || commit_log::is_ours(name) || files::is_temporary(name, MARKER)
-}
-
-fn has_foreign_entries(path: &Path) -> io::Result<bool> {
-    for entry in fs::read_dir(path)? {
-        let name = entry?.file_name();
-        if !name.to_str().is_some_and(is_store_file) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
 
 /// Builds the file under another name first, because redb cannot open one whose creation was interrupted.
@@ -348,6 +387,7 @@ fn create_schema(database: &Database) -> Result<(), redb::Error> {
         meta.insert(META_FOLDED, 0)?;
         meta.insert(META_LAST_VERSION, 0)?;
         meta.insert(META_NEXT_TABLE, TableId::FIRST.0)?;
+        meta.insert(META_STORE, StoreId::new().number())?;
     }
     transaction.commit()?;
     Ok(())
@@ -375,6 +415,7 @@ fn is_counter(number: u64) -> bool {
 
 /// What the tree's `meta` table says.
 struct Meta {
+    id: Option<StoreId>,
     counters: Counters,
     folded: u64,
     /// Whether a dropped table waits to be swept.
@@ -390,11 +431,9 @@ fn read_meta(database: &Database) -> Result<Meta, String> {
         let sweep_pending = first_dropped(&transaction.open_table(ROWS)?)?.is_some();
         let (last, next) = (number(META_LAST_VERSION)?, number(META_NEXT_TABLE)?);
         let counters = last.zip(next).map(|(last_version, next_table)| Counters { last_version, next_table });
-        Ok(counters.zip(number(META_FOLDED)?).map(|(counters, folded)| Meta {
-            counters,
-            folded,
-            sweep_pending,
-        }))
+        let id = number(META_STORE)?.and_then(StoreId::from_number);
+        let with_folded = counters.zip(number(META_FOLDED)?);
+        Ok(with_folded.map(|(counters, folded)| Meta { id, counters, folded, sweep_pending }))
     };
     // redb panics on pages that it does not understand.
     let outcome = catch_panic(read)

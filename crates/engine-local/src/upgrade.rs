@@ -1,13 +1,22 @@
-//! From format 2 to format 3: the lists of live and dropped tables become rows, and the tree stores the last record
-//! of the commit log that it contains. Format 2 has no log; opening creates one.
+//! From an older format to the present one, when a store is opened.
 //!
-//! Promises: it is one transaction, and the marker is written after it. If a crash comes between the two, the upgrade
-//! runs again and changes nothing.
+//! - From format 2 to 3: the lists of live and dropped tables become rows, and the tree stores the last record of the
+//!   commit log that it contains. Format 2 has no log; opening creates one.
+//! - From format 3 to 4: the store gets an id, which its tree, its marker and every segment of its log carry. All records
+//!   of the old segments are folded into the tree, and the log goes on in a new segment.
+//!
+//! Promises: each step is one transaction, and the marker is written after the last. If a crash comes in between, the
+//! upgrade runs again from the beginning: a step that was done changes nothing.
 
 use redb::{Database, ReadableTable, TableDefinition, TableError};
 
+use crate::fold::write_rows;
 use crate::row_bytes;
-use crate::store::{DROPPED, LIVE, META, META_FOLDED, META_LAST_VERSION, ROWS, begin_write, list_key};
+use crate::store::{
+    DROPPED, LIVE, META, META_FOLDED, META_LAST_VERSION, META_STORE, ROWS, begin_write, list_key,
+};
+use crate::store_id::StoreId;
+use crate::view::Frozen;
 use engine::{TableId, Version};
 
 const LISTS: [(TableDefinition<u64, ()>, TableId); 2] =
@@ -34,6 +43,25 @@ pub(crate) fn from_format_2(database: &Database) -> Result<(), redb::Error> {
     }
     transaction.commit()?;
     Ok(())
+}
+
+/// Gives the store an id, unless it has one.
+pub(crate) fn give_id(database: &Database) -> Result<(), redb::Error> {
+    let transaction = begin_write(database)?;
+    {
+        let mut meta = transaction.open_table(META)?;
+        if meta.get(META_STORE)?.is_some() {
+            drop(meta);
+            return Ok(transaction.abort()?);
+        }
+        meta.insert(META_STORE, StoreId::new().number())?;
+    }
+    Ok(transaction.commit()?)
+}
+
+/// Folds what the old segments hold; returns whether a table was dropped.
+pub(crate) fn fold(database: &Database, rows: &Frozen) -> Result<bool, redb::Error> {
+    write_rows(begin_write(database)?, rows)
 }
 
 fn ids(

@@ -1,9 +1,12 @@
-//! `disk`: a full disk, a read-only directory, no file handles left. Promises: acknowledged writes stay, reads go on,
-//! writes are refused with the service's own error, the log says what to do, and service resumes by itself.
+//! `disk`: a full disk, a read-only directory, no file handles left, another store at the same path. Promises:
+//! acknowledged writes stay, reads go on, writes are refused with the service's own error, the log says what to do, and
+//! service resumes by itself.
 //!
 //! The small file systems are mounted in a namespace of the trial's own, so nothing outside sees them and the trial
 //! needs no other privilege than to create one. Where the system forbids that, the trial is skipped and says so. No
 //! file system here fails a sync on demand: the engine's own tests do that (`engine-local/tests/it/failures.rs`).
+
+mod displaced;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -20,7 +23,7 @@ use crate::promises::Promises;
 use crate::victim::{Launch, Victim, panicked};
 
 const HELP: &str = "\
-a full disk, a read-only directory, no file handles left
+a full disk, a read-only directory, no file handles left, another store at the same path
 
   --server PATH      The server's binary";
 
@@ -70,6 +73,7 @@ fn inside(server: &Path) -> Result<bool, Error> {
         ("a full disk", full_disk as fn(&Path, &mut Promises) -> Result<(), Error>),
         ("a read-only directory", read_only),
         ("no file handles left", no_handles),
+        ("another store at the path of a running one", displaced::trial),
     ] {
         println!("  {name}");
         trial(server, &mut promises)?;

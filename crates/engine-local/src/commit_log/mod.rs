@@ -27,9 +27,10 @@ pub(super) use self::replay::{ReplayError, Replayed, replay};
 pub(super) use self::segment::is_ours;
 use self::segment::{Head, RECORDS_OFFSET, Seal, Segment};
 use super::disk::is_full;
-use crate::directory_files::{Access, AnyFile, StoreFiles};
+use crate::directory_files::{Access, AnyFile};
+use crate::store_id::{StoreId, StorePlace};
 
-/// The first segment is small, so that a new store is created in milliseconds.
+/// A segment that is made while a store is opened is small, so that this takes milliseconds.
 const FIRST_SEGMENT_BYTES: u64 = 64 * 1024;
 /// The other segments: long enough that the next one is ready in time, and not much longer.
 const SEGMENT_BYTES: u64 = 16 * 1024 * 1024;
@@ -41,6 +42,8 @@ pub(super) enum AppendError {
     NoRoom(io::Error),
     /// The content of the disk is unknown.
     Lost(io::Error),
+    /// The path leads to another store by now: a sentence about it. Nothing has changed.
+    Displaced(String),
 }
 
 /// The end of the log: where the commit thread writes.
@@ -70,6 +73,7 @@ impl CommitLog {
     ) -> Result<(u64, usize), AppendError> {
         let end = self.position + record.size_bytes() as u64;
         if self.must_rotate || end > self.current.head.length {
+            self.segments.place.check().map_err(AppendError::Displaced)?;
             self.rotate(record.size_bytes() as u64).map_err(AppendError::NoRoom)?;
         }
         let sequence = self.last + 1;
@@ -105,8 +109,13 @@ impl CommitLog {
         }
     }
 
-    /// Continues in another segment, which has room for a record of this size.
-    fn rotate(&mut self, record_bytes: u64) -> io::Result<()> {
+    /// Whether the present segment carries the store's id.
+    pub(super) fn is_marked(&self) -> bool {
+        self.current.head.store.is_some()
+    }
+
+    /// Continues in another segment, which has room for a record of this size; 0 while the store is being opened.
+    pub(super) fn rotate(&mut self, record_bytes: u64) -> io::Result<()> {
         let first = self.last + 1;
         self.must_rotate = true;
         let segment = self.segments.begin(first, record_bytes)?;
@@ -116,10 +125,16 @@ impl CommitLog {
     }
 }
 
+/// A segment in the directory that belongs to another store, and that store.
+pub(super) fn segment_of_another_store(place: &StorePlace) -> Option<(String, StoreId)> {
+    let names = place.files.names().ok()?;
+    replay::segment_of_another_store(place, names.iter().filter_map(|name| segment::first_of(name)))
+}
+
 /// The files of the log, shared by the commit thread, which adds them, and the folding thread, which releases them.
 #[derive(Debug)]
 pub(super) struct Segments {
-    files: Arc<dyn StoreFiles>,
+    place: StorePlace,
     /// The first record of each segment, the oldest first.
     firsts: Mutex<VecDeque<u64>>,
     /// A file for the next segment, fully allocated, and its length.
@@ -130,14 +145,19 @@ pub(super) struct Segments {
 }
 
 impl Segments {
-    fn new(files: Arc<dyn StoreFiles>, firsts: VecDeque<u64>, salt: u64) -> Segments {
+    fn new(place: StorePlace, firsts: VecDeque<u64>, salt: u64) -> Segments {
         Segments {
-            files,
+            place,
             firsts: Mutex::new(firsts),
             spare: Mutex::new(None),
             wants_spare: AtomicBool::new(false),
             salt: AtomicU64::new(salt),
         }
+    }
+
+    /// Fails, with a sentence, when the path no longer leads to this store.
+    pub(super) fn check_place(&self) -> Result<(), String> {
+        self.place.check()
     }
 
     fn firsts(&self) -> MutexGuard<'_, VecDeque<u64>> {
@@ -156,21 +176,28 @@ impl Segments {
             Some((file, length)) if length >= length_min => (file, length),
             _ => {
                 let length_min = length_min.next_multiple_of(RECORDS_OFFSET).max(FIRST_SEGMENT_BYTES);
-                let length = if first == 1 { length_min } else { length_min.max(SEGMENT_BYTES) };
-                match segment::create_spare(&*self.files, length) {
+                // While a store is being opened no record waits, and somebody waits for the store.
+                let is_opening = record_bytes == 0;
+                let length = if is_opening { length_min } else { length_min.max(SEGMENT_BYTES) };
+                match segment::create_spare(&*self.place.files, length) {
                     Ok(file) => (file, length),
                     // A smaller segment will do for now.
                     Err(error) if is_full(&error) && length > length_min => {
-                        (segment::create_spare(&*self.files, length_min)?, length_min)
+                        (segment::create_spare(&*self.place.files, length_min)?, length_min)
                     }
                     Err(error) => return Err(error),
                 }
             }
         };
         let salt = Salt(self.salt.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed));
-        let segment = Segment::begin(&*self.files, file, Head { first, length, salt })?;
+        let head = Head { first, length, salt, store: Some(self.place.id) };
+        let segment = Segment::begin(&*self.place.files, file, head)?;
         drop(spare);
-        self.firsts().push_back(first);
+        let mut firsts = self.firsts();
+        // It may have taken the place of a segment without records.
+        if firsts.back() != Some(&first) {
+            firsts.push_back(first);
+        }
         Ok(segment)
     }
 
@@ -183,7 +210,7 @@ impl Segments {
         self.wants_spare.store(false, Ordering::Release);
         let mut spare = self.spare();
         if spare.is_none() {
-            *spare = Some((segment::create_spare(&*self.files, SEGMENT_BYTES)?, SEGMENT_BYTES));
+            *spare = Some((segment::create_spare(&*self.place.files, SEGMENT_BYTES)?, SEGMENT_BYTES));
         }
         Ok(())
     }
@@ -202,21 +229,28 @@ impl Segments {
                     _ => return Ok(()),
                 }
             };
-            self.recycle(&segment::name(first))?;
+            self.recycle(first)?;
         }
     }
 
-    fn recycle(&self, name: &str) -> io::Result<()> {
+    fn recycle(&self, first: u64) -> io::Result<()> {
+        let name = &segment::name(first);
+        // A head that cannot be read was damaged after its records were folded. The file goes like the others.
+        let store = segment::store_of(&*self.place.files, first);
+        if let Some(other) = store.filter(|store| *store != self.place.id) {
+            let text = format!("{name} belongs to store {other}, and this is store {}", self.place.id);
+            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+        }
         let mut spare = self.spare();
-        if spare.is_none() {
-            let file = self.files.open(name, Access::Write)?;
+        if spare.is_none() && store.is_some() {
+            let file = self.place.files.open(name, Access::Write)?;
             let length = file.len()?;
             if length == SEGMENT_BYTES {
-                self.files.rename(name, segment::SPARE)?;
+                self.place.files.rename(name, segment::SPARE)?;
                 *spare = Some((file, length));
                 return Ok(());
             }
         }
-        self.files.remove(name)
+        self.place.files.remove(name)
     }
 }

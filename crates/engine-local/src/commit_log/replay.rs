@@ -2,7 +2,8 @@
 //!
 //! A record that was being written when the power failed is torn. It was never acknowledged, and is cut. Everything
 //! else that is missing was acknowledged once: a record before others, a record that the seal mentions, a segment
-//! that others follow. Then the store is damaged and does not open.
+//! that others follow. Then the store is damaged and does not open. A segment of another store is refused, whether its
+//! records are needed or not.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,13 +14,16 @@ use redb::StorageBackend;
 use super::record::{ALIGNMENT, LogRecord};
 use super::segment::{self, RECORDS_OFFSET, Segment};
 use super::{CommitLog, Segments};
-use crate::directory_files::{Access, StoreFiles};
+use crate::directory_files::Access;
+use crate::store_id::{StoreId, StorePlace};
 
 /// Why a log does not open.
 #[derive(Debug)]
 pub(crate) enum ReplayError {
     Damaged(String),
     Io(String, io::Error),
+    /// This file belongs to that store.
+    OtherStore(String, StoreId),
 }
 
 /// The log, ready for its next record.
@@ -29,9 +33,10 @@ pub(crate) struct Replayed {
     pub(crate) last: u64,
 }
 
-/// Calls `apply` with every record after `folded`, in order. `is_new`: there may be no log yet.
+/// Calls `apply` with every record after `folded`, in order. `is_new`: there may be no log yet, or one whose segments
+/// carry no store id.
 pub(crate) fn replay(
-    files: &Arc<dyn StoreFiles>,
+    place: &StorePlace,
     folded: u64,
     is_new: bool,
     salt: u64,
@@ -41,13 +46,14 @@ pub(crate) fn replay(
         let name = name.to_owned();
         move |error| ReplayError::Io(name, error)
     };
+    let files = &place.files;
     let names = files.names().map_err(io("the directory"))?;
     if names.iter().any(|name| name == segment::SPARE) {
         files.remove(segment::SPARE).map_err(io(segment::SPARE))?;
     }
     let mut firsts: VecDeque<u64> = names.iter().filter_map(|name| segment::first_of(name)).collect();
     firsts.make_contiguous().sort_unstable();
-    let segments = |firsts| Arc::new(Segments::new(files.clone(), firsts, salt));
+    let segments = |firsts| Arc::new(Segments::new(place.clone(), firsts, salt));
     let Some(first) = firsts.front().copied() else {
         if !is_new {
             return Err(ReplayError::Damaged("the commit log (commits-….log) is missing".to_owned()));
@@ -63,6 +69,9 @@ pub(crate) fn replay(
         return Err(ReplayError::Damaged(text));
     }
 
+    if let Some((name, other)) = segment_of_another_store(place, firsts.iter().copied()) {
+        return Err(ReplayError::OtherStore(name, other));
+    }
     let needed = firsts.iter().rposition(|first| *first <= folded + 1).unwrap_or(0);
     let mut reading = Reading { last: folded, end: RECORDS_OFFSET, last_record: None };
     for index in needed..firsts.len() {
@@ -75,6 +84,9 @@ pub(crate) fn replay(
         };
         let damaged = |what: String| ReplayError::Damaged(format!("{name}: {what}"));
         let segment = Segment::open(&**files, firsts[index]).map_err(sorted)?;
+        if segment.head.store.is_none() && !is_new {
+            return Err(damaged("it carries no store id, as every segment since format 4 does".to_owned()));
+        }
         let bytes = segment.read_records().map_err(sorted)?;
         reading.segment(&segment, &bytes, &mut apply).map_err(damaged)?;
         let seal = segment.read_seal().map_err(sorted)?;
@@ -106,6 +118,18 @@ pub(crate) fn replay(
     let last = reading.last;
     let log = CommitLog::at(segments.clone(), Segment { head, file }, reading.end, last);
     Ok(Replayed { log, segments, last })
+}
+
+/// The first of these segments that belongs to another store. A head that cannot be read is not looked at: it matters
+/// only if its records are needed.
+pub(super) fn segment_of_another_store(
+    place: &StorePlace,
+    mut firsts: impl Iterator<Item = u64>,
+) -> Option<(String, StoreId)> {
+    firsts.find_map(|first| {
+        let other = segment::store_of(&*place.files, first).filter(|store| *store != place.id)?;
+        Some((segment::name(first), other))
+    })
 }
 
 /// How far replay has come.

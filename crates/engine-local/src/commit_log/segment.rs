@@ -1,7 +1,7 @@
 //! One file of the commit log: a head that says what it is, then records.
 //!
 //! ```text
-//! "LZLSEGM1" · first sequence, u64 · length of the file, u64 · salt, u64 · CRC-32 of these, u32      at 0
+//! "LZLSEGM2" · first sequence, u64 · length of the file, u64 · salt, u64 · store id, u64 · CRC-32 of these, u32   at 0
 //! "LZLS" or "LZLC" · CRC-32 of salt, sequence and these letters, u32 · sequence, u64                 at 512: the seal
 //! records                                                                                            from 4096
 //! ```
@@ -18,9 +18,13 @@ use redb::StorageBackend;
 
 use super::record::Salt;
 use crate::directory_files::{Access, AnyFile, StoreFiles};
+use crate::store_id::StoreId;
 
-const MARKER: [u8; 8] = *b"LZLSEGM1";
-const HEAD_BYTES: usize = 36;
+const MARKER: [u8; 8] = *b"LZLSEGM2";
+const HEAD_BYTES: usize = 44;
+/// Up to store format 3 a head had no store id.
+const MARKER_WITHOUT_ID: [u8; 8] = *b"LZLSEGM1";
+const HEAD_BYTES_WITHOUT_ID: usize = 36;
 const SEAL_MARKER: [u8; 4] = *b"LZLS";
 const CLOSED_MARKER: [u8; 4] = *b"LZLC";
 const SEAL_OFFSET: u64 = 512;
@@ -55,6 +59,8 @@ pub(crate) struct Head {
     pub(crate) first: u64,
     pub(crate) length: u64,
     pub(crate) salt: Salt,
+    /// The store that it belongs to; `None` in a segment from before format 4.
+    pub(crate) store: Option<StoreId>,
 }
 
 impl Head {
@@ -64,15 +70,25 @@ impl Head {
         bytes[8..16].copy_from_slice(&self.first.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.length.to_le_bytes());
         bytes[24..32].copy_from_slice(&self.salt.0.to_le_bytes());
-        let checksum = crc32fast::hash(&bytes[..32]);
-        bytes[32..].copy_from_slice(&checksum.to_le_bytes());
+        bytes[32..40].copy_from_slice(&self.store.map_or(0, StoreId::number).to_le_bytes());
+        let checksum = crc32fast::hash(&bytes[..40]);
+        bytes[40..].copy_from_slice(&checksum.to_le_bytes());
         bytes
     }
 
     fn read(bytes: &[u8; HEAD_BYTES]) -> Option<Head> {
         let number = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
-        let is_whole = bytes[..8] == MARKER && bytes[32..] == crc32fast::hash(&bytes[..32]).to_le_bytes();
-        is_whole.then(|| Some(Head { first: number(8)?, length: number(16)?, salt: Salt(number(24)?) }))?
+        let has_id = bytes[..8] == MARKER;
+        if !has_id && bytes[..8] != MARKER_WITHOUT_ID {
+            return None;
+        }
+        let size_bytes = if has_id { HEAD_BYTES } else { HEAD_BYTES_WITHOUT_ID };
+        let (content, checksum) = bytes[..size_bytes].split_at(size_bytes - 4);
+        if checksum != crc32fast::hash(content).to_le_bytes() {
+            return None;
+        }
+        let store = if has_id { Some(StoreId::from_number(number(32)?)?) } else { None };
+        Some(Head { first: number(8)?, length: number(16)?, salt: Salt(number(24)?), store })
     }
 }
 
@@ -155,6 +171,12 @@ impl Segment {
         bytes[4..8].copy_from_slice(&hasher.finalize().to_le_bytes());
         bytes
     }
+}
+
+/// The store that the head of a segment names, if the head can be read and names one. Works while the segment is open.
+pub(crate) fn store_of(files: &dyn StoreFiles, first: u64) -> Option<StoreId> {
+    let bytes = files.read(&name(first), HEAD_BYTES).ok()?;
+    Head::read(bytes.first_chunk()?)?.store
 }
 
 /// Creates a spare file of this length, fully allocated.

@@ -1,13 +1,13 @@
 //! The commit log after a crash: what is replayed, cut or refused, and what is left on the disk.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{fs, io};
 
 use engine::env::FakeClock;
 use engine::{Commit, CommitError, Effect, Engine, Expect, Op, TableId};
-use engine_local::{Access, AnyFile, DirectoryFiles, StoreFiles};
+use engine_local::{Access, AnyFile, DirectoryFiles, DirectoryLock, StoreFiles};
 use engine_local::{LocalEngine, OpenError};
 use redb::backends::FileBackend;
 
@@ -16,26 +16,6 @@ use crate::support::*;
 /// The offsets of the first record and of the seal in a segment.
 const RECORDS_OFFSET: usize = 4096;
 const SEAL_OFFSET: usize = 512;
-
-/// Copies the store's files while it is open: what a killed process leaves.
-fn killed(directory: &Path) -> tempfile::TempDir {
-    let copy = tempfile::tempdir().unwrap();
-    for entry in fs::read_dir(directory).unwrap() {
-        let entry = entry.unwrap();
-        fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
-    }
-    copy
-}
-
-fn segments(directory: &Path) -> Vec<PathBuf> {
-    let mut names: Vec<PathBuf> = fs::read_dir(directory)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "log"))
-        .collect();
-    names.sort();
-    names
-}
 
 /// A store with this many commits, row `n` in commit `n`, none of them folded, as a killed process leaves it.
 async fn unfolded(count: usize) -> (tempfile::TempDir, TableId) {
@@ -237,6 +217,14 @@ impl StoreFiles for Unsyncable {
             true => Err(io::Error::other("the directory does not sync, as it was told to")),
             false => self.files.sync(),
         }
+    }
+
+    fn read(&self, name: &str, bytes_max: usize) -> io::Result<Vec<u8>> {
+        self.files.read(name, bytes_max)
+    }
+
+    fn try_lock(&self, name: &str) -> io::Result<Option<DirectoryLock>> {
+        self.files.try_lock(name)
     }
 }
 

@@ -5,6 +5,7 @@
 mod conformance;
 mod damage;
 mod disk;
+mod displaced;
 mod failures;
 mod fixtures;
 mod log;
@@ -12,3 +13,4 @@ mod model;
 mod pipeline;
 mod reopen;
 mod support;
+mod upgrade;

@@ -105,8 +105,10 @@ async fn a_store_is_opened_once() {
 fn a_missing_directory_is_created() {
     let directory = tempfile::tempdir().unwrap();
     let store = directory.path().join("some/where");
-    drop(open(&store));
-    assert_eq!(fs::read_to_string(store.join("LAZULITE")).unwrap(), "lazulite store, format 3\n");
+    let engine = open(&store);
+    let marker = format!("lazulite store, format 4\nid {}\n", engine.store_id());
+    drop(engine);
+    assert_eq!(fs::read_to_string(store.join("LAZULITE")).unwrap(), marker);
     assert!(store.join("tables.redb").is_file());
     let mut names: Vec<_> = fs::read_dir(&store).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
@@ -137,9 +139,9 @@ fn a_file_is_not_a_store() {
 fn another_format_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     drop(open(directory.path()));
-    fs::write(directory.path().join("LAZULITE"), "lazulite store, format 4\n").unwrap();
+    fs::write(directory.path().join("LAZULITE"), "lazulite store, format 5\nwhatever\n").unwrap();
     let error = refusal(directory.path());
-    assert!(matches!(error, OpenError::NewerFormat { format: 4, .. }), "{error}");
+    assert!(matches!(error, OpenError::NewerFormat { format: 5, .. }), "{error}");
     fs::write(directory.path().join("LAZULITE"), "lazulite store, format 1\n").unwrap();
     let error = refusal(directory.path());
     assert!(matches!(error, OpenError::OlderFormat { format: 1, .. }), "{error}");
@@ -164,7 +166,8 @@ fn a_creation_that_was_cut_short_is_done_again() {
             }
         }
         drop(open(directory.path()));
-        assert_eq!(fs::read(directory.path().join("LAZULITE")).unwrap(), b"lazulite store, format 3\n");
+        let marker = fs::read_to_string(directory.path().join("LAZULITE")).unwrap();
+        assert!(marker.starts_with("lazulite store, format 4\nid "), "{marker}");
     };
     cut(&["lock"]);
     cut(&["lock", "tables.redb.new"]);

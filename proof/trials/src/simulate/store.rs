@@ -24,7 +24,7 @@ pub type Make = fn(Arc<dyn Clock>) -> Arc<dyn Engine>;
 pub enum Store {
     /// Made by this function.
     Memory(Make),
-    /// The directory holds the marker and the lock; the rows are on the in-memory disk.
+    /// All files are on the in-memory disk; the directory stays empty.
     Local { directory: tempfile::TempDir, disk: Disk },
 }
 
