@@ -23,6 +23,8 @@ impl Operation<'_> {
             Operation::Read(EntityRead::Query(table)) => of_entities(table, None, &["r"], READERS),
             Operation::Read(EntityRead::Get { address, .. }) => of_entity(address, &["r"], READERS),
             Operation::Write(write) => write.need(),
+            // The service reads it as an insert.
+            Operation::PostBelow(table) => of_entities(table, None, &["a"], CONTRIBUTOR),
         }
     }
 }

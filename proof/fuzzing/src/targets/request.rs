@@ -175,6 +175,7 @@ fn check_operation(operation: &Operation<'_>) -> &'static str {
             "DeleteEntity"
         }
         Operation::Batch => "Batch",
+        Operation::PostBelow(_) => "PostBelow",
         Operation::Service(ServiceOperation::GetProperties) => "GetServiceProperties",
         Operation::Service(ServiceOperation::SetProperties) => "SetServiceProperties",
         Operation::Service(ServiceOperation::GetStats) => "GetServiceStats",
