@@ -1,7 +1,7 @@
 //! The areas of the conformance document: a title for the subject of each test file or module, and their order.
 
 /// Each title with its files or modules, in the order of the document.
-const AREAS: [(&str, &[&str]); 25] = [
+const AREAS: [(&str, &[&str]); 26] = [
     ("Tables", &["tables"]),
     ("Entities", &["entities", "update"]),
     ("Property types", &["types"]),
@@ -26,6 +26,7 @@ const AREAS: [(&str, &[&str]); 25] = [
     ("Known traps of emulators", &["traps"]),
     ("Golden exchanges", &["golden"]),
     ("Where the reference is silent", &["readings"]),
+    ("Rulings of the reference", &["rulings"]),
     ("Memory under load", &["memory"]),
 ];
 

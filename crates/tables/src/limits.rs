@@ -61,23 +61,31 @@ pub(crate) fn check_entity(
         return Err(ErrorCode::TooManyProperties.into());
     }
     let mut size = base_size(partition_key, row_key);
+    let mut has_large_value = false;
     for property in properties {
         check_property_name(&property.name)?;
-        check_value(property)?;
+        check_date(property)?;
+        has_large_value |= is_value_too_large(&property.value);
         size += property_size(&property.name, &property.value);
     }
-    if size > ENTITY_SIZE_BYTES_MAX { Err(ErrorCode::EntityTooLarge.into()) } else { Ok(size) }
+    // The entity comes first: a value of 1 MiB makes it too large, whatever the limit for one value.
+    if size > ENTITY_SIZE_BYTES_MAX {
+        return Err(ErrorCode::EntityTooLarge.into());
+    }
+    if has_large_value { Err(ErrorCode::PropertyValueTooLarge.into()) } else { Ok(size) }
 }
 
-fn check_value(property: &Property<'_>) -> Result<(), ServiceError> {
-    match &property.value {
-        Value::String(text) if utf16_units_exceed(text, STRING_UTF16_UNITS_MAX) => {
-            Err(ErrorCode::PropertyValueTooLarge.into())
-        }
-        Value::Binary(bytes) if bytes.len() > BINARY_BYTES_MAX => {
-            Err(ErrorCode::PropertyValueTooLarge.into())
-        }
-        Value::DateTime(date) if *date < DateTime::MIN_STORED => {
+fn is_value_too_large(value: &Value<'_>) -> bool {
+    match value {
+        Value::String(text) => utf16_units_exceed(text, STRING_UTF16_UNITS_MAX),
+        Value::Binary(bytes) => bytes.len() > BINARY_BYTES_MAX,
+        _ => false,
+    }
+}
+
+fn check_date(property: &Property<'_>) -> Result<(), ServiceError> {
+    match property.value {
+        Value::DateTime(date) if date < DateTime::MIN_STORED => {
             let mut text = Vec::new();
             date.write_american(&mut text);
             Err(out_of_range(&property.name, &String::from_utf8_lossy(&text)))
@@ -135,6 +143,14 @@ mod tests {
         assert_eq!(entity(Value::String("\u{1F600}".repeat(16_385).into())), too_large);
         assert!(entity(Value::Binary(vec![0; 65_536].into())).is_ok());
         assert_eq!(entity(Value::Binary(vec![0; 65_537].into())), too_large);
+    }
+
+    #[test]
+    fn a_value_that_fills_the_entity_makes_the_entity_too_large() {
+        let text = |units: usize| entity(Value::String("a".repeat(units).into()));
+        assert_eq!(text(512 * 1024 - 100), Err(ErrorCode::PropertyValueTooLarge));
+        assert_eq!(text(512 * 1024), Err(ErrorCode::EntityTooLarge));
+        assert_eq!(entity(Value::Binary(vec![0; 1 << 20].into())), Err(ErrorCode::EntityTooLarge));
     }
 
     #[test]

@@ -11,7 +11,7 @@ EXPIRY = datetime(2021, 6, 8, 3, 10, 9, tzinfo=timezone.utc)
 
 
 def fields(policy):
-    return (policy.start, policy.expiry, policy.permission)
+    return (policy.start, policy.expiry, policy.permission) if policy else (None, None, None)
 
 
 def test_a_new_table_has_no_policies(table):

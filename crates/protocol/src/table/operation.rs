@@ -29,6 +29,9 @@ pub enum Operation<'a> {
     Write(EntityWrite<'a>),
     /// An entity group transaction, or a single query sent as a batch.
     Batch,
+    /// A POST to something below a table, such as `/mytable/Tables`. It is always refused, but in different words when
+    /// there is no such table.
+    PostBelow(TableName),
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -93,7 +96,9 @@ impl<'a> Operation<'a> {
         match resource {
             Resource::Root => Err(ErrorCode::InvalidUri.into()),
             Resource::Metadata => Err(ErrorCode::NotImplemented.into()),
-            Resource::Navigation { .. } if method == "POST" => Err(ErrorCode::PropertiesNeedValue.into()),
+            Resource::Navigation { table, .. } if method == "POST" => {
+                Ok(Operation::PostBelow(addressed_table(&table)?))
+            }
             Resource::Navigation { table, keyed: true } if method == "DELETE" => {
                 Err(wrong_key_count(account, &table))
             }
@@ -151,18 +156,20 @@ fn read_component<'a>(
 /// The method that the request means. Clients that can send only `POST` put the real method into `X-HTTP-Method`.
 /// `HEAD` is read as `GET`; its body is left out later.
 fn effective_method<'m>(method: &'m str, headers: &OperationHeaders<'m>) -> Result<&'m str, ServiceError> {
-    let Some(tunnelled) = headers.x_http_method else {
+    let tunnelled = headers.x_http_method.unwrap_or(method);
+    if tunnelled != method && method != "POST" {
+        return Err(ErrorCode::XMethodNotUsingPost.into());
+    }
+    if headers.x_http_method_count > 1 {
+        return Err(ErrorCode::XMethodIncorrectCount.into());
+    }
+    // The Java 8 client sends `X-HTTP-Method: MERGE` together with the verb MERGE: the two agree.
+    if tunnelled == method {
         return match method {
             "HEAD" => Ok("GET"),
             "GET" | "POST" | "PUT" | "MERGE" | "PATCH" | "DELETE" | "OPTIONS" => Ok(method),
             _ => Err(ErrorCode::InvalidHttpVerb.into()),
         };
-    };
-    if method != "POST" {
-        return Err(ErrorCode::XMethodNotUsingPost.into());
-    }
-    if headers.x_http_method_count > 1 {
-        return Err(ErrorCode::XMethodIncorrectCount.into());
     }
     match tunnelled {
         "MERGE" | "PUT" | "DELETE" | "PATCH" => Ok(tunnelled),
@@ -274,6 +281,7 @@ mod tests {
             Operation::Write(EntityWrite::Merge { .. }) => "MergeEntity",
             Operation::Write(EntityWrite::Delete { .. }) => "DeleteEntity",
             Operation::Batch => "Batch",
+            Operation::PostBelow(_) => "PostBelow",
         }
     }
 
@@ -311,7 +319,9 @@ mod tests {
         check("GET", "/$batch", Err(ErrorCode::MethodNotAllowed));
         check("GET", "/", Err(ErrorCode::InvalidUri));
         check("GET", "/tab/Tables", Err(ErrorCode::NotImplemented));
-        check("POST", "/tab/Tables", Err(ErrorCode::PropertiesNeedValue));
+        check("POST", "/tab/Tables", Ok("PostBelow"));
+        check("POST", "/tab/$batch", Ok("PostBelow"));
+        check("POST", "/a-b/Tables", Err(ErrorCode::InvalidResourceName));
         check("DELETE", "/tab/Tables('x')", Err(ErrorCode::InvalidInput));
         check("BREW", "/tab", Err(ErrorCode::InvalidHttpVerb));
         check("GET", "/a-b", Err(ErrorCode::InvalidResourceName));
@@ -338,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tunnel_takes_four_verbs_through_post() {
+    fn the_tunnel_takes_four_verbs_through_post_and_may_repeat_the_verb() {
         let entity = "/tab(PartitionKey='p',RowKey='r')";
         let tunnel = |method: &str, verb: &'static str, count| {
             let headers = OperationHeaders {
@@ -350,7 +360,12 @@ mod tests {
         };
         assert_eq!(tunnel("POST", "MERGE", 1).as_deref(), Ok("MergeEntity"));
         assert_eq!(tunnel("POST", "PUT", 1).as_deref(), Ok("ReplaceEntity"));
+        assert_eq!(tunnel("MERGE", "MERGE", 1).as_deref(), Ok("MergeEntity"));
+        assert_eq!(tunnel("PUT", "PUT", 1).as_deref(), Ok("ReplaceEntity"));
         assert_eq!(tunnel("PUT", "MERGE", 1), Err(ErrorCode::XMethodNotUsingPost));
+        assert_eq!(tunnel("PATCH", "MERGE", 1), Err(ErrorCode::XMethodNotUsingPost));
+        assert_eq!(tunnel("BREW", "BREW", 1), Err(ErrorCode::InvalidHttpVerb));
+        assert_eq!(tunnel("MERGE", "MERGE", 2), Err(ErrorCode::XMethodIncorrectCount));
         assert_eq!(tunnel("POST", "GET", 1), Err(ErrorCode::XMethodIncorrectValue));
         assert_eq!(tunnel("POST", "MERGE", 2), Err(ErrorCode::XMethodIncorrectCount));
     }

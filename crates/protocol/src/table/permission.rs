@@ -1,6 +1,7 @@
 //! The permission that each operation of the Table service needs.
 
 use crate::auth::{Level, Need, Permission, ResourceName, RoleSet};
+use crate::service::ServiceOperation;
 
 use super::model::TableName;
 use super::operation::{Address, EntityRead, EntityWrite, Operation, TableOperation};
@@ -18,12 +19,27 @@ impl Operation<'_> {
             // Each operation of a batch is authorized by itself.
             Operation::Batch => Need::Nothing,
             Operation::Acl(_) => Need::AccountKey,
-            Operation::Service(operation) => operation.need(READERS),
+            Operation::Service(operation) => need_of_service(*operation),
             Operation::Tables(operation) => operation.need(),
             Operation::Read(EntityRead::Query(table)) => of_entities(table, None, &["r"], READERS),
-            Operation::Read(EntityRead::Get { address, .. }) => of_entity(address, &["r"], READERS),
+            // An entity outside the bounds of a token is not forbidden but missing, so its keys are compared later.
+            Operation::Read(EntityRead::Get { address, .. }) => {
+                of_entities(&address.table, None, &["r"], READERS)
+            }
             Operation::Write(write) => write.need(),
+            // The service reads it as an insert.
+            Operation::PostBelow(table) => of_entities(table, None, &["a"], CONTRIBUTOR),
         }
+    }
+}
+
+/// The live service lets a contributor set the service properties too, as recorded with a caller that has no other role.
+fn need_of_service(operation: ServiceOperation) -> Need<'static> {
+    match operation.need(READERS) {
+        Need::Permission(permission) if operation == ServiceOperation::SetProperties => {
+            Need::Permission(Permission { roles: CONTRIBUTOR, ..permission })
+        }
+        need => need,
     }
 }
 

@@ -48,11 +48,14 @@ async fn get(
     let selection = asked.options.selection()?;
     let Address { table, partition_key, row_key } = address;
     let found = service.get_entity(session.account, table, partition_key, row_key).await?;
-    let stored = found.ok_or(ErrorCode::ResourceNotFound)?;
+    // For the holder of a token, what is outside the token's bounds does not exist.
+    let is_visible = session.grant.authorize_key(partition_key, row_key).is_ok();
+    let stored = found.filter(|_| is_visible).ok_or(ErrorCode::ResourceNotFound)?;
     let etag = Some(DateTime::from_ticks(stored.version.ticks()));
     let names_this = |condition: ETag| match condition {
         ETag::Any => true,
         ETag::Exactly(timestamp) => Some(timestamp) == etag,
+        ETag::Foreign => false,
     };
     if if_match.is_some_and(|condition| !names_this(condition)) {
         return Err(ErrorCode::UpdateConditionNotSatisfied.into());

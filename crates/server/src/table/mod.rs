@@ -22,6 +22,7 @@ use protocol::auth::{Need, ServiceKind};
 use protocol::common::{AccountName, DateTime};
 use protocol::table::KIND;
 use protocol::table::operation::{AclOperation, Operation};
+use protocol::table::wire::uri::{self, Resource};
 
 use crate::front::head::RequestHead;
 use crate::front::refusal::{Refusal, Stage};
@@ -50,6 +51,15 @@ impl Service for TableHttp {
 
     fn catalogue(&self) -> &Catalogue {
         self.service.catalogue()
+    }
+
+    /// A batch may hold a single query, which the secondary answers. `batch` refuses change sets there.
+    fn is_write(head: &RequestHead<'_>) -> bool {
+        match head.method {
+            "GET" | "HEAD" => false,
+            "POST" => !matches!(uri::parse_path(head.target.path), Ok(Resource::Batch)),
+            _ => true,
+        }
     }
 
     fn read<'a>(&self, head: &RequestHead<'a>, account: &AccountName) -> Result<TableRequest<'a>, Refusal> {
@@ -91,6 +101,10 @@ impl Service for TableHttp {
                 Box::pin(tables::run(service, session, operation, asked, payload)).await
             }
             Operation::Batch => Box::pin(batch::run(service, session, asked, payload)).await,
+            Operation::PostBelow(table) => {
+                let refusal = Box::pin(tables::refuse_post_below(service, session, table, asked)).await;
+                write::repeat_preference(Err(refusal), asked.preference)
+            }
             Operation::Service(operation) => {
                 let run = service_operations::run(self.catalogue(), session, *operation, payload);
                 Box::pin(run).await.map(TableAnswer::from).map_err(Refusal::front)

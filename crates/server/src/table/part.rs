@@ -8,7 +8,7 @@ use protocol::table::wire::headers::OperationHeaders;
 use protocol::table::wire::negotiate::{self, Preference};
 
 use super::answer::{ContentKind, Continuation, TableAnswer};
-use super::refusal::json_error;
+use super::refusal::odata_error;
 use crate::front::respond::log_cause;
 use crate::front::service::Session;
 
@@ -85,7 +85,7 @@ pub fn refuse(
         front.audit.refused(front.clock.monotonic(), head.connection.peer, part.method, path, error);
     }
     // Only inserts use `Prefer`.
-    let is_insert = part.method == "POST" && x_http_method.is_none();
+    let is_insert = part.method == "POST" && matches!(x_http_method, None | Some("POST"));
     let preference = Preference::parse(prefer).filter(|_| is_insert);
 
     let mut writer = PartWriter::new(out, code.status(), part.content_id);
@@ -97,8 +97,10 @@ pub fn refuse(
         writer.header("Preference-Applied", preference.name());
     }
     writer.header("DataServiceVersion", "3.0;");
-    writer.header("Content-Type", negotiate::error_level(None, accept).content_type());
-    writer.finish(&json_error(code, &message, head, front.now()));
+    let level = negotiate::error_level(None, accept);
+    let (content_type, body) = odata_error(code, &message, level, accept, head, front.now());
+    writer.header("Content-Type", content_type);
+    writer.finish(&body);
 }
 
 struct PartWriter<'a>(&'a mut Vec<u8>);

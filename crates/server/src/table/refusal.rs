@@ -1,12 +1,13 @@
 //! How the Table service writes a refusal: one form for the OData path, another for its front end.
 
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue, SERVER, WWW_AUTHENTICATE};
+use protocol::ErrorCode;
 use protocol::common::DateTime;
 use protocol::table::wire::MetadataLevel;
 use protocol::table::wire::json_write::write_error;
 use protocol::table::wire::negotiate;
 use protocol::table::wire::options::QueryOptions;
-use protocol::{ErrorCode, ServiceError};
+use protocol::table::wire::uri::{self, Resource};
 
 use super::header_names::NO_SNIFF;
 use crate::front::head::RequestHead;
@@ -21,9 +22,17 @@ const CHALLENGE: &str = "Bearer authorization_uri=https://login.microsoftonline.
                          resource_id=https://storage.azure.com";
 
 pub fn write(refusal: &Refusal, head: &RequestHead<'_>, now: DateTime, headers: &mut HeaderMap) -> ErrorBody {
-    match refusal.stage {
-        Stage::Service => write_odata(refusal, head, now, headers),
-        Stage::Front | Stage::Authentication => write_front_end(refusal, head, now, headers),
+    let is_odata = match (refusal.error.code, refusal.stage) {
+        // The front end counts a body's bytes before the OData path sees the request.
+        (ErrorCode::RequestBodyTooLarge, _) => false,
+        // That the secondary takes no writes is told by whoever would have carried the write out.
+        (ErrorCode::InsufficientAccountPermissions, _) => head.query.raw("comp").is_none(),
+        (_, stage) => stage == Stage::Service,
+    };
+    if is_odata {
+        write_odata(refusal, head, now, headers)
+    } else {
+        write_front_end(refusal, head, now, headers)
     }
 }
 
@@ -34,8 +43,7 @@ fn write_odata(
     headers: &mut HeaderMap,
 ) -> ErrorBody {
     let (error, code) = (&refusal.error, refusal.error.code);
-    let accept = accept(head);
-    if code.is_raised_by_execution() {
+    if forbids_caching(code, head) {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     }
     headers.insert(NO_SNIFF, HeaderValue::from_static("nosniff"));
@@ -43,15 +51,41 @@ fn write_odata(
         let (name, value) = &**header;
         headers.insert(name.clone(), value.clone());
     }
-    // A caller that asked for an unsupported format is not answered in JSON unless it accepts it.
-    let bytes = if code.status() == 415 && !negotiate::accepts_json(accept) {
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/xml;charset=utf-8"));
-        xml_error("", error, head, now)
-    } else {
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(error_level(head).content_type()));
-        json_error(code, error.message(), head, now)
-    };
+    let (content_type, bytes) =
+        odata_error(code, error.message(), error_level(head), accept(head), head, now);
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     ErrorBody { bytes, has_reason: false }
+}
+
+/// The body of an error on the OData path, and its type. `accept` is that of the request or of the part of a batch.
+pub(crate) fn odata_error(
+    code: ErrorCode,
+    message: &str,
+    level: MetadataLevel,
+    accept: Option<&str>,
+    head: &RequestHead<'_>,
+    now: DateTime,
+) -> (&'static str, Vec<u8>) {
+    // A caller that asked for an unsupported format is not answered in JSON unless it accepts it.
+    if code.status() == 415 && !negotiate::accepts_json(accept) {
+        ("application/xml;charset=utf-8", xml_error("", code, message, head, now))
+    } else {
+        (level.content_type(), json_error(code, message, head, now))
+    }
+}
+
+/// Whether the answer has `Cache-Control`. Errors that are found while an operation runs have it, and so have missing
+/// permissions. Others depend on the resource: as recorded, the name of a new table and most requests below a table.
+fn forbids_caching(code: ErrorCode, head: &RequestHead<'_>) -> bool {
+    match code {
+        ErrorCode::InvalidResourceName | ErrorCode::OutOfRangeInput => {
+            head.method == "POST" && matches!(uri::parse_path(head.target.path), Ok(Resource::Tables))
+        }
+        ErrorCode::PropertiesNeedValue | ErrorCode::NotImplemented => {
+            matches!(uri::parse_path(head.target.path), Ok(Resource::Navigation { .. }))
+        }
+        _ => code.is_raised_by_execution() || code.status() == 403,
+    }
 }
 
 fn write_front_end(
@@ -75,7 +109,7 @@ fn write_front_end(
         json_error(code, error.message(), head, now)
     } else {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/xml"));
-        xml_error("m:", error, head, now)
+        xml_error("m:", code, error.message(), head, now)
     };
     ErrorBody { bytes, has_reason: true }
 }
@@ -89,14 +123,14 @@ fn error_level(head: &RequestHead<'_>) -> MetadataLevel {
     negotiate::error_level(options.format.as_deref(), accept(head))
 }
 
-pub(crate) fn json_error(code: ErrorCode, message: &str, head: &RequestHead<'_>, now: DateTime) -> Vec<u8> {
+fn json_error(code: ErrorCode, message: &str, head: &RequestHead<'_>, now: DateTime) -> Vec<u8> {
     let mut out = Vec::with_capacity(320);
     write_error(code.name(), message, head.request_id.as_str(), now, &mut out);
     out
 }
 
 /// The front end puts a prefix on its elements; the OData library does not.
-fn xml_error(prefix: &str, error: &ServiceError, head: &RequestHead<'_>, now: DateTime) -> Vec<u8> {
+fn xml_error(prefix: &str, code: ErrorCode, message: &str, head: &RequestHead<'_>, now: DateTime) -> Vec<u8> {
     const NAMESPACE: &str = "http://schemas.microsoft.com/ado/2007/08/dataservices/metadata";
     let xmlns = if prefix.is_empty() { "xmlns" } else { "xmlns:m" };
     let mut time = Vec::new();
@@ -104,8 +138,8 @@ fn xml_error(prefix: &str, error: &ServiceError, head: &RequestHead<'_>, now: Da
     format!(
         "<?xml version=\"1.0\" encoding=\"utf-8\"?><{prefix}error {xmlns}=\"{NAMESPACE}\"><{prefix}code>{code}</{prefix}code>\
          <{prefix}message xml:lang=\"en-US\">{message}\nRequestId:{id}\nTime:{time}</{prefix}message></{prefix}error>",
-        code = error.code.name(),
-        message = xml_escape(error.message()),
+        code = code.name(),
+        message = xml_escape(message),
         id = head.request_id.as_str(),
         time = String::from_utf8_lossy(&time),
     )

@@ -51,7 +51,7 @@ impl<'a> TableRequest<'a> {
         }
         let options = QueryOptions::read(&head.query)?;
         let stage = if options.comp.is_some() { Stage::Front } else { Stage::Service };
-        let resource = uri::parse_path(head.target.path)?;
+        let resource = uri::parse_path(head.target.path).map_err(|error| Refusal::new(stage, error))?;
         let component = Component { restype: options.restype.as_deref(), comp: options.comp.as_deref() };
         let operation = Operation::read(account.as_str(), head.method, resource, component, &headers)
             .map_err(|error| Refusal::new(stage, error))?;
@@ -88,7 +88,9 @@ impl<'a> TableRequest<'a> {
     ) -> Result<TableRequest<'a>, ServiceError> {
         let creates = matches!(
             operation,
-            Operation::Tables(TableOperation::Create) | Operation::Write(EntityWrite::Insert(_))
+            Operation::Tables(TableOperation::Create)
+                | Operation::Write(EntityWrite::Insert(_))
+                | Operation::PostBelow(_)
         );
         let preference = if creates { Preference::parse(headers.prefer) } else { None };
         let mut request = TableRequest {
@@ -133,7 +135,7 @@ impl<'a> TableRequest<'a> {
             Operation::Service(operation) => *operation == ServiceOperation::SetProperties,
             Operation::Acl(operation) => matches!(operation, AclOperation::Set(_)),
             Operation::Tables(operation) => *operation == TableOperation::Create,
-            Operation::Read(_) => false,
+            Operation::Read(_) | Operation::PostBelow(_) => false,
             Operation::Write(write) => !matches!(write, EntityWrite::Delete { .. }),
             Operation::Batch => true,
         }

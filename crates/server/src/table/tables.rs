@@ -1,13 +1,13 @@
 //! Operations on tables: turns a payload into values, makes one call into the service, and turns the result into an
 //! answer.
 
-use protocol::ServiceError;
 use protocol::table::filter::{self, Schema};
 use protocol::table::model::TableName;
 use protocol::table::operation::TableOperation;
 use protocol::table::wire::json_read::read_table_name;
 use protocol::table::wire::json_write::{self, TableWriter};
-use protocol::table::wire::{MetadataLevel, continuation};
+use protocol::table::wire::{MetadataLevel, continuation, negotiate};
+use protocol::{ErrorCode, ServiceError};
 use tables::{TableQuery, TableService};
 
 use super::answer::{Continuation, TableAnswer};
@@ -79,6 +79,23 @@ async fn query(
     json_write::end_set(&mut json);
     let next = page.next.map(|name| Continuation::Table(continuation::encode(&name)));
     Ok(TableAnswer { next, ..TableAnswer::json(200, asked.level, json) })
+}
+
+/// The refusal of a POST to something below a table. The service reads such a request as an insert without keys.
+pub(crate) async fn refuse_post_below(
+    service: &TableService,
+    session: &Session<'_>,
+    table: &TableName,
+    asked: &Asked<'_>,
+) -> Refusal {
+    match service.catalogue().id_of(session.account, table.as_str()).await {
+        Err(error) => error.into(),
+        Ok(None) => ErrorCode::TableNotFound.into(),
+        Ok(Some(_)) => match negotiate::check_content_type(asked.content_type) {
+            Err(error) => error.into(),
+            Ok(()) => ErrorCode::PropertiesNeedValue.into(),
+        },
+    }
 }
 
 fn table_writer<'a>(session: &Session<'a>, level: MetadataLevel) -> TableWriter<'a> {

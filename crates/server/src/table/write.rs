@@ -10,7 +10,7 @@ use protocol::ServiceError;
 use protocol::common::DateTime;
 use protocol::table::model::TableName;
 use protocol::table::operation::{Address, EntityWrite};
-use protocol::table::wire::json_read::read_entity;
+use protocol::table::wire::json_read::{read_entity, read_properties};
 use protocol::table::wire::json_write::EntityWriter;
 use protocol::table::wire::negotiate::Preference;
 use protocol::table::wire::{MetadataLevel, uri};
@@ -53,10 +53,10 @@ pub(crate) fn read_change<'a>(
     let (address, action) = match write {
         EntityWrite::Insert(table) => return Ok((table, Change::insert(read_entity(payload)?)?)),
         EntityWrite::Replace { address, condition } => {
-            (address, Action::Replace { properties: read_entity(payload)?.properties, condition: *condition })
+            (address, Action::Replace { properties: read_properties(payload)?, condition: *condition })
         }
         EntityWrite::Merge { address, condition } => {
-            (address, Action::Merge { properties: read_entity(payload)?.properties, condition: *condition })
+            (address, Action::Merge { properties: read_properties(payload)?, condition: *condition })
         }
         EntityWrite::Delete { address, condition } => (address, Action::Delete { condition: *condition }),
     };

@@ -28,6 +28,7 @@ mod paging;
 mod policies;
 mod query;
 mod readings;
+mod rulings;
 mod sas;
 mod sas_matrix;
 mod sas_range;

@@ -109,11 +109,14 @@ fn select_does_not_touch_filtering_or_continuation() {
 #[test]
 fn empty_options_are_absent_ones() {
     let server = with_rows();
-    for query in ["?$filter=", "?$select=", "?$filter=&$select=", "?$select=&$top=2"] {
+    for (query, is_selection) in
+        [("?$filter=", false), ("?$select=", true), ("?$filter=&$select=", true), ("?$select=&$top=2", true)]
+    {
         let response = server.send(Request::get(&format!("/mytable(){query}"))).expect(200);
         assert_eq!(count(&response), 2, "{query}");
         assert!(response.json()["value"][0].get("sex").is_some(), "{query}");
-        assert!(!response.text().contains("&$select="), "{query}");
+        // An empty selection selects everything, but the metadata repeat it (§0.4, ruling 13).
+        assert_eq!(response.text().contains("/$metadata#mytable&$select=\","), is_selection, "{query}");
     }
 }
 

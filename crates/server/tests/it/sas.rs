@@ -62,6 +62,7 @@ pub fn not_authorized(response: Response, code: &str, how: &str) {
     assert_eq!(response.reason, "Forbidden");
     assert_eq!(response.header("x-ms-error-code"), None, "the OData shape has none:\n{response:?}");
     assert_eq!(response.header("X-Content-Type-Options"), Some("nosniff"));
+    assert_eq!(response.header("Cache-Control"), Some("no-cache"), "as recorded");
     let json = "application/json;odata=minimalmetadata;streaming=true;charset=utf-8";
     assert_eq!(response.header("Content-Type"), Some(json));
     assert!(response.header("x-ms-version").is_some() && response.header("x-ms-request-id").is_some());

@@ -238,7 +238,7 @@ impl Random {
             0..=2 => format!("PartitionKey {op} '{key}'"),
             3 | 4 => format!("'{key}' {op} RowKey"),
             5 => format!("x {op} {}", self.below(3)),
-            6 => self.pick(&["flag", "not flag", "true", "false", "PartitionKey", "missing eq 1"]).into(),
+            6 => self.pick(&["flag", "not flag", "true", "false", "partitionkey", "missing eq 1"]).into(),
             7 => format!("not ({})", self.filter(depth - 1)),
             8..=11 => self.list(" and ", depth - 1),
             _ => self.list(" or ", depth - 1),

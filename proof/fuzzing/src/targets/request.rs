@@ -175,6 +175,7 @@ fn check_operation(operation: &Operation<'_>) -> &'static str {
             "DeleteEntity"
         }
         Operation::Batch => "Batch",
+        Operation::PostBelow(_) => "PostBelow",
         Operation::Service(ServiceOperation::GetProperties) => "GetServiceProperties",
         Operation::Service(ServiceOperation::SetProperties) => "SetServiceProperties",
         Operation::Service(ServiceOperation::GetStats) => "GetServiceStats",
@@ -196,9 +197,11 @@ fn check_grants(operation: &Operation<'_>) {
         permissions: letters,
         bounds: bounds.clone(),
     };
-    if let Operation::Read(EntityRead::Get { address: Address { table, partition_key, .. }, .. }) = operation
-    {
-        assert_eq!(grant(table).authorize(&KIND, &operation.need()).is_ok(), partition_key == "p");
+    if let Operation::Read(EntityRead::Get { address, .. }) = operation {
+        let Address { table, partition_key, row_key } = address;
+        // Whether the entity is visible is asked when it has been read.
+        assert!(grant(table).authorize(&KIND, &operation.need()).is_ok());
+        assert_eq!(grant(table).authorize_key(partition_key, row_key).is_ok(), partition_key == "p");
         assert!(Grant::Roles(READER).authorize(&KIND, &operation.need()).is_ok());
     }
 }

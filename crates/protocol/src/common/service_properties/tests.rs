@@ -250,7 +250,18 @@ fn lists_of_rules_have_limits() {
     for origins in ["http://*.a.com", "*.a.com", "http://a.com,https://*.b.com:81"] {
         check_item("AllowedOrigins", origins, Ok(origins));
     }
-    for origins in ["", " ", ",", "*,http://a.com", "http://*", "http://w*.a.com", "http://a.*.com", "**"] {
+    for origins in [
+        "",
+        " ",
+        ",",
+        "*,http://a.com",
+        "http://*",
+        "http://w*.a.com",
+        "http://a.*.com",
+        "**",
+        "http://a.com/*",
+        "http://*.a.com/*",
+    ] {
         check_item("AllowedOrigins", origins, refused);
     }
     for name in ["AllowedHeaders", "ExposedHeaders"] {

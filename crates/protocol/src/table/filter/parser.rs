@@ -130,7 +130,8 @@ impl Operand {
     fn into_condition(self) -> Result<Expr, Operand> {
         match self {
             Operand::Condition(expr) => Ok(expr),
-            Operand::Property(property) => Ok(Expr::Flag(property)),
+            // Keys and Timestamp have a declared type, and it is not Boolean.
+            Operand::Property(property) if property.declared_type().is_none() => Ok(Expr::Flag(property)),
             Operand::Literal(Literal::Value(Value::Boolean(value))) => Ok(Expr::Constant(value)),
             other => Err(other),
         }

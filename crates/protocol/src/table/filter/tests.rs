@@ -147,8 +147,8 @@ fn names_are_case_sensitive_and_declared_ones_are_known() {
     check("True", "True");
     check("NOT eq 5", "NOT Eq 5");
     check("year eq 5", "year Eq 5");
-    // Any property may be used as a flag; if it is not a Boolean, it counts as false.
-    check("PartitionKey", "<PartitionKey>");
+    // Names are known for their schema: entities have no declared TableName.
+    check("TableName", "TableName");
 }
 
 #[test]
@@ -331,7 +331,9 @@ fn literals_that_do_not_read_are_named() {
 #[test]
 fn a_filter_is_a_single_boolean_value() {
     let message = "The $filter expression must evaluate to a single boolean value.";
-    for text in ["1", "(1)", "'x'", "5L", "1.5", "1.5f", DATE, GUID, "X'00'", "null"] {
+    for text in
+        ["1", "(1)", "'x'", "5L", "1.5", "1.5f", DATE, GUID, "X'00'", "null", "PartitionKey", "(Timestamp)"]
+    {
         check_invalid(text, message);
     }
     let one = "A unary operator with an incompatible type was detected. Found operand type";
@@ -340,6 +342,22 @@ fn a_filter_is_a_single_boolean_value() {
     check_invalid("1 and 'x'", &format!("{two} 'Edm.Int32' and 'Edm.String' for operator kind 'And'."));
     check_invalid("x eq 1 or 5L", &format!("{two} 'Edm.Boolean' and 'Edm.Int64' for operator kind 'Or'."));
     check_invalid("x or 5L", &format!("{two} '<null>' and 'Edm.Int64' for operator kind 'Or'."));
+}
+
+#[test]
+fn keys_and_timestamp_are_no_conditions() {
+    let two = "A binary operator with incompatible types was detected. Found operand types";
+    check_invalid(
+        "(PartitionKey ) and (RowKey ge 'x')",
+        &format!("{two} 'Edm.String' and 'Edm.Boolean' for operator kind 'And'."),
+    );
+    check_invalid(
+        "x eq 1 or Timestamp",
+        &format!("{two} 'Edm.Boolean' and 'Edm.DateTime' for operator kind 'Or'."),
+    );
+    check_invalid("RowKey and x", &format!("{two} 'Edm.String' and '<null>' for operator kind 'And'."));
+    let one = "A unary operator with an incompatible type was detected. Found operand type";
+    check_invalid("not RowKey", &format!("{one} 'Edm.String' for operator kind 'Not'."));
 }
 
 #[test]
@@ -373,6 +391,8 @@ fn a_declared_property_wants_its_type() {
 fn legal_odata_that_the_service_does_not_offer() {
     // Property with property, literal with literal, and conditions compared.
     check_not_implemented("a eq b");
+    // Literals are lower case, so this is a name.
+    check_not_implemented("a eq True");
     check_not_implemented("PartitionKey eq RowKey");
     check_not_implemented("1 eq 1");
     check_not_implemented("1 eq 'x'");

@@ -8,27 +8,31 @@ use crate::{ErrorCode, ServiceError};
 pub enum ETag {
     Any,
     Exactly(DateTime),
+    /// A weak tag of a form that this service never writes: it matches no entity.
+    Foreign,
 }
 
 impl ETag {
-    /// ETags are compared by instant: `%3A` equals `:`, and padded fractions equal trimmed ones.
+    /// ETags are compared by instant: `%3A` equals `:`, and padded fractions equal trimmed ones. As in the OData library,
+    /// only a single weak tag is valid.
     pub fn parse(text: &str) -> Result<ETag, ServiceError> {
         if text == "*" {
             return Ok(ETag::Any);
         }
-        text.strip_prefix("W/\"datetime'")
-            .and_then(|rest| rest.strip_suffix("'\""))
-            .and_then(|date| DateTime::parse(&date.replace("%3A", ":").replace("%3a", ":")))
-            .map(ETag::Exactly)
-            .ok_or_else(|| {
+        let opaque = text.strip_prefix("W/\"").and_then(|rest| rest.strip_suffix('"'));
+        let opaque =
+            opaque.filter(|opaque| !opaque.is_empty() && !opaque.contains('"')).ok_or_else(|| {
                 ServiceError::with_detail(
                     ErrorCode::InvalidInput,
                     format!(
                         "The etag value '{text}' specified in one of the request headers is not valid. \
-                         Please make sure only one etag value is specified and is valid."
+                     Please make sure only one etag value is specified and is valid."
                     ),
                 )
-            })
+            })?;
+        let date = opaque.strip_prefix("datetime'").and_then(|rest| rest.strip_suffix('\''));
+        let timestamp = date.and_then(|date| DateTime::parse(&date.replace("%3A", ":").replace("%3a", ":")));
+        Ok(timestamp.map_or(ETag::Foreign, ETag::Exactly))
     }
 
     /// The ETag of an entity with this Timestamp.
@@ -59,10 +63,29 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_refused() {
+    fn a_weak_tag_of_another_form_matches_nothing() {
         for text in
-            ["", "abc", "\"x\"", "W/\"x\"", "W/\"datetime''\"", "*, *", "W/\"datetime'2020-08-20T22:20:23Z'"]
+            ["W/\"x\"", "W/\"wrong\"", "W/\"0x5B168C7B6E589D2\"", "W/\"datetime''\"", "W/\"datetime'soon'\""]
         {
+            assert_eq!(ETag::parse(text).unwrap(), ETag::Foreign, "{text}");
+        }
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        for text in [
+            "",
+            "abc",
+            "\"x\"",
+            "W/",
+            "W/\"",
+            "W/\"\"",
+            "W/x",
+            "w/\"x\"",
+            "W/\"x\", W/\"y\"",
+            "*, *",
+            "W/\"datetime'2020-08-20T22:20:23Z'",
+        ] {
             let error = ETag::parse(text).unwrap_err();
             assert_eq!(error.code, ErrorCode::InvalidInput);
             assert!(error.message().starts_with(&format!("The etag value '{text}' specified")));

@@ -1,5 +1,7 @@
 //! Table names, and the rules for property names and keys. A [`TableName`] is always valid.
 
+use unicode_general_category::{GeneralCategory, get_general_category};
+
 use crate::{ErrorCode, ServiceError};
 
 const TABLE_NAME_LEN: std::ops::RangeInclusive<usize> = 3..=63;
@@ -75,7 +77,7 @@ const IS_PLAIN: [bool; 256] = {
     plain
 };
 
-/// C# identifier rules: a letter or `_`, then letters, digits, connectors and marks.
+/// The rules for identifiers in C#: a letter or `_`, then letters, digits, connectors, marks and formatting characters.
 pub fn check_property_name(name: &str) -> Result<(), ErrorCode> {
     // Most names are short and plain; they are checked in one pass over the bytes.
     let plain = name.len() <= PROPERTY_NAME_UTF16_UNITS_MAX
@@ -88,22 +90,30 @@ pub fn check_property_name(name: &str) -> Result<(), ErrorCode> {
         return Err(ErrorCode::PropertyNameTooLong);
     }
     let mut characters = name.chars();
-    let first_is_valid = characters.next().is_some_and(|first| first == '_' || first.is_alphabetic());
-    if first_is_valid && characters.all(is_identifier_part) {
+    let first_is_valid = characters.next().is_some_and(|first| first == '_' || is_letter(first));
+    if first_is_valid && characters.all(|character| is_letter(character) || is_identifier_part(character)) {
         Ok(())
     } else {
         Err(ErrorCode::PropertyNameInvalid)
     }
 }
 
+/// Categories Lu, Ll, Lt, Lm, Lo and Nl. Superscripts and fractions (No) are no letters, and no digits either.
+fn is_letter(character: char) -> bool {
+    use GeneralCategory::*;
+    matches!(
+        get_general_category(character),
+        UppercaseLetter | LowercaseLetter | TitlecaseLetter | ModifierLetter | OtherLetter | LetterNumber
+    )
+}
+
+/// Categories Mn, Mc, Nd, Pc and Cf: what may follow a letter.
 fn is_identifier_part(character: char) -> bool {
-    let is_connector = matches!(
-        character,
-        '_' | '\u{203F}' | '\u{2040}' | '\u{2054}' | '\u{FE33}' | '\u{FE34}' | '\u{FE4D}'
-            ..='\u{FE4F}' | '\u{FF3F}'
-    );
-    let is_combining_mark = matches!(character, '\u{0300}'..='\u{036F}' | '\u{1AB0}'..='\u{1AFF}' | '\u{20D0}'..='\u{20F0}' | '\u{FE20}'..='\u{FE2F}');
-    character.is_alphanumeric() || is_connector || is_combining_mark
+    use GeneralCategory::*;
+    matches!(
+        get_general_category(character),
+        NonspacingMark | SpacingMark | DecimalNumber | ConnectorPunctuation | Format
+    )
 }
 
 /// The first character that no key may contain.
@@ -154,6 +164,17 @@ mod tests {
         check(&"a".repeat(255), Ok(()));
         check(&"ü".repeat(255), Ok(()));
         check(&"a".repeat(256), Err(ErrorCode::PropertyNameTooLong));
+        // A titlecase letter, a letter number, a letter beyond U+FFFF; then a mark of each kind, a foreign digit,
+        // a connector and a joiner.
+        for name in ["ǅ", "Ⅷ", "𝒜b", "x\u{301}", "क\u{93E}", "x٣", "x‿y", "x\u{200D}y"] {
+            check(name, Ok(()));
+        }
+        // Superscripts, fractions and circled numbers are category No; circled letters are symbols.
+        for name in
+            ["x²", "²x", "x½", "x①", "ⓐ", "x\u{20DD}", "\u{301}x", "٣x", "‿x", "x€", "x·y", "℮", "x\u{A0}y"]
+        {
+            check(name, Err(ErrorCode::PropertyNameInvalid));
+        }
         check("1a", Err(ErrorCode::PropertyNameInvalid));
         check("a-b", Err(ErrorCode::PropertyNameInvalid));
         check("a b", Err(ErrorCode::PropertyNameInvalid));

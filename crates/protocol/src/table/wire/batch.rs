@@ -14,7 +14,7 @@ use crate::{ErrorCode, ServiceError};
 /// What a batch asks for.
 #[derive(Debug)]
 pub enum BatchRequest<'a> {
-    /// Has at most one operation more than allowed: the rest is not read.
+    /// May be empty. Has at most one operation more than allowed: the rest is not read.
     ChangeSet(Vec<BatchPart<'a>>),
     Query(BatchPart<'a>),
 }
@@ -49,13 +49,16 @@ pub fn read_batch<'a>(content_type: Option<&str>, body: &'a [u8]) -> Result<Batc
                 return Err(ErrorCode::InvalidInput.into());
             }
             let parts = split(content, inner, BATCH_OPERATION_COUNT_MAX + 1)?;
+            // Python writes an empty change set as one empty part.
+            let is_empty = matches!(parts.as_slice(), [part] if part.trim_ascii().is_empty());
+            let parts = if is_empty { Vec::new() } else { parts };
             change_set = Some(parts.into_iter().map(read_part).collect::<Result<_, _>>()?);
         } else {
             queries.push(read_part(part)?);
         }
     }
     match (change_set, queries.pop()) {
-        (Some(parts), None) if !parts.is_empty() => Ok(BatchRequest::ChangeSet(parts)),
+        (Some(parts), None) => Ok(BatchRequest::ChangeSet(parts)),
         (None, Some(query)) if queries.is_empty() => Ok(BatchRequest::Query(query)),
         _ => Err(ErrorCode::InvalidInput.into()),
     }
@@ -292,6 +295,15 @@ mod tests {
     }
 
     #[test]
+    fn a_change_set_may_be_empty() {
+        for inner in ["--c--\r\n", "--c\r\n\r\n--c--\r\n", "\r\n--c\r\n--c--\r\n", "--c\n"] {
+            let body =
+                format!("--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n{inner}\r\n--b--\r\n");
+            assert!(change_set("multipart/mixed; boundary=b", &body).is_empty(), "{body}");
+        }
+    }
+
+    #[test]
     fn what_is_not_a_batch_is_refused() {
         for (content_type, body) in [
             (None, DOT_NET),
@@ -301,6 +313,10 @@ mod tests {
             (Some("multipart/mixed; boundary=batch_1"), ""),
             (Some("multipart/mixed; boundary=batch_1"), "--batch_1--\r\n"),
             (Some("multipart/mixed; boundary=batch_1"), "--batch_1\r\nnonsense\r\n--batch_1--\r\n"),
+            (
+                Some("multipart/mixed; boundary=batch_1"),
+                "--batch_1\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n\r\n--batch_1--\r\n",
+            ),
         ] {
             let error = read_batch(content_type, body.as_bytes()).unwrap_err();
             assert_eq!(error.code, ErrorCode::InvalidInput, "{content_type:?} {body}");

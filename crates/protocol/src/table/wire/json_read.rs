@@ -6,7 +6,8 @@
 use std::borrow::Cow;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::alphabet;
+use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 
 use super::json_token::{Raw, Reader};
 use crate::common::DateTime;
@@ -16,9 +17,27 @@ use crate::{ErrorCode, ServiceError};
 /// Up to this many names, comparing all pairs is faster than sorting.
 const PAIRWISE_COUNT_MAX: usize = 24;
 
+/// Reads the payload of an insert.
 pub fn read_entity(body: &[u8]) -> Result<Entity<'_>, ServiceError> {
+    read(body, KeyType::String)
+}
+
+/// Reads the payload of an update: its properties. The URL has the keys, so those of the payload are dropped.
+pub fn read_properties(body: &[u8]) -> Result<Vec<Property<'_>>, ServiceError> {
+    Ok(read(body, KeyType::Any)?.properties)
+}
+
+/// Which types keys in a payload may have.
+#[derive(Clone, Copy, PartialEq)]
+enum KeyType {
+    String,
+    /// Clients send keys of an update back with the type they have in the program, such as `Edm.Guid`.
+    Any,
+}
+
+fn read(body: &[u8], key_type: KeyType) -> Result<Entity<'_>, ServiceError> {
     let members = read_members(body).ok_or_else(ServiceError::unreadable_payload)?;
-    build(members)
+    build(members, key_type)
 }
 
 /// Reads the payload of Create Table: the table's name, unchecked.
@@ -78,7 +97,7 @@ fn cut(text: Cow<'_, str>, len: usize) -> Cow<'_, str> {
     }
 }
 
-fn build(mut members: Members<'_>) -> Result<Entity<'_>, ServiceError> {
+fn build(mut members: Members<'_>, key_type: KeyType) -> Result<Entity<'_>, ServiceError> {
     check_distinct(&members.properties)?;
     let sorted = members.types.len() > PAIRWISE_COUNT_MAX;
     if sorted {
@@ -99,6 +118,7 @@ fn build(mut members: Members<'_>) -> Result<Entity<'_>, ServiceError> {
         match (&*name, value) {
             ("PartitionKey", Value::String(key)) => entity.partition_key = Some(key),
             ("RowKey", Value::String(key)) => entity.row_key = Some(key),
+            ("PartitionKey" | "RowKey", _) if key_type == KeyType::Any => {}
             ("PartitionKey" | "RowKey", _) => return Err(ServiceError::unreadable_payload()),
             (_, value) => entity.properties.push(Property { name, value }),
         }
@@ -126,14 +146,40 @@ fn type_value<'a>(raw: Raw<'a>, annotation: Option<&str>) -> Option<Value<'a>> {
         (Raw::String(text), None | Some(EdmType::String)) => Value::String(text),
         // Clients that read without converting types send values of every type back as text.
         (Raw::String(text), Some(EdmType::Int32)) => Value::Int32(text.parse().ok()?),
-        (Raw::String(text), Some(EdmType::Boolean)) => Value::Boolean(text.parse().ok()?),
+        (Raw::String(text), Some(EdmType::Boolean)) => Value::Boolean(boolean_from_text(&text)?),
         (Raw::String(text), Some(EdmType::Int64)) => Value::Int64(text.parse().ok()?),
         (Raw::String(text), Some(EdmType::Double)) => Value::Double(double_from_text(&text)?),
         (Raw::String(text), Some(EdmType::DateTime)) => Value::DateTime(DateTime::parse(&text)?),
         (Raw::String(text), Some(EdmType::Guid)) => Value::Guid(Guid::parse(&text)?),
-        (Raw::String(text), Some(EdmType::Binary)) => Value::Binary(STANDARD.decode(&*text).ok()?.into()),
+        (Raw::String(text), Some(EdmType::Binary)) => Value::Binary(binary_from_text(&text)?.into()),
         _ => return None,
     })
+}
+
+/// Clients written in .NET and Python send `True` and `False`.
+fn boolean_from_text(text: &str) -> Option<bool> {
+    if text.eq_ignore_ascii_case("true") {
+        Some(true)
+    } else if text.eq_ignore_ascii_case("false") {
+        Some(false)
+    } else {
+        None
+    }
+}
+
+/// Base64 as .NET reads it: the standard alphabet, padding required, the unused bits of the last character ignored.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
+);
+
+/// Blanks and line breaks may stand anywhere: some encoders write lines of 76 characters.
+fn binary_from_text(text: &str) -> Option<Vec<u8>> {
+    let is_blank = |character: char| matches!(character, ' ' | '\t' | '\r' | '\n');
+    if text.contains(is_blank) {
+        return BASE64.decode(text.replace(is_blank, "")).ok();
+    }
+    BASE64.decode(text).ok()
 }
 
 fn double_from_text(text: &str) -> Option<f64> {
@@ -191,6 +237,8 @@ mod tests {
         check(r#"{"x":1.0}"#, Value::Double(1.0));
         check(r#"{"x":"7","x@odata.type":"Edm.Int32"}"#, Value::Int32(7));
         check(r#"{"x":"true","x@odata.type":"Edm.Boolean"}"#, Value::Boolean(true));
+        check(r#"{"x":"False","x@odata.type":"Edm.Boolean"}"#, Value::Boolean(false));
+        check(r#"{"x":"TRUE","x@odata.type":"Edm.Boolean"}"#, Value::Boolean(true));
         check(r#" { "x" : 1 , "odata.x" : {"a":[1,{"b":null}]} } "#, Value::Int32(1));
         check(r#"{"x":1e3}"#, Value::Double(1000.0));
         check(r#"{"x":99999999999999999999}"#, Value::Double(1e20));
@@ -227,6 +275,13 @@ mod tests {
             r#"{"x":"2020","x@odata.type":"Edm.DateTime"}"#,
             r#"{"x":"zz","x@odata.type":"Edm.Guid"}"#,
             r#"{"x":"*","x@odata.type":"Edm.Binary"}"#,
+            r#"{"x":"YmluYX","x@odata.type":"Edm.Binary"}"#,
+            r#"{"x":"YmluYX=","x@odata.type":"Edm.Binary"}"#,
+            r#"{"x":"YmluYXJ5==","x@odata.type":"Edm.Binary"}"#,
+            r#"{"x":"Ym-u","x@odata.type":"Edm.Binary"}"#,
+            r#"{"x":"yes","x@odata.type":"Edm.Boolean"}"#,
+            r#"{"x":"1","x@odata.type":"Edm.Boolean"}"#,
+            r#"{"x":"true ","x@odata.type":"Edm.Boolean"}"#,
             r#"{"x":1,"x@odata.type":"Edm.String"}"#,
             r#"{"PartitionKey":1}"#,
             r#"{"x":1e999}"#,
@@ -235,6 +290,33 @@ mod tests {
         }
         assert_eq!(value(r#"{"x":1,"x":2}"#), Err(ErrorCode::DuplicatePropertiesSpecified));
         assert_eq!(value(r#"{"RowKey":"1","RowKey":"2"}"#), Err(ErrorCode::DuplicateKeyPropertySpecified));
+    }
+
+    #[test]
+    fn binary_may_have_lines_and_unused_bits() {
+        for text in ["YmluYQ==", "YmluYR==", r"Ymlu\r\nYQ==", r" Y m l u\tYQ==\n", r"YmluYQ=\r\n="] {
+            let json = format!(r#"{{"x":"{text}","x@odata.type":"Edm.Binary"}}"#);
+            assert_eq!(value(&json), Ok(Some(Value::Binary(b"bina"[..].into()))), "{json}");
+        }
+    }
+
+    #[test]
+    fn keys_of_an_update_may_have_any_type() {
+        for key in [
+            r#""PartitionKey":"p""#,
+            r#""PartitionKey":5"#,
+            r#""PartitionKey":"5","PartitionKey@odata.type":"Edm.Int64""#,
+            r#""RowKey":"2020-01-01T00:00:00Z","RowKey@odata.type":"Edm.DateTime""#,
+            r#""RowKey":"c9da6455-213d-42c9-9a79-3e9149a57833","RowKey@odata.type":"Edm.Guid""#,
+            r#""RowKey@odata.type":"Edm.Binary","RowKey":"YmluYQ==""#,
+        ] {
+            let json = format!(r#"{{{key},"x":1}}"#);
+            let properties = read_properties(json.as_bytes()).unwrap();
+            assert_eq!(properties, [Property { name: "x".into(), value: Value::Int32(1) }], "{json}");
+            assert_eq!(read_entity(json.as_bytes()).is_ok(), key == r#""PartitionKey":"p""#, "{json}");
+        }
+        let unfit = br#"{"RowKey":"soon","RowKey@odata.type":"Edm.DateTime"}"#;
+        assert_eq!(read_properties(unfit).unwrap_err().code, ErrorCode::InvalidInput);
     }
 
     #[test]

@@ -91,8 +91,8 @@ impl EntityWriter<'_> {
             out.extend_from_slice(b"\",");
         }
         match self.selection {
-            None => self.write_all(entity, out),
-            Some(selection) => self.write_selected(entity, selection, out),
+            Some(selection) if !selection.names.is_empty() => self.write_selected(entity, selection, out),
+            _ => self.write_all(entity, out),
         }
     }
 

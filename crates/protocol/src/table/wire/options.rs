@@ -13,8 +13,8 @@ pub const PAGE_ENTITY_COUNT_MAX: u32 = 1000;
 /// The most names in one `$select`.
 const SELECT_COUNT_MAX: usize = 255;
 
-/// The options of one request. The first value of a repeated option counts; empty `$filter`, `$select` and
-/// `$format` count as absent.
+/// The options of one request. The first value of a repeated option counts; empty `$filter` and `$format` count as
+/// absent.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct QueryOptions<'a> {
     pub filter: Option<Cow<'a, str>>,
@@ -62,7 +62,7 @@ impl<'a> QueryOptions<'a> {
         if query.has_unreadable_name() {
             return Err(ErrorCode::InvalidInput.into());
         }
-        for emptiable in [&mut options.filter, &mut options.select, &mut options.format] {
+        for emptiable in [&mut options.filter, &mut options.format] {
             if emptiable.as_deref().is_some_and(|value| value.trim().is_empty()) {
                 *emptiable = None;
             }
@@ -108,7 +108,8 @@ impl<'a> QueryOptions<'a> {
     }
 }
 
-/// `$select`: the names in the requested order, and the text as sent, which `odata.metadata` repeats.
+/// `$select`: the names in the requested order, and the text as sent, which `odata.metadata` repeats. Without names, it
+/// selects everything.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Selection<'a> {
     pub text: &'a str,
@@ -118,6 +119,9 @@ pub struct Selection<'a> {
 impl<'a> Selection<'a> {
     fn parse(text: &'a str) -> Result<Option<Selection<'a>>, ServiceError> {
         let mut names: Vec<&str> = Vec::new();
+        if text.trim().is_empty() {
+            return Ok(Some(Selection { text, names }));
+        }
         for name in text.split(',').map(str::trim) {
             if name.is_empty() || names.len() == SELECT_COUNT_MAX {
                 return Err(ErrorCode::InvalidInput.into());
@@ -149,7 +153,7 @@ mod tests {
             QueryOptions::read(&Query::split("$filter=a+eq+1")).unwrap().filter.as_deref(),
             Some("a eq 1")
         );
-        assert_eq!(QueryOptions::read(&Query::split("$filter=&$select=")).unwrap(), QueryOptions::default());
+        assert_eq!(QueryOptions::read(&Query::split("$filter=&$format=")).unwrap(), QueryOptions::default());
         assert!(QueryOptions::read(&Query::split("$orderby=a")).unwrap().has_unsupported);
         assert!(QueryOptions::read(&Query::split("$filter=%f")).is_err());
     }
@@ -173,6 +177,8 @@ mod tests {
         let selection = options.selection().unwrap().unwrap();
         assert_eq!((selection.text, selection.names.as_slice()), ("b, a,b", &["b", "a"][..]));
         assert_eq!(QueryOptions::read(&Query::split("$select=*")).unwrap().selection().unwrap(), None);
+        let empty = QueryOptions::read(&Query::split("$select=")).unwrap();
+        assert_eq!(empty.selection().unwrap(), Some(Selection { text: "", names: Vec::new() }));
         assert!(QueryOptions::read(&Query::split("$select=a,,b")).unwrap().selection().is_err());
     }
 }

@@ -76,11 +76,26 @@ pub fn write_entity_path(table: &str, partition_key: &str, row_key: &str, out: &
 
 /// Reads a path without the account's base, still percent-encoded, with or without its leading slash.
 pub fn parse_path(raw: &str) -> Result<Resource<'_>, ServiceError> {
-    let path = percent_decode(raw.strip_prefix('/').unwrap_or(raw)).ok_or_else(syntax_error)?;
+    let raw = raw.strip_prefix('/').unwrap_or(raw);
+    let path = percent_decode(raw).ok_or_else(syntax_error)?;
+    if has_slash_in_name(raw, &path) {
+        return Err(ErrorCode::InvalidResourceName.into());
+    }
     match path {
         Cow::Borrowed(path) => parse_decoded(path),
         Cow::Owned(path) => parse_decoded(&path).map(own),
     }
+}
+
+/// Whether a table's name has slashes: escaped ones, or two in a row, between which there is nothing to navigate to.
+fn has_slash_in_name(raw: &str, path: &str) -> bool {
+    if memchr::memchr(b'/', path.as_bytes()).is_none() {
+        return false;
+    }
+    let before_keys = |text| str::split(text, '(').next().unwrap_or_default();
+    let name = before_keys(path);
+    // A parenthesis may be escaped too; then this looks at the keys, where a slash is wrong anyway.
+    name.contains("//") || name.contains('/') && before_keys(raw).to_ascii_uppercase().contains("%2F")
 }
 
 fn parse_decoded(path: &str) -> Result<Resource<'_>, ServiceError> {
@@ -263,6 +278,24 @@ mod tests {
         check("/t/Tables('x')", Some(Resource::Navigation { table: "t".into(), keyed: true }));
         check("/t('x')", Some(Resource::WrongKeyCount { table: "t".into() }));
         check("/t(PartitionKey='x')", Some(Resource::WrongKeyCount { table: "t".into() }));
+    }
+
+    #[test]
+    fn a_name_has_no_slashes() {
+        for path in [
+            "/a//",
+            "/a//b",
+            "/a%2F%2F",
+            "/a%2fb",
+            "/a%2Fb()",
+            "/a//()",
+            "/a%2F%2F(PartitionKey='p',RowKey='r')",
+            "/a//(PartitionKey='p',RowKey='r')",
+        ] {
+            assert_eq!(parse_path(path).unwrap_err().code, ErrorCode::InvalidResourceName, "{path}");
+        }
+        check("/abc/", Some(Resource::Entities("abc".into())));
+        check("/Tables('a//')", Some(Resource::Table("a//".into())));
     }
 
     #[test]
