@@ -79,6 +79,9 @@ pub fn serve(settings: Settings) -> Result<(), String> {
         }
         server.run(shutdown).await;
         engine.close().await;
+        if let Some(location) = &settings.location {
+            control::remove_socket(location);
+        }
         Ok(())
     })
 }

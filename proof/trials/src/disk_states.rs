@@ -430,10 +430,15 @@ impl Image {
         while let Some(directory) = waiting.pop() {
             for entry in std::fs::read_dir(root.join(&directory))? {
                 let entry = entry?;
+                let kind = entry.file_type()?;
+                // A socket holds nothing, and the recorder does not see it.
+                if !kind.is_dir() && !kind.is_file() {
+                    continue;
+                }
                 let name = entry.file_name().into_string().map_err(|_| "a name that is not UTF-8")?;
                 let path = if directory.is_empty() { name } else { format!("{directory}/{name}") };
                 inodes.insert(path.clone(), inode(&entry.metadata()?));
-                if entry.file_type()?.is_dir() {
+                if kind.is_dir() {
                     image.directories.push(path.clone());
                     waiting.push(path);
                 } else {

@@ -3,17 +3,15 @@
 //! The rest of the answer is read by the command that asked.
 
 use std::io::{self, BufReader, Write};
-use std::net::TcpStream;
+use std::net::Shutdown;
 use std::path::Path;
-use std::time::Duration;
 
-use super::{ControlRequest, GREETING, Invitation, read_line};
-
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+use super::stream::ControlStream;
+use super::{ANSWER_LINE_BYTES_MAX, ControlRequest, GREETING, Invitation, read_line};
 
 /// A connection on which the request has been sent.
 pub struct ControlConnection {
-    stream: BufReader<TcpStream>,
+    stream: BufReader<ControlStream>,
 }
 
 /// Sends the request to the server that has this data directory open.
@@ -22,7 +20,7 @@ pub fn connect(location: &Path, request: &ControlRequest) -> Result<ControlConne
         format!("{} is in use by a process that does not answer commands: {error}", location.display())
     };
     let invitation = Invitation::read(location).map_err(unreachable)?;
-    let stream = TcpStream::connect_timeout(&invitation.address, CONNECT_TIMEOUT).map_err(unreachable)?;
+    let stream = ControlStream::connect(location, invitation.address).map_err(unreachable)?;
     let line = format!("{GREETING} {} {}\n", invitation.token, request.to_line());
     (&stream).write_all(line.as_bytes()).map_err(unreachable)?;
     Ok(ControlConnection { stream: BufReader::new(stream) })
@@ -30,18 +28,18 @@ pub fn connect(location: &Path, request: &ControlRequest) -> Result<ControlConne
 
 impl ControlConnection {
     /// Takes the data that follows the request, such as the backup to restore.
-    pub fn input(&self) -> &TcpStream {
+    pub fn input(&self) -> &ControlStream {
         self.stream.get_ref()
     }
 
     /// Tells the server that no more data follows.
     pub fn end_input(&self) -> io::Result<()> {
-        self.stream.get_ref().shutdown(std::net::Shutdown::Write)
+        self.stream.get_ref().shutdown(Shutdown::Write)
     }
 
     /// Waits for the server's verdict. `Ok` holds the rest of the answer, `Err` the server's reason to refuse.
-    pub fn answer(mut self) -> Result<BufReader<TcpStream>, String> {
-        let line = read_line(&mut self.stream)
+    pub fn answer(mut self) -> Result<BufReader<ControlStream>, String> {
+        let line = read_line(&mut self.stream, ANSWER_LINE_BYTES_MAX)
             .map_err(|error| format!("lost the connection to the server: {error}"))?;
         match line.split_once(' ') {
             None if line == "ok" => Ok(self.stream),

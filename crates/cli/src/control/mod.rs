@@ -1,8 +1,10 @@
-//! How a command reaches the server that has the data directory open: over a loopback connection, with a token from a
-//! file in that directory. Only users who may read the data directory can read the token.
+//! How a command reaches the server that has the data directory open: over a Unix socket in that directory, or over a
+//! loopback connection where there is none, in both cases with a token from a file in that directory. Only users who may
+//! read the data directory can read the token.
 //!
 //! ```text
-//! data directory/control   "ADDRESS TOKEN\n", mode 0600, written when the server starts
+//! data directory/control   "ADDRESS TOKEN\n", mode 0600, written when the server starts; ADDRESS may be "socket"
+//! data directory/control.sock   the socket, mode 0600
 //! client                   "lazulite control 1 TOKEN COMMAND…\n", then the command's data, if it has any
 //! server                   "ok\n" or "error SENTENCE\n", then the result
 //! ```
@@ -12,22 +14,26 @@
 
 mod client;
 mod server;
+mod stream;
 
 use std::io::{self, Read};
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 pub use client::connect;
 pub use server::start;
+use stream::ControlAddress;
+pub use stream::remove_socket;
 
 const FILE_NAME: &str = "control";
 const GREETING: &str = "lazulite control 1";
-/// Far more than any command or error sentence needs.
-const LINE_SIZE_BYTES_MAX: usize = 64 * 1024;
+/// Far more than any error sentence needs.
+const ANSWER_LINE_BYTES_MAX: usize = 64 * 1024;
+/// Far more than any request needs.
+const REQUEST_LINE_BYTES_MAX: usize = 4 * 1024;
 
 /// Where the server listens, and the token it asks for.
 struct Invitation {
-    address: SocketAddr,
+    address: ControlAddress,
     token: String,
 }
 
@@ -37,28 +43,28 @@ impl Invitation {
     }
 
     fn write(&self, location: &Path) -> io::Result<()> {
-        let text = format!("{} {}\n", self.address, self.token);
+        let text = format!("{} {}\n", self.address.to_word(), self.token);
         files::write_secret(&Invitation::path(location), text.as_bytes())
     }
 
     fn read(location: &Path) -> io::Result<Invitation> {
         let text = std::fs::read_to_string(Invitation::path(location))?;
         let invitation = text.trim_end().split_once(' ').and_then(|(address, token)| {
-            Some(Invitation { address: address.parse().ok()?, token: token.to_owned() })
+            Some(Invitation { address: ControlAddress::parse(address)?, token: token.to_owned() })
         });
         invitation.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "not a control file"))
     }
 }
 
 /// Reads one line without its line end. Reads byte by byte, so as not to consume anything after the line.
-fn read_line(input: &mut impl Read) -> io::Result<String> {
+fn read_line(input: &mut impl Read, size_bytes_max: usize) -> io::Result<String> {
     let mut line = Vec::new();
     loop {
         let mut byte = [0];
         input.read_exact(&mut byte)?;
         match byte[0] {
             b'\n' => break,
-            _ if line.len() >= LINE_SIZE_BYTES_MAX => {
+            _ if line.len() >= size_bytes_max => {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, "a line is too long"));
             }
             byte => line.push(byte),
@@ -138,9 +144,9 @@ mod tests {
     #[test]
     fn a_line_ends_where_it_ends() {
         let mut input = &b"first\nsecond"[..];
-        assert_eq!(read_line(&mut input).unwrap(), "first");
+        assert_eq!(read_line(&mut input, 5).unwrap(), "first");
         assert_eq!(input, b"second");
-        assert!(read_line(&mut input).is_err());
-        assert!(read_line(&mut &vec![b'x'; LINE_SIZE_BYTES_MAX + 1][..]).is_err());
+        assert!(read_line(&mut input, 100).is_err());
+        assert!(read_line(&mut &b"sixsix\n"[..], 5).is_err());
     }
 }

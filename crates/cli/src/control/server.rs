@@ -1,13 +1,16 @@
 //! The server's side of control connections: one thread accepts, and each connection gets a thread, up to a limit.
 //!
-//! Promises: a connection without the token learns nothing and costs little; a failed command affects nothing else; one
-//! restore runs at a time. The work itself belongs to the crate `backup` and to the engine.
+//! Promises: a connection without the token learns nothing, costs little and keeps nobody out: those that have not yet
+//! shown the token have a limit of their own, and when it is reached the oldest of them is closed. A failed command
+//! affects nothing else; one restore runs at a time. The work itself belongs to the crates `backup` and `tables` and to
+//! the engine.
 
-use std::io::{self, BufReader, BufWriter, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::collections::VecDeque;
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::net::Shutdown;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use backup::{BackupReader, LoadSelection, SaveOptions};
@@ -16,12 +19,17 @@ use engine_local::LocalEngine;
 use tables::{AccountData, TableService};
 use tokio::runtime::Handle;
 
-use super::{ControlRequest, GREETING, Invitation, read_line};
+use super::stream::{ControlListener, ControlStream};
+use super::{ControlRequest, GREETING, Invitation, REQUEST_LINE_BYTES_MAX, read_line};
 use crate::{account_data, random};
 
-/// Connections above this number are closed without an answer.
-const CONNECTION_COUNT_MAX: usize = 8;
-/// How long to wait for the request line, and for each read or write after it.
+/// Commands that run at the same time. Further ones are told to try again.
+const COMMAND_COUNT_MAX: usize = 8;
+/// Connections that have not shown the token yet. For each further one the oldest is closed.
+const STRANGER_COUNT_MAX: usize = 32;
+/// How long a connection may take to show the token. Our own commands send it at once.
+const GREETING_TIME_MAX: Duration = Duration::from_secs(5);
+/// How long each read or write of a command may take. A backup may take hours, but it must move on.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 const TOKEN_BYTES: usize = 32;
 
@@ -32,11 +40,19 @@ struct Controlled {
     clock: Arc<dyn Clock>,
     runtime: Handle,
     token: String,
-    connection_count: AtomicUsize,
+    command_count: AtomicUsize,
+    strangers: Mutex<Strangers>,
     restoring: Mutex<()>,
 }
 
-/// Starts to listen and writes the invitation into the data directory.
+/// The connections that have not shown the token yet, oldest first, each with a number.
+#[derive(Default)]
+struct Strangers {
+    next_number: u64,
+    waiting: VecDeque<(u64, ControlStream)>,
+}
+
+/// Starts to listen and writes the invitation into the data directory, whose store must be locked.
 pub fn start(
     location: &Path,
     engine: &Arc<LocalEngine>,
@@ -46,12 +62,17 @@ pub fn start(
     let bytes = random::bytes::<TOKEN_BYTES>()?;
     let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     let unable = |error: io::Error| format!("cannot listen for commands: {error}");
-    let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).map_err(unable)?;
-    let address = listener.local_addr().map_err(unable)?;
+    let (listener, address) = ControlListener::bind(location).map_err(unable)?;
     Invitation { address, token: token.clone() }.write(location).map_err(unable)?;
-    let (connection_count, restoring) = (AtomicUsize::new(0), Mutex::new(()));
-    let engine = Arc::downgrade(engine);
-    let controlled = Arc::new(Controlled { engine, clock, runtime, token, connection_count, restoring });
+    let controlled = Arc::new(Controlled {
+        engine: Arc::downgrade(engine),
+        clock,
+        runtime,
+        token,
+        command_count: AtomicUsize::new(0),
+        strangers: Mutex::default(),
+        restoring: Mutex::new(()),
+    });
     spawn("lazulite-control", move || accept(&listener, &controlled)).map_err(unable)
 }
 
@@ -59,41 +80,104 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     std::thread::Builder::new().name(name.to_owned()).spawn(work).map(|_| ())
 }
 
-fn accept(listener: &TcpListener, controlled: &Arc<Controlled>) {
+fn accept(listener: &ControlListener, controlled: &Arc<Controlled>) {
     loop {
-        let Ok((stream, _)) = listener.accept() else {
+        let accepted = listener.accept().and_then(|stream| {
+            let number = controlled.receive(stream.try_clone()?);
+            let mine = controlled.clone();
+            let spawned = spawn("lazulite-command", move || mine.serve(number, &stream));
+            spawned.inspect_err(|_| {
+                controlled.let_go(number);
+            })
+        });
+        if accepted.is_err() {
             // For example out of file descriptors. Do not spin until some are free.
             std::thread::sleep(Duration::from_millis(100));
-            continue;
-        };
-        if controlled.connection_count.fetch_add(1, Ordering::AcqRel) >= CONNECTION_COUNT_MAX {
-            controlled.connection_count.fetch_sub(1, Ordering::AcqRel);
-            continue;
-        }
-        let mine = controlled.clone();
-        let served = spawn("lazulite-command", move || {
-            if let Err(error) = mine.serve(&stream) {
-                log::warn!("a command ended early: {error}");
-            }
-            mine.connection_count.fetch_sub(1, Ordering::AcqRel);
-        });
-        if served.is_err() {
-            controlled.connection_count.fetch_sub(1, Ordering::AcqRel);
         }
     }
 }
 
-impl Controlled {
-    fn serve(&self, stream: &TcpStream) -> io::Result<()> {
-        stream.set_read_timeout(Some(PAUSE_MAX))?;
-        stream.set_write_timeout(Some(PAUSE_MAX))?;
-        let mut input = BufReader::new(stream);
-        let line = read_line(&mut input)?;
-        let rest = line.strip_prefix(GREETING).and_then(|rest| rest.strip_prefix(' '));
-        let Some((token, request)) = rest.and_then(|rest| rest.split_once(' ')) else { return Ok(()) };
-        if !is_same(token.as_bytes(), self.token.as_bytes()) {
-            return Ok(());
+/// Reads until a moment, however the bytes trickle in.
+struct UntilDeadline<'a> {
+    stream: &'a ControlStream,
+    clock: &'a dyn Clock,
+    deadline: Duration,
+}
+
+impl Read for UntilDeadline<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let rest = self.deadline.saturating_sub(self.clock.monotonic());
+        if rest.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
         }
+        self.stream.set_read_timeout(rest)?;
+        let mut stream = self.stream;
+        stream.read(bytes)
+    }
+}
+
+impl Controlled {
+    fn strangers(&self) -> MutexGuard<'_, Strangers> {
+        self.strangers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a stranger, and closes the oldest one if there are too many. Returns the new one's number.
+    fn receive(&self, stream: ControlStream) -> u64 {
+        let mut strangers = self.strangers();
+        let number = strangers.next_number;
+        strangers.next_number += 1;
+        strangers.waiting.push_back((number, stream));
+        if strangers.waiting.len() > STRANGER_COUNT_MAX
+            && let Some((_, oldest)) = strangers.waiting.pop_front()
+        {
+            // Its thread notices and ends.
+            let _ = oldest.shutdown(Shutdown::Both);
+        }
+        number
+    }
+
+    /// The connection is no stranger any more, or gone. `false` if it was closed meanwhile.
+    fn let_go(&self, number: u64) -> bool {
+        let mut strangers = self.strangers();
+        let count = strangers.waiting.len();
+        strangers.waiting.retain(|(waiting, _)| *waiting != number);
+        strangers.waiting.len() < count
+    }
+
+    fn serve(&self, number: u64, stream: &ControlStream) {
+        let greeted = self.greet(stream);
+        if !self.let_go(number) {
+            return;
+        }
+        // Not a word to, or about, a connection without the token.
+        let Some(request) = greeted else { return };
+        let is_one_too_many = self.command_count.fetch_add(1, Ordering::AcqRel) >= COMMAND_COUNT_MAX;
+        let outcome = if is_one_too_many {
+            let mut stream = stream;
+            writeln!(stream, "error the server is busy with other commands: try again later")
+        } else {
+            self.obey(&request, stream)
+        };
+        self.command_count.fetch_sub(1, Ordering::AcqRel);
+        if let Err(error) = outcome {
+            log::warn!("a command ended early: {error}");
+        }
+    }
+
+    /// The request, if the token comes with it and in time.
+    fn greet(&self, stream: &ControlStream) -> Option<String> {
+        let deadline = self.clock.monotonic() + GREETING_TIME_MAX;
+        // Byte by byte: what follows the line belongs to the command.
+        let mut input = UntilDeadline { stream, clock: &*self.clock, deadline };
+        let line = read_line(&mut input, REQUEST_LINE_BYTES_MAX).ok()?;
+        let (token, request) = line.strip_prefix(GREETING)?.strip_prefix(' ')?.split_once(' ')?;
+        is_same(token.as_bytes(), self.token.as_bytes()).then(|| request.to_owned())
+    }
+
+    fn obey(&self, request: &str, stream: &ControlStream) -> io::Result<()> {
+        stream.set_read_timeout(PAUSE_MAX)?;
+        stream.set_write_timeout(PAUSE_MAX)?;
+        let mut input = BufReader::new(stream);
         let mut out = BufWriter::new(stream);
         let Some(engine) = self.engine.upgrade() else {
             writeln!(out, "error the server is shutting down")?;

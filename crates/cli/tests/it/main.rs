@@ -10,6 +10,7 @@ mod backup;
 mod bearer;
 mod bench;
 mod configuration;
+mod control;
 mod crash;
 mod directory;
 mod fixtures;
