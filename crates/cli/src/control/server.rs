@@ -47,7 +47,17 @@ pub fn start(
     let unable = |error: io::Error| format!("cannot listen for commands: {error}");
     let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).map_err(unable)?;
     let address = listener.local_addr().map_err(unable)?;
-    Invitation { address, token: token.clone() }.write(location).map_err(unable)?;
+    let invitation = Invitation { address, token: token.clone() };
+    invitation
+        .write(location)
+        .or_else(|error| match error.kind() {
+            // On a full disk too, commands must reach the server.
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded if engine.release_some_space() => {
+                invitation.write(location)
+            }
+            _ => Err(error),
+        })
+        .map_err(unable)?;
     let (connection_count, restoring) = (AtomicUsize::new(0), Mutex::new(()));
     let engine = Arc::downgrade(engine);
     let controlled = Arc::new(Controlled { engine, clock, runtime, token, connection_count, restoring });
