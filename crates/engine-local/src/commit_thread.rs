@@ -2,8 +2,8 @@
 //! one sync, shows it to readers and answers. While one group syncs, the next one forms in the queue.
 //!
 //! Promises: a caller hears of success only after the sync. Readers see only durable changes, and see them before the
-//! caller hears. Every caller gets an answer, whatever fails. A group that finds no space on the disk is refused, and
-//! writing resumes when there is space. After any other failed write the content of the disk is unknown, so the
+//! caller hears. Every caller gets an answer, whatever fails. A group that finds no space on the disk is refused, except
+//! for what only removes rows or tables, and writing resumes when there is space. After any other failed write the content of the disk is unknown, so the
 //! engine is poisoned: reads continue from the last durable view, and writes are refused until the store is reopened.
 //! Memory for recent rows is bounded: near the bound, commits slow down to the speed of folding.
 
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::commit_log::{AppendError, CommitLog, Counters, RecordBuilder};
+use crate::commit_log::{AppendError, CommitLog, Counters, Purpose, RecordBuilder};
 use crate::fold::Folder;
 use crate::group::{Applied, Group, KnownTables, WriteRequest};
 use crate::shared::{FoldRequest, SharedState};
@@ -173,11 +173,24 @@ impl CommitThread {
         if self.shared.is_poisoned() {
             return everyone(CommitError::Poisoned);
         }
-        if !self.make_room(size_bytes) {
-            return everyone(CommitError::Busy);
-        }
-        match catch_unwind(AssertUnwindSafe(|| self.commit_group(requests))) {
-            Ok(results) => results,
+        let purpose = match self.make_room(size_bytes) {
+            true => Purpose::Any,
+            // Deletions take little memory, and they may be what makes room. They have a bound of their own.
+            false if self.recent_bytes() < 2 * self.recent_bytes_max + self.recent_bytes_max / 4 => {
+                Purpose::Free
+            }
+            false => return everyone(CommitError::Busy),
+        };
+        match catch_unwind(AssertUnwindSafe(|| self.commit_group(requests, purpose))) {
+            Ok(Some(results)) => results,
+            // There is no space for the whole group.
+            Ok(None) => match catch_unwind(AssertUnwindSafe(|| self.commit_group(requests, Purpose::Free))) {
+                Ok(results) => results.unwrap_or_else(|| everyone(CommitError::Busy)),
+                Err(_) => {
+                    self.shared.poison("the commit thread panicked");
+                    everyone(CommitError::Unknown("the commit thread panicked".to_owned()))
+                }
+            },
             Err(_) => {
                 self.shared.poison("the commit thread panicked");
                 everyone(CommitError::Unknown("the commit thread panicked".to_owned()))
@@ -185,7 +198,9 @@ impl CommitThread {
         }
     }
 
-    fn commit_group(&mut self, requests: &[QueuedRequest]) -> Vec<RequestOutcome> {
+    /// Makes the changes of these requests durable; with [`Purpose::Free`], of those that free space alone, and the
+    /// others are refused. `None`: there is no space, and nothing has changed.
+    fn commit_group(&mut self, requests: &[QueuedRequest], purpose: Purpose) -> Option<Vec<RequestOutcome>> {
         self.record.clear();
         let mut group = Group {
             view: self.shared.view(),
@@ -200,6 +215,10 @@ impl CommitThread {
         };
         let mut results = Vec::with_capacity(requests.len());
         for queued in requests {
+            if purpose == Purpose::Free && !queued.request.frees_space() {
+                results.push(Err(CommitError::Busy));
+                continue;
+            }
             let mut result = group.apply(&queued.request);
             if group.met_closed_file.take() {
                 reopen(&self.shared, &mut self.folding, &mut group);
@@ -215,18 +234,18 @@ impl CommitThread {
         // Keep the counters even if nothing was written: a version is never handed out twice.
         self.counters = counters;
         if self.record.is_empty() {
-            return results;
+            return Some(results);
         }
-        let (sequence, record_bytes) = match self.log.append(&mut self.record, counters) {
+        let (sequence, record_bytes) = match self.log.append(&mut self.record, counters, purpose) {
             Ok(appended) => appended,
             Err(AppendError::NoRoom(error)) => {
                 self.known_tables.clear();
                 self.shared.note_full(&error);
-                return requests.iter().map(|_| Err(CommitError::Busy)).collect();
+                return None;
             }
             Err(AppendError::Displaced(cause)) => {
                 self.shared.refuse_writes(&cause);
-                return requests.iter().map(|_| Err(CommitError::Poisoned)).collect();
+                return Some(requests.iter().map(|_| Err(CommitError::Poisoned)).collect());
             }
             Err(AppendError::Lost(error)) => {
                 self.shared.poison(&error.to_string());
@@ -236,21 +255,21 @@ impl CommitThread {
                     Ok(_) => Err(CommitError::Unknown(error.to_string())),
                     Err(_) => Err(CommitError::Poisoned),
                 };
-                return results.into_iter().map(unsure).collect();
+                return Some(results.into_iter().map(unsure).collect());
             }
         };
         self.unfolded_log_bytes += record_bytes;
         self.shared.count_group(requests.len());
         self.shared.publish(sequence, written, counters);
-        if !self.shared.is_folding_stuck() {
+        if purpose == Purpose::Any && !self.shared.is_folding_stuck() {
             self.shared.note_space();
         }
         if let FoldRunner::CommitThread(_) = self.folding {
             // Seal here and not when idle: when the thread is idle depends on the time.
             self.log.seal();
         }
-        self.let_fold(dropped_any);
-        results
+        self.let_fold(dropped_any || purpose == Purpose::Free);
+        Some(results)
     }
 
     /// Folds if it is due, or asks the folding thread to.

@@ -81,11 +81,14 @@ fn parent(directory: &Path) -> Option<&Path> {
     }
 }
 
-/// An open directory. Using it needs no new handle for the directory itself, and there may be none left.
-#[cfg(unix)]
+/// An open directory. Using it needs no new handle for the directory itself, and there may be none left. Windows cannot
+/// open a directory as a file, and NTFS journals the entries by itself.
 #[derive(Debug)]
 pub(crate) struct DirectoryHandle {
+    #[cfg(unix)]
     file: File,
+    #[cfg(not(unix))]
+    path: std::path::PathBuf,
 }
 
 #[cfg(unix)]
@@ -101,7 +104,7 @@ impl DirectoryHandle {
             | match access {
                 Access::Read => OFlags::RDONLY,
                 Access::Write => OFlags::RDWR,
-                Access::Create => OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC,
+                Access::Create | Access::CreateLater => OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC,
                 Access::CreateOrKeep => OFlags::RDWR | OFlags::CREATE,
             };
         let open = || rustix::fs::openat(&self.file, name, how, Mode::RUSR | Mode::WUSR);
@@ -151,13 +154,6 @@ impl DirectoryHandle {
     }
 }
 
-/// Windows cannot open a directory as a file, and NTFS journals the entries by itself.
-#[cfg(not(unix))]
-#[derive(Debug)]
-pub(crate) struct DirectoryHandle {
-    path: std::path::PathBuf,
-}
-
 #[cfg(not(unix))]
 impl DirectoryHandle {
     pub(crate) fn open(directory: &Path) -> io::Result<DirectoryHandle> {
@@ -170,7 +166,7 @@ impl DirectoryHandle {
         match access {
             Access::Read => &mut how,
             Access::Write => how.write(true),
-            Access::Create => how.write(true).create(true).truncate(true),
+            Access::Create | Access::CreateLater => how.write(true).create(true).truncate(true),
             Access::CreateOrKeep => how.write(true).create(true).truncate(false),
         };
         how.open(self.path.join(name))

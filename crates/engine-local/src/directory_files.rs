@@ -24,6 +24,8 @@ pub enum Access {
     Write,
     /// Creates the file, or empties it.
     Create,
+    /// Like `Create`, for a file that can wait: the last file descriptor is not spent on it.
+    CreateLater,
     /// Creates the file, or leaves its content.
     CreateOrKeep,
 }
@@ -70,11 +72,11 @@ pub struct DirectoryFiles<W> {
     /// A spare file descriptor. Clients may use up all that the process has, and a commit must not fail for that:
     /// then the spare is closed to open the file that is needed.
     reserve: Mutex<Option<File>>,
-    place: OnceLock<Place>,
+    opened: OnceLock<OpenDirectory>,
 }
 
 /// The directory, kept open.
-struct Place {
+struct OpenDirectory {
     handle: DirectoryHandle,
     /// Whether the path led to the open directory right after it was opened. Some file systems over a network give a
     /// directory a new number every time; there a later comparison says nothing.
@@ -93,27 +95,30 @@ impl<W> DirectoryFiles<W> {
             directory: directory.to_owned(),
             wrap,
             reserve: Mutex::new(None),
-            place: OnceLock::new(),
+            opened: OnceLock::new(),
         }
     }
 
-    fn place(&self) -> io::Result<&Place> {
-        if let Some(place) = self.place.get() {
-            return Ok(place);
+    fn opened(&self) -> io::Result<&OpenDirectory> {
+        if let Some(opened) = self.opened.get() {
+            return Ok(opened);
         }
         let handle = DirectoryHandle::open(&self.directory)?;
         let is_comparable = handle.is_at(&self.directory)?;
-        Ok(self.place.get_or_init(|| Place { handle, is_comparable }))
+        Ok(self.opened.get_or_init(|| OpenDirectory { handle, is_comparable }))
     }
 
     fn handle(&self) -> io::Result<&DirectoryHandle> {
-        Ok(&self.place()?.handle)
+        Ok(&self.opened()?.handle)
     }
 
     /// Opens a file, and gives up the spare descriptor if there is no other.
     fn open_file(&self, name: &str, access: Access) -> io::Result<File> {
         let handle = self.handle()?;
         let open = || handle.open_file(name, access);
+        if access == Access::CreateLater {
+            return open();
+        }
         let mut reserve = self.reserve.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let mut opened = open();
         if opened.as_ref().is_err_and(is_out_of_handles) && reserve.take().is_some() {
@@ -157,7 +162,8 @@ impl<B: StorageBackend, W: Fn(FileBackend) -> B + Send + Sync + 'static> StoreFi
 
     fn read(&self, name: &str, bytes_max: usize) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        self.open_file(name, Access::Read)?.take(bytes_max as u64).read_to_end(&mut bytes)?;
+        // It can wait: the spare descriptor is not for it.
+        self.handle()?.open_file(name, Access::Read)?.take(bytes_max as u64).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 
@@ -166,8 +172,8 @@ impl<B: StorageBackend, W: Fn(FileBackend) -> B + Send + Sync + 'static> StoreFi
     }
 
     fn is_in_place(&self) -> io::Result<bool> {
-        let place = self.place()?;
-        Ok(!place.is_comparable || place.handle.is_at(&self.directory)?)
+        let opened = self.opened()?;
+        Ok(!opened.is_comparable || opened.handle.is_at(&self.directory)?)
     }
 
     fn sync(&self) -> io::Result<()> {

@@ -35,8 +35,8 @@ const IDLE_TIME: Duration = Duration::from_secs(1);
 /// disturbs its readers.
 const RETRY_TIME: Duration = Duration::from_millis(250);
 const RETRY_TIME_MAX: Duration = Duration::from_secs(5);
-/// How often to look whether the store's path still leads to it.
-const PLACE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// How often to look whether the store's path still leads to it, and whether there is space for a reserve.
+const HOUSEKEEPING_INTERVAL: Duration = Duration::from_secs(1);
 /// Slices to sweep before looking for rows to fold.
 const SLICES_PER_TURN_MAX: u32 = 4;
 
@@ -52,8 +52,7 @@ pub(crate) struct Folder {
     pub(crate) seen_sequence: u64,
     pub(crate) is_stuck: bool,
     pub(crate) retry_time: Duration,
-    /// When the store's path was last checked.
-    pub(crate) place_checked_at: Option<Duration>,
+    pub(crate) housekeeping_at: Option<Duration>,
     /// Folded rows that a reader may still hold. Freeing them takes milliseconds, so they are freed here and not by
     /// the reader that happens to be the last.
     pub(crate) retired: Vec<Arc<Frozen>>,
@@ -109,11 +108,12 @@ impl Folder {
         if asked.reopen {
             self.reopen_after_damage();
         }
-        self.check_place();
+        self.keep_house();
         if self.shared.is_poisoned() {
             return;
         }
         if self.segments.wants_spare()
+            && !self.is_stuck
             && let Err(error) = self.segments.make_spare()
         {
             // The commit thread tries again when it needs the file, and then reports a failure.
@@ -124,6 +124,10 @@ impl Folder {
         let has_waited = asked == FoldRequest::default() && !self.sweep_pending && !self.is_stuck;
         let is_idle = has_waited && view.sequence == self.seen_sequence;
         self.seen_sequence = view.sequence;
+        if self.is_stuck {
+            // What was deleted since need not be folded at all.
+            self.shared.merge_into_frozen(2 * self.recent_bytes_max);
+        }
         let is_due = is_idle || asked.fold || asked.end || view.active.size_bytes() >= self.recent_bytes_max;
         // Rows of an earlier fold that failed go first.
         if (is_due || view.frozen.is_some())
@@ -144,15 +148,28 @@ impl Folder {
         }
     }
 
-    /// Refuses all writes from now on if the store's path leads elsewhere: the next server would not find them.
-    fn check_place(&mut self) {
+    /// Refuses all writes from now on if the store's path leads elsewhere: the next server would not find them. Makes
+    /// the reserve for a full disk, when nothing else needs the space.
+    fn keep_house(&mut self) {
         let now = self.clock.monotonic();
-        let is_due = |last: Duration| now.saturating_sub(last) >= PLACE_CHECK_INTERVAL;
-        if self.place_checked_at.is_none_or(is_due) {
-            self.place_checked_at = Some(now);
-            if let Err(cause) = self.segments.check_place() {
-                self.shared.refuse_writes(&cause);
-            }
+        let is_due = |last: Duration| now.saturating_sub(last) >= HOUSEKEEPING_INTERVAL;
+        if !self.housekeeping_at.is_none_or(is_due) {
+            return;
+        }
+        self.housekeeping_at = Some(now);
+        if let Err(cause) = self.segments.check_place() {
+            self.shared.refuse_writes(&cause);
+        } else if !self.is_stuck {
+            self.make_reserve();
+        }
+    }
+
+    fn make_reserve(&self) {
+        // A regular end needs no reserve, and a store that is opened for a moment need not make one.
+        if !self.shared.folding().asked.end
+            && let Err(error) = self.segments.make_reserve()
+        {
+            log::debug!("the reserve for a full disk cannot be made: {error}");
         }
     }
 
@@ -168,6 +185,9 @@ impl Folder {
     }
 
     fn fold(&mut self, frozen: &Arc<Frozen>) {
+        if !self.is_stuck {
+            self.make_reserve();
+        }
         let (started, size_bytes) = (self.clock.monotonic(), frozen.recent.size_bytes());
         match catch_unwind(AssertUnwindSafe(|| self.write(frozen))) {
             Ok(Ok(dropped_any)) => {
@@ -249,7 +269,11 @@ impl Folder {
             FoldFailure::Closed => {}
             FoldFailure::Tree(error) if self.may_reopen(&error) => {
                 match &error {
-                    redb::Error::Io(cause) if is_full(cause) => self.shared.note_full(cause),
+                    redb::Error::Io(cause) if is_full(cause) => {
+                        self.shared.note_full(cause);
+                        // The next attempt may have it: folding is what makes room in the log.
+                        self.segments.release_spare();
+                    }
                     error if !self.is_stuck => log::error!("{what}: {error}"),
                     _ => {}
                 }

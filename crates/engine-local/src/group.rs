@@ -43,6 +43,19 @@ pub(crate) enum WriteRequest {
 }
 
 impl WriteRequest {
+    /// Whether it only removes rows or a table.
+    pub(crate) fn frees_space(&self) -> bool {
+        match self {
+            WriteRequest::Commit(commit) => {
+                commit.ops.iter().all(|op| matches!(op.effect, Effect::Delete | Effect::CheckOnly))
+            }
+            WriteRequest::DropTable { .. } => true,
+            WriteRequest::CreateTable { .. } | WriteRequest::RenameTable { .. } | WriteRequest::Load(_) => {
+                false
+            }
+        }
+    }
+
     /// Roughly the memory it takes.
     pub(crate) fn size_bytes(&self) -> usize {
         let content = match self {

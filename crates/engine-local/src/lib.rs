@@ -70,6 +70,7 @@ use engine::{
 };
 
 use crate::catch_panic::catch_panic;
+use crate::commit_log::Segments;
 use crate::commit_thread::{CommitThread, FoldRunner, QueuedRequest, WaitingRequests};
 use crate::fold::Folder;
 use crate::group::{Applied, KnownTables, WriteRequest};
@@ -132,6 +133,7 @@ pub struct LocalEngine {
     commit_queue_bytes_max: usize,
     shared: Arc<SharedState>,
     place: StorePlace,
+    segments: Arc<Segments>,
     /// Dropped after `shared`, which holds the open file.
     _lock: DirectoryLock,
 }
@@ -177,7 +179,7 @@ impl LocalEngine {
         let (done, done_receiver) = watch::channel(false);
         let folder = Folder {
             shared: shared.clone(),
-            segments: replayed.segments,
+            segments: replayed.segments.clone(),
             clock: options.clock.clone(),
             reopening,
             recent_bytes_max: options.recent_bytes_max,
@@ -186,7 +188,7 @@ impl LocalEngine {
             seen_sequence: 0,
             is_stuck: false,
             retry_time: Default::default(),
-            place_checked_at: None,
+            housekeeping_at: None,
             retired: Vec::new(),
         };
         let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
@@ -227,6 +229,7 @@ impl LocalEngine {
             commit_queue_bytes_max: options.commit_queue_bytes_max,
             shared,
             place,
+            segments: replayed.segments,
             _lock: lock,
         })
     }
@@ -237,6 +240,12 @@ impl LocalEngine {
 
     pub fn stats(&self) -> LocalStats {
         self.shared.stats()
+    }
+
+    /// Gives up some of the space that is kept for a full disk, so that a small file can be written beside the store.
+    /// Returns whether there was any.
+    pub fn release_some_space(&self) -> bool {
+        self.segments.release_some().unwrap_or(false)
     }
 
     /// Queues the request and waits until it is durable.

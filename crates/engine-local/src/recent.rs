@@ -89,6 +89,11 @@ impl Recent {
         self.rows.get(key)?.value().as_of(sequence)
     }
 
+    /// Whether it has any change of this key.
+    pub(crate) fn holds(&self, key: &[u8]) -> bool {
+        self.rows.contains_key(key)
+    }
+
     /// The rows with `start <= key < end`, as of this record.
     pub(crate) fn range<'a>(&'a self, start: &'a [u8], end: &'a [u8], sequence: u64) -> RecentRows<'a> {
         let bounds = (Bound::Included(start), Bound::Excluded(end));

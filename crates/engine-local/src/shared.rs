@@ -159,6 +159,29 @@ impl SharedState {
         Some(frozen)
     }
 
+    /// Adds the rows that were written since to those that are frozen, unless that makes more than this many bytes. A
+    /// fold that found no space then has less to do, if rows or tables were deleted in the meantime.
+    pub(crate) fn merge_into_frozen(&self, bytes_max: usize) {
+        let _adding = self.lock_adding();
+        let view = self.view();
+        let Some(frozen) = view.frozen.as_ref().filter(|_| !view.active.is_empty()) else { return };
+        let merged = Recent::default();
+        for recent in [&*view.active, &*frozen.recent] {
+            for (entry, row) in recent.iter() {
+                // The first change of a key is the newest.
+                if !merged.holds(entry.key()) {
+                    merged.add(view.sequence, entry.key().clone(), row);
+                }
+            }
+        }
+        if merged.size_bytes() > bytes_max.max(frozen.recent.size_bytes()) {
+            return;
+        }
+        let (until, counters) = (view.sequence, view.counters);
+        let frozen = Some(Arc::new(Frozen { recent: Arc::new(merged), until, counters }));
+        self.replace_view(View { active: Arc::new(Recent::default()), frozen, ..(*view).clone() });
+    }
+
     /// Shows readers the tree as it is now. `is_folded`: the frozen rows are in it. If the tree does not open,
     /// readers keep their view, which is just as right: the older tree, and everything written since.
     pub(crate) fn publish_base(&self, is_folded: bool) -> Result<(), redb::Error> {
@@ -284,7 +307,8 @@ impl SharedState {
             };
             log::error!(
                 "the store cannot be written: {why} ({cause}). Writes are refused (503) until there is space; no restart is \
-                 needed. Reads continue, and no acknowledged write is lost."
+                 needed. Reads continue, and no acknowledged write is lost. Free space on the disk, or delete entities or \
+                 tables: deletions are still accepted."
             );
         }
     }

@@ -34,6 +34,8 @@ const WRITER_COUNT: usize = 4;
 const VALUE_BYTES: usize = 8 * 1024;
 /// A writer gives up on a full disk after this many refusals.
 const REFUSAL_COUNT: usize = 20;
+/// Rows to delete while the disk is full.
+const DELETION_COUNT: usize = 300;
 const BACK_WITHIN: Duration = Duration::from_secs(10);
 const FILE_HANDLES: usize = 64;
 const CONNECTION_COUNT: usize = 150;
@@ -164,6 +166,25 @@ fn fill(server: &Victim, next_row: &AtomicUsize) -> (BTreeSet<usize>, BTreeSet<S
     found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
+/// Deletes some of the rows. Returns the outcomes of those that were refused.
+fn delete_some(server: &Victim, rows: &mut BTreeSet<usize>) -> Result<BTreeSet<String>, Error> {
+    let mut refused = BTreeSet::new();
+    let chosen: Vec<usize> = rows.iter().copied().take(DELETION_COUNT).collect();
+    for row in chosen {
+        let path = entity_path("full", "p", &format!("{row:06}"));
+        let response = server.ask(&Request::delete(&path).header("If-Match", "*"))?;
+        match response.status {
+            204 => {
+                rows.remove(&row);
+            }
+            _ => {
+                refused.insert(outcome(&response));
+            }
+        }
+    }
+    Ok(refused)
+}
+
 /// The rows of a full listing.
 fn listed(server: &Victim) -> Result<BTreeSet<usize>, Error> {
     let mut rows = BTreeSet::new();
@@ -219,8 +240,15 @@ fn full_disk(binary: &Path, promises: &mut Promises) -> Result<(), Error> {
         &format!("a full disk refuses writes with 503 ServerBusy and nothing else: {refusals:?}"),
     );
     promises.check(listed(&server)? == acknowledged, "reads go on, and show exactly the acknowledged rows");
-    let first = server.ask(&Request::get(&entity_path("full", "p", "000000")))?;
+    let some_row = acknowledged.first().copied().unwrap_or_default();
+    let first = server.ask(&Request::get(&entity_path("full", "p", &format!("{some_row:06}"))))?;
     promises.check(first.status == 200, "point reads go on");
+    let refused = delete_some(&server, &mut acknowledged)?;
+    promises.check(
+        refused.is_empty(),
+        &format!("{DELETION_COUNT} deletions are accepted on the full disk: {refused:?}"),
+    );
+    promises.check(listed(&server)? == acknowledged, "and the deleted rows are gone");
 
     std::fs::remove_file(&ballast)?;
     match accepts_writes_within(&server, BACK_WITHIN, &next_row) {
@@ -246,6 +274,14 @@ fn full_disk(binary: &Path, promises: &mut Promises) -> Result<(), Error> {
                 listed(&server)? == acknowledged,
                 "killed and started while full: everything is there",
             );
+            let checked = launch.command().args(["check", "--location"]).arg(&launch.location).output()?;
+            let words = String::from_utf8_lossy(&checked.stdout).into_owned();
+            promises.check(
+                checked.status.success() && words.contains("while it is being served"),
+                &format!("its own commands reach it: {}", words.trim_end()),
+            );
+            let refused = delete_some(&server, &mut acknowledged)?;
+            promises.check(refused.is_empty(), &format!("it accepts deletions: {refused:?}"));
             server.finish();
         }
         Err(refusal) => {

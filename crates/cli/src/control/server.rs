@@ -63,7 +63,17 @@ pub fn start(
     let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     let unable = |error: io::Error| format!("cannot listen for commands: {error}");
     let (listener, address) = ControlListener::bind(location).map_err(unable)?;
-    Invitation { address, token: token.clone() }.write(location).map_err(unable)?;
+    let invitation = Invitation { address, token: token.clone() };
+    invitation
+        .write(location)
+        .or_else(|error| match error.kind() {
+            // On a full disk too, commands must reach the server.
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded if engine.release_some_space() => {
+                invitation.write(location)
+            }
+            _ => Err(error),
+        })
+        .map_err(unable)?;
     let controlled = Arc::new(Controlled {
         engine: Arc::downgrade(engine),
         clock,

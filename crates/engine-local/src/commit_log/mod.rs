@@ -34,6 +34,21 @@ use crate::store_id::{StoreId, StorePlace};
 const FIRST_SEGMENT_BYTES: u64 = 64 * 1024;
 /// The other segments: long enough that the next one is ready in time, and not much longer.
 const SEGMENT_BYTES: u64 = 16 * 1024 * 1024;
+/// The reserve for a full disk: room for some tens of thousands of deletions, until folding them frees space.
+const RESERVE_BYTES: u64 = 4 * 1024 * 1024;
+/// A shorter file is no reserve any more.
+const RESERVE_BYTES_MIN: u64 = 1024 * 1024;
+/// How much of the reserve is given up at a time, for a small file beside the store.
+const RELEASE_BYTES: u64 = 64 * 1024;
+
+/// What a record does to the space on the disk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Purpose {
+    /// It may need space.
+    Any,
+    /// It only removes rows and tables, so it may use the reserve.
+    Free,
+}
 
 /// Why an append failed.
 #[derive(Debug)]
@@ -58,11 +73,22 @@ pub(super) struct CommitLog {
     /// Beginning the next segment failed, perhaps after its file appeared. No record may go into this segment any
     /// more, because replay would look for it in the other.
     must_rotate: bool,
+    /// The present segment was the reserve.
+    is_reserve: bool,
 }
 
 impl CommitLog {
     fn at(segments: Arc<Segments>, current: Segment, position: u64, last: u64) -> CommitLog {
-        CommitLog { segments, current, position, last, sealed: 0, has_asked: false, must_rotate: false }
+        CommitLog {
+            segments,
+            current,
+            position,
+            last,
+            sealed: 0,
+            has_asked: false,
+            must_rotate: false,
+            is_reserve: false,
+        }
     }
 
     /// Makes the record durable; returns its sequence number and its length.
@@ -70,11 +96,13 @@ impl CommitLog {
         &mut self,
         record: &mut RecordBuilder,
         counters: Counters,
+        purpose: Purpose,
     ) -> Result<(u64, usize), AppendError> {
         let end = self.position + record.size_bytes() as u64;
-        if self.must_rotate || end > self.current.head.length {
+        let is_kept_from_it = self.is_reserve && purpose != Purpose::Free;
+        if self.must_rotate || is_kept_from_it || end > self.current.head.length {
             self.segments.place.check().map_err(AppendError::Displaced)?;
-            self.rotate(record.size_bytes() as u64).map_err(AppendError::NoRoom)?;
+            self.rotate(record.size_bytes() as u64, purpose).map_err(AppendError::NoRoom)?;
         }
         let sequence = self.last + 1;
         let bytes = record.finish(self.current.head.salt, sequence, counters);
@@ -115,14 +143,24 @@ impl CommitLog {
     }
 
     /// Continues in another segment, which has room for a record of this size; 0 while the store is being opened.
-    pub(super) fn rotate(&mut self, record_bytes: u64) -> io::Result<()> {
+    pub(super) fn rotate(&mut self, record_bytes: u64, purpose: Purpose) -> io::Result<()> {
         let first = self.last + 1;
+        let unused = self.segments.take_file(record_bytes, purpose)?;
+        let is_reserve = unused.name == segment::RESERVE;
         self.must_rotate = true;
-        let segment = self.segments.begin(first, record_bytes)?;
+        let segment = self.segments.begin(first, unused)?;
         let _ = self.current.write_seal(Seal { sequence: self.last, is_closed: true });
         *self = CommitLog::at(self.segments.clone(), segment, RECORDS_OFFSET, self.last);
+        self.is_reserve = is_reserve;
         Ok(())
     }
+}
+
+/// An allocated file that is no segment yet.
+struct UnusedFile {
+    name: &'static str,
+    file: AnyFile,
+    length: u64,
 }
 
 /// A segment in the directory that belongs to another store, and that store.
@@ -140,17 +178,20 @@ pub(super) struct Segments {
     /// A file for the next segment, fully allocated, and its length.
     spare: Mutex<Option<(AnyFile, u64)>>,
     wants_spare: AtomicBool,
+    /// The length of the file that is kept for a full disk. `None` while there is no space for one.
+    reserve: Mutex<Option<u64>>,
     /// The salt of the next segment: every segment has its own.
     salt: AtomicU64,
 }
 
 impl Segments {
-    fn new(place: StorePlace, firsts: VecDeque<u64>, salt: u64) -> Segments {
+    fn new(place: StorePlace, firsts: VecDeque<u64>, reserve: Option<u64>, salt: u64) -> Segments {
         Segments {
             place,
             firsts: Mutex::new(firsts),
             spare: Mutex::new(None),
             wants_spare: AtomicBool::new(false),
+            reserve: Mutex::new(reserve),
             salt: AtomicU64::new(salt),
         }
     }
@@ -168,31 +209,51 @@ impl Segments {
         self.spare.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    fn begin(&self, first: u64, record_bytes: u64) -> io::Result<Segment> {
+    fn reserve(&self) -> MutexGuard<'_, Option<u64>> {
+        self.reserve.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// A file for a segment that begins with a record of this size; 0 while the store is being opened.
+    fn take_file(&self, record_bytes: u64, purpose: Purpose) -> io::Result<UnusedFile> {
         let length_min = RECORDS_OFFSET + record_bytes;
         // This lock waits for a spare that is being made; a second one would have the same name.
         let mut spare = self.spare();
-        let (file, length) = match spare.take() {
-            Some((file, length)) if length >= length_min => (file, length),
-            _ => {
-                let length_min = length_min.next_multiple_of(RECORDS_OFFSET).max(FIRST_SEGMENT_BYTES);
-                // While a store is being opened no record waits, and somebody waits for the store.
-                let is_opening = record_bytes == 0;
-                let length = if is_opening { length_min } else { length_min.max(SEGMENT_BYTES) };
-                match segment::create_spare(&*self.place.files, length) {
-                    Ok(file) => (file, length),
-                    // A smaller segment will do for now.
-                    Err(error) if is_full(&error) && length > length_min => {
-                        (segment::create_spare(&*self.place.files, length_min)?, length_min)
-                    }
-                    Err(error) => return Err(error),
-                }
+        if let Some((file, length)) = spare.take_if(|(_, length)| *length >= length_min) {
+            return Ok(UnusedFile { name: segment::SPARE, file, length });
+        }
+        *spare = None;
+        let length_min = length_min.next_multiple_of(RECORDS_OFFSET).max(FIRST_SEGMENT_BYTES);
+        // While a store is being opened no record waits, and somebody waits for the store.
+        let is_opening = record_bytes == 0;
+        let length = if is_opening { length_min } else { length_min.max(SEGMENT_BYTES) };
+        let create = |length| {
+            if purpose == Purpose::Any && !is_opening {
+                // The last space on the disk is for the reserve.
+                self.make_reserve()?;
             }
+            let file = segment::create(&*self.place.files, segment::SPARE, length, Access::Create)?;
+            Ok(UnusedFile { name: segment::SPARE, file, length })
         };
+        match create(length) {
+            // A smaller segment will do for now.
+            Err(error) if is_full(&error) && length > length_min => match create(length_min) {
+                Err(error) if is_full(&error) && purpose == Purpose::Free => {
+                    let length = self.reserve().take_if(|length| *length >= length_min).ok_or(error)?;
+                    let file = self.place.files.open(segment::RESERVE, Access::Write)?;
+                    log::warn!("the disk is full: deletions use the reserve of the commit log");
+                    Ok(UnusedFile { name: segment::RESERVE, file, length })
+                }
+                outcome => outcome,
+            },
+            outcome => outcome,
+        }
+    }
+
+    fn begin(&self, first: u64, unused: UnusedFile) -> io::Result<Segment> {
+        let UnusedFile { name, file, length } = unused;
         let salt = Salt(self.salt.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed));
         let head = Head { first, length, salt, store: Some(self.place.id) };
-        let segment = Segment::begin(&*self.place.files, file, head)?;
-        drop(spare);
+        let segment = Segment::begin(&*self.place.files, name, file, head)?;
         let mut firsts = self.firsts();
         // It may have taken the place of a segment without records.
         if firsts.back() != Some(&first) {
@@ -210,9 +271,44 @@ impl Segments {
         self.wants_spare.store(false, Ordering::Release);
         let mut spare = self.spare();
         if spare.is_none() {
-            *spare = Some((segment::create_spare(&*self.place.files, SEGMENT_BYTES)?, SEGMENT_BYTES));
+            let file = segment::create(&*self.place.files, segment::SPARE, SEGMENT_BYTES, Access::Create)?;
+            *spare = Some((file, SEGMENT_BYTES));
         }
         Ok(())
+    }
+
+    pub(super) fn has_reserve(&self) -> bool {
+        self.reserve().is_some()
+    }
+
+    /// Makes the reserve, if there is none.
+    pub(super) fn make_reserve(&self) -> io::Result<()> {
+        let mut reserve = self.reserve();
+        if reserve.is_none() {
+            let files = &*self.place.files;
+            let access = Access::CreateLater;
+            drop(segment::create(files, segment::RESERVE_NEW, RESERVE_BYTES, access)?);
+            // A file that has its name is allocated.
+            files.rename(segment::RESERVE_NEW, segment::RESERVE)?;
+            *reserve = Some(RESERVE_BYTES);
+        }
+        Ok(())
+    }
+
+    /// Gives up a part of the reserve, so that a small file has space. Returns whether there was any.
+    pub(super) fn release_some(&self) -> io::Result<bool> {
+        let mut reserve = self.reserve();
+        let Some(length) = reserve.filter(|length| *length > RESERVE_BYTES_MIN) else { return Ok(false) };
+        let shorter = length - RELEASE_BYTES;
+        self.place.files.open(segment::RESERVE, Access::Write)?.set_len(shorter)?;
+        *reserve = Some(shorter);
+        Ok(true)
+    }
+
+    /// Gives up the file for the next segment. Returns whether there was one.
+    pub(super) fn release_spare(&self) -> bool {
+        let was_there = self.spare().take().is_some();
+        was_there && self.place.files.remove(segment::SPARE).is_ok()
     }
 
     /// Releases the segments that hold no record after this one.
@@ -242,7 +338,8 @@ impl Segments {
             return Err(io::Error::new(io::ErrorKind::InvalidData, text));
         }
         let mut spare = self.spare();
-        if spare.is_none() && store.is_some() {
+        // Without a reserve, the space goes to the reserve.
+        if spare.is_none() && store.is_some() && self.has_reserve() {
             let file = self.place.files.open(name, Access::Write)?;
             let length = file.len()?;
             if length == SEGMENT_BYTES {

@@ -13,7 +13,7 @@ use redb::StorageBackend;
 
 use super::record::{ALIGNMENT, LogRecord};
 use super::segment::{self, RECORDS_OFFSET, Segment};
-use super::{CommitLog, Segments};
+use super::{CommitLog, Purpose, RESERVE_BYTES, RESERVE_BYTES_MIN, Segments};
 use crate::directory_files::Access;
 use crate::store_id::{StoreId, StorePlace};
 
@@ -48,18 +48,25 @@ pub(crate) fn replay(
     };
     let files = &place.files;
     let names = files.names().map_err(io("the directory"))?;
-    if names.iter().any(|name| name == segment::SPARE) {
-        files.remove(segment::SPARE).map_err(io(segment::SPARE))?;
+    for name in [segment::SPARE, segment::RESERVE_NEW] {
+        if names.iter().any(|found| found == name) {
+            files.remove(name).map_err(io(name))?;
+        }
     }
+    let reserve = match names.iter().any(|name| name == segment::RESERVE) {
+        true => find_reserve(place).map_err(io(segment::RESERVE))?,
+        false => None,
+    };
     let mut firsts: VecDeque<u64> = names.iter().filter_map(|name| segment::first_of(name)).collect();
     firsts.make_contiguous().sort_unstable();
-    let segments = |firsts| Arc::new(Segments::new(place.clone(), firsts, salt));
+    let segments = |firsts| Arc::new(Segments::new(place.clone(), firsts, reserve, salt));
     let Some(first) = firsts.front().copied() else {
         if !is_new {
             return Err(ReplayError::Damaged("the commit log (commits-….log) is missing".to_owned()));
         }
         let segments = segments(firsts);
-        let current = segments.begin(folded + 1, 0).map_err(io(segment::SPARE))?;
+        let unused = segments.take_file(0, Purpose::Any).map_err(io(segment::SPARE))?;
+        let current = segments.begin(folded + 1, unused).map_err(io(segment::SPARE))?;
         let log = CommitLog::at(segments.clone(), current, RECORDS_OFFSET, folded);
         return Ok(Replayed { log, segments, last: folded });
     };
@@ -118,6 +125,16 @@ pub(crate) fn replay(
     let last = reading.last;
     let log = CommitLog::at(segments.clone(), Segment { head, file }, reading.end, last);
     Ok(Replayed { log, segments, last })
+}
+
+/// The length of the reserve, if it has one.
+fn find_reserve(place: &StorePlace) -> io::Result<Option<u64>> {
+    let length = place.files.open(segment::RESERVE, Access::Read)?.len()?;
+    if (RESERVE_BYTES_MIN..=RESERVE_BYTES).contains(&length) {
+        return Ok(Some(length));
+    }
+    place.files.remove(segment::RESERVE)?;
+    Ok(None)
 }
 
 /// The first of these segments that belongs to another store. A head that cannot be read is not looked at: it matters

@@ -37,6 +37,9 @@ const PREFIX: &str = "commits-";
 const SUFFIX: &str = ".log";
 /// The file of the next segment, before it is used.
 pub(crate) const SPARE: &str = "commits.spare";
+/// A file for a segment that only changes which free space may use, and its name while it is made.
+pub(crate) const RESERVE: &str = "commits.reserve";
+pub(crate) const RESERVE_NEW: &str = "commits.reserve.new";
 
 /// The name of the segment that begins with this record.
 pub(crate) fn name(first: u64) -> String {
@@ -51,7 +54,7 @@ pub(crate) fn first_of(name: &str) -> Option<u64> {
 
 /// Whether a file of this name belongs to the log.
 pub(crate) fn is_ours(name: &str) -> bool {
-    name == SPARE || first_of(name).is_some()
+    [SPARE, RESERVE, RESERVE_NEW].contains(&name) || first_of(name).is_some()
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -109,12 +112,17 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    /// Turns the open spare file into the segment that begins with record `head.first`, durably.
-    pub(crate) fn begin(files: &dyn StoreFiles, file: AnyFile, head: Head) -> io::Result<Segment> {
+    /// Turns an open file of this name into the segment that begins with record `head.first`, durably.
+    pub(crate) fn begin(
+        files: &dyn StoreFiles,
+        old_name: &str,
+        file: AnyFile,
+        head: Head,
+    ) -> io::Result<Segment> {
         file.write(SEAL_OFFSET, &[0; SEAL_BYTES])?;
         file.write(0, &head.write())?;
         file.sync_data()?;
-        files.rename(SPARE, &name(head.first))?;
+        files.rename(old_name, &name(head.first))?;
         files.sync()?;
         Ok(Segment { head, file })
     }
@@ -179,14 +187,14 @@ pub(crate) fn store_of(files: &dyn StoreFiles, first: u64) -> Option<StoreId> {
     Head::read(bytes.first_chunk()?)?.store
 }
 
-/// Creates a spare file of this length, fully allocated.
-pub(crate) fn create_spare(files: &dyn StoreFiles, length: u64) -> io::Result<AnyFile> {
-    let file = files.open(SPARE, Access::Create)?;
+/// Creates a file of this length for a segment, fully allocated.
+pub(crate) fn create(files: &dyn StoreFiles, name: &str, length: u64, access: Access) -> io::Result<AnyFile> {
+    let file = files.open(name, access)?;
     match fill(&file, length) {
         Ok(()) => Ok(file),
         Err(error) => {
             // Give the space back: something else may need it.
-            let _ = files.remove(SPARE);
+            let _ = files.remove(name);
             Err(error)
         }
     }

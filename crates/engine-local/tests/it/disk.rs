@@ -26,6 +26,8 @@ struct State {
     syncs_left: Option<(u32, Behaviour)>,
     /// How many writes still find space.
     writes_left: Option<u32>,
+    /// No file may become longer.
+    has_no_growth: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -58,6 +60,11 @@ impl Disk {
         state.writes_left = None;
         drop(state);
         self.0.1.notify_all();
+    }
+
+    /// Like a full disk: no file may become longer, but what is there can be overwritten.
+    pub fn forbid_growth(&self, is_forbidden: bool) {
+        self.state().has_no_growth = is_forbidden;
     }
 
     /// This many writes find space, and none after them.
@@ -147,6 +154,9 @@ impl StorageBackend for TestBackend {
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         self.disk.behave(|state| state.writes)?;
+        if self.disk.state().has_no_growth && len > self.file.len()? {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
         self.file.set_len(len)
     }
 

@@ -202,3 +202,69 @@ async fn a_group_that_was_durable_before_the_disk_was_full_is_answered_as_such()
         commit(&engine, put(table, "p", "between", "v")).await.unwrap();
     }
 }
+
+fn delete(table: TableId, row: &str) -> Commit {
+    Commit::one(table, "p", Op { row: row.into(), expect: Expect::Present, effect: Effect::Delete })
+}
+
+#[tokio::test]
+async fn a_full_disk_accepts_deletions_while_folding_finds_no_space() {
+    fill_and_delete(1024 * 1024).await;
+}
+
+#[tokio::test]
+async fn a_full_disk_accepts_deletions_while_the_log_finds_no_space() {
+    fill_and_delete(64 * 1024 * 1024).await;
+}
+
+async fn fill_and_delete(recent_bytes_max: usize) {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Disk::default();
+    let mut options = system_options();
+    options.recent_bytes_max = recent_bytes_max;
+    let engine = open_failing(directory.path(), options, &disk);
+    let (kept, dropped) = (table(&engine, "kept").await, table(&engine, "dropped").await);
+    commit(&engine, put(dropped, "p", "r", "v")).await.unwrap();
+    eventually("the reserve is there", async || directory.path().join("commits.reserve").exists()).await;
+    let long = "x".repeat(50_000);
+    // The first segment is small.
+    commit(&engine, put(dropped, "p", "long", &long.repeat(2))).await.unwrap();
+    disk.forbid_growth(true);
+    let mut rows = Vec::new();
+    let mut refusal_count = 0;
+    while refusal_count < 20 {
+        let row = format!("{:05}", rows.len());
+        match commit(&engine, put(kept, "p", &row, &long)).await {
+            Ok(_) => rows.push(row),
+            Err(error) => {
+                assert_eq!(error, CommitError::Busy);
+                refusal_count += 1;
+            }
+        }
+    }
+    assert!(rows.len() > 10, "{}", rows.len());
+
+    let left = rows.split_off(rows.len() - 5);
+    for row in &rows {
+        commit(&engine, delete(kept, row)).await.unwrap();
+    }
+    engine.drop_table(N, "dropped").await.unwrap();
+    let found = async |engine: &LocalEngine| -> Vec<String> {
+        all(engine, kept).await.unwrap().into_iter().map(|row| row.1).collect()
+    };
+    assert_eq!(found(&engine).await, left);
+    let crashed = killed(directory.path());
+    let reopened = open(crashed.path());
+    assert_eq!(found(&reopened).await, left);
+    assert_eq!(reopened.check().findings, Vec::<String>::new());
+    assert_eq!(commit(&reopened, put(dropped, "p", "r", "v")).await, Err(CommitError::TableGone));
+
+    disk.forbid_growth(false);
+    eventually("writes are accepted again", async || {
+        commit(&engine, put(kept, "p", "new", &long)).await.is_ok()
+    })
+    .await;
+    eventually("there is a reserve again", async || directory.path().join("commits.reserve").exists()).await;
+    assert!(!engine.stats().poisoned);
+    assert_eq!(engine.check().findings, Vec::<String>::new());
+}

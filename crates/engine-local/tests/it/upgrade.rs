@@ -91,7 +91,7 @@ impl StoreFiles for PowerDisk {
         let number = match (known, access) {
             (Some(number), Access::Read | Access::Write | Access::CreateOrKeep) => number,
             (None, Access::Read | Access::Write) => return Err(io::ErrorKind::NotFound.into()),
-            (_, Access::Create | Access::CreateOrKeep) => {
+            (_, Access::Create | Access::CreateLater | Access::CreateOrKeep) => {
                 let mut state = self.step()?;
                 let number = state.contents.len();
                 state.contents.push(Content::default());

@@ -202,11 +202,15 @@ impl StoreFiles for Disk {
     }
 
     fn open(&self, name: &str, access: Access) -> io::Result<AnyFile> {
-        let mut state = self.pass(if access == Access::Create { DiskCall::Write } else { DiskCall::Read })?;
+        let mut state = self.pass(if matches!(access, Access::Create | Access::CreateLater) {
+            DiskCall::Write
+        } else {
+            DiskCall::Read
+        })?;
         let content = match (state.names.get(name), access) {
             (Some(content), Access::Read | Access::Write | Access::CreateOrKeep) => *content,
             (None, Access::Read | Access::Write) => return Err(io::ErrorKind::NotFound.into()),
-            (_, Access::Create | Access::CreateOrKeep) => {
+            (_, Access::Create | Access::CreateLater | Access::CreateOrKeep) => {
                 state.contents.push(Content::default());
                 let content = state.contents.len() - 1;
                 state.names.insert(name.to_owned(), content);
