@@ -149,6 +149,9 @@ async fn serve<H: Handler>(
     let connection = http1::Builder::new()
         .timer(HeadTimer::default())
         .header_read_timeout(limits.header_time_max)
+        // A client may close its sending side after the request and wait for the answer. It looks the same as a client
+        // that is gone, so a request whose client is gone runs to its end too, which its time limit bounds.
+        .half_close(true)
         .max_buf_size(limits.header_bytes_max)
         .max_headers(limits.header_count_max)
         .serve_connection(TokioIo::new(StallGuard::new(stream, limits.write_time_max)), service);
