@@ -116,9 +116,7 @@ async fn handle<S: Service>(
 }
 
 fn find_account(front: &Front, head: &RequestHead<'_>) -> Result<Arc<Account>, Refusal> {
-    if head.host.is_none() {
-        return Err(Refusal::front(ErrorCode::HostInformationNotPresent));
-    }
+    head.check_host().map_err(Refusal::front)?;
     let accounts = front.accounts.get();
     let account = accounts.find(head.target.account);
     account.cloned().ok_or_else(|| Refusal::front(ErrorCode::ResourceNotFound))

@@ -21,9 +21,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use super::body::ResponseBody;
+use super::guarded_stream::GuardedStream;
 use super::head_timer::HeadTimer;
 use super::limits::Limits;
-use super::stall::StallGuard;
 
 /// Answers requests.
 pub trait Handler: Send + Sync + 'static {
@@ -154,7 +154,7 @@ async fn serve<H: Handler>(
         .half_close(true)
         .max_buf_size(limits.header_bytes_max)
         .max_headers(limits.header_count_max)
-        .serve_connection(TokioIo::new(StallGuard::new(stream, limits.write_time_max)), service);
+        .serve_connection(TokioIo::new(GuardedStream::new(stream, limits.write_time_max)), service);
     let mut connection = pin!(connection);
     let outcome = tokio::select! {
         // The order does not matter, and a fixed one saves the cost of a random choice.

@@ -4,9 +4,10 @@
 
 pub mod body;
 pub(crate) mod deadline;
+mod framing;
+mod guarded_stream;
 mod head_timer;
 pub(crate) mod heavy;
 pub(crate) mod limits;
 pub(crate) mod listener;
 pub(crate) mod memory_pool;
-mod stall;

@@ -87,8 +87,7 @@ fn a_client_may_stop_sending_before_the_answer() {
     let server = TestServer::with_table("mytable");
     for number in 0..20 {
         let row = number.to_string();
-        let mut bytes =
-            server.bytes_of(&Request::post("/mytable").json(&entity_json("p", &row, "\"x\":1")));
+        let mut bytes = server.bytes_of(&Request::post("/mytable").json(&entity_json("p", &row, "\"x\":1")));
         // The second half are chunked, where the end of the stream follows the last chunk.
         if number >= 10 {
             let request = Request::post("/mytable")

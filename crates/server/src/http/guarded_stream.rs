@@ -1,4 +1,7 @@
-//! A stream that closes the connection when its peer stops reading for too long.
+//! A client's stream between the socket and hyper: it refuses ambiguous requests, and it closes the connection when its
+//! peer stops reading for too long.
+//!
+//! Leaves to others: what makes a request ambiguous (`framing`).
 
 use std::future::Future;
 use std::io::{self, IoSlice};
@@ -9,16 +12,19 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-pub(crate) struct StallGuard<S> {
+use super::framing::Framing;
+
+pub(crate) struct GuardedStream<S> {
     stream: S,
+    framing: Framing,
     time_max: Duration,
     /// Runs while a write waits. Most writes never wait.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> StallGuard<S> {
-    pub fn new(stream: S, time_max: Duration) -> StallGuard<S> {
-        StallGuard { stream, time_max, stalled: None }
+impl<S> GuardedStream<S> {
+    pub fn new(stream: S, time_max: Duration) -> GuardedStream<S> {
+        GuardedStream { stream, framing: Framing::default(), time_max, stalled: None }
     }
 
     fn judge<T>(&mut self, outcome: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
@@ -35,17 +41,20 @@ impl<S> StallGuard<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for StallGuard<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for GuardedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
+        let before = buffer.filled().len();
+        let outcome = Pin::new(&mut self.stream).poll_read(context, buffer);
+        self.framing.check(&mut buffer.filled_mut()[before..]);
+        outcome
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for StallGuard<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for GuardedStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -87,7 +96,7 @@ mod tests {
     #[tokio::test]
     async fn a_peer_that_does_not_read_is_given_up() {
         let (ours, _theirs) = tokio::io::duplex(16);
-        let mut stream = StallGuard::new(ours, Duration::from_millis(20));
+        let mut stream = GuardedStream::new(ours, Duration::from_millis(20));
         stream.write_all(&[0; 16]).await.unwrap();
         let error = stream.write_all(&[0; 16]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
