@@ -29,7 +29,6 @@ use crate::http::body::{self, AnswerBody, Payload, ResponseBody};
 use crate::http::deadline::within;
 use crate::http::limits::Limits;
 use crate::http::listener::{Handler, Server};
-use crate::http::memory_pool::Reservation;
 
 /// Where a service listens.
 pub struct Binding {
@@ -86,18 +85,18 @@ async fn handle<S: Service>(
     let id = front.request_ids.next();
     let connection = Connection { peer, is_https: bound.is_https };
     let head = RequestHead::read(&parts, id, connection, S::KIND, &bound.host_suffixes);
-    let Ok(_permit) = front.in_flight.try_acquire() else {
-        return respond::refusal::<S>(ErrorCode::ServerBusy.into(), &head, front.now());
-    };
     // Pinned here, because passing it by value would copy its whole state.
     let work = pin!(async {
         let mut body = Some(body);
         let (account, outcome) = match find_account(front, &head) {
             Err(refusal) => (None, Err(refusal)),
-            Ok(account) => {
-                let outcome = process(bound, &head, &account, &parts.method, &mut body).await;
-                (Some(account), outcome)
-            }
+            Ok(account) => match front.in_flight.admit(account.number) {
+                None => (None, Err(ErrorCode::ServerBusy.into())),
+                Some(_admitted) => {
+                    let outcome = process(bound, &head, &account, &parts.method, &mut body).await;
+                    (Some(account), outcome)
+                }
+            },
         };
         body::discard(body, &parts.headers, &front.limits);
         let mut response = outcome.unwrap_or_else(|refusal| {
@@ -159,15 +158,15 @@ async fn process<S: Service>(
     };
     let outcome = {
         let work = pin!(async {
-            let mut reservation = None;
+            let mut _reservation = None;
             if matches!(form, PayloadForm::Whole | PayloadForm::WholeOrAbsent) {
                 let may_be_absent = form == PayloadForm::WholeOrAbsent;
-                let (limits, memory) = (&front.limits, &front.payload_memory);
-                (payload, reservation) =
-                    body::read_whole(body, head.headers, limits, memory, may_be_absent).await?;
+                let reserve = || front.payload_memory.small(front.holder(&account.name, head));
+                (payload, _reservation) =
+                    body::read_whole(body, head.headers, &front.limits, reserve, may_be_absent).await?;
             }
             let mut answer = service.run(&session, &request, &mut payload).await?;
-            reserve(answer.body(), reservation, front)?;
+            reserve(answer.body(), &session)?;
             Ok(respond::answer(answer, head, S::KIND))
         });
         within(S::time_max(&request, asked), work).await
@@ -179,15 +178,14 @@ async fn process<S: Service>(
     outcome.unwrap_or_else(|| Err(ErrorCode::OperationTimedOut.into()))
 }
 
-/// Reserves memory for a large answer until it is read. The answer to a write repeats its payload, so it takes over the
-/// payload's reservation: a completed write is never answered with an error because memory is short.
-fn reserve(body: &mut AnswerBody, payload: Option<Reservation>, front: &Front) -> Result<(), Refusal> {
+/// Reserves memory for a large answer until it is read. A service that changed something has reserved it before, because
+/// a completed change is never answered with an error for want of memory.
+fn reserve(body: &mut AnswerBody, session: &Session<'_>) -> Result<(), Refusal> {
     if !body.wants_reservation() {
         return Ok(());
     }
-    let is_write = payload.is_some();
-    let mut reservation = payload.unwrap_or_else(|| front.answer_memory.small());
-    if !is_write && !reservation.grow(body.as_bytes().len()) {
+    let mut reservation = session.reserve_answer();
+    if !reservation.grow(body.as_bytes().len()) {
         return Err(ErrorCode::ServerBusy.into());
     }
     body.hold(reservation);

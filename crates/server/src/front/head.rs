@@ -97,7 +97,7 @@ impl<'a> RequestHead<'a> {
     }
 
     /// Refuses a request without a host, or with one that cannot be a name and a port.
-    pub fn check_host(&self) -> Result<(), ErrorCode> {
+    pub(crate) fn check_host(&self) -> Result<(), ErrorCode> {
         match self.host {
             Some(_) => Ok(()),
             None if self.has_malformed_host => Err(ErrorCode::InvalidHeaderValue),

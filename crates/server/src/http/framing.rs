@@ -13,17 +13,17 @@ const CHUNK_SIZE_DIGITS_MAX: u32 = 15;
 
 #[derive(Default)]
 pub(crate) struct Framing {
-    place: Place,
+    place: Position,
     /// The beginning of a line whose end has not arrived. Empty for most requests, which arrive in one piece.
     begun_line: Vec<u8>,
     /// Bytes of that line, which may be more than are kept.
     line_len: usize,
     last_byte: u8,
-    head: Head,
+    head: Announced,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum Place {
+enum Position {
     #[default]
     Head,
     /// A body, or the data of a chunk, with this many bytes to come.
@@ -46,7 +46,7 @@ enum Place {
 
 /// What the current head has said so far.
 #[derive(Clone, Copy, Default)]
-struct Head {
+struct Announced {
     has_begun: bool,
     has_host: bool,
     is_chunked: bool,
@@ -60,26 +60,26 @@ impl Framing {
         while at < bytes.len() {
             let rest = &bytes[at..];
             let taken = match self.place {
-                Place::Refused => return,
-                Place::Head => self.head_line(rest),
-                Place::Trailers => self.trailer_line(rest),
-                Place::Body(left) => {
+                Position::Refused => return,
+                Position::Head => self.head_line(rest),
+                Position::Trailers => self.trailer_line(rest),
+                Position::Body(left) => {
                     let taken = take(left, rest);
                     self.place = match left - taken as u64 {
-                        0 => Place::Head,
-                        left => Place::Body(left),
+                        0 => Position::Head,
+                        left => Position::Body(left),
                     };
                     Ok(taken)
                 }
-                Place::ChunkData(left) => {
+                Position::ChunkData(left) => {
                     let taken = take(left, rest);
                     self.place = match left - taken as u64 {
-                        0 => Place::ChunkEnd,
-                        left => Place::ChunkData(left),
+                        0 => Position::ChunkEnd,
+                        left => Position::ChunkData(left),
                     };
                     Ok(taken)
                 }
-                Place::ChunkSize { .. } | Place::ChunkExtension { .. } | Place::ChunkEnd => {
+                Position::ChunkSize { .. } | Position::ChunkExtension { .. } | Position::ChunkEnd => {
                     self.chunk_byte(rest[0])
                 }
             };
@@ -87,7 +87,7 @@ impl Framing {
                 Ok(taken) => at += taken,
                 Err(wrong) => {
                     bytes[at + wrong] = 0;
-                    self.place = Place::Refused;
+                    self.place = Position::Refused;
                     self.begun_line = Vec::new();
                     return;
                 }
@@ -137,11 +137,11 @@ impl Framing {
         if line.is_empty() {
             // Empty lines before a request are ignored.
             if head.has_begun {
-                let Head { is_chunked, content_length, .. } = std::mem::take(head);
+                let Announced { is_chunked, content_length, .. } = std::mem::take(head);
                 self.place = match content_length {
-                    _ if is_chunked => Place::ChunkSize { size: 0, digits: 0 },
-                    Some(1..) => Place::Body(content_length.unwrap_or_default()),
-                    _ => Place::Head,
+                    _ if is_chunked => Position::ChunkSize { size: 0, digits: 0 },
+                    Some(1..) => Position::Body(content_length.unwrap_or_default()),
+                    _ => Position::Head,
                 };
                 return !(is_chunked && content_length.is_some());
             }
@@ -177,7 +177,7 @@ impl Framing {
         self.begun_line.clear();
         self.line_len = 0;
         if is_empty {
-            self.place = Place::Head;
+            self.place = Position::Head;
         }
         Ok(end + 1)
     }
@@ -186,25 +186,25 @@ impl Framing {
         let after_cr = self.last_byte == b'\r';
         self.last_byte = byte;
         self.place = match (self.place, byte) {
-            (Place::ChunkEnd, b'\r') if !after_cr => Place::ChunkEnd,
-            (Place::ChunkEnd, b'\n') if after_cr => Place::ChunkSize { size: 0, digits: 0 },
-            (Place::ChunkSize { size, digits }, _)
+            (Position::ChunkEnd, b'\r') if !after_cr => Position::ChunkEnd,
+            (Position::ChunkEnd, b'\n') if after_cr => Position::ChunkSize { size: 0, digits: 0 },
+            (Position::ChunkSize { size, digits }, _)
                 if byte.is_ascii_hexdigit() && digits < CHUNK_SIZE_DIGITS_MAX =>
             {
                 let digit = (byte as char).to_digit(16).unwrap_or_default();
-                Place::ChunkSize { size: size * 16 + u64::from(digit), digits: digits + 1 }
+                Position::ChunkSize { size: size * 16 + u64::from(digit), digits: digits + 1 }
             }
-            (Place::ChunkSize { size, digits: 1.. }, b'\r' | b';' | b' ' | b'\t') => {
-                Place::ChunkExtension { size }
+            (Position::ChunkSize { size, digits: 1.. }, b'\r' | b';' | b' ' | b'\t') => {
+                Position::ChunkExtension { size }
             }
-            (Place::ChunkExtension { size }, b'\n') if after_cr => match size {
-                0 => Place::Trailers,
-                _ => Place::ChunkData(size),
+            (Position::ChunkExtension { size }, b'\n') if after_cr => match size {
+                0 => Position::Trailers,
+                _ => Position::ChunkData(size),
             },
-            (Place::ChunkExtension { size }, _) if byte != b'\n' => Place::ChunkExtension { size },
+            (Position::ChunkExtension { size }, _) if byte != b'\n' => Position::ChunkExtension { size },
             _ => return Err(0),
         };
-        if matches!(self.place, Place::ChunkData(_)) {
+        if matches!(self.place, Position::ChunkData(_)) {
             self.last_byte = 0;
         }
         Ok(1)
@@ -247,9 +247,9 @@ mod tests {
             framing.check(first);
             framing.check(second);
             assert_eq!(bytes == text.as_bytes(), is_right, "{text:?} cut at {cut}");
-            assert_eq!(framing.place == Place::Refused, !is_right, "{text:?} cut at {cut}");
+            assert_eq!(framing.place == Position::Refused, !is_right, "{text:?} cut at {cut}");
             if is_right {
-                assert_eq!(framing.place, Place::Head, "{text:?} cut at {cut}");
+                assert_eq!(framing.place, Position::Head, "{text:?} cut at {cut}");
             }
         }
     }
@@ -308,13 +308,13 @@ mod tests {
         let mut framing = Framing::default();
         let mut bytes = format!("{HEAD}x: {}", "y".repeat(100_000)).into_bytes();
         framing.check(&mut bytes);
-        assert!(framing.begun_line.len() <= CHECKED_LINE_BYTES_MAX && framing.place == Place::Head);
+        assert!(framing.begun_line.len() <= CHECKED_LINE_BYTES_MAX && framing.place == Position::Head);
         framing.check(&mut b"\r\n".to_owned());
-        assert_eq!(framing.place, Place::Head);
+        assert_eq!(framing.place, Position::Head);
         for part in ["Host: ".to_owned(), " ".repeat(1000)] {
             framing.check(&mut part.into_bytes());
         }
         framing.check(&mut b"b\r\n".to_owned());
-        assert_eq!(framing.place, Place::Refused);
+        assert_eq!(framing.place, Position::Refused);
     }
 }

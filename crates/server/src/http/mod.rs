@@ -4,6 +4,7 @@
 
 pub mod body;
 pub(crate) mod deadline;
+pub(crate) mod fairness;
 mod framing;
 mod guarded_stream;
 mod head_timer;

@@ -3,7 +3,9 @@
 //! Promises: a change set is one commit, so it succeeds or fails as a whole. Leaves to others: the multipart format
 //! (`protocol`), each write (`write`), and how a part is written (`part`).
 
+use engine::Version;
 use protocol::table::BATCH_OPERATION_COUNT_MAX;
+use protocol::table::model::TableName;
 use protocol::table::operation::Operation;
 use protocol::table::wire::batch::{BatchAnswer, BatchPart, BatchRequest, read_batch};
 use protocol::{ErrorCode, ServiceError};
@@ -11,12 +13,13 @@ use tables::{TableService, Transaction};
 
 use super::answer::{ContentKind, TableAnswer};
 use super::request::{Asked, TableRequest};
-use super::write::{Reply, push, read_change};
+use super::write::{Reply, push, read_change, reserve};
 use super::{entities, part};
 use crate::front::refusal::Refusal;
 use crate::front::service::Session;
 use crate::http::body::AnswerBody;
 use crate::http::heavy::TURN_BYTES;
+use crate::http::memory_pool::{FREE_BYTES, Reservation};
 
 pub async fn run(
     service: &TableService,
@@ -31,8 +34,10 @@ pub async fn run(
             let change_set_id = session.front.request_ids.next();
             let mut answer = BatchAnswer::new(batch_id.as_str(), Some(change_set_id.as_str()));
             match run_change_set(service, session, &parts, asked.version).await {
-                Ok(answers) => {
-                    for (part, done) in parts.iter().zip(answers) {
+                Ok(done) => {
+                    reservation = done.reservation;
+                    for (part, reply) in parts.iter().zip(done.replies) {
+                        let done = reply.answer(session, &done.table, done.version)?;
                         answer.push(|out| part::write(&done, part.content_id, out));
                     }
                 }
@@ -66,8 +71,22 @@ pub async fn run(
         }
     };
     let content = ContentKind::Multipart { content_type: answer.content_type() };
-    let body = AnswerBody::Whole { bytes: answer.finish(), reservation };
+    let mut body = AnswerBody::whole(answer.finish());
+    if let Some(reservation) = reservation {
+        // A page's reservation does not count the headers of its part.
+        debug_assert!(body.as_bytes().len() <= reservation.bytes() + FREE_BYTES);
+        body.hold(reservation);
+    }
     Ok(TableAnswer { status: 202, content, body, ..TableAnswer::default() })
+}
+
+/// A change set that has happened, and how it will be answered.
+struct CommittedSet {
+    table: TableName,
+    version: Version,
+    replies: Vec<Reply>,
+    /// Memory for all answers together.
+    reservation: Option<Reservation>,
 }
 
 async fn run_change_set(
@@ -75,7 +94,7 @@ async fn run_change_set(
     session: &Session<'_>,
     parts: &[BatchPart<'_>],
     version: &str,
-) -> Result<Vec<TableAnswer>, ServiceError> {
+) -> Result<CommittedSet, ServiceError> {
     let payload_bytes = parts.iter().map(|part| part.body.len()).sum();
     let turn = session.front.heavy_lane.turn(payload_bytes).await;
     let mut transaction = Transaction::new();
@@ -106,8 +125,12 @@ async fn run_change_set(
     }
     let table = table.ok_or(ErrorCode::InvalidInput)?;
     drop(turn);
+    let bytes_max = |(reply, part): (&Reply, &BatchPart<'_>)| {
+        reply.bytes_max(session, &table, part.body.len()) + part.content_id.map_or(0, str::len)
+    };
+    let reservation = reserve(session, replies.iter().zip(parts).map(bytes_max).sum())?;
     let version = service.commit(session.account, &table, transaction).await?;
-    replies.into_iter().map(|reply| reply.answer(session, &table, version)).collect()
+    Ok(CommittedSet { table, version, replies, reservation })
 }
 
 async fn run_query(

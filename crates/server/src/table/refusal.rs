@@ -89,9 +89,17 @@ fn error_level(head: &RequestHead<'_>) -> MetadataLevel {
     negotiate::error_level(options.format.as_deref(), accept(head))
 }
 
+/// A message may quote the request. No text of the service is nearly as long.
+const MESSAGE_BYTES_MAX: usize = 2048;
+
+fn bounded(message: &str) -> &str {
+    let end = (0..=message.len().min(MESSAGE_BYTES_MAX)).rev().find(|at| message.is_char_boundary(*at));
+    &message[..end.unwrap_or_default()]
+}
+
 pub(crate) fn json_error(code: ErrorCode, message: &str, head: &RequestHead<'_>, now: DateTime) -> Vec<u8> {
     let mut out = Vec::with_capacity(320);
-    write_error(code.name(), message, head.request_id.as_str(), now, &mut out);
+    write_error(code.name(), bounded(message), head.request_id.as_str(), now, &mut out);
     out
 }
 
@@ -105,7 +113,7 @@ fn xml_error(prefix: &str, error: &ServiceError, head: &RequestHead<'_>, now: Da
         "<?xml version=\"1.0\" encoding=\"utf-8\"?><{prefix}error {xmlns}=\"{NAMESPACE}\"><{prefix}code>{code}</{prefix}code>\
          <{prefix}message xml:lang=\"en-US\">{message}\nRequestId:{id}\nTime:{time}</{prefix}message></{prefix}error>",
         code = error.code.name(),
-        message = xml_escape(error.message()),
+        message = xml_escape(bounded(error.message())),
         id = head.request_id.as_str(),
         time = String::from_utf8_lossy(&time),
     )

@@ -287,7 +287,7 @@ fn garbage_is_refused_and_harms_nobody() {
 #[test]
 fn requests_beyond_the_bound_are_told_to_come_back() {
     let (options, faults) = faulty();
-    let server = options.limits(|limits| limits.requests_in_flight_max = 2).start();
+    let server = options.limits(|limits| limits.requests_in_flight_max = 3).start();
     server.create_table("mytable");
     faults.hold_reads();
     std::thread::scope(|scope| {
