@@ -14,6 +14,8 @@ mod crash;
 mod directory;
 mod fixtures;
 mod hostile;
+#[cfg(unix)]
+mod open_files;
 mod profiles;
 mod restart;
 mod running;

@@ -27,7 +27,19 @@ pub struct Running {
 
 impl Running {
     pub fn start(arguments: &[&str], environment: &[(&str, &str)]) -> Running {
-        let mut command = Command::new(LAZULITE);
+        Running::spawn(Command::new(LAZULITE), arguments, environment)
+    }
+
+    /// Serves a data directory with a limit on open files, as `ulimit` is told about it.
+    #[cfg(unix)]
+    pub fn limited(ulimit: &str, location: &Path) -> Running {
+        let location = location.to_str().expect("a temporary directory has a plain name");
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("ulimit {ulimit} && exec \"$0\" \"$@\""), LAZULITE]);
+        Running::spawn(command, &["--location", location, "--table-port", "0"], &[])
+    }
+
+    fn spawn(mut command: Command, arguments: &[&str], environment: &[(&str, &str)]) -> Running {
         for variable in ACCOUNT_VARIABLES {
             command.env_remove(variable);
         }

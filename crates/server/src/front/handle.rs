@@ -18,6 +18,7 @@ use protocol::auth::{Connection, Grant};
 use protocol::common::query::timeout_seconds;
 use protocol::{ErrorCode, ServiceError};
 use tls::Tls;
+use tokio::sync::Semaphore;
 
 use super::accounts::Account;
 use super::authenticate::{self, Caller};
@@ -63,6 +64,10 @@ pub struct BoundService<S> {
 impl<S: Service> Handler for BoundService<S> {
     fn limits(&self) -> &Limits {
         &self.front.limits
+    }
+
+    fn connections(&self) -> &Arc<Semaphore> {
+        &self.front.connections
     }
 
     fn handle(

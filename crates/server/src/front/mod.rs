@@ -26,6 +26,7 @@ use engine::env::Clock;
 use http::header::AUTHORIZATION;
 use protocol::auth::BearerValidator;
 use protocol::common::{AccountName, DateTime};
+use tokio::sync::Semaphore;
 
 use accounts::Accounts;
 use audit::Audit;
@@ -56,6 +57,8 @@ pub struct Front {
     pub(crate) limits: Limits,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) request_ids: RequestIds,
+    /// The connections that may still be opened, to whichever service.
+    pub(crate) connections: Arc<Semaphore>,
     pub(crate) in_flight: InFlight,
     pub(crate) payload_memory: MemoryPool,
     pub(crate) answer_memory: MemoryPool,
@@ -74,6 +77,7 @@ impl Front {
             is_behind_tls_proxy: config.is_behind_tls_proxy,
             clock,
             request_ids: RequestIds::new(),
+            connections: Arc::new(Semaphore::new(limits.connection_count_max)),
             in_flight: InFlight::new(limits.requests_in_flight_max),
             payload_memory: MemoryPool::new(limits.payload_bytes_max),
             answer_memory: MemoryPool::new(limits.answer_bytes_max),
