@@ -30,6 +30,7 @@ use crate::http::body::{self, AnswerBody, Payload, ResponseBody};
 use crate::http::deadline::within;
 use crate::http::limits::Limits;
 use crate::http::listener::{Handler, Server};
+use crate::http::memory_pool::Reservation;
 
 /// Where a service listens.
 pub struct Binding {
@@ -68,6 +69,10 @@ impl<S: Service> Handler for BoundService<S> {
 
     fn connections(&self) -> &Arc<Semaphore> {
         &self.front.connections
+    }
+
+    fn head_memory(&self, peer: IpAddr) -> Reservation {
+        self.front.head_memory.small(self.front.stranger(peer))
     }
 
     fn handle(

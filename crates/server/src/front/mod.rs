@@ -60,6 +60,7 @@ pub struct Front {
     /// The connections that may still be opened, to whichever service.
     pub(crate) connections: Arc<Semaphore>,
     pub(crate) in_flight: InFlight,
+    pub(crate) head_memory: MemoryPool,
     pub(crate) payload_memory: MemoryPool,
     pub(crate) answer_memory: MemoryPool,
     pub(crate) heavy_lane: HeavyLane,
@@ -79,6 +80,7 @@ impl Front {
             request_ids: RequestIds::new(),
             connections: Arc::new(Semaphore::new(limits.connection_count_max)),
             in_flight: InFlight::new(limits.requests_in_flight_max),
+            head_memory: MemoryPool::new(limits.head_bytes_max),
             payload_memory: MemoryPool::new(limits.payload_bytes_max),
             answer_memory: MemoryPool::new(limits.answer_bytes_max),
             heavy_lane: HeavyLane::new(),
@@ -99,6 +101,12 @@ impl Front {
             _ => self.holders.hash_one((account, network(head.connection.peer))),
         };
         Holder { account, caller }
+    }
+
+    /// Whose memory a head uses before it is known for which account it is.
+    pub(crate) fn stranger(&self, peer: IpAddr) -> Holder {
+        let caller = self.holders.hash_one(network(peer));
+        Holder { account: caller, caller }
     }
 
     pub(crate) fn now(&self) -> DateTime {

@@ -3,6 +3,7 @@
 //! Promises: a head is refused if its lines do not all end with CR LF, or if it has two `Host` or two `Content-Length`
 //! headers, both `Content-Length` and `Transfer-Encoding`, or any transfer encoding other than one `chunked`. A proxy in
 //! front might see another request in such bytes than we do.
+//! It also knows how long heads are, so that the memory for them can be counted.
 //! How: the first wrong byte is replaced by a NUL, which no parser accepts, so hyper answers 400 and closes.
 //! Leaves to others: everything else that hyper checks (names, values, folded lines, bare CR, chunk sizes).
 
@@ -20,6 +21,9 @@ pub(crate) struct Framing {
     line_len: usize,
     last_byte: u8,
     head: Announced,
+    /// Bytes of the current head so far.
+    head_len: usize,
+    longest_head_len: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -54,6 +58,11 @@ struct Announced {
 }
 
 impl Framing {
+    /// Bytes of the longest head so far, whether or not it is complete.
+    pub fn longest_head_len(&self) -> usize {
+        self.longest_head_len.max(self.head_len)
+    }
+
     /// Looks at the next bytes of the connection.
     pub fn check(&mut self, bytes: &mut [u8]) {
         let mut at = 0;
@@ -97,7 +106,11 @@ impl Framing {
 
     /// Takes a line of a head, or the part of it that has arrived. An error is the place of the wrong byte.
     fn head_line(&mut self, rest: &[u8]) -> Result<usize, usize> {
-        let Some(end) = self.line_end(rest)? else { return Ok(rest.len()) };
+        let Some(end) = self.line_end(rest)? else {
+            self.head_len += rest.len();
+            return Ok(rest.len());
+        };
+        self.head_len += end + 1;
         let is_right = if self.line_len == 0 {
             self.read_line(&rest[..end - 1])
         } else {
@@ -133,11 +146,12 @@ impl Framing {
 
     /// Reads a whole line of a head, without its end. Returns `false` if it makes the head ambiguous.
     fn read_line(&mut self, line: &[u8]) -> bool {
-        let head = &mut self.head;
         if line.is_empty() {
             // Empty lines before a request are ignored.
-            if head.has_begun {
-                let Announced { is_chunked, content_length, .. } = std::mem::take(head);
+            if self.head.has_begun {
+                self.longest_head_len = self.longest_head_len();
+                self.head_len = 0;
+                let Announced { is_chunked, content_length, .. } = std::mem::take(&mut self.head);
                 self.place = match content_length {
                     _ if is_chunked => Position::ChunkSize { size: 0, digits: 0 },
                     Some(1..) => Position::Body(content_length.unwrap_or_default()),
@@ -147,6 +161,7 @@ impl Framing {
             }
             return true;
         }
+        let head = &mut self.head;
         if !head.has_begun {
             head.has_begun = true;
             return true;
@@ -309,6 +324,7 @@ mod tests {
         let mut bytes = format!("{HEAD}x: {}", "y".repeat(100_000)).into_bytes();
         framing.check(&mut bytes);
         assert!(framing.begun_line.len() <= CHECKED_LINE_BYTES_MAX && framing.place == Position::Head);
+        assert_eq!(framing.longest_head_len(), bytes.len());
         framing.check(&mut b"\r\n".to_owned());
         assert_eq!(framing.place, Position::Head);
         for part in ["Host: ".to_owned(), " ".repeat(1000)] {

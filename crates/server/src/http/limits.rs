@@ -12,6 +12,9 @@ pub struct Limits {
     /// Bytes of a request's line and headers together.
     pub header_bytes_max: usize,
     pub header_count_max: usize,
+    /// Bytes of long heads held in memory, over all connections. One address gets at most half. A connection whose head
+    /// has no memory is closed.
+    pub head_bytes_max: usize,
     /// The service's own limit on payloads: 4 MiB.
     pub body_bytes_max: usize,
     /// Bytes of large payloads held in memory at once, over all requests; further ones are answered 503 `ServerBusy`. One
@@ -37,6 +40,7 @@ impl Default for Limits {
             requests_in_flight_max: 6_000,
             header_bytes_max: 128 * 1024,
             header_count_max: 100,
+            head_bytes_max: 64 * 1024 * 1024,
             body_bytes_max: 4 * 1024 * 1024,
             payload_bytes_max: 128 * 1024 * 1024,
             answer_bytes_max: 128 * 1024 * 1024,

@@ -24,6 +24,7 @@ use super::body::ResponseBody;
 use super::guarded_stream::GuardedStream;
 use super::head_timer::HeadTimer;
 use super::limits::Limits;
+use super::memory_pool::Reservation;
 
 /// Answers requests.
 pub trait Handler: Send + Sync + 'static {
@@ -31,6 +32,9 @@ pub trait Handler: Send + Sync + 'static {
 
     /// The connections that may still be opened, by all listeners together.
     fn connections(&self) -> &Arc<Semaphore>;
+
+    /// An empty reservation of memory for the heads of one connection.
+    fn head_memory(&self, peer: IpAddr) -> Reservation;
 
     /// Never fails: every error becomes a response.
     fn handle(
@@ -171,6 +175,7 @@ async fn serve<H: Handler>(
         let handler = handler.clone();
         async move { Ok::<_, Infallible>(handler.handle(peer, request).await) }
     });
+    let stream = GuardedStream::new(stream, limits.write_time_max, handler.head_memory(peer));
     let connection = http1::Builder::new()
         .timer(HeadTimer::default())
         .header_read_timeout(limits.header_time_max)
@@ -179,7 +184,7 @@ async fn serve<H: Handler>(
         .half_close(true)
         .max_buf_size(limits.header_bytes_max)
         .max_headers(limits.header_count_max)
-        .serve_connection(TokioIo::new(GuardedStream::new(stream, limits.write_time_max)), service);
+        .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
     let outcome = tokio::select! {
         // The order does not matter, and a fixed one saves the cost of a random choice.

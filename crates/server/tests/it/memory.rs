@@ -221,3 +221,37 @@ fn a_greedy_caller_leaves_memory_to_others() {
     }
     drop(greedy);
 }
+
+#[test]
+fn long_heads_share_memory_and_others_go_on() {
+    let change = |limits: &mut server::Limits| limits.head_bytes_max = 2 * 1024 * 1024;
+    let server = TestServer::options().limits(change).start();
+    server.create_table("large");
+    let long = Request::get("/large()").header("x-long", &"x".repeat(100 * 1024));
+    server.send(long.clone()).expect(200);
+    let bytes = server.bytes_of(&long);
+    let unfinished = || {
+        let mut client = server.connect();
+        // The server may have closed it already.
+        let _ = client.send(&bytes[..bytes.len() - 4]);
+        client
+    };
+    let mut strangers: Vec<RawClient> = (0..40).map(|_| unfinished()).collect();
+    for n in 0..20 {
+        server.insert("large", "p", &n.to_string(), "");
+    }
+    // A head of 100 KiB needs two steps of 64 KiB, and one address gets half of the memory. The kept connection has
+    // sent a long head too.
+    let mut answered = 0;
+    for client in &mut strangers {
+        let is_open = client.send(&bytes[bytes.len() - 4..]).is_ok();
+        answered +=
+            usize::from(is_open && client.read_response(false).is_ok_and(|answer| answer.status == 200));
+    }
+    assert_eq!(answered, 7);
+    drop(strangers);
+    let watch = testkit::Stopwatch::start();
+    while !server.connect().exchange(&bytes).is_ok_and(|answer| answer.status == 200) {
+        assert!(watch.elapsed().as_secs() < 10, "the memory comes back when they are gone");
+    }
+}
