@@ -15,6 +15,7 @@ mod config;
 mod control;
 mod jwks;
 mod logger;
+mod open_files;
 mod progress;
 mod random;
 mod restore;

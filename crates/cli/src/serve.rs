@@ -24,7 +24,7 @@ use crate::account_source::AccountSource;
 use crate::accounts_file::AccountsFile;
 use crate::config::{Oauth, Settings};
 use crate::jwks::JwksSource;
-use crate::{control, logger, signals, store};
+use crate::{control, logger, open_files, signals, store};
 
 const TICKS_PER_SECOND: u64 = 10_000_000;
 
@@ -35,6 +35,9 @@ pub fn serve(settings: Settings) -> Result<(), String> {
     logger::start(settings.silent);
     #[cfg(feature = "seeded-bugs")]
     eprintln!("lazulite: warning: {}", engine::seeded::warning());
+    let mut limits = Limits::default();
+    limits.connection_count_max =
+        open_files::connection_count(open_files::raise_limit(), limits.connection_count_max);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let Opened { engine, local, name: store } = open_engine(settings.location.as_deref(), clock.clone())?;
     #[cfg(feature = "seeded-bugs")]
@@ -63,7 +66,7 @@ pub fn serve(settings: Settings) -> Result<(), String> {
             accounts: accounts.clone(),
             tokens: validator(settings.oauth).await?,
             is_behind_tls_proxy: settings.is_behind_tls_proxy,
-            limits: Limits::default(),
+            limits,
         };
         let binding = Binding { listen, tls: tls.clone(), host_suffixes: settings.host_suffixes };
         let front = Front::new(config, clock);

@@ -113,7 +113,7 @@ impl LocalOptions {
         LocalOptions {
             families,
             clock,
-            commit_queue_max: 4096,
+            commit_queue_max: 6000,
             commit_queue_bytes_max: 16 * 1024 * 1024,
             cache_bytes_max: 64 * 1024 * 1024,
             recent_bytes_max: 48 * 1024 * 1024,

@@ -30,7 +30,8 @@ pub struct EntityQuery {
 
 /// Receives the entities of a page one by one.
 pub trait EntitySink: Send {
-    /// Takes one entity and returns the page's size in bytes; `None` when no further entity fits.
+    /// Takes one entity and returns the page's size in bytes. `None` when it does not fit: then it was not taken, and the
+    /// page ends before it.
     fn entity(&mut self, entity: &EntityView<'_>) -> Option<usize>;
 }
 
@@ -184,9 +185,10 @@ impl Sink for PageSink<'_> {
         if self.predicate.is_some_and(|predicate| !predicate.matches(&entity)) {
             return Flow::Continue;
         }
+        let Some(page_bytes) = self.sink.entity(&entity) else { return Flow::Stop };
         self.room -= 1;
         self.returned_count += 1;
-        self.page_bytes = self.sink.entity(&entity).unwrap_or(PAGE_BYTES_MAX);
+        self.page_bytes = page_bytes;
         Flow::Continue
     }
 }

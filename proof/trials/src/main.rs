@@ -20,6 +20,7 @@ mod ledger;
 mod light_client;
 mod load;
 mod mix;
+mod neighbours;
 mod options;
 mod overload;
 mod power;

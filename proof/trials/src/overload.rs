@@ -1,5 +1,5 @@
 //! `overload`: ten times the load that the server can handle, a heavy client beside a light one, clients that never
-//! read their answers, and hostile queries. Goodput, latency and memory are compared with those of the quiet server.
+//! read their answers, hostile queries, and greedy neighbours. Goodput, latency and memory are compared with those of the quiet server.
 //!
 //! Generator and server share the machine's processors, so more load takes processor time away from the server: goodput
 //! falls although the server wastes nothing. Therefore goodput is also given per second of the server's processor time.
@@ -16,14 +16,14 @@ use std::time::Duration;
 use engine::env::SystemClock;
 use engine_local::LocalOptions;
 use lexopt::Parser;
-use testkit::{ServerProcess, Stopwatch, TempDir};
+use testkit::{EMULATOR_ACCOUNT, EMULATOR_KEY, ServerProcess, Stopwatch, TempDir};
 
 use crate::Error;
 use crate::gauge::{self, Gauge, MIB};
 use crate::mix::{self, MIX_KINDS, Mix, READ_ROW_COUNT, READ_TABLE, WRITE_TABLE};
 use crate::options::{self, Value};
 use crate::promises::{Promises, latencies};
-use crate::{heavy, hostile};
+use crate::{heavy, hostile, neighbours};
 use loadgen::generator::{Generator, LoadModel, Tally};
 
 const HELP: &str = "\
@@ -32,11 +32,11 @@ ten times the load the server can handle, a heavy client beside a light one, hos
   --server PATH      The server's binary
   --seconds S        Length of each measurement [default: 10]
   --rows N           Rows of the table that hostile queries scan [default: 300000]
-  --only PHASES      Some of overload, heavy, hoard, hostile, separated by commas [default: all]
+  --only PHASES      Some of overload, heavy, hoard, hostile, greedy, echo, heads, separated by commas [default: all]
   --seed S           Seed of the requests [default: a new one]";
 
 const PEAK_CONNECTION_COUNT: usize = 64;
-/// Twice the size of the commit queue, if the system lets a process open that many.
+/// More than the commit queue holds, if the system lets a process open that many.
 const OVERLOAD_CONNECTION_COUNT_MAX: usize = 8_000;
 /// Open files needed for other purposes.
 const OTHER_FILE_COUNT: usize = 200;
@@ -67,7 +67,8 @@ pub struct Bench {
 
 pub fn run(options: &mut Parser) -> Result<bool, Error> {
     let (mut server, mut seconds, mut rows) = (PathBuf::new(), 10.0f64, 300_000u64);
-    let (mut only, mut seed) = (String::from("overload,heavy,hoard,hostile"), fastrand::u64(..1 << 32));
+    let (mut only, mut seed) =
+        (String::from("overload,heavy,hoard,hostile,greedy,echo,heads"), fastrand::u64(..1 << 32));
     let known: &mut [(&str, &mut dyn Value)] = &mut [
         ("server", &mut server),
         ("seconds", &mut seconds),
@@ -87,7 +88,13 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
     }
     println!("overload: {seconds} s per measurement, seed {seed}, load average {}", gauge::load_average());
     let directory = TempDir::with_prefix("lazulite-overload-")?;
-    let process = ServerProcess::start(binary, directory.path());
+    let accounts = format!(
+        "{EMULATOR_ACCOUNT}:{EMULATOR_KEY};{}:{}",
+        neighbours::MODEST_ACCOUNT,
+        neighbours::MODEST_KEY
+    );
+    let environment = [("LAZULITE_ACCOUNTS", accounts.as_str())];
+    let process = ServerProcess::start_with(binary, directory.path(), &["--table-port", "0"], &environment);
     let bench = Bench {
         address: process.addr(),
         gauge: Gauge::of(process.id()),
@@ -101,11 +108,14 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
         mix::create_table(bench.address, table)?;
     }
     mix::fill(bench.address, READ_TABLE, READ_ROW_COUNT)?;
-    let phases: [(&str, Phase); 4] = [
+    let phases: [(&str, Phase); 7] = [
         ("overload", overload),
         ("heavy", heavy::against_light),
         ("hoard", heavy::hoard),
         ("hostile", hostile::run),
+        ("greedy", neighbours::greedy),
+        ("echo", neighbours::echo),
+        ("heads", neighbours::heads),
     ];
     for (name, phase) in phases {
         if only.split(',').any(|wanted| wanted == name) {
@@ -300,6 +310,7 @@ pub fn memory_within_bound(peak_bytes: u64, connection_count: usize, promises: &
         ("commits that wait, and those being written", 2 * engine.commit_queue_bytes_max as u64),
         ("payloads, as received and as decoded", 2 * limits.payload_bytes_max as u64),
         ("answers that wait for their readers", limits.answer_bytes_max as u64),
+        ("heads longer than usual", limits.head_bytes_max as u64),
         ("connections", connection_count as u64 * CONNECTION_BYTES),
         ("the program itself", BASE_BYTES),
     ];

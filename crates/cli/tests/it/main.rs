@@ -15,6 +15,8 @@ mod crash;
 mod directory;
 mod fixtures;
 mod hostile;
+#[cfg(unix)]
+mod open_files;
 mod profiles;
 mod restart;
 mod restore_cut;

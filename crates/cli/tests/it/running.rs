@@ -30,6 +30,15 @@ impl Running {
         Running::start_command(Command::new(LAZULITE), arguments, environment)
     }
 
+    /// Serves a data directory with a limit on open files, as `ulimit` is told about it.
+    #[cfg(unix)]
+    pub fn limited(ulimit: &str, location: &Path) -> Running {
+        let location = location.to_str().expect("a temporary directory has a plain name");
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("ulimit {ulimit} && exec \"$0\" \"$@\""), LAZULITE]);
+        Running::start_command(command, &["--location", location, "--table-port", "0"], &[])
+    }
+
     /// Starts the binary through another program, such as a shell, that runs what its arguments say.
     pub fn start_command(mut command: Command, arguments: &[&str], environment: &[(&str, &str)]) -> Running {
         for variable in ACCOUNT_VARIABLES {

@@ -21,6 +21,8 @@ const KEY_COUNT_MAX: usize = 2;
 pub struct Account {
     pub name: AccountName,
     pub keys: Vec<AccountKey>,
+    /// Its place among the accounts, by which its requests are counted.
+    pub number: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -79,9 +81,10 @@ impl Accounts {
             if keys.is_empty() || keys.len() > KEY_COUNT_MAX {
                 return Err(format!("account '{name}' needs one or two keys: name:key1[:key2]"));
             }
+            let number = by_name.len();
             by_name
                 .entry(name.as_str().into())
-                .or_insert_with(|| Arc::new(Account { name: name.clone(), keys }));
+                .or_insert_with(|| Arc::new(Account { name: name.clone(), keys, number }));
         }
         Ok(Accounts { by_name, has_well_known_key, weak })
     }

@@ -6,15 +6,20 @@ use std::pin::pin;
 use std::time::Duration;
 
 use catalogue::Catalogue;
-use http::Response;
 use http::header::{ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, ORIGIN};
-use protocol::ServiceError;
+use http::{HeaderName, Response};
 use protocol::common::AccountName;
 use protocol::common::cors::{self, PreflightAnswer};
+use protocol::{ErrorCode, ServiceError};
 
 use super::head::RequestHead;
 use super::respond;
 use crate::http::deadline::within;
+
+/// An answer repeats the origin, and a preflight's answer the names of headers. A rule has neither an origin nor a name of
+/// more than 256 characters, and at most 64 names.
+const ORIGIN_BYTES_MAX: usize = 512;
+const HEADER_NAMES_BYTES_MAX: usize = 16 * 1024;
 
 /// How long a finished answer waits for the account's rules.
 const RULES_TIME_MAX: Duration = Duration::from_secs(1);
@@ -26,6 +31,14 @@ pub async fn preflight(
     head: &RequestHead<'_>,
 ) -> Result<PreflightAnswer, ServiceError> {
     let rules = catalogue.cors_rules(account).await?;
+    let is_too_long = |name: HeaderName, bytes_max: usize| {
+        head.headers.get(name).is_some_and(|value| value.len() > bytes_max)
+    };
+    if is_too_long(ORIGIN, ORIGIN_BYTES_MAX)
+        || is_too_long(ACCESS_CONTROL_REQUEST_HEADERS, HEADER_NAMES_BYTES_MAX)
+    {
+        return Err(ErrorCode::CorsPreflightFailure.into());
+    }
     cors::preflight(
         &rules,
         head.header(ORIGIN),
@@ -41,7 +54,7 @@ pub(crate) async fn decorate<B>(
     head: &RequestHead<'_>,
     response: &mut Response<B>,
 ) {
-    let origin = head.header(ORIGIN);
+    let origin = head.header(ORIGIN).filter(|origin| origin.len() <= ORIGIN_BYTES_MAX);
     let is_read = matches!(head.method, "GET" | "HEAD");
     if head.method == "OPTIONS" || (origin.is_none() && !is_read) {
         return;

@@ -18,6 +18,7 @@ use protocol::auth::{Connection, Grant};
 use protocol::common::query::timeout_seconds;
 use protocol::{ErrorCode, ServiceError};
 use tls::Tls;
+use tokio::sync::Semaphore;
 
 use super::accounts::Account;
 use super::authenticate::{self, Caller};
@@ -66,6 +67,14 @@ impl<S: Service> Handler for BoundService<S> {
         &self.front.limits
     }
 
+    fn connections(&self) -> &Arc<Semaphore> {
+        &self.front.connections
+    }
+
+    fn head_memory(&self, peer: IpAddr) -> Reservation {
+        self.front.head_memory.small(self.front.stranger(peer))
+    }
+
     fn handle(
         &self,
         peer: IpAddr,
@@ -86,18 +95,18 @@ async fn handle<S: Service>(
     let id = front.request_ids.next();
     let connection = Connection { peer, is_https: bound.is_https };
     let head = RequestHead::read(&parts, id, connection, S::KIND, &bound.host_suffixes);
-    let Ok(_permit) = front.in_flight.try_acquire() else {
-        return respond::refusal::<S>(ErrorCode::ServerBusy.into(), &head, front.now());
-    };
     // Pinned here, because passing it by value would copy its whole state.
     let work = pin!(async {
         let mut body = Some(body);
         let (account, outcome) = match find_account(front, &head) {
             Err(refusal) => (None, Err(refusal)),
-            Ok(account) => {
-                let outcome = process(bound, &head, &account, &parts.method, &mut body).await;
-                (Some(account), outcome)
-            }
+            Ok(account) => match front.in_flight.admit(account.number) {
+                None => (None, Err(ErrorCode::ServerBusy.into())),
+                Some(_admitted) => {
+                    let outcome = process(bound, &head, &account, &parts.method, &mut body).await;
+                    (Some(account), outcome)
+                }
+            },
         };
         body::discard(body, &parts.headers, &front.limits);
         let mut response = outcome.unwrap_or_else(|refusal| {
@@ -116,9 +125,7 @@ async fn handle<S: Service>(
 }
 
 fn find_account(front: &Front, head: &RequestHead<'_>) -> Result<Arc<Account>, Refusal> {
-    if head.host.is_none() {
-        return Err(Refusal::front(ErrorCode::HostInformationNotPresent));
-    }
+    head.check_host().map_err(Refusal::front)?;
     let accounts = front.accounts.get();
     let account = accounts.find(head.target.account);
     account.cloned().ok_or_else(|| Refusal::front(ErrorCode::ResourceNotFound))
@@ -161,15 +168,15 @@ async fn process<S: Service>(
     };
     let outcome = {
         let work = pin!(async {
-            let mut reservation = None;
+            let mut _reservation = None;
             if matches!(form, PayloadForm::Whole | PayloadForm::WholeOrAbsent) {
                 let may_be_absent = form == PayloadForm::WholeOrAbsent;
-                let (limits, memory) = (&front.limits, &front.payload_memory);
-                (payload, reservation) =
-                    body::read_whole(body, head.headers, limits, memory, may_be_absent).await?;
+                let reserve = || front.payload_memory.small(front.holder(&account.name, head));
+                (payload, _reservation) =
+                    body::read_whole(body, head.headers, &front.limits, reserve, may_be_absent).await?;
             }
             let mut answer = service.run(&session, &request, &mut payload).await?;
-            reserve(answer.body(), reservation, front)?;
+            reserve(answer.body(), &session)?;
             Ok(respond::answer(answer, head, S::KIND))
         });
         within(S::time_max(&request, asked), work).await
@@ -181,15 +188,14 @@ async fn process<S: Service>(
     outcome.unwrap_or_else(|| Err(ErrorCode::OperationTimedOut.into()))
 }
 
-/// Reserves memory for a large answer until it is read. The answer to a write repeats its payload, so it takes over the
-/// payload's reservation: a completed write is never answered with an error because memory is short.
-fn reserve(body: &mut AnswerBody, payload: Option<Reservation>, front: &Front) -> Result<(), Refusal> {
+/// Reserves memory for a large answer until it is read. A service that changed something has reserved it before, because
+/// a completed change is never answered with an error for want of memory.
+fn reserve(body: &mut AnswerBody, session: &Session<'_>) -> Result<(), Refusal> {
     if !body.wants_reservation() {
         return Ok(());
     }
-    let is_write = payload.is_some();
-    let mut reservation = payload.unwrap_or_else(|| front.answer_memory.small());
-    if !is_write && !reservation.grow(body.as_bytes().len()) {
+    let mut reservation = session.reserve_answer();
+    if !reservation.grow(body.as_bytes().len()) {
         return Err(ErrorCode::ServerBusy.into());
     }
     body.hold(reservation);

@@ -15,6 +15,8 @@ use super::address::{self, Target};
 use super::header_names::{X_MS_CLIENT_REQUEST_ID, X_MS_VERSION};
 use super::request_id::RequestId;
 
+/// A name has at most 253 characters, and a port at most 5. Answers repeat the host many times, so it must be short.
+const HOST_BYTES_MAX: usize = 253 + ":65535".len();
 const CLIENT_REQUEST_ID_BYTES_MAX: usize = 1024;
 
 pub struct RequestHead<'a> {
@@ -25,6 +27,8 @@ pub struct RequestHead<'a> {
     pub path: &'a str,
     /// The host as the caller wrote it: from the request line if it has an absolute URL, otherwise from the header.
     pub host: Option<&'a str>,
+    /// The host is too long or not text, or the request line names another one than the header.
+    has_malformed_host: bool,
     /// The account, and the path within it.
     pub target: Target<'a>,
     pub query: Query<'a>,
@@ -50,8 +54,19 @@ impl<'a> RequestHead<'a> {
     ) -> RequestHead<'a> {
         let headers = &parts.headers;
         let authority = parts.uri.authority().map(|authority| authority.as_str());
-        let host_header = || headers.get(HOST).and_then(|host| host.to_str().ok());
-        let host = authority.or_else(host_header).filter(|host| !host.is_empty());
+        let host_header = headers.get(HOST);
+        let host = authority.or_else(|| host_header.and_then(|host| host.to_str().ok()));
+        let host = host.filter(|host| !host.is_empty());
+        let has_malformed_host = match host {
+            Some(host) => {
+                let is_other = |header: &HeaderValue| {
+                    authority.is_some() && !header.as_bytes().eq_ignore_ascii_case(host.as_bytes())
+                };
+                host.len() > HOST_BYTES_MAX || host_header.is_some_and(is_other)
+            }
+            None => host_header.is_some_and(|header| !header.is_empty()),
+        };
+        let host = host.filter(|_| !has_malformed_host);
         let path = parts.uri.path();
         let query = Query::split(parts.uri.query().unwrap_or_default());
         let query = if kind.ignores_parameter_case { query.with_lower_names() } else { query };
@@ -66,6 +81,7 @@ impl<'a> RequestHead<'a> {
             method: parts.method.as_str(),
             path,
             host,
+            has_malformed_host,
             target: address::locate(host.unwrap_or_default(), path, kind.label, host_suffixes),
             query,
             headers,
@@ -77,6 +93,15 @@ impl<'a> RequestHead<'a> {
                 value.len() <= CLIENT_REQUEST_ID_BYTES_MAX
                     && value.as_bytes().iter().all(u8::is_ascii_graphic)
             }),
+        }
+    }
+
+    /// Refuses a request without a host, or with one that cannot be a name and a port.
+    pub(crate) fn check_host(&self) -> Result<(), ErrorCode> {
+        match self.host {
+            Some(_) => Ok(()),
+            None if self.has_malformed_host => Err(ErrorCode::InvalidHeaderValue),
+            None => Err(ErrorCode::HostInformationNotPresent),
         }
     }
 

@@ -18,21 +18,26 @@ pub(crate) mod respond;
 pub mod service;
 pub mod service_operations;
 
+use std::hash::{BuildHasher, RandomState};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use engine::env::Clock;
+use http::header::AUTHORIZATION;
 use protocol::auth::BearerValidator;
-use protocol::common::DateTime;
+use protocol::common::{AccountName, DateTime};
 use tokio::sync::Semaphore;
 
 use accounts::Accounts;
 use audit::Audit;
 use current::Current;
+use head::RequestHead;
 use request_id::RequestIds;
 
+use crate::http::fairness::InFlight;
 use crate::http::heavy::HeavyLane;
 use crate::http::limits::Limits;
-use crate::http::memory_pool::MemoryPool;
+use crate::http::memory_pool::{Holder, MemoryPool};
 
 /// The configuration of a front end.
 pub struct FrontConfig {
@@ -52,11 +57,16 @@ pub struct Front {
     pub(crate) limits: Limits,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) request_ids: RequestIds,
-    pub(crate) in_flight: Semaphore,
+    /// The connections that may still be opened, to whichever service.
+    pub(crate) connections: Arc<Semaphore>,
+    pub(crate) in_flight: InFlight,
+    pub(crate) head_memory: MemoryPool,
     pub(crate) payload_memory: MemoryPool,
     pub(crate) answer_memory: MemoryPool,
     pub(crate) heavy_lane: HeavyLane,
     pub(crate) audit: Audit,
+    /// Makes numbers from holders' names that nobody else can predict.
+    holders: RandomState,
 }
 
 impl Front {
@@ -68,16 +78,46 @@ impl Front {
             is_behind_tls_proxy: config.is_behind_tls_proxy,
             clock,
             request_ids: RequestIds::new(),
-            in_flight: Semaphore::new(limits.requests_in_flight_max),
+            connections: Arc::new(Semaphore::new(limits.connection_count_max)),
+            in_flight: InFlight::new(limits.requests_in_flight_max),
+            head_memory: MemoryPool::new(limits.head_bytes_max),
             payload_memory: MemoryPool::new(limits.payload_bytes_max),
             answer_memory: MemoryPool::new(limits.answer_bytes_max),
             heavy_lane: HeavyLane::new(),
             audit: Audit::default(),
+            holders: RandomState::new(),
             limits,
         })
     }
 
+    /// Whose memory a request uses. Everybody who has the same shared access signature is one caller, wherever they are.
+    /// Otherwise a caller is known by its address.
+    pub(crate) fn holder(&self, account: &AccountName, head: &RequestHead<'_>) -> Holder {
+        let account = self.holders.hash_one(account.as_str());
+        let caller = match head.query.raw("sig") {
+            Some(signature) if !head.headers.contains_key(AUTHORIZATION) => {
+                self.holders.hash_one((account, signature))
+            }
+            _ => self.holders.hash_one((account, network(head.connection.peer))),
+        };
+        Holder { account, caller }
+    }
+
+    /// Whose memory a head uses before it is known for which account it is.
+    pub(crate) fn stranger(&self, peer: IpAddr) -> Holder {
+        let caller = self.holders.hash_one(network(peer));
+        Holder { account: caller, caller }
+    }
+
     pub(crate) fn now(&self) -> DateTime {
         DateTime::from_ticks(self.clock.now_ticks())
+    }
+}
+
+/// The part of an address that its owner cannot choose freely: of an IPv6 address, the network's half.
+fn network(peer: IpAddr) -> IpAddr {
+    match peer {
+        IpAddr::V4(_) => peer,
+        IpAddr::V6(address) => IpAddr::V6(((address.to_bits() >> 64) << 64).into()),
     }
 }

@@ -19,6 +19,7 @@ use super::Front;
 use super::head::RequestHead;
 use super::refusal::Refusal;
 use crate::http::body::{AnswerBody, Payload};
+use crate::http::memory_pool::Reservation;
 
 pub trait Service: Send + Sync + 'static {
     /// Host label, port, SAS letter, form of Shared Key, roles.
@@ -109,4 +110,11 @@ pub struct Session<'a> {
     /// The account's base URL as the caller knows it, without a trailing slash.
     pub base: &'a str,
     pub grant: &'a Grant,
+}
+
+impl Session<'_> {
+    /// An empty reservation of memory for the request's answer.
+    pub(crate) fn reserve_answer(&self) -> Reservation {
+        self.front.answer_memory.small(self.front.holder(self.account, self.head))
+    }
 }

@@ -17,7 +17,7 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 
 use super::deadline::within;
 use super::limits::Limits;
-use super::memory_pool::{FREE_BYTES, MemoryPool, Reservation};
+use super::memory_pool::{FREE_BYTES, Reservation};
 
 /// Why a payload cannot be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -149,12 +149,12 @@ pub(crate) fn discard(body: Option<Incoming>, headers: &HeaderMap, limits: &Limi
     });
 }
 
-/// Reads a payload into memory, and returns its reservation of that memory.
+/// Reads a payload into memory, and returns its reservation of that memory if it is large. `reserve` makes an empty one.
 pub(crate) async fn read_whole(
     body: &mut Option<Incoming>,
     headers: &HeaderMap,
     limits: &Limits,
-    memory: &MemoryPool,
+    reserve: impl Fn() -> Reservation,
     may_be_absent: bool,
 ) -> Result<(Payload, Option<Reservation>), PayloadError> {
     if !is_announced(headers) {
@@ -171,32 +171,40 @@ pub(crate) async fn read_whole(
     if announced > discarded_max as u64 {
         return Err(PayloadError::TooLarge);
     }
-    // A body of unannounced length may be as long as the limit.
-    let bytes_max = limits.body_bytes_max as u64;
-    let bytes = if headers.contains_key(CONTENT_LENGTH) { announced.min(bytes_max) } else { bytes_max };
-    let mut reservation = memory.small();
-    if !reservation.grow(bytes as usize) {
-        return Err(PayloadError::NoMemory);
+    let Some(mut incoming) = body.take() else { return Ok((Payload::none(), None)) };
+    let outcome = {
+        let collected = pin!(collect(&mut incoming, limits.body_bytes_max, reserve));
+        within(limits.body_time_max, collected).await.unwrap_or(Err(PayloadError::TooSlow))
+    };
+    if outcome.as_ref().is_err_and(|error| *error == PayloadError::NoMemory) {
+        // The sender is still sending. The rest is taken so that it hears the answer.
+        *body = Some(incoming);
     }
-    let Some(body) = body.take() else { return Ok((Payload::none(), None)) };
-    match within(limits.body_time_max, pin!(collect(body, limits.body_bytes_max))).await {
-        Some(outcome) => outcome.map(|bytes| (Payload::Whole(bytes), Some(reservation))),
-        None => Err(PayloadError::TooSlow),
-    }
+    outcome.map(|(bytes, reservation)| (Payload::Whole(bytes), reservation))
 }
 
-async fn collect(mut body: Incoming, bytes_max: usize) -> Result<Bytes, PayloadError> {
+/// Memory is taken for what has arrived, not for what is announced: an announcement costs its sender nothing.
+async fn collect(
+    body: &mut Incoming,
+    bytes_max: usize,
+    reserve: impl Fn() -> Reservation,
+) -> Result<(Bytes, Option<Reservation>), PayloadError> {
     let announced = body.size_hint().lower();
     if announced > bytes_max as u64 {
-        while let Some(Ok(_)) = next_data(&mut body).await {}
+        while let Some(Ok(_)) = next_data(body).await {}
         return Err(PayloadError::TooLarge);
     }
+    let mut reservation: Option<Reservation> = None;
     // A small payload arrives in one piece and is not copied.
     let (mut first, mut rest) = (Bytes::new(), BytesMut::new());
-    while let Some(data) = next_data(&mut body).await {
+    while let Some(data) = next_data(body).await {
         let data = data.map_err(|_| PayloadError::Broken)?;
-        if first.len() + rest.len() + data.len() > bytes_max {
+        let len = first.len() + rest.len() + data.len();
+        if len > bytes_max {
             return Err(PayloadError::TooLarge);
+        }
+        if len > FREE_BYTES && !reservation.get_or_insert_with(&reserve).grow(len) {
+            return Err(PayloadError::NoMemory);
         }
         if first.is_empty() && rest.is_empty() {
             first = data;
@@ -208,7 +216,7 @@ async fn collect(mut body: Incoming, bytes_max: usize) -> Result<Bytes, PayloadE
         }
         rest.extend_from_slice(&data);
     }
-    Ok(if rest.is_empty() { first } else { rest.freeze() })
+    Ok((if rest.is_empty() { first } else { rest.freeze() }, reservation))
 }
 
 /// The body of an answer.
@@ -249,8 +257,10 @@ impl AnswerBody {
         }
     }
 
-    pub fn hold(&mut self, held: Reservation) {
-        if let AnswerBody::Whole { reservation, .. } = self {
+    /// Keeps the part of this reservation that the body needs until it is read.
+    pub fn hold(&mut self, mut held: Reservation) {
+        if let AnswerBody::Whole { bytes, reservation } = self {
+            held.shrink(bytes.len());
             *reservation = Some(held);
         }
     }

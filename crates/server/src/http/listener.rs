@@ -21,13 +21,20 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use super::body::ResponseBody;
+use super::guarded_stream::GuardedStream;
 use super::head_timer::HeadTimer;
 use super::limits::Limits;
-use super::stall::StallGuard;
+use super::memory_pool::Reservation;
 
 /// Answers requests.
 pub trait Handler: Send + Sync + 'static {
     fn limits(&self) -> &Limits;
+
+    /// The connections that may still be opened, by all listeners together.
+    fn connections(&self) -> &Arc<Semaphore>;
+
+    /// An empty reservation of memory for the heads of one connection.
+    fn head_memory(&self, peer: IpAddr) -> Reservation;
 
     /// Never fails: every error becomes a response.
     fn handle(
@@ -48,6 +55,8 @@ pub struct Server<H> {
 
 /// How long to pause when the system cannot open another connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
+/// At most one line is written per so much time about connections that cannot be accepted.
+const COMPLAINT_INTERVAL: Duration = Duration::from_secs(10);
 
 impl<H: Handler> Server<H> {
     pub async fn bind(listen: SocketAddr, tls: Option<Tls>, handler: H) -> std::io::Result<Server<H>> {
@@ -78,12 +87,16 @@ impl<H: Handler> Server<H> {
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         let Server { listener, handler, tls, .. } = self;
         let limits = handler.limits();
-        let connection_count_max = limits.connection_count_max;
-        let connections = Arc::new(Semaphore::new(connection_count_max));
         let (closing, _) = watch::channel(false);
         let mut shutdown = pin!(shutdown);
+        let mut complaints = Complaints::default();
         loop {
             let accepted = async {
+                let connections = handler.connections();
+                if connections.available_permits() == 0 {
+                    complaints
+                        .say(format_args!("all {} connections are in use", limits.connection_count_max));
+                }
                 let permit = connections.clone().acquire_owned().await;
                 (permit, listener.accept().await)
             };
@@ -96,7 +109,7 @@ impl<H: Handler> Server<H> {
                         tokio::spawn(welcome(stream, tls.clone(), peer, handler, closing, permit));
                     }
                     (_, Err(error)) => {
-                        log::warn!("cannot accept a connection: {error}");
+                        complaints.say(format_args!("cannot accept a connection: {error}"));
                         tokio::time::sleep(ACCEPT_PAUSE).await;
                     }
                     (Err(_), _) => break,
@@ -106,9 +119,25 @@ impl<H: Handler> Server<H> {
         drop(listener);
         // Fails only when no connection is open, which is fine.
         let _ = closing.send(true);
-        let all = u32::try_from(connection_count_max).unwrap_or(u32::MAX);
-        if tokio::time::timeout(limits.shutdown_time_max, connections.acquire_many(all)).await.is_err() {
+        // Each open connection listens for this signal.
+        if tokio::time::timeout(limits.shutdown_time_max, closing.closed()).await.is_err() {
             log::warn!("some connections did not finish in time and are cut");
+        }
+    }
+}
+
+/// Warnings about connections, at a bounded rate: strangers can cause as many of them as they like.
+#[derive(Default)]
+struct Complaints {
+    last: Option<tokio::time::Instant>,
+}
+
+impl Complaints {
+    fn say(&mut self, words: std::fmt::Arguments<'_>) {
+        let now = tokio::time::Instant::now();
+        if self.last.is_none_or(|last| now - last >= COMPLAINT_INTERVAL) {
+            self.last = Some(now);
+            log::warn!("{words}");
         }
     }
 }
@@ -146,12 +175,16 @@ async fn serve<H: Handler>(
         let handler = handler.clone();
         async move { Ok::<_, Infallible>(handler.handle(peer, request).await) }
     });
+    let stream = GuardedStream::new(stream, limits.write_time_max, handler.head_memory(peer));
     let connection = http1::Builder::new()
         .timer(HeadTimer::default())
         .header_read_timeout(limits.header_time_max)
+        // A client may close its sending side after the request and wait for the answer. It looks the same as a client
+        // that is gone, so a request whose client is gone runs to its end too, which its time limit bounds.
+        .half_close(true)
         .max_buf_size(limits.header_bytes_max)
         .max_headers(limits.header_count_max)
-        .serve_connection(TokioIo::new(StallGuard::new(stream, limits.write_time_max)), service);
+        .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
     let outcome = tokio::select! {
         // The order does not matter, and a fixed one saves the cost of a random choice.

@@ -3,7 +3,9 @@
 //! Promises: a change set is one commit, so it succeeds or fails as a whole. Leaves to others: the multipart format
 //! (`protocol`), each write (`write`), and how a part is written (`part`).
 
+use engine::Version;
 use protocol::table::BATCH_OPERATION_COUNT_MAX;
+use protocol::table::model::TableName;
 use protocol::table::operation::Operation;
 use protocol::table::wire::batch::{BatchAnswer, BatchPart, BatchRequest, read_batch};
 use protocol::{ErrorCode, ServiceError};
@@ -11,12 +13,13 @@ use tables::{TableService, Transaction};
 
 use super::answer::{ContentKind, TableAnswer};
 use super::request::{Asked, TableRequest};
-use super::write::{Reply, push, read_change};
+use super::write::{Reply, push, read_change, reserve};
 use super::{entities, part};
 use crate::front::refusal::Refusal;
 use crate::front::service::Session;
 use crate::http::body::AnswerBody;
 use crate::http::heavy::TURN_BYTES;
+use crate::http::memory_pool::{FREE_BYTES, Reservation};
 
 pub async fn run(
     service: &TableService,
@@ -32,12 +35,19 @@ pub async fn run(
             let error = ServiceError::with_detail(ErrorCode::InsufficientAccountPermissions, detail);
             return Err(Refusal::front(error));
         }
+        // Like the service, answers an empty change set with an empty one. It names no table that could be missing.
+        BatchRequest::ChangeSet(parts) if parts.is_empty() => {
+            let change_set_id = session.front.request_ids.next();
+            BatchAnswer::new(batch_id.as_str(), Some(change_set_id.as_str()))
+        }
         BatchRequest::ChangeSet(parts) => {
             let change_set_id = session.front.request_ids.next();
             let mut answer = BatchAnswer::new(batch_id.as_str(), Some(change_set_id.as_str()));
             match run_change_set(service, session, &parts, asked.version).await {
-                Ok(answers) => {
-                    for (part, done) in parts.iter().zip(answers) {
+                Ok(done) => {
+                    reservation = done.reservation;
+                    for (part, reply) in parts.iter().zip(done.replies) {
+                        let done = reply.answer(session, &done.table, done.version)?;
                         answer.push(|out| part::write(&done, part.content_id, out));
                     }
                 }
@@ -71,8 +81,22 @@ pub async fn run(
         }
     };
     let content = ContentKind::Multipart { content_type: answer.content_type() };
-    let body = AnswerBody::Whole { bytes: answer.finish(), reservation };
+    let mut body = AnswerBody::whole(answer.finish());
+    if let Some(reservation) = reservation {
+        // A page's reservation does not count the headers of its part.
+        debug_assert!(body.as_bytes().len() <= reservation.bytes() + FREE_BYTES);
+        body.hold(reservation);
+    }
     Ok(TableAnswer { status: 202, content, body, ..TableAnswer::default() })
+}
+
+/// A change set that has happened, and how it will be answered.
+struct CommittedSet {
+    table: TableName,
+    version: Version,
+    replies: Vec<Reply>,
+    /// Memory for all answers together.
+    reservation: Option<Reservation>,
 }
 
 async fn run_change_set(
@@ -80,11 +104,7 @@ async fn run_change_set(
     session: &Session<'_>,
     parts: &[BatchPart<'_>],
     version: &str,
-) -> Result<Vec<TableAnswer>, ServiceError> {
-    // Like the service, answers an empty change set with an empty one. It names no table that could be missing.
-    if parts.is_empty() {
-        return Ok(Vec::new());
-    }
+) -> Result<CommittedSet, ServiceError> {
     let payload_bytes = parts.iter().map(|part| part.body.len()).sum();
     let turn = session.front.heavy_lane.turn(payload_bytes).await;
     let mut transaction = Transaction::new();
@@ -119,8 +139,12 @@ async fn run_change_set(
     }
     let table = table.ok_or(ErrorCode::InvalidInput)?;
     drop(turn);
+    let bytes_max = |(reply, part): (&Reply, &BatchPart<'_>)| {
+        reply.bytes_max(session, &table, part.body.len()) + part.content_id.map_or(0, str::len)
+    };
+    let reservation = reserve(session, replies.iter().zip(parts).map(bytes_max).sum())?;
     let version = service.commit(session.account, &table, transaction).await?;
-    replies.into_iter().map(|reply| reply.answer(session, &table, version)).collect()
+    Ok(CommittedSet { table, version, replies, reservation })
 }
 
 async fn run_query(

@@ -18,8 +18,8 @@ use crate::front::refusal::Refusal;
 use crate::front::service::Session;
 use crate::http::memory_pool::Reservation;
 
-/// By how much a page may exceed its reservation: an entity of ordinary size, and the end of the list.
-const RESERVATION_SLACK_BYTES: usize = 16 * 1024;
+/// The end of a list.
+const SET_END_BYTES: usize = "]}".len();
 
 /// Enough for a page of small entities. The buffer grows for larger ones.
 const PAGE_CAPACITY_BYTES: usize = 16 * 1024;
@@ -88,13 +88,21 @@ struct JsonSink<'a> {
     writer: EntityWriter<'a>,
     json: Vec<u8>,
     reservation: Reservation,
+    /// An entity was not taken because there was no memory for it.
+    has_refused: bool,
 }
 
 impl EntitySink for JsonSink<'_> {
     fn entity(&mut self, entity: &EntityView<'_>) -> Option<usize> {
+        let before = self.json.len();
         self.writer.write_element(entity, &mut self.json);
-        // When memory is short, pages get shorter, and the continuation leads to the rest.
-        self.reservation.grow(self.json.len()).then_some(self.json.len())
+        if !self.reservation.grow(self.json.len() + SET_END_BYTES) {
+            // When memory is short, pages get shorter, and the continuation leads to the rest.
+            self.json.truncate(before);
+            self.has_refused = true;
+            return None;
+        }
+        Some(self.json.len())
     }
 }
 
@@ -119,17 +127,18 @@ async fn query(
         level: asked.level,
         selection: selection.as_ref(),
     };
-    let reservation = session.front.answer_memory.small();
-    let mut sink = JsonSink { writer, json: Vec::with_capacity(PAGE_CAPACITY_BYTES), reservation };
+    let reservation = session.reserve_answer();
+    let mut sink =
+        JsonSink { writer, json: Vec::with_capacity(PAGE_CAPACITY_BYTES), reservation, has_refused: false };
     sink.writer.begin_set(&mut sink.json);
     let page = service.query_entities(session.account, table, query, &mut sink).await?;
-    let JsonSink { mut json, mut reservation, .. } = sink;
-    json_write::end_set(&mut json);
-    check_text(&json)?;
-    // Even a page of one entity may be too large for the memory that is left.
-    if !reservation.grow(json.len()) && json.len() > reservation.bytes() + RESERVATION_SLACK_BYTES {
+    let JsonSink { mut json, reservation, has_refused, .. } = sink;
+    // A page that ends before its first entity would lead the caller to the same place again and again.
+    if has_refused && page.returned_count == 0 {
         return Err(ErrorCode::ServerBusy.into());
     }
+    json_write::end_set(&mut json);
+    check_text(&json)?;
     let next = page.next.map(|key| Continuation::Entity {
         partition_key: continuation::encode(&key.partition),
         row_key: continuation::encode(&key.row),

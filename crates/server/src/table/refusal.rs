@@ -123,9 +123,17 @@ fn error_level(head: &RequestHead<'_>) -> MetadataLevel {
     negotiate::error_level(options.format.as_deref(), accept(head))
 }
 
+/// A message may quote the request. No text of the service is nearly as long.
+const MESSAGE_BYTES_MAX: usize = 2048;
+
+fn bounded(message: &str) -> &str {
+    let end = (0..=message.len().min(MESSAGE_BYTES_MAX)).rev().find(|at| message.is_char_boundary(*at));
+    &message[..end.unwrap_or_default()]
+}
+
 fn json_error(code: ErrorCode, message: &str, head: &RequestHead<'_>, now: DateTime) -> Vec<u8> {
     let mut out = Vec::with_capacity(320);
-    write_error(code.name(), message, head.request_id.as_str(), now, &mut out);
+    write_error(code.name(), bounded(message), head.request_id.as_str(), now, &mut out);
     out
 }
 
@@ -139,7 +147,7 @@ fn xml_error(prefix: &str, code: ErrorCode, message: &str, head: &RequestHead<'_
         "<?xml version=\"1.0\" encoding=\"utf-8\"?><{prefix}error {xmlns}=\"{NAMESPACE}\"><{prefix}code>{code}</{prefix}code>\
          <{prefix}message xml:lang=\"en-US\">{message}\nRequestId:{id}\nTime:{time}</{prefix}message></{prefix}error>",
         code = code.name(),
-        message = xml_escape(message),
+        message = xml_escape(bounded(message)),
         id = head.request_id.as_str(),
         time = String::from_utf8_lossy(&time),
     )

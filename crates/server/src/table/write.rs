@@ -6,7 +6,6 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use engine::{OwnedKey, Version};
-use protocol::ServiceError;
 use protocol::common::DateTime;
 use protocol::table::model::TableName;
 use protocol::table::operation::{Address, EntityWrite};
@@ -14,6 +13,7 @@ use protocol::table::wire::json_read::{read_entity, read_properties};
 use protocol::table::wire::json_write::EntityWriter;
 use protocol::table::wire::negotiate::Preference;
 use protocol::table::wire::{MetadataLevel, uri};
+use protocol::{ErrorCode, ServiceError};
 use tables::{Action, Change, EntityView, TableService, Transaction};
 
 use super::answer::TableAnswer;
@@ -22,6 +22,7 @@ use super::header_names::PREFERENCE_APPLIED;
 use super::request::Asked;
 use crate::front::refusal::Refusal;
 use crate::front::service::Session;
+use crate::http::memory_pool::{FREE_BYTES, Reservation};
 
 /// Runs a single write as a transaction of one change.
 pub(crate) async fn run_one(
@@ -39,10 +40,26 @@ pub(crate) async fn run_one(
         session.grant.authorize_key(&change.partition_key, &change.row_key)?;
         let reply = push(&mut transaction, change, asked)?;
         drop(turn);
+        let bytes_max = reply.bytes_max(session, table, payload.len());
+        let reservation = reserve(session, bytes_max)?;
         let version = service.commit(session.account, table, transaction).await?;
-        reply.answer(session, table, version)
+        let mut answer = reply.answer(session, table, version)?;
+        debug_assert!(answer.body.as_bytes().len() <= bytes_max);
+        if let Some(reservation) = reservation {
+            answer.body.hold(reservation);
+        }
+        Ok::<_, ServiceError>(answer)
     };
     repeat_preference(run.await.map_err(Refusal::from), asked.preference)
+}
+
+/// Reserves memory for the answers to writes before they happen: afterwards it would be too late to refuse.
+pub(crate) fn reserve(session: &Session<'_>, bytes_max: usize) -> Result<Option<Reservation>, ServiceError> {
+    if bytes_max <= FREE_BYTES {
+        return Ok(None);
+    }
+    let mut reservation = session.reserve_answer();
+    if reservation.grow(bytes_max) { Ok(Some(reservation)) } else { Err(ErrorCode::ServerBusy.into()) }
 }
 
 /// The change that a write asks for, and its table.
@@ -72,19 +89,20 @@ pub fn push(
     change: Change<'_>,
     asked: &Asked<'_>,
 ) -> Result<Reply, ServiceError> {
-    let is_insert = matches!(change.action, Action::Insert(_));
+    let property_count = match &change.action {
+        Action::Insert(properties) => Some(properties.len()),
+        _ => None,
+    };
     let is_delete = matches!(change.action, Action::Delete { .. });
     let index = transaction.push(change)?;
     if is_delete {
         return Ok(Reply::Delete);
     }
-    if !is_insert {
-        return Ok(Reply::Update);
-    }
+    let Some(property_count) = property_count else { return Ok(Reply::Update) };
     let (partition, row) = (transaction.partition_key().into(), transaction.row_key(index).into());
     let record = if asked.returns_content() { transaction.record(index) } else { None };
     let (level, preference) = (asked.level, asked.preference);
-    Ok(Reply::Insert { key: OwnedKey { partition, row }, record, level, preference })
+    Ok(Reply::Insert { key: OwnedKey { partition, row }, record, property_count, level, preference })
 }
 
 /// How a write will be answered once it is committed.
@@ -93,6 +111,7 @@ pub enum Reply {
         key: OwnedKey,
         /// The stored record, if the answer repeats it.
         record: Option<Bytes>,
+        property_count: usize,
         level: MetadataLevel,
         preference: Option<Preference>,
     },
@@ -100,7 +119,29 @@ pub enum Reply {
     Delete,
 }
 
+/// What an answer has besides names and values: status line, headers, boundaries, names of metadata.
+const ANSWER_OVERHEAD_BYTES: usize = 1024;
+/// By how much a property may be longer in the answer than in the payload: a double is written with up to 17 digits, a
+/// date with its time.
+const PROPERTY_GROWTH_BYTES: usize = 32;
+/// A byte of a key takes up to three in a URL.
+const KEY_GROWTH_FACTOR: usize = 3;
+/// `odata.id`, `odata.editLink` and `Location`, or `Location` and `DataServiceId`.
+const URL_COUNT_MAX: usize = 3;
+
 impl Reply {
+    /// How long the answer may become. Strings are not longer in an answer than in a payload.
+    pub fn bytes_max(&self, session: &Session<'_>, table: &TableName, payload_len: usize) -> usize {
+        let Reply::Insert { key, record, property_count, .. } = self else { return ANSWER_OVERHEAD_BYTES };
+        let keys_len = KEY_GROWTH_FACTOR * (key.partition.len() + key.row.len());
+        let urls_len = URL_COUNT_MAX * (session.base.len() + table.as_str().len() + keys_len);
+        let json_len = match record {
+            None => 0,
+            Some(_) => payload_len + PROPERTY_GROWTH_BYTES * property_count,
+        };
+        ANSWER_OVERHEAD_BYTES + urls_len + json_len
+    }
+
     pub fn answer(
         self,
         session: &Session<'_>,
@@ -111,7 +152,7 @@ impl Reply {
         let (key, record, level, preference) = match self {
             Reply::Delete => return Ok(TableAnswer::no_content()),
             Reply::Update => return Ok(TableAnswer { etag, ..TableAnswer::no_content() }),
-            Reply::Insert { key, record, level, preference } => (key, record, level, preference),
+            Reply::Insert { key, record, level, preference, .. } => (key, record, level, preference),
         };
         let location = Some(entity_url(session.base, table, &key));
         let Some(record) = record else {

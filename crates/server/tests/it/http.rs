@@ -84,6 +84,40 @@ fn a_client_may_close_after_the_answer() {
 }
 
 #[test]
+fn a_client_may_stop_sending_before_the_answer() {
+    let server = TestServer::with_table("mytable");
+    for number in 0..20 {
+        let row = number.to_string();
+        let mut bytes = server.bytes_of(&Request::post("/mytable").json(&entity_json("p", &row, "\"x\":1")));
+        // The second half are chunked, where the end of the stream follows the last chunk.
+        if number >= 10 {
+            let request = Request::post("/mytable")
+                .body("application/json", chunked(entity_json("p", &row, "").as_bytes(), 7))
+                .without("Content-Length")
+                .header("Transfer-Encoding", "chunked");
+            bytes = server.bytes_of(&request);
+        }
+        let mut client = server.connect();
+        client.send(&bytes).unwrap();
+        client.finish_sending().unwrap();
+        assert_eq!(client.read_response(false).unwrap().status, 201, "{number}");
+        assert_eq!(client.read_to_end().unwrap(), b"", "the connection ends after the answer");
+    }
+}
+
+#[test]
+fn a_client_that_stopped_sending_is_answered_after_a_wait() {
+    let (options, faults) = faulty();
+    let server = options.start();
+    server.create_table("mytable");
+    faults.delay_reads(Duration::from_millis(100));
+    let mut client = server.connect();
+    client.send(&server.bytes_of(&Request::get(&entity_path("mytable", "p", "r")))).unwrap();
+    client.finish_sending().unwrap();
+    assert_eq!(client.read_response(false).unwrap().status, 404);
+}
+
+#[test]
 fn a_body_may_come_in_chunks() {
     let server = TestServer::with_table("mytable");
     let json = entity_json("p", "r", &format!("\"x\":\"{}\"", "y".repeat(5000)));
@@ -254,7 +288,7 @@ fn garbage_is_refused_and_harms_nobody() {
 #[test]
 fn requests_beyond_the_bound_are_told_to_come_back() {
     let (options, faults) = faulty();
-    let server = options.limits(|limits| limits.requests_in_flight_max = 2).start();
+    let server = options.limits(|limits| limits.requests_in_flight_max = 3).start();
     server.create_table("mytable");
     faults.hold_reads();
     std::thread::scope(|scope| {

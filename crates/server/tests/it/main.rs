@@ -16,6 +16,7 @@ mod error_table;
 mod errors;
 mod etags;
 mod filters;
+mod framing;
 mod golden;
 mod headers;
 mod hostile;

@@ -1,0 +1,51 @@
+//! Strangers that only hold connections do not take the files that the store needs.
+
+use std::net::TcpStream;
+
+use testkit::{RawClient, Request, TempDir, entity_json, entity_path};
+
+use crate::running::Running;
+
+const LIMIT: usize = 200;
+/// More than are served with this limit, and few enough for the system to hold those that wait.
+const STRANGER_COUNT: usize = 150;
+
+fn insert(row: usize) -> Request {
+    let members = format!("\"x\":\"{}\"", "y".repeat(30_000));
+    Request::post("/mytable").json(&entity_json("p", &format!("{row:04}"), &members))
+}
+
+#[test]
+fn idle_strangers_do_not_stop_writes() {
+    let directory = TempDir::new().unwrap();
+    let server = Running::limited(&format!("-n {LIMIT}"), directory.path());
+    assert!(server.said().contains("only 200 files may be open at once"), "{}", server.said());
+    let mut client = RawClient::connect(server.addr()).unwrap();
+    let create = Request::post("/Tables").json(r#"{"TableName":"mytable"}"#);
+    assert_eq!(client.exchange(&server.bytes_of(&create)).unwrap().status, 201);
+    // The system completes their handshakes, whether or not the server accepts them.
+    let strangers: Vec<TcpStream> =
+        (0..STRANGER_COUNT).map(|_| TcpStream::connect(server.addr()).unwrap()).collect();
+    server.line_with("connections are in use");
+    for row in 0..200 {
+        assert_eq!(client.exchange(&server.bytes_of(&insert(row))).unwrap().status, 201, "{row}");
+    }
+    drop(strangers);
+    let read = server.bytes_of(&Request::get(&entity_path("mytable", "p", "0199")));
+    assert_eq!(RawClient::connect(server.addr()).unwrap().exchange(&read).unwrap().status, 200);
+    let said = server.said();
+    assert!(!said.contains("Too many open files"), "{said}");
+    assert!(said.matches("connections are in use").count() < 3, "{said}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_limit_is_raised_as_far_as_the_system_allows() {
+    let directory = TempDir::new().unwrap();
+    let server = Running::limited("-S -n 100", directory.path());
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", server.id())).unwrap();
+    let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let (soft, hard): (u64, u64) = (words[3].parse().unwrap(), words[4].parse().unwrap());
+    assert_eq!(soft, hard.min(65_536), "{line}");
+}
