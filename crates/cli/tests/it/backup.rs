@@ -241,3 +241,52 @@ fn damage_is_found_and_told_by_its_exit_code() {
     let said = fails(2, &["check", "-l", &data]);
     assert!(said.contains("tables.redb") && said.contains("DAMAGED"), "{said}");
 }
+
+/// A backup with one table and one row, with correct checksums, whose row and last version are these.
+fn crafted(version: u64) -> Vec<u8> {
+    let number = |number: u64| number.to_le_bytes().to_vec();
+    let text = |text: &[u8]| [&u32::try_from(text.len()).unwrap().to_le_bytes(), text].concat();
+    // An entity with the keys `p` and `r` and no properties.
+    let record = [1, 42, 0, 0, 0, 0];
+    let blocks = [
+        (1, [number(7), number(version), number(1), text(b"0.1.0")].concat()),
+        (3, [text(b"devstoreaccount1"), text(b"Crafted"), vec![0]].concat()),
+        (4, [number(version), text(b"p"), text(b"r"), text(&record)].concat()),
+        (5, [0, 1, 1].map(number).concat()),
+    ];
+    backup::framed(blocks.iter().map(|(kind, raw)| (*kind, &raw[..])))
+}
+
+#[test]
+fn a_crafted_backup_does_not_move_the_versions_of_a_store() {
+    let directory = TempDir::new().unwrap();
+    let (data, elsewhere, file) =
+        (path(&directory, "data"), path(&directory, "elsewhere"), path(&directory, "b.lzb"));
+    let mut server = Some(ServerProcess::start(LAZULITE, Path::new(&data)));
+    std::fs::write(&file, crafted(u64::MAX)).unwrap();
+    assert!(fails(2, &["check", "--backup", &file]).contains("after the year 9000"));
+    assert!(fails(1, &["restore", &file, "-l", &elsewhere]).contains("after the year 9000"));
+    assert!(fails(1, &["restore", &file, "-l", &data, "--table", "Crafted"]).contains("after the year 9000"));
+
+    // 2100-01-01T00:00:00Z.
+    std::fs::write(&file, crafted(662_380_416_000_000_000)).unwrap();
+    assert!(succeeds(&["check", "--backup", &file]).contains("sound"));
+    for name in ["WhileServed", "AtRest"] {
+        if name == "AtRest" {
+            server.take();
+        }
+        succeeds(&["restore", &file, "-l", &data, "--table", "Crafted", "--as", name]);
+        let serving = server.get_or_insert_with(|| ServerProcess::start(LAZULITE, Path::new(&data)));
+        let row = entity_path(name, "p", "r");
+        let restored = serving.send(Request::get(&row)).expect(200);
+        let (now, etag) = (restored.json()["Timestamp"].clone(), restored.required("ETag").to_owned());
+        assert!(now.as_str().unwrap() < "2100", "{now}");
+        let update = Request::put(&row).header("If-Match", &etag).json("{\"n\":1}");
+        let updated = serving.send(update.clone()).expect(204).required("ETag").to_owned();
+        assert!(updated != etag && !updated.contains("2100"), "{updated}");
+        serving.send(update).expect_error(412, "UpdateConditionNotSatisfied");
+    }
+    // A whole store continues where the other one ended, and says so.
+    let said = succeeds(&["restore", &file, "-l", &elsewhere]);
+    assert!(said.contains("2100-01-01T00:00:00Z, which is ahead of this machine's clock"), "{said}");
+}
