@@ -25,7 +25,7 @@ use redb::{
 
 use crate::catch_panic::catch_panic;
 use crate::checksum_file::ChecksumFile;
-use crate::commit_log::{self, Counters, Purpose, ReplayError, Replayed, replay};
+use crate::commit_log::{self, Counters, ReplayError, Replayed, SpaceNeed, replay};
 use crate::directory::{self, DirectoryLock};
 use crate::directory_files::{Access, AnyFile, DirectoryFiles, StoreFiles};
 use crate::disk::{Overlay, Watched};
@@ -258,7 +258,7 @@ pub(crate) fn open(
         let old = Frozen { recent: Arc::new(recent), until: replayed.last, counters };
         sweep_pending |= in_tree(path, || upgrade::fold(&database, &old))?;
         (recent, folded) = (Recent::default(), replayed.last);
-        replayed.log.rotate(0, Purpose::Any).map_err(io)?;
+        replayed.log.rotate(0, SpaceNeed::Any).map_err(io)?;
     }
     if !is_current {
         marker::write(&**files, id).map_err(io)?;

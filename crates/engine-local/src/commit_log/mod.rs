@@ -43,7 +43,7 @@ const RELEASE_BYTES: u64 = 64 * 1024;
 
 /// What a record does to the space on the disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Purpose {
+pub(super) enum SpaceNeed {
     /// It may need space.
     Any,
     /// It only removes rows and tables, so it may use the reserve.
@@ -96,10 +96,10 @@ impl CommitLog {
         &mut self,
         record: &mut RecordBuilder,
         counters: Counters,
-        purpose: Purpose,
+        purpose: SpaceNeed,
     ) -> Result<(u64, usize), AppendError> {
         let end = self.position + record.size_bytes() as u64;
-        let is_kept_from_it = self.is_reserve && purpose != Purpose::Free;
+        let is_kept_from_it = self.is_reserve && purpose != SpaceNeed::Free;
         if self.must_rotate || is_kept_from_it || end > self.current.head.length {
             self.segments.place.check().map_err(AppendError::Displaced)?;
             self.rotate(record.size_bytes() as u64, purpose).map_err(AppendError::NoRoom)?;
@@ -143,7 +143,7 @@ impl CommitLog {
     }
 
     /// Continues in another segment, which has room for a record of this size; 0 while the store is being opened.
-    pub(super) fn rotate(&mut self, record_bytes: u64, purpose: Purpose) -> io::Result<()> {
+    pub(super) fn rotate(&mut self, record_bytes: u64, purpose: SpaceNeed) -> io::Result<()> {
         let first = self.last + 1;
         let unused = self.segments.take_file(record_bytes, purpose)?;
         let is_reserve = unused.name == segment::RESERVE;
@@ -214,7 +214,7 @@ impl Segments {
     }
 
     /// A file for a segment that begins with a record of this size; 0 while the store is being opened.
-    fn take_file(&self, record_bytes: u64, purpose: Purpose) -> io::Result<UnusedFile> {
+    fn take_file(&self, record_bytes: u64, purpose: SpaceNeed) -> io::Result<UnusedFile> {
         let length_min = RECORDS_OFFSET + record_bytes;
         // This lock waits for a spare that is being made; a second one would have the same name.
         let mut spare = self.spare();
@@ -227,7 +227,7 @@ impl Segments {
         let is_opening = record_bytes == 0;
         let length = if is_opening { length_min } else { length_min.max(SEGMENT_BYTES) };
         let create = |length| {
-            if purpose == Purpose::Any && !is_opening {
+            if purpose == SpaceNeed::Any && !is_opening {
                 // The last space on the disk is for the reserve.
                 self.make_reserve()?;
             }
@@ -237,7 +237,7 @@ impl Segments {
         match create(length) {
             // A smaller segment will do for now.
             Err(error) if is_full(&error) && length > length_min => match create(length_min) {
-                Err(error) if is_full(&error) && purpose == Purpose::Free => {
+                Err(error) if is_full(&error) && purpose == SpaceNeed::Free => {
                     let length = self.reserve().take_if(|length| *length >= length_min).ok_or(error)?;
                     let file = self.place.files.open(segment::RESERVE, Access::Write)?;
                     log::warn!("the disk is full: deletions use the reserve of the commit log");

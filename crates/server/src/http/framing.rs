@@ -59,7 +59,7 @@ struct Announced {
 
 impl Framing {
     /// Bytes of the longest head so far, whether or not it is complete.
-    pub fn longest_head_len(&self) -> usize {
+    pub(crate) fn longest_head_len(&self) -> usize {
         self.longest_head_len.max(self.head_len)
     }
 
