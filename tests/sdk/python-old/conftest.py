@@ -28,15 +28,13 @@ def connect(request, settings):
         text = f"UseDevelopmentStorage=true;TableEndpoint={host}"
         return TableService(connection_string=text + (f";SharedAccessSignature={sas_token}" if sas_token else ""))
 
-    def endpoint(sas_token=None, account_key=None):
-        credential = f"AccountKey={account_key or settings['AccountKey']}"
-        if sas_token:
-            credential = f"SharedAccessSignature={sas_token}"
+    def endpoint(sas_token=None):
+        credential = f"SharedAccessSignature={sas_token}" if sas_token else f"AccountKey={settings['AccountKey']}"
         place = f"AccountName={settings['AccountName']};TableEndpoint={settings['TableEndpoint']}"
         return TableService(connection_string=f"DefaultEndpointsProtocol=http;{place};{credential}")
 
-    def connected(**options):
-        client = (emulator if request.param == "emulator" else endpoint)(**options)
+    def connected(sas_token=None):
+        client = (emulator if request.param == "emulator" else endpoint)(sas_token)
         client.retry = no_retry  # Retries would hide exactly the answers that these tests look for.
         return client
 
