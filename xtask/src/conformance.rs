@@ -27,7 +27,7 @@ struct Client {
 }
 
 /// In the order in which they run and appear in the document.
-const CLIENTS: [Client; 8] = [
+const CLIENTS: [Client; 12] = [
     Client {
         suite: RAW_HTTP,
         name: "Raw HTTP",
@@ -74,6 +74,38 @@ const CLIENTS: [Client; 8] = [
         client: "Rust `azure_data_tables`",
         pinned: ("sdk/rust/Cargo.toml", "azure_data_tables ="),
         runtime: ("Rust", &[&["cargo", "--version"]]),
+        behaviours_min: 40,
+    },
+    Client {
+        suite: "python-old",
+        name: "Python, older",
+        client: "Python `azure-cosmosdb-table`",
+        pinned: ("sdk/python-old/requirements.txt", "azure-cosmosdb-table=="),
+        runtime: ("Python", &[&["python3", "--version"], &["python", "--version"]]),
+        behaviours_min: 40,
+    },
+    Client {
+        suite: "javascript-old",
+        name: "JavaScript, older",
+        client: "JavaScript `azure-storage`",
+        pinned: ("sdk/javascript-old/package.json", "\"azure-storage\":"),
+        runtime: ("Node", &[&["node", "--version"]]),
+        behaviours_min: 40,
+    },
+    Client {
+        suite: "go-old",
+        name: "Go, older",
+        client: "Go `azure-sdk-for-go/storage`",
+        pinned: ("sdk/go-old/go.mod", "Azure/azure-sdk-for-go "),
+        runtime: ("Go", &[&["go", "env", "GOVERSION"]]),
+        behaviours_min: 40,
+    },
+    Client {
+        suite: "java-old",
+        name: "Java, older",
+        client: "Java `com.microsoft.azure:azure-storage`",
+        pinned: ("sdk/java-old/pom.xml", "<artifactId>azure-storage</artifactId>"),
+        runtime: ("JDK", &[&["javac", "-version"]]),
         behaviours_min: 40,
     },
     Client {
