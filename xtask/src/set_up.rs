@@ -196,7 +196,7 @@ fn not_downloaded(name: &str, message: String) -> SetUp {
     if !name.ends_with("-old") {
         return Err(message);
     }
-    Ok(Err(format!("{name} could not be downloaded: {}", Steps::new(name)?.log.display())))
+    Ok(Err(format!("the client could not be downloaded; the log is {}", Steps::new(name)?.log.display())))
 }
 
 /// The commands of one set-up. Their output goes to a log, and is shown when one fails.

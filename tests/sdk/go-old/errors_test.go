@@ -20,7 +20,7 @@ func TestAWrongKeyIsNotAuthentic(t *testing.T) {
 	refused(t, err, 403, "AuthenticationFailed")
 }
 
-// The client signs with Shared Key Lite unless told otherwise.
+// The client can sign with Shared Key Lite too.
 func TestBothFormsOfSharedKeyPass(t *testing.T) {
 	for _, lite := range []bool{true, false} {
 		made, err := storage.NewClient(settings["AccountName"], settings["AccountKey"], storage.DefaultBaseURL, apiVersion, false)
