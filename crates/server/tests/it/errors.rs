@@ -105,6 +105,14 @@ fn texts_taken_from_the_request_are_escaped() {
     let response = server.send(Request::post("/mytable").json(&entity_json(key, "r", "")));
     let message = format!("The 'PartitionKey' parameter of value '{key}' is out of range.");
     response.expect_message(400, "OutOfRangeInput", &message);
+    // A message that quotes the request is bounded, and a key of full length still fits.
+    let longest = format!("\u{1}{}", "日".repeat(511));
+    let message = format!("The 'PartitionKey' parameter of value '{longest}' is out of range.");
+    let response = server.send(Request::post("/mytable").json(&entity_json(&longest, "r", "")));
+    response.expect_message(400, "OutOfRangeInput", &message);
+    let far = format!("\u{1}{}", "日".repeat(300_000));
+    let response = server.send(Request::post("/mytable").json(&entity_json(&far, "r", ""))).expect(400);
+    assert!(response.body.len() < 4096, "{}", response.body.len());
 }
 
 #[test]
