@@ -19,7 +19,7 @@ pub struct DirectoryLock {
 
 impl DirectoryLock {
     /// For files that only this process can reach.
-    pub fn unneeded() -> DirectoryLock {
+    pub(crate) fn unneeded() -> DirectoryLock {
         DirectoryLock { _file: None }
     }
 

@@ -307,7 +307,7 @@ impl SharedState {
             };
             log::error!(
                 "the store cannot be written: {why} ({cause}). Writes are refused (503) until there is space; no restart is \
-                 needed. Reads continue, and no acknowledged write is lost. Free space on the disk, or delete entities or \
+                 needed. Reads continue, and no acknowledged write is lost. Free space on the disk, or delete rows or \
                  tables: deletions are still accepted."
             );
         }
