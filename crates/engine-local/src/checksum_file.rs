@@ -8,10 +8,12 @@
 //! checksums of blocks 0 to 1023 (4 KiB) · blocks 0 to 1023 · checksums of blocks 1024 to 2047 · …
 //! ```
 //!
-//! A checksum is the CRC-32 of the block's number and content; 0 marks a block that was never written. Block 0 has
-//! none: redb overwrites its header in place and checks both halves of it itself.
+//! A checksum is the CRC-32 of the block's number and content; 0 marks a block that was never written. redb reads no such
+//! block, so one that is read was written once, and zeros in its place are damage. Block 0 has no checksum: redb
+//! overwrites its header in place and checks both halves of it itself.
 //!
-//! Promises: a read returns what was written, or an error of the kind `InvalidData` that names the block. A power cut
+//! Promises: a read returns what was written, or an error of the kind `InvalidData` that names the block. A block that was
+//! never written cannot be read, nor changed in part. A power cut
 //! may leave a block and its checksum from different writes, but only for a block that no transaction had made
 //! durable: redb never overwrites a block that is in use, and nobody reads the others.
 
@@ -196,11 +198,9 @@ fn checksum(number: u64, block: &[u8]) -> u32 {
     hasher.finalize().max(1)
 }
 
+/// A block that was never written matches nothing.
 fn matches(number: u64, block: &[u8], stored: &[u8]) -> bool {
-    if stored == [0; CHECKSUM_BYTES] {
-        return block.iter().all(|byte| *byte == 0);
-    }
-    stored == checksum(number, block).to_le_bytes()
+    stored != [0; CHECKSUM_BYTES] && stored == checksum(number, block).to_le_bytes()
 }
 
 #[cfg(test)]
@@ -226,7 +226,9 @@ mod tests {
             let checked = ChecksumFile::new(InMemoryBackend::new());
             checked.set_len(len).unwrap();
             assert_eq!(checked.len().unwrap(), len);
-            Both { checked, plain: vec![0; len as usize] }
+            let plain = vec![0; len as usize];
+            checked.write(0, &plain).unwrap();
+            Both { checked, plain }
         }
 
         fn write(&mut self, offset: u64, data: &[u8]) {
@@ -313,6 +315,20 @@ mod tests {
     }
 
     #[test]
+    fn zeros_over_blocks_and_their_checksums_are_found() {
+        let mut both = Both::new(8 * BLOCK);
+        both.write(BLOCK, &vec![9; 6 * BLOCK_BYTES]);
+        both.reopen();
+        both.checked.file.write(0, &vec![0; 5 * BLOCK_BYTES]).unwrap();
+        both.checked.checksums = ChecksumCache::new();
+        let mut out = vec![0; BLOCK_BYTES];
+        for number in 1..8 {
+            let error = both.checked.read(number * BLOCK, &mut out).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+        }
+    }
+
+    #[test]
     fn a_block_in_anothers_place_is_found() {
         let mut both = Both::new(8 * BLOCK);
         both.write(BLOCK, &vec![9; BLOCK_BYTES]);
@@ -328,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_grows_and_shrinks_and_what_comes_again_is_empty() {
+    fn a_file_grows_and_shrinks_and_what_comes_again_was_never_written() {
         let checked = ChecksumFile::new(InMemoryBackend::new());
         let mut out = vec![7; 3 * BLOCK_BYTES];
         for blocks in [4, 1023, 1024, 1025, 2048, 3000, 1024, 1025, 10] {
@@ -336,8 +352,10 @@ mod tests {
             checked.set_len(blocks * BLOCK).unwrap();
             assert_eq!(checked.len().unwrap(), blocks * BLOCK);
             if old < blocks * BLOCK {
-                checked.read(blocks * BLOCK - BLOCK, &mut out[..BLOCK_BYTES]).unwrap();
-                assert!(out[..BLOCK_BYTES].iter().all(|byte| *byte == 0));
+                let last = blocks * BLOCK - BLOCK;
+                let error = checked.read(last, &mut out[..BLOCK_BYTES]).unwrap_err();
+                assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+                assert!(checked.write(last + 1, &[1]).is_err());
             }
             checked.write(blocks * BLOCK - 3 * BLOCK, &vec![blocks as u8; 3 * BLOCK_BYTES]).unwrap();
             checked.read(blocks * BLOCK - 3 * BLOCK, &mut out).unwrap();

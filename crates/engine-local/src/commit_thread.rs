@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::commit_log::{AppendError, CommitLog, Counters, RecordBuilder, SpaceNeed};
+use crate::commit_log::{AppendError, CommitLog, Counters, RecordBuilder, SpaceUse};
 use crate::fold::Folder;
 use crate::group::{Applied, Group, KnownTables, WriteRequest};
 use crate::shared::{FoldRequest, SharedState};
@@ -173,18 +173,18 @@ impl CommitThread {
         if self.shared.is_poisoned() {
             return everyone(CommitError::Poisoned);
         }
-        let purpose = match self.make_room(size_bytes) {
-            true => SpaceNeed::Any,
+        let space_use = match self.make_room(size_bytes) {
+            true => SpaceUse::Any,
             // Deletions take little memory, and they may be what makes room. They have a bound of their own.
             false if self.recent_bytes() < 2 * self.recent_bytes_max + self.recent_bytes_max / 4 => {
-                SpaceNeed::Free
+                SpaceUse::Frees
             }
             false => return everyone(CommitError::Busy),
         };
-        match catch_unwind(AssertUnwindSafe(|| self.commit_group(requests, purpose))) {
+        match catch_unwind(AssertUnwindSafe(|| self.commit_group(requests, space_use))) {
             Ok(Some(results)) => results,
             // There is no space for the whole group.
-            Ok(None) => match catch_unwind(AssertUnwindSafe(|| self.commit_group(requests, SpaceNeed::Free)))
+            Ok(None) => match catch_unwind(AssertUnwindSafe(|| self.commit_group(requests, SpaceUse::Frees)))
             {
                 Ok(results) => results.unwrap_or_else(|| everyone(CommitError::Busy)),
                 Err(_) => {
@@ -199,12 +199,12 @@ impl CommitThread {
         }
     }
 
-    /// Makes the changes of these requests durable; with [`SpaceNeed::Free`], of those that free space alone, and the
+    /// Makes the changes of these requests durable; with [`SpaceUse::Frees`], of those that free space alone, and the
     /// others are refused. `None`: there is no space, and nothing has changed.
     fn commit_group(
         &mut self,
         requests: &[QueuedRequest],
-        purpose: SpaceNeed,
+        space_use: SpaceUse,
     ) -> Option<Vec<RequestOutcome>> {
         self.record.clear();
         let mut group = Group {
@@ -220,7 +220,7 @@ impl CommitThread {
         };
         let mut results = Vec::with_capacity(requests.len());
         for queued in requests {
-            if purpose == SpaceNeed::Free && !queued.request.frees_space() {
+            if space_use == SpaceUse::Frees && !queued.request.frees_space() {
                 results.push(Err(CommitError::Busy));
                 continue;
             }
@@ -241,7 +241,7 @@ impl CommitThread {
         if self.record.is_empty() {
             return Some(results);
         }
-        let (sequence, record_bytes) = match self.log.append(&mut self.record, counters, purpose) {
+        let (sequence, record_bytes) = match self.log.append(&mut self.record, counters, space_use) {
             Ok(appended) => appended,
             Err(AppendError::NoRoom(error)) => {
                 self.known_tables.clear();
@@ -266,14 +266,14 @@ impl CommitThread {
         self.unfolded_log_bytes += record_bytes;
         self.shared.count_group(requests.len());
         self.shared.publish(sequence, written, counters);
-        if purpose == SpaceNeed::Any && !self.shared.is_folding_stuck() {
+        if space_use == SpaceUse::Any && !self.shared.is_folding_stuck() {
             self.shared.note_space();
         }
         if let FoldRunner::CommitThread(_) = self.folding {
             // Seal here and not when idle: when the thread is idle depends on the time.
             self.log.seal();
         }
-        self.let_fold(dropped_any || purpose == SpaceNeed::Free);
+        self.let_fold(dropped_any || space_use == SpaceUse::Frees);
         Some(results)
     }
 

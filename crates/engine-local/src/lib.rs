@@ -89,7 +89,6 @@ pub use crate::shared::LocalStats;
 #[doc(hidden)]
 pub use crate::store::open_file;
 pub use crate::store::{OpenError, is_store, is_store_file};
-pub use crate::store_id::StoreId;
 
 #[derive(Clone)]
 pub struct LocalOptions {
@@ -234,8 +233,9 @@ impl LocalEngine {
         })
     }
 
-    pub fn store_id(&self) -> StoreId {
-        self.place.id
+    /// The id that every file of the store carries.
+    pub fn store_id(&self) -> String {
+        self.place.id.to_string()
     }
 
     pub fn stats(&self) -> LocalStats {

@@ -25,7 +25,7 @@ use redb::{
 
 use crate::catch_panic::catch_panic;
 use crate::checksum_file::ChecksumFile;
-use crate::commit_log::{self, Counters, ReplayError, Replayed, SpaceNeed, replay};
+use crate::commit_log::{self, Counters, ReplayError, Replayed, SpaceUse, replay};
 use crate::directory::{self, DirectoryLock};
 use crate::directory_files::{Access, AnyFile, DirectoryFiles, StoreFiles};
 use crate::disk::{Overlay, Watched};
@@ -103,8 +103,8 @@ pub enum OpenError {
     OtherStore {
         path: PathBuf,
         file: String,
-        found: StoreId,
-        expected: StoreId,
+        found: String,
+        expected: String,
     },
     Io {
         path: PathBuf,
@@ -226,7 +226,12 @@ pub(crate) fn open(
     let id = marker.and_then(|marker| marker.id).unwrap_or(tree_id);
     if tree_id != id {
         let (path, file) = (path.to_owned(), TABLES.to_owned());
-        return Err(OpenError::OtherStore { path, file, found: tree_id, expected: id });
+        return Err(OpenError::OtherStore {
+            path,
+            file,
+            found: tree_id.to_string(),
+            expected: id.to_string(),
+        });
     }
 
     let place = StorePlace { files: files.clone(), path: path.to_owned(), id };
@@ -248,7 +253,8 @@ pub(crate) fn open(
         ReplayError::Damaged(cause) => damaged(cause),
         ReplayError::Io(name, source) => OpenError::Io { path: path.join(name), source },
         ReplayError::OtherStore(file, found) => {
-            OpenError::OtherStore { path: path.to_owned(), file, found, expected: id }
+            let (found, expected) = (found.to_string(), id.to_string());
+            OpenError::OtherStore { path: path.to_owned(), file, found, expected }
         }
     })?;
     let Meta { mut folded, mut sweep_pending, .. } = meta;
@@ -258,7 +264,7 @@ pub(crate) fn open(
         let old = Frozen { recent: Arc::new(recent), until: replayed.last, counters };
         sweep_pending |= in_tree(path, || upgrade::fold(&database, &old))?;
         (recent, folded) = (Recent::default(), replayed.last);
-        replayed.log.rotate(0, SpaceNeed::Any).map_err(io)?;
+        replayed.log.rotate(0, SpaceUse::Any).map_err(io)?;
     }
     if !is_current {
         marker::write(&**files, id).map_err(io)?;
@@ -312,7 +318,7 @@ impl Opener {
         match read_meta(&database).map_err(damaged)?.id {
             Some(found) if found != id => {
                 let (path, file) = (self.path.clone(), TABLES.to_owned());
-                Err(OpenError::OtherStore { path, file, found, expected: id })
+                Err(OpenError::OtherStore { path, file, found: found.to_string(), expected: id.to_string() })
             }
             _ => Ok(database),
         }

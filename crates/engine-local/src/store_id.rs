@@ -12,7 +12,7 @@ use engine::env::random;
 
 /// Made when the store is created. A copy of the directory has the same id; a store restored from a backup has its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct StoreId(NonZeroU64);
+pub(crate) struct StoreId(NonZeroU64);
 
 impl StoreId {
     pub(crate) fn new() -> StoreId {

@@ -36,6 +36,9 @@ const STATES_PER_REPORT: usize = 250;
 const WRITER_COUNT: usize = 4;
 const STEP_COUNT: usize = 120;
 const SHAPE: LoadShape = LoadShape { row_count_max: 250, text_length_usual: 60, text_length_max: 6_000 };
+/// A long run of zeros is up to this many pieces of this size.
+const ZEROED_STEP_BYTES: usize = 4096;
+const ZEROED_STEP_COUNT_MAX: usize = 256;
 /// When a table cannot be listed, at most this many of its rows are read one by one.
 const POINT_READ_COUNT_MAX: usize = 60;
 const EXAMPLES_PER_FINDING_MAX: usize = 3;
@@ -260,6 +263,16 @@ fn damage(image: &mut Image, random: &mut Rng) -> String {
         let length = random.usize(0..bytes.len());
         bytes.truncate(length);
         return format!("{name} cut to {length} bytes");
+    }
+    if random.u32(0..6) == 0 {
+        // A long run of zeros, as a file system may leave it: over whole blocks, and often over their checksums.
+        let start = match random.u32(0..3) {
+            0 => 0,
+            _ => random.usize(0..bytes.len()) / ZEROED_STEP_BYTES * ZEROED_STEP_BYTES,
+        };
+        let end = bytes.len().min(start + ZEROED_STEP_BYTES * random.usize(1..=ZEROED_STEP_COUNT_MAX));
+        bytes[start..end].fill(0);
+        return format!("{name}: {start}..{end}, a long run, zeroed");
     }
     // Look for used bytes: much of the file is free space.
     let mut at = random.usize(0..bytes.len());

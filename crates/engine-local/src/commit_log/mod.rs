@@ -43,11 +43,11 @@ const RELEASE_BYTES: u64 = 64 * 1024;
 
 /// What a record does to the space on the disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum SpaceNeed {
+pub(super) enum SpaceUse {
     /// It may need space.
     Any,
     /// It only removes rows and tables, so it may use the reserve.
-    Free,
+    Frees,
 }
 
 /// Why an append failed.
@@ -96,13 +96,13 @@ impl CommitLog {
         &mut self,
         record: &mut RecordBuilder,
         counters: Counters,
-        purpose: SpaceNeed,
+        space_use: SpaceUse,
     ) -> Result<(u64, usize), AppendError> {
         let end = self.position + record.size_bytes() as u64;
-        let is_kept_from_it = self.is_reserve && purpose != SpaceNeed::Free;
+        let is_kept_from_it = self.is_reserve && space_use != SpaceUse::Frees;
         if self.must_rotate || is_kept_from_it || end > self.current.head.length {
             self.segments.place.check().map_err(AppendError::Displaced)?;
-            self.rotate(record.size_bytes() as u64, purpose).map_err(AppendError::NoRoom)?;
+            self.rotate(record.size_bytes() as u64, space_use).map_err(AppendError::NoRoom)?;
         }
         let sequence = self.last + 1;
         let bytes = record.finish(self.current.head.salt, sequence, counters);
@@ -143,21 +143,24 @@ impl CommitLog {
     }
 
     /// Continues in another segment, which has room for a record of this size; 0 while the store is being opened.
-    pub(super) fn rotate(&mut self, record_bytes: u64, purpose: SpaceNeed) -> io::Result<()> {
+    pub(super) fn rotate(&mut self, record_bytes: u64, space_use: SpaceUse) -> io::Result<()> {
         let first = self.last + 1;
-        let unused = self.segments.take_file(record_bytes, purpose)?;
+        let segments = self.segments.clone();
+        let unused = segments.take_file(record_bytes, space_use)?;
         let is_reserve = unused.name == segment::RESERVE;
         self.must_rotate = true;
-        let segment = self.segments.begin(first, unused)?;
+        let segment = segments.begin(first, unused)?;
         let _ = self.current.write_seal(Seal { sequence: self.last, is_closed: true });
-        *self = CommitLog::at(self.segments.clone(), segment, RECORDS_OFFSET, self.last);
+        *self = CommitLog::at(segments, segment, RECORDS_OFFSET, self.last);
         self.is_reserve = is_reserve;
         Ok(())
     }
 }
 
-/// An allocated file that is no segment yet.
-struct UnusedFile {
+/// An allocated file that is no segment yet. Until it has its new name, no other file may take its old one: so long
+/// nobody else makes a spare.
+struct UnusedFile<'a> {
+    _no_other: MutexGuard<'a, Option<(AnyFile, u64)>>,
     name: &'static str,
     file: AnyFile,
     length: u64,
@@ -214,43 +217,53 @@ impl Segments {
     }
 
     /// A file for a segment that begins with a record of this size; 0 while the store is being opened.
-    fn take_file(&self, record_bytes: u64, purpose: SpaceNeed) -> io::Result<UnusedFile> {
+    fn take_file(&self, record_bytes: u64, space_use: SpaceUse) -> io::Result<UnusedFile<'_>> {
         let length_min = RECORDS_OFFSET + record_bytes;
         // This lock waits for a spare that is being made; a second one would have the same name.
         let mut spare = self.spare();
-        if let Some((file, length)) = spare.take_if(|(_, length)| *length >= length_min) {
-            return Ok(UnusedFile { name: segment::SPARE, file, length });
-        }
-        *spare = None;
+        let (name, file, length) = match spare.take().filter(|(_, length)| *length >= length_min) {
+            Some((file, length)) => (segment::SPARE, file, length),
+            None => self.create_file(length_min, record_bytes == 0, space_use)?,
+        };
+        Ok(UnusedFile { name, file, length, _no_other: spare })
+    }
+
+    /// Creates a file of at least this length, or takes the reserve.
+    fn create_file(
+        &self,
+        length_min: u64,
+        is_opening: bool,
+        space_use: SpaceUse,
+    ) -> io::Result<(&'static str, AnyFile, u64)> {
         let length_min = length_min.next_multiple_of(RECORDS_OFFSET).max(FIRST_SEGMENT_BYTES);
         // While a store is being opened no record waits, and somebody waits for the store.
-        let is_opening = record_bytes == 0;
         let length = if is_opening { length_min } else { length_min.max(SEGMENT_BYTES) };
         let create = |length| {
-            if purpose == SpaceNeed::Any && !is_opening {
+            if space_use == SpaceUse::Any && !is_opening {
                 // The last space on the disk is for the reserve.
                 self.make_reserve()?;
             }
             let file = segment::create(&*self.place.files, segment::SPARE, length, Access::Create)?;
-            Ok(UnusedFile { name: segment::SPARE, file, length })
+            Ok((segment::SPARE, file, length))
         };
-        match create(length) {
+        let mut created = create(length);
+        if created.as_ref().is_err_and(is_full) && length > length_min {
             // A smaller segment will do for now.
-            Err(error) if is_full(&error) && length > length_min => match create(length_min) {
-                Err(error) if is_full(&error) && purpose == SpaceNeed::Free => {
-                    let length = self.reserve().take_if(|length| *length >= length_min).ok_or(error)?;
-                    let file = self.place.files.open(segment::RESERVE, Access::Write)?;
-                    log::warn!("the disk is full: deletions use the reserve of the commit log");
-                    Ok(UnusedFile { name: segment::RESERVE, file, length })
-                }
-                outcome => outcome,
-            },
-            outcome => outcome,
+            created = create(length_min);
         }
+        if space_use == SpaceUse::Frees
+            && created.as_ref().is_err_and(is_full)
+            && let Some(length) = self.reserve().take_if(|length| *length >= length_min)
+        {
+            let file = self.place.files.open(segment::RESERVE, Access::Write)?;
+            log::warn!("the disk is full: deletions use the reserve of the commit log");
+            created = Ok((segment::RESERVE, file, length));
+        }
+        created
     }
 
-    fn begin(&self, first: u64, unused: UnusedFile) -> io::Result<Segment> {
-        let UnusedFile { name, file, length } = unused;
+    fn begin(&self, first: u64, unused: UnusedFile<'_>) -> io::Result<Segment> {
+        let UnusedFile { name, file, length, _no_other } = unused;
         let salt = Salt(self.salt.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed));
         let head = Head { first, length, salt, store: Some(self.place.id) };
         let segment = Segment::begin(&*self.place.files, name, file, head)?;

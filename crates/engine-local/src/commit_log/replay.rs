@@ -13,7 +13,7 @@ use redb::StorageBackend;
 
 use super::record::{ALIGNMENT, LogRecord};
 use super::segment::{self, RECORDS_OFFSET, Segment};
-use super::{CommitLog, RESERVE_BYTES, RESERVE_BYTES_MIN, Segments, SpaceNeed};
+use super::{CommitLog, RESERVE_BYTES, RESERVE_BYTES_MIN, Segments, SpaceUse};
 use crate::directory_files::Access;
 use crate::store_id::{StoreId, StorePlace};
 
@@ -65,7 +65,7 @@ pub(crate) fn replay(
             return Err(ReplayError::Damaged("the commit log (commits-….log) is missing".to_owned()));
         }
         let segments = segments(firsts);
-        let unused = segments.take_file(0, SpaceNeed::Any).map_err(io(segment::SPARE))?;
+        let unused = segments.take_file(0, SpaceUse::Any).map_err(io(segment::SPARE))?;
         let current = segments.begin(folded + 1, unused).map_err(io(segment::SPARE))?;
         let log = CommitLog::at(segments.clone(), current, RECORDS_OFFSET, folded);
         return Ok(Replayed { log, segments, last: folded });
