@@ -163,7 +163,9 @@ impl<B: StorageBackend, W: Fn(FileBackend) -> B + Send + Sync + 'static> StoreFi
     fn read(&self, name: &str, bytes_max: usize) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         // It can wait: the spare descriptor is not for it.
-        self.handle()?.open_file(name, Access::Read)?.take(bytes_max as u64).read_to_end(&mut bytes)?;
+        let file = self.handle()?.open_file(name, Access::Read)?;
+        make_secret(&file, name);
+        file.take(bytes_max as u64).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 

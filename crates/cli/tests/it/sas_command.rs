@@ -80,7 +80,7 @@ fn a_range_holds() {
     let page = server.send(Request::get("/people()").sas(&token)).expect(200).json();
     assert_eq!(page["value"].as_array().unwrap().len(), 1);
     let response = server.send(Request::get(&entity_path("people", "p", "1")).sas(&token));
-    response.expect_error(403, "AuthorizationFailure");
+    response.expect_error(404, "ResourceNotFound");
 }
 
 #[test]
