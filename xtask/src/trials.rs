@@ -34,7 +34,11 @@ pub const SLICES: [(&str, &str, &[&str]); 8] = [
     ),
     ("simulate", "engine and rules against a model", &["--operations", "300000", "--seed", "1"]),
     ("backup", "a backup under load, restored and compared", &["--entities", "20000"]),
-    ("overload", "heavy clients beside light ones", &["--only", "heavy", "--seconds", "3", "--seed", "1"]),
+    (
+        "overload",
+        "heavy clients and greedy neighbours",
+        &["--only", "heavy,greedy,echo,heads", "--seconds", "3", "--seed", "1"],
+    ),
 ];
 
 pub fn run(trial: &str, arguments: &[String]) -> Result<bool, String> {
