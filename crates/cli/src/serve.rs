@@ -36,6 +36,7 @@ pub fn serve(settings: Settings) -> Result<(), String> {
     #[cfg(feature = "seeded-bugs")]
     eprintln!("lazulite: warning: {}", engine::seeded::warning());
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    check_clock(&*clock)?;
     let Opened { engine, local, name: store } = open_engine(settings.location.as_deref(), clock.clone())?;
     #[cfg(feature = "seeded-bugs")]
     let engine = engine::seeded::wrap(engine);
@@ -81,6 +82,15 @@ pub fn serve(settings: Settings) -> Result<(), String> {
         engine.close().await;
         Ok(())
     })
+}
+
+/// Refuses a clock that says a time before 1970: hyper panics on every request when it prints such a date, and no signed
+/// request would be accepted anyway.
+fn check_clock(clock: &dyn Clock) -> Result<(), String> {
+    match clock.now_ticks() > UNIX_EPOCH_TICKS {
+        true => Ok(()),
+        false => Err("the system clock says a time before 1970: set it, then start the server".to_owned()),
+    }
 }
 
 /// The engine, and the same engine by its own type when it is the local one, which control commands need.
@@ -173,4 +183,18 @@ fn announce(address: SocketAddr, accounts: &Accounts, store: &str, tls: Option<&
     }
     // Ignore a closed standard output: the server must serve anyway.
     let _ = writeln!(std::io::stdout(), "{}", lines.join("\n"));
+}
+
+#[cfg(test)]
+mod tests {
+    use engine::env::FakeClock;
+
+    use super::*;
+
+    #[test]
+    fn a_clock_before_1970_is_refused() {
+        assert!(check_clock(&FakeClock::default()).is_ok());
+        // This is what `SystemClock` returns for any time before 1970.
+        assert!(check_clock(&FakeClock::new(UNIX_EPOCH_TICKS)).unwrap_err().contains("clock"));
+    }
 }

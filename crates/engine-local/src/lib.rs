@@ -121,6 +121,24 @@ impl LocalOptions {
     }
 }
 
+/// From this difference on, a store whose versions are ahead of the clock is reported.
+const AHEAD_TICKS_MIN: u64 = 10 * 60 * TICKS_PER_SECOND;
+const TICKS_PER_SECOND: u64 = 10_000_000;
+
+/// A sentence about versions that are far ahead of the clock; `None` if they are not.
+pub fn ahead_of_clock(last_version_ticks: u64, clock: &dyn Clock) -> Option<String> {
+    let ahead = last_version_ticks.saturating_sub(clock.now_ticks());
+    let (hours, minutes) = (ahead / TICKS_PER_SECOND / 3600, ahead / TICKS_PER_SECOND / 60 % 60);
+    (ahead >= AHEAD_TICKS_MIN).then(|| {
+        format!(
+            "Timestamps are ahead of the clock by {} days, {} hours and {minutes} minutes, because the clock was ahead once: \
+             until it catches up, every change gets the next 100 ns after the last one",
+            hours / 24,
+            hours % 24
+        )
+    })
+}
+
 pub struct LocalEngine {
     /// `None` once closed.
     requests: RwLock<Option<mpsc::Sender<QueuedRequest>>>,
@@ -167,6 +185,9 @@ impl LocalEngine {
             store;
         #[cfg(feature = "seeded-bugs")]
         let counters = seeded::counters(counters);
+        if let Some(ahead) = ahead_of_clock(counters.last_version, &*options.clock) {
+            log::warn!("{}: {ahead}", directory.display());
+        }
         let damaged = |error: redb::Error| OpenError::Damaged {
             path: directory.to_owned(),
             cause: format!("{TABLES}: {error}"),
