@@ -47,7 +47,10 @@ mod tree_error;
 mod upgrade;
 mod view;
 
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, RwLock};
 use std::thread::JoinHandle;
 
@@ -306,7 +309,11 @@ impl LocalEngine {
 
     /// Reads from the latest view.
     fn read<T>(&self, read: impl Fn(&View) -> Result<T, TreeError>) -> Result<T, TreeError> {
-        let attempt = || read(&self.shared.view());
+        // Blocks are checked before redb sees them, so it should never panic. If it does, the others must not suffer.
+        let attempt = || {
+            let read = AssertUnwindSafe(|| read(&self.shared.view()));
+            catch_unwind(read).unwrap_or_else(|_| Err(TreeError::panicked()))
+        };
         match attempt() {
             // The file was reopened in the meantime, so the latest view is a different one.
             Err(TreeError::Storage(StorageError::DatabaseClosed)) => attempt(),
@@ -345,8 +352,16 @@ impl Engine for LocalEngine {
     ) -> Result<Option<OwnedKey>, ReadError> {
         let pace = Pace::new(&*self.clock, budget, Some(&self.slow_lane));
         let view = self.shared.view();
-        let scanned = scan(&*view, table, ranges, pace, sink).await;
-        scanned.map_err(|error| self.read_error(error, table))
+        let mut scanning = pin!(scan(&*view, table, ranges, pace, sink));
+        let scanned = poll_fn(|context| {
+            let polled = catch_unwind(AssertUnwindSafe(|| scanning.as_mut().poll(context)));
+            polled.unwrap_or_else(|panic| {
+                // Perhaps it was redb, which then holds poisoned locks. Perhaps it was the sink, so pass it on.
+                self.read_error(TreeError::panicked(), table);
+                resume_unwind(panic)
+            })
+        });
+        scanned.await.map_err(|error| self.read_error(error, table))
     }
 
     async fn commit(&self, commit: Commit) -> Result<Version, CommitError> {
