@@ -48,14 +48,14 @@ fn expect_the_cors_rule(location: &Path) {
     assert!(properties.text().contains(CORS_RULE), "{}", properties.text());
 }
 
-/// Makes the samples of the present format in a directory of the caller's choice. Run it once for a new format:
-/// `FIXTURES=/tmp/samples cargo test -p lazulite --test it -- --ignored make_samples`
+/// Makes the samples of the present format. To keep them for a new format, run it with the variable `FIXTURES` set to a
+/// directory, and copy from there what is neither `lock` nor `control`.
 #[test]
-#[ignore = "makes files, and checks nothing"]
-fn make_samples() {
-    let directory = PathBuf::from(std::env::var("FIXTURES").unwrap());
+fn the_samples_of_the_present_format_are_made_and_open() {
+    let temporary = TempDir::new().unwrap();
+    let kept = std::env::var_os("FIXTURES").map(PathBuf::from);
     for (name, is_closed) in [("closed", true), ("killed", false)] {
-        let location = directory.join(name);
+        let location = temporary.path().join(name);
         let server = ServerProcess::start(LAZULITE, &location);
         for table in ["Every", "Empty"] {
             let body = format!("{{\"TableName\":\"{table}\"}}");
@@ -72,7 +72,20 @@ fn make_samples() {
         let properties =
             format!("<StorageServiceProperties><Cors>{CORS_RULE}</Cors></StorageServiceProperties>");
         server.send(Request::put(PROPERTIES).body("application/xml", properties)).expect(202);
-        if is_closed { assert_eq!(server.stop(), Some(0)) } else { server.kill() }
+        if is_closed {
+            assert_eq!(server.stop(), Some(0))
+        } else {
+            server.kill()
+        }
+        if let Some(kept) = &kept {
+            std::fs::create_dir_all(kept.join(name)).unwrap();
+            for entry in std::fs::read_dir(&location).unwrap() {
+                let entry = entry.unwrap();
+                std::fs::copy(entry.path(), kept.join(name).join(entry.file_name())).unwrap();
+            }
+        }
+        expect_the_sample(&location);
+        expect_the_cors_rule(&location);
     }
 }
 
