@@ -9,7 +9,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use backup::{BackupError, BackupReader};
-use engine_local::{CheckReport, OpenError, check_directory};
+use engine::env::SystemClock;
+use engine_local::{CheckReport, OpenError, ahead_of_clock, check_directory};
 
 use crate::backup::read_through;
 use crate::control::{self, ControlRequest};
@@ -53,6 +54,9 @@ fn check_store(location: &Path) -> Result<ExitCode, String> {
             "{dropped_row_count} rows of {dropped_table_count} deleted tables are still to be cleared away"
         );
     }
+    if let Some(ahead) = ahead_of_clock(checked.last_version_ticks, &SystemClock::new()) {
+        println!("{ahead} (docs/guide.md, Troubleshooting)");
+    }
     if finding_count == 0 {
         println!("sound");
         return Ok(ExitCode::SUCCESS);
@@ -68,7 +72,9 @@ fn ask_server(location: &Path) -> Result<CheckReport, String> {
     let cut = || "the server's answer is cut short".to_owned();
     let counts = lines.next().and_then(Result::ok).ok_or_else(cut)?;
     let counts: Vec<u64> = counts.split(' ').filter_map(|word| word.parse().ok()).collect();
-    let [table_count, row_count, dropped_table_count, dropped_row_count, finding_count] = counts[..] else {
+    let [table_count, row_count, dropped_table_count, dropped_row_count, finding_count, last_version_ticks] =
+        counts[..]
+    else {
         return Err(cut());
     };
     let findings = lines.map_while(Result::ok).collect();
@@ -79,6 +85,7 @@ fn ask_server(location: &Path) -> Result<CheckReport, String> {
         dropped_row_count,
         finding_count,
         findings,
+        last_version_ticks,
     })
 }
 

@@ -39,6 +39,7 @@ pub fn serve(settings: Settings) -> Result<(), String> {
     limits.connection_count_max =
         open_files::connection_count(open_files::raise_limit(), limits.connection_count_max);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    check_clock(&*clock)?;
     let Opened { engine, local, name: store } = open_engine(settings.location.as_deref(), clock.clone())?;
     #[cfg(feature = "seeded-bugs")]
     let engine = engine::seeded::wrap(engine);
@@ -87,6 +88,15 @@ pub fn serve(settings: Settings) -> Result<(), String> {
         }
         Ok(())
     })
+}
+
+/// Refuses a clock that says a time before 1970: hyper panics on every request when it prints such a date, and no signed
+/// request would be accepted anyway.
+fn check_clock(clock: &dyn Clock) -> Result<(), String> {
+    match clock.now_ticks() > UNIX_EPOCH_TICKS {
+        true => Ok(()),
+        false => Err("the system clock says a time before 1970: set it, then start the server".to_owned()),
+    }
 }
 
 /// The engine, and the same engine by its own type when it is the local one, which control commands need.
@@ -193,4 +203,18 @@ fn announce(address: SocketAddr, accounts: &Accounts, store: &str, tls: Option<&
     }
     // Ignore a closed standard output: the server must serve anyway.
     let _ = writeln!(std::io::stdout(), "{}", lines.join("\n"));
+}
+
+#[cfg(test)]
+mod tests {
+    use engine::env::FakeClock;
+
+    use super::*;
+
+    #[test]
+    fn a_clock_before_1970_is_refused() {
+        assert!(check_clock(&FakeClock::default()).is_ok());
+        // This is what `SystemClock` returns for any time before 1970.
+        assert!(check_clock(&FakeClock::new(UNIX_EPOCH_TICKS)).unwrap_err().contains("clock"));
+    }
 }

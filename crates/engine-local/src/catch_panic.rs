@@ -1,6 +1,6 @@
 //! Panics as results, for work on a file that may be damaged: opening it, and reading all of it. redb panics where
 //! the file is not what it expects. For us that is an ordinary result, and nobody wants a backtrace. Reading an open
-//! file needs no such care: its blocks are checked before redb sees them.
+//! file should never panic, because its blocks are checked before redb sees them. If it does, the backtrace is printed.
 //!
 //! Promises: a panic inside is caught and prints nothing; panics elsewhere are reported as usual.
 

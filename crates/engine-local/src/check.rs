@@ -23,7 +23,7 @@ use crate::view::View;
 use crate::{LocalEngine, OpenError};
 use engine::keys;
 use engine::scan::{RowSource, Rows, ScannedRow};
-use engine::{Families, TableId, TableRecord, Version};
+use engine::{Families, Namespace, TableId, TableRecord, Version};
 
 /// This many findings are kept as text; further ones are only counted.
 const FINDINGS_KEPT_MAX: usize = 1000;
@@ -36,6 +36,8 @@ pub struct CheckReport {
     /// Dropped tables whose rows are still to be swept: this is no damage.
     pub dropped_table_count: u64,
     pub dropped_row_count: u64,
+    /// The greatest version given so far, in ticks. Later ones are greater, whatever the clock says.
+    pub last_version_ticks: u64,
     /// What is damaged, one sentence each: the first [`FINDINGS_KEPT_MAX`] findings.
     pub findings: Vec<String>,
     pub finding_count: u64,
@@ -139,6 +141,7 @@ fn look_at_everything(view: &View, families: &Families, report: &mut CheckReport
         dropped: listed(view, DROPPED)?,
         names: BTreeMap::new(),
     };
+    report.last_version_ticks = known.last_version;
     let next_table = view.counters.next_table;
     for id in known.live.union(&known.dropped) {
         let counter = TableId(*id).counter();
@@ -176,6 +179,14 @@ fn look_at_everything(view: &View, families: &Families, report: &mut CheckReport
         report.find(format!("{count} rows belong to table {id}, which is neither live nor dropped"));
     }
     Ok(())
+}
+
+/// Whether the table's family exists, and its name belongs into this partition of the catalogue.
+fn is_named_in(table: TableId, partition: &str) -> bool {
+    let family = table.family();
+    let owner = partition.split('/').next().unwrap_or_default();
+    TableId::in_family(family, table.counter()).is_some()
+        && Namespace::new(family, owner).partition() == partition
 }
 
 /// The tables on one of the lists.
@@ -223,6 +234,13 @@ fn look_at_row(
         // The catalogue sorts before all other tables, so names are known before the rows they explain.
         TableId::CATALOGUE => match TableRecord::read(value) {
             Some(record) if known.live.contains(&record.id.0) => {
+                if !is_named_in(record.id, &partition) {
+                    let family = record.id.family().0;
+                    report.find(format!(
+                        "{partition}/{name} is table {} of family {family}, which is not the family of its namespace",
+                        record.id.0
+                    ));
+                }
                 let text = format!("{partition}/{}", String::from_utf8_lossy(record.payload));
                 if let Some(other) = known.names.insert(record.id.0, text) {
                     report.find(format!("table {} has two names, one of them {other}", record.id.0));

@@ -42,9 +42,11 @@ impl<B: StorageBackend> StorageBackend for Watched<B> {
     }
 
     fn sync_data(&self) -> io::Result<()> {
+        // Set it first: a sync that panics has failed too.
+        let had_failed = self.sync_failed.swap(true, Ordering::AcqRel);
         let outcome = self.inner.sync_data();
-        if outcome.is_err() {
-            self.sync_failed.store(true, Ordering::Release);
+        if outcome.is_ok() && !had_failed {
+            self.sync_failed.store(false, Ordering::Release);
         }
         outcome
     }

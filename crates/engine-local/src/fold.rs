@@ -65,6 +65,13 @@ enum FoldFailure {
     Tree(redb::Error),
 }
 
+impl FoldFailure {
+    /// redb panics on pages that it does not understand. Its transaction is then as if it had never begun.
+    fn panicked() -> FoldFailure {
+        FoldFailure::Tree(redb::Error::Corrupted("a panic while it was written".to_owned()))
+    }
+}
+
 impl<E: Into<redb::Error>> From<E> for FoldFailure {
     fn from(error: E) -> FoldFailure {
         FoldFailure::Tree(error.into())
@@ -206,7 +213,7 @@ impl Folder {
                     self.folded_until(frozen);
                 }
             }
-            Err(_) => self.shared.poison("folding commits into the tree panicked"),
+            Err(_) => self.failed("folding commits into the tree", FoldFailure::panicked()),
         }
     }
 
@@ -258,7 +265,7 @@ impl Folder {
                     }
                 }
                 Ok(Err(error)) => return self.failed("sweeping a dropped table", FoldFailure::Tree(error)),
-                Err(_) => return self.shared.poison("sweeping a dropped table panicked"),
+                Err(_) => return self.failed("sweeping a dropped table", FoldFailure::panicked()),
             }
         }
     }
@@ -297,7 +304,7 @@ impl Folder {
     fn may_reopen(&self, error: &redb::Error) -> bool {
         let is_harmless = match error {
             redb::Error::Io(cause) => is_full(cause) || is_damage(cause),
-            redb::Error::PreviousIo | redb::Error::DatabaseClosed => true,
+            redb::Error::PreviousIo | redb::Error::DatabaseClosed | redb::Error::Corrupted(_) => true,
             _ => false,
         };
         is_harmless && !self.reopening.sync_failed.load(Ordering::Acquire)

@@ -47,7 +47,10 @@ mod tree_error;
 mod upgrade;
 mod view;
 
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, RwLock};
 use std::thread::JoinHandle;
 
@@ -121,6 +124,24 @@ impl LocalOptions {
     }
 }
 
+/// From this difference on, a store whose versions are ahead of the clock is reported.
+const AHEAD_TICKS_MIN: u64 = 10 * 60 * TICKS_PER_SECOND;
+const TICKS_PER_SECOND: u64 = 10_000_000;
+
+/// A sentence about versions that are far ahead of the clock; `None` if they are not.
+pub fn ahead_of_clock(last_version_ticks: u64, clock: &dyn Clock) -> Option<String> {
+    let ahead = last_version_ticks.saturating_sub(clock.now_ticks());
+    let (hours, minutes) = (ahead / TICKS_PER_SECOND / 3600, ahead / TICKS_PER_SECOND / 60 % 60);
+    (ahead >= AHEAD_TICKS_MIN).then(|| {
+        format!(
+            "Timestamps are ahead of the clock by {} days, {} hours and {minutes} minutes, because the clock was ahead once: \
+             until it catches up, every change gets the next 100 ns after the last one",
+            hours / 24,
+            hours % 24
+        )
+    })
+}
+
 pub struct LocalEngine {
     /// `None` once closed.
     requests: RwLock<Option<mpsc::Sender<QueuedRequest>>>,
@@ -167,6 +188,9 @@ impl LocalEngine {
             store;
         #[cfg(feature = "seeded-bugs")]
         let counters = seeded::counters(counters);
+        if let Some(ahead) = ahead_of_clock(counters.last_version, &*options.clock) {
+            log::warn!("{}: {ahead}", directory.display());
+        }
         let damaged = |error: redb::Error| OpenError::Damaged {
             path: directory.to_owned(),
             cause: format!("{TABLES}: {error}"),
@@ -285,7 +309,11 @@ impl LocalEngine {
 
     /// Reads from the latest view.
     fn read<T>(&self, read: impl Fn(&View) -> Result<T, TreeError>) -> Result<T, TreeError> {
-        let attempt = || read(&self.shared.view());
+        // Blocks are checked before redb sees them, so it should never panic. If it does, the others must not suffer.
+        let attempt = || {
+            let read = AssertUnwindSafe(|| read(&self.shared.view()));
+            catch_unwind(read).unwrap_or_else(|_| Err(TreeError::panicked()))
+        };
         match attempt() {
             // The file was reopened in the meantime, so the latest view is a different one.
             Err(TreeError::Storage(StorageError::DatabaseClosed)) => attempt(),
@@ -324,8 +352,16 @@ impl Engine for LocalEngine {
     ) -> Result<Option<OwnedKey>, ReadError> {
         let pace = Pace::new(&*self.clock, budget, Some(&self.slow_lane));
         let view = self.shared.view();
-        let scanned = scan(&*view, table, ranges, pace, sink).await;
-        scanned.map_err(|error| self.read_error(error, table))
+        let mut scanning = pin!(scan(&*view, table, ranges, pace, sink));
+        let scanned = poll_fn(|context| {
+            let polled = catch_unwind(AssertUnwindSafe(|| scanning.as_mut().poll(context)));
+            polled.unwrap_or_else(|panic| {
+                // Perhaps it was redb, which then holds poisoned locks. Perhaps it was the sink, so pass it on.
+                self.read_error(TreeError::panicked(), table);
+                resume_unwind(panic)
+            })
+        });
+        scanned.await.map_err(|error| self.read_error(error, table))
     }
 
     async fn commit(&self, commit: Commit) -> Result<Version, CommitError> {

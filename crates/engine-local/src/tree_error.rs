@@ -15,12 +15,15 @@ pub(crate) enum TreeError {
 }
 
 impl TreeError {
-    /// Whether redb refuses to read the file after this error until it is reopened.
+    /// redb panicked over a page that it does not understand.
+    pub(crate) fn panicked() -> TreeError {
+        TreeError::Storage(StorageError::Corrupted("a page is broken".to_owned()))
+    }
+
+    /// Whether the file cannot be read after this error until it is reopened: redb refuses, or its locks are poisoned.
     pub(crate) fn closes_the_file(&self) -> bool {
-        matches!(
-            self,
-            TreeError::Storage(StorageError::Io(_) | StorageError::PreviousIo | StorageError::DatabaseClosed)
-        )
+        use StorageError::{Corrupted, DatabaseClosed, Io, PreviousIo};
+        matches!(self, TreeError::Storage(Io(_) | PreviousIo | DatabaseClosed | Corrupted(_)))
     }
 
     /// The cause alone.

@@ -265,12 +265,13 @@ fn check(engine: &LocalEngine, out: &mut impl Write) -> io::Result<()> {
     let checked = engine.check();
     writeln!(
         out,
-        "ok\n{} {} {} {} {}",
+        "ok\n{} {} {} {} {} {}",
         checked.table_count,
         checked.row_count,
         checked.dropped_table_count,
         checked.dropped_row_count,
-        checked.finding_count
+        checked.finding_count,
+        checked.last_version_ticks
     )?;
     for finding in &checked.findings {
         writeln!(out, "{}", finding.replace('\n', " "))?;

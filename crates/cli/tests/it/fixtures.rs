@@ -38,6 +38,57 @@ fn expect_the_sample(location: &Path) {
     server.send(Request::post("/Every").json(r#"{"PartitionKey":"new","RowKey":"new"}"#)).expect(201);
 }
 
+/// The service properties of the samples since format 4.
+const PROPERTIES: &str = "/?restype=service&comp=properties";
+const CORS_RULE: &str = "<CorsRule><AllowedMethods>GET,PUT</AllowedMethods><AllowedOrigins>http://www.contoso.com</AllowedOrigins><AllowedHeaders>x-ms-meta-target*</AllowedHeaders><ExposedHeaders>x-ms-meta-data*</ExposedHeaders><MaxAgeInSeconds>500</MaxAgeInSeconds></CorsRule>";
+
+fn expect_the_cors_rule(location: &Path) {
+    let server = ServerProcess::start(LAZULITE, location);
+    let properties = server.send(Request::get(PROPERTIES)).expect(200);
+    assert!(properties.text().contains(CORS_RULE), "{}", properties.text());
+}
+
+/// Makes the samples of the present format. To keep them for a new format, run it with the variable `FIXTURES` set to a
+/// directory, and copy from there what is neither `lock` nor `control`.
+#[test]
+fn the_samples_of_the_present_format_are_made_and_open() {
+    let temporary = TempDir::new().unwrap();
+    let kept = std::env::var_os("FIXTURES").map(PathBuf::from);
+    for (name, is_closed) in [("closed", true), ("killed", false)] {
+        let location = temporary.path().join(name);
+        let server = ServerProcess::start(LAZULITE, &location);
+        for table in ["Every", "Empty"] {
+            let body = format!("{{\"TableName\":\"{table}\"}}");
+            server.send(Request::post("/Tables").json(&body)).expect(201);
+        }
+        server.send(Request::post("/Every").json(EVERY_TYPE)).expect(201);
+        server.send(Request::post("/Every").json(r#"{"PartitionKey":"","RowKey":""}"#)).expect(201);
+        for row in ["a", "é", "😀", "\u{E000}"] {
+            let body = format!("{{\"PartitionKey\":\"order\",\"RowKey\":\"{row}\"}}");
+            server.send(Request::post("/Every").json(&body)).expect(201);
+        }
+        let policy = "<SignedIdentifiers><SignedIdentifier><Id>one</Id><AccessPolicy><Start>2026-01-01T00:00:00Z</Start><Expiry>2036-01-01T00:00:00Z</Expiry><Permission>r</Permission></AccessPolicy></SignedIdentifier></SignedIdentifiers>";
+        server.send(Request::put("/Every?comp=acl").body("application/xml", policy)).expect(204);
+        let properties =
+            format!("<StorageServiceProperties><Cors>{CORS_RULE}</Cors></StorageServiceProperties>");
+        server.send(Request::put(PROPERTIES).body("application/xml", properties)).expect(202);
+        if is_closed {
+            assert_eq!(server.stop(), Some(0))
+        } else {
+            server.kill()
+        }
+        if let Some(kept) = &kept {
+            std::fs::create_dir_all(kept.join(name)).unwrap();
+            for entry in std::fs::read_dir(&location).unwrap() {
+                let entry = entry.unwrap();
+                std::fs::copy(entry.path(), kept.join(name).join(entry.file_name())).unwrap();
+            }
+        }
+        expect_the_sample(&location);
+        expect_the_cors_rule(&location);
+    }
+}
+
 fn opened_copy(name: &str) {
     let directory = TempDir::new().unwrap();
     let location = directory.path().join("data");
@@ -47,6 +98,15 @@ fn opened_copy(name: &str) {
         std::fs::copy(entry.path(), location.join(entry.file_name())).unwrap();
     }
     expect_the_sample(&location);
+    if name.contains("format-4") {
+        expect_the_cors_rule(&location);
+    }
+}
+
+#[test]
+fn a_store_of_format_4_opens() {
+    opened_copy("store-format-4-closed");
+    opened_copy("store-format-4-killed");
 }
 
 #[test]

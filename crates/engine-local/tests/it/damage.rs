@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use engine::{CommitError, Engine, KeyRange, ReadError, TableId};
-use engine_local::LocalEngine;
+use engine_local::{LocalEngine, row_bytes};
 use redb::{ReadableTable, TableDefinition};
 
 use crate::support::*;
@@ -174,4 +174,22 @@ async fn a_file_that_is_no_database_does_not_open() {
     refuse(&zeroed);
     fs::write(&file, &whole).unwrap();
     drop(open(directory.path()));
+}
+
+#[tokio::test]
+async fn a_check_finds_a_table_whose_name_is_in_the_namespace_of_another_family() {
+    let directory = tempfile::tempdir().unwrap();
+    let table = store(directory.path()).await;
+    let key = engine::keys::encode(TableId::CATALOGUE, engine::Key { partition: "n/1", row: "t" });
+    let value = engine::TableRecord { id: table, payload: b"t" }.write();
+    let mut stored = vec![0; row_bytes::size_bytes(&value)];
+    row_bytes::write(&mut stored, &key, engine::Version::new(1).unwrap(), &value);
+    let database = engine_local::open_file(directory.path()).unwrap();
+    let transaction = database.begin_write().unwrap();
+    transaction.open_table(ROWS).unwrap().insert(&key[..], &stored[..]).unwrap();
+    transaction.commit().unwrap();
+    drop(database);
+    let checked = open(directory.path()).check();
+    let text = format!("n/1/t is table {} of family 0, which is not the family of its namespace", table.0);
+    assert!(checked.findings.iter().any(|finding| finding.contains(&text)), "{:?}", checked.findings);
 }

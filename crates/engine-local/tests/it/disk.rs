@@ -28,6 +28,8 @@ struct State {
     writes_left: Option<u32>,
     /// No file may become longer.
     has_no_growth: bool,
+    /// Writes that are not of the log, as far as their length tells.
+    tree_writes: Behaviour,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -60,6 +62,11 @@ impl Disk {
         state.writes_left = None;
         drop(state);
         self.0.1.notify_all();
+    }
+
+    /// How whole blocks are written, which only the tree does.
+    pub fn tree_writes(&self, behaviour: Behaviour) {
+        self.state().tree_writes = behaviour;
     }
 
     /// Like a full disk: no file may become longer, but what is there can be overwritten.
@@ -169,6 +176,9 @@ impl StorageBackend for TestBackend {
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         self.disk.count_write();
         self.disk.behave(|state| state.writes)?;
+        if data.len() == 4096 && offset.is_multiple_of(4096) {
+            self.disk.behave(|state| state.tree_writes)?;
+        }
         self.file.write(offset, data)
     }
 

@@ -268,3 +268,21 @@ async fn fill_and_delete(recent_bytes_max: usize) {
     assert!(!engine.stats().poisoned);
     assert_eq!(engine.check().findings, Vec::<String>::new());
 }
+
+#[tokio::test]
+async fn a_panic_while_folding_stops_folding_and_nothing_else() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Disk::default();
+    let engine = open_failing(directory.path(), system_options(), &disk);
+    let table = table(&engine, "t").await;
+    commit(&engine, put(table, "p", "kept", "v")).await.unwrap();
+    disk.tree_writes(Behaviour::Panic);
+    tokio::time::sleep(std::time::Duration::from_millis(1_500)).await;
+    commit(&engine, put(table, "p", "other", "v")).await.unwrap();
+    assert_eq!(value(&engine, table, "kept").await.as_deref(), Some("v"));
+    assert!(!engine.stats().poisoned);
+    disk.tree_writes(Behaviour::Work);
+    eventually("it is folded", async || engine.stats().recent_bytes == 0).await;
+    assert_eq!(all(&engine, table).await.unwrap().len(), 2);
+    assert_eq!(engine.check().findings, Vec::<String>::new());
+}

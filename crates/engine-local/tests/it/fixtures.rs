@@ -1,4 +1,4 @@
-//! Stores from before there were families open as they are, and can hold a second family.
+//! Stores of every released format open as they are, and can hold a second family.
 
 use std::path::{Path, PathBuf};
 
@@ -31,9 +31,14 @@ async fn id_of(engine: &dyn Engine, namespace: Namespace<'_>, name: &str) -> Opt
 
 #[tokio::test]
 async fn a_store_from_before_families_holds_the_first_and_takes_a_second() {
-    for name in
-        ["store-format-2-closed", "store-format-2-killed", "store-format-3-closed", "store-format-3-killed"]
-    {
+    for name in [
+        "store-format-2-closed",
+        "store-format-2-killed",
+        "store-format-3-closed",
+        "store-format-3-killed",
+        "store-format-4-closed",
+        "store-format-4-killed",
+    ] {
         let (_directory, location) = copy_of(name);
         let engine = open(&location);
         let every = id_of(&engine, FIRST, "every").await.unwrap();

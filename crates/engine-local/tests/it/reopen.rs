@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use engine::env::FakeClock;
 use engine::{CommitError, Effect, Engine, Expect, Found, Op, TableId, TableRecord};
-use engine_local::{LocalEngine, OpenError};
+use engine_local::{LocalEngine, OpenError, ahead_of_clock};
 
 use crate::support::*;
 
@@ -198,4 +198,20 @@ async fn the_catalogue_keeps_payloads() {
     let record = TableRecord::read(&rows[0].3).unwrap();
     assert_eq!((record.id, record.payload), (id, &b"payload"[..]));
     assert_eq!(value(&engine, id, "r").await.as_deref(), Some("x"));
+}
+
+#[tokio::test]
+async fn versions_far_ahead_of_the_clock_are_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let (now, day) = (Arc::new(FakeClock::default()), Duration::from_secs(24 * 3600));
+    let ahead = Arc::new(FakeClock::default());
+    ahead.advance(3650 * day + Duration::from_secs(3600));
+    let engine = LocalEngine::open(directory.path(), options(&ahead)).unwrap();
+    table(&engine, "t").await;
+    let told = |engine: &LocalEngine| ahead_of_clock(engine.check().last_version_ticks, &*now);
+    assert!(told(&engine).unwrap().contains("by 3650 days, 1 hours and 0 minutes"), "{:?}", told(&engine));
+    drop(engine);
+    let engine = LocalEngine::open(directory.path(), options(&now)).unwrap();
+    assert!(told(&engine).is_some(), "it stays so");
+    assert_eq!(ahead_of_clock(engine.check().last_version_ticks, &*ahead), None);
 }

@@ -1,6 +1,7 @@
 //! A power cut at every step of an upgrade: the store opens afterwards, and nothing is missing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -184,6 +185,13 @@ fn fixture(name: &str) -> BTreeMap<String, Vec<u8>> {
         .collect()
 }
 
+/// Many cuts leave the same disk behind; one of them is enough.
+fn hash_of(files: &BTreeMap<String, Vec<u8>>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    files.hash(&mut hasher);
+    hasher.finish()
+}
+
 /// Opens the store. The directory is a place for messages alone.
 fn open_on(disk: &PowerDisk) -> Result<LocalEngine, engine_local::OpenError> {
     let mut options = options(&Arc::new(FakeClock::default()));
@@ -212,11 +220,16 @@ async fn an_upgrade_survives_a_power_cut_at_every_step() {
         drop(engine);
         assert!((20..2_000).contains(&step_count), "{name}: {step_count}");
 
+        let mut tried = HashSet::new();
         for steps in 0..step_count {
             let disk = PowerDisk::of(&old, steps);
             drop(open_on(&disk));
             for kept in [Kept::Nothing, Kept::Names, Kept::Contents, Kept::Everything] {
-                let left = PowerDisk::of(&disk.after_the_cut(kept), usize::MAX);
+                let files = disk.after_the_cut(kept);
+                if !tried.insert(hash_of(&files)) {
+                    continue;
+                }
+                let left = PowerDisk::of(&files, usize::MAX);
                 let context = format!("{name}, cut after {steps} of {step_count} steps, {kept:?} kept");
                 let engine = open_on(&left).unwrap_or_else(|error| panic!("{context}: {error}"));
                 assert_eq!(rows(&engine).await, expected, "{context}");
