@@ -19,7 +19,7 @@ const AREAS: [(&str, &[&str]); 26] = [
     ("Addresses and URLs", &["addressing"]),
     ("Headers, formats, versions", &["headers", "negotiation"]),
     ("Errors", &["errors", "error_table"]),
-    ("HTTP and hostile input", &["http", "hostile"]),
+    ("HTTP and hostile input", &["http", "hostile", "framing"]),
     ("Retries", &["retries"]),
     ("Parallel use", &["parallel"]),
     ("Well-known applications", &["applications"]),
