@@ -23,8 +23,12 @@ const CHALLENGE: &str = "Bearer authorization_uri=https://login.microsoftonline.
 
 pub fn write(refusal: &Refusal, head: &RequestHead<'_>, now: DateTime, headers: &mut HeaderMap) -> ErrorBody {
     let is_odata = match (refusal.error.code, refusal.stage) {
-        // The front end counts a body's bytes before the OData path sees the request.
-        (ErrorCode::RequestBodyTooLarge, _) => false,
+        // The front end counts a body's bytes before the OData path sees the request, and says so in header and reason
+        // phrase. Which body it sends is not recorded: the Java client reads JSON, and breaks on XML.
+        (ErrorCode::RequestBodyTooLarge, _) => {
+            put(headers, X_MS_ERROR_CODE, refusal.error.code.name());
+            return ErrorBody { has_reason: true, ..write_odata(refusal, head, now, headers) };
+        }
         // That the secondary takes no writes is told by whoever would have carried the write out.
         (ErrorCode::InsufficientAccountPermissions, _) => head.query.raw("comp").is_none(),
         (_, stage) => stage == Stage::Service,
