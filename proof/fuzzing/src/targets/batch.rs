@@ -80,6 +80,7 @@ fn read(input: &[u8]) -> Result<Outcome, Outcome> {
     let (content_type, body) = cut_line(input);
     let content_type = as_text(content_type)?;
     match read_batch(Some(content_type), body)? {
+        BatchRequest::ChangeSet(parts) if parts.is_empty() => Ok(Outcome::Accepted("empty change set")),
         BatchRequest::ChangeSet(parts) => {
             assert!((1..=BATCH_OPERATION_COUNT_MAX + 1).contains(&parts.len()));
             let operation_count = parts.iter().filter(|part| read_part(part)).count();
