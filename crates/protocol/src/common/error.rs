@@ -63,6 +63,17 @@ error_codes! {
     XMethodIncorrectValue          400 "The specified X-HTTP-Method is invalid."
     XMethodNotUsingPost            400 "The request uses X-HTTP-Method with a Http Verb that is not POST."
 
+    // Used by the Queue service only.
+    InvalidMarker                  400 "The specified marker is invalid."
+    MessageNotFound                404 "The specified message does not exist."
+    MessageTooLarge                400 "The message exceeds the maximum allowed size."
+    PopReceiptMismatch             400 "The specified pop receipt did not match the pop receipt for a dequeued message."
+    QueueAlreadyExists             409 "The specified queue already exists."
+    QueueBeingDeleted              409 "The specified queue is being deleted."
+    QueueDisabled                  409 "The specified queue has been disabled by the administrator."
+    QueueNotEmpty                  409 "The specified queue is not empty."
+    QueueNotFound                  404 "The specified queue does not exist."
+
     // Common to the storage services.
     AuthenticationFailed           403 "Server failed to authenticate the request. Make sure the value of Authorization header is formed correctly including the signature."
     AuthorizationFailure           403 "This request is not authorized to perform this operation."
@@ -73,6 +84,7 @@ error_codes! {
     // The code that raises this one adds the address to the message.
     AuthorizationSourceIPMismatch  403 "This request is not authorized to perform this operation using this source IP."
     CorsPreflightFailure           403 "CORS not enabled or no matching rule found for this request."
+    EmptyMetadataKey               400 "The key for one of the metadata key-value pairs is empty."
     InsufficientAccountPermissions 403 "The account being accessed does not have sufficient permissions to execute this operation."
     InternalError                  500 "Server encountered an internal error. Please try again after some time."
     InvalidAuthenticationInfo      400 "Authentication information is not given in the correct format. Check the value of Authorization header."
@@ -81,11 +93,13 @@ error_codes! {
     InvalidBearerToken as "InvalidAuthenticationInfo" 401 "Server failed to authenticate the request. Please refer to the information in the www-authenticate header."
     InvalidHeaderValue             400 "The value for one of the HTTP headers is not in the correct format."
     InvalidHttpVerb                400 "The HTTP verb specified is invalid."
+    InvalidMetadata                400 "The metadata specified is invalid. It has characters that are not permitted."
     InvalidQueryParameterValue     400 "Value for one of the query parameters specified in the request URI is invalid."
     InvalidResourceName            400 "The specifed resource name contains invalid characters."
     InvalidUri                     400 "The requested URI does not represent any resource on the server."
     InvalidXmlDocument             400 "XML specified is not syntactically valid."
     InvalidXmlNodeValue            400 "The value for one of the XML nodes is not in the correct format."
+    MetadataTooLarge               400 "The metadata specified exceeds the maximum permissible limit."
     MissingContentLengthHeader     411 "The Content-Length header was not specified."
     NoAuthenticationInformation    401 "Server failed to authenticate the request. Please refer to the information in the www-authenticate header."
     OperationTimedOut              500 "Operation could not be completed within the specified time."

@@ -7,6 +7,7 @@ mod datetime;
 pub mod decimal;
 pub mod error;
 pub mod headers;
+pub mod metadata;
 mod names;
 pub mod ordinal;
 pub mod percent;
@@ -17,5 +18,6 @@ pub mod version;
 pub mod xml;
 
 pub use datetime::DateTime;
+pub use metadata::Metadata;
 pub use names::AccountName;
 pub use policy::{StoredPolicy, parse_policy_time};

@@ -1,6 +1,4 @@
-//! What the Queue service contributes to the common code: its `ServiceKind`, its roles and its service SAS.
-//!
-//! Its operations are not here yet: authentication needs no more than this.
+//! What the Queue service contributes to authentication: its `ServiceKind`, its roles and its service SAS.
 
 use crate::auth::sas::text;
 use crate::auth::{KeyBounds, MalformedSas, RoleSet, ServiceKind, ServiceScope, SharedKeyForm};
