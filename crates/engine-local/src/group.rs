@@ -14,17 +14,18 @@ use crate::commit_log::{Counters, RecordBuilder};
 use crate::store::{DROPPED, LIVE, list_key};
 use crate::tree_error::TreeError;
 use crate::view::View;
-use engine::decide::{Write, decide, next_version};
+use engine::decide::{Write, decide, decide_all, holds, next_version};
 use engine::env::Clock;
 use engine::keys::{self, OwnedKey};
 use engine::{
     Commit, CommitError, Effect, Expect, Families, Family, Found, Load, Op, Row, TableId, TableRecord,
-    Version,
+    TableRows, Version,
 };
 
 /// What a caller asks the commit thread to do.
 pub(crate) enum WriteRequest {
     Commit(Commit),
+    CommitAll(Vec<Commit>),
     /// By encoded catalogue key.
     CreateTable {
         family: Family,
@@ -39,17 +40,49 @@ pub(crate) enum WriteRequest {
         to: Vec<u8>,
         payload: Bytes,
     },
+    ReplaceTable {
+        key: Vec<u8>,
+        expect: Expect,
+        payload: Bytes,
+        rows: TableRows,
+    },
     Load(Load),
+}
+
+/// A patch of at most this size is no reason to count a commit among those that need space.
+const SMALL_PATCH_BYTES_MAX: usize = 32;
+
+/// Whether the commit removes rows, and at most changes small ones.
+fn frees_space(commit: &Commit) -> bool {
+    let adds_little = |op: &Op| match &op.effect {
+        Effect::Delete | Effect::CheckOnly => true,
+        Effect::Merge(patch) => patch.len() <= SMALL_PATCH_BYTES_MAX,
+        Effect::Put(_) => false,
+    };
+    let only_checks = |op: &Op| op.effect == Effect::CheckOnly;
+    commit.ops.iter().all(adds_little)
+        && (commit.ops.iter().any(|op| op.effect == Effect::Delete) || commit.ops.iter().all(only_checks))
+}
+
+fn commit_size_bytes(commit: &Commit) -> usize {
+    let op_size_bytes = |op: &Op| {
+        let value = match &op.effect {
+            Effect::Put(value) | Effect::Merge(value) => value.len(),
+            Effect::Delete | Effect::CheckOnly => 0,
+        };
+        size_of::<Op>() + op.row.len() + value
+    };
+    commit.partition.len() + commit.ops.iter().map(op_size_bytes).sum::<usize>()
 }
 
 impl WriteRequest {
     /// Whether it only removes rows or a table.
     pub(crate) fn frees_space(&self) -> bool {
         match self {
-            WriteRequest::Commit(commit) => {
-                commit.ops.iter().all(|op| matches!(op.effect, Effect::Delete | Effect::CheckOnly))
-            }
+            WriteRequest::Commit(commit) => frees_space(commit),
+            WriteRequest::CommitAll(commits) => commits.iter().all(frees_space),
             WriteRequest::DropTable { .. } => true,
+            WriteRequest::ReplaceTable { rows, .. } => *rows == TableRows::Drop,
             WriteRequest::CreateTable { .. } | WriteRequest::RenameTable { .. } | WriteRequest::Load(_) => {
                 false
             }
@@ -59,17 +92,12 @@ impl WriteRequest {
     /// Roughly the memory it takes.
     pub(crate) fn size_bytes(&self) -> usize {
         let content = match self {
-            WriteRequest::Commit(commit) => {
-                let op_size_bytes = |op: &Op| {
-                    let value = match &op.effect {
-                        Effect::Put(value) | Effect::Merge(value) => value.len(),
-                        Effect::Delete | Effect::CheckOnly => 0,
-                    };
-                    size_of::<Op>() + op.row.len() + value
-                };
-                commit.partition.len() + commit.ops.iter().map(op_size_bytes).sum::<usize>()
+            WriteRequest::Commit(commit) => commit_size_bytes(commit),
+            WriteRequest::CommitAll(commits) => {
+                commits.iter().map(|commit| size_of::<Commit>() + commit_size_bytes(commit)).sum()
             }
-            WriteRequest::CreateTable { key, payload, .. } => key.len() + payload.len(),
+            WriteRequest::CreateTable { key, payload, .. }
+            | WriteRequest::ReplaceTable { key, payload, .. } => key.len() + payload.len(),
             WriteRequest::DropTable { key } => key.len(),
             WriteRequest::RenameTable { from, to, payload } => from.len() + to.len() + payload.len(),
             WriteRequest::Load(load) => {
@@ -81,6 +109,12 @@ impl WriteRequest {
         };
         size_of::<WriteRequest>() + content
     }
+}
+
+/// Whether the op puts a row without reading what was there. The group then reads the page of its key all the same: if
+/// the page is damaged, the caller hears of it, and the fold does not stumble over it later.
+fn is_blind(op: &Op) -> bool {
+    op.expect == Expect::Any && matches!(op.effect, Effect::Put(_))
 }
 
 /// The answer to a request that succeeded: the table it was about, and the version of the change.
@@ -136,9 +170,13 @@ impl Group<'_> {
     pub(crate) fn apply(&mut self, request: &WriteRequest) -> Result<Applied, CommitError> {
         match request {
             WriteRequest::Commit(commit) => self.commit(commit),
+            WriteRequest::CommitAll(commits) => self.commit_all(commits),
             WriteRequest::CreateTable { family, key, payload } => self.create_table(*family, key, payload),
             WriteRequest::DropTable { key } => self.drop_table(key),
             WriteRequest::RenameTable { from, to, payload } => self.rename_table(from, to, payload),
+            WriteRequest::ReplaceTable { key, expect, payload, rows } => {
+                self.replace_table(key, *expect, payload, *rows)
+            }
             WriteRequest::Load(load) => self.load(load),
         }
     }
@@ -146,9 +184,6 @@ impl Group<'_> {
     fn commit(&mut self, commit: &Commit) -> Result<Applied, CommitError> {
         self.check_live(commit.table)?;
         let writes = decide(commit, |key| self.lookup_parts(key), self.families)?;
-        // A blind put has read nothing yet. Read the page of its key now: if the page is damaged, the caller hears of
-        // it, and the fold does not stumble over it later.
-        let is_blind = |op: &Op| op.expect == Expect::Any && matches!(op.effect, Effect::Put(_));
         if commit.ops.iter().any(is_blind) {
             writes.iter().try_for_each(|write| self.touch(&write.key))?;
         }
@@ -157,14 +192,25 @@ impl Group<'_> {
         Ok(Applied { table: commit.table, version })
     }
 
+    fn commit_all(&mut self, commits: &[Commit]) -> Result<Applied, CommitError> {
+        for commit in commits {
+            self.check_live(commit.table)?;
+        }
+        let version = self.take_version();
+        let writes = decide_all(commits, version, |key| self.lookup_parts(key), self.families)?;
+        if commits.iter().flat_map(|commit| &commit.ops).any(is_blind) {
+            writes.iter().try_for_each(|write| self.touch(&write.key))?;
+        }
+        self.write(version, writes);
+        let table = commits.first().map_or(TableId::SETTINGS, |commit| commit.table);
+        Ok(Applied { table, version })
+    }
+
     fn create_table(&mut self, family: Family, key: &[u8], payload: &[u8]) -> Result<Applied, CommitError> {
         if let Some(row) = self.lookup(key)? {
             return Err(CommitError::Precondition { op: 0, found: Found::Present(row.version) });
         }
-        let used_up = || CommitError::Storage("there are no more table ids".to_owned());
-        let id = TableId::in_family(family, self.counters.next_table).ok_or_else(used_up)?;
-        self.touch(&list_key(LIVE, id))?;
-        self.counters.next_table += 1;
+        let id = self.fresh_id(family)?;
         let version = self.take_version();
         let named = Write { key: key.to_vec(), value: Some(TableRecord { id, payload }.write()) };
         let live = Write { key: list_key(LIVE, id), value: Some(Bytes::new()) };
@@ -196,6 +242,48 @@ impl Group<'_> {
         self.known_tables.set(id, false);
         self.dropped_any = true;
         Ok(Applied { table: id, version })
+    }
+
+    fn replace_table(
+        &mut self,
+        key: &[u8],
+        expect: Expect,
+        payload: &[u8],
+        rows: TableRows,
+    ) -> Result<Applied, CommitError> {
+        let old = self.table_named(key)?;
+        let found = self.lookup(key)?.map_or(Found::Absent, |row| Found::Present(row.version));
+        if !holds(expect, found) {
+            return Err(CommitError::Precondition { op: 0, found });
+        }
+        let mut writes = Vec::new();
+        let id = match rows {
+            TableRows::Keep => old,
+            TableRows::Drop => {
+                let id = self.fresh_id(old.family())?;
+                self.touch(&list_key(DROPPED, old))?;
+                writes.push(Write { key: list_key(LIVE, old), value: None });
+                writes.push(Write { key: list_key(LIVE, id), value: Some(Bytes::new()) });
+                writes.push(Write { key: list_key(DROPPED, old), value: Some(Bytes::new()) });
+                self.known_tables.set(old, false);
+                self.known_tables.set(id, true);
+                self.dropped_any = true;
+                id
+            }
+        };
+        let version = self.take_version();
+        writes.push(Write { key: key.to_vec(), value: Some(TableRecord { id, payload }.write()) });
+        self.write(version, writes);
+        Ok(Applied { table: id, version })
+    }
+
+    /// The next id, which nobody else gets.
+    fn fresh_id(&mut self, family: Family) -> Result<TableId, CommitError> {
+        let used_up = || CommitError::Storage("there are no more table ids".to_owned());
+        let id = TableId::in_family(family, self.counters.next_table).ok_or_else(used_up)?;
+        self.touch(&list_key(LIVE, id))?;
+        self.counters.next_table += 1;
+        Ok(id)
     }
 
     fn load(&mut self, load: &Load) -> Result<Applied, CommitError> {

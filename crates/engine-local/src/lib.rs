@@ -68,8 +68,8 @@ use engine::keys::{self, Key, KeyRange, OwnedKey};
 use engine::pace::{Pace, SlowLane};
 use engine::scan::scan;
 use engine::{
-    Budget, Commit, CommitError, Engine, Families, Load, Namespace, ReadError, Row, Sink, Snapshot, TableId,
-    TablePath, Version,
+    Budget, Commit, CommitError, Engine, Expect, Families, Load, Namespace, ReadError, Row, Sink, Snapshot,
+    TableId, TablePath, TableRows, Version,
 };
 
 use crate::catch_panic::catch_panic;
@@ -368,6 +368,10 @@ impl Engine for LocalEngine {
         Ok(self.submit(WriteRequest::Commit(commit)).await?.version)
     }
 
+    async fn commit_all(&self, commits: Vec<Commit>) -> Result<Version, CommitError> {
+        Ok(self.submit(WriteRequest::CommitAll(commits)).await?.version)
+    }
+
     async fn create_table(
         &self,
         namespace: Namespace<'_>,
@@ -393,6 +397,19 @@ impl Engine for LocalEngine {
     ) -> Result<TableId, CommitError> {
         let (from, to) = TablePath::encode_renaming(from, to)?;
         self.submit(WriteRequest::RenameTable { from, to, payload }).await.map(|applied| applied.table)
+    }
+
+    async fn replace_table(
+        &self,
+        path: TablePath<'_>,
+        expect: Expect,
+        payload: Bytes,
+        rows: TableRows,
+    ) -> Result<TableId, CommitError> {
+        let key = path.namespace.encode(path.name)?;
+        self.submit(WriteRequest::ReplaceTable { key, expect, payload, rows })
+            .await
+            .map(|applied| applied.table)
     }
 
     async fn snapshot(&self) -> Result<Arc<dyn Snapshot>, ReadError> {

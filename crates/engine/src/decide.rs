@@ -3,14 +3,17 @@
 //! Pure, and shared by all engines that decide in this process, so that they cannot disagree. Leaves to others: where
 //! rows come from, and making the writes happen.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bytes::Bytes;
 
 use crate::env::Clock;
 use crate::keys::{self, Key};
-use crate::{COMMIT_OP_COUNT_MAX, Commit, CommitError, Effect, Expect, Families, Found, MergeFn, Version};
+use crate::{
+    COMMIT_COUNT_MAX, COMMIT_OP_COUNT_MAX, Commit, CommitError, Effect, Expect, Families, Found, MergeFn,
+    Version,
+};
 
 /// One row to change.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -59,6 +62,51 @@ pub fn decide<V: AsRef<[u8]>>(
     Ok(writes)
 }
 
+/// Decides several commits that happen together at this version. Each sees what the ones before it do; the result has
+/// every row once.
+pub fn decide_all(
+    commits: &[Commit],
+    version: Version,
+    lookup: impl Fn(&[u8]) -> Result<Option<(Version, Bytes)>, CommitError>,
+    families: &Families,
+) -> Result<Vec<Write>, CommitError> {
+    let count = commits.len();
+    if count == 0 || count > COMMIT_COUNT_MAX {
+        return Err(CommitError::Invalid(format!("{count} commits together, not 1 to {COMMIT_COUNT_MAX}")));
+    }
+    let mut writes: Vec<Write> = Vec::new();
+    let mut places: HashMap<Vec<u8>, usize> = HashMap::new();
+    let mut earlier_op_count = 0;
+    for commit in commits {
+        let so_far = |key: &[u8]| match places.get(key) {
+            Some(place) => Ok(writes[*place].value.clone().map(|value| (version, value))),
+            None => lookup(key),
+        };
+        let decided =
+            decide(commit, so_far, families).map_err(|error| counted_from(earlier_op_count, error))?;
+        for write in decided {
+            match places.get(&write.key) {
+                Some(place) => writes[*place] = write,
+                None => {
+                    places.insert(write.key.clone(), writes.len());
+                    writes.push(write);
+                }
+            }
+        }
+        earlier_op_count += commit.ops.len();
+    }
+    Ok(writes)
+}
+
+/// The same error, with its op counted from there.
+fn counted_from(start: usize, error: CommitError) -> CommitError {
+    match error {
+        CommitError::Precondition { op, found } => CommitError::Precondition { op: start + op, found },
+        CommitError::Refused { op, refusal } => CommitError::Refused { op: start + op, refusal },
+        error => error,
+    }
+}
+
 /// The next version: the time, or one above the last version if the clock has not passed it.
 pub fn next_version(clock: &dyn Clock, last_ticks: u64) -> Version {
     let ticks = clock.now_ticks().max(last_ticks.saturating_add(1));
@@ -77,7 +125,8 @@ fn check_shape(commit: &Commit) -> Result<(), CommitError> {
     Ok(())
 }
 
-fn holds(expect: Expect, found: Found) -> bool {
+/// Whether a row is as expected.
+pub fn holds(expect: Expect, found: Found) -> bool {
     match (expect, found) {
         (Expect::Any, _) => true,
         (Expect::Absent, found) => found == Found::Absent,

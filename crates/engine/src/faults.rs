@@ -13,8 +13,8 @@ use tokio::sync::watch;
 
 use crate::keys::{Key, KeyRange, OwnedKey};
 use crate::{
-    Budget, Commit, CommitError, Engine, Load, Namespace, ReadError, Row, Sink, Snapshot, TableId, TablePath,
-    Version,
+    Budget, Commit, CommitError, Engine, Expect, Load, Namespace, ReadError, Row, Sink, Snapshot, TableId,
+    TablePath, TableRows, Version,
 };
 
 pub struct FaultEngine {
@@ -221,6 +221,10 @@ impl Engine for FaultEngine {
         self.write(self.inner.commit(commit)).await
     }
 
+    async fn commit_all(&self, commits: Vec<Commit>) -> Result<Version, CommitError> {
+        self.write(self.inner.commit_all(commits)).await
+    }
+
     async fn create_table(
         &self,
         namespace: Namespace<'_>,
@@ -241,6 +245,16 @@ impl Engine for FaultEngine {
         payload: Bytes,
     ) -> Result<TableId, CommitError> {
         self.write(self.inner.rename_table(from, to, payload)).await
+    }
+
+    async fn replace_table(
+        &self,
+        path: TablePath<'_>,
+        expect: Expect,
+        payload: Bytes,
+        rows: TableRows,
+    ) -> Result<TableId, CommitError> {
+        self.write(self.inner.replace_table(path, expect, payload, rows)).await
     }
 
     async fn snapshot(&self) -> Result<Arc<dyn Snapshot>, ReadError> {

@@ -36,6 +36,8 @@ pub use keys::{Key, KeyRange, OwnedKey};
 
 /// The most ops that one [`Commit`] may hold.
 pub const COMMIT_OP_COUNT_MAX: usize = 100;
+/// The most commits that may happen together: one, and one more for each of its ops.
+pub const COMMIT_COUNT_MAX: usize = COMMIT_OP_COUNT_MAX + 1;
 
 /// A table's identity: a counter, with the table's [`Family`] in the top byte. Never reused: a table that is dropped and
 /// created again gets a new one.
@@ -226,6 +228,14 @@ impl<'a> TableRecord<'a> {
     }
 }
 
+/// What becomes of a table's rows when its record is replaced.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TableRows {
+    Keep,
+    /// The table gets a fresh id, so its rows are gone at once; their space comes back later.
+    Drop,
+}
+
 /// Rows with the versions they had elsewhere: how a backup is restored.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Load {
@@ -277,6 +287,10 @@ pub trait Engine: Send + Sync + 'static {
     /// since no row has it, it may be given again after a restart.
     async fn commit(&self, commit: Commit) -> Result<Version, CommitError>;
 
+    /// Several commits, perhaps to several tables: all of them happen, durably and with one version, or none. They are
+    /// decided in order, and each sees what the ones before it do. In an error, ops are counted through all commits.
+    async fn commit_all(&self, commits: Vec<Commit>) -> Result<Version, CommitError>;
+
     /// Gives `name` in `namespace` a fresh id of the namespace's family and records `payload` beside it, durably.
     /// `Precondition { op: 0, .. }` when the name is taken.
     async fn create_table(
@@ -297,6 +311,16 @@ pub trait Engine: Send + Sync + 'static {
         from: TablePath<'_>,
         to: TablePath<'_>,
         payload: Bytes,
+    ) -> Result<TableId, CommitError>;
+
+    /// Gives a table another payload, and drops its rows if asked to, in one quick durable step. `expect` is about the
+    /// table's row in the catalogue. `Precondition { op: 0, .. }` when it does not hold, or when there is no such table.
+    async fn replace_table(
+        &self,
+        path: TablePath<'_>,
+        expect: Expect,
+        payload: Bytes,
+        rows: TableRows,
     ) -> Result<TableId, CommitError>;
 
     /// Everything as of the latest acknowledged commit.

@@ -13,19 +13,19 @@ use bytes::Bytes;
 use imbl::OrdMap;
 use imbl::shared_ptr::DefaultSharedPtr;
 
-use crate::decide::{decide, next_version};
+use crate::decide::{decide, decide_all, holds, next_version};
 use crate::env::Clock;
 use crate::keys::{self, Key, KeyRange, OwnedKey};
 use crate::pace::{Pace, SlowLane};
 use crate::scan::{self, RowSource, ScannedRow, scan};
 use crate::{
-    Budget, Commit, CommitError, Engine, Families, Family, Found, Load, Namespace, ReadError, Row, Sink,
-    Snapshot, TableId, TablePath, TableRecord, Version,
+    Budget, Commit, CommitError, Engine, Expect, Families, Family, Found, Load, Namespace, ReadError, Row,
+    Sink, Snapshot, TableId, TablePath, TableRecord, TableRows, Version,
 };
 
 /// The rows of one table, by encoded key.
 #[derive(Clone, Default)]
-struct TableRows(OrdMap<Bytes, Row>);
+struct RowMap(OrdMap<Bytes, Row>);
 
 pub struct MemoryEngine {
     families: Families,
@@ -36,7 +36,7 @@ pub struct MemoryEngine {
 
 struct State {
     /// The live tables, the catalogue and the settings.
-    tables: HashMap<TableId, TableRows>,
+    tables: HashMap<TableId, RowMap>,
     next_table: u64,
     last_version: u64,
     closed: bool,
@@ -44,10 +44,8 @@ struct State {
 
 impl MemoryEngine {
     pub fn new(families: Families, clock: Arc<dyn Clock>) -> MemoryEngine {
-        let tables = HashMap::from([
-            (TableId::CATALOGUE, TableRows::default()),
-            (TableId::SETTINGS, TableRows::default()),
-        ]);
+        let tables =
+            HashMap::from([(TableId::CATALOGUE, RowMap::default()), (TableId::SETTINGS, RowMap::default())]);
         let state = State { tables, next_table: TableId::FIRST.0, last_version: 0, closed: false };
         MemoryEngine { families, clock, slow_lane: SlowLane::default(), state: RwLock::new(state) }
     }
@@ -96,7 +94,35 @@ impl State {
         Ok(version)
     }
 
-    fn catalogue(&mut self) -> &mut TableRows {
+    fn commit_all(
+        &mut self,
+        commits: &[Commit],
+        families: &Families,
+        clock: &dyn Clock,
+    ) -> Result<Version, CommitError> {
+        let is_live = |table| table != TableId::CATALOGUE && self.tables.contains_key(&table);
+        if !commits.iter().all(|commit| is_live(commit.table)) {
+            return Err(CommitError::TableGone);
+        }
+        let version = next_version(clock, self.last_version);
+        let rows_of = |key: &[u8]| keys::table_of(key).and_then(|table| self.tables.get(&table));
+        let lookup = |key: &[u8]| {
+            Ok(rows_of(key).and_then(|rows| rows.0.get(key)).map(|row| (row.version, row.value.clone())))
+        };
+        let writes = decide_all(commits, version, lookup, families)?;
+        self.last_version = version.ticks();
+        for write in writes {
+            let table = keys::table_of(&write.key);
+            let Some(rows) = table.and_then(|table| self.tables.get_mut(&table)) else { continue };
+            match write.value {
+                Some(value) => rows.0.insert(write.key.into(), Row { version, value }),
+                None => rows.0.remove(&write.key[..]),
+            };
+        }
+        Ok(version)
+    }
+
+    fn catalogue(&mut self) -> &mut RowMap {
         self.tables.entry(TableId::CATALOGUE).or_default()
     }
 
@@ -115,7 +141,7 @@ impl State {
         let version = next_version(clock, self.last_version);
         self.last_version = version.ticks();
         self.catalogue().0.insert(key.into(), Row { version, value: TableRecord { id, payload }.write() });
-        self.tables.insert(id, TableRows::default());
+        self.tables.insert(id, RowMap::default());
         Ok(id)
     }
 
@@ -140,6 +166,36 @@ impl State {
         Ok(id)
     }
 
+    /// Returns the dropped rows, so that the caller can free them when it holds no lock.
+    fn replace_table(
+        &mut self,
+        key: Vec<u8>,
+        expect: Expect,
+        payload: &[u8],
+        kept: TableRows,
+        clock: &dyn Clock,
+    ) -> Result<(TableId, Option<RowMap>), CommitError> {
+        let row = self.catalogue().0.get(&key[..]).cloned();
+        let found = row.as_ref().map_or(Found::Absent, |row| Found::Present(row.version));
+        let Some(row) = row.filter(|_| holds(expect, found)) else {
+            return Err(CommitError::Precondition { op: 0, found });
+        };
+        let old = TableRecord::read(&row.value).expect("create_table wrote a record").id;
+        let (id, dropped) = match kept {
+            TableRows::Keep => (old, None),
+            TableRows::Drop => {
+                let id = TableId::in_family(old.family(), self.next_table).ok_or_else(out_of_ids)?;
+                self.next_table += 1;
+                self.tables.insert(id, RowMap::default());
+                (id, self.tables.remove(&old))
+            }
+        };
+        let version = next_version(clock, self.last_version);
+        self.last_version = version.ticks();
+        self.catalogue().0.insert(key.into(), Row { version, value: TableRecord { id, payload }.write() });
+        Ok((id, dropped))
+    }
+
     fn load(&mut self, load: Load, clock: &dyn Clock) -> Result<(), CommitError> {
         if load.table == TableId::CATALOGUE {
             return Err(CommitError::TableGone);
@@ -159,7 +215,7 @@ impl State {
         &mut self,
         key: &[u8],
         clock: &dyn Clock,
-    ) -> Result<(TableId, Option<TableRows>), CommitError> {
+    ) -> Result<(TableId, Option<RowMap>), CommitError> {
         let Some(row) = self.catalogue().0.remove(key) else {
             return Err(CommitError::Precondition { op: 0, found: Found::Absent });
         };
@@ -193,6 +249,10 @@ impl Engine for MemoryEngine {
         self.write(|state| state.commit(&commit, &self.families, &*self.clock))
     }
 
+    async fn commit_all(&self, commits: Vec<Commit>) -> Result<Version, CommitError> {
+        self.write(|state| state.commit_all(&commits, &self.families, &*self.clock))
+    }
+
     async fn create_table(
         &self,
         namespace: Namespace<'_>,
@@ -206,10 +266,7 @@ impl Engine for MemoryEngine {
     async fn drop_table(&self, namespace: Namespace<'_>, name: &str) -> Result<TableId, CommitError> {
         let key = namespace.encode(name)?;
         let (id, rows) = self.write(|state| state.drop_table(&key, &*self.clock))?;
-        // Freeing a million rows takes a while, and the caller was promised a quick step.
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn_blocking(move || drop(rows));
-        }
+        free(rows);
         Ok(id)
     }
 
@@ -221,6 +278,20 @@ impl Engine for MemoryEngine {
     ) -> Result<TableId, CommitError> {
         let (from, to) = TablePath::encode_renaming(from, to)?;
         self.write(|state| state.rename_table(&from, to, &payload, &*self.clock))
+    }
+
+    async fn replace_table(
+        &self,
+        path: TablePath<'_>,
+        expect: Expect,
+        payload: Bytes,
+        rows: TableRows,
+    ) -> Result<TableId, CommitError> {
+        let key = path.namespace.encode(path.name)?;
+        let (id, dropped) =
+            self.write(|state| state.replace_table(key, expect, &payload, rows, &*self.clock))?;
+        free(dropped);
+        Ok(id)
     }
 
     async fn snapshot(&self) -> Result<Arc<dyn Snapshot>, ReadError> {
@@ -242,8 +313,15 @@ impl Engine for MemoryEngine {
     }
 }
 
+/// Freeing a million rows takes a while, and the caller was promised a quick step.
+fn free(rows: Option<RowMap>) {
+    if let (Some(rows), Ok(runtime)) = (rows, tokio::runtime::Handle::try_current()) {
+        runtime.spawn_blocking(move || drop(rows));
+    }
+}
+
 struct MemorySnapshot {
-    tables: HashMap<TableId, TableRows>,
+    tables: HashMap<TableId, RowMap>,
     last_version: Option<Version>,
     clock: Arc<dyn Clock>,
 }
@@ -270,7 +348,7 @@ impl Snapshot for MemorySnapshot {
     }
 }
 
-impl RowSource for TableRows {
+impl RowSource for RowMap {
     type Error = ReadError;
     type Rows<'a> = RowsInRange<'a>;
 

@@ -185,4 +185,16 @@ impl Wrapper for SeededEngine {
         }
         self.engine.commit(commit).await
     }
+
+    async fn commit_all(&self, commits: Vec<Commit>) -> Result<Version, CommitError> {
+        if carried() != Some(Bug::SplitBatch) {
+            return self.engine.commit_all(commits).await;
+        }
+        let mut last = Err(CommitError::Invalid("no commits".to_owned()));
+        for commit in commits {
+            last = Ok(self.engine.commit(commit).await?);
+            std::thread::sleep(SPLIT_PAUSE);
+        }
+        last
+    }
 }

@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use crate::{
-    Budget, Commit, CommitError, Engine, Key, KeyRange, Load, Namespace, OwnedKey, ReadError, Row, Sink,
-    Snapshot, TableId, TablePath, Version,
+    Budget, Commit, CommitError, Engine, Expect, Key, KeyRange, Load, Namespace, OwnedKey, ReadError, Row,
+    Sink, Snapshot, TableId, TablePath, TableRows, Version,
 };
 
 /// An engine that passes every call on to another one, except those that its author writes.
@@ -36,6 +36,10 @@ pub trait Wrapper: Send + Sync + 'static {
         self.inner().commit(commit).await
     }
 
+    async fn commit_all(&self, commits: Vec<Commit>) -> Result<Version, CommitError> {
+        self.inner().commit_all(commits).await
+    }
+
     async fn create_table(
         &self,
         namespace: Namespace<'_>,
@@ -56,6 +60,16 @@ pub trait Wrapper: Send + Sync + 'static {
         payload: Bytes,
     ) -> Result<TableId, CommitError> {
         self.inner().rename_table(from, to, payload).await
+    }
+
+    async fn replace_table(
+        &self,
+        path: TablePath<'_>,
+        expect: Expect,
+        payload: Bytes,
+        rows: TableRows,
+    ) -> Result<TableId, CommitError> {
+        self.inner().replace_table(path, expect, payload, rows).await
     }
 
     async fn snapshot(&self) -> Result<Arc<dyn Snapshot>, ReadError> {
@@ -94,6 +108,10 @@ impl<W: Wrapper> Engine for Wrapped<W> {
         self.0.commit(commit).await
     }
 
+    async fn commit_all(&self, commits: Vec<Commit>) -> Result<Version, CommitError> {
+        self.0.commit_all(commits).await
+    }
+
     async fn create_table(
         &self,
         namespace: Namespace<'_>,
@@ -114,6 +132,16 @@ impl<W: Wrapper> Engine for Wrapped<W> {
         payload: Bytes,
     ) -> Result<TableId, CommitError> {
         self.0.rename_table(from, to, payload).await
+    }
+
+    async fn replace_table(
+        &self,
+        path: TablePath<'_>,
+        expect: Expect,
+        payload: Bytes,
+        rows: TableRows,
+    ) -> Result<TableId, CommitError> {
+        self.0.replace_table(path, expect, payload, rows).await
     }
 
     async fn snapshot(&self) -> Result<Arc<dyn Snapshot>, ReadError> {

@@ -1,7 +1,7 @@
 //! Promises about tables: the catalogue, dropped tables, and the settings.
 
 use super::*;
-use crate::{Found, TablePath, TableRecord};
+use crate::{Found, TablePath, TableRecord, TableRows};
 
 fn path<'a>(owner: &'a str, name: &'a str) -> TablePath<'a> {
     TablePath::new(space(owner), name)
@@ -166,4 +166,49 @@ pub(super) async fn a_table_is_not_renamed_over_another(s: Subject) {
     assert_eq!(absent, Err(CommitError::Precondition { op: 0, found: Found::Absent }));
     assert_eq!(record(&s, "n", "a").await, Some((a, b"1".to_vec())));
     assert_eq!(record(&s, "n", "b").await, Some((b, b"2".to_vec())));
+}
+
+pub(super) async fn a_replaced_payload_leaves_the_rows(s: Subject) {
+    let id = s.engine.create_table(space("n"), "t", "1".into()).await.expect("created");
+    let version = s.put(id, "p", "r", "v").await;
+    let replaced = s.engine.replace_table(path("n", "t"), Expect::Present, "2".into(), TableRows::Keep).await;
+    assert_eq!(replaced, Ok(id));
+    assert_eq!(record(&s, "n", "t").await, Some((id, b"2".to_vec())));
+    assert_eq!(s.get(id, "p", "r").await, Some(Row { version, value: "v".into() }));
+    assert!(s.put(id, "p", "r", "w").await > version);
+}
+
+pub(super) async fn rows_are_dropped_and_the_name_stays(s: Subject) {
+    let second = Namespace::new(SECOND, "n");
+    let id = s.engine.create_table(second, "t", "1".into()).await.expect("created");
+    s.put(id, "p", "r", "v").await;
+    let replaced =
+        s.engine.replace_table(TablePath::new(second, "t"), Expect::Any, "2".into(), TableRows::Drop);
+    let fresh = replaced.await.expect("replaced");
+    assert!(fresh > id && fresh.family() == SECOND, "{fresh:?} after {id:?}");
+    assert_eq!(record(&s, &second.partition(), "t").await, Some((fresh, b"2".to_vec())));
+    assert!(s.keys(fresh, &[KeyRange::all()]).await.is_empty());
+    assert_eq!(s.try_one(id, "r", Expect::Any, put("v")).await, Err(CommitError::TableGone));
+    s.put(fresh, "p", "r", "w").await;
+    assert_eq!(s.engine.drop_table(second, "t").await, Ok(fresh));
+}
+
+pub(super) async fn a_record_is_replaced_only_as_expected(s: Subject) {
+    let (name, new) = (path("n", "t"), || Bytes::from("new"));
+    let absent = Err(CommitError::Precondition { op: 0, found: Found::Absent });
+    for rows in [TableRows::Keep, TableRows::Drop] {
+        assert_eq!(s.engine.replace_table(name, Expect::Any, new(), rows).await, absent);
+    }
+    let id = s.engine.create_table(space("n"), "t", "1".into()).await.expect("created");
+    s.put(id, "p", "r", "v").await;
+    let version = s.get(TableId::CATALOGUE, "n", "t").await.expect("it is there").version;
+    let other = Version::new(version.ticks() + 1).expect("above zero");
+    let stale = Err(CommitError::Precondition { op: 0, found: Found::Present(version) });
+    for rows in [TableRows::Keep, TableRows::Drop] {
+        assert_eq!(s.engine.replace_table(name, Expect::Exactly(other), new(), rows).await, stale);
+    }
+    assert_eq!(record(&s, "n", "t").await, Some((id, b"1".to_vec())));
+    assert_eq!(s.value(id, "p", "r").await, Some("v".to_owned()));
+    let replaced = s.engine.replace_table(name, Expect::Exactly(version), new(), TableRows::Keep).await;
+    assert_eq!(replaced, Ok(id));
 }

@@ -8,6 +8,7 @@ mod commits;
 mod families;
 mod loads;
 mod scans;
+mod together;
 mod views;
 
 use std::future::Future;
@@ -53,6 +54,11 @@ promises! {
     commits::big_values_come_back_whole,
     commits::concurrent_merges_on_one_row_lose_nothing,
     commits::of_racing_inserts_one_wins,
+    together::commits_to_several_tables_share_a_version,
+    together::one_failing_commit_undoes_all,
+    together::a_later_commit_sees_the_earlier_ones,
+    together::a_dropped_table_undoes_all,
+    together::a_bounded_number_of_commits_happens_together,
     commits::a_closed_engine_takes_no_writes_and_still_reads,
     scans::rows_come_in_the_order_of_utf16_code_units,
     scans::every_kind_of_range_is_exact,
@@ -81,6 +87,9 @@ promises! {
     catalogue::of_racing_creations_one_wins,
     catalogue::a_renamed_table_keeps_its_id_and_rows,
     catalogue::a_table_is_not_renamed_over_another,
+    catalogue::a_replaced_payload_leaves_the_rows,
+    catalogue::rows_are_dropped_and_the_name_stays,
+    catalogue::a_record_is_replaced_only_as_expected,
     families::an_id_says_its_family,
     families::two_families_hold_the_same_name,
     families::one_namespace_does_not_list_another,

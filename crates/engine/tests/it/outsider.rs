@@ -9,14 +9,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use engine::decide::{decide, next_version};
+use engine::decide::{decide_all, holds, next_version};
 use engine::env::Clock;
 use engine::keys::{self, Key, KeyRange, OwnedKey};
 use engine::pace::Pace;
 use engine::scan::{RowSource, Rows, ScannedRow, scan};
 use engine::{
-    Budget, Commit, CommitError, Engine, Families, Found, Load, Namespace, ReadError, Row, Sink, Snapshot,
-    TableId, TablePath, TableRecord, Version,
+    Budget, Commit, CommitError, Engine, Expect, Families, Found, Load, Namespace, ReadError, Row, Sink,
+    Snapshot, TableId, TablePath, TableRecord, TableRows, Version,
 };
 use tokio::sync::Mutex;
 
@@ -102,11 +102,17 @@ impl Engine for Outsider {
     }
 
     async fn commit(&self, commit: Commit) -> Result<Version, CommitError> {
+        self.commit_all(vec![commit]).await
+    }
+
+    async fn commit_all(&self, commits: Vec<Commit>) -> Result<Version, CommitError> {
         self.write(|state| {
-            state.check_live(commit.table)?;
-            let lookup = |key: &[u8]| Ok(state.rows.get(key).map(|row| (row.version, row.value.clone())));
-            let writes = decide(&commit, lookup, &self.families)?;
+            for commit in &commits {
+                state.check_live(commit.table)?;
+            }
             let version = self.take_version(state);
+            let lookup = |key: &[u8]| Ok(state.rows.get(key).map(|row| (row.version, row.value.clone())));
+            let writes = decide_all(&commits, version, lookup, &self.families)?;
             for write in writes {
                 match write.value {
                     Some(value) => state.rows.insert(write.key, Row { version, value }),
@@ -162,6 +168,35 @@ impl Engine for Outsider {
             let version = self.take_version(state);
             state.rows.remove(&from);
             state.rows.insert(to, Row { version, value: TableRecord { id, payload: &payload }.write() });
+            Ok(id)
+        })
+        .await
+    }
+
+    async fn replace_table(
+        &self,
+        path: TablePath<'_>,
+        expect: Expect,
+        payload: Bytes,
+        rows: TableRows,
+    ) -> Result<TableId, CommitError> {
+        let key = path.namespace.encode(path.name)?;
+        self.write(|state| {
+            let old = state.named(&key)?;
+            let found = Found::Present(state.rows[&key].version);
+            if !holds(expect, found) {
+                return Err(CommitError::Precondition { op: 0, found });
+            }
+            let mut id = old;
+            if rows == TableRows::Drop {
+                id = TableId::in_family(old.family(), state.next_table).unwrap();
+                state.next_table += 1;
+                state.live.retain(|live| *live != old);
+                state.live.push(id);
+                state.rows.retain(|row, _| keys::table_of(row) != Some(old));
+            }
+            let version = self.take_version(state);
+            state.rows.insert(key, Row { version, value: TableRecord { id, payload: &payload }.write() });
             Ok(id)
         })
         .await
