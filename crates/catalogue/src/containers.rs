@@ -1,23 +1,19 @@
-//! Containers by name: create, delete, find, list.
+//! Containers by name: create, delete, find, replace, list.
 //!
 //! Names are not case-sensitive in their ASCII letters. Only the caller that created a container knows the meaning of
 //! the payload beside its name.
 
 use bytes::Bytes;
-use engine::{Budget, CommitError, Flow, Key, KeyRange, Sink, TableId, TableRecord, Version};
+use engine::{
+    Budget, CommitError, Expect, Family, Flow, Key, KeyRange, Sink, TableId, TablePath, TableRows, Version,
+};
 use protocol::ServiceError;
 use protocol::common::AccountName;
 
 use crate::Catalogue;
 use crate::error::{damaged_record, from_commit, from_read};
 use crate::name_cache::Ticket;
-
-/// What the catalogue knows of a container.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Container {
-    pub id: TableId,
-    pub payload: Bytes,
-}
+use crate::record::{self, Container, ContainerIds};
 
 impl Catalogue {
     /// `None` when the name is taken.
@@ -29,6 +25,7 @@ impl Catalogue {
     ) -> Result<Option<TableId>, ServiceError> {
         let key = cache_key(account, name);
         let _changing = self.names.changing(&key);
+        let payload = record::of_new(self.family, payload);
         match self.engine.create_table(self.namespace(account), &name.to_ascii_lowercase(), payload).await {
             Ok(id) => Ok(Some(id)),
             Err(CommitError::Precondition { .. }) => Ok(None),
@@ -40,11 +37,16 @@ impl Catalogue {
     pub async fn delete(&self, account: &AccountName, name: &str) -> Result<Option<TableId>, ServiceError> {
         let key = cache_key(account, name);
         let changing = self.names.changing(&key);
+        // Policies that a clearing of the same moment leaves behind are never seen: nothing has their id any more.
+        let identity = match self.family {
+            Family::FIRST => None,
+            _ => self.get(account, name).await?.map(|container| container.ids.identity),
+        };
         let dropped = self.engine.drop_table(self.namespace(account), &name.to_ascii_lowercase()).await;
         drop(changing);
         match dropped {
             Ok(id) => {
-                self.forget_policies(id).await;
+                self.forget_policies(identity.unwrap_or(id)).await;
                 Ok(Some(id))
             }
             Err(CommitError::Precondition { .. }) => Ok(None),
@@ -58,21 +60,49 @@ impl Catalogue {
         let lower = name.to_ascii_lowercase();
         let found = self.engine.get(TableId::CATALOGUE, Key::new(&partition, &lower)).await;
         let Some(row) = found.map_err(from_read)? else { return Ok(None) };
-        let record = TableRecord::read(&row.value).ok_or_else(damaged_record)?;
-        let payload = row.value.slice_ref(record.payload);
-        Ok(Some(Container { id: record.id, payload }))
+        record::read(self.family, &row).map(Some).ok_or_else(damaged_record)
+    }
+
+    /// Gives the container another payload, and drops its content if asked to, provided that it is still as `seen`.
+    /// `false` when it is not: then look again.
+    pub async fn replace(
+        &self,
+        account: &AccountName,
+        name: &str,
+        seen: &Container,
+        payload: Bytes,
+        content: TableRows,
+    ) -> Result<bool, ServiceError> {
+        let key = cache_key(account, name);
+        let _changing = self.names.changing(&key);
+        let name = name.to_ascii_lowercase();
+        let path = TablePath::new(self.namespace(account), &name);
+        let payload = record::of_existing(self.family, seen.ids.identity, payload);
+        match self.engine.replace_table(path, Expect::Exactly(seen.version), payload, content).await {
+            Ok(_) => Ok(true),
+            Err(CommitError::Precondition { .. }) => Ok(false),
+            Err(other) => Err(from_commit(other)),
+        }
     }
 
     /// The container's id, from the cache if it was looked up recently.
     pub async fn id_of(&self, account: &AccountName, name: &str) -> Result<Option<TableId>, ServiceError> {
+        Ok(self.ids_of(account, name).await?.map(|ids| ids.id))
+    }
+
+    pub(crate) async fn ids_of(
+        &self,
+        account: &AccountName,
+        name: &str,
+    ) -> Result<Option<ContainerIds>, ServiceError> {
         let now = self.clock.monotonic();
-        if let Some(id) = with_cache_key(account, name, |key| self.names.find(key, now)) {
-            return Ok(Some(id));
+        if let Some(ids) = with_cache_key(account, name, |key| self.names.find(key, now)) {
+            return Ok(Some(ids));
         }
         let ticket = self.names.ticket();
-        let found = self.get(account, name).await?.map(|container| container.id);
-        if let Some(id) = found {
-            self.names.remember(&cache_key(account, name), id, now, ticket);
+        let found = self.get(account, name).await?.map(|container| container.ids);
+        if let Some(ids) = found {
+            self.names.remember(&cache_key(account, name), ids, now, ticket);
         }
         Ok(found)
     }
@@ -99,7 +129,7 @@ impl Catalogue {
         if self.names.ticket() == since {
             return Ok(true);
         }
-        Ok(self.get(account, name).await?.is_some_and(|container| container.id == id))
+        Ok(self.get(account, name).await?.is_some_and(|container| container.ids.id == id))
     }
 
     /// Visits the account's names and their payloads in order, from `resume` on, until `visit` stops or the budget is
@@ -117,7 +147,7 @@ impl Catalogue {
             let rest = KeyRange::from_key(&namespace.partition(), name);
             range = range.and_then(|range| range.intersect(&rest));
         }
-        let mut sink = NameSink { visit, is_damaged: false };
+        let mut sink = NameSink { family: self.family, visit, is_damaged: false };
         let ranges: Vec<KeyRange> = range.into_iter().collect();
         let next =
             self.engine.scan(TableId::CATALOGUE, &ranges, budget, &mut sink).await.map_err(from_read)?;
@@ -126,14 +156,15 @@ impl Catalogue {
 }
 
 struct NameSink<'a> {
+    family: Family,
     visit: &'a mut (dyn FnMut(&str, &[u8]) -> Flow + Send),
     is_damaged: bool,
 }
 
 impl Sink for NameSink<'_> {
     fn row(&mut self, key: Key<'_>, _version: Version, value: &[u8]) -> Flow {
-        match TableRecord::read(value) {
-            Some(record) => (self.visit)(key.row, record.payload),
+        match record::read_value(self.family, value) {
+            Some((_, payload)) => (self.visit)(key.row, payload),
             None => {
                 self.is_damaged = true;
                 Flow::Stop

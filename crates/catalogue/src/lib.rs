@@ -12,6 +12,7 @@ mod error;
 mod name_cache;
 mod policies;
 mod properties;
+pub mod record;
 mod setting;
 
 use std::sync::Arc;
@@ -25,9 +26,9 @@ use name_cache::NameCache;
 use policies::PolicyCache;
 use properties::RuleCache;
 
-pub use containers::Container;
-pub use error::from_read;
+pub use error::{from_commit, from_read};
 pub use name_cache::Ticket;
+pub use record::Container;
 pub use setting::Setting;
 
 pub struct Catalogue {

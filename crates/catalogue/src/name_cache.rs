@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use engine::TableId;
+use crate::record::ContainerIds;
 
 const REMEMBERED_COUNT_MAX: usize = 10_000;
 const REMEMBERED_AGE_MAX: Duration = Duration::from_secs(5);
@@ -25,7 +25,7 @@ pub(crate) struct NameCache {
 
 #[derive(Clone, Copy)]
 struct Remembered {
-    id: TableId,
+    ids: ContainerIds,
     at: Duration,
 }
 
@@ -34,19 +34,19 @@ struct Remembered {
 pub struct Ticket(u64);
 
 impl NameCache {
-    pub fn find(&self, key: &str, now: Duration) -> Option<TableId> {
+    pub fn find(&self, key: &str, now: Duration) -> Option<ContainerIds> {
         let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
         tables
             .get(key)
             .filter(|found| now.saturating_sub(found.at) <= REMEMBERED_AGE_MAX)
-            .map(|found| found.id)
+            .map(|found| found.ids)
     }
 
     pub fn ticket(&self) -> Ticket {
         Ticket(self.forgotten_count.load(Ordering::Acquire))
     }
 
-    pub(crate) fn remember(&self, key: &str, id: TableId, now: Duration, ticket: Ticket) {
+    pub(crate) fn remember(&self, key: &str, ids: ContainerIds, now: Duration, ticket: Ticket) {
         let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
         let changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         if self.forgotten_count.load(Ordering::Acquire) != ticket.0
@@ -58,7 +58,7 @@ impl NameCache {
         if tables.len() >= REMEMBERED_COUNT_MAX {
             tables.clear();
         }
-        tables.insert(key.into(), Remembered { id, at: now });
+        tables.insert(key.into(), Remembered { ids, at: now });
     }
 
     /// Forgets the name now, and again when the guard is dropped. The guard also covers a change whose caller stops
@@ -96,11 +96,16 @@ impl Drop for Changing<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use engine::TableId;
+
+    fn ids(id: u64) -> ContainerIds {
+        ContainerIds { id: TableId(id), identity: TableId(id) }
+    }
 
     #[test]
     fn a_name_is_remembered_until_it_is_forgotten_or_old() {
         let cache = NameCache::default();
-        let (now, id) = (Duration::from_secs(100), TableId(17));
+        let (now, id) = (Duration::from_secs(100), ids(17));
         cache.remember("a/t", id, now, cache.ticket());
         assert_eq!(cache.find("a/t", now), Some(id));
         assert_eq!(cache.find("b/t", now), None);
@@ -115,14 +120,14 @@ mod tests {
         let before = cache.ticket();
         let changing = cache.changing("a/t");
         assert!(cache.ticket() != before);
-        cache.remember("a/t", TableId(17), Duration::ZERO, cache.ticket());
+        cache.remember("a/t", ids(17), Duration::ZERO, cache.ticket());
         assert_eq!(cache.find("a/t", Duration::ZERO), None, "not remembered while it changes");
-        cache.remember("a/u", TableId(18), Duration::ZERO, cache.ticket());
-        assert_eq!(cache.find("a/u", Duration::ZERO), Some(TableId(18)), "other names are not affected");
+        cache.remember("a/u", ids(18), Duration::ZERO, cache.ticket());
+        assert_eq!(cache.find("a/u", Duration::ZERO), Some(ids(18)), "other names are not affected");
         drop(changing);
         assert_eq!(cache.find("a/t", Duration::ZERO), None);
-        cache.remember("a/t", TableId(17), Duration::ZERO, cache.ticket());
-        assert_eq!(cache.find("a/t", Duration::ZERO), Some(TableId(17)));
+        cache.remember("a/t", ids(17), Duration::ZERO, cache.ticket());
+        assert_eq!(cache.find("a/t", Duration::ZERO), Some(ids(17)));
     }
 
     #[test]
@@ -130,7 +135,7 @@ mod tests {
         let cache = NameCache::default();
         let ticket = cache.ticket();
         cache.forget("a/t");
-        cache.remember("a/t", TableId(17), Duration::ZERO, ticket);
+        cache.remember("a/t", ids(17), Duration::ZERO, ticket);
         assert_eq!(cache.find("a/t", Duration::ZERO), None);
     }
 }

@@ -13,6 +13,7 @@ use protocol::common::{AccountName, StoredPolicy};
 
 use crate::Catalogue;
 use crate::error::{damaged_setting, from_commit, from_read};
+use crate::name_cache::Ticket;
 use crate::setting::{self, Setting};
 
 /// Containers whose parsed policies are cached.
@@ -50,7 +51,9 @@ impl Catalogue {
         account: &AccountName,
         container: &str,
     ) -> Result<Option<Arc<[StoredPolicy]>>, ServiceError> {
-        let Some(id) = self.id_of(account, container).await? else { return Ok(None) };
+        let Some(id) = self.ids_of(account, container).await?.map(|ids| ids.identity) else {
+            return Ok(None);
+        };
         let key = Setting::Policies(id).key();
         let row = self.engine.get(TableId::SETTINGS, key.as_key()).await.map_err(from_read)?;
         let Some(row) = row else { return Ok(Some(Arc::default())) };
@@ -71,15 +74,30 @@ impl Catalogue {
         policies: &[StoredPolicy],
     ) -> Result<bool, ServiceError> {
         let since = self.ticket();
-        let Some(id) = self.id_of(account, container).await? else { return Ok(false) };
+        let Some(ids) = self.ids_of(account, container).await? else { return Ok(false) };
+        let id = ids.identity;
         let document = Effect::Put(write_acl(policies).into());
         let written = setting::write(&*self.engine, &Setting::Policies(id), Expect::Any, document).await;
         written.map_err(from_commit)?;
-        let unchanged = self.is_unchanged(account, container, id, since).await;
-        if !matches!(unchanged, Ok(true)) {
+        let remains = self.is_same(account, container, id, since).await;
+        if !matches!(remains, Ok(true)) {
             self.forget_policies(id).await;
         }
-        unchanged
+        remains
+    }
+
+    /// Whether the name still belongs to the container of this identity.
+    async fn is_same(
+        &self,
+        account: &AccountName,
+        container: &str,
+        identity: TableId,
+        since: Ticket,
+    ) -> Result<bool, ServiceError> {
+        if self.ticket() == since {
+            return Ok(true);
+        }
+        Ok(self.get(account, container).await?.is_some_and(|container| container.ids.identity == identity))
     }
 
     /// Removes the policies of a deleted container. Nobody can see them any more, so a failure is harmless.

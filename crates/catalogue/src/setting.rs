@@ -1,6 +1,6 @@
 //! Settings: small rows in the engine's settings table, and their keys.
 //!
-//! Policies are keyed by container id, so a container that is created again starts without any, and policies that a
+//! Policies are keyed by the container's identity, so a container that is created again starts without any, and policies that a
 //! crash leaves behind after their container's deletion are never seen. Both kinds of setting are stored as the XML
 //! documents that the service answers with. They describe themselves, and every existing store has them in this form.
 
