@@ -3,9 +3,12 @@
 //! Names are not case-sensitive in their ASCII letters. Only the caller that created a container knows the meaning of
 //! the payload beside its name.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use engine::{
-    Budget, CommitError, Expect, Family, Flow, Key, KeyRange, Sink, TableId, TablePath, TableRows, Version,
+    Budget, CommitError, Expect, Family, Flow, Key, KeyRange, Sink, TableId, TablePath, TableRecord,
+    TableRows, Version,
 };
 use protocol::ServiceError;
 use protocol::common::AccountName;
@@ -132,6 +135,15 @@ impl Catalogue {
         Ok(self.get(account, name).await?.is_some_and(|container| container.ids.id == id))
     }
 
+    /// The ids of all containers of this service, of all accounts.
+    pub async fn all_ids(&self) -> Result<Vec<TableId>, ServiceError> {
+        let mut sink = IdSink { family: self.family, ids: Vec::new(), is_damaged: false };
+        let budget = Budget { rows_examined_max: u64::MAX, time_max: Duration::MAX };
+        let everything = [KeyRange::all()];
+        self.engine.scan(TableId::CATALOGUE, &everything, budget, &mut sink).await.map_err(from_read)?;
+        if sink.is_damaged { Err(damaged_record()) } else { Ok(sink.ids) }
+    }
+
     /// Visits the account's names and their payloads in order, from `resume` on, until `visit` stops or the budget is
     /// used up. Returns the first name that was not taken; `None` at the end.
     pub async fn list(
@@ -152,6 +164,27 @@ impl Catalogue {
         let next =
             self.engine.scan(TableId::CATALOGUE, &ranges, budget, &mut sink).await.map_err(from_read)?;
         if sink.is_damaged { Err(damaged_record()) } else { Ok(next.map(|key| key.row.into())) }
+    }
+}
+
+/// The ids of all containers of a service, whosever they are.
+struct IdSink {
+    family: Family,
+    ids: Vec<TableId>,
+    is_damaged: bool,
+}
+
+impl Sink for IdSink {
+    fn row(&mut self, _: Key<'_>, _: Version, value: &[u8]) -> Flow {
+        match TableRecord::read(value) {
+            Some(record) if record.id.family() == self.family => self.ids.push(record.id),
+            Some(_) => {}
+            None => {
+                self.is_damaged = true;
+                return Flow::Stop;
+            }
+        }
+        Flow::Continue
     }
 }
 

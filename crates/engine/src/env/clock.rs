@@ -104,7 +104,8 @@ impl Clock for FakeClock {
     }
 }
 
-fn ticks(duration: Duration) -> u64 {
+/// A span of time in ticks.
+pub fn ticks(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos() / 100).unwrap_or(u64::MAX)
 }
 

@@ -6,4 +6,4 @@
 mod clock;
 pub mod random;
 
-pub use clock::{Clock, FakeClock, SystemClock, UNIX_EPOCH_TICKS};
+pub use clock::{Clock, FakeClock, SystemClock, UNIX_EPOCH_TICKS, ticks};

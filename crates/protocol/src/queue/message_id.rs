@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct MessageId(pub u128);
 
 const DASHES: [usize; 4] = [8, 13, 18, 23];

@@ -1,0 +1,102 @@
+//! `QueueService`: each operation of the Queue service is one call. The other files hold the operations.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use catalogue::{Catalogue, from_read};
+use engine::env::Clock;
+use engine::{Budget, CommitError, Engine, TableId};
+use protocol::common::AccountName;
+use protocol::queue::{KIND, QueueName};
+use protocol::{ErrorCode, ServiceError};
+use tokio::sync::OnceCell;
+
+use crate::family::FAMILY;
+use crate::front::{Front, Fronts};
+use crate::time::QueueTime;
+
+/// How often a process looks for messages that others have put where it looked already.
+const LOOK_BACK_INTERVAL: Duration = Duration::from_secs(1);
+/// A request that finds its queue replaced under its hands tries again, so often at most.
+pub(crate) const ATTEMPT_COUNT_MAX: usize = 10;
+/// A scan may need several rounds of this much.
+pub(crate) const SCAN_BUDGET: Budget =
+    Budget { rows_examined_max: u64::MAX, time_max: Duration::from_secs(30) };
+
+pub struct QueueService {
+    pub(crate) engine: Arc<dyn Engine>,
+    pub(crate) catalogue: Catalogue,
+    clock: Arc<dyn Clock>,
+    look_back: Option<Duration>,
+    /// Made with the first operation, because the store's last version must be known.
+    live: OnceCell<Live>,
+}
+
+pub(crate) struct Live {
+    pub(crate) time: Arc<QueueTime>,
+    pub(crate) fronts: Fronts,
+}
+
+/// A queue as it was found.
+pub(crate) struct Found<'a> {
+    pub(crate) id: TableId,
+    pub(crate) front: Arc<Front>,
+    pub(crate) live: &'a Live,
+}
+
+impl QueueService {
+    pub fn new(engine: Arc<dyn Engine>, clock: Arc<dyn Clock>) -> QueueService {
+        let catalogue = Catalogue::new(engine.clone(), clock.clone(), &KIND, FAMILY);
+        QueueService { engine, catalogue, clock, look_back: None, live: OnceCell::new() }
+    }
+
+    /// The same, for an engine to which other processes write too.
+    pub fn sharing_its_engine(self) -> QueueService {
+        QueueService { look_back: Some(LOOK_BACK_INTERVAL), ..self }
+    }
+
+    /// What the service keeps beside its data: names, stored policies, service properties.
+    pub fn catalogue(&self) -> &Catalogue {
+        &self.catalogue
+    }
+
+    pub(crate) async fn live(&self) -> Result<&Live, ServiceError> {
+        let make = async || {
+            let last = self.engine.snapshot().await.map_err(from_read)?.last_version();
+            let floor = last.map_or(0, |version| version.ticks());
+            let time = Arc::new(QueueTime::new(self.clock.clone(), floor));
+            Ok(Live { fronts: Fronts::new(time.clone(), self.look_back), time })
+        };
+        self.live.get_or_try_init(make).await
+    }
+
+    pub(crate) async fn find(
+        &self,
+        account: &AccountName,
+        queue: &QueueName,
+    ) -> Result<Found<'_>, ServiceError> {
+        let live = self.live().await?;
+        let id = self.catalogue.id_of(account, queue.as_str()).await?.ok_or(ErrorCode::QueueNotFound)?;
+        Ok(Found { id, front: live.fronts.of(id), live })
+    }
+
+    /// Whether a commit failed because the queue was deleted or cleared meanwhile: then it must be looked up again.
+    pub(crate) fn is_outdated(
+        &self,
+        account: &AccountName,
+        queue: &QueueName,
+        found: &Found<'_>,
+        error: &CommitError,
+    ) -> bool {
+        let is_gone = *error == CommitError::TableGone;
+        if is_gone {
+            self.catalogue.forget(account, queue.as_str());
+            found.live.fronts.forget(found.id);
+        }
+        is_gone
+    }
+}
+
+pub(crate) fn damaged_row() -> ServiceError {
+    ServiceError::with_source(ErrorCode::InternalError, "a row of a queue does not decode")
+}

@@ -1,0 +1,247 @@
+//! Get and peek: the messages at the front of a queue.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use catalogue::{from_commit, from_read};
+use engine::env::ticks;
+use engine::{CommitError, Flow, Key, KeyRange, Sink, Version};
+use protocol::common::{AccountName, DateTime};
+use protocol::queue::{MessageId, PopReceipt, QueueName};
+use protocol::{ErrorCode, ServiceError};
+
+use crate::front::Claims;
+use crate::messages::{commit, moment, moving};
+use crate::rows::{self, MessageKey, MessageValue, visible_range};
+use crate::service::{ATTEMPT_COUNT_MAX, Found, QueueService, SCAN_BUDGET, damaged_row};
+
+/// A message that its taker holds until it becomes visible again.
+#[derive(Clone, Debug)]
+pub struct TakenMessage {
+    pub id: MessageId,
+    pub inserted: DateTime,
+    pub expires: DateTime,
+    pub receipt: PopReceipt,
+    pub visible: DateTime,
+    pub dequeue_count: u32,
+    pub text: Bytes,
+}
+
+/// A message that was only looked at.
+#[derive(Clone, Debug)]
+pub struct PeekedMessage {
+    pub id: MessageId,
+    pub inserted: DateTime,
+    pub expires: DateTime,
+    pub dequeue_count: u32,
+    pub text: Bytes,
+}
+
+impl QueueService {
+    /// Takes up to so many messages, and hides each of them for the time.
+    pub async fn get_messages(
+        &self,
+        account: &AccountName,
+        queue: &QueueName,
+        count_max: usize,
+        visibility: Duration,
+    ) -> Result<Vec<TakenMessage>, ServiceError> {
+        for _ in 0..ATTEMPT_COUNT_MAX {
+            let since = self.catalogue.ticket();
+            let found = self.find(account, queue).await?;
+            let mut claims = Claims::new(&found.front);
+            let messages = self.walk(&found, count_max, Some(&mut claims)).await?;
+            if messages.is_empty() {
+                // A queue that is being deleted loses its rows gradually, and must not look empty.
+                if self.catalogue.is_unchanged(account, queue.as_str(), found.id, since).await? {
+                    return Ok(Vec::new());
+                }
+                continue;
+            }
+            match self.take(&found, &messages, visibility).await {
+                Ok(taken) => {
+                    claims.taken();
+                    return Ok(taken);
+                }
+                // Another process took one of them, or its holder deleted or updated it.
+                Err(CommitError::Precondition { .. }) => {
+                    let taken = self.take_each(&found, &messages, visibility, &mut claims).await?;
+                    if !taken.is_empty() {
+                        return Ok(taken);
+                    }
+                }
+                Err(error) if self.is_outdated(account, queue, &found, &error) => {}
+                Err(error) => return Err(from_commit(error)),
+            }
+        }
+        Err(ErrorCode::ServerBusy.into())
+    }
+
+    pub async fn peek_messages(
+        &self,
+        account: &AccountName,
+        queue: &QueueName,
+        count_max: usize,
+    ) -> Result<Vec<PeekedMessage>, ServiceError> {
+        for _ in 0..ATTEMPT_COUNT_MAX {
+            let since = self.catalogue.ticket();
+            let found = self.find(account, queue).await?;
+            let messages = self.walk(&found, count_max, None).await?;
+            if self.catalogue.is_unchanged(account, queue.as_str(), found.id, since).await? {
+                return messages.iter().map(|message| message.peeked().ok_or_else(damaged_row)).collect();
+            }
+        }
+        Err(ErrorCode::ServerBusy.into())
+    }
+
+    /// The first visible messages, up to so many; those that can be claimed, if there are claims.
+    async fn walk(
+        &self,
+        found: &Found<'_>,
+        count_max: usize,
+        claims: Option<&mut Claims>,
+    ) -> Result<Vec<SeenMessage>, ServiceError> {
+        let visible = found.front.visible();
+        let end = MessageKey::first_at(visible.now.saturating_add(1));
+        let mut sink =
+            Walker { now: visible.now, count_max, claims, messages: Vec::new(), end, is_damaged: false };
+        let mut range = [visible_range(visible.start, visible.now)];
+        loop {
+            let next = self.engine.scan(found.id, &range, SCAN_BUDGET, &mut sink).await.map_err(from_read)?;
+            if sink.is_damaged {
+                return Err(damaged_row());
+            }
+            // Out of time, but not out of rows: a long run of expired messages.
+            let Some(next) = next.filter(|_| sink.messages.len() < count_max) else { break };
+            let rest = KeyRange::from_key(&next.partition, &next.row);
+            let Some(rest) = range[0].intersect(&rest) else { break };
+            range = [rest];
+        }
+        found.front.learn(&visible, sink.end);
+        Ok(sink.messages)
+    }
+
+    /// Moves these messages to where they become visible again, all of them or none.
+    async fn take(
+        &self,
+        found: &Found<'_>,
+        messages: &[SeenMessage],
+        visibility: Duration,
+    ) -> Result<Vec<TakenMessage>, CommitError> {
+        let arrival = found.front.announce(ticks(visibility));
+        let mut ops = Vec::with_capacity(3 * messages.len());
+        let mut taken = Vec::with_capacity(messages.len());
+        for (place, message) in messages.iter().enumerate() {
+            let SeenMessage { key: MessageKey { id, .. }, version, .. } = *message;
+            // The walker has read it already.
+            let Some(old) = MessageValue::read(&message.value) else { continue };
+            let new = MessageValue { dequeue_count: old.dequeue_count.saturating_add(1), ..old };
+            let value = new.write();
+            let text = rows::text_of(&value);
+            // A tick apart, so that they come up again in the same order.
+            let visible = arrival.visible.saturating_add(place as u64);
+            let to = MessageKey { visible, id };
+            ops.extend(moving(message.key, version, to, value, old.expires).into_iter().flatten());
+            taken.push(TakenMessage {
+                id,
+                inserted: moment(new.inserted),
+                expires: moment(new.expires),
+                receipt: PopReceipt { visible_ticks: visible, version_ticks: 0 },
+                visible: moment(visible),
+                dequeue_count: new.dequeue_count,
+                text,
+            });
+        }
+        let outcome = self.engine.commit(commit(found, ops)).await;
+        arrival.end();
+        let version = outcome?;
+        for message in &mut taken {
+            message.receipt.version_ticks = version.ticks();
+        }
+        Ok(taken)
+    }
+
+    /// Takes each message by itself, as many as are still there.
+    async fn take_each(
+        &self,
+        found: &Found<'_>,
+        messages: &[SeenMessage],
+        visibility: Duration,
+        claims: &mut Claims,
+    ) -> Result<Vec<TakenMessage>, ServiceError> {
+        let mut taken = Vec::new();
+        for message in messages {
+            match self.take(found, std::slice::from_ref(message), visibility).await {
+                Ok(one) => taken.extend(one),
+                Err(CommitError::Precondition { .. }) => {}
+                // What was taken so far is held by the caller, who must hear of it.
+                Err(_) if !taken.is_empty() => break,
+                Err(error) => return Err(from_commit(error)),
+            }
+            claims.gone(message.key);
+        }
+        Ok(taken)
+    }
+}
+
+/// A message as a scan saw it.
+struct SeenMessage {
+    key: MessageKey,
+    version: Version,
+    value: Bytes,
+}
+
+impl SeenMessage {
+    fn peeked(&self) -> Option<PeekedMessage> {
+        let value = MessageValue::read(&self.value)?;
+        Some(PeekedMessage {
+            id: self.key.id,
+            inserted: moment(value.inserted),
+            expires: moment(value.expires),
+            dequeue_count: value.dequeue_count,
+            text: rows::text_of(&self.value),
+        })
+    }
+}
+
+/// Collects the messages that have not expired.
+struct Walker<'a> {
+    now: u64,
+    count_max: usize,
+    /// Without claims it only looks.
+    claims: Option<&'a mut Claims>,
+    messages: Vec<SeenMessage>,
+    /// Every message below has expired, or somebody has claimed it.
+    end: MessageKey,
+    is_damaged: bool,
+}
+
+impl Sink for Walker<'_> {
+    fn row(&mut self, key: Key<'_>, version: Version, value: &[u8]) -> Flow {
+        if self.messages.len() == self.count_max {
+            return Flow::Stop;
+        }
+        let read = MessageKey::read(key.row).zip(MessageValue::read(value));
+        let Some((key, message)) = read else {
+            self.is_damaged = true;
+            return Flow::Stop;
+        };
+        if message.has_expired(self.now) {
+            return Flow::Continue;
+        }
+        match &mut self.claims {
+            Some(claims) => {
+                if !claims.add(key) {
+                    return Flow::Continue;
+                }
+                if self.messages.len() + 1 == self.count_max {
+                    self.end = key.after();
+                }
+            }
+            None if self.messages.is_empty() => self.end = key,
+            None => {}
+        }
+        self.messages.push(SeenMessage { key, version, value: Bytes::copy_from_slice(value) });
+        Flow::Continue
+    }
+}
