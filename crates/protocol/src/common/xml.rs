@@ -9,6 +9,7 @@ use quick_xml::events::{BytesDecl, BytesRef, BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
 
 use super::error::Source;
+use crate::common::DateTime;
 use crate::{ErrorCode, ServiceError};
 
 /// The service's largest documents have 2 KiB of text in some fifty elements.
@@ -17,8 +18,9 @@ const DEPTH_MAX: usize = 8;
 const ELEMENT_COUNT_MAX: usize = 256;
 /// For one element. No attribute has a meaning here, but serializers like to declare namespaces.
 const ATTRIBUTES_BYTES_MAX: usize = 1024;
-const BYTE_ORDER_MARK: char = '\u{FEFF}';
-const DECLARATION: &str = "\u{FEFF}<?xml version=\"1.0\" encoding=\"utf-8\"?>";
+/// The byte order mark. Clients may send it, and some services do.
+pub(crate) const MARK: &str = "\u{FEFF}";
+const DECLARATION: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>";
 
 /// An element. Its attributes and its namespace are dropped.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -31,7 +33,17 @@ pub struct Element {
 
 /// A document that is malformed or does not follow the schema. The reason is for our log.
 pub(crate) fn invalid_document(reason: impl Into<Source>) -> ServiceError {
-    ServiceError::with_source(ErrorCode::InvalidXmlDocument, reason)
+    place(ServiceError::with_source(ErrorCode::InvalidXmlDocument, reason), "")
+}
+
+/// A document with a value that the service does not allow. Callers see this reason.
+pub(crate) fn refused_document(reason: &'static str) -> ServiceError {
+    place(ErrorCode::InvalidXmlDocument.into(), reason)
+}
+
+/// The services have elements for the place, but tell it for no document that they can parse.
+fn place(error: ServiceError, reason: &'static str) -> ServiceError {
+    error.with_element("LineNumber", "0").with_element("LinePosition", "0").with_element("Reason", reason)
 }
 
 /// An element whose text does not have the right type.
@@ -45,7 +57,7 @@ pub fn read(body: &[u8], root: &str) -> Result<Element, ServiceError> {
         return Err(ErrorCode::RequestBodyTooLarge.into());
     }
     let text = std::str::from_utf8(body).map_err(invalid_document)?;
-    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
+    let text = text.strip_prefix(MARK).unwrap_or(text);
     if !text.chars().all(is_xml_character) {
         return Err(invalid_document("a character that XML does not have"));
     }
@@ -135,7 +147,7 @@ impl Tree {
     }
 }
 
-fn check_declaration(declaration: &BytesDecl<'_>) -> Result<(), ServiceError> {
+pub(crate) fn check_declaration(declaration: &BytesDecl<'_>) -> Result<(), ServiceError> {
     if declaration.version().map_err(invalid_document)? != "1.0" {
         return Err(invalid_document("another version of XML"));
     }
@@ -148,7 +160,7 @@ fn check_declaration(declaration: &BytesDecl<'_>) -> Result<(), ServiceError> {
 }
 
 /// Attributes have no meaning here, but malformed ones make the document malformed.
-fn check_attributes(tag: &BytesStart<'_>) -> Result<(), ServiceError> {
+pub(crate) fn check_attributes(tag: &BytesStart<'_>) -> Result<(), ServiceError> {
     // Finding duplicates takes time quadratic in the number of attributes, so their length is bounded.
     if tag.attributes_raw().len() > ATTRIBUTES_BYTES_MAX {
         return Err(invalid_document("too many attributes"));
@@ -165,7 +177,7 @@ fn check_attributes(tag: &BytesStart<'_>) -> Result<(), ServiceError> {
 
 /// Resolves the five entities that XML predefines, and character references. Without a document type there are no
 /// others.
-fn resolve(reference: &BytesRef<'_>) -> Result<char, ServiceError> {
+pub(crate) fn resolve(reference: &BytesRef<'_>) -> Result<char, ServiceError> {
     match reference.as_ref() {
         "amp" => Ok('&'),
         "apos" => Ok('\''),
@@ -181,11 +193,11 @@ fn resolve(reference: &BytesRef<'_>) -> Result<char, ServiceError> {
 }
 
 /// The production `Char` of XML 1.0.
-fn is_xml_character(character: char) -> bool {
+pub(crate) fn is_xml_character(character: char) -> bool {
     matches!(character, '\t' | '\n' | '\r' | '\u{20}'..='\u{D7FF}' | '\u{E000}'..='\u{FFFD}' | '\u{10000}'..)
 }
 
-fn is_blank(text: &str) -> bool {
+pub(crate) fn is_blank(text: &str) -> bool {
     text.bytes().all(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n'))
 }
 
@@ -228,7 +240,7 @@ impl Element {
     }
 }
 
-/// Writes one document on one line, as the service does.
+/// Writes one document on one line, as the services do.
 pub(crate) struct XmlWriter {
     out: Vec<u8>,
 }
@@ -236,11 +248,30 @@ pub(crate) struct XmlWriter {
 impl XmlWriter {
     /// Writes the byte order mark and the declaration.
     pub fn begin() -> XmlWriter {
-        XmlWriter { out: DECLARATION.as_bytes().to_vec() }
+        XmlWriter { out: [MARK, DECLARATION].concat().into_bytes() }
+    }
+
+    /// Writes the declaration alone, and makes room for this many bytes.
+    pub fn begin_unmarked(capacity_bytes: usize) -> XmlWriter {
+        let mut out = Vec::with_capacity(DECLARATION.len() + capacity_bytes);
+        out.extend_from_slice(DECLARATION.as_bytes());
+        XmlWriter { out }
     }
 
     pub fn start(&mut self, name: &str) {
         self.push(&["<", name, ">"]);
+    }
+
+    /// Starts an element with one attribute.
+    pub fn start_with(&mut self, name: &str, attribute: &str, value: &str) {
+        self.push(&["<", name, " ", attribute, "=\""]);
+        let mut pieces = value.split('"');
+        escape(pieces.next().unwrap_or_default(), &mut self.out);
+        for piece in pieces {
+            self.push(&["&quot;"]);
+            escape(piece, &mut self.out);
+        }
+        self.push(&["\">"]);
     }
 
     pub fn end(&mut self, name: &str) {
@@ -258,18 +289,28 @@ impl XmlWriter {
             return self.empty(name);
         }
         self.start(name);
-        for character in text.chars() {
-            match character {
-                '&' => self.push(&["&amp;"]),
-                '<' => self.push(&["&lt;"]),
-                '>' => self.push(&["&gt;"]),
-                // Written literally, it would be read as a line ending.
-                '\r' => self.push(&["&#xD;"]),
-                other if is_xml_character(other) => self.push(&[other.encode_utf8(&mut [0; 4])]),
-                _ => self.push(&["\u{FFFD}"]),
-            }
-        }
+        escape(text, &mut self.out);
         self.end(name);
+    }
+
+    /// Writes an element whose text needs no escaping, as numbers and dates do.
+    pub fn plain(&mut self, name: &str, write: impl FnOnce(&mut Vec<u8>)) {
+        self.start(name);
+        write(&mut self.out);
+        self.end(name);
+    }
+
+    pub fn http_date(&mut self, name: &str, date: DateTime) {
+        self.plain(name, |out| date.write_http(out));
+    }
+
+    pub fn len(&self) -> usize {
+        self.out.len()
+    }
+
+    /// Takes back everything after the first `len` bytes.
+    pub fn truncate(&mut self, len: usize) {
+        self.out.truncate(len);
     }
 
     pub fn finish(self) -> Vec<u8> {
@@ -281,6 +322,60 @@ impl XmlWriter {
             self.out.extend_from_slice(piece.as_bytes());
         }
     }
+}
+
+/// Writes a text so that reading it returns it. Characters that XML does not have are replaced.
+pub(crate) fn escape(text: &str, out: &mut Vec<u8>) {
+    let bytes = text.as_bytes();
+    // Nearly all texts are copied in one piece.
+    let mut copied = 0;
+    for (at, byte) in bytes.iter().enumerate() {
+        if is_plain(*byte) {
+            continue;
+        }
+        let (replacement, len) = match byte {
+            b'&' => ("&amp;", 1),
+            b'<' => ("&lt;", 1),
+            b'>' => ("&gt;", 1),
+            // Written literally, it would be read as a line ending.
+            b'\r' => ("&#xD;", 1),
+            b'\xEF' if !matches!(bytes[at..], [_, b'\xBF', b'\xBE' | b'\xBF', ..]) => continue,
+            b'\xEF' => ("\u{FFFD}", 3),
+            _ => ("\u{FFFD}", 1),
+        };
+        out.extend_from_slice(&bytes[copied..at]);
+        out.extend_from_slice(replacement.as_bytes());
+        copied = at + len;
+    }
+    out.extend_from_slice(&bytes[copied..]);
+}
+
+/// Whether a byte always stands for itself: in a text to write, and in the text of an element to read.
+pub(crate) fn is_plain(byte: u8) -> bool {
+    PLAIN[usize::from(byte)]
+}
+
+const PLAIN: [bool; 256] = {
+    let mut plain = [true; 256];
+    let mut byte = 0;
+    while byte < 0x20 {
+        plain[byte] = byte == b'\t' as usize || byte == b'\n' as usize;
+        byte += 1;
+    }
+    plain[b'&' as usize] = false;
+    plain[b'<' as usize] = false;
+    plain[b'>' as usize] = false;
+    // U+FFFE and U+FFFF begin with it.
+    plain[0xEF] = false;
+    plain
+};
+
+/// The same document without a byte order mark.
+pub fn without_mark(mut document: Vec<u8>) -> Vec<u8> {
+    if document.starts_with(MARK.as_bytes()) {
+        document.drain(..MARK.len());
+    }
+    document
 }
 
 /// Hostile documents for the tests of every reader.
@@ -416,6 +511,39 @@ mod tests {
         check("<a>1\r\n2\r3&#xD;</a>", Ok("a=1\n2\n3\r"));
         check("<a xmlns='u' xmlns:i=\"v\" i:b='&lt;1'><c/></a>", Ok("a{c=}"));
         check("<n:a xmlns:n='u'><n:b>1</n:b></n:a>", Ok("a{b=1}"));
+    }
+
+    #[test]
+    fn texts_are_read_as_written() {
+        let check = |text: &str, expected: &str| {
+            let mut written = Vec::new();
+            escape(text, &mut written);
+            assert_eq!(String::from_utf8(written).unwrap(), expected, "{text:?}");
+        };
+        check("", "");
+        check("plain \t\n \"'", "plain \t\n \"'");
+        check("<a>&\r\n", "&lt;a&gt;&amp;&#xD;\n");
+        check("\u{FEFF}\u{FFFD}\u{FF21}\u{D7FF}\u{1F600}", "\u{FEFF}\u{FFFD}\u{FF21}\u{D7FF}\u{1F600}");
+        check("a\u{FFFE}b\u{FFFF}c\0d\u{1f}", "a\u{FFFD}b\u{FFFD}c\u{FFFD}d\u{FFFD}");
+        let all = (0..0xFFFF_u32).chain(0x1_FFF0..0x2_0010).filter_map(char::from_u32);
+        let all: String = all.filter(|found| is_xml_character(*found)).collect();
+        for text in all.chars().collect::<Vec<_>>().chunks(8_000) {
+            let text: String = text.iter().collect();
+            let mut writer = XmlWriter::begin_unmarked(0);
+            writer.leaf("a", &text);
+            assert_eq!(read(&writer.finish(), "a").unwrap().text, text);
+        }
+    }
+
+    #[test]
+    fn attributes_are_escaped() {
+        let mut writer = XmlWriter::begin();
+        writer.start_with("a", "b", "\"<&x");
+        writer.end("a");
+        let document = without_mark(writer.finish());
+        assert!(document.ends_with(b"<a b=\"&quot;&lt;&amp;x\"></a>"));
+        assert!(document.starts_with(b"<?xml"));
+        assert!(read(&document, "a").is_ok());
     }
 
     #[test]
@@ -579,8 +707,8 @@ mod tests {
         let mut writer = XmlWriter::begin();
         writer.leaf("a", "\0<&>\"'\r\n");
         let document = String::from_utf8(writer.finish()).unwrap();
-        assert_eq!(document, format!("{DECLARATION}<a>\u{FFFD}&lt;&amp;&gt;\"'&#xD;\n</a>"));
-        assert_eq!(DECLARATION.as_bytes()[..3], *b"\xef\xbb\xbf");
+        assert_eq!(document, format!("{MARK}{DECLARATION}<a>\u{FFFD}&lt;&amp;&gt;\"'&#xD;\n</a>"));
+        assert_eq!(MARK.as_bytes(), b"\xef\xbb\xbf");
     }
 
     #[test]
