@@ -380,7 +380,7 @@ pub fn without_mark(mut document: Vec<u8>) -> Vec<u8> {
 
 /// Hostile documents for the tests of every reader.
 #[cfg(test)]
-pub(super) mod hostile {
+pub(crate) mod hostile {
     use super::*;
 
     /// Reading must not panic, and must fail with no codes other than these.
