@@ -1,0 +1,121 @@
+//! A successful answer of the Queue service, before it is written as an HTTP response.
+
+use ::queues::{QueueProperties, UpdatedMessage};
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue};
+use http::{HeaderName, StatusCode};
+use protocol::common::metadata::HEADER_PREFIX;
+use protocol::common::xml;
+
+use super::header_names::{APPROXIMATE_COUNT, POP_RECEIPT, TIME_NEXT_VISIBLE};
+use crate::front::respond::put;
+use crate::front::service::Answer;
+use crate::front::service_operations::ServiceAnswer;
+use crate::http::body::AnswerBody;
+
+pub struct QueueAnswer {
+    status: StatusCode,
+    content: Content,
+    body: AnswerBody,
+}
+
+/// What the answer tells in its headers.
+enum Content {
+    /// Nothing: the status says it all.
+    Nothing,
+    /// An XML document. `Cache-Control` goes with what was read, not with what was made.
+    Document {
+        is_read: bool,
+    },
+    Properties(QueueProperties),
+    Updated(UpdatedMessage),
+}
+
+/// How many headers an answer usually has.
+const HEADER_COUNT: usize = 8;
+
+impl QueueAnswer {
+    pub fn empty(status: StatusCode) -> QueueAnswer {
+        QueueAnswer { status, content: Content::Nothing, body: AnswerBody::Empty }
+    }
+
+    /// A document that was asked for.
+    pub fn read(document: AnswerBody) -> QueueAnswer {
+        QueueAnswer { status: StatusCode::OK, content: Content::Document { is_read: true }, body: document }
+    }
+
+    /// A document about something new.
+    pub fn created(document: Vec<u8>) -> QueueAnswer {
+        QueueAnswer {
+            status: StatusCode::CREATED,
+            content: Content::Document { is_read: false },
+            body: AnswerBody::whole(document),
+        }
+    }
+
+    pub fn properties(properties: QueueProperties) -> QueueAnswer {
+        let content = Content::Properties(properties);
+        QueueAnswer { status: StatusCode::OK, content, body: AnswerBody::Empty }
+    }
+
+    pub fn updated(updated: UpdatedMessage) -> QueueAnswer {
+        let content = Content::Updated(updated);
+        QueueAnswer { status: StatusCode::NO_CONTENT, content, body: AnswerBody::Empty }
+    }
+}
+
+impl From<ServiceAnswer> for QueueAnswer {
+    fn from(answer: ServiceAnswer) -> QueueAnswer {
+        match answer.document {
+            // No client of this service needs the byte order mark, and some stumble over it.
+            Some(document) => QueueAnswer::read(AnswerBody::whole(xml::without_mark(document))),
+            None => QueueAnswer::empty(StatusCode::ACCEPTED),
+        }
+    }
+}
+
+impl Answer for QueueAnswer {
+    fn status(&self) -> u16 {
+        self.status.as_u16()
+    }
+
+    fn header_count(&self) -> usize {
+        match &self.content {
+            Content::Properties(properties) => HEADER_COUNT + properties.metadata.items().len(),
+            _ => HEADER_COUNT,
+        }
+    }
+
+    fn body(&mut self) -> &mut AnswerBody {
+        &mut self.body
+    }
+
+    fn write_headers(&mut self, headers: &mut HeaderMap) {
+        if matches!(self.content, Content::Document { is_read: true } | Content::Properties(_)) {
+            headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        }
+        match &self.content {
+            Content::Nothing => {}
+            Content::Document { .. } => {
+                headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/xml"));
+            }
+            Content::Properties(QueueProperties { metadata, message_count }) => {
+                headers.insert(APPROXIMATE_COUNT, HeaderValue::from(*message_count));
+                for (name, value) in metadata.items() {
+                    let name = [HEADER_PREFIX, name].concat();
+                    if let Ok(name) = HeaderName::try_from(name) {
+                        put(headers, name, value);
+                    }
+                }
+            }
+            Content::Updated(UpdatedMessage { receipt, visible }) => {
+                put(headers, POP_RECEIPT, &receipt.to_string());
+                let mut time = Vec::new();
+                visible.write_http(&mut time);
+                if let Ok(time) = HeaderValue::from_maybe_shared(Bytes::from(time)) {
+                    headers.insert(TIME_NEXT_VISIBLE, time);
+                }
+            }
+        }
+    }
+}
