@@ -17,6 +17,7 @@ pub mod service_properties;
 pub mod version;
 pub mod xml;
 pub mod xml_error;
+pub mod xml_write;
 
 pub use datetime::DateTime;
 pub use metadata::Metadata;

@@ -84,7 +84,11 @@ pub fn invalid_parameter(name: &'static str, value: &str, reason: &'static str) 
 }
 
 /// A number that is not in this range.
-pub fn parameter_out_of_range(name: &'static str, value: &str, range: &RangeInclusive<i64>) -> ServiceError {
+pub(crate) fn parameter_out_of_range(
+    name: &'static str,
+    value: &str,
+    range: &RangeInclusive<i64>,
+) -> ServiceError {
     ServiceError::from(ErrorCode::OutOfRangeQueryParameterValue)
         .with_element("QueryParameterName", name)
         .with_element("QueryParameterValue", value.to_owned())
@@ -93,7 +97,7 @@ pub fn parameter_out_of_range(name: &'static str, value: &str, range: &RangeIncl
 }
 
 /// A parameter that the request needs and does not have.
-pub fn missing_parameter(name: &'static str) -> ServiceError {
+pub(crate) fn missing_parameter(name: &'static str) -> ServiceError {
     ServiceError::from(ErrorCode::MissingRequiredQueryParameter).with_element("QueryParameterName", name)
 }
 

@@ -3,7 +3,7 @@
 //! Promises: no text of the caller breaks out of its element, and none makes an answer long.
 
 use super::error::bounded;
-use super::xml::XmlWriter;
+use super::xml_write::XmlWriter;
 use crate::common::DateTime;
 use crate::{ErrorCode, ServiceError};
 

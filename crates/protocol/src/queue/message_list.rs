@@ -4,7 +4,7 @@
 
 use crate::common::DateTime;
 use crate::common::decimal::Digits;
-use crate::common::xml::XmlWriter;
+use crate::common::xml_write::XmlWriter;
 
 use super::{MessageId, PopReceipt};
 

@@ -10,9 +10,9 @@ use quick_xml::events::{BytesStart, Event};
 
 use super::versions;
 use crate::common::xml::{
-    MARK, check_attributes, check_declaration, invalid_document, is_blank, is_plain, is_xml_character,
-    resolve,
+    check_attributes, check_declaration, invalid_document, is_blank, is_xml_character, resolve,
 };
+use crate::common::xml_write::{MARK, is_plain};
 use crate::{ErrorCode, ServiceError};
 
 /// In UTF-8, after unescaping.

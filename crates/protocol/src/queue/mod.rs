@@ -16,7 +16,9 @@ pub mod queue_list;
 pub mod versions;
 
 pub use acl::read_acl;
-pub use kind::{CONTRIBUTOR, KIND, MESSAGE_PROCESSOR, MESSAGE_SENDER, READER};
+#[cfg(test)]
+pub(crate) use kind::MESSAGE_SENDER;
+pub use kind::{CONTRIBUTOR, KIND, READER};
 pub use message_id::MessageId;
 pub use name::QueueName;
 pub use pop_receipt::PopReceipt;

@@ -1,4 +1,4 @@
-//! `Operation`: one REST call, read from the method, the path, and the parameters that change its meaning.
+//! `QueueOperation`: one REST call, read from the method, the path, and the parameters that change its meaning.
 //!
 //! Names of queues and ids of messages are not checked yet, because a caller without permission is refused first. Leaves
 //! to others: the other parameters (`parameters`), and payloads (`message_text`).
@@ -13,7 +13,7 @@ use crate::{ErrorCode, ServiceError};
 use super::versions;
 
 #[derive(Clone, PartialEq, Debug)]
-pub enum Operation<'a> {
+pub enum QueueOperation<'a> {
     /// Service properties and statistics.
     Service(ServiceOperation),
     ListQueues,
@@ -61,14 +61,14 @@ pub enum MessageAction {
 /// The segment that follows the queue's name.
 const MESSAGES: &str = "messages";
 
-impl<'a> Operation<'a> {
+impl<'a> QueueOperation<'a> {
     /// `path` is the path within the account, without its leading slash. The query's names are in lower case.
     pub fn read(
         method: &str,
         path: &'a str,
         query: &Query<'_>,
         version: &str,
-    ) -> Result<Operation<'a>, ServiceError> {
+    ) -> Result<QueueOperation<'a>, ServiceError> {
         if !matches!(method, "GET" | "HEAD" | "POST" | "PUT" | "DELETE" | "MERGE" | "PATCH" | "OPTIONS") {
             return Err(ErrorCode::InvalidHttpVerb.into());
         }
@@ -85,37 +85,37 @@ impl<'a> Operation<'a> {
             return Err(ErrorCode::InvalidUri.into());
         }
         if messages.is_none() {
-            return Ok(Operation::Queue { queue, action: queue_action(method, comp, version)? });
+            return Ok(QueueOperation::Queue { queue, action: queue_action(method, comp, version)? });
         }
         if !comp.is_empty() {
             return Err(invalid_parameter("comp", comp, ""));
         }
         match id {
-            None => Ok(Operation::Messages { queue, action: messages_action(method, query)? }),
-            Some(id) => Ok(Operation::Message { queue, id, action: message_action(method, version)? }),
+            None => Ok(QueueOperation::Messages { queue, action: messages_action(method, query)? }),
+            Some(id) => Ok(QueueOperation::Message { queue, id, action: message_action(method, version)? }),
         }
     }
 
     /// Whether it changes something, and so is refused by the secondary. Get Messages hides what it returns.
     pub fn is_write(&self) -> bool {
         match self {
-            Operation::Service(operation) => *operation == ServiceOperation::SetProperties,
-            Operation::ListQueues => false,
-            Operation::Queue { action, .. } => {
+            QueueOperation::Service(operation) => *operation == ServiceOperation::SetProperties,
+            QueueOperation::ListQueues => false,
+            QueueOperation::Queue { action, .. } => {
                 !matches!(action, QueueAction::GetMetadata | QueueAction::GetAcl)
             }
-            Operation::Messages { action, .. } => *action != MessagesAction::Peek,
-            Operation::Message { .. } => true,
+            QueueOperation::Messages { action, .. } => *action != MessagesAction::Peek,
+            QueueOperation::Message { .. } => true,
         }
     }
 }
 
-fn read_root<'a>(method: &str, query: &Query<'_>, comp: &str) -> Result<Operation<'a>, ServiceError> {
+fn read_root<'a>(method: &str, query: &Query<'_>, comp: &str) -> Result<QueueOperation<'a>, ServiceError> {
     if let Some(restype) = text(query, "restype")? {
         if !restype.eq_ignore_ascii_case("service") {
             return Err(invalid_parameter("restype", &restype, ""));
         }
-        return ServiceOperation::read(method, &comp.to_ascii_lowercase()).map(Operation::Service);
+        return ServiceOperation::read(method, &comp.to_ascii_lowercase()).map(QueueOperation::Service);
     }
     if comp.is_empty() {
         return Err(ErrorCode::InvalidUri.into());
@@ -123,7 +123,7 @@ fn read_root<'a>(method: &str, query: &Query<'_>, comp: &str) -> Result<Operatio
     if !comp.eq_ignore_ascii_case("list") {
         return Err(invalid_parameter("comp", comp, ""));
     }
-    if method == "GET" { Ok(Operation::ListQueues) } else { Err(ErrorCode::UnsupportedHttpVerb.into()) }
+    if method == "GET" { Ok(QueueOperation::ListQueues) } else { Err(ErrorCode::UnsupportedHttpVerb.into()) }
 }
 
 fn queue_action(method: &str, comp: &str, version: &str) -> Result<QueueAction, ServiceError> {
@@ -184,13 +184,13 @@ pub(super) fn text<'q>(query: &Query<'q>, name: &'static str) -> Result<Option<C
 mod tests {
     use super::*;
 
-    fn shown(operation: &Operation<'_>) -> String {
+    fn shown(operation: &QueueOperation<'_>) -> String {
         match operation {
-            Operation::Service(operation) => format!("{operation:?}"),
-            Operation::ListQueues => "ListQueues".to_owned(),
-            Operation::Queue { queue, action } => format!("{action:?} {queue}"),
-            Operation::Messages { queue, action } => format!("{action:?}Messages {queue}"),
-            Operation::Message { queue, id, action } => format!("{action:?} {queue} {id}"),
+            QueueOperation::Service(operation) => format!("{operation:?}"),
+            QueueOperation::ListQueues => "ListQueues".to_owned(),
+            QueueOperation::Queue { queue, action } => format!("{action:?} {queue}"),
+            QueueOperation::Messages { queue, action } => format!("{action:?}Messages {queue}"),
+            QueueOperation::Message { queue, id, action } => format!("{action:?} {queue} {id}"),
         }
     }
 
@@ -198,7 +198,7 @@ mod tests {
     fn check_at(version: &str, method: &str, url: &str, expected: Result<&str, ErrorCode>) {
         let (path, query) = url.split_once('?').unwrap_or((url, ""));
         let query = Query::split(query).with_lower_names();
-        let operation = Operation::read(method, path, &query, version);
+        let operation = QueueOperation::read(method, path, &query, version);
         let found = operation.as_ref().map(shown).map_err(|error| error.code);
         assert_eq!(found.as_deref().map_err(|code| *code), expected, "{method} {url}");
     }
@@ -281,7 +281,7 @@ mod tests {
         ] {
             check("GET", url, Err(ErrorCode::InvalidQueryParameterValue));
         }
-        let error = Operation::read("GET", "", &Query::split("comp=%78"), "2025-11-05").unwrap_err();
+        let error = QueueOperation::read("GET", "", &Query::split("comp=%78"), "2025-11-05").unwrap_err();
         let elements: Vec<_> = error.elements().collect();
         assert_eq!(elements, [("QueryParameterName", "comp"), ("QueryParameterValue", "x"), ("Reason", "")]);
     }
@@ -298,7 +298,7 @@ mod tests {
     fn taking_messages_is_a_write() {
         let is_write = |method: &str, url: &str| {
             let (path, query) = url.split_once('?').unwrap_or((url, ""));
-            Operation::read(method, path, &Query::split(query), "2025-11-05").unwrap().is_write()
+            QueueOperation::read(method, path, &Query::split(query), "2025-11-05").unwrap().is_write()
         };
         for url in ["?comp=list", "abc?comp=acl", "abc?comp=metadata", "abc/messages?peekonly=true"] {
             assert!(!is_write("GET", url), "{url}");

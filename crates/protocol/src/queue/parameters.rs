@@ -53,14 +53,14 @@ pub struct UpdateParameters {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ListParameters {
     pub prefix: Option<String>,
-    pub marker: Option<Marker>,
-    pub count_max: Option<usize>,
-    pub include_metadata: bool,
+    pub(super) marker: Option<ListMarker>,
+    pub(super) count_max: Option<usize>,
+    pub(super) include_metadata: bool,
 }
 
 /// Where a page begins.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Marker {
+pub(super) struct ListMarker {
     /// As the caller sent it.
     pub text: String,
     /// Where the page's first name begins in the text.
@@ -159,10 +159,15 @@ impl ListParameters {
         let marker = text(query, "marker")?.filter(|marker| !marker.is_empty());
         Ok(ListParameters {
             prefix: text(query, "prefix")?.map(|prefix| prefix.into_owned()),
-            marker: marker.map(|marker| Marker::read(marker.into_owned(), account)).transpose()?,
+            marker: marker.map(|marker| ListMarker::read(marker.into_owned(), account)).transpose()?,
             count_max,
             include_metadata,
         })
+    }
+
+    /// The page begins with this name, or with the next one that there is.
+    pub fn first_name(&self) -> Option<&str> {
+        self.marker.as_ref().map(ListMarker::name)
     }
 
     /// How many queues a page has at most.
@@ -171,16 +176,16 @@ impl ListParameters {
     }
 }
 
-impl Marker {
-    /// `/ACCOUNT/NAME`, as [`Marker::write`] makes it, or a name alone, as in the samples of the documentation.
-    fn read(text: String, account: &AccountName) -> Result<Marker, ServiceError> {
+impl ListMarker {
+    /// `/ACCOUNT/NAME`, as [`ListMarker::write`] makes it, or a name alone, as in the samples of the documentation.
+    fn read(text: String, account: &AccountName) -> Result<ListMarker, ServiceError> {
         let name = match text.strip_prefix('/') {
             Some(rest) => rest.strip_prefix(account.as_str()).and_then(|rest| rest.strip_prefix('/')),
             None => Some(&*text),
         };
         let name = name.filter(|name| !name.is_empty() && !name.contains('/'));
         let name_at = text.len() - name.ok_or(ErrorCode::InvalidMarker)?.len();
-        Ok(Marker { text, name_at })
+        Ok(ListMarker { text, name_at })
     }
 
     /// The marker of the page that begins with this name.
@@ -188,8 +193,7 @@ impl Marker {
         ["/", account.as_str(), "/", name].concat()
     }
 
-    /// The page begins with this name, or with the next one that there is.
-    pub fn name(&self) -> &str {
+    fn name(&self) -> &str {
         &self.text[self.name_at..]
     }
 }
@@ -344,7 +348,7 @@ mod tests {
         assert_eq!((full.prefix.as_deref(), full.page_count(), full.include_metadata), (Some("ab"), 3, true));
         let marker = full.marker.unwrap();
         assert_eq!((&*marker.text, marker.name()), ("/storagename/abc", "abc"));
-        assert_eq!(Marker::write(&account, "abc"), marker.text);
+        assert_eq!(ListMarker::write(&account, "abc"), marker.text);
         assert_eq!(read("marker=abc").unwrap().marker.unwrap().name(), "abc");
         assert_eq!(read("marker=&include=").unwrap().marker, None);
         assert_eq!(read("maxresults=5001").unwrap().count_max, Some(5_000));

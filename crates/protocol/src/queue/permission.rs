@@ -3,7 +3,7 @@
 use crate::auth::{Level, Need, Permission, ResourceName, RoleSet};
 
 use super::kind::{CONTRIBUTOR, MESSAGE_PROCESSOR, MESSAGE_SENDER, READER};
-use super::operation::{MessageAction, MessagesAction, Operation, QueueAction};
+use super::operation::{MessageAction, MessagesAction, QueueAction, QueueOperation};
 
 /// A contributor may also read.
 const READERS: RoleSet = READER.or(CONTRIBUTOR);
@@ -13,25 +13,25 @@ const SENDERS: RoleSet = MESSAGE_SENDER.or(CONTRIBUTOR);
 
 type Letters = &'static [&'static str];
 
-impl Operation<'_> {
+impl QueueOperation<'_> {
     pub fn need(&self) -> Need<'_> {
         match self {
-            Operation::Service(operation) => operation.need(READERS),
-            Operation::ListQueues => of_account(Level::Service, &["l"], READERS),
-            Operation::Queue { queue, action } => match action {
+            QueueOperation::Service(operation) => operation.need(READERS),
+            QueueOperation::ListQueues => of_account(Level::Service, &["l"], READERS),
+            QueueOperation::Queue { queue, action } => match action {
                 QueueAction::Create => of_account(Level::Container, &["c", "w"], CONTRIBUTOR),
                 QueueAction::Delete => of_account(Level::Container, &["d"], CONTRIBUTOR),
                 QueueAction::GetMetadata => of_queue(Level::Container, queue, &["r"], READERS),
                 QueueAction::SetMetadata => of_account(Level::Container, &["w"], CONTRIBUTOR),
                 QueueAction::GetAcl | QueueAction::SetAcl => Need::AccountKey,
             },
-            Operation::Messages { queue, action } => match action {
+            QueueOperation::Messages { queue, action } => match action {
                 MessagesAction::Put => of_queue(Level::Object, queue, &["a"], SENDERS),
                 MessagesAction::Get => of_queue(Level::Object, queue, &["p"], PROCESSORS),
                 MessagesAction::Peek => of_queue(Level::Object, queue, &["r"], PEEKERS),
                 MessagesAction::Clear => of_account(Level::Object, &["d"], CONTRIBUTOR),
             },
-            Operation::Message { queue, action, .. } => match action {
+            QueueOperation::Message { queue, action, .. } => match action {
                 MessageAction::Update => of_queue(Level::Object, queue, &["u"], CONTRIBUTOR),
                 MessageAction::Delete => of_queue(Level::Object, queue, &["p"], PROCESSORS),
             },
@@ -85,7 +85,7 @@ mod tests {
     fn authorize(grant: &Grant, request: &str) -> Result<(), ErrorCode> {
         let (method, url) = request.split_once(' ').unwrap();
         let (path, query) = url.split_once('?').unwrap_or((url, ""));
-        let operation = Operation::read(method, path, &Query::split(query), "2025-11-05").unwrap();
+        let operation = QueueOperation::read(method, path, &Query::split(query), "2025-11-05").unwrap();
         grant.authorize(&KIND, &operation.need()).map_err(|error: ServiceError| error.code)
     }
 

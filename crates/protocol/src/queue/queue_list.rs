@@ -1,9 +1,9 @@
 //! `EnumerationResults`: the answer to List Queues.
 
-use crate::common::xml::XmlWriter;
+use crate::common::xml_write::XmlWriter;
 use crate::common::{AccountName, Metadata};
 
-use super::parameters::{ListParameters, Marker};
+use super::parameters::{ListMarker, ListParameters};
 use super::versions;
 
 const ROOT: &str = "EnumerationResults";
@@ -82,7 +82,7 @@ impl<'a> QueueListWriter<'a> {
             self.out.end(LIST);
         }
         match next {
-            Some(name) => self.out.leaf("NextMarker", &Marker::write(self.account, name)),
+            Some(name) => self.out.leaf("NextMarker", &ListMarker::write(self.account, name)),
             None => self.out.empty("NextMarker"),
         }
         self.out.end(ROOT);

@@ -1,11 +1,11 @@
 //! The first versions of what the Queue service has not always had.
 
 /// Update Message.
-pub const UPDATE_MESSAGE: &str = "2011-08-18";
+pub(super) const UPDATE_MESSAGE: &str = "2011-08-18";
 /// Messages of 64 KiB that stay hidden for up to seven days, and that can be put hidden.
 pub(super) const LONG_MESSAGES: &str = "2011-08-18";
 /// Stored access policies.
-pub const ACL: &str = "2012-02-12";
+pub(super) const ACL: &str = "2012-02-12";
 /// Lists name the service's endpoint, and no longer the URL of each queue.
 pub(super) const ENDPOINT_IN_LIST: &str = "2013-08-15";
 /// The answer to Put Message says which message it was.

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue};
 use http::{HeaderName, StatusCode};
 use protocol::common::metadata::HEADER_PREFIX;
-use protocol::common::xml;
+use protocol::common::xml_write;
 
 use super::header_names::{APPROXIMATE_COUNT, POP_RECEIPT, TIME_NEXT_VISIBLE};
 use crate::front::respond::put;
@@ -15,12 +15,12 @@ use crate::http::body::AnswerBody;
 
 pub struct QueueAnswer {
     status: StatusCode,
-    content: Content,
+    headers: AnswerHeaders,
     body: AnswerBody,
 }
 
 /// What the answer tells in its headers.
-enum Content {
+enum AnswerHeaders {
     /// Nothing: the status says it all.
     Nothing,
     /// An XML document. `Cache-Control` goes with what was read, not with what was made.
@@ -36,31 +36,35 @@ const HEADER_COUNT: usize = 8;
 
 impl QueueAnswer {
     pub fn empty(status: StatusCode) -> QueueAnswer {
-        QueueAnswer { status, content: Content::Nothing, body: AnswerBody::Empty }
+        QueueAnswer { status, headers: AnswerHeaders::Nothing, body: AnswerBody::Empty }
     }
 
     /// A document that was asked for.
     pub fn read(document: AnswerBody) -> QueueAnswer {
-        QueueAnswer { status: StatusCode::OK, content: Content::Document { is_read: true }, body: document }
+        QueueAnswer {
+            status: StatusCode::OK,
+            headers: AnswerHeaders::Document { is_read: true },
+            body: document,
+        }
     }
 
     /// A document about something new.
     pub fn created(document: Vec<u8>) -> QueueAnswer {
         QueueAnswer {
             status: StatusCode::CREATED,
-            content: Content::Document { is_read: false },
+            headers: AnswerHeaders::Document { is_read: false },
             body: AnswerBody::whole(document),
         }
     }
 
     pub fn properties(properties: QueueProperties) -> QueueAnswer {
-        let content = Content::Properties(properties);
-        QueueAnswer { status: StatusCode::OK, content, body: AnswerBody::Empty }
+        let headers = AnswerHeaders::Properties(properties);
+        QueueAnswer { status: StatusCode::OK, headers, body: AnswerBody::Empty }
     }
 
     pub fn updated(updated: UpdatedMessage) -> QueueAnswer {
-        let content = Content::Updated(updated);
-        QueueAnswer { status: StatusCode::NO_CONTENT, content, body: AnswerBody::Empty }
+        let headers = AnswerHeaders::Updated(updated);
+        QueueAnswer { status: StatusCode::NO_CONTENT, headers, body: AnswerBody::Empty }
     }
 }
 
@@ -68,7 +72,7 @@ impl From<ServiceAnswer> for QueueAnswer {
     fn from(answer: ServiceAnswer) -> QueueAnswer {
         match answer.document {
             // No client of this service needs the byte order mark, and some stumble over it.
-            Some(document) => QueueAnswer::read(AnswerBody::whole(xml::without_mark(document))),
+            Some(document) => QueueAnswer::read(AnswerBody::whole(xml_write::without_mark(document))),
             None => QueueAnswer::empty(StatusCode::ACCEPTED),
         }
     }
@@ -80,8 +84,8 @@ impl Answer for QueueAnswer {
     }
 
     fn header_count(&self) -> usize {
-        match &self.content {
-            Content::Properties(properties) => HEADER_COUNT + properties.metadata.items().len(),
+        match &self.headers {
+            AnswerHeaders::Properties(properties) => HEADER_COUNT + properties.metadata.items().len(),
             _ => HEADER_COUNT,
         }
     }
@@ -91,15 +95,15 @@ impl Answer for QueueAnswer {
     }
 
     fn write_headers(&mut self, headers: &mut HeaderMap) {
-        if matches!(self.content, Content::Document { is_read: true } | Content::Properties(_)) {
+        if matches!(self.headers, AnswerHeaders::Document { is_read: true } | AnswerHeaders::Properties(_)) {
             headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         }
-        match &self.content {
-            Content::Nothing => {}
-            Content::Document { .. } => {
+        match &self.headers {
+            AnswerHeaders::Nothing => {}
+            AnswerHeaders::Document { .. } => {
                 headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/xml"));
             }
-            Content::Properties(QueueProperties { metadata, message_count }) => {
+            AnswerHeaders::Properties(QueueProperties { metadata, message_count }) => {
                 headers.insert(APPROXIMATE_COUNT, HeaderValue::from(*message_count));
                 for (name, value) in metadata.items() {
                     let name = [HEADER_PREFIX, name].concat();
@@ -108,7 +112,7 @@ impl Answer for QueueAnswer {
                     }
                 }
             }
-            Content::Updated(UpdatedMessage { receipt, visible }) => {
+            AnswerHeaders::Updated(UpdatedMessage { receipt, visible }) => {
                 put(headers, POP_RECEIPT, &receipt.to_string());
                 let mut time = Vec::new();
                 visible.write_http(&mut time);

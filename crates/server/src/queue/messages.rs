@@ -110,7 +110,7 @@ fn write_list(
     Ok(QueueAnswer::read(body))
 }
 
-pub async fn run_one(
+pub(super) async fn run_one(
     service: &QueueService,
     session: &Session<'_>,
     queue: &str,

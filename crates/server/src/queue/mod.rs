@@ -14,7 +14,7 @@ use catalogue::Catalogue;
 use protocol::auth::{Need, ServiceKind};
 use protocol::common::{AccountName, DateTime};
 use protocol::queue::KIND;
-use protocol::queue::operation::{MessageAction, MessagesAction, Operation, QueueAction};
+use protocol::queue::operation::{MessageAction, MessagesAction, QueueAction, QueueOperation};
 use protocol::service::ServiceOperation;
 
 use crate::front::head::RequestHead;
@@ -38,7 +38,7 @@ impl QueueHttp {
 
 impl Service for QueueHttp {
     const KIND: &'static ServiceKind = &KIND;
-    type Request<'a> = Operation<'a>;
+    type Request<'a> = QueueOperation<'a>;
     type Answer = QueueAnswer;
 
     fn catalogue(&self) -> &Catalogue {
@@ -50,21 +50,21 @@ impl Service for QueueHttp {
         read_operation(head).is_ok_and(|operation| operation.is_write())
     }
 
-    fn read<'a>(&self, head: &RequestHead<'a>, _: &AccountName) -> Result<Operation<'a>, Refusal> {
+    fn read<'a>(&self, head: &RequestHead<'a>, _: &AccountName) -> Result<QueueOperation<'a>, Refusal> {
         read_operation(head)
     }
 
-    fn need<'r>(request: &'r Operation<'_>) -> Need<'r> {
+    fn need<'r>(request: &'r QueueOperation<'_>) -> Need<'r> {
         request.need()
     }
 
-    fn payload(request: &Operation<'_>) -> PayloadForm {
+    fn payload(request: &QueueOperation<'_>) -> PayloadForm {
         match request {
-            Operation::Service(ServiceOperation::SetProperties)
-            | Operation::Messages { action: MessagesAction::Put, .. } => PayloadForm::Whole,
+            QueueOperation::Service(ServiceOperation::SetProperties)
+            | QueueOperation::Messages { action: MessagesAction::Put, .. } => PayloadForm::Whole,
             // A missing body removes all of a queue's policies, and leaves the text of a message as it is.
-            Operation::Queue { action: QueueAction::SetAcl, .. }
-            | Operation::Message { action: MessageAction::Update, .. } => PayloadForm::WholeOrAbsent,
+            QueueOperation::Queue { action: QueueAction::SetAcl, .. }
+            | QueueOperation::Message { action: MessageAction::Update, .. } => PayloadForm::WholeOrAbsent,
             _ => PayloadForm::None,
         }
     }
@@ -77,18 +77,18 @@ impl Service for QueueHttp {
     ) -> Result<QueueAnswer, Refusal> {
         let service = &self.service;
         let answer = match request {
-            Operation::Messages { queue, action } => {
+            QueueOperation::Messages { queue, action } => {
                 messages::run(service, session, queue, *action, payload).await?
             }
-            Operation::Message { queue, id, action } => {
+            QueueOperation::Message { queue, id, action } => {
                 messages::run_one(service, session, queue, id, *action, payload).await?
             }
             // Boxed, so that the state of rare operations does not enlarge that of every request.
-            Operation::ListQueues => Box::pin(queues::list(service, session)).await?,
-            Operation::Queue { queue, action } => {
+            QueueOperation::ListQueues => Box::pin(queues::list(service, session)).await?,
+            QueueOperation::Queue { queue, action } => {
                 Box::pin(queues::run(service, session, queue, *action, payload.bytes())).await?
             }
-            Operation::Service(operation) => {
+            QueueOperation::Service(operation) => {
                 let run = service_operations::run(self.catalogue(), session, *operation, payload.bytes());
                 QueueAnswer::from(Box::pin(run).await?)
             }
@@ -106,6 +106,6 @@ impl Service for QueueHttp {
     }
 }
 
-fn read_operation<'a>(head: &RequestHead<'a>) -> Result<Operation<'a>, Refusal> {
-    Ok(Operation::read(head.method, head.target.path, &head.query, head.version)?)
+fn read_operation<'a>(head: &RequestHead<'a>) -> Result<QueueOperation<'a>, Refusal> {
+    Ok(QueueOperation::read(head.method, head.target.path, &head.query, head.version)?)
 }

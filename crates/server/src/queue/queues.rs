@@ -6,7 +6,7 @@ use http::{HeaderMap, StatusCode};
 use protocol::common::Metadata;
 use protocol::common::acl::write_acl;
 use protocol::common::metadata::HEADER_PREFIX;
-use protocol::common::xml::without_mark;
+use protocol::common::xml_write::without_mark;
 use protocol::queue::operation::QueueAction;
 use protocol::queue::parameters::ListParameters;
 use protocol::queue::queue_list::QueueListWriter;
@@ -64,7 +64,7 @@ pub async fn list(service: &QueueService, session: &Session<'_>) -> Result<Queue
     let parameters = ListParameters::read(&session.head.query, session.account)?;
     let query = ListQuery {
         prefix: parameters.prefix.as_deref().unwrap_or_default(),
-        marker: parameters.marker.as_ref().map(|marker| marker.name()),
+        marker: parameters.first_name(),
         queue_count_max: parameters.page_count(),
     };
     let page = service.list_queues(session.account, &query).await?;

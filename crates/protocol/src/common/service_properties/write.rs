@@ -7,7 +7,7 @@ use super::{
 };
 use crate::common::DateTime;
 use crate::common::cors::CorsRule;
-use crate::common::xml::XmlWriter;
+use crate::common::xml_write::XmlWriter;
 
 impl ServiceProperties {
     /// The document as a client of this version expects it.
