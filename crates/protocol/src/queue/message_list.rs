@@ -6,7 +6,7 @@ use crate::common::DateTime;
 use crate::common::decimal::Digits;
 use crate::common::xml_write::XmlWriter;
 
-use super::{MessageId, PopReceipt};
+use super::{MessageId, PopReceipt, versions};
 
 const ROOT: &str = "QueueMessagesList";
 const ITEM: &str = "QueueMessage";
@@ -26,14 +26,15 @@ pub struct ListedMessage<'a> {
 
 pub struct MessageListWriter {
     out: XmlWriter,
+    shows_counts: bool,
     is_empty: bool,
 }
 
 impl MessageListWriter {
     /// Makes room for this many bytes.
-    pub fn begin(capacity_bytes: usize) -> MessageListWriter {
+    pub fn begin(version: &str, capacity_bytes: usize) -> MessageListWriter {
         let out = XmlWriter::begin_unmarked(capacity_bytes + 2 * ROOT.len() + 8);
-        MessageListWriter { out, is_empty: true }
+        MessageListWriter { out, shows_counts: version >= versions::DEQUEUE_COUNT, is_empty: true }
     }
 
     /// Adds a message, unless `admit` refuses an answer of that many bytes. Tells whether it did.
@@ -42,7 +43,7 @@ impl MessageListWriter {
         if self.is_empty {
             self.out.start(ROOT);
         }
-        write_message(message, &mut self.out);
+        self.write_message(message);
         if !admit(self.out.len() + "</>".len() + ROOT.len()) {
             self.out.truncate(before);
             return false;
@@ -61,21 +62,26 @@ impl MessageListWriter {
     }
 }
 
-fn write_message(message: &ListedMessage<'_>, out: &mut XmlWriter) {
-    out.start(ITEM);
-    out.plain("MessageId", |out| message.id.write(out));
-    out.http_date("InsertionTime", message.inserted);
-    out.http_date("ExpirationTime", message.expires);
-    if let Some((receipt, visible)) = message.hold {
-        out.plain("PopReceipt", |out| receipt.write(out));
-        out.http_date("TimeNextVisible", visible);
+impl MessageListWriter {
+    fn write_message(&mut self, message: &ListedMessage<'_>) {
+        let out = &mut self.out;
+        out.start(ITEM);
+        out.plain("MessageId", |out| message.id.write(out));
+        out.http_date("InsertionTime", message.inserted);
+        out.http_date("ExpirationTime", message.expires);
+        if let Some((receipt, visible)) = message.hold {
+            out.plain("PopReceipt", |out| receipt.write(out));
+            out.http_date("TimeNextVisible", visible);
+        }
+        if let Some((dequeue_count, text)) = message.content {
+            if self.shows_counts {
+                let digits = Digits::new(dequeue_count.into());
+                out.plain("DequeueCount", |out| out.extend_from_slice(digits.as_bytes()));
+            }
+            out.leaf("MessageText", text);
+        }
+        out.end(ITEM);
     }
-    if let Some((dequeue_count, text)) = message.content {
-        let digits = Digits::new(dequeue_count.into());
-        out.plain("DequeueCount", |out| out.extend_from_slice(digits.as_bytes()));
-        out.leaf("MessageText", text);
-    }
-    out.end(ITEM);
 }
 
 #[cfg(test)]
@@ -85,7 +91,7 @@ mod tests {
     const HEAD: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>";
 
     fn written(messages: &[ListedMessage<'_>]) -> String {
-        let mut writer = MessageListWriter::begin(0);
+        let mut writer = MessageListWriter::begin("2025-11-05", 0);
         for message in messages {
             assert!(writer.push(message, |_| true));
         }
@@ -151,32 +157,35 @@ mod tests {
         assert_eq!(written(&[]), format!("{HEAD}<QueueMessagesList />"));
     }
 
+    const MESSAGE: ListedMessage<'static> = ListedMessage {
+        id: MessageId(7),
+        inserted: DateTime::UNIX_EPOCH,
+        expires: DateTime::MAX,
+        hold: Some((RECEIPT, DateTime::MAX)),
+        content: Some((u32::MAX, "")),
+    };
+
     #[test]
     fn a_message_that_is_not_admitted_leaves_no_trace() {
-        let message = ListedMessage {
-            id: MessageId(7),
-            inserted: DateTime::UNIX_EPOCH,
-            expires: DateTime::MAX,
-            hold: Some((RECEIPT, DateTime::MAX)),
-            content: Some((u32::MAX, "")),
-        };
-        let one = written(&[message]);
-        let mut writer = MessageListWriter::begin(0);
-        let message = ListedMessage {
-            content: Some((u32::MAX, "")),
-            hold: Some((RECEIPT, DateTime::MAX)),
-            id: MessageId(7),
-            inserted: DateTime::UNIX_EPOCH,
-            expires: DateTime::MAX,
-        };
-        assert!(!writer.push(&message, |_| false));
-        assert!(writer.push(&message, |bytes| bytes == one.len()));
-        assert!(!writer.push(&message, |_| false));
+        let one = written(&[MESSAGE]);
+        let mut writer = MessageListWriter::begin("2025-11-05", 0);
+        assert!(!writer.push(&MESSAGE, |_| false));
+        assert!(writer.push(&MESSAGE, |bytes| bytes == one.len()));
+        assert!(!writer.push(&MESSAGE, |_| false));
         assert_eq!(String::from_utf8(writer.finish()).unwrap(), one);
         assert!(one.len() < MESSAGE_OVERHEAD_BYTES);
 
-        let mut writer = MessageListWriter::begin(0);
-        assert!(!writer.push(&message, |_| false));
+        let mut writer = MessageListWriter::begin("2025-11-05", 0);
+        assert!(!writer.push(&MESSAGE, |_| false));
         assert!(writer.finish().ends_with(b"<QueueMessagesList />"));
+    }
+
+    #[test]
+    fn the_oldest_version_does_not_count() {
+        let mut writer = MessageListWriter::begin("2009-07-17", 0);
+        writer.push(&MESSAGE, |_| true);
+        let old = String::from_utf8(writer.finish()).unwrap();
+        let count = format!("<DequeueCount>{}</DequeueCount>", u32::MAX);
+        assert_eq!(written(&[MESSAGE]).replace(&count, ""), old);
     }
 }

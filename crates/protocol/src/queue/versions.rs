@@ -1,5 +1,7 @@
 //! The first versions of what the Queue service has not always had.
 
+/// Messages tell how often they were taken.
+pub(super) const DEQUEUE_COUNT: &str = "2009-09-19";
 /// Update Message.
 pub(super) const UPDATE_MESSAGE: &str = "2011-08-18";
 /// Messages of 64 KiB that stay hidden for up to seven days, and that can be put hidden.

@@ -40,7 +40,7 @@ pub async fn run(
             let count_max = read_message_count(&session.head.query)?;
             let peeked = service.peek_messages(session.account, &queue, count_max).await?;
             let messages = peeked.iter().map(of_peeked).collect::<Result<_, _>>()?;
-            write_list(messages, session.reserve_answer())
+            write_list(session, messages, session.reserve_answer())
         }
         MessagesAction::Clear => {
             service.clear_messages(session.account, &queue).await?;
@@ -63,7 +63,7 @@ async fn put(
     if version < versions::PUT_ANSWER {
         return Ok(QueueAnswer::empty(StatusCode::CREATED));
     }
-    let mut writer = MessageListWriter::begin(MESSAGE_OVERHEAD_BYTES);
+    let mut writer = MessageListWriter::begin(version, MESSAGE_OVERHEAD_BYTES);
     writer.push(&of_put(&put), |_| true);
     Ok(QueueAnswer::created(writer.finish()))
 }
@@ -75,7 +75,7 @@ async fn get(
 ) -> Result<QueueAnswer, ServiceError> {
     let GetParameters { count_max, visibility } =
         GetParameters::read(&session.head.query, session.head.version)?;
-    // At least one message of any size fits, so that a caller whose others do not fit makes progress.
+    // The largest message fits, unless it needs much escaping, so a caller whose other messages do not fit makes progress.
     let mut reservation = session.reserve_answer();
     let usual_bytes = count_max * (TAKEN_BYTES_USUAL + MESSAGE_OVERHEAD_BYTES);
     if !reservation.grow(usual_bytes.max(TEXT_BYTES_MAX + 2 * MESSAGE_OVERHEAD_BYTES)) {
@@ -83,18 +83,19 @@ async fn get(
     }
     let taken = service.get_messages(session.account, queue, count_max, visibility).await?;
     let messages = taken.iter().map(of_taken).collect::<Result<_, _>>()?;
-    write_list(messages, reservation)
+    write_list(session, messages, reservation)
 }
 
 /// Writes as many of the messages as there is memory for. Those that are left out were taken like the others, and become
 /// visible again after their time.
 fn write_list(
+    session: &Session<'_>,
     messages: Vec<ListedMessage<'_>>,
     mut reservation: Reservation,
 ) -> Result<QueueAnswer, ServiceError> {
     let text_bytes = |message: &ListedMessage<'_>| message.content.map_or(0, |(_, text)| text.len());
     let bytes = messages.iter().map(|message| text_bytes(message) + MESSAGE_OVERHEAD_BYTES).sum::<usize>();
-    let mut writer = MessageListWriter::begin(bytes.min(reservation.bytes()));
+    let mut writer = MessageListWriter::begin(session.head.version, bytes.min(reservation.bytes()));
     let mut written_count = 0;
     for message in &messages {
         if !writer.push(message, |bytes| reservation.grow(bytes)) {
