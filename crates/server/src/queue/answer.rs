@@ -123,3 +123,58 @@ impl Answer for QueueAnswer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::common::{DateTime, Metadata};
+    use protocol::queue::PopReceipt;
+
+    /// The status and the headers, sorted by name.
+    #[track_caller]
+    fn check(mut answer: QueueAnswer, status: u16, expected: &[&str]) {
+        let mut headers = HeaderMap::new();
+        answer.write_headers(&mut headers);
+        let mut found: Vec<String> =
+            headers.iter().map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())).collect();
+        found.sort();
+        assert_eq!(
+            (answer.status(), found),
+            (status, expected.iter().map(|line| (*line).to_owned()).collect())
+        );
+        assert!(headers.len() <= answer.header_count());
+    }
+
+    #[test]
+    fn answers_have_the_headers_of_the_service() {
+        let (cache, xml) = ("cache-control: no-cache", "content-type: application/xml");
+        check(QueueAnswer::empty(StatusCode::NO_CONTENT), 204, &[]);
+        check(QueueAnswer::read(AnswerBody::whole(b"<a/>".to_vec())), 200, &[cache, xml]);
+        check(QueueAnswer::created(b"<a/>".to_vec()), 201, &[xml]);
+        check(ServiceAnswer { status: 202, document: None }.into(), 202, &[]);
+
+        let metadata = Metadata::read([("hello", "world"), ("number", "43")]).unwrap();
+        check(
+            QueueAnswer::properties(QueueProperties { metadata, message_count: 7 }),
+            200,
+            &[cache, "x-ms-approximate-messages-count: 7", "x-ms-meta-hello: world", "x-ms-meta-number: 43"],
+        );
+        let visible = DateTime::parse("2022-10-27T22:04:58.9Z").unwrap();
+        let receipt = PopReceipt { visible_ticks: 1, version_ticks: 2 };
+        check(
+            QueueAnswer::updated(UpdatedMessage { receipt, visible }),
+            204,
+            &[
+                "x-ms-popreceipt: 00000000000000010000000000000002",
+                "x-ms-time-next-visible: Thu, 27 Oct 2022 22:04:58 GMT",
+            ],
+        );
+    }
+
+    #[test]
+    fn documents_of_the_front_lose_their_byte_order_mark() {
+        let document = Some("\u{FEFF}<?xml?>".as_bytes().to_vec());
+        let mut answer = QueueAnswer::from(ServiceAnswer { status: 200, document });
+        assert_eq!(answer.body().as_bytes(), b"<?xml?>");
+    }
+}
