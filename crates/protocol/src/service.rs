@@ -4,6 +4,7 @@
 //! `service_properties`.
 
 use crate::auth::{Level, Need, Permission, RoleSet};
+use crate::common::query::invalid_parameter;
 use crate::{ErrorCode, ServiceError};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,7 +22,7 @@ impl ServiceOperation {
             ("properties", "PUT") => Ok(ServiceOperation::SetProperties),
             ("stats", "GET") => Ok(ServiceOperation::GetStats),
             ("properties" | "stats", _) => Err(ErrorCode::UnsupportedHttpVerb.into()),
-            _ => Err(ErrorCode::InvalidQueryParameterValue.into()),
+            _ => Err(invalid_parameter("comp", comp, "")),
         }
     }
 

@@ -3,10 +3,11 @@
 //! socket -> `http` -> `front` (address, authenticate, authorize) -> a service's room -> `front` (respond). Each step
 //! takes a value and returns a value.
 //! Owns: addressing, authentication, and the bounds on what a client may cost.
-//! Leaves to others: every rule about data (`tables`), every text of the protocol (`protocol`).
+//! Leaves to others: every rule about data (`tables`, `queues`), every text of the protocol (`protocol`).
 
 pub mod front;
 pub mod http;
+mod queue;
 mod table;
 
 pub use front::accounts::{Accounts, EMULATOR_ACCOUNT, EMULATOR_KEY};
@@ -14,4 +15,5 @@ pub use front::current::Current;
 pub use front::handle::{Binding, bind};
 pub use front::{Front, FrontConfig};
 pub use http::limits::Limits;
+pub use queue::QueueHttp;
 pub use table::TableHttp;

@@ -2,7 +2,8 @@
 //!
 //! Promises: an ACL that was read has at most five policies with distinct identifiers; writing keeps their order.
 
-use super::xml::{self, Element, XmlWriter, invalid_document, invalid_value};
+use super::xml::{self, Element, invalid_document, invalid_value};
+use super::xml_write::XmlWriter;
 use crate::ServiceError;
 use crate::common::{DateTime, StoredPolicy, parse_policy_time};
 

@@ -10,6 +10,10 @@ const TICKS_PER_DAY: u64 = 86_400 * TICKS_PER_SECOND;
 const DAYS_BEFORE_MONTH_FROM_MARCH: [u64; 12] = [0, 31, 61, 92, 122, 153, 184, 214, 245, 275, 306, 337];
 /// Days from 0000-03-01 to 0001-01-01 in the proleptic Gregorian calendar.
 const DAYS_FROM_MARCH_0000_TO_EPOCH: u64 = 306;
+/// 0001-01-01 was a Monday.
+const WEEKDAYS: [&[u8; 3]; 7] = [b"Mon", b"Tue", b"Wed", b"Thu", b"Fri", b"Sat", b"Sun"];
+const MONTHS: [&[u8; 3]; 12] =
+    [b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"];
 /// Fraction digits that an instant can hold; further digits are dropped.
 const FRACTION_DIGITS_MAX: usize = 7;
 
@@ -93,6 +97,20 @@ impl DateTime {
         out.extend_from_slice(&self.seconds());
         out.extend_from_slice(&self.fraction());
         out.push(b'Z');
+    }
+
+    /// An HTTP date (RFC 1123): `Thu, 27 Oct 2022 22:04:57 GMT`. The fraction of the second is dropped.
+    pub fn write_http(self, out: &mut Vec<u8>) {
+        let days = self.0 / TICKS_PER_DAY;
+        let (_, month, _) = civil(days);
+        let seconds = self.seconds();
+        let mut text = *b"Www, dd Mmm yyyy HH:mm:ss GMT";
+        text[..3].copy_from_slice(WEEKDAYS[(days % 7) as usize]);
+        text[5..7].copy_from_slice(&seconds[8..10]);
+        text[8..11].copy_from_slice(MONTHS[month as usize - 1]);
+        text[12..16].copy_from_slice(&seconds[..4]);
+        text[17..25].copy_from_slice(&seconds[11..]);
+        out.extend_from_slice(&text);
     }
 
     /// `MM/dd/yyyy HH:mm:ss`, as in the service's message about a date out of range.
@@ -241,6 +259,22 @@ mod tests {
         let mut out = Vec::new();
         write(&mut out);
         String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn http_dates_are_read_as_written() {
+        let check = |date: DateTime, expected: &str| {
+            assert_eq!(text(|out| date.write_http(out)), expected);
+        };
+        check(DateTime::MAX, "Fri, 31 Dec 9999 23:59:59 GMT");
+        check(DateTime::UNIX_EPOCH, "Thu, 01 Jan 1970 00:00:00 GMT");
+        check(DateTime::parse("2022-10-27T22:04:57.9Z").unwrap(), "Thu, 27 Oct 2022 22:04:57 GMT");
+        for day in (0..200_000).step_by(97) {
+            let date =
+                DateTime::from_ticks(DateTime::UNIX_EPOCH.0 + day * (TICKS_PER_DAY + TICKS_PER_SECOND));
+            let written = text(|out| date.write_http(out));
+            assert_eq!(DateTime::parse_http(&written), Some(date), "{written}");
+        }
     }
 
     #[track_caller]

@@ -75,6 +75,7 @@ error_codes! {
     QueueNotFound                  404 "The specified queue does not exist."
 
     // Common to the storage services.
+    AccountIsDisabled              403 "The specified account is disabled."
     AuthenticationFailed           403 "Server failed to authenticate the request. Make sure the value of Authorization header is formed correctly including the signature."
     AuthorizationFailure           403 "This request is not authorized to perform this operation."
     AuthorizationPermissionMismatch 403 "This request is not authorized to perform this operation using this permission."
@@ -86,6 +87,7 @@ error_codes! {
     CorsPreflightFailure           403 "CORS not enabled or no matching rule found for this request."
     EmptyMetadataKey               400 "The key for one of the metadata key-value pairs is empty."
     InsufficientAccountPermissions 403 "The account being accessed does not have sufficient permissions to execute this operation."
+    // Only the Table service words it so: see `xml_error`.
     InternalError                  500 "Server encountered an internal error. Please try again after some time."
     InvalidAuthenticationInfo      400 "Authentication information is not given in the correct format. Check the value of Authorization header."
     // On the wire this is `InvalidAuthenticationInfo` too: 401 for a token that does not validate, 400 for a header
@@ -93,19 +95,29 @@ error_codes! {
     InvalidBearerToken as "InvalidAuthenticationInfo" 401 "Server failed to authenticate the request. Please refer to the information in the www-authenticate header."
     InvalidHeaderValue             400 "The value for one of the HTTP headers is not in the correct format."
     InvalidHttpVerb                400 "The HTTP verb specified is invalid."
+    InvalidMd5                     400 "The MD5 value specified in the request is invalid. MD5 value must be 128 bits and base64 encoded."
     InvalidMetadata                400 "The metadata specified is invalid. It has characters that are not permitted."
     InvalidQueryParameterValue     400 "Value for one of the query parameters specified in the request URI is invalid."
     InvalidResourceName            400 "The specifed resource name contains invalid characters."
     InvalidUri                     400 "The requested URI does not represent any resource on the server."
     InvalidXmlDocument             400 "XML specified is not syntactically valid."
     InvalidXmlNodeValue            400 "The value for one of the XML nodes is not in the correct format."
+    Md5Mismatch                    400 "The MD5 value specified in the request did not match with the MD5 value calculated by the server."
     MetadataTooLarge               400 "The metadata specified exceeds the maximum permissible limit."
     MissingContentLengthHeader     411 "The Content-Length header was not specified."
+    MissingRequiredHeader          400 "An HTTP header that's mandatory for this request is not specified."
+    MissingRequiredQueryParameter  400 "A query parameter that's mandatory for this request is not specified."
+    MissingRequiredXmlNode         400 "A required XML node was not specified in the request body."
     NoAuthenticationInformation    401 "Server failed to authenticate the request. Please refer to the information in the www-authenticate header."
     OperationTimedOut              500 "Operation could not be completed within the specified time."
+    OutOfRangeQueryParameterValue  400 "One of the query parameters specified in the request URI is outside the permissible range."
     RequestBodyTooLarge            413 "The request body is too large and exceeds the maximum permissible limit."
+    RequestUrlFailedToParse        400 "The url in the request could not be parsed."
     ServerBusy                     503 "The server is busy."
+    UnsupportedHeader              400 "One of the HTTP headers specified in the request is not supported."
     UnsupportedHttpVerb            405 "The resource doesn't support specified Http Verb."
+    UnsupportedQueryParameter      400 "One of the query parameters specified in the request URI is not supported."
+    UnsupportedXmlNode             400 "One of the XML nodes specified in the request body is not supported."
 }
 
 impl ErrorCode {
@@ -137,7 +149,22 @@ pub struct ServiceError {
     pub detail: Option<Cow<'static, str>>,
     /// Which operation of a batch failed.
     pub operation: Option<usize>,
+    /// What an XML body says beside the message. Most errors have nothing to add.
+    elements: Option<Box<Elements>>,
     pub source: Option<Source>,
+}
+
+/// Names and values, in the order in which they are written.
+#[derive(Debug, Default)]
+struct Elements(Vec<(&'static str, Cow<'static, str>)>);
+
+/// A message or an element may quote the request. No text of the services is nearly as long.
+const TEXT_BYTES_MAX: usize = 2048;
+
+/// The beginning of a text, no longer than an answer may repeat.
+pub fn bounded(text: &str) -> &str {
+    let end = (0..=text.len().min(TEXT_BYTES_MAX)).rev().find(|at| text.is_char_boundary(*at));
+    &text[..end.unwrap_or_default()]
 }
 
 impl ServiceError {
@@ -147,6 +174,22 @@ impl ServiceError {
 
     pub fn with_source(code: ErrorCode, source: impl Into<Source>) -> ServiceError {
         ServiceError { source: Some(source.into()), ..ServiceError::from(code) }
+    }
+
+    /// The same error with one more element beside its message. A long value is cut.
+    pub fn with_element(mut self, name: &'static str, value: impl Into<Cow<'static, str>>) -> ServiceError {
+        let value = match value.into() {
+            Cow::Owned(value) => Cow::Owned(bounded(&value).to_owned()),
+            value => value,
+        };
+        self.elements.get_or_insert_default().0.push((name, value));
+        self
+    }
+
+    /// The names and values beside the message.
+    pub fn elements(&self) -> impl ExactSizeIterator<Item = (&'static str, &str)> {
+        let elements = self.elements.as_ref().map_or(&[][..], |elements| &elements.0);
+        elements.iter().map(|(name, value)| (*name, &**value))
     }
 
     /// The same error, attributed to one operation of a batch.
@@ -166,7 +209,7 @@ impl ServiceError {
 
 impl From<ErrorCode> for ServiceError {
     fn from(code: ErrorCode) -> ServiceError {
-        ServiceError { code, detail: None, operation: None, source: None }
+        ServiceError { code, detail: None, operation: None, elements: None, source: None }
     }
 }
 
@@ -177,3 +220,19 @@ impl fmt::Display for ServiceError {
 }
 
 impl std::error::Error for ServiceError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_keep_their_order_and_long_values_are_cut() {
+        let error = ServiceError::from(ErrorCode::InvalidHeaderValue)
+            .with_element("HeaderName", "x-ms-version")
+            .with_element("HeaderValue", "\u{e4}".repeat(TEXT_BYTES_MAX));
+        let cut = "\u{e4}".repeat(TEXT_BYTES_MAX / 2);
+        let elements: Vec<_> = error.elements().collect();
+        assert_eq!(elements, [("HeaderName", "x-ms-version"), ("HeaderValue", &*cut)]);
+        assert_eq!(ServiceError::from(ErrorCode::ServerBusy).elements().len(), 0);
+    }
+}

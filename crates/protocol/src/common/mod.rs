@@ -16,6 +16,8 @@ pub mod query;
 pub mod service_properties;
 pub mod version;
 pub mod xml;
+pub mod xml_error;
+pub mod xml_write;
 
 pub use datetime::DateTime;
 pub use metadata::Metadata;

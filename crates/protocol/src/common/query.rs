@@ -4,6 +4,7 @@
 //! Leaves to others: what a parameter means, and refusing values that do not decode.
 
 use std::borrow::Cow;
+use std::ops::RangeInclusive;
 
 use super::percent::percent_decode;
 use crate::{ErrorCode, ServiceError};
@@ -74,6 +75,32 @@ pub fn decode(text: &str) -> Option<Cow<'_, str>> {
     }
 }
 
+/// A parameter whose value the service does not understand. The reason may be empty.
+pub fn invalid_parameter(name: &'static str, value: &str, reason: &'static str) -> ServiceError {
+    ServiceError::from(ErrorCode::InvalidQueryParameterValue)
+        .with_element("QueryParameterName", name)
+        .with_element("QueryParameterValue", value.to_owned())
+        .with_element("Reason", reason)
+}
+
+/// A number that is not in this range.
+pub(crate) fn parameter_out_of_range(
+    name: &'static str,
+    value: &str,
+    range: &RangeInclusive<i64>,
+) -> ServiceError {
+    ServiceError::from(ErrorCode::OutOfRangeQueryParameterValue)
+        .with_element("QueryParameterName", name)
+        .with_element("QueryParameterValue", value.to_owned())
+        .with_element("MinimumAllowed", range.start().to_string())
+        .with_element("MaximumAllowed", range.end().to_string())
+}
+
+/// A parameter that the request needs and does not have.
+pub(crate) fn missing_parameter(name: &'static str) -> ServiceError {
+    ServiceError::from(ErrorCode::MissingRequiredQueryParameter).with_element("QueryParameterName", name)
+}
+
 /// The longest time that a request may take, and the default for requests that set no timeout.
 pub const TIMEOUT_SECONDS_MAX: u64 = 30;
 
@@ -81,7 +108,7 @@ pub const TIMEOUT_SECONDS_MAX: u64 = 30;
 pub fn timeout_seconds(query: &Query<'_>) -> Result<u64, ServiceError> {
     let Some(raw) = query.raw("timeout") else { return Ok(TIMEOUT_SECONDS_MAX) };
     let seconds: Option<u64> = decode(raw).and_then(|text| text.parse().ok());
-    match seconds.ok_or(ErrorCode::InvalidQueryParameterValue)? {
+    match seconds.ok_or_else(|| invalid_parameter("timeout", raw, ""))? {
         0 => Ok(TIMEOUT_SECONDS_MAX),
         seconds => Ok(seconds.min(TIMEOUT_SECONDS_MAX)),
     }

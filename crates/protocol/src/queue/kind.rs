@@ -11,9 +11,9 @@ pub const READER: RoleSet = RoleSet(1);
 /// Storage Queue Data Contributor: everything about queues and messages.
 pub const CONTRIBUTOR: RoleSet = RoleSet(2);
 /// Storage Queue Data Message Processor: peeks at, receives and deletes messages.
-pub const MESSAGE_PROCESSOR: RoleSet = RoleSet(4);
+pub(super) const MESSAGE_PROCESSOR: RoleSet = RoleSet(4);
 /// Storage Queue Data Message Sender: adds messages.
-pub const MESSAGE_SENDER: RoleSet = RoleSet(8);
+pub(crate) const MESSAGE_SENDER: RoleSet = RoleSet(8);
 
 pub const KIND: ServiceKind = ServiceKind {
     name: "Queue",

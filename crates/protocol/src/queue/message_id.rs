@@ -30,12 +30,37 @@ impl MessageId {
     }
 }
 
+impl MessageId {
+    pub(super) fn write(self, out: &mut Vec<u8>) {
+        let digits = hex_digits(self.0);
+        let mut start = 0;
+        for (dash_count, dash) in DASHES.iter().enumerate() {
+            let end = dash - dash_count;
+            out.extend_from_slice(&digits[start..end]);
+            out.push(b'-');
+            start = end;
+        }
+        out.extend_from_slice(&digits[start..]);
+    }
+}
+
+/// The number in hexadecimal, in lower case.
+pub(super) fn hex_digits(number: u128) -> [u8; 32] {
+    let mut digits = [0; 32];
+    for (pair, byte) in digits.chunks_exact_mut(2).zip(number.to_be_bytes()) {
+        pair[0] = HEX[usize::from(byte >> 4)];
+        pair[1] = HEX[usize::from(byte & 15)];
+    }
+    digits
+}
+
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
 impl fmt::Display for MessageId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let id = self.0;
-        let (a, b, c) = ((id >> 96) as u32, (id >> 80) as u16, (id >> 64) as u16);
-        let (d, e) = ((id >> 48) as u16, id as u64 & 0xffff_ffff_ffff);
-        write!(f, "{a:08x}-{b:04x}-{c:04x}-{d:04x}-{e:012x}")
+        let mut text = Vec::with_capacity(TEXT_LEN);
+        self.write(&mut text);
+        f.write_str(&String::from_utf8_lossy(&text))
     }
 }
 

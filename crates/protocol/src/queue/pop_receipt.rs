@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use super::message_id::hex_digits;
+
 /// Where a message stands, and since when: a message that has moved on does not match it any more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PopReceipt {
@@ -32,9 +34,19 @@ impl PopReceipt {
     }
 }
 
+impl PopReceipt {
+    pub(super) fn write(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.digits());
+    }
+
+    fn digits(self) -> [u8; DIGIT_COUNT] {
+        hex_digits(u128::from(self.visible_ticks) << 64 | u128::from(self.version_ticks))
+    }
+}
+
 impl fmt::Display for PopReceipt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:016x}{:016x}", self.visible_ticks, self.version_ticks)
+        f.write_str(&String::from_utf8_lossy(&self.digits()))
     }
 }
 

@@ -16,6 +16,8 @@ pub struct Target<'a> {
 }
 
 const SECONDARY_SUFFIX: &str = "-secondary";
+/// In a host name, the account may say which kind of address its name resolves to. It is the same account.
+const NETWORK_SUFFIXES: [&str; 2] = ["-ipv6", "-dualstack"];
 
 /// The domains that may follow the account and the service's label in a host name: those of the public and sovereign
 /// clouds, and of a developer's own machine.
@@ -26,7 +28,8 @@ const DOMAINS: [&str; 5] =
 /// service's.
 pub(crate) fn locate<'a>(host: &'a str, path: &'a str, label: &str, suffixes: &[String]) -> Target<'a> {
     if let Some(label) = account_label(host, label, suffixes) {
-        let (account, is_secondary) = split_secondary(label);
+        let (account, is_secondary) = split_secondary(without_network(label));
+        let account = without_network(account);
         return Target { account, is_secondary, path: path.strip_prefix('/').unwrap_or(path), base_path: "" };
     }
     let bare = path.strip_prefix('/').unwrap_or(path);
@@ -61,6 +64,10 @@ fn account_label<'a>(host: &'a str, service: &str, suffixes: &[String]) -> Optio
     is_known.then_some(label)
 }
 
+fn without_network(label: &str) -> &str {
+    NETWORK_SUFFIXES.iter().find_map(|suffix| label.strip_suffix(suffix)).unwrap_or(label)
+}
+
 fn split_secondary(label: &str) -> (&str, bool) {
     match label.strip_suffix(SECONDARY_SUFFIX) {
         Some(account) => (account, true),
@@ -87,6 +94,10 @@ mod tests {
         check("127.0.0.1", "/", "", false, "", "/");
         check("acc.table.core.windows.net", "/Tables", "acc", false, "Tables", "");
         check("acc-secondary.table.core.windows.net:443", "/", "acc", true, "", "");
+        check("acc-ipv6.table.core.windows.net", "/t()", "acc", false, "t()", "");
+        check("acc-dualstack.table.core.windows.net", "/t()", "acc", false, "t()", "");
+        check("acc-secondary-ipv6.table.core.windows.net", "/t()", "acc", true, "t()", "");
+        check("acc-dualstack-secondary.table.core.windows.net", "/t()", "acc", true, "t()", "");
         check("acc.table.example.org", "/t()", "acc", false, "t()", "");
         check("acc.table.localhost:10002", "/t()", "acc", false, "t()", "");
         check("acc.example.org", "/x/t()", "x", false, "t()", "/x");

@@ -54,7 +54,9 @@ pub(crate) fn authenticate<'a>(
             return match tokens.validate(token, kind, &account.name, &head.connection, now) {
                 Ok(grant) => Ok(Caller::Granted(grant)),
                 Err(reason) => {
-                    Err(ServiceError { source: Some(reason.into()), ..invalid_token(head.sent_version) })
+                    let mut error = invalid_token(head.sent_version);
+                    error.source = Some(reason.into());
+                    Err(error)
                 }
             };
         }

@@ -107,7 +107,13 @@ impl<'a> RequestHead<'a> {
 
     /// Refuses an `x-ms-version` that is not a valid version.
     pub fn check_version(&self) -> Result<(), ServiceError> {
-        if self.has_malformed_version { Err(ErrorCode::InvalidHeaderValue.into()) } else { Ok(()) }
+        if !self.has_malformed_version {
+            return Ok(());
+        }
+        let value = self.headers.get(X_MS_VERSION).map(HeaderValue::as_bytes).unwrap_or_default();
+        Err(ServiceError::from(ErrorCode::InvalidHeaderValue)
+            .with_element("HeaderName", X_MS_VERSION.as_str().to_owned())
+            .with_element("HeaderValue", String::from_utf8_lossy(value).into_owned()))
     }
 
     /// A header's value, if it is text.

@@ -7,6 +7,10 @@ use protocol::{ErrorCode, ServiceError};
 
 use crate::http::body::PayloadError;
 
+/// What a caller without valid credentials hears about where to obtain them.
+pub(crate) const CHALLENGE: &str = "Bearer authorization_uri=https://login.microsoftonline.com/common/oauth2/authorize \
+                                    resource_id=https://storage.azure.com";
+
 #[derive(Debug)]
 pub struct Refusal {
     pub error: ServiceError,

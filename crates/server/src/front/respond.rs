@@ -46,8 +46,8 @@ pub fn refusal<S: Service>(
 ) -> Response<ResponseBody> {
     log_cause(&refusal.error, head);
     let mut response = start(refusal.error.code.status(), REFUSAL_HEADER_COUNT, head, S::KIND);
-    let ErrorBody { bytes, has_reason } = S::refuse(&refusal, head, now, response.headers_mut());
-    if has_reason && let Ok(reason) = ReasonPhrase::try_from(refusal.error.message().as_bytes()) {
+    let ErrorBody { bytes, reason } = S::refuse(&refusal, head, now, response.headers_mut());
+    if let Some(Ok(reason)) = reason.map(|reason| ReasonPhrase::try_from(reason.as_bytes())) {
         response.extensions_mut().insert(reason);
     }
     *response.body_mut() = ResponseBody::new(AnswerBody::whole(bytes));

@@ -65,8 +65,12 @@ pub trait Service: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Self::Answer, Refusal>> + Send;
 
     /// Adds a refusal's headers to those that every response has, and returns its body.
-    fn refuse(refusal: &Refusal, head: &RequestHead<'_>, now: DateTime, headers: &mut HeaderMap)
-    -> ErrorBody;
+    fn refuse<'r>(
+        refusal: &'r Refusal,
+        head: &RequestHead<'_>,
+        now: DateTime,
+        headers: &mut HeaderMap,
+    ) -> ErrorBody<'r>;
 }
 
 /// A successful result, in the service's own terms.
@@ -83,10 +87,10 @@ pub trait Answer: Send {
 }
 
 /// The body of a refusal.
-pub struct ErrorBody {
+pub struct ErrorBody<'r> {
     pub bytes: Vec<u8>,
-    /// Whether the status line carries the error's own message instead of the standard phrase.
-    pub has_reason: bool,
+    /// What the status line says instead of the standard phrase.
+    pub reason: Option<&'r str>,
 }
 
 /// In which form a service wants the payload of a request.

@@ -2,9 +2,10 @@
 //!
 //! Leaves to others: reading and checking the request, and authorization.
 
+use protocol::ServiceError;
+use protocol::common::query::invalid_parameter;
 use protocol::common::service_properties::{read_update, write_stats};
 use protocol::service::ServiceOperation;
-use protocol::{ErrorCode, ServiceError};
 
 use super::service::Session;
 use catalogue::Catalogue;
@@ -31,7 +32,7 @@ pub async fn run(
         ServiceOperation::GetStats if session.head.target.is_secondary => {
             write_stats("live", session.front.now())
         }
-        ServiceOperation::GetStats => return Err(ErrorCode::InvalidQueryParameterValue.into()),
+        ServiceOperation::GetStats => return Err(invalid_parameter("comp", "stats", "")),
     };
     Ok(ServiceAnswer { status: 200, document: Some(document) })
 }

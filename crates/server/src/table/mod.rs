@@ -115,12 +115,12 @@ impl Service for TableHttp {
         }
     }
 
-    fn refuse(
-        refusal: &Refusal,
+    fn refuse<'r>(
+        refusal: &'r Refusal,
         head: &RequestHead<'_>,
         now: DateTime,
         headers: &mut HeaderMap,
-    ) -> ErrorBody {
+    ) -> ErrorBody<'r> {
         refusal::write(refusal, head, now, headers)
     }
 }

@@ -3,6 +3,7 @@
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue, SERVER, WWW_AUTHENTICATE};
 use protocol::ErrorCode;
 use protocol::common::DateTime;
+use protocol::common::error::bounded;
 use protocol::table::wire::MetadataLevel;
 use protocol::table::wire::json_write::write_error;
 use protocol::table::wire::negotiate;
@@ -12,22 +13,26 @@ use protocol::table::wire::uri::{self, Resource};
 use super::header_names::NO_SNIFF;
 use crate::front::head::RequestHead;
 use crate::front::header_names::{X_MS_CLIENT_REQUEST_ID, X_MS_ERROR_CODE, X_MS_VERSION};
-use crate::front::refusal::{Refusal, Stage};
+use crate::front::refusal::{CHALLENGE, Refusal, Stage};
 use crate::front::respond::put;
 use crate::front::service::ErrorBody;
 
 /// The `Server` header while the caller is not authenticated.
 const FRONT_END_SERVER_NAME: &str = "Microsoft-HTTPAPI/2.0";
-const CHALLENGE: &str = "Bearer authorization_uri=https://login.microsoftonline.com/common/oauth2/authorize \
-                         resource_id=https://storage.azure.com";
 
-pub fn write(refusal: &Refusal, head: &RequestHead<'_>, now: DateTime, headers: &mut HeaderMap) -> ErrorBody {
+pub fn write<'r>(
+    refusal: &'r Refusal,
+    head: &RequestHead<'_>,
+    now: DateTime,
+    headers: &mut HeaderMap,
+) -> ErrorBody<'r> {
     let is_odata = match (refusal.error.code, refusal.stage) {
         // The front end counts a body's bytes before the OData path sees the request, and says so in header and reason
         // phrase. Which body it sends is not recorded: the Java client reads JSON, and breaks on XML.
         (ErrorCode::RequestBodyTooLarge, _) => {
             put(headers, X_MS_ERROR_CODE, refusal.error.code.name());
-            return ErrorBody { has_reason: true, ..write_odata(refusal, head, now, headers) };
+            let reason = Some(refusal.error.message());
+            return ErrorBody { reason, ..write_odata(refusal, head, now, headers) };
         }
         // That the secondary takes no writes is told by whoever would have carried the write out.
         (ErrorCode::InsufficientAccountPermissions, _) => head.query.raw("comp").is_none(),
@@ -40,12 +45,12 @@ pub fn write(refusal: &Refusal, head: &RequestHead<'_>, now: DateTime, headers: 
     }
 }
 
-fn write_odata(
-    refusal: &Refusal,
+fn write_odata<'r>(
+    refusal: &'r Refusal,
     head: &RequestHead<'_>,
     now: DateTime,
     headers: &mut HeaderMap,
-) -> ErrorBody {
+) -> ErrorBody<'r> {
     let (error, code) = (&refusal.error, refusal.error.code);
     if forbids_caching(code, head) {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
@@ -58,7 +63,7 @@ fn write_odata(
     let (content_type, bytes) =
         odata_error(code, error.message(), error_level(head), accept(head), head, now);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    ErrorBody { bytes, has_reason: false }
+    ErrorBody { bytes, reason: None }
 }
 
 /// The body of an error on the OData path, and its type. `accept` is that of the request or of the part of a batch.
@@ -92,12 +97,12 @@ fn forbids_caching(code: ErrorCode, head: &RequestHead<'_>) -> bool {
     }
 }
 
-fn write_front_end(
-    refusal: &Refusal,
+fn write_front_end<'r>(
+    refusal: &'r Refusal,
     head: &RequestHead<'_>,
     now: DateTime,
     headers: &mut HeaderMap,
-) -> ErrorBody {
+) -> ErrorBody<'r> {
     let (error, code) = (&refusal.error, refusal.error.code);
     if refusal.stage == Stage::Authentication {
         headers.insert(SERVER, HeaderValue::from_static(FRONT_END_SERVER_NAME));
@@ -115,7 +120,7 @@ fn write_front_end(
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/xml"));
         xml_error("m:", code, error.message(), head, now)
     };
-    ErrorBody { bytes, has_reason: true }
+    ErrorBody { bytes, reason: Some(error.message()) }
 }
 
 fn accept<'a>(head: &RequestHead<'a>) -> Option<&'a str> {
@@ -125,14 +130,6 @@ fn accept<'a>(head: &RequestHead<'a>) -> Option<&'a str> {
 fn error_level(head: &RequestHead<'_>) -> MetadataLevel {
     let options = QueryOptions::read(&head.query).unwrap_or_default();
     negotiate::error_level(options.format.as_deref(), accept(head))
-}
-
-/// A message may quote the request. No text of the service is nearly as long.
-const MESSAGE_BYTES_MAX: usize = 2048;
-
-fn bounded(message: &str) -> &str {
-    let end = (0..=message.len().min(MESSAGE_BYTES_MAX)).rev().find(|at| message.is_char_boundary(*at));
-    &message[..end.unwrap_or_default()]
 }
 
 fn json_error(code: ErrorCode, message: &str, head: &RequestHead<'_>, now: DateTime) -> Vec<u8> {

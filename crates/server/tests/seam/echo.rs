@@ -146,10 +146,15 @@ impl Service for Echo {
         Ok(EchoAnswer { status: 200, body })
     }
 
-    fn refuse(refusal: &Refusal, _: &RequestHead<'_>, _: DateTime, headers: &mut HeaderMap) -> ErrorBody {
+    fn refuse<'r>(
+        refusal: &'r Refusal,
+        _: &RequestHead<'_>,
+        _: DateTime,
+        headers: &mut HeaderMap,
+    ) -> ErrorBody<'r> {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
         let text = format!("{:?}: {}", refusal.stage, refusal.error.code.name());
-        ErrorBody { bytes: text.into_bytes(), has_reason: false }
+        ErrorBody { bytes: text.into_bytes(), reason: None }
     }
 }
 

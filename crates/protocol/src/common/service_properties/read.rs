@@ -8,9 +8,11 @@ use super::{
 };
 use crate::ServiceError;
 use crate::common::cors::{CorsRule, list_items, split_wildcard_origin};
-use crate::common::xml::{self, Element, invalid_document, invalid_value};
+use crate::common::xml::{self, Element, invalid_document, invalid_value, refused_document};
 
 const RETENTION_DAYS_MAX: u16 = 365;
+const REASON_RETENTION_DAYS: &str =
+    "Retention days must be greater than 0 and less than or equal to 365 days.";
 
 const CORS_RULE_COUNT_MAX: usize = 5;
 /// For all rules together, without the tags.
@@ -103,7 +105,7 @@ fn read_retention(element: &Element) -> Result<Option<u16>, ServiceError> {
         .ok()
         .filter(|days| (1..=RETENTION_DAYS_MAX).contains(days))
         .map(Some)
-        .ok_or_else(|| invalid_document("days out of range"))
+        .ok_or_else(|| refused_document(REASON_RETENTION_DAYS))
 }
 
 fn read_cors(element: &Element) -> Result<Vec<CorsRule>, ServiceError> {

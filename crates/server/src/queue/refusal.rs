@@ -1,0 +1,40 @@
+//! How the Queue service writes a refusal: an XML document, and its message in the status line.
+
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
+use protocol::ErrorCode;
+use protocol::common::{DateTime, xml_error};
+use protocol::queue::message_text::{self, TEXT_BYTES_MAX};
+use protocol::queue::versions;
+
+use crate::front::head::RequestHead;
+use crate::front::header_names::X_MS_ERROR_CODE;
+use crate::front::refusal::{CHALLENGE, Refusal};
+use crate::front::service::ErrorBody;
+
+pub fn write<'r>(
+    refusal: &'r Refusal,
+    head: &RequestHead<'_>,
+    now: DateTime,
+    headers: &mut HeaderMap,
+) -> ErrorBody<'r> {
+    let error = &refusal.error;
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/xml"));
+    if head.version >= versions::ERROR_CODE_HEADER {
+        headers.insert(X_MS_ERROR_CODE, HeaderValue::from_static(error.code.name()));
+    }
+    if error.code.status() == 401 {
+        headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static(CHALLENGE));
+    }
+    if let Some(header) = &refusal.header {
+        let (name, value) = &**header;
+        headers.insert(name.clone(), value.clone());
+    }
+    let id = head.request_id.as_str();
+    let bytes = if error.code == ErrorCode::RequestBodyTooLarge && error.elements().len() == 0 {
+        // Whoever read the body does not know what it was for. Every limit of this service is the same.
+        xml_error::write_error(&message_text::too_large(TEXT_BYTES_MAX), id, now)
+    } else {
+        xml_error::write_error(error, id, now)
+    };
+    ErrorBody { bytes, reason: Some(xml_error::message(error)) }
+}
