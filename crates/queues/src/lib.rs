@@ -31,4 +31,4 @@ pub use family::{FAMILY, VALUE_RULES, namespace};
 pub use messages::{NewMessage, PlannedPut, PutMessage, UpdatedMessage};
 pub use queues::{Created, ListQuery, ListedQueue, QueuePage, QueueProperties};
 pub use service::QueueService;
-pub use take::{PeekedMessage, TakenMessage};
+pub use take::{Fits, PeekedMessage, TakenMessage};

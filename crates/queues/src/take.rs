@@ -38,19 +38,21 @@ pub struct PeekedMessage {
 }
 
 impl QueueService {
-    /// Takes up to so many messages, and hides each of them for the time.
+    /// Takes up to so many messages, and hides each of them for the time. `fits` sees the text of each message before it
+    /// is taken; the first that does not fit ends the list.
     pub async fn get_messages(
         &self,
         account: &AccountName,
         queue: &QueueName,
         count_max: usize,
         visibility: Duration,
+        fits: &mut Fits<'_>,
     ) -> Result<Vec<TakenMessage>, ServiceError> {
         for _ in 0..ATTEMPT_COUNT_MAX {
             let since = self.catalogue.ticket();
             let found = self.find(account, queue).await?;
             let mut claims = Claims::new(&found.front);
-            let messages = self.walk(&found, count_max, Some(&mut claims)).await?;
+            let messages = self.walk(&found, count_max, Some(&mut claims), fits).await?;
             if messages.is_empty() {
                 // A queue that is being deleted loses its rows gradually, and must not look empty.
                 if self.catalogue.is_unchanged(account, queue.as_str(), found.id, since).await? {
@@ -82,11 +84,12 @@ impl QueueService {
         account: &AccountName,
         queue: &QueueName,
         count_max: usize,
+        fits: &mut Fits<'_>,
     ) -> Result<Vec<PeekedMessage>, ServiceError> {
         for _ in 0..ATTEMPT_COUNT_MAX {
             let since = self.catalogue.ticket();
             let found = self.find(account, queue).await?;
-            let messages = self.walk(&found, count_max, None).await?;
+            let messages = self.walk(&found, count_max, None, fits).await?;
             if self.catalogue.is_unchanged(account, queue.as_str(), found.id, since).await? {
                 return messages.iter().map(|message| message.peeked().ok_or_else(damaged_row)).collect();
             }
@@ -100,16 +103,27 @@ impl QueueService {
         found: &Found<'_>,
         count_max: usize,
         claims: Option<&mut Claims>,
+        fits: &mut Fits<'_>,
     ) -> Result<Vec<SeenMessage>, ServiceError> {
         let visible = found.front.visible();
         let end = MessageKey::first_at(visible.now.saturating_add(1));
-        let mut sink =
-            Walker { now: visible.now, count_max, claims, messages: Vec::new(), end, is_damaged: false };
+        let mut sink = Walker {
+            now: visible.now,
+            count_max,
+            claims,
+            fits,
+            messages: Vec::new(),
+            end,
+            state: WalkState::Ongoing,
+        };
         let mut range = [visible_range(visible.start, visible.now)];
         loop {
             let next = self.engine.scan(found.id, &range, SCAN_BUDGET, &mut sink).await.map_err(from_read)?;
-            if sink.is_damaged {
-                return Err(damaged_row());
+            match sink.state {
+                WalkState::Ongoing => {}
+                WalkState::Full if sink.messages.is_empty() => return Err(ErrorCode::ServerBusy.into()),
+                WalkState::Full => break,
+                WalkState::Damaged => return Err(damaged_row()),
             }
             // Out of time, but not out of rows: a long run of expired messages.
             let Some(next) = next.filter(|_| sink.messages.len() < count_max) else { break };
@@ -204,30 +218,46 @@ impl SeenMessage {
     }
 }
 
+/// Whether there is memory for one more message with this text.
+pub type Fits<'a> = dyn FnMut(&[u8]) -> bool + Send + 'a;
+
 /// Collects the messages that have not expired.
-struct Walker<'a> {
+struct Walker<'a, 'f> {
     now: u64,
     count_max: usize,
     /// Without claims it only looks.
     claims: Option<&'a mut Claims>,
+    fits: &'a mut Fits<'f>,
     messages: Vec<SeenMessage>,
     /// Every message below has expired, or somebody has claimed it.
     end: MessageKey,
-    is_damaged: bool,
+    state: WalkState,
 }
 
-impl Sink for Walker<'_> {
+enum WalkState {
+    Ongoing,
+    /// There is no memory for the next message.
+    Full,
+    Damaged,
+}
+
+impl Sink for Walker<'_, '_> {
     fn row(&mut self, key: Key<'_>, version: Version, value: &[u8]) -> Flow {
         if self.messages.len() == self.count_max {
             return Flow::Stop;
         }
         let read = MessageKey::read(key.row).zip(MessageValue::read(value));
         let Some((key, message)) = read else {
-            self.is_damaged = true;
+            self.state = WalkState::Damaged;
             return Flow::Stop;
         };
         if message.has_expired(self.now) {
             return Flow::Continue;
+        }
+        if !(self.fits)(message.text) {
+            self.state = WalkState::Full;
+            self.end = self.end.min(key);
+            return Flow::Stop;
         }
         match &mut self.claims {
             Some(claims) => {

@@ -10,6 +10,8 @@ pub mod http;
 mod queue;
 mod table;
 
+use engine::Families;
+
 pub use front::accounts::{Accounts, EMULATOR_ACCOUNT, EMULATOR_KEY};
 pub use front::current::Current;
 pub use front::handle::{Binding, bind};
@@ -17,3 +19,7 @@ pub use front::{Front, FrontConfig};
 pub use http::limits::Limits;
 pub use queue::QueueHttp;
 pub use table::TableHttp;
+
+/// The families of an engine that holds everything the services keep.
+pub const FAMILIES: Families =
+    Families::NONE.with(tables::FAMILY, tables::VALUE_RULES).with(queues::FAMILY, queues::VALUE_RULES);

@@ -72,15 +72,6 @@ impl XmlWriter {
         self.plain(name, |out| date.write_http(out));
     }
 
-    pub fn len(&self) -> usize {
-        self.out.len()
-    }
-
-    /// Takes back everything after the first `len` bytes.
-    pub fn truncate(&mut self, len: usize) {
-        self.out.truncate(len);
-    }
-
     pub fn finish(self) -> Vec<u8> {
         self.out
     }
@@ -116,6 +107,12 @@ pub(crate) fn escape(text: &str, out: &mut Vec<u8>) {
         copied = at + len;
     }
     out.extend_from_slice(&bytes[copied..]);
+}
+
+/// How long a text becomes by escaping, at most: no replacement is longer than `&#xD;`.
+pub(crate) fn escaped_len(text: &[u8]) -> usize {
+    let special_count = text.iter().filter(|byte| !is_plain(**byte)).count();
+    text.len() + special_count * ("&#xD;".len() - 1)
 }
 
 /// Whether a byte always stands for itself: in a text to write, and in the text of an element to read.

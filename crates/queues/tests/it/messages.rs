@@ -151,6 +151,27 @@ impl engine::Sink for RowCount {
 }
 
 #[tokio::test]
+async fn what_does_not_fit_is_not_taken() {
+    let s = setup().await;
+    for text in ["aa", "bb", "cccccccc", "d"] {
+        s.put(text).await;
+    }
+    let mut room: usize = 7;
+    let mut fits = |text: &[u8]| {
+        let left = room.checked_sub(text.len());
+        room = left.unwrap_or(room);
+        left.is_some()
+    };
+    let taken = s.service.get_messages(&s.account, &s.queue, 32, SECOND, &mut fits).await.unwrap();
+    assert_eq!(taken.len(), 2);
+    let peeked = s.service.peek_messages(&s.account, &s.queue, 32, &mut fits).await;
+    assert_eq!(code(peeked), ErrorCode::ServerBusy);
+    let taken = s.service.get_messages(&s.account, &s.queue, 32, SECOND, &mut fits).await;
+    assert_eq!(code(taken), ErrorCode::ServerBusy);
+    assert_eq!(s.get_texts(32, 1).await, ["cccccccc", "d"]);
+}
+
+#[tokio::test]
 async fn times_to_live_end_with_the_last_date() {
     let s = setup().await;
     let put = s.put_with("long", Duration::ZERO, Some(Duration::from_secs(1 << 53))).await;

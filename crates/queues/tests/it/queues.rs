@@ -35,8 +35,8 @@ async fn what_is_not_there_is_not_found() {
     assert_eq!(code(s.service.properties(a, q).await), ErrorCode::QueueNotFound);
     assert_eq!(code(s.service.set_metadata(a, q, &Metadata::default()).await), ErrorCode::QueueNotFound);
     assert_eq!(code(s.service.clear_messages(a, q).await), ErrorCode::QueueNotFound);
-    assert_eq!(code(s.service.peek_messages(a, q, 1).await), ErrorCode::QueueNotFound);
-    assert_eq!(code(s.service.get_messages(a, q, 1, SECOND).await), ErrorCode::QueueNotFound);
+    assert_eq!(code(s.service.peek_messages(a, q, 1, &mut |_| true).await), ErrorCode::QueueNotFound);
+    assert_eq!(code(s.service.get_messages(a, q, 1, SECOND, &mut |_| true).await), ErrorCode::QueueNotFound);
     assert_eq!(code(s.service.policies(a, q).await), ErrorCode::QueueNotFound);
     assert_eq!(code(s.service.set_policies(a, q, &[]).await), ErrorCode::QueueNotFound);
     assert_eq!(code(s.service.check_queue(a, q).await), ErrorCode::QueueNotFound);
@@ -49,7 +49,10 @@ async fn a_deleted_queue_starts_anew() {
     let taken = s.get(1, 30).await.remove(0);
     s.put("old too").await;
     s.service.delete_queue(&s.account, &s.queue).await.unwrap();
-    assert_eq!(code(s.service.peek_messages(&s.account, &s.queue, 1).await), ErrorCode::QueueNotFound);
+    assert_eq!(
+        code(s.service.peek_messages(&s.account, &s.queue, 1, &mut |_| true).await),
+        ErrorCode::QueueNotFound
+    );
     assert_eq!(s.delete(&taken).await, Err(ErrorCode::QueueNotFound));
     s.service.create_queue(&s.account, &s.queue, &Metadata::default()).await.unwrap();
     assert_eq!((s.count().await, s.get(32, 30).await.len()), (0, 0));

@@ -34,7 +34,10 @@ async fn share(services: Vec<Arc<QueueService>>) {
             }
             while taken_count.load(Ordering::Relaxed) < MESSAGE_COUNT {
                 let count_max = 1 + worker % 32;
-                let taken = service.get_messages(&account, &queue, count_max, 600 * SECOND).await.unwrap();
+                let taken = service
+                    .get_messages(&account, &queue, count_max, 600 * SECOND, &mut |_| true)
+                    .await
+                    .unwrap();
                 taken_count.fetch_add(taken.len(), Ordering::Relaxed);
                 tokio::task::yield_now().await;
                 for message in taken {

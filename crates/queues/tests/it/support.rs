@@ -52,7 +52,10 @@ impl Setup {
     }
 
     pub async fn get(&self, count_max: usize, seconds: u32) -> Vec<TakenMessage> {
-        self.service.get_messages(&self.account, &self.queue, count_max, seconds * SECOND).await.unwrap()
+        self.service
+            .get_messages(&self.account, &self.queue, count_max, seconds * SECOND, &mut |_| true)
+            .await
+            .unwrap()
     }
 
     pub async fn get_texts(&self, count_max: usize, seconds: u32) -> Vec<String> {
@@ -61,7 +64,8 @@ impl Setup {
     }
 
     pub async fn peek_texts(&self, count_max: usize) -> Vec<String> {
-        let peeked = self.service.peek_messages(&self.account, &self.queue, count_max).await.unwrap();
+        let peeked =
+            self.service.peek_messages(&self.account, &self.queue, count_max, &mut |_| true).await.unwrap();
         peeked.iter().map(|message| String::from_utf8(message.text.to_vec()).unwrap()).collect()
     }
 

@@ -7,8 +7,8 @@
 use ::queues::{NewMessage, PeekedMessage, PutMessage, QueueService, TakenMessage};
 use bytes::Bytes;
 use http::StatusCode;
-use protocol::queue::message_list::{ListedMessage, MESSAGE_OVERHEAD_BYTES, MessageListWriter};
-use protocol::queue::message_text::{TEXT_BYTES_MAX, read_message};
+use protocol::queue::message_list::{ListedMessage, MESSAGE_OVERHEAD_BYTES, MessageListWriter, listed_bytes};
+use protocol::queue::message_text::read_message;
 use protocol::queue::operation::{MessageAction, MessagesAction};
 use protocol::queue::parameters::{
     GetParameters, PutParameters, UpdateParameters, read_message_count, read_receipt,
@@ -20,10 +20,6 @@ use super::answer::QueueAnswer;
 use crate::front::service::Session;
 use crate::http::body::{AnswerBody, Payload};
 use crate::http::memory_pool::Reservation;
-
-/// Most messages are far smaller than they may be. Memory for the largest would let only a few callers take messages at
-/// once.
-const TAKEN_BYTES_USUAL: usize = 4 * 1024;
 
 pub async fn run(
     service: &QueueService,
@@ -38,9 +34,12 @@ pub async fn run(
         MessagesAction::Get => get(service, session, &queue).await,
         MessagesAction::Peek => {
             let count_max = read_message_count(&session.head.query)?;
-            let peeked = service.peek_messages(session.account, &queue, count_max).await?;
+            let mut reservation = session.reserve_answer();
+            let peeked = service
+                .peek_messages(session.account, &queue, count_max, &mut fits_into(&mut reservation))
+                .await?;
             let messages = peeked.iter().map(of_peeked).collect::<Result<_, _>>()?;
-            write_list(session, messages, session.reserve_answer())
+            Ok(write_list(session, messages, reservation))
         }
         MessagesAction::Clear => {
             service.clear_messages(session.account, &queue).await?;
@@ -64,7 +63,7 @@ async fn put(
         return Ok(QueueAnswer::empty(StatusCode::CREATED));
     }
     let mut writer = MessageListWriter::begin(version, MESSAGE_OVERHEAD_BYTES);
-    writer.push(&of_put(&put), |_| true);
+    writer.push(&of_put(&put));
     Ok(QueueAnswer::created(writer.finish()))
 }
 
@@ -75,40 +74,35 @@ async fn get(
 ) -> Result<QueueAnswer, ServiceError> {
     let GetParameters { count_max, visibility } =
         GetParameters::read(&session.head.query, session.head.version)?;
-    // The largest message fits, unless it needs much escaping, so a caller whose other messages do not fit makes progress.
     let mut reservation = session.reserve_answer();
-    let usual_bytes = count_max * (TAKEN_BYTES_USUAL + MESSAGE_OVERHEAD_BYTES);
-    if !reservation.grow(usual_bytes.max(TEXT_BYTES_MAX + 2 * MESSAGE_OVERHEAD_BYTES)) {
-        return Err(ErrorCode::ServerBusy.into());
-    }
-    let taken = service.get_messages(session.account, queue, count_max, visibility).await?;
+    let mut fits = fits_into(&mut reservation);
+    let taken = service.get_messages(session.account, queue, count_max, visibility, &mut fits).await?;
+    drop(fits);
     let messages = taken.iter().map(of_taken).collect::<Result<_, _>>()?;
-    write_list(session, messages, reservation)
+    Ok(write_list(session, messages, reservation))
 }
 
-/// Writes as many of the messages as there is memory for. Those that are left out were taken like the others, and become
-/// visible again after their time.
+/// Reserves memory for a message and for its place in the list, before it is taken.
+fn fits_into(reservation: &mut Reservation) -> impl FnMut(&[u8]) -> bool + Send {
+    let mut bytes = 0;
+    move |text| {
+        bytes += text.len() + listed_bytes(text);
+        reservation.grow(bytes)
+    }
+}
+
 fn write_list(
     session: &Session<'_>,
     messages: Vec<ListedMessage<'_>>,
-    mut reservation: Reservation,
-) -> Result<QueueAnswer, ServiceError> {
+    reservation: Reservation,
+) -> QueueAnswer {
     let text_bytes = |message: &ListedMessage<'_>| message.content.map_or(0, |(_, text)| text.len());
-    let bytes = messages.iter().map(|message| text_bytes(message) + MESSAGE_OVERHEAD_BYTES).sum::<usize>();
-    let mut writer = MessageListWriter::begin(session.head.version, bytes.min(reservation.bytes()));
-    let mut written_count = 0;
-    for message in &messages {
-        if !writer.push(message, |bytes| reservation.grow(bytes)) {
-            break;
-        }
-        written_count += 1;
-    }
-    if written_count == 0 && !messages.is_empty() {
-        return Err(ErrorCode::ServerBusy.into());
-    }
+    let bytes = messages.iter().map(|message| text_bytes(message) + MESSAGE_OVERHEAD_BYTES).sum();
+    let mut writer = MessageListWriter::begin(session.head.version, bytes);
+    messages.iter().for_each(|message| writer.push(message));
     let mut body = AnswerBody::whole(writer.finish());
     body.hold(reservation);
-    Ok(QueueAnswer::read(body))
+    QueueAnswer::read(body)
 }
 
 pub(super) async fn run_one(

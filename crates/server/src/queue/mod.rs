@@ -8,6 +8,8 @@ mod messages;
 mod queues;
 mod refusal;
 
+use std::sync::Arc;
+
 use ::http::HeaderMap;
 use ::queues::QueueService;
 use catalogue::Catalogue;
@@ -27,11 +29,11 @@ use answer::QueueAnswer;
 
 /// The Queue service behind the HTTP door.
 pub struct QueueHttp {
-    service: QueueService,
+    service: Arc<QueueService>,
 }
 
 impl QueueHttp {
-    pub fn new(service: QueueService) -> QueueHttp {
+    pub fn new(service: Arc<QueueService>) -> QueueHttp {
         QueueHttp { service }
     }
 }
