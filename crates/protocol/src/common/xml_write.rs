@@ -72,6 +72,15 @@ impl XmlWriter {
         self.plain(name, |out| date.write_http(out));
     }
 
+    pub fn len(&self) -> usize {
+        self.out.len()
+    }
+
+    /// Takes back everything after the first `len` bytes.
+    pub fn truncate(&mut self, len: usize) {
+        self.out.truncate(len);
+    }
+
     pub fn finish(self) -> Vec<u8> {
         self.out
     }
