@@ -48,7 +48,7 @@ impl Server {
             .arg("serve")
             .arg("--location")
             .arg(&data)
-            .args(["--tableHost", "127.0.0.1", "--tablePort", "0", "--silent"])
+            .args(["--tableHost", "127.0.0.1", "--tablePort", "0", "--queuePort", "0", "--silent"])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(log_file)

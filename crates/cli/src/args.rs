@@ -18,7 +18,7 @@ use crate::sas::SasRequest;
 const BACKUP_RATE_MIB_DEFAULT: u32 = 50;
 
 pub const HELP: &str = "\
-Lazulite: a server that speaks the Azure Table Storage protocol, on your own machine.
+Lazulite: a server that speaks the Azure Table and Queue Storage protocols, on your own machine.
 
 Usage: lazulite [serve] [OPTIONS]
        lazulite account add|list|rotate|remove|purge [NAME] [OPTIONS]
@@ -31,8 +31,11 @@ Usage: lazulite [serve] [OPTIONS]
 Options of serve:
   -l, --location DIR        Where the data is kept [default: lazulite-data]
       --in-memory           Keep everything in memory, nothing on disk
-      --table-host HOST     Address to listen on [default: 127.0.0.1]
-      --table-port PORT     Port to listen on, 0 for any free one [default: 10002]
+      --services LIST       Which services to start [default: table,queue]
+      --table-host HOST     Address of the Table service [default: 127.0.0.1]
+      --table-port PORT     Its port, 0 for any free one [default: 10002]
+      --queue-host HOST     Address of the Queue service [default: 127.0.0.1]
+      --queue-port PORT     Its port, 0 for any free one [default: 10001]
       --host-suffix SUFFIX  Serve http://ACCOUNT.SUFFIX too (may be repeated)
       --profile NAME        emulator (for developers; the default) or server (for everybody else)
       --config FILE         Read settings from a TOML file; flags and environment win over it
@@ -44,7 +47,7 @@ Options of serve:
       --behind-tls-proxy    In the server profile: a proxy in front terminates TLS
       --allow-well-known-key
                             Accept the emulator's published key on an address that others can reach
-  -s, --silent              Print nothing but the line that says where the server listens, and errors
+  -s, --silent              Print nothing but the lines that say where the services listen, and errors
   -h, --help                Print this help
   -V, --version             Print the version
 
@@ -110,8 +113,11 @@ pub enum Command {
 pub struct ServeFlags {
     pub location: Option<PathBuf>,
     pub in_memory: bool,
+    pub services: Option<String>,
     pub table_host: Option<String>,
     pub table_port: Option<u16>,
+    pub queue_host: Option<String>,
+    pub queue_port: Option<u16>,
     pub host_suffixes: Vec<String>,
     pub profile: Option<String>,
     pub config: Option<PathBuf>,
@@ -157,6 +163,9 @@ fn read_serve(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
         match name.as_str() {
             "location" => flags.location = Some(parser.value()?.into()),
             "in-memory" | "in-memory-persistence" => flags.in_memory = true,
+            "services" => flags.services = Some(parser.value()?.string()?),
+            "queue-host" => flags.queue_host = Some(parser.value()?.string()?),
+            "queue-port" => flags.queue_port = Some(parser.value()?.parse()?),
             "table-host" => flags.table_host = Some(parser.value()?.string()?),
             "table-port" => flags.table_port = Some(parser.value()?.parse()?),
             "host-suffix" => flags.host_suffixes.push(parser.value()?.string()?),
@@ -354,12 +363,36 @@ mod tests {
             location: Some("d".into()),
             table_host: Some("h".into()),
             table_port: Some(1),
+            queue_port: Some(2),
+            services: Some("table,queue".into()),
             silent: true,
             ..ServeFlags::default()
         };
         for arguments in [
-            &["--location", "d", "--tableHost", "h", "--tablePort", "1", "--silent"][..],
-            &["serve", "-l", "d", "--table-host=h", "--table-port=1", "-s"],
+            &[
+                "--location",
+                "d",
+                "--tableHost",
+                "h",
+                "--tablePort",
+                "1",
+                "--queuePort",
+                "2",
+                "--services=table,queue",
+                "--silent",
+            ][..],
+            &[
+                "serve",
+                "-l",
+                "d",
+                "--table-host=h",
+                "--table-port=1",
+                "--queue-port",
+                "2",
+                "--services",
+                "table,queue",
+                "-s",
+            ],
         ] {
             assert_eq!(flags(arguments).as_ref(), Ok(&expected), "{arguments:?}");
         }

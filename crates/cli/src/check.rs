@@ -30,7 +30,7 @@ pub fn run(backup: Option<&Path>, location: &Path) -> Result<ExitCode, String> {
 fn check_store(location: &Path) -> Result<ExitCode, String> {
     store::require(location)?;
     let progress = Progress::start();
-    let (checked, how) = match check_directory(location, CACHE_BYTES_MAX, &tables::FAMILIES) {
+    let (checked, how) = match check_directory(location, CACHE_BYTES_MAX, &server::FAMILIES) {
         Ok(checked) => (checked, "at rest"),
         Err(OpenError::Locked(_)) => (ask_server(location)?, "while it is being served"),
         Err(error @ (OpenError::Damaged { .. } | OpenError::OtherStore { .. })) => {

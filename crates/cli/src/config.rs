@@ -6,6 +6,7 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
+use protocol::auth::ServiceKind;
 use serde::Deserialize;
 use tls::TlsSource;
 
@@ -14,14 +15,19 @@ use crate::account_source::{self, AccountRules, AccountSource};
 use crate::accounts_file::AccountEntry;
 use crate::args::ServeFlags;
 
+const HOST_DEFAULT: &str = "127.0.0.1";
+
 /// The file that `--config` names.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct File {
     location: Option<PathBuf>,
     profile: Option<String>,
+    services: Option<Vec<String>>,
     table_host: Option<String>,
     table_port: Option<u16>,
+    queue_host: Option<String>,
+    queue_port: Option<u16>,
     #[serde(default)]
     host_suffixes: Vec<String>,
     #[serde(default)]
@@ -53,13 +59,44 @@ struct OauthFile {
 pub struct Settings {
     /// `None` keeps the data in memory.
     pub location: Option<PathBuf>,
-    pub listen: SocketAddr,
+    /// Which services to start, and where; at least one.
+    pub listen: Vec<Listen>,
     pub host_suffixes: Vec<String>,
     pub tls: Option<TlsSource>,
     pub oauth: Option<Oauth>,
     pub accounts: AccountSource,
     pub is_behind_tls_proxy: bool,
     pub silent: bool,
+}
+
+/// Where a service listens.
+#[derive(Clone, Copy)]
+pub struct Listen {
+    pub service: ServiceName,
+    pub address: SocketAddr,
+}
+
+/// A service that can be started.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ServiceName {
+    Table,
+    Queue,
+}
+
+impl ServiceName {
+    pub const ALL: [ServiceName; 2] = [ServiceName::Table, ServiceName::Queue];
+
+    pub fn kind(self) -> &'static ServiceKind {
+        match self {
+            ServiceName::Table => &protocol::table::KIND,
+            ServiceName::Queue => &protocol::queue::KIND,
+        }
+    }
+
+    /// As in `--services`, and in front of `-host` and `-port`.
+    pub fn label(self) -> &'static str {
+        self.kind().label
+    }
 }
 
 /// Which bearer tokens to accept.
@@ -80,8 +117,31 @@ pub fn gather(flags: ServeFlags) -> Result<Settings, String> {
         Some("server") => true,
         Some(other) => return Err(format!("there is no profile '{other}': choose emulator or server")),
     };
-    let host = flags.table_host.or(file.table_host).unwrap_or_else(|| "127.0.0.1".into());
-    let listen = resolve(&host, flags.table_port.or(file.table_port).unwrap_or(protocol::table::KIND.port))?;
+    let services = match flags.services {
+        Some(list) => chosen_services(list.split(','))?,
+        None => match &file.services {
+            Some(list) => chosen_services(list.iter().map(String::as_str))?,
+            None => ServiceName::ALL.to_vec(),
+        },
+    };
+    let mut hosts = Vec::new();
+    let mut listen = Vec::new();
+    for service in services {
+        let (host, port) = match service {
+            ServiceName::Table => {
+                (flags.table_host.as_ref().or(file.table_host.as_ref()), flags.table_port.or(file.table_port))
+            }
+            ServiceName::Queue => {
+                (flags.queue_host.as_ref().or(file.queue_host.as_ref()), flags.queue_port.or(file.queue_port))
+            }
+        };
+        let host = host.map_or(HOST_DEFAULT, String::as_str);
+        let address = resolve(host, port.unwrap_or(service.kind().port))?;
+        listen.push(Listen { service, address });
+        hosts.push(host.to_owned());
+    }
+    // What must not be reachable from elsewhere must not be so through any of the services.
+    let far = listen.iter().map(|listen| listen.address.ip()).find(|address| !address.is_loopback());
     let location = (!flags.in_memory)
         .then(|| flags.location.or(file.location).unwrap_or_else(|| Path::new(LOCATION_DEFAULT).to_owned()));
 
@@ -93,14 +153,14 @@ pub fn gather(flags: ServeFlags) -> Result<Settings, String> {
                 location.as_deref().ok_or("--https keeps its certificate on disk: leave --in-memory out")?;
             let suffixes = flags.host_suffixes.iter().chain(&file.host_suffixes);
             let hosts =
-                suffixes.flat_map(|suffix| [suffix.clone(), format!("*.{suffix}")]).chain([host]).collect();
+                suffixes.flat_map(|suffix| [suffix.clone(), format!("*.{suffix}")]).chain(hosts).collect();
             Some(TlsSource::LocalCa { directory: directory.join("tls"), hosts })
         }
         (None, false, Some(tls)) => Some(certificate(tls.cert, tls.key, tls.password)?),
         (None, false, None) => None,
     };
     let oauth = match (flags.oauth.as_deref(), file.oauth) {
-        (Some("basic"), _) if is_server || !listen.ip().is_loopback() => {
+        (Some("basic"), _) if is_server || far.is_some() => {
             return Err(
                 "--oauth basic checks no signature: it is for the emulator profile on a loopback address"
                     .into(),
@@ -123,24 +183,22 @@ pub fn gather(flags: ServeFlags) -> Result<Settings, String> {
     };
     let well_known_refusal = if is_server {
         Some("the server profile refuses the emulator's published key: everybody knows it".to_owned())
-    } else if !listen.ip().is_loopback() && !flags.allow_well_known_key {
-        Some(format!(
-            "anyone who can reach {} could use the emulator's published key: set {}, listen on 127.0.0.1, \
-             or say --allow-well-known-key",
-            listen.ip(),
-            account_source::OWN_VARIABLE
-        ))
     } else {
-        None
+        far.filter(|_| !flags.allow_well_known_key).map(|far| {
+            format!(
+                "anyone who can reach {far} could use the emulator's published key: set {}, listen on 127.0.0.1, \
+                 or say --allow-well-known-key",
+                account_source::OWN_VARIABLE
+            )
+        })
     };
     let rules = AccountRules { is_server, well_known_refusal };
     let accounts = AccountSource::new(&file.accounts, location.clone(), rules)?;
 
     let is_behind_proxy = flags.behind_tls_proxy || file.behind_tls_proxy;
-    if is_server && tls.is_none() && !listen.ip().is_loopback() && !is_behind_proxy {
+    if let Some(far) = far.filter(|_| is_server && tls.is_none() && !is_behind_proxy) {
         return Err(format!(
-            "the server profile does not speak plain HTTP on {}: give --cert and --key, or say --behind-tls-proxy",
-            listen.ip()
+            "the server profile does not speak plain HTTP on {far}: give --cert and --key, or say --behind-tls-proxy"
         ));
     }
     if accounts.read()?.names().is_empty() {
@@ -158,6 +216,23 @@ pub fn gather(flags: ServeFlags) -> Result<Settings, String> {
         is_behind_tls_proxy: is_behind_proxy,
         silent,
     })
+}
+
+fn chosen_services<'a>(names: impl Iterator<Item = &'a str>) -> Result<Vec<ServiceName>, String> {
+    let mut services = Vec::new();
+    for name in names.map(str::trim) {
+        let named = ServiceName::ALL.into_iter().find(|service| service.label() == name);
+        let service = named.ok_or_else(|| {
+            let all = ServiceName::ALL.map(ServiceName::label).join(", ");
+            format!("there is no service '{name}': choose among {all}")
+        })?;
+        if !services.contains(&service) {
+            services.push(service);
+        }
+    }
+    // Always in the same order, whatever the order of the names.
+    services.sort_by_key(|service| ServiceName::ALL.iter().position(|other| other == service));
+    if services.is_empty() { Err("--services names no service".into()) } else { Ok(services) }
 }
 
 fn is_plain_and_far(url: &str) -> bool {

@@ -1,6 +1,6 @@
-//! `lazulite serve`: opens the store, binds the port, prints the ready line, and serves until a signal stops it.
+//! `lazulite serve`: opens the store, binds the ports, prints the ready lines, and serves until a signal stops it.
 //!
-//! Promises: the ready line comes first on standard output, once the port is bound; changed accounts take
+//! Promises: the ready lines come first on standard output, once all ports are bound; changed accounts take
 //! effect without a restart. `config` decides the settings; the crate `server` answers the requests.
 
 use std::io::Write as _;
@@ -14,15 +14,18 @@ use engine::env::{Clock, SystemClock, UNIX_EPOCH_TICKS};
 use engine::memory::MemoryEngine;
 use engine_local::{LocalEngine, LocalOptions};
 use protocol::auth::BearerValidator;
+use queues::QueueService;
 use server::{
-    Accounts, Binding, Current, EMULATOR_ACCOUNT, EMULATOR_KEY, Front, FrontConfig, Limits, TableHttp,
+    Accounts, Binding, BoundService, Current, EMULATOR_ACCOUNT, EMULATOR_KEY, Front, FrontConfig, Handler,
+    Limits, QueueHttp, Server, Service, TableHttp,
 };
 use tables::TableService;
 use tls::{Tls, UnixTime, WallClock};
+use tokio::sync::watch;
 
 use crate::account_source::AccountSource;
 use crate::accounts_file::AccountsFile;
-use crate::config::{Oauth, Settings};
+use crate::config::{Listen, Oauth, ServiceName, Settings};
 use crate::jwks::JwksSource;
 use crate::{control, logger, open_files, signals, store};
 
@@ -43,7 +46,8 @@ pub fn serve(settings: Settings) -> Result<(), String> {
     let Opened { engine, local, name: store } = open_engine(settings.location.as_deref(), clock.clone())?;
     #[cfg(feature = "seeded-bugs")]
     let engine = engine::seeded::wrap(engine);
-    let service = TableHttp::new(TableService::new(engine.clone(), clock.clone()));
+    let tables = TableService::new(engine.clone(), clock.clone());
+    let queues = Arc::new(QueueService::new(engine.clone(), clock.clone()));
     // Take the stamp before reading the file, so that a change in between is noticed on the next check.
     let seen = settings.accounts.location.as_deref().and_then(stamp);
     let accounts = Arc::new(Current::new(settings.accounts.read()?));
@@ -62,32 +66,106 @@ pub fn serve(settings: Settings) -> Result<(), String> {
         log::warn!("backup, restore and check will not reach this server: {error}");
     }
     runtime.block_on(async {
-        let listen = settings.listen;
         let config = FrontConfig {
             accounts: accounts.clone(),
             tokens: validator(settings.oauth).await?,
             is_behind_tls_proxy: settings.is_behind_tls_proxy,
             limits,
         };
-        let binding = Binding { listen, tls: tls.clone(), host_suffixes: settings.host_suffixes };
         let front = Front::new(config, clock);
-        let server = server::bind(&front, binding, service).await.map_err(|error| match error.kind() {
-            std::io::ErrorKind::AddrInUse => format!("{listen} is in use: another program listens there"),
-            _ => format!("cannot listen on {listen}: {error}"),
-        })?;
-        let shutdown = signals::stop_requested()?;
-        announce(server.local_addr(), &accounts.get(), &store, tls.as_ref(), settings.silent);
+        let door =
+            Door { front: &front, settings: &settings.listen, tls: &tls, suffixes: &settings.host_suffixes };
+        let table = door.open(ServiceName::Table, TableHttp::new(tables).with_outbox(queues.clone())).await?;
+        let queue = door.open(ServiceName::Queue, QueueHttp::new(queues.clone())).await?;
+        let stop = signals::stop_requested()?;
+        let addresses = [
+            table.as_ref().map(|table| (ServiceName::Table, table.local_addr())),
+            queue.as_ref().map(|queue| (ServiceName::Queue, queue.local_addr())),
+        ];
+        let addresses: Vec<_> = addresses.into_iter().flatten().collect();
+        announce(&addresses, &accounts.get(), &store, tls.as_ref(), settings.silent);
         tokio::spawn(watch_accounts(settings.accounts, accounts, seen));
+        tokio::spawn(sweep(queues));
         if let Some(tls) = tls {
             tokio::spawn(tls.watch());
         }
-        server.run(shutdown).await;
+        let (sender, stopped) = watch::channel(false);
+        tokio::spawn(async move {
+            stop.await;
+            let _ = sender.send(true);
+        });
+        tokio::join!(run(table, stopped.clone()), run(queue, stopped));
         engine.close().await;
         if let Some(location) = &settings.location {
             control::remove_socket(location);
         }
         Ok(())
     })
+}
+
+/// What all services have in common when they are opened.
+struct Door<'a> {
+    front: &'a Arc<Front>,
+    settings: &'a [Listen],
+    tls: &'a Option<Tls>,
+    suffixes: &'a [String],
+}
+
+impl Door<'_> {
+    /// Binds the service to its port; `None` when it was not asked for.
+    async fn open<S: Service>(
+        &self,
+        name: ServiceName,
+        service: S,
+    ) -> Result<Option<Server<BoundService<S>>>, String> {
+        let Some(Listen { address, .. }) = self.settings.iter().find(|listen| listen.service == name) else {
+            return Ok(None);
+        };
+        let (tls, host_suffixes) = (self.tls.clone(), self.suffixes.to_vec());
+        let binding = Binding { listen: *address, tls, host_suffixes };
+        let bound = server::bind(self.front, binding, service).await;
+        bound.map(Some).map_err(|error| cannot_listen(name, *address, &error))
+    }
+}
+
+fn cannot_listen(name: ServiceName, address: SocketAddr, error: &std::io::Error) -> String {
+    let (service, label) = (name.kind().name, name.label());
+    match error.kind() {
+        std::io::ErrorKind::AddrInUse => {
+            let others = ServiceName::ALL.into_iter().filter(|other| *other != name);
+            let others = others.map(ServiceName::label).collect::<Vec<_>>().join(",");
+            format!(
+                "{address} is in use: another program listens there, and the {service} service wants it. Give it \
+                 another port with --{label}-port, or leave it out with --services {others}"
+            )
+        }
+        _ => format!("the {service} service cannot listen on {address}: {error}"),
+    }
+}
+
+/// Serves until everybody is told to stop.
+async fn run<H: Handler>(server: Option<Server<H>>, mut stopped: watch::Receiver<bool>) {
+    if let Some(server) = server {
+        // An error means that nobody can tell any more, which means the same.
+        server.run(async move { drop(stopped.wait_for(|stopped| *stopped).await) }).await;
+    }
+}
+
+/// Removes expired messages: every second from the queues in use, every minute from all.
+async fn sweep(queues: Arc<QueueService>) {
+    const INTERVAL: Duration = Duration::from_secs(1);
+    const WHOLE_INTERVAL_COUNT: u32 = 60;
+    let mut round = 0u32;
+    loop {
+        match queues.sweep(round.is_multiple_of(WHOLE_INTERVAL_COUNT)).await {
+            Ok(true) => continue,
+            Ok(false) => {}
+            // The engine says so itself when it takes no writes; the messages are hidden all the same.
+            Err(error) => log::debug!("expired messages wait to be removed: {error}"),
+        }
+        round = round.wrapping_add(1);
+        tokio::time::sleep(INTERVAL).await;
+    }
 }
 
 /// Refuses a clock that says a time before 1970: hyper panics on every request when it prints such a date, and no signed
@@ -109,11 +187,11 @@ struct Opened {
 
 fn open_engine(location: Option<&Path>, clock: Arc<dyn Clock>) -> Result<Opened, String> {
     let Some(location) = location else {
-        let engine = Arc::new(MemoryEngine::new(tables::FAMILIES, clock));
+        let engine = Arc::new(MemoryEngine::new(server::FAMILIES, clock));
         return Ok(Opened { engine, local: None, name: "memory; nothing is kept".to_owned() });
     };
     store::refuse_unfinished(location)?;
-    let options = LocalOptions::new(tables::FAMILIES, clock);
+    let options = LocalOptions::new(server::FAMILIES, clock);
     let engine = Arc::new(LocalEngine::open(location, options).map_err(|error| error.to_string())?);
     if let Some(mode) = files::mode_for_others(location) {
         log::warn!(
@@ -182,21 +260,34 @@ async fn watch_accounts(source: AccountSource, accounts: Arc<Current<Accounts>>,
     }
 }
 
-/// Scripts wait for the first line, so its wording is fixed. The other lines are for people.
-fn announce(address: SocketAddr, accounts: &Accounts, store: &str, tls: Option<&Tls>, silent: bool) {
+/// Scripts wait for the first lines, so their wording is fixed. The other lines are for people.
+fn announce(
+    services: &[(ServiceName, SocketAddr)],
+    accounts: &Accounts,
+    store: &str,
+    tls: Option<&Tls>,
+    silent: bool,
+) {
     let scheme = if tls.is_some() { "https" } else { "http" };
-    let service = protocol::table::KIND.name;
-    let mut lines =
-        vec![format!("Lazulite {service} service is successfully listening at {scheme}://{address}")];
+    let mut lines: Vec<String> = services
+        .iter()
+        .map(|(name, address)| {
+            let service = name.kind().name;
+            format!("Lazulite {service} service is successfully listening at {scheme}://{address}")
+        })
+        .collect();
     if !silent {
         lines.push(format!("Data in {store}"));
-        lines.extend(accounts.names().into_iter().map(|name| {
+        lines.extend(accounts.names().into_iter().map(|account| {
             // Never print a key that protects anything.
-            let is_well_known = name.as_str() == EMULATOR_ACCOUNT && accounts.have_well_known_key();
+            let is_well_known = account.as_str() == EMULATOR_ACCOUNT && accounts.have_well_known_key();
             let key = if is_well_known { EMULATOR_KEY } else { "YOUR-KEY" };
+            let endpoint = |(name, address): &(ServiceName, SocketAddr)| {
+                format!("{}Endpoint={scheme}://{address}/{account};", name.kind().name)
+            };
+            let endpoints: String = services.iter().map(endpoint).collect();
             format!(
-                "Connection string: DefaultEndpointsProtocol={scheme};AccountName={name};AccountKey={key};\
-                 TableEndpoint={scheme}://{address}/{name};"
+                "Connection string: DefaultEndpointsProtocol={scheme};AccountName={account};AccountKey={key};{endpoints}"
             )
         }));
         lines.extend(tls.and_then(Tls::how_to_trust));

@@ -51,7 +51,7 @@ pub fn prepare(location: &Path) -> Result<(), String> {
 }
 
 pub fn options() -> LocalOptions {
-    LocalOptions::new(tables::FAMILIES, Arc::new(SystemClock::new()))
+    LocalOptions::new(server::FAMILIES, Arc::new(SystemClock::new()))
 }
 
 /// Runs one piece of asynchronous work to its end.

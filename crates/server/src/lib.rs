@@ -14,9 +14,11 @@ use engine::Families;
 
 pub use front::accounts::{Accounts, EMULATOR_ACCOUNT, EMULATOR_KEY};
 pub use front::current::Current;
-pub use front::handle::{Binding, bind};
+pub use front::handle::{Binding, BoundService, bind};
+pub use front::service::Service;
 pub use front::{Front, FrontConfig};
 pub use http::limits::Limits;
+pub use http::listener::{Handler, Server};
 pub use queue::QueueHttp;
 pub use table::TableHttp;
 

@@ -9,6 +9,10 @@ use crate::record;
 /// `ops` holds what each operation of the commit expected, in order. The meaning of a failure depends on it.
 pub fn from_commit(error: CommitError, ops: &[Expect]) -> ServiceError {
     match error {
+        // A commit that was made together with this one. Only a mistake in the program lets it fail.
+        CommitError::Precondition { op, .. } | CommitError::Refused { op, .. } if op >= ops.len() => {
+            ServiceError::with_source(ErrorCode::InternalError, error)
+        }
         CommitError::Precondition { op, found } => {
             let code = match (ops.get(op), found) {
                 (Some(Expect::Absent), _) => ErrorCode::EntityAlreadyExists,

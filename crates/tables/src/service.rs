@@ -73,15 +73,35 @@ impl TableService {
         table: &TableName,
         transaction: Transaction,
     ) -> Result<Version, ServiceError> {
+        self.commit_with(account, table, transaction, Vec::new()).await
+    }
+
+    /// The same, together with commits to elsewhere: all of them happen, or none.
+    pub async fn commit_with(
+        &self,
+        account: &AccountName,
+        table: &TableName,
+        transaction: Transaction,
+        others: Vec<Commit>,
+    ) -> Result<Version, ServiceError> {
         let expected = expectations(&transaction.ops);
         let partition = transaction.partition_key().into();
         let id = self.table_id(account, table).await?;
-        let result = self.engine.commit(Commit { table: id, partition, ops: transaction.ops }).await;
+        let commit = Commit { table: id, partition, ops: transaction.ops };
+        let result = match others.is_empty() {
+            true => self.engine.commit(commit).await,
+            false => self.engine.commit_all([vec![commit], others].concat()).await,
+        };
         if matches!(result, Err(CommitError::TableGone)) {
             // The table was dropped through another process. The next caller must look its name up again.
             self.catalogue.forget(account, table.as_str());
         }
         result.map_err(|error| from_commit(error, &expected))
+    }
+
+    /// Whether there is such a table.
+    pub async fn check_table(&self, account: &AccountName, table: &TableName) -> Result<(), ServiceError> {
+        self.table_id(account, table).await.map(|_| ())
     }
 
     /// Closes the engine: it finishes accepted writes and refuses further ones.

@@ -47,7 +47,7 @@ impl<'a> Change<'a> {
 }
 
 /// Valid changes to distinct rows of one partition.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Transaction {
     partition_key: Box<str>,
     pub(crate) ops: Vec<Op>,

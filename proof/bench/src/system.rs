@@ -90,7 +90,16 @@ impl System {
             }
             SystemKind::Durable | SystemKind::InMemory => {
                 let mut command = Command::new(&programs.server);
-                command.args(["serve", "--tableHost", "127.0.0.1", "--tablePort", "0", "--silent"]);
+                command.args([
+                    "serve",
+                    "--tableHost",
+                    "127.0.0.1",
+                    "--tablePort",
+                    "0",
+                    "--queuePort",
+                    "0",
+                    "--silent",
+                ]);
                 command.env_remove("LAZULITE_ACCOUNTS").env_remove("AZURITE_ACCOUNTS");
                 if kind == SystemKind::Durable {
                     command.arg("--location").arg(&directory);

@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Mutex, PoisonError, mpsc};
+use std::sync::{Mutex, OnceLock, PoisonError, mpsc};
 use std::time::Duration;
 
 use crate::sign::Credentials;
@@ -14,6 +14,7 @@ use crate::time::{Stopwatch, system_now};
 use crate::{RawClient, Request, Response};
 
 const READY: &str = "Table service is successfully listening at http://";
+const QUEUE_READY: &str = "Queue service is successfully listening at http://";
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -26,12 +27,13 @@ pub struct ServerProcess {
     lines: Mutex<mpsc::Receiver<String>>,
     /// The output up to and including the ready line.
     greeting: String,
+    queue_addr: OnceLock<SocketAddr>,
 }
 
 impl ServerProcess {
     /// Starts on a free port with the data in `location`.
     pub fn start(binary: &str, location: &Path) -> ServerProcess {
-        ServerProcess::start_with(binary, location, &["--table-port", "0"], &[])
+        ServerProcess::start_with(binary, location, &["--table-port", "0", "--queue-port", "0"], &[])
     }
 
     /// Starts with these arguments after `--location`, and these environment variables.
@@ -75,9 +77,8 @@ impl ServerProcess {
             };
             greeting.push_str(&line);
             greeting.push('\n');
-            if let Some((_, rest)) = line.split_once(READY) {
-                let authority = rest.split(['/', ' ']).next().unwrap_or_default();
-                break authority.parse().unwrap_or_else(|_| panic!("no address in the ready line: {line}"));
+            if line.contains(READY) {
+                break address_in(&line, READY);
             }
         };
         let errors = child.stderr.take();
@@ -90,7 +91,13 @@ impl ServerProcess {
             credentials: Credentials::emulator(),
             lines: Mutex::new(receiver),
             greeting,
+            queue_addr: OnceLock::new(),
         }
+    }
+
+    /// Where the Queue service listens: the line after the ready line tells.
+    pub fn queue_addr(&self) -> SocketAddr {
+        *self.queue_addr.get_or_init(|| reachable(address_in(&self.line_with(QUEUE_READY), QUEUE_READY)))
     }
 
     pub fn addr(&self) -> SocketAddr {
@@ -178,6 +185,13 @@ impl Drop for ServerProcess {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The address in a ready line.
+fn address_in(line: &str, ready: &str) -> SocketAddr {
+    let rest = line.split_once(ready).map_or("", |(_, rest)| rest);
+    let authority = rest.split(['/', ' ']).next().unwrap_or_default();
+    authority.parse().unwrap_or_else(|_| panic!("no address in the ready line: {line}"))
 }
 
 /// The address at which a client on this machine reaches a server that listens on `addr`.

@@ -94,7 +94,12 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
         neighbours::MODEST_KEY
     );
     let environment = [("LAZULITE_ACCOUNTS", accounts.as_str())];
-    let process = ServerProcess::start_with(binary, directory.path(), &["--table-port", "0"], &environment);
+    let process = ServerProcess::start_with(
+        binary,
+        directory.path(),
+        &["--table-port", "0", "--queue-port", "0"],
+        &environment,
+    );
     let bench = Bench {
         address: process.addr(),
         gauge: Gauge::of(process.id()),

@@ -9,11 +9,11 @@ use crate::{LAZULITE, refusal};
 #[test]
 fn flags_have_two_spellings() {
     for arguments in [
-        &["--tableHost", "127.0.0.1", "--tablePort", "0"][..],
-        &["--table-host", "127.0.0.1", "--table-port", "0"],
+        &["--tableHost", "127.0.0.1", "--tablePort", "0", "--queuePort", "0"][..],
+        &["--table-host", "127.0.0.1", "--table-port", "0", "--queue-port", "0"],
         &["--table-host=127.0.0.1", "--table-port=0"],
         &["--tableHost=localhost", "--tablePort=0", "--silent"],
-        &["serve", "--tablePort", "0", "-s"],
+        &["serve", "--tablePort", "0", "--queuePort", "0", "-s"],
     ] {
         // `serve` may come first or after the location.
         let directory = TempDir::new().unwrap();
@@ -26,7 +26,9 @@ fn flags_have_two_spellings() {
 #[test]
 fn in_memory_has_its_spellings_and_keeps_nothing() {
     for flag in ["--in-memory", "--inMemoryPersistence"] {
-        let start = || ServerProcess::start_anywhere(LAZULITE, &[flag, "--table-port", "0"], &[]);
+        let start = || {
+            ServerProcess::start_anywhere(LAZULITE, &[flag, "--table-port", "0", "--queue-port", "0"], &[])
+        };
         let server = start();
         server.send(Request::post("/Tables").json(r#"{"TableName":"mytable"}"#)).expect(201);
         assert_eq!(server.stop(), Some(0));
@@ -44,12 +46,34 @@ fn the_ready_line_comes_first_and_names_the_port_taken() {
 }
 
 #[test]
-fn silence_leaves_only_the_ready_line() {
+fn silence_leaves_only_the_ready_lines() {
     let directory = TempDir::new().unwrap();
-    let server =
-        ServerProcess::start_with(LAZULITE, directory.path(), &["--tablePort", "0", "--silent"], &[]);
+    let server = ServerProcess::start_with(
+        LAZULITE,
+        directory.path(),
+        &["--tablePort", "0", "--queuePort", "0", "--silent"],
+        &[],
+    );
+    server.send(Request::get("/Tables")).expect(200);
+    let rest = server.rest_of_stdout();
+    assert!(
+        rest.starts_with("Lazulite Queue service is successfully listening at http://127.0.0.1:"),
+        "{rest}"
+    );
+    assert_eq!(rest.lines().count(), 1, "{rest}");
+}
+
+#[test]
+fn only_the_chosen_services_start() {
+    let directory = TempDir::new().unwrap();
+    let options = ["--services", "table", "--tablePort", "0", "--silent"];
+    let server = ServerProcess::start_with(LAZULITE, directory.path(), &options, &[]);
     server.send(Request::get("/Tables")).expect(200);
     assert_eq!(server.rest_of_stdout(), "");
+    for (services, part) in [("blobs", "choose among table, queue"), ("", "there is no service ''")] {
+        let sentence = refusal(&["--in-memory", "--services", services], &[]);
+        assert!(sentence.contains(part), "{sentence}");
+    }
 }
 
 #[test]
@@ -83,10 +107,10 @@ fn mistakes_get_one_sentence_each() {
     check(&["frobnicate"], "frobnicate");
     check(&["--in-memory", "--location", "somewhere"], "--location");
     check(
-        &["--in-memory", "--tableHost", "no.such.host.invalid", "--tablePort", "0"],
+        &["--in-memory", "--tableHost", "no.such.host.invalid", "--tablePort", "0", "--queuePort", "0"],
         "no.such.host.invalid",
     );
-    check(&["--in-memory", "--tableHost", "", "--tablePort", "0"], "");
+    check(&["--in-memory", "--tableHost", "", "--tablePort", "0", "--queuePort", "0"], "");
     check(&["--in-memory=yes"], "in-memory");
 }
 
@@ -94,8 +118,15 @@ fn mistakes_get_one_sentence_each() {
 fn a_taken_port_is_named() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
-    let sentence = refusal(&["--in-memory", "--tablePort", &port], &[]);
-    assert!(sentence.contains(&port), "{sentence}");
+    for (service, option) in [("Table", "table"), ("Queue", "queue")] {
+        let both = ["--in-memory", "--table-port", "0", "--queue-port", "0"];
+        let sentence = refusal(&[&both[..], &[&format!("--{option}-port"), &port]].concat(), &[]);
+        let other = if option == "table" { "queue" } else { "table" };
+        let remedies = [format!("--{option}-port"), format!("--services {other}")];
+        for part in [&port, service, &remedies[0], &remedies[1]] {
+            assert!(sentence.contains(part), "{sentence}");
+        }
+    }
 }
 
 #[test]
@@ -105,6 +136,11 @@ fn a_port_can_be_taken_again_at_once() {
     let port = server.addr().port().to_string();
     server.send(Request::get("/Tables")).expect(200);
     server.kill();
-    let server = ServerProcess::start_with(LAZULITE, directory.path(), &["--tablePort", &port], &[]);
+    let server = ServerProcess::start_with(
+        LAZULITE,
+        directory.path(),
+        &["--tablePort", &port, "--queuePort", "0"],
+        &[],
+    );
     server.send(Request::get("/Tables")).expect(200);
 }

@@ -8,7 +8,11 @@ use testkit::{Request, ServerProcess, run_to_exit};
 use crate::{LAZULITE, refusal};
 
 fn server() -> (ServerProcess, String) {
-    let server = ServerProcess::start_anywhere(LAZULITE, &["--in-memory", "--table-port", "0"], &[]);
+    let server = ServerProcess::start_anywhere(
+        LAZULITE,
+        &["--in-memory", "--table-port", "0", "--queue-port", "0"],
+        &[],
+    );
     let url = format!("http://{}/devstoreaccount1", server.addr());
     (server, url)
 }

@@ -36,7 +36,7 @@ fn a_file_says_where_and_for_whom() {
     let data = TempDir::new().unwrap();
     let location = data.path().join("store");
     let file = File::new(&format!(
-        "location = {location:?}\ntable-host = \"127.0.0.1\"\ntable-port = 0\nhost-suffixes = [\"table.example.org\"]\n\
+        "location = {location:?}\ntable-host = \"127.0.0.1\"\ntable-port = 0\nqueue-port = 0\nhost-suffixes = [\"table.example.org\"]\n\
          [[account]]\nname = \"mine\"\nkey1 = \"{KEY}\"\nkey2 = \"{OTHER}\"\n[[account]]\nname = \"second\"\nkey1 = \"{OTHER}\"\n"
     ));
     let server = file.start(&[], &[]);
@@ -66,6 +66,8 @@ fn flags_win_over_the_file() {
         "127.0.0.1",
         "--table-port",
         "0",
+        "--queue-port",
+        "0",
         "--profile",
         "emulator",
         "--location",
@@ -74,8 +76,17 @@ fn flags_win_over_the_file() {
     let server = file.start(&arguments, &[]);
     assert_eq!(status(&server, EMULATOR_ACCOUNT, EMULATOR_KEY), 200);
     assert!(chosen.join("LAZULITE").exists() && !named.exists());
-    let arguments =
-        ["--table-host", "127.0.0.1", "--table-port", "0", "--profile", "emulator", "--in-memory"];
+    let arguments = [
+        "--table-host",
+        "127.0.0.1",
+        "--table-port",
+        "0",
+        "--queue-port",
+        "0",
+        "--profile",
+        "emulator",
+        "--in-memory",
+    ];
     file.start(&arguments, &[]);
     assert!(!named.exists(), "in memory there is no location");
 }
@@ -83,7 +94,7 @@ fn flags_win_over_the_file() {
 #[test]
 fn the_environment_wins_over_the_file() {
     let file = File::new(&format!(
-        "table-port = 0\n[[account]]\nname = \"mine\"\nkey1 = \"{KEY}\"\n[[account]]\nname = \"filed\"\nkey1 = \"{KEY}\"\n"
+        "table-port = 0\nqueue-port = 0\n[[account]]\nname = \"mine\"\nkey1 = \"{KEY}\"\n[[account]]\nname = \"filed\"\nkey1 = \"{KEY}\"\n"
     ));
     let accounts = format!("mine:{OTHER};environ:{OTHER}");
     let server = file.start(&["--in-memory"], &[("LAZULITE_ACCOUNTS", &accounts)]);
@@ -99,7 +110,9 @@ fn the_accounts_of_the_command_join_those_of_the_file() {
     let location = data.path().to_str().unwrap();
     let (added, _) = crate::running::run(&["account", "add", "added", "-l", location], &[]);
     let key1 = added.lines().find_map(|line| line.strip_prefix("key1: ")).unwrap();
-    let file = File::new(&format!("table-port = 0\n[[account]]\nname = \"filed\"\nkey1 = \"{KEY}\"\n"));
+    let file = File::new(&format!(
+        "table-port = 0\nqueue-port = 0\n[[account]]\nname = \"filed\"\nkey1 = \"{KEY}\"\n"
+    ));
     let server = file.start(&["--location", location], &[]);
     assert_eq!(status(&server, "filed", KEY), 200);
     assert_eq!(status(&server, "added", key1), 200);

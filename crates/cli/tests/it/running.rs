@@ -36,7 +36,11 @@ impl Running {
         let location = location.to_str().expect("a temporary directory has a plain name");
         let mut command = Command::new("sh");
         command.args(["-c", &format!("ulimit {ulimit} && exec \"$0\" \"$@\""), LAZULITE]);
-        Running::start_command(command, &["--location", location, "--table-port", "0"], &[])
+        Running::start_command(
+            command,
+            &["--location", location, "--table-port", "0", "--queue-port", "0"],
+            &[],
+        )
     }
 
     /// Starts the binary through another program, such as a shell, that runs what its arguments say.
@@ -67,7 +71,10 @@ impl Running {
     /// Serves a data directory on a free port.
     pub fn over(location: &Path, arguments: &[&str]) -> Running {
         let location = location.to_str().expect("a temporary directory has a plain name");
-        Running::start(&[&["--location", location, "--table-port", "0"], arguments].concat(), &[])
+        Running::start(
+            &[&["--location", location, "--table-port", "0", "--queue-port", "0"], arguments].concat(),
+            &[],
+        )
     }
 
     pub fn addr(&self) -> SocketAddr {

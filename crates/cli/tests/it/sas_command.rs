@@ -9,7 +9,7 @@ use crate::{ACCOUNT_VARIABLES, refusal};
 const KEY: &str = "bXkgb3duIGtleSBteSBvd24ga2V5IG15IG93biBrZXk=";
 
 fn server() -> Running {
-    let server = Running::start(&["--in-memory", "--table-port", "0"], &[]);
+    let server = Running::start(&["--in-memory", "--table-port", "0", "--queue-port", "0"], &[]);
     server.send(Request::post("/Tables").json(r#"{"TableName":"people"}"#)).expect(201);
     for row in ["1", "2", "3"] {
         server.send(Request::post("/people").json(&entity_json("p", row, ""))).expect(201);

@@ -118,6 +118,13 @@ pub(crate) fn escape(text: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(&bytes[copied..]);
 }
 
+/// Whether XML can hold the text: every character of it is one that XML has.
+pub fn is_xml_text(text: &str) -> bool {
+    text.chars().all(|character| {
+        matches!(character, '\t' | '\n' | '\r' | ' '..) && !matches!(character, '\u{FFFE}' | '\u{FFFF}')
+    })
+}
+
 /// How long a text becomes by escaping, at most: no replacement is longer than `&#xD;`.
 pub(crate) fn escaped_len(text: &[u8]) -> usize {
     let special_count = text.iter().filter(|byte| !is_plain(**byte)).count();

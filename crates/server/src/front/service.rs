@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use catalogue::Catalogue;
 use http::HeaderMap;
-use protocol::ServiceError;
+use http::header::AUTHORIZATION;
 use protocol::auth::ServiceKind;
 use protocol::auth::{Grant, Need};
 use protocol::common::{AccountName, DateTime};
+use protocol::{ErrorCode, ServiceError};
 
 use super::Front;
 use super::head::RequestHead;
@@ -117,6 +118,35 @@ pub struct Session<'a> {
 }
 
 impl Session<'_> {
+    /// Whether the caller may do this with another service of the account too.
+    pub(crate) fn authorize_elsewhere(
+        &self,
+        kind: &ServiceKind,
+        need: &Need<'_>,
+    ) -> Result<(), ServiceError> {
+        match self.grant {
+            Grant::Everything | Grant::AccountSas { .. } => self.grant.authorize(kind, need),
+            // It is for one resource of one service.
+            Grant::ServiceSas { .. } => Err(ErrorCode::AuthorizationFailure.into()),
+            // The roles that were read are those of this service.
+            Grant::Roles(_) => {
+                let token = self.head.header(AUTHORIZATION).and_then(|header| header.split_once(' '));
+                let (Some((_, token)), Some(tokens)) = (token, &self.front.tokens) else {
+                    return Err(ErrorCode::AuthorizationPermissionMismatch.into());
+                };
+                let validated = tokens.get().validate(
+                    token.trim(),
+                    kind,
+                    self.account,
+                    &self.head.connection,
+                    self.front.now(),
+                );
+                let denied = |_| ServiceError::from(ErrorCode::AuthorizationPermissionMismatch);
+                validated.map_err(denied)?.authorize(kind, need)
+            }
+        }
+    }
+
     /// An empty reservation of memory for the request's answer.
     pub(crate) fn reserve_answer(&self) -> Reservation {
         self.front.answer_memory.small(self.front.holder(self.account, self.head))

@@ -11,7 +11,9 @@ use protocol::table::wire::batch::{BatchAnswer, BatchPart, BatchRequest, read_ba
 use protocol::{ErrorCode, ServiceError};
 use tables::{TableService, Transaction};
 
+use super::TableHttp;
 use super::answer::{ContentKind, TableAnswer};
+use super::outbox::{self, Enqueues, read_enqueue};
 use super::request::{Asked, TableRequest};
 use super::write::{Reply, push, read_change, reserve};
 use super::{entities, part};
@@ -22,7 +24,7 @@ use crate::http::heavy::TURN_BYTES;
 use crate::http::memory_pool::{FREE_BYTES, Reservation};
 
 pub async fn run(
-    service: &TableService,
+    http: &TableHttp,
     session: &Session<'_>,
     asked: &Asked<'_>,
     payload: &[u8],
@@ -43,7 +45,7 @@ pub async fn run(
         BatchRequest::ChangeSet(parts) => {
             let change_set_id = session.front.request_ids.next();
             let mut answer = BatchAnswer::new(batch_id.as_str(), Some(change_set_id.as_str()));
-            match run_change_set(service, session, &parts, asked.version).await {
+            match run_change_set(http, session, &parts, asked.version).await {
                 Ok(done) => {
                     reservation = done.reservation;
                     for (part, reply) in parts.iter().zip(done.replies) {
@@ -67,7 +69,7 @@ pub async fn run(
         }
         BatchRequest::Query(part) => {
             let mut answer = BatchAnswer::new(batch_id.as_str(), None);
-            match run_query(service, session, &part, asked.version).await {
+            match run_query(&http.service, session, &part, asked.version).await {
                 Ok(mut found) => {
                     answer.push(|out| part::write(&found, part.content_id, out));
                     reservation = found.body.release();
@@ -100,7 +102,7 @@ struct CommittedSet {
 }
 
 async fn run_change_set(
-    service: &TableService,
+    http: &TableHttp,
     session: &Session<'_>,
     parts: &[BatchPart<'_>],
     version: &str,
@@ -110,6 +112,7 @@ async fn run_change_set(
     let mut transaction = Transaction::new();
     let mut table = None;
     let mut replies: Vec<Reply> = Vec::with_capacity(parts.len());
+    let mut enqueues = Enqueues::new();
     let mut read_bytes = 0;
     for (index, part) in parts.iter().enumerate() {
         read_bytes += part.body.len();
@@ -131,6 +134,9 @@ async fn run_change_set(
             if *table.get_or_insert_with(|| of_table.clone()) != *of_table {
                 return Err(ErrorCode::CommandsInBatchActOnDifferentPartitions.into());
             }
+            if let Some(enqueue) = read_enqueue(session, &asked.headers)? {
+                enqueues.push((index, enqueue));
+            }
             push(&mut transaction, change, &asked)
         });
         // Like the service, reports the first operation past the limit with the index of the last one allowed.
@@ -143,7 +149,7 @@ async fn run_change_set(
         reply.bytes_max(session, &table, part.body.len()) + part.content_id.map_or(0, str::len)
     };
     let reservation = reserve(session, replies.iter().zip(parts).map(bytes_max).sum())?;
-    let version = service.commit(session.account, &table, transaction).await?;
+    let version = outbox::commit(http, session, &table, transaction, &enqueues).await?;
     Ok(CommittedSet { table, version, replies, reservation })
 }
 

@@ -1,20 +1,24 @@
 //! The Table service over HTTP: its requests, its answers and its refusals. `tables` carries the requests out.
 //!
-//! `request` reads a request or a part of a batch; `tables`, `entities`, `write`, `batch` and `acl` run it; `answer`,
-//! `part` and `refusal` write the result.
+//! `request` reads a request or a part of a batch; `tables`, `entities`, `write`, `batch` and `acl` run it, and `outbox`
+//! commits; `answer`, `part` and `refusal` write the result.
 
 mod acl;
 mod answer;
 mod batch;
 mod entities;
 mod header_names;
+mod outbox;
 mod part;
 mod refusal;
 mod request;
 mod tables;
 mod write;
 
+use std::sync::Arc;
+
 use ::http::HeaderMap;
+use ::queues::QueueService;
 use ::tables::TableService;
 use catalogue::Catalogue;
 use protocol::ServiceError;
@@ -36,11 +40,17 @@ use request::TableRequest;
 /// The Table service behind the HTTP door.
 pub struct TableHttp {
     service: TableService,
+    outbox: Option<Arc<QueueService>>,
 }
 
 impl TableHttp {
     pub fn new(service: TableService) -> TableHttp {
-        TableHttp { service }
+        TableHttp { service, outbox: None }
+    }
+
+    /// The same, with queues that a transaction can put messages into.
+    pub fn with_outbox(self, queues: Arc<QueueService>) -> TableHttp {
+        TableHttp { outbox: Some(queues), ..self }
     }
 }
 
@@ -95,12 +105,12 @@ impl Service for TableHttp {
         let TableRequest { operation, asked } = request;
         match operation {
             Operation::Read(read) => entities::run(service, session, read, asked).await,
-            Operation::Write(write) => write::run_one(service, session, write, asked, payload).await,
+            Operation::Write(write) => write::run_one(self, session, write, asked, payload).await,
             // Boxed, so that the state of rare operations does not enlarge that of every request.
             Operation::Tables(operation) => {
                 Box::pin(tables::run(service, session, operation, asked, payload)).await
             }
-            Operation::Batch => Box::pin(batch::run(service, session, asked, payload)).await,
+            Operation::Batch => Box::pin(batch::run(self, session, asked, payload)).await,
             Operation::PostBelow(table) => {
                 let refusal = Box::pin(tables::refuse_post_below(service, session, table, asked)).await;
                 write::repeat_preference(Err(refusal), asked.preference)

@@ -36,6 +36,8 @@ pub struct Asked<'a> {
     pub preference: Option<Preference>,
     /// Whether the caller wants to know how its query found its rows.
     pub explain: bool,
+    /// The headers that the operation came with.
+    pub headers: OperationHeaders<'a>,
 }
 
 impl<'a> TableRequest<'a> {
@@ -102,6 +104,7 @@ impl<'a> TableRequest<'a> {
                 level: MetadataLevel::Minimal,
                 preference,
                 explain,
+                headers: *headers,
             },
         };
         if matches!(request.operation, Operation::Service(_) | Operation::Acl(_)) {

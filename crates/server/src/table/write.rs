@@ -14,11 +14,13 @@ use protocol::table::wire::json_write::EntityWriter;
 use protocol::table::wire::negotiate::Preference;
 use protocol::table::wire::{MetadataLevel, uri};
 use protocol::{ErrorCode, ServiceError};
-use tables::{Action, Change, EntityView, TableService, Transaction};
+use tables::{Action, Change, EntityView, Transaction};
 
+use super::TableHttp;
 use super::answer::TableAnswer;
 use super::entities::unreadable_record;
 use super::header_names::PREFERENCE_APPLIED;
+use super::outbox;
 use super::request::Asked;
 use crate::front::refusal::Refusal;
 use crate::front::service::Session;
@@ -26,7 +28,7 @@ use crate::http::memory_pool::{FREE_BYTES, Reservation};
 
 /// Runs a single write as a transaction of one change.
 pub(crate) async fn run_one(
-    service: &TableService,
+    service: &TableHttp,
     session: &Session<'_>,
     write: &EntityWrite<'_>,
     asked: &Asked<'_>,
@@ -38,11 +40,13 @@ pub(crate) async fn run_one(
         let (table, change) = read_change(write, payload)?;
         // The keys of an insert are in its payload: only now are they known.
         session.grant.authorize_key(&change.partition_key, &change.row_key)?;
+        let enqueue = outbox::read_enqueue(session, &asked.headers)?;
         let reply = push(&mut transaction, change, asked)?;
         drop(turn);
         let bytes_max = reply.bytes_max(session, table, payload.len());
         let reservation = reserve(session, bytes_max)?;
-        let version = service.commit(session.account, table, transaction).await?;
+        let enqueues = enqueue.map(|enqueue| (0, enqueue)).into_iter().collect();
+        let version = outbox::commit(service, session, table, transaction, &enqueues).await?;
         let mut answer = reply.answer(session, table, version)?;
         debug_assert!(answer.body.as_bytes().len() <= bytes_max);
         if let Some(reservation) = reservation {

@@ -38,7 +38,7 @@ fn start() -> House {
             let front = Front::new(config, clock.clone());
             let listen = SocketAddr::from(([127, 0, 0, 1], 0));
             let binding = Binding { listen, tls: None, host_suffixes: Vec::new() };
-            let service = QueueHttp::new(QueueService::new(engine, clock));
+            let service = QueueHttp::new(Arc::new(QueueService::new(engine, clock)));
             let server = server::bind(&front, binding, service).await.unwrap();
             address.send(server.local_addr()).unwrap();
             tokio::select! {

@@ -7,6 +7,11 @@ pub const CONTINUATION_NEXT_PARTITION_KEY: &str = "x-ms-continuation-nextpartiti
 pub const CONTINUATION_NEXT_ROW_KEY: &str = "x-ms-continuation-nextrowkey";
 pub const CONTINUATION_NEXT_TABLE_NAME: &str = "x-ms-continuation-nexttablename";
 
+/// Names a queue that gets a message if, and only if, the write happens. No header of the service.
+pub const ENQUEUE: &str = "x-lazulite-enqueue";
+/// The text of that message, in Base64.
+pub const MESSAGE: &str = "x-lazulite-message";
+
 /// The headers that change what one operation means. A request has one set; each part of a batch has its own.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct OperationHeaders<'a> {
@@ -19,6 +24,8 @@ pub struct OperationHeaders<'a> {
     pub x_http_method_count: usize,
     pub data_service_version: Option<&'a str>,
     pub max_data_service_version: Option<&'a str>,
+    pub enqueue: Option<&'a str>,
+    pub message: Option<&'a str>,
 }
 
 impl<'a> OperationHeaders<'a> {
@@ -35,6 +42,8 @@ impl<'a> OperationHeaders<'a> {
                 self.x_http_method_count += 1;
                 &mut self.x_http_method
             }
+            18 if name.eq_ignore_ascii_case(ENQUEUE) => &mut self.enqueue,
+            18 if name.eq_ignore_ascii_case(MESSAGE) => &mut self.message,
             18 if name.eq_ignore_ascii_case("dataserviceversion") => &mut self.data_service_version,
             21 if name.eq_ignore_ascii_case("maxdataserviceversion") => &mut self.max_data_service_version,
             _ => return,
