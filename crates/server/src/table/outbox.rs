@@ -87,7 +87,9 @@ pub(crate) async fn commit(
         let puts = planned.iter().map(|put| put.commit.clone()).collect();
         let outcome = service.commit_with(session.account, table, transaction.clone(), puts).await;
         let version = outcome.as_ref().ok().copied();
-        planned.into_iter().for_each(|put| drop(put.end(version)));
+        for put in planned {
+            put.end(version);
+        }
         match outcome {
             // The table, or one of the queues: those that are really gone are missed at the next look.
             Err(error) if error.code == ErrorCode::TableNotFound => {

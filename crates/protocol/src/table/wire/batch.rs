@@ -16,7 +16,7 @@ use crate::{ErrorCode, ServiceError};
 pub enum BatchRequest<'a> {
     /// May be empty. Has at most one operation more than allowed: the rest is not read.
     ChangeSet(Vec<BatchPart<'a>>),
-    Query(BatchPart<'a>),
+    Query(Box<BatchPart<'a>>),
 }
 
 /// One request inside a batch.
@@ -59,7 +59,7 @@ pub fn read_batch<'a>(content_type: Option<&str>, body: &'a [u8]) -> Result<Batc
     }
     match (change_set, queries.pop()) {
         (Some(parts), None) => Ok(BatchRequest::ChangeSet(parts)),
-        (None, Some(query)) if queries.is_empty() => Ok(BatchRequest::Query(query)),
+        (None, Some(query)) if queries.is_empty() => Ok(BatchRequest::Query(Box::new(query))),
         _ => Err(ErrorCode::InvalidInput.into()),
     }
 }
