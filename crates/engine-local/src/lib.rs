@@ -65,7 +65,8 @@ pub use crate::directory::DirectoryLock;
 pub use crate::directory_files::{Access, AnyFile, DirectoryFiles, StoreFiles};
 use engine::env::Clock;
 use engine::keys::{self, Key, KeyRange, OwnedKey};
-use engine::pace::{Pace, SlowLane};
+use engine::lane::Lane;
+use engine::pace::Pace;
 use engine::scan::scan;
 use engine::{
     Budget, Commit, CommitError, Engine, Families, Load, Namespace, ReadError, Row, Sink, Snapshot, TableId,
@@ -149,7 +150,7 @@ pub struct LocalEngine {
     thread: Mutex<Option<JoinHandle<()>>>,
     families: Families,
     clock: Arc<dyn Clock>,
-    slow_lane: SlowLane,
+    slow_lane: Lane,
     commit_queue_bytes_max: usize,
     shared: Arc<SharedState>,
     place: StorePlace,
@@ -248,7 +249,7 @@ impl LocalEngine {
             thread: Mutex::new(Some(thread)),
             families: options.families,
             clock: options.clock,
-            slow_lane: SlowLane::default(),
+            slow_lane: Lane::with_half_of_the_processors(),
             commit_queue_bytes_max: options.commit_queue_bytes_max,
             shared,
             place,

@@ -16,7 +16,8 @@ use imbl::shared_ptr::DefaultSharedPtr;
 use crate::decide::{decide, next_version};
 use crate::env::Clock;
 use crate::keys::{self, Key, KeyRange, OwnedKey};
-use crate::pace::{Pace, SlowLane};
+use crate::lane::Lane;
+use crate::pace::Pace;
 use crate::scan::{self, RowSource, ScannedRow, scan};
 use crate::{
     Budget, Commit, CommitError, Engine, Families, Family, Found, Load, Namespace, ReadError, Row, Sink,
@@ -30,7 +31,7 @@ struct TableRows(OrdMap<Bytes, Row>);
 pub struct MemoryEngine {
     families: Families,
     clock: Arc<dyn Clock>,
-    slow_lane: SlowLane,
+    slow_lane: Lane,
     state: RwLock<State>,
 }
 
@@ -49,7 +50,12 @@ impl MemoryEngine {
             (TableId::SETTINGS, TableRows::default()),
         ]);
         let state = State { tables, next_table: TableId::FIRST.0, last_version: 0, closed: false };
-        MemoryEngine { families, clock, slow_lane: SlowLane::default(), state: RwLock::new(state) }
+        MemoryEngine {
+            families,
+            clock,
+            slow_lane: Lane::with_half_of_the_processors(),
+            state: RwLock::new(state),
+        }
     }
 
     fn read<T>(&self, look: impl FnOnce(&State) -> T) -> Result<T, ReadError> {

@@ -12,6 +12,7 @@ pub(crate) mod current;
 pub(crate) mod handle;
 pub mod head;
 pub(crate) mod header_names;
+pub(crate) mod heavy;
 pub mod refusal;
 pub(crate) mod request_id;
 pub(crate) mod respond;
@@ -32,10 +33,10 @@ use accounts::Accounts;
 use audit::Audit;
 use current::Current;
 use head::RequestHead;
+use heavy::HeavyLane;
 use request_id::RequestIds;
 
 use crate::http::fairness::InFlight;
-use crate::http::heavy::HeavyLane;
 use crate::http::limits::Limits;
 use crate::http::memory_pool::{Holder, MemoryPool};
 

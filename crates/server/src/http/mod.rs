@@ -8,7 +8,6 @@ pub(crate) mod fairness;
 mod framing;
 mod guarded_stream;
 mod head_timer;
-pub(crate) mod heavy;
 pub(crate) mod limits;
 pub(crate) mod listener;
 pub(crate) mod memory_pool;
