@@ -26,6 +26,7 @@ mod checksum_cache;
 mod checksum_file;
 mod commit_log;
 mod commit_thread;
+mod contained_scan;
 mod directory;
 mod directory_files;
 mod disk;
@@ -47,10 +48,8 @@ mod tree_error;
 mod upgrade;
 mod view;
 
-use std::future::{Future, poll_fn};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::pin::pin;
 use std::sync::{Arc, Mutex, RwLock};
 use std::thread::JoinHandle;
 
@@ -67,7 +66,6 @@ use engine::env::Clock;
 use engine::keys::{self, Key, KeyRange, OwnedKey};
 use engine::lane::Lane;
 use engine::pace::Pace;
-use engine::scan::scan;
 use engine::{
     Budget, Commit, CommitError, Engine, Families, Load, Namespace, ReadError, Row, Sink, Snapshot, TableId,
     TablePath, Version,
@@ -76,6 +74,7 @@ use engine::{
 use crate::catch_panic::catch_panic;
 use crate::commit_log::Segments;
 use crate::commit_thread::{CommitThread, FoldRunner, QueuedRequest, WaitingRequests};
+use crate::contained_scan::contained_scan;
 use crate::fold::Folder;
 use crate::group::{Applied, KnownTables, WriteRequest};
 use crate::shared::SharedState;
@@ -353,16 +352,8 @@ impl Engine for LocalEngine {
     ) -> Result<Option<OwnedKey>, ReadError> {
         let pace = Pace::new(&*self.clock, budget, Some(&self.slow_lane));
         let view = self.shared.view();
-        let mut scanning = pin!(scan(&*view, table, ranges, pace, sink));
-        let scanned = poll_fn(|context| {
-            let polled = catch_unwind(AssertUnwindSafe(|| scanning.as_mut().poll(context)));
-            polled.unwrap_or_else(|panic| {
-                // Perhaps it was redb, which then holds poisoned locks. Perhaps it was the sink, so pass it on.
-                self.read_error(TreeError::panicked(), table);
-                resume_unwind(panic)
-            })
-        });
-        scanned.await.map_err(|error| self.read_error(error, table))
+        let scanned = contained_scan(&view, table, ranges, pace, sink).await;
+        scanned.map_err(|error| self.read_error(error, table))
     }
 
     async fn commit(&self, commit: Commit) -> Result<Version, CommitError> {
