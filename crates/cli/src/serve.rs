@@ -14,6 +14,7 @@ use engine::env::{Clock, SystemClock, UNIX_EPOCH_TICKS};
 use engine::memory::MemoryEngine;
 use engine_local::{LocalEngine, LocalOptions};
 use protocol::auth::BearerValidator;
+use protocol::common::DateTime;
 use server::{
     Accounts, Binding, Current, EMULATOR_ACCOUNT, EMULATOR_KEY, Front, FrontConfig, Limits, TableHttp,
 };
@@ -54,6 +55,7 @@ pub fn serve(settings: Settings) -> Result<(), String> {
         .map_err(|error| error.to_string())?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
+        .on_thread_start(server::prepare_thread)
         .build()
         .map_err(|error| format!("cannot start the server's threads: {error}"))?;
     if let (Some(location), Some(local)) = (&settings.location, local.as_ref())
@@ -90,13 +92,16 @@ pub fn serve(settings: Settings) -> Result<(), String> {
     })
 }
 
-/// Refuses a clock that says a time before 1970: hyper panics on every request when it prints such a date, and no signed
+/// Refuses a clock that says a time before 1970 or after 9999: hyper panics when it prints such a date, and no signed
 /// request would be accepted anyway.
 fn check_clock(clock: &dyn Clock) -> Result<(), String> {
-    match clock.now_ticks() > UNIX_EPOCH_TICKS {
-        true => Ok(()),
-        false => Err("the system clock says a time before 1970: set it, then start the server".to_owned()),
-    }
+    let now = clock.now_ticks();
+    let wrong = match (now > UNIX_EPOCH_TICKS, now < DateTime::MAX.ticks()) {
+        (true, true) => return Ok(()),
+        (false, _) => "before 1970",
+        (_, false) => "after 9999",
+    };
+    Err(format!("the system clock says a time {wrong}: set it, then start the server"))
 }
 
 /// The engine, and the same engine by its own type when it is the local one, which control commands need.
@@ -212,8 +217,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_before_1970_is_refused() {
+    fn a_clock_before_1970_or_after_9999_is_refused() {
         assert!(check_clock(&FakeClock::default()).is_ok());
+        assert!(check_clock(&FakeClock::new(DateTime::MAX.ticks())).unwrap_err().contains("after 9999"));
         // This is what `SystemClock` returns for any time before 1970.
         assert!(check_clock(&FakeClock::new(UNIX_EPOCH_TICKS)).unwrap_err().contains("clock"));
     }

@@ -14,4 +14,5 @@ pub use front::current::Current;
 pub use front::handle::{Binding, bind};
 pub use front::{Front, FrontConfig};
 pub use http::limits::Limits;
+pub use http::listener::prepare_thread;
 pub use table::TableHttp;

@@ -33,10 +33,21 @@ impl DateTime {
         self.0
     }
 
+    /// Whole seconds since 0001-01-01T00:00:00Z.
+    pub fn whole_seconds(self) -> u64 {
+        self.0 / TICKS_PER_SECOND
+    }
+
     /// Reads an HTTP date (RFC 1123), as `x-ms-date` carries it.
     pub fn parse_http(text: &str) -> Option<DateTime> {
         let since_unix = httpdate::parse_http_date(text).ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
         Some(DateTime::from_ticks(Self::UNIX_EPOCH.0 + since_unix.as_secs() * TICKS_PER_SECOND))
+    }
+
+    /// As HTTP writes it, in whole seconds. Instants before 1970 become 1970.
+    pub fn to_http(self) -> String {
+        let seconds = self.whole_seconds().saturating_sub(DateTime::UNIX_EPOCH.whole_seconds());
+        httpdate::fmt_http_date(std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds))
     }
 
     /// Reads `yyyy-MM-ddTHH:mm[:ss[.fffffff]][Z|±hh:mm]`. No zone means UTC; an offset is converted.
@@ -301,5 +312,14 @@ mod tests {
         let date = DateTime::parse_http("Tue, 21 Sep 2021 00:50:22 GMT").unwrap();
         assert_eq!(text(|out| date.write(out)), "2021-09-21T00:50:22Z");
         assert_eq!(DateTime::parse_http("yesterday"), None);
+    }
+
+    #[test]
+    fn http_dates_are_written() {
+        let check = |date: DateTime, text: &str| assert_eq!(date.to_http(), text);
+        check(DateTime::parse("2021-09-21T00:50:22.9999999Z").unwrap(), "Tue, 21 Sep 2021 00:50:22 GMT");
+        check(DateTime::UNIX_EPOCH, "Thu, 01 Jan 1970 00:00:00 GMT");
+        check(DateTime::MIN_STORED, "Thu, 01 Jan 1970 00:00:00 GMT");
+        check(DateTime::MAX, "Fri, 31 Dec 9999 23:59:59 GMT");
     }
 }

@@ -118,10 +118,12 @@ async fn handle<S: Service>(
         }
         response
     });
-    catch_panic(work).await.unwrap_or_else(|| {
+    let mut response = catch_panic(work).await.unwrap_or_else(|| {
         let error = ServiceError::with_source(ErrorCode::InternalError, "the request's handler panicked");
         respond::refusal::<S>(error.into(), &head, front.now())
-    })
+    });
+    respond::add_date(response.headers_mut(), front.now());
+    response
 }
 
 fn find_account(front: &Front, head: &RequestHead<'_>) -> Result<Arc<Account>, Refusal> {

@@ -8,6 +8,7 @@ use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use http::{Request, Response};
@@ -124,6 +125,16 @@ impl<H: Handler> Server<H> {
             log::warn!("some connections did not finish in time and are cut");
         }
     }
+}
+
+/// To be called on every thread that may serve connections, while the clock is right. hyper keeps a date for each thread,
+/// and panics when it needs the first one while the clock says a time before 1970. Later ones do not matter: it does not
+/// look at a clock that went back.
+pub fn prepare_thread() {
+    let nobody = service_fn(|_| std::future::pending::<Result<Response<ResponseBody>, Infallible>>());
+    let connection = http1::Builder::new().serve_connection(TokioIo::new(tokio::io::empty()), nobody);
+    // Nothing is ever sent on it, so polling it only makes hyper look at the clock.
+    let _ = pin!(connection).poll(&mut Context::from_waker(Waker::noop()));
 }
 
 /// Warnings about connections, at a bounded rate: strangers can cause as many of them as they like.

@@ -9,8 +9,6 @@ use crate::common::DateTime;
 use crate::common::cors::CorsRule;
 use crate::common::xml::XmlWriter;
 
-const TICKS_PER_SECOND: u64 = 10_000_000;
-
 impl ServiceProperties {
     /// The document as a client of this version expects it.
     pub fn write(&self, version: &str) -> Vec<u8> {
@@ -86,15 +84,8 @@ pub fn write_stats(status: &str, last_sync: DateTime) -> Vec<u8> {
     writer.start("StorageServiceStats");
     writer.start("GeoReplication");
     writer.leaf("Status", status);
-    writer.leaf("LastSyncTime", &http_date(last_sync));
+    writer.leaf("LastSyncTime", &last_sync.to_http());
     writer.end("GeoReplication");
     writer.end("StorageServiceStats");
     writer.finish()
-}
-
-/// An RFC 1123 date. Nothing was replicated before 1970, so earlier instants are written as 1970.
-fn http_date(date: DateTime) -> String {
-    let ticks = date.ticks().saturating_sub(DateTime::UNIX_EPOCH.ticks());
-    let seconds = std::time::Duration::from_secs(ticks / TICKS_PER_SECOND);
-    httpdate::fmt_http_date(std::time::UNIX_EPOCH + seconds)
 }
