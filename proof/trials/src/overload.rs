@@ -226,8 +226,7 @@ fn ten_times(
     no_surprises(&peak.tally, "at the peak", promises);
 
     let per_second = OVERLOAD_FACTOR * peak.goodput();
-    let connection_count =
-        OVERLOAD_CONNECTION_COUNT_MAX.min(gauge::open_files_max()?.saturating_sub(OTHER_FILE_COUNT));
+    let connection_count = OVERLOAD_CONNECTION_COUNT_MAX.min(gauge::connection_count_max(OTHER_FILE_COUNT)?);
     println!(
         "\n  overload, {what}: {per_second:.0} requests per second are due, whatever the server does, on {connection_count} \
          connections"

@@ -3,6 +3,7 @@
 //! Knows nothing of the storage protocol: it hands each request to a `listener::Handler` and sends what comes back.
 
 pub mod body;
+pub(crate) mod connections;
 pub(crate) mod deadline;
 pub(crate) mod fairness;
 mod framing;
