@@ -103,6 +103,7 @@ impl ErrorCode {
             self,
             ErrorCode::EntityAlreadyExists
                 | ErrorCode::EntityTooLarge
+                | ErrorCode::InvalidDuplicateRow
                 | ErrorCode::PropertyValueTooLarge
                 | ErrorCode::ResourceNotFound
                 | ErrorCode::TableAlreadyExists
