@@ -143,7 +143,7 @@ pub fn gather(flags: ServeFlags) -> Result<Settings, String> {
             listen.ip()
         ));
     }
-    if accounts.read()?.names().is_empty() {
+    if accounts.read(None)?.names().is_empty() {
         return Err("the server profile needs an account: 'lazulite account add NAME' makes one".into());
     }
     let host_suffixes = [flags.host_suffixes, file.host_suffixes].concat();

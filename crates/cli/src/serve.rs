@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use engine::Engine;
 use engine::env::{Clock, SystemClock, UNIX_EPOCH_TICKS};
@@ -46,8 +46,8 @@ pub fn serve(settings: Settings) -> Result<(), String> {
     let engine = engine::seeded::wrap(engine);
     let service = TableHttp::new(TableService::new(engine.clone(), clock.clone()));
     // Take the stamp before reading the file, so that a change in between is noticed on the next check.
-    let seen = settings.accounts.location.as_deref().and_then(stamp);
-    let accounts = Arc::new(Current::new(settings.accounts.read()?));
+    let seen = local.as_deref().and_then(AccountsFile::stamp);
+    let accounts = Arc::new(Current::new(settings.accounts.read(local.as_deref())?));
     let tls = settings
         .tls
         .map(|source| Tls::load(source, wall_clock(clock.clone())))
@@ -79,14 +79,16 @@ pub fn serve(settings: Settings) -> Result<(), String> {
         })?;
         let shutdown = signals::stop_requested()?;
         announce(server.local_addr(), &accounts.get(), &store, tls.as_ref(), settings.silent);
-        tokio::spawn(watch_accounts(settings.accounts, accounts, seen));
+        if let Some(local) = local.clone() {
+            tokio::spawn(watch_accounts(settings.accounts, local, accounts, seen));
+        }
         if let Some(tls) = tls {
             tokio::spawn(tls.watch());
         }
         server.run(shutdown).await;
         engine.close().await;
-        if let Some(location) = &settings.location {
-            control::remove_socket(location);
+        if let Some(local) = local {
+            control::remove_socket(&local);
         }
         Ok(())
     })
@@ -154,25 +156,21 @@ async fn validator(oauth: Option<Oauth>) -> Result<Option<Arc<Current<BearerVali
     }
 }
 
-/// Modification time and size of the accounts file; a change of either means that the file changed.
-type Stamp = (SystemTime, u64);
-
-fn stamp(location: &Path) -> Option<Stamp> {
-    let metadata = std::fs::metadata(AccountsFile::path(location)).ok()?;
-    Some((metadata.modified().ok()?, metadata.len()))
-}
-
 /// Applies changes made by `lazulite account` without a restart.
-async fn watch_accounts(source: AccountSource, accounts: Arc<Current<Accounts>>, mut seen: Option<Stamp>) {
-    let Some(location) = &source.location else { return };
+async fn watch_accounts(
+    source: AccountSource,
+    store: Arc<LocalEngine>,
+    accounts: Arc<Current<Accounts>>,
+    mut seen: Option<u64>,
+) {
     let mut complained_of = None;
     loop {
         tokio::time::sleep(ACCOUNTS_WATCH_INTERVAL).await;
-        let now = stamp(location);
+        let now = AccountsFile::stamp(&store);
         if now == seen {
             continue;
         }
-        match source.read() {
+        match source.read(Some(&store)) {
             Ok(read) => {
                 accounts.replace(read);
                 seen = now;

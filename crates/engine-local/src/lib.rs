@@ -48,6 +48,7 @@ mod tree_error;
 mod upgrade;
 mod view;
 
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Arc, Mutex, RwLock};
@@ -270,6 +271,21 @@ impl LocalEngine {
     /// Returns whether there was any.
     pub fn release_some_space(&self) -> bool {
         self.segments.release_some().unwrap_or(false)
+    }
+
+    /// Reads a small file that others keep in the store's directory. Like the store's own files, it is that of the open
+    /// directory, wherever the path leads by now.
+    pub fn read_beside(&self, name: &str, bytes_max: usize) -> io::Result<Vec<u8>> {
+        self.place.files.read(name, bytes_max)
+    }
+
+    /// Replaces such a file, durably: a reader finds the old content or the new one. Only its owner can read it.
+    pub fn replace_beside(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        directory_files::replace(&*self.place.files, name, &format!(".{name}.tmp"), bytes)
+    }
+
+    pub fn remove_beside(&self, name: &str) -> io::Result<()> {
+        self.place.files.remove(name)
     }
 
     /// Queues the request and waits until it is durable.
