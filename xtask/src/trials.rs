@@ -37,7 +37,7 @@ pub const SLICES: [(&str, &str, &[&str]); 8] = [
     (
         "overload",
         "heavy clients and greedy neighbours",
-        &["--only", "heavy,greedy,echo,heads", "--seconds", "3", "--seed", "1"],
+        &["--only", "heavy,greedy,scans,echo,heads", "--seconds", "3", "--seed", "1"],
     ),
 ];
 

@@ -239,8 +239,7 @@ async fn clear_leftovers(engine: &dyn Engine) -> Result<(), BackupError> {
         }
     }
     let mut names = Names(Vec::new());
-    let budget = Budget { rows_examined_max: u64::MAX, time_max: std::time::Duration::MAX };
-    let scanned = engine.scan(TableId::CATALOGUE, &[RESTORING.names()], budget, &mut names).await;
+    let scanned = engine.scan(TableId::CATALOGUE, &[RESTORING.names()], Budget::UNBOUNDED, &mut names).await;
     scanned.map_err(|error| BackupError::Engine(error.to_string()))?;
     for name in names.0 {
         engine.drop_table(RESTORING, &name).await.map_err(engine_error)?;

@@ -90,8 +90,10 @@ pub async fn save(
         let mut resume = Some(KeyRange::all());
         while let Some(range) = resume.take() {
             let mut rows = RowBlock::default();
-            let rest =
-                snapshot.scan(record.id, &[range], UNBOUNDED, &mut rows).await.map_err(engine_error)?;
+            let rest = snapshot
+                .scan(record.id, &[range], Budget::UNBOUNDED, &mut rows)
+                .await
+                .map_err(engine_error)?;
             if rows.count > 0 {
                 file.block(content::ROWS, &rows.bytes)?;
                 file.saved.counts.row_count += rows.count;
@@ -105,9 +107,6 @@ pub async fn save(
     file.out.flush()?;
     Ok(file.saved)
 }
-
-/// Scans have no budget of their own: the sink stops them.
-const UNBOUNDED: Budget = Budget { rows_examined_max: u64::MAX, time_max: Duration::MAX };
 
 /// Sleeps until the bytes read so far are within the rate.
 async fn keep_rate(options: SaveOptions, raw_bytes: u64, elapsed: Duration) {
@@ -175,7 +174,7 @@ async fn all_rows(snapshot: &dyn Snapshot, table: TableId) -> Result<Vec<(OwnedK
         }
     }
     let mut all = All(Vec::new());
-    snapshot.scan(table, &[KeyRange::all()], UNBOUNDED, &mut all).await.map_err(engine_error)?;
+    snapshot.scan(table, &[KeyRange::all()], Budget::UNBOUNDED, &mut all).await.map_err(engine_error)?;
     Ok(all.0)
 }
 

@@ -3,8 +3,6 @@
 //! Names are not case-sensitive in their ASCII letters. Only the caller that created a container knows the meaning of
 //! the payload beside its name.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use engine::{
     Budget, CommitError, Expect, Family, Flow, Key, KeyRange, Sink, TableId, TablePath, TableRecord,
@@ -138,9 +136,11 @@ impl Catalogue {
     /// The ids of all containers of this service, of all accounts.
     pub async fn all_ids(&self) -> Result<Vec<TableId>, ServiceError> {
         let mut sink = IdSink { family: self.family, ids: Vec::new(), is_damaged: false };
-        let budget = Budget { rows_examined_max: u64::MAX, time_max: Duration::MAX };
         let everything = [KeyRange::all()];
-        self.engine.scan(TableId::CATALOGUE, &everything, budget, &mut sink).await.map_err(from_read)?;
+        self.engine
+            .scan(TableId::CATALOGUE, &everything, Budget::UNBOUNDED, &mut sink)
+            .await
+            .map_err(from_read)?;
         if sink.is_damaged { Err(damaged_record()) } else { Ok(sink.ids) }
     }
 

@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use engine_local::LocalEngine;
 use protocol::auth::KEY_BYTES_MIN;
 use server::Accounts;
 
@@ -60,11 +61,15 @@ impl AccountSource {
     }
 
     /// The accounts as they are now. An account that several sources name gets its keys from the first of them. An
-    /// account that breaks a rule is an error.
-    pub fn read(&self) -> Result<Accounts, String> {
+    /// account that breaks a rule is an error. `store` is the one in the data directory, if it is open.
+    pub fn read(&self, store: Option<&LocalEngine>) -> Result<Accounts, String> {
         let mut entries = self.fixed.clone();
         if let Some(location) = &self.location {
-            entries.extend(AccountsFile::read(location)?.accounts.iter().map(AccountEntry::to_text));
+            let file = match store {
+                Some(store) => AccountsFile::read_beside(store, location)?,
+                None => AccountsFile::read(location)?,
+            };
+            entries.extend(file.accounts.iter().map(AccountEntry::to_text));
         }
         if !self.rules.is_server && self.fixed.is_empty() {
             entries.push(emulator());

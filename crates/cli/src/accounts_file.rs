@@ -12,12 +12,17 @@
 //! server polls the file (`serve`), so a change takes effect without a restart.
 
 use std::fs::{File, OpenOptions};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
 use std::path::{Path, PathBuf};
 
+use engine_local::LocalEngine;
 use serde::{Deserialize, Serialize};
 
 const FILE_NAME: &str = "accounts.toml";
 const LOCK_NAME: &str = "accounts.lock";
+/// Enough for a hundred thousand accounts.
+const BYTES_MAX: usize = 32 * 1024 * 1024;
 const CHECKSUM_START: &str = "# checksum ";
 const CHECKSUM_END: &str = " (delete this line if you edit the file)";
 
@@ -72,10 +77,27 @@ impl AccountsFile {
 
     /// No file means no accounts.
     pub fn read(location: &Path) -> Result<AccountsFile, String> {
+        AccountsFile::take(std::fs::read(AccountsFile::path(location)), location)
+    }
+
+    /// Reads the file of a store that is open, even if another directory is at its path by now: that one's accounts have
+    /// no business with this store.
+    pub fn read_beside(store: &LocalEngine, location: &Path) -> Result<AccountsFile, String> {
+        AccountsFile::take(store.read_beside(FILE_NAME, BYTES_MAX), location)
+    }
+
+    /// A number that changes with the file of an open store; `None` if there is no file.
+    pub fn stamp(store: &LocalEngine) -> Option<u64> {
+        let mut hasher = DefaultHasher::new();
+        store.read_beside(FILE_NAME, BYTES_MAX).ok()?.hash(&mut hasher);
+        Some(hasher.finish())
+    }
+
+    fn take(read: io::Result<Vec<u8>>, location: &Path) -> Result<AccountsFile, String> {
         let path = AccountsFile::path(location);
-        match std::fs::read(&path) {
+        match read {
             Ok(bytes) => AccountsFile::parse(&bytes).map_err(|words| format!("{} {words}", path.display())),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(AccountsFile::default()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(AccountsFile::default()),
             Err(error) => Err(format!("cannot read {}: {error}", path.display())),
         }
     }

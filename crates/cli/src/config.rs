@@ -201,7 +201,7 @@ pub fn gather(flags: ServeFlags) -> Result<Settings, String> {
             "the server profile does not speak plain HTTP on {far}: give --cert and --key, or say --behind-tls-proxy"
         ));
     }
-    if accounts.read()?.names().is_empty() {
+    if accounts.read(None)?.names().is_empty() {
         return Err("the server profile needs an account: 'lazulite account add NAME' makes one".into());
     }
     let host_suffixes = [flags.host_suffixes, file.host_suffixes].concat();

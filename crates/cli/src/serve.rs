@@ -7,13 +7,14 @@ use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use engine::Engine;
 use engine::env::{Clock, SystemClock, UNIX_EPOCH_TICKS};
 use engine::memory::MemoryEngine;
 use engine_local::{LocalEngine, LocalOptions};
 use protocol::auth::BearerValidator;
+use protocol::common::DateTime;
 use queues::QueueService;
 use server::{
     Accounts, Binding, BoundService, Current, EMULATOR_ACCOUNT, EMULATOR_KEY, Front, FrontConfig, Handler,
@@ -49,8 +50,8 @@ pub fn serve(settings: Settings) -> Result<(), String> {
     let tables = TableService::new(engine.clone(), clock.clone());
     let queues = Arc::new(QueueService::new(engine.clone(), clock.clone()));
     // Take the stamp before reading the file, so that a change in between is noticed on the next check.
-    let seen = settings.accounts.location.as_deref().and_then(stamp);
-    let accounts = Arc::new(Current::new(settings.accounts.read()?));
+    let seen = local.as_deref().and_then(AccountsFile::stamp);
+    let accounts = Arc::new(Current::new(settings.accounts.read(local.as_deref())?));
     let tls = settings
         .tls
         .map(|source| Tls::load(source, wall_clock(clock.clone())))
@@ -58,6 +59,7 @@ pub fn serve(settings: Settings) -> Result<(), String> {
         .map_err(|error| error.to_string())?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
+        .on_thread_start(server::prepare_thread)
         .build()
         .map_err(|error| format!("cannot start the server's threads: {error}"))?;
     if let (Some(location), Some(local)) = (&settings.location, local.as_ref())
@@ -84,7 +86,9 @@ pub fn serve(settings: Settings) -> Result<(), String> {
         ];
         let addresses: Vec<_> = addresses.into_iter().flatten().collect();
         announce(&addresses, &accounts.get(), &store, tls.as_ref(), settings.silent);
-        tokio::spawn(watch_accounts(settings.accounts, accounts, seen));
+        if let Some(local) = local.clone() {
+            tokio::spawn(watch_accounts(settings.accounts, local, accounts, seen));
+        }
         tokio::spawn(sweep(queues));
         if let Some(tls) = tls {
             tokio::spawn(tls.watch());
@@ -96,8 +100,8 @@ pub fn serve(settings: Settings) -> Result<(), String> {
         });
         tokio::join!(run(table, stopped.clone()), run(queue, stopped));
         engine.close().await;
-        if let Some(location) = &settings.location {
-            control::remove_socket(location);
+        if let Some(local) = local {
+            control::remove_socket(&local);
         }
         Ok(())
     })
@@ -168,13 +172,16 @@ async fn sweep(queues: Arc<QueueService>) {
     }
 }
 
-/// Refuses a clock that says a time before 1970: hyper panics on every request when it prints such a date, and no signed
+/// Refuses a clock that says a time before 1970 or after 9999: hyper panics when it prints such a date, and no signed
 /// request would be accepted anyway.
 fn check_clock(clock: &dyn Clock) -> Result<(), String> {
-    match clock.now_ticks() > UNIX_EPOCH_TICKS {
-        true => Ok(()),
-        false => Err("the system clock says a time before 1970: set it, then start the server".to_owned()),
-    }
+    let now = clock.now_ticks();
+    let wrong = match (now > UNIX_EPOCH_TICKS, now < DateTime::MAX.ticks()) {
+        (true, true) => return Ok(()),
+        (false, _) => "before 1970",
+        (_, false) => "after 9999",
+    };
+    Err(format!("the system clock says a time {wrong}: set it, then start the server"))
 }
 
 /// The engine, and the same engine by its own type when it is the local one, which control commands need.
@@ -227,25 +234,21 @@ async fn validator(oauth: Option<Oauth>) -> Result<Option<Arc<Current<BearerVali
     }
 }
 
-/// Modification time and size of the accounts file; a change of either means that the file changed.
-type Stamp = (SystemTime, u64);
-
-fn stamp(location: &Path) -> Option<Stamp> {
-    let metadata = std::fs::metadata(AccountsFile::path(location)).ok()?;
-    Some((metadata.modified().ok()?, metadata.len()))
-}
-
 /// Applies changes made by `lazulite account` without a restart.
-async fn watch_accounts(source: AccountSource, accounts: Arc<Current<Accounts>>, mut seen: Option<Stamp>) {
-    let Some(location) = &source.location else { return };
+async fn watch_accounts(
+    source: AccountSource,
+    store: Arc<LocalEngine>,
+    accounts: Arc<Current<Accounts>>,
+    mut seen: Option<u64>,
+) {
     let mut complained_of = None;
     loop {
         tokio::time::sleep(ACCOUNTS_WATCH_INTERVAL).await;
-        let now = stamp(location);
+        let now = AccountsFile::stamp(&store);
         if now == seen {
             continue;
         }
-        match source.read() {
+        match source.read(Some(&store)) {
             Ok(read) => {
                 accounts.replace(read);
                 seen = now;
@@ -303,8 +306,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_before_1970_is_refused() {
+    fn a_clock_before_1970_or_after_9999_is_refused() {
         assert!(check_clock(&FakeClock::default()).is_ok());
+        assert!(check_clock(&FakeClock::new(DateTime::MAX.ticks())).unwrap_err().contains("after 9999"));
         // This is what `SystemClock` returns for any time before 1970.
         assert!(check_clock(&FakeClock::new(UNIX_EPOCH_TICKS)).unwrap_err().contains("clock"));
     }

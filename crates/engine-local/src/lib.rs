@@ -26,6 +26,7 @@ mod checksum_cache;
 mod checksum_file;
 mod commit_log;
 mod commit_thread;
+mod contained_scan;
 mod directory;
 mod directory_files;
 mod disk;
@@ -47,10 +48,9 @@ mod tree_error;
 mod upgrade;
 mod view;
 
-use std::future::{Future, poll_fn};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::pin::pin;
 use std::sync::{Arc, Mutex, RwLock};
 use std::thread::JoinHandle;
 
@@ -65,8 +65,8 @@ pub use crate::directory::DirectoryLock;
 pub use crate::directory_files::{Access, AnyFile, DirectoryFiles, StoreFiles};
 use engine::env::Clock;
 use engine::keys::{self, Key, KeyRange, OwnedKey};
-use engine::pace::{Pace, SlowLane};
-use engine::scan::scan;
+use engine::lane::Lane;
+use engine::pace::Pace;
 use engine::{
     Budget, Commit, CommitError, Engine, Expect, Families, Load, Namespace, ReadError, Row, Sink, Snapshot,
     TableId, TablePath, TableRows, Version,
@@ -75,6 +75,7 @@ use engine::{
 use crate::catch_panic::catch_panic;
 use crate::commit_log::Segments;
 use crate::commit_thread::{CommitThread, FoldRunner, QueuedRequest, WaitingRequests};
+use crate::contained_scan::contained_scan;
 use crate::fold::Folder;
 use crate::group::{Applied, KnownTables, WriteRequest};
 use crate::shared::SharedState;
@@ -149,7 +150,7 @@ pub struct LocalEngine {
     thread: Mutex<Option<JoinHandle<()>>>,
     families: Families,
     clock: Arc<dyn Clock>,
-    slow_lane: SlowLane,
+    slow_lane: Lane,
     commit_queue_bytes_max: usize,
     shared: Arc<SharedState>,
     place: StorePlace,
@@ -248,7 +249,7 @@ impl LocalEngine {
             thread: Mutex::new(Some(thread)),
             families: options.families,
             clock: options.clock,
-            slow_lane: SlowLane::default(),
+            slow_lane: Lane::with_half_of_the_processors(),
             commit_queue_bytes_max: options.commit_queue_bytes_max,
             shared,
             place,
@@ -270,6 +271,21 @@ impl LocalEngine {
     /// Returns whether there was any.
     pub fn release_some_space(&self) -> bool {
         self.segments.release_some().unwrap_or(false)
+    }
+
+    /// Reads a small file that others keep in the store's directory. Like the store's own files, it is that of the open
+    /// directory, wherever the path leads by now.
+    pub fn read_beside(&self, name: &str, bytes_max: usize) -> io::Result<Vec<u8>> {
+        self.place.files.read(name, bytes_max)
+    }
+
+    /// Replaces such a file, durably: a reader finds the old content or the new one. Only its owner can read it.
+    pub fn replace_beside(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        directory_files::replace(&*self.place.files, name, &format!(".{name}.tmp"), bytes)
+    }
+
+    pub fn remove_beside(&self, name: &str) -> io::Result<()> {
+        self.place.files.remove(name)
     }
 
     /// Queues the request and waits until it is durable.
@@ -352,16 +368,8 @@ impl Engine for LocalEngine {
     ) -> Result<Option<OwnedKey>, ReadError> {
         let pace = Pace::new(&*self.clock, budget, Some(&self.slow_lane));
         let view = self.shared.view();
-        let mut scanning = pin!(scan(&*view, table, ranges, pace, sink));
-        let scanned = poll_fn(|context| {
-            let polled = catch_unwind(AssertUnwindSafe(|| scanning.as_mut().poll(context)));
-            polled.unwrap_or_else(|panic| {
-                // Perhaps it was redb, which then holds poisoned locks. Perhaps it was the sink, so pass it on.
-                self.read_error(TreeError::panicked(), table);
-                resume_unwind(panic)
-            })
-        });
-        scanned.await.map_err(|error| self.read_error(error, table))
+        let scanned = contained_scan(&view, table, ranges, pace, sink).await;
+        scanned.map_err(|error| self.read_error(error, table))
     }
 
     async fn commit(&self, commit: Commit) -> Result<Version, CommitError> {

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use crate::contained_scan::contained_scan;
 use crate::view::View;
 use engine::env::Clock;
 use engine::keys::{KeyRange, OwnedKey};
 use engine::pace::Pace;
-use engine::scan::scan;
 use engine::{Budget, ReadError, Sink, Snapshot, TableId, Version};
 
 pub(crate) struct LocalSnapshot {
@@ -37,7 +37,7 @@ impl Snapshot for LocalSnapshot {
         sink: &mut dyn Sink,
     ) -> Result<Option<OwnedKey>, ReadError> {
         let pace = Pace::new(&*self.clock, budget, None);
-        let scanned = scan(&*self.view, table, ranges, pace, sink).await;
+        let scanned = contained_scan(&self.view, table, ranges, pace, sink).await;
         scanned.map_err(|error| error.into_read_error(table))
     }
 }

@@ -13,6 +13,7 @@ pub mod env;
 mod families;
 pub mod faults;
 pub mod keys;
+pub mod lane;
 pub mod memory;
 pub mod pace;
 pub mod scan;
@@ -33,6 +34,7 @@ pub use families::{
     FAMILY_COUNT_MAX, Families, Family, MergeFn, MergeRefusal, Namespace, TablePath, ValueRules,
 };
 pub use keys::{Key, KeyRange, OwnedKey};
+pub use lane::Share;
 
 /// The most ops that one [`Commit`] may hold.
 pub const COMMIT_OP_COUNT_MAX: usize = 100;
@@ -195,6 +197,14 @@ impl std::error::Error for ReadError {}
 pub struct Budget {
     pub rows_examined_max: u64,
     pub time_max: Duration,
+    /// With whom it shares the turns of long scans.
+    pub share: Share,
+}
+
+impl Budget {
+    /// For work of the program's own that must see everything.
+    pub const UNBOUNDED: Budget =
+        Budget { rows_examined_max: u64::MAX, time_max: Duration::MAX, share: Share::COMMON };
 }
 
 /// What the sink of a scan says to each row.

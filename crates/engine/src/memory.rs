@@ -16,7 +16,8 @@ use imbl::shared_ptr::DefaultSharedPtr;
 use crate::decide::{decide, decide_all, holds, next_version};
 use crate::env::Clock;
 use crate::keys::{self, Key, KeyRange, OwnedKey};
-use crate::pace::{Pace, SlowLane};
+use crate::lane::Lane;
+use crate::pace::Pace;
 use crate::scan::{self, RowSource, ScannedRow, scan};
 use crate::{
     Budget, Commit, CommitError, Engine, Expect, Families, Family, Found, Load, Namespace, ReadError, Row,
@@ -30,7 +31,7 @@ struct RowMap(OrdMap<Bytes, Row>);
 pub struct MemoryEngine {
     families: Families,
     clock: Arc<dyn Clock>,
-    slow_lane: SlowLane,
+    slow_lane: Lane,
     state: RwLock<State>,
 }
 
@@ -47,7 +48,12 @@ impl MemoryEngine {
         let tables =
             HashMap::from([(TableId::CATALOGUE, RowMap::default()), (TableId::SETTINGS, RowMap::default())]);
         let state = State { tables, next_table: TableId::FIRST.0, last_version: 0, closed: false };
-        MemoryEngine { families, clock, slow_lane: SlowLane::default(), state: RwLock::new(state) }
+        MemoryEngine {
+            families,
+            clock,
+            slow_lane: Lane::with_half_of_the_processors(),
+            state: RwLock::new(state),
+        }
     }
 
     fn read<T>(&self, look: impl FnOnce(&State) -> T) -> Result<T, ReadError> {

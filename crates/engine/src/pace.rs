@@ -3,14 +3,15 @@
 //! Promises: at least one row is examined whatever the budget. A turn lasts at most [`TURN_ROW_COUNT_MAX`] rows or
 //! about [`TURN_TIME_MAX`]. A scan that needs more than a few turns continues in the slow lane, where long scans take
 //! turns among themselves: together they keep at most half of the processors busy, and a short scan never waits
-//! behind a long one.
+//! behind a long one. However many long scans one share has, those of others get as many turns (`lane`).
 
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::time::Duration;
-
-use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::Budget;
 use crate::env::Clock;
+use crate::lane::{Lane, Turn};
 
 const TURN_ROW_COUNT_MAX: u32 = 256;
 const TURN_TIME_MAX: Duration = Duration::from_micros(500);
@@ -20,24 +21,11 @@ const FAST_TURN_COUNT: u32 = 8;
 const CLOCK_ROW_COUNT: u32 = 16;
 const CLOCK_BYTES: usize = 64 * 1024;
 
-/// The slow lane of one engine.
-pub struct SlowLane {
-    turns: Semaphore,
-}
-
-impl Default for SlowLane {
-    /// Half of the processors.
-    fn default() -> SlowLane {
-        let processors = std::thread::available_parallelism().map_or(1, |count| count.get());
-        SlowLane { turns: Semaphore::new((processors / 2).max(1)) }
-    }
-}
-
 pub struct Pace<'a> {
     clock: &'a dyn Clock,
     /// `None`: no request waits for this scan's worker thread.
-    slow_lane: Option<&'a SlowLane>,
-    slow_turn: Option<SemaphorePermit<'a>>,
+    slow_lane: Option<&'a Lane>,
+    slow_turn: Option<Turn<'a>>,
     turn_count: u32,
     budget: Budget,
     started: Duration,
@@ -54,7 +42,7 @@ pub struct Pace<'a> {
 }
 
 impl<'a> Pace<'a> {
-    pub fn new(clock: &'a dyn Clock, budget: Budget, slow_lane: Option<&'a SlowLane>) -> Pace<'a> {
+    pub fn new(clock: &'a dyn Clock, budget: Budget, slow_lane: Option<&'a Lane>) -> Pace<'a> {
         let now = clock.monotonic();
         Pace {
             clock,
@@ -123,10 +111,17 @@ impl<'a> Pace<'a> {
         self.turn_count = self.turn_count.saturating_add(1);
         // Give the slow lane up first, so that another long scan goes before this one.
         self.slow_turn = None;
-        tokio::task::yield_now().await;
-        if let Some(slow_lane) = self.slow_lane.filter(|_| self.turn_count >= FAST_TURN_COUNT) {
-            // The lane is never closed.
-            self.slow_turn = slow_lane.turns.acquire().await.ok();
+        match self.slow_lane.filter(|_| self.turn_count >= FAST_TURN_COUNT) {
+            None => tokio::task::yield_now().await,
+            Some(slow_lane) => {
+                // Not after a yield: tokio wakes a task that yields later than one that waited for a turn, so it would
+                // be in line too rarely.
+                let (turn, has_waited) = wait_for(slow_lane.turn(self.budget.share)).await;
+                self.slow_turn = turn;
+                if !has_waited {
+                    tokio::task::yield_now().await;
+                }
+            }
         }
         self.turn_over = false;
         self.turn_rows = 0;
@@ -136,13 +131,25 @@ impl<'a> Pace<'a> {
     }
 }
 
+/// Whether it had to wait for the work, beside what the work returned.
+async fn wait_for<F: Future>(work: F) -> (F::Output, bool) {
+    let (mut work, mut has_waited) = (pin!(work), false);
+    let done = poll_fn(|context| {
+        let polled = work.as_mut().poll(context);
+        has_waited |= polled.is_pending();
+        polled
+    });
+    (done.await, has_waited)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::env::FakeClock;
+    use crate::lane::Share;
 
     fn budget(rows: u64, time: Duration) -> Budget {
-        Budget { rows_examined_max: rows, time_max: time }
+        Budget { rows_examined_max: rows, time_max: time, share: Share::COMMON }
     }
 
     #[test]
@@ -225,20 +232,9 @@ mod tests {
 
     #[tokio::test]
     async fn long_scans_take_turns_and_short_ones_do_not_wait_for_them() {
-        let (clock, lane) = (FakeClock::default(), SlowLane { turns: Semaphore::new(1) });
-        let turns = std::sync::Mutex::new(Vec::new());
-        let scan = async |name: &'static str, count: u32| {
-            let mut pace = Pace::new(&clock, budget(u64::MAX, Duration::MAX), Some(&lane));
-            for _ in 0..count {
-                for _ in 0..TURN_ROW_COUNT_MAX {
-                    pace.count_row(10);
-                }
-                turns.lock().unwrap().push((name, pace.slow_turn.is_some()));
-                pace.yield_if_due().await;
-            }
-        };
-        tokio::join!(scan("a", 40), scan("b", 40), scan("short", 3));
-        let turns = turns.into_inner().unwrap();
+        let turns = Turns::default();
+        tokio::join!(turns.scan("a", 1, 40), turns.scan("b", 1, 40), turns.scan("short", 1, 3));
+        let turns = turns.had.into_inner().unwrap();
         let end_of = |name| turns.iter().rposition(|(who, _)| *who == name).unwrap();
         assert!(end_of("short") < 10, "{turns:?}");
         let slow: Vec<_> = turns.iter().filter(|(_, slow)| *slow).map(|(name, _)| *name).collect();
@@ -246,6 +242,57 @@ mod tests {
         // By turns, until one of them is done.
         for some in slow[..60].windows(6) {
             assert_eq!(some.iter().filter(|name| **name == "a").count(), 3, "{slow:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_long_scan_waits_for_other_shares_and_not_for_all_their_scans() {
+        let turns = std::sync::Arc::new(Turns::default());
+        let shares = std::iter::repeat_n(("greedy", 1), 100).chain([("modest", 2)]);
+        let scans: Vec<_> = shares
+            .map(|(name, group)| {
+                let turns = turns.clone();
+                tokio::spawn(async move { turns.scan(name, group, 40).await })
+            })
+            .collect();
+        for scan in scans {
+            scan.await.unwrap();
+        }
+        let turns = turns.had.lock().unwrap();
+        let is_modest = |(name, slow): &(&str, bool)| *name == "modest" && *slow;
+        let (first, last) = (turns.iter().position(is_modest), turns.iter().rposition(is_modest));
+        let meanwhile = &turns[first.unwrap()..=last.unwrap()];
+        let modest = meanwhile.iter().filter(|turn| is_modest(turn)).count();
+        assert_eq!(modest, 40 - FAST_TURN_COUNT as usize);
+        let greedy = meanwhile.iter().filter(|(name, slow)| *name == "greedy" && *slow).count();
+        assert!(greedy <= modest, "{greedy} turns of the others");
+    }
+
+    /// Scans that share one slow lane, and who had which turn, in the slow lane or not.
+    struct Turns {
+        clock: FakeClock,
+        lane: Lane,
+        had: std::sync::Mutex<Vec<(&'static str, bool)>>,
+    }
+
+    impl Default for Turns {
+        fn default() -> Turns {
+            Turns { clock: FakeClock::default(), lane: Lane::new(1), had: Default::default() }
+        }
+    }
+
+    impl Turns {
+        async fn scan(&self, name: &'static str, group: u64, turn_count: u32) {
+            let share = Share { group, member: group };
+            let budget = Budget { share, ..budget(u64::MAX, Duration::MAX) };
+            let mut pace = Pace::new(&self.clock, budget, Some(&self.lane));
+            for _ in 0..turn_count {
+                for _ in 0..TURN_ROW_COUNT_MAX {
+                    pace.count_row(10);
+                }
+                self.had.lock().unwrap().push((name, pace.slow_turn.is_some()));
+                pace.yield_if_due().await;
+            }
         }
     }
 }

@@ -152,7 +152,7 @@ impl Wrapper for SeededEngine {
         let Some(stale) = self.take_stale(table) else { return self.engine.get(table, key).await };
         let range = [KeyRange::point(key.partition, key.row)];
         let mut one = One(None);
-        let budget = Budget { rows_examined_max: 1, time_max: Duration::MAX };
+        let budget = Budget { rows_examined_max: 1, ..Budget::UNBOUNDED };
         stale.scan(table, &range, budget, &mut one).await?;
         Ok(one.0)
     }

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use engine::{Flow, TableRows};
+use engine::{Flow, Share, TableRows};
 use protocol::common::{AccountName, Metadata, StoredPolicy};
 use protocol::queue::QueueName;
 use protocol::{ErrorCode, ServiceError};
 
 use crate::payload;
-use crate::service::{ATTEMPT_COUNT_MAX, QueueService, SCAN_BUDGET};
+use crate::service::{ATTEMPT_COUNT_MAX, QueueService, scan_budget};
 
 /// What became of a creation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,6 +24,7 @@ pub struct ListQuery<'a> {
     /// The first name of the page.
     pub marker: Option<&'a str>,
     pub queue_count_max: usize,
+    pub share: Share,
 }
 
 pub struct QueuePage {
@@ -92,7 +93,7 @@ impl QueueService {
             Flow::Continue
         };
         let first = query.marker.unwrap_or_default().max(query.prefix);
-        let next = self.catalogue.list(account, Some(first), SCAN_BUDGET, &mut visit).await?;
+        let next = self.catalogue.list(account, Some(first), scan_budget(query.share), &mut visit).await?;
         match damage {
             Some(error) => Err(error),
             None => Ok(QueuePage { queues, next: next.filter(|_| !is_past) }),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use catalogue::{Catalogue, from_read};
 use engine::env::Clock;
-use engine::{Budget, CommitError, Engine, TableId};
+use engine::{Budget, CommitError, Engine, Share, TableId};
 use protocol::common::AccountName;
 use protocol::queue::{KIND, QueueName};
 use protocol::{ErrorCode, ServiceError};
@@ -20,8 +20,11 @@ const LOOK_BACK_INTERVAL: Duration = Duration::from_secs(1);
 /// A request that finds its queue replaced under its hands tries again, so often at most.
 pub(crate) const ATTEMPT_COUNT_MAX: usize = 10;
 /// A scan may need several rounds of this much.
-pub(crate) const SCAN_BUDGET: Budget =
-    Budget { rows_examined_max: u64::MAX, time_max: Duration::from_secs(30) };
+const SCAN_TIME_MAX: Duration = Duration::from_secs(30);
+
+pub(crate) fn scan_budget(share: Share) -> Budget {
+    Budget { rows_examined_max: u64::MAX, time_max: SCAN_TIME_MAX, share }
+}
 
 pub struct QueueService {
     pub(crate) engine: Arc<dyn Engine>,

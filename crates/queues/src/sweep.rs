@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use catalogue::{from_commit, from_read};
 use engine::{
-    Budget, COMMIT_OP_COUNT_MAX, Commit, CommitError, Effect, Expect, Flow, Key, Op, Sink, TableId, Version,
+    Budget, COMMIT_OP_COUNT_MAX, Commit, CommitError, Effect, Expect, Flow, Key, Op, Share, Sink, TableId,
+    Version,
 };
 use protocol::ServiceError;
 use protocol::queue::MessageId;
@@ -21,7 +22,8 @@ const SWEPT_COUNT_MAX: usize = (COMMIT_OP_COUNT_MAX - 1) / 2;
 /// Commits for one queue in one round, so that others have their turn.
 const COMMIT_COUNT_MAX: usize = 200;
 /// How much of what has expired and is not swept yet is left out of the count. Beyond it, the count is too high.
-const COUNT_BUDGET: Budget = Budget { rows_examined_max: 20_000, time_max: Duration::from_millis(50) };
+const COUNT_BUDGET: Budget =
+    Budget { rows_examined_max: 20_000, time_max: Duration::from_millis(50), share: Share::COMMON };
 
 impl QueueService {
     /// The number of messages that have not expired.
@@ -54,7 +56,11 @@ impl QueueService {
         let time = &self.live().await?.time;
         for _ in 0..COMMIT_COUNT_MAX {
             let mut sink = Expired { now: time.now(), rows: Vec::new(), is_damaged: false };
-            let budget = Budget { rows_examined_max: SWEPT_COUNT_MAX as u64 + 1, time_max: Duration::MAX };
+            let budget = Budget {
+                rows_examined_max: SWEPT_COUNT_MAX as u64 + 1,
+                time_max: Duration::MAX,
+                share: Share::COMMON,
+            };
             let range = [expired_range(sink.now)];
             self.engine.scan(queue, &range, budget, &mut sink).await.map_err(from_read)?;
             if sink.is_damaged {

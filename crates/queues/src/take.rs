@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use catalogue::{from_commit, from_read};
 use engine::env::ticks;
-use engine::{CommitError, Flow, Key, KeyRange, Sink, Version};
+use engine::{CommitError, Flow, Key, KeyRange, Share, Sink, Version};
 use protocol::common::{AccountName, DateTime};
 use protocol::queue::{MessageId, PopReceipt, QueueName};
 use protocol::{ErrorCode, ServiceError};
@@ -13,7 +13,7 @@ use protocol::{ErrorCode, ServiceError};
 use crate::front::Claims;
 use crate::messages::{commit, moment, moving};
 use crate::rows::{self, MessageKey, MessageValue, visible_range};
-use crate::service::{ATTEMPT_COUNT_MAX, Found, QueueService, SCAN_BUDGET, damaged_row};
+use crate::service::{ATTEMPT_COUNT_MAX, Found, QueueService, damaged_row, scan_budget};
 
 /// A message that its taker holds until it becomes visible again.
 #[derive(Clone, Debug)]
@@ -46,13 +46,14 @@ impl QueueService {
         queue: &QueueName,
         count_max: usize,
         visibility: Duration,
+        share: Share,
         fits: &mut Fits<'_>,
     ) -> Result<Vec<TakenMessage>, ServiceError> {
         for _ in 0..ATTEMPT_COUNT_MAX {
             let since = self.catalogue.ticket();
             let found = self.find(account, queue).await?;
             let mut claims = Claims::new(&found.front);
-            let messages = self.walk(&found, count_max, Some(&mut claims), fits).await?;
+            let messages = self.walk(&found, count_max, Some(&mut claims), share, fits).await?;
             if messages.is_empty() {
                 // A queue that is being deleted loses its rows gradually, and must not look empty.
                 if self.catalogue.is_unchanged(account, queue.as_str(), found.id, since).await? {
@@ -84,12 +85,13 @@ impl QueueService {
         account: &AccountName,
         queue: &QueueName,
         count_max: usize,
+        share: Share,
         fits: &mut Fits<'_>,
     ) -> Result<Vec<PeekedMessage>, ServiceError> {
         for _ in 0..ATTEMPT_COUNT_MAX {
             let since = self.catalogue.ticket();
             let found = self.find(account, queue).await?;
-            let messages = self.walk(&found, count_max, None, fits).await?;
+            let messages = self.walk(&found, count_max, None, share, fits).await?;
             if self.catalogue.is_unchanged(account, queue.as_str(), found.id, since).await? {
                 return messages.iter().map(|message| message.peeked().ok_or_else(damaged_row)).collect();
             }
@@ -103,6 +105,7 @@ impl QueueService {
         found: &Found<'_>,
         count_max: usize,
         claims: Option<&mut Claims>,
+        share: Share,
         fits: &mut Fits<'_>,
     ) -> Result<Vec<SeenMessage>, ServiceError> {
         let visible = found.front.visible();
@@ -118,7 +121,8 @@ impl QueueService {
         };
         let mut range = [visible_range(visible.start, visible.now)];
         loop {
-            let next = self.engine.scan(found.id, &range, SCAN_BUDGET, &mut sink).await.map_err(from_read)?;
+            let next =
+                self.engine.scan(found.id, &range, scan_budget(share), &mut sink).await.map_err(from_read)?;
             match sink.state {
                 WalkState::Ongoing => {}
                 WalkState::Full if sink.messages.is_empty() => return Err(ErrorCode::ServerBusy.into()),

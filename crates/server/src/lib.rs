@@ -18,7 +18,7 @@ pub use front::handle::{Binding, BoundService, bind};
 pub use front::service::Service;
 pub use front::{Front, FrontConfig};
 pub use http::limits::Limits;
-pub use http::listener::{Handler, Server};
+pub use http::listener::{Handler, Server, prepare_thread};
 pub use queue::QueueHttp;
 pub use table::TableHttp;
 

@@ -2,8 +2,6 @@
 //!
 //! Leaves to others: who may ask for it. It is no operation of the service.
 
-use std::time::Duration;
-
 use catalogue::Catalogue;
 use engine::{Budget, Flow};
 use protocol::ServiceError;
@@ -13,7 +11,6 @@ use crate::TableService;
 
 /// How many names are read before they are used.
 const NAME_COUNT_MAX: usize = 1000;
-const UNBOUNDED: Budget = Budget { rows_examined_max: u64::MAX, time_max: Duration::MAX };
 
 /// What an account has.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -36,7 +33,7 @@ impl TableService {
             table_count += 1;
             Flow::Continue
         };
-        self.catalogue.list(account, None, UNBOUNDED, &mut count).await?;
+        self.catalogue.list(account, None, Budget::UNBOUNDED, &mut count).await?;
         Ok(AccountData { table_count, has_properties: self.catalogue.has_properties(account).await? })
     }
 
@@ -70,6 +67,6 @@ async fn some_names(catalogue: &Catalogue, account: &AccountName) -> Result<Vec<
         names.push(name.to_owned());
         Flow::Continue
     };
-    catalogue.list(account, None, UNBOUNDED, &mut take).await?;
+    catalogue.list(account, None, Budget::UNBOUNDED, &mut take).await?;
     Ok(names)
 }

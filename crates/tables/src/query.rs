@@ -4,7 +4,7 @@
 
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
-use engine::{Budget, Flow, Key, KeyRange, OwnedKey, Sink, Version};
+use engine::{Budget, Flow, Key, KeyRange, OwnedKey, Share, Sink, Version};
 use protocol::auth::KeyBounds;
 use protocol::common::AccountName;
 use protocol::table::filter::{Filter, FilterProperty, Properties};
@@ -26,6 +26,8 @@ pub struct EntityQuery {
     /// The entity that a continuation token named: the first one to return.
     pub resume: Option<(String, String)>,
     pub entity_count_max: u32,
+    /// With whom it shares the turns of long scans.
+    pub share: Share,
 }
 
 /// Receives the entities of a page one by one.
@@ -51,6 +53,8 @@ pub struct TableQuery {
     /// The table's name in lower case.
     pub resume: Option<String>,
     pub table_count_max: u32,
+    /// With whom it shares the turns of long scans.
+    pub share: Share,
 }
 
 pub struct TablePage {
@@ -59,7 +63,9 @@ pub struct TablePage {
     pub next: Option<String>,
 }
 
-const BUDGET: Budget = Budget { rows_examined_max: u64::MAX, time_max: PAGE_TIME_MAX };
+fn page_budget(share: Share) -> Budget {
+    Budget { rows_examined_max: u64::MAX, time_max: PAGE_TIME_MAX, share }
+}
 
 impl TableService {
     pub async fn query_entities(
@@ -86,7 +92,8 @@ impl TableService {
             None
         } else {
             let ranges = resume_ranges(clip(ranges, query.within.as_ref()), query.resume);
-            self.engine.scan(id, &ranges, BUDGET, &mut page).await.map_err(|error| of_table(table, error))?
+            let scanned = self.engine.scan(id, &ranges, page_budget(query.share), &mut page).await;
+            scanned.map_err(|error| of_table(table, error))?
         };
         if page.damaged {
             return Err(ServiceError::with_source(
@@ -126,7 +133,8 @@ impl TableService {
             names.push(name.to_owned());
             Flow::Continue
         };
-        let next = self.catalogue.list(account, query.resume.as_deref(), BUDGET, &mut take).await?;
+        let budget = page_budget(query.share);
+        let next = self.catalogue.list(account, query.resume.as_deref(), budget, &mut take).await?;
         if damaged { Err(damaged_name()) } else { Ok(TablePage { names, next }) }
     }
 }

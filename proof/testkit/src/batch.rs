@@ -2,22 +2,33 @@
 //!
 //! Promises: a part that is not exactly of the published form fails the test. Leaves to others: signing and sending.
 
-use crate::{Request, Response};
+use crate::{EMULATOR_ACCOUNT, Request, Response};
 
 /// The server looks only at its path: it ignores the host of a part.
-const BASE: &str = "http://127.0.0.1:10002/devstoreaccount1";
+const HOST: &str = "http://127.0.0.1:10002";
 const BATCH: &str = "batch_7b1f4a4e-0000-4000-8000-00000000000a";
 const CHANGESET: &str = "changeset_7b1f4a4e-0000-4000-8000-00000000000b";
 
 /// Builds `POST /$batch`. Operation targets are relative to the service root.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Batch {
+    account: String,
     operations: Vec<String>,
+}
+
+impl Default for Batch {
+    fn default() -> Batch {
+        Batch::of_account(EMULATOR_ACCOUNT)
+    }
 }
 
 impl Batch {
     pub fn new() -> Batch {
         Batch::default()
+    }
+
+    pub fn of_account(account: &str) -> Batch {
+        Batch { account: account.to_owned(), operations: Vec::new() }
     }
 
     /// Adds an operation. Like most clients it accepts minimal metadata, unless the headers say otherwise.
@@ -28,7 +39,7 @@ impl Batch {
         headers: &[(&str, &str)],
         json: Option<&str>,
     ) -> Batch {
-        let mut text = format!("{method} {BASE}{target} HTTP/1.1\r\n");
+        let mut text = format!("{method} {HOST}/{}{target} HTTP/1.1\r\n", self.account);
         if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("Accept")) {
             text.push_str("Accept: application/json;odata=minimalmetadata\r\n");
         }

@@ -193,7 +193,7 @@ impl TestServer {
     pub fn now(&self) -> SystemTime {
         match &self.fake_clock {
             Some(clock) => {
-                let since_epoch = clock.now_ticks() - UNIX_EPOCH_TICKS;
+                let since_epoch = clock.now_ticks().saturating_sub(UNIX_EPOCH_TICKS);
                 SystemTime::UNIX_EPOCH + Duration::from_nanos(since_epoch * 100)
             }
             None => system_now(),

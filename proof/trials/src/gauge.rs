@@ -136,7 +136,7 @@ pub fn directory_bytes(directory: &Path) -> u64 {
 }
 
 /// How many files this process and its children may have open.
-pub fn open_files_max() -> Result<usize, Error> {
+fn open_files_max() -> Result<usize, Error> {
     let limits = Gauge::own().read("limits")?;
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
     let soft = line.and_then(|line| line.split_whitespace().next()).unwrap_or_default();
@@ -144,6 +144,12 @@ pub fn open_files_max() -> Result<usize, Error> {
         return Ok(usize::MAX);
     }
     soft.parse().map_err(|_| "no limit of open files in /proc/self/limits".into())
+}
+
+/// How many connections to the server this process may open, if both may have as many files open, and others need some.
+/// The server lets one address have nine tenths of its connections.
+pub fn connection_count_max(other_file_count: usize) -> Result<usize, Error> {
+    Ok(open_files_max()?.saturating_sub(other_file_count) / 10 * 8)
 }
 
 /// The load average of the last minute. On a busy machine, other programs distort a measurement.

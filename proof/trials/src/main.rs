@@ -19,6 +19,7 @@ mod hostile;
 mod ledger;
 mod light_client;
 mod load;
+mod long_scans;
 mod mix;
 mod neighbours;
 mod options;

@@ -23,7 +23,7 @@ use crate::gauge::{self, Gauge, MIB};
 use crate::mix::{self, MIX_KINDS, Mix, READ_ROW_COUNT, READ_TABLE, WRITE_TABLE};
 use crate::options::{self, Value};
 use crate::promises::{Promises, latencies};
-use crate::{heavy, hostile, neighbours};
+use crate::{heavy, hostile, long_scans, neighbours};
 use loadgen::generator::{Generator, LoadModel, Tally};
 
 const HELP: &str = "\
@@ -32,7 +32,7 @@ ten times the load the server can handle, a heavy client beside a light one, hos
   --server PATH      The server's binary
   --seconds S        Length of each measurement [default: 10]
   --rows N           Rows of the table that hostile queries scan [default: 300000]
-  --only PHASES      Some of overload, heavy, hoard, hostile, greedy, echo, heads, separated by commas [default: all]
+  --only PHASES      Some of overload, heavy, hoard, hostile, greedy, scans, echo, heads, separated by commas [default: all]
   --seed S           Seed of the requests [default: a new one]";
 
 const PEAK_CONNECTION_COUNT: usize = 64;
@@ -68,7 +68,7 @@ pub struct Bench {
 pub fn run(options: &mut Parser) -> Result<bool, Error> {
     let (mut server, mut seconds, mut rows) = (PathBuf::new(), 10.0f64, 300_000u64);
     let (mut only, mut seed) =
-        (String::from("overload,heavy,hoard,hostile,greedy,echo,heads"), fastrand::u64(..1 << 32));
+        (String::from("overload,heavy,hoard,hostile,greedy,scans,echo,heads"), fastrand::u64(..1 << 32));
     let known: &mut [(&str, &mut dyn Value)] = &mut [
         ("server", &mut server),
         ("seconds", &mut seconds),
@@ -113,12 +113,13 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
         mix::create_table(bench.address, table)?;
     }
     mix::fill(bench.address, READ_TABLE, READ_ROW_COUNT)?;
-    let phases: [(&str, Phase); 7] = [
+    let phases: [(&str, Phase); 8] = [
         ("overload", overload),
         ("heavy", heavy::against_light),
         ("hoard", heavy::hoard),
         ("hostile", hostile::run),
         ("greedy", neighbours::greedy),
+        ("scans", long_scans::run),
         ("echo", neighbours::echo),
         ("heads", neighbours::heads),
     ];
@@ -230,8 +231,7 @@ fn ten_times(
     no_surprises(&peak.tally, "at the peak", promises);
 
     let per_second = OVERLOAD_FACTOR * peak.goodput();
-    let connection_count =
-        OVERLOAD_CONNECTION_COUNT_MAX.min(gauge::open_files_max()?.saturating_sub(OTHER_FILE_COUNT));
+    let connection_count = OVERLOAD_CONNECTION_COUNT_MAX.min(gauge::connection_count_max(OTHER_FILE_COUNT)?);
     println!(
         "\n  overload, {what}: {per_second:.0} requests per second are due, whatever the server does, on {connection_count} \
          connections"

@@ -19,6 +19,8 @@ mod stream;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use engine_local::LocalEngine;
+
 pub use client::connect;
 pub use server::start;
 use stream::ControlAddress;
@@ -42,9 +44,9 @@ impl Invitation {
         location.join(FILE_NAME)
     }
 
-    fn write(&self, location: &Path) -> io::Result<()> {
+    fn write(&self, store: &LocalEngine) -> io::Result<()> {
         let text = format!("{} {}\n", self.address.to_word(), self.token);
-        files::write_secret(&Invitation::path(location), text.as_bytes())
+        store.replace_beside(FILE_NAME, text.as_bytes())
     }
 
     fn read(location: &Path) -> io::Result<Invitation> {

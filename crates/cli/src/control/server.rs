@@ -65,11 +65,11 @@ pub fn start(
     let (listener, address) = ControlListener::bind(location).map_err(unable)?;
     let invitation = Invitation { address, token: token.clone() };
     invitation
-        .write(location)
+        .write(engine)
         .or_else(|error| match error.kind() {
             // On a full disk too, commands must reach the server.
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded if engine.release_some_space() => {
-                invitation.write(location)
+                invitation.write(engine)
             }
             _ => Err(error),
         })

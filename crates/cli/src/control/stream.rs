@@ -10,6 +10,8 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::time::Duration;
 
+use engine_local::LocalEngine;
+
 #[cfg(unix)]
 const SOCKET_NAME: &str = "control.sock";
 /// Stands for the socket in the invitation.
@@ -90,11 +92,12 @@ fn bind_socket(path: &Path) -> io::Result<ControlListener> {
 }
 
 /// Removes the socket, so that nobody stumbles over it. Call it while the store is still locked.
-pub fn remove_socket(location: &Path) {
+pub fn remove_socket(store: &LocalEngine) {
+    // Not by its path, at which another server may have its own by now.
     #[cfg(unix)]
-    let _ = std::fs::remove_file(location.join(SOCKET_NAME));
+    let _ = store.remove_beside(SOCKET_NAME);
     #[cfg(not(unix))]
-    let _ = location;
+    let _ = store;
 }
 
 pub enum ControlStream {

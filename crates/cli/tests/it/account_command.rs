@@ -250,3 +250,29 @@ fn mistakes_get_one_sentence_each() {
     refusal(&["account", "add", "mine", "-l", text(stranger.path())], &[]);
     assert_eq!(std::fs::read_dir(stranger.path()).unwrap().count(), 1, "nothing was added");
 }
+
+#[cfg(unix)]
+#[test]
+fn a_server_whose_directory_was_moved_keeps_to_its_own_accounts_and_socket() {
+    let parent = TempDir::new().unwrap();
+    let (location, moved) = (parent.path().join("data"), parent.path().join("data.old"));
+    let displaced = Running::over(&location, &[]);
+    let mine = key(&account(&location, &["add", "mine"]), "key1:");
+    becomes(&displaced, "mine", &mine, 200);
+
+    std::fs::rename(&location, &moved).unwrap();
+    let theirs = key(&account(&location, &["add", "theirs"]), "key1:");
+    let other = Running::over(&location, &[]);
+    assert_eq!(status(&other, "theirs", &theirs), 200);
+    // A change where its own accounts are now is noticed, and that is after it looked.
+    let again = key(&account(&moved, &["rotate", "mine"]), "key1 of mine:");
+    becomes(&displaced, "mine", &again, 200);
+    assert_eq!(status(&displaced, "theirs", &theirs), 404);
+    assert_eq!(status(&other, "mine", &again), 404);
+
+    displaced.stop();
+    assert!(!moved.join("control.sock").exists());
+    assert!(location.join("control.sock").exists(), "the other server's socket is not its business");
+    run(&["check", "-l", text(&location)], &[]);
+    other.stop();
+}

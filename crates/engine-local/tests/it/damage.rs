@@ -176,19 +176,51 @@ async fn a_file_that_is_no_database_does_not_open() {
     drop(open(directory.path()));
 }
 
+/// The entry of the catalogue for a table.
+fn named(table: TableId) -> Vec<u8> {
+    engine::TableRecord { id: table, payload: b"t" }.write().to_vec()
+}
+
+/// Writes a sound row through redb, without the engine, which would never write such a one.
+fn plant(directory: &Path, table: TableId, partition: &str, row: &str, value: &[u8]) {
+    let key = engine::keys::encode(table, engine::Key { partition, row });
+    let mut stored = vec![0; row_bytes::size_bytes(value)];
+    row_bytes::write(&mut stored, &key, engine::Version::new(1).unwrap(), value);
+    let database = engine_local::open_file(directory).unwrap();
+    let transaction = database.begin_write().unwrap();
+    transaction.open_table(ROWS).unwrap().insert(&key[..], &stored[..]).unwrap();
+    transaction.commit().unwrap();
+}
+
+#[tokio::test]
+async fn a_check_finds_a_table_of_a_family_that_cannot_exist() {
+    /// The list of tables that are not dropped.
+    const LIVE: TableId = TableId(2);
+    for family in [16, 255u8] {
+        let directory = tempfile::tempdir().unwrap();
+        let known = store(directory.path()).await;
+        let table = TableId(u64::from(family) << 56 | known.counter());
+        assert_eq!(TableId::in_family(engine::Family(family), known.counter()), None);
+        let partition = format!("n/{family}");
+        plant(directory.path(), LIVE, "", &format!("{:020}", table.0), b"");
+        plant(directory.path(), TableId::CATALOGUE, &partition, "t", &named(table));
+        plant(directory.path(), table, "p", "r", b"a row that nobody can ask for");
+
+        let engine = open(directory.path());
+        let text = format!("{partition}/t is table {} of family {family}, which is not", table.0);
+        let checked = engine.check();
+        assert!(checked.findings.iter().any(|finding| finding.contains(&text)), "{:?}", checked.findings);
+        // It is in nobody's way.
+        assert_eq!(all(&engine, known).await.unwrap().len(), 3);
+        commit(&engine, put(known, "p", "d", "v")).await.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn a_check_finds_a_table_whose_name_is_in_the_namespace_of_another_family() {
     let directory = tempfile::tempdir().unwrap();
     let table = store(directory.path()).await;
-    let key = engine::keys::encode(TableId::CATALOGUE, engine::Key { partition: "n/1", row: "t" });
-    let value = engine::TableRecord { id: table, payload: b"t" }.write();
-    let mut stored = vec![0; row_bytes::size_bytes(&value)];
-    row_bytes::write(&mut stored, &key, engine::Version::new(1).unwrap(), &value);
-    let database = engine_local::open_file(directory.path()).unwrap();
-    let transaction = database.begin_write().unwrap();
-    transaction.open_table(ROWS).unwrap().insert(&key[..], &stored[..]).unwrap();
-    transaction.commit().unwrap();
-    drop(database);
+    plant(directory.path(), TableId::CATALOGUE, "n/1", "t", &named(table));
     let checked = open(directory.path()).check();
     let text = format!("n/1/t is table {} of family 0, which is not the family of its namespace", table.0);
     assert!(checked.findings.iter().any(|finding| finding.contains(&text)), "{:?}", checked.findings);

@@ -30,6 +30,7 @@ struct State {
     has_no_growth: bool,
     /// Writes that are not of the log, as far as their length tells.
     tree_writes: Behaviour,
+    reads: Behaviour,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -67,6 +68,10 @@ impl Disk {
     /// How whole blocks are written, which only the tree does.
     pub fn tree_writes(&self, behaviour: Behaviour) {
         self.state().tree_writes = behaviour;
+    }
+
+    pub fn reads(&self, behaviour: Behaviour) {
+        self.state().reads = behaviour;
     }
 
     /// Like a full disk: no file may become longer, but what is there can be overwritten.
@@ -156,6 +161,7 @@ impl StorageBackend for TestBackend {
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.disk.behave(|state| state.reads)?;
         self.file.read(offset, out)
     }
 

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use engine::env::FakeClock;
-use engine::{Commit, CommitError, Effect, Engine, Expect, Op, TableId};
+use engine::{
+    Commit, CommitError, Effect, Engine, Expect, Flow, Key, KeyRange, Op, ReadError, Sink, TableId, Version,
+};
 use engine_local::LocalEngine;
 
 use crate::disk::{Behaviour, Disk, open_failing};
@@ -285,4 +287,89 @@ async fn a_panic_while_folding_stops_folding_and_nothing_else() {
     eventually("it is folded", async || engine.stats().recent_bytes == 0).await;
     assert_eq!(all(&engine, table).await.unwrap().len(), 2);
     assert_eq!(engine.check().findings, Vec::<String>::new());
+}
+
+/// Something that panics where redb reads the file: a store whose rows are in no cache, and a disk that panics.
+async fn with_panicking_reads(directory: &Path, disk: &Disk) -> (LocalEngine, TableId) {
+    let engine = open(directory);
+    let table = table(&engine, "t").await;
+    for first in (0..5_000).step_by(100) {
+        let put = |number| Op {
+            row: format!("{number:05}").into(),
+            expect: Expect::Any,
+            effect: Effect::Put("a value of some length".into()),
+        };
+        let ops = (first..first + 100).map(put).collect();
+        commit(&engine, Commit { table, partition: "p".into(), ops }).await.unwrap();
+    }
+    engine.close().await;
+    drop(engine);
+    let engine = open_failing(directory, system_options(), disk);
+    disk.reads(Behaviour::Panic);
+    (engine, table)
+}
+
+/// The disk recovers, and so does everything else, without a restart.
+async fn check_recovered(engine: &LocalEngine, disk: &Disk, table: TableId) {
+    disk.reads(Behaviour::Work);
+    // While the file is being reopened, readers are told to come back.
+    let all_are_read = async || all(engine, table).await.is_ok_and(|rows| rows.len() == 5_000);
+    eventually("all rows are read again", all_are_read).await;
+    assert!(get(engine, table, "02500").await.unwrap().is_some());
+    commit(engine, put(table, "p", "new", "v")).await.unwrap();
+    assert!(!engine.stats().poisoned);
+    assert_eq!(engine.check().findings, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_panic_while_a_row_is_read_is_damage_and_harms_nobody_else() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Disk::default();
+    let (engine, table) = with_panicking_reads(directory.path(), &disk).await;
+    let outcome = get(&engine, table, "02500").await;
+    assert!(matches!(&outcome, Err(ReadError::Damaged(what)) if what.contains("is broken")), "{outcome:?}");
+    check_recovered(&engine, &disk, table).await;
+}
+
+#[tokio::test]
+async fn a_panic_during_a_scan_is_damage_and_harms_nobody_else() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Disk::default();
+    let (engine, table) = with_panicking_reads(directory.path(), &disk).await;
+    let outcome = all(&engine, table).await;
+    assert!(matches!(&outcome, Err(ReadError::Damaged(what)) if what.contains("is broken")), "{outcome:?}");
+    check_recovered(&engine, &disk, table).await;
+}
+
+#[tokio::test]
+async fn a_panic_during_a_backup_is_damage_and_harms_nobody_else() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Disk::default();
+    let (engine, table) = with_panicking_reads(directory.path(), &disk).await;
+    let snapshot = engine.snapshot().await.unwrap();
+    let mut sink = Collect::default();
+    let outcome = snapshot.scan(table, &[KeyRange::all()], GENEROUS, &mut sink).await;
+    assert!(matches!(&outcome, Err(ReadError::Damaged(_))), "{outcome:?}");
+    drop(snapshot);
+    check_recovered(&engine, &disk, table).await;
+}
+
+#[tokio::test]
+async fn a_panic_of_the_sink_is_its_callers_own() {
+    struct Panicking;
+    impl Sink for Panicking {
+        fn row(&mut self, _: Key<'_>, _: Version, _: &[u8]) -> Flow {
+            panic!("as it was told to");
+        }
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let engine = Arc::new(open(directory.path()));
+    let table = table(&*engine, "t").await;
+    commit(&*engine, put(table, "p", "r", "v")).await.unwrap();
+    let scanning = {
+        let engine = engine.clone();
+        tokio::spawn(async move { engine.scan(table, &[KeyRange::all()], GENEROUS, &mut Panicking).await })
+    };
+    assert!(scanning.await.unwrap_err().is_panic());
+    assert_eq!(all(&*engine, table).await.unwrap().len(), 1);
 }

@@ -16,7 +16,7 @@ use engine_local::{LocalEngine, LocalOptions};
 /// The namespace of the tables in these tests.
 pub const N: Namespace<'static> = Namespace::new(Family::FIRST, "n");
 
-pub const GENEROUS: Budget = Budget { rows_examined_max: u64::MAX, time_max: Duration::MAX };
+pub const GENEROUS: Budget = Budget::UNBOUNDED;
 
 pub fn options(clock: &Arc<FakeClock>) -> LocalOptions {
     LocalOptions::new(FAMILIES, clock.clone())

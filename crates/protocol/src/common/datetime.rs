@@ -37,6 +37,11 @@ impl DateTime {
         self.0
     }
 
+    /// Whole seconds since 0001-01-01T00:00:00Z.
+    pub fn whole_seconds(self) -> u64 {
+        self.0 / TICKS_PER_SECOND
+    }
+
     /// Reads an HTTP date (RFC 1123), as `x-ms-date` carries it.
     pub fn parse_http(text: &str) -> Option<DateTime> {
         let since_unix = httpdate::parse_http_date(text).ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;

@@ -129,6 +129,7 @@ impl ErrorCode {
             self,
             ErrorCode::EntityAlreadyExists
                 | ErrorCode::EntityTooLarge
+                | ErrorCode::InvalidDuplicateRow
                 | ErrorCode::PropertyValueTooLarge
                 | ErrorCode::ResourceNotFound
                 | ErrorCode::TableAlreadyExists

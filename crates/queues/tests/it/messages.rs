@@ -1,5 +1,6 @@
 //! Put, get, peek, update and delete of messages; visibility, expiry, receipts.
 
+use engine::Share;
 use std::time::Duration;
 
 use protocol::ErrorCode;
@@ -136,7 +137,7 @@ async fn the_sweep_removes_every_expired_message_and_no_other() {
     assert_eq!(s.count().await, 0);
     let mut rows = RowCount(0);
     let id = s.service.catalogue().id_of(&s.account, "queue").await.unwrap().unwrap();
-    let budget = engine::Budget { rows_examined_max: u64::MAX, time_max: Duration::MAX };
+    let budget = engine::Budget::UNBOUNDED;
     s.engine.scan(id, &[engine::KeyRange::all()], budget, &mut rows).await.unwrap();
     assert!(rows.0 <= 8, "only the counts are left, not {} rows", rows.0);
 }
@@ -162,11 +163,12 @@ async fn what_does_not_fit_is_not_taken() {
         room = left.unwrap_or(room);
         left.is_some()
     };
-    let taken = s.service.get_messages(&s.account, &s.queue, 32, SECOND, &mut fits).await.unwrap();
+    let taken =
+        s.service.get_messages(&s.account, &s.queue, 32, SECOND, Share::COMMON, &mut fits).await.unwrap();
     assert_eq!(taken.len(), 2);
-    let peeked = s.service.peek_messages(&s.account, &s.queue, 32, &mut fits).await;
+    let peeked = s.service.peek_messages(&s.account, &s.queue, 32, Share::COMMON, &mut fits).await;
     assert_eq!(code(peeked), ErrorCode::ServerBusy);
-    let taken = s.service.get_messages(&s.account, &s.queue, 32, SECOND, &mut fits).await;
+    let taken = s.service.get_messages(&s.account, &s.queue, 32, SECOND, Share::COMMON, &mut fits).await;
     assert_eq!(code(taken), ErrorCode::ServerBusy);
     assert_eq!(s.get_texts(32, 1).await, ["cccccccc", "d"]);
 }

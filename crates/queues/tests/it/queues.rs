@@ -1,5 +1,6 @@
 //! Queues by name: creation, deletion, lists, metadata, policies, clearing.
 
+use engine::Share;
 use protocol::ErrorCode;
 use protocol::common::{Metadata, StoredPolicy};
 use protocol::queue::QueueName;
@@ -35,8 +36,14 @@ async fn what_is_not_there_is_not_found() {
     assert_eq!(code(s.service.properties(a, q).await), ErrorCode::QueueNotFound);
     assert_eq!(code(s.service.set_metadata(a, q, &Metadata::default()).await), ErrorCode::QueueNotFound);
     assert_eq!(code(s.service.clear_messages(a, q).await), ErrorCode::QueueNotFound);
-    assert_eq!(code(s.service.peek_messages(a, q, 1, &mut |_| true).await), ErrorCode::QueueNotFound);
-    assert_eq!(code(s.service.get_messages(a, q, 1, SECOND, &mut |_| true).await), ErrorCode::QueueNotFound);
+    assert_eq!(
+        code(s.service.peek_messages(a, q, 1, Share::COMMON, &mut |_| true).await),
+        ErrorCode::QueueNotFound
+    );
+    assert_eq!(
+        code(s.service.get_messages(a, q, 1, SECOND, Share::COMMON, &mut |_| true).await),
+        ErrorCode::QueueNotFound
+    );
     assert_eq!(code(s.service.policies(a, q).await), ErrorCode::QueueNotFound);
     assert_eq!(code(s.service.set_policies(a, q, &[]).await), ErrorCode::QueueNotFound);
     assert_eq!(code(s.service.check_queue(a, q).await), ErrorCode::QueueNotFound);
@@ -50,7 +57,7 @@ async fn a_deleted_queue_starts_anew() {
     s.put("old too").await;
     s.service.delete_queue(&s.account, &s.queue).await.unwrap();
     assert_eq!(
-        code(s.service.peek_messages(&s.account, &s.queue, 1, &mut |_| true).await),
+        code(s.service.peek_messages(&s.account, &s.queue, 1, Share::COMMON, &mut |_| true).await),
         ErrorCode::QueueNotFound
     );
     assert_eq!(s.delete(&taken).await, Err(ErrorCode::QueueNotFound));
@@ -92,7 +99,7 @@ async fn lists_have_prefixes_and_pages() {
         s.service.create_queue(&s.account, &name(queue), &metadata(&[("q", queue)])).await.unwrap();
     }
     let list = async |prefix, marker, queue_count_max| {
-        let query = ListQuery { prefix, marker, queue_count_max };
+        let query = ListQuery { prefix, marker, queue_count_max, share: Share::COMMON };
         let page = s.service.list_queues(&s.account, &query).await.unwrap();
         for queue in page.queues.iter().filter(|queue| queue.name != "queue") {
             assert_eq!(queue.metadata, metadata(&[("q", &queue.name)]));

@@ -1,5 +1,6 @@
 //! Many takers on one queue: in one process, and in two that share an engine.
 
+use engine::Share;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -35,7 +36,7 @@ async fn share(services: Vec<Arc<QueueService>>) {
             while taken_count.load(Ordering::Relaxed) < MESSAGE_COUNT {
                 let count_max = 1 + worker % 32;
                 let taken = service
-                    .get_messages(&account, &queue, count_max, 600 * SECOND, &mut |_| true)
+                    .get_messages(&account, &queue, count_max, 600 * SECOND, Share::COMMON, &mut |_| true)
                     .await
                     .unwrap();
                 taken_count.fetch_add(taken.len(), Ordering::Relaxed);

@@ -1,5 +1,6 @@
 //! A queue to test with, on an engine and a clock that the test sees.
 
+use engine::Share;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,7 +54,9 @@ impl Setup {
 
     pub async fn get(&self, count_max: usize, seconds: u32) -> Vec<TakenMessage> {
         self.service
-            .get_messages(&self.account, &self.queue, count_max, seconds * SECOND, &mut |_| true)
+            .get_messages(&self.account, &self.queue, count_max, seconds * SECOND, Share::COMMON, &mut |_| {
+                true
+            })
             .await
             .unwrap()
     }
@@ -64,8 +67,11 @@ impl Setup {
     }
 
     pub async fn peek_texts(&self, count_max: usize) -> Vec<String> {
-        let peeked =
-            self.service.peek_messages(&self.account, &self.queue, count_max, &mut |_| true).await.unwrap();
+        let peeked = self
+            .service
+            .peek_messages(&self.account, &self.queue, count_max, Share::COMMON, &mut |_| true)
+            .await
+            .unwrap();
         peeked.iter().map(|message| String::from_utf8(message.text.to_vec()).unwrap()).collect()
     }
 

@@ -66,7 +66,7 @@ pub(crate) async fn decorate<B>(
         return;
     }
     let added = {
-        // hyper adds these two headers later.
+        // These two headers are added later.
         let later =
             ["content-length", "date"].into_iter().filter(|name| !response.headers().contains_key(*name));
         let names = response.headers().keys().map(|name| name.as_str()).chain(later);

@@ -18,7 +18,6 @@ use protocol::auth::{Connection, Grant};
 use protocol::common::query::timeout_seconds;
 use protocol::{ErrorCode, ServiceError};
 use tls::Tls;
-use tokio::sync::Semaphore;
 
 use super::accounts::Account;
 use super::authenticate::{self, Caller};
@@ -27,6 +26,7 @@ use super::refusal::{Refusal, Stage};
 use super::service::{Answer, PayloadForm, Service, Session};
 use super::{Front, cors, respond};
 use crate::http::body::{self, AnswerBody, Payload, ResponseBody};
+use crate::http::connections::Connections;
 use crate::http::deadline::within;
 use crate::http::limits::Limits;
 use crate::http::listener::{Handler, Server};
@@ -67,7 +67,7 @@ impl<S: Service> Handler for BoundService<S> {
         &self.front.limits
     }
 
-    fn connections(&self) -> &Arc<Semaphore> {
+    fn connections(&self) -> &Arc<Connections> {
         &self.front.connections
     }
 
@@ -118,10 +118,12 @@ async fn handle<S: Service>(
         }
         response
     });
-    catch_panic(work).await.unwrap_or_else(|| {
+    let mut response = catch_panic(work).await.unwrap_or_else(|| {
         let error = ServiceError::with_source(ErrorCode::InternalError, "the request's handler panicked");
         respond::refusal::<S>(error.into(), &head, front.now())
-    })
+    });
+    respond::add_date(response.headers_mut(), front.now());
+    response
 }
 
 fn find_account(front: &Front, head: &RequestHead<'_>) -> Result<Arc<Account>, Refusal> {

@@ -12,6 +12,7 @@ pub(crate) mod current;
 pub(crate) mod handle;
 pub mod head;
 pub(crate) mod header_names;
+pub(crate) mod heavy;
 pub mod refusal;
 pub(crate) mod request_id;
 pub(crate) mod respond;
@@ -26,16 +27,16 @@ use engine::env::Clock;
 use http::header::AUTHORIZATION;
 use protocol::auth::BearerValidator;
 use protocol::common::{AccountName, DateTime};
-use tokio::sync::Semaphore;
 
 use accounts::Accounts;
 use audit::Audit;
 use current::Current;
 use head::RequestHead;
+use heavy::HeavyLane;
 use request_id::RequestIds;
 
+use crate::http::connections::{Connections, network};
 use crate::http::fairness::InFlight;
-use crate::http::heavy::HeavyLane;
 use crate::http::limits::Limits;
 use crate::http::memory_pool::{Holder, MemoryPool};
 
@@ -58,7 +59,7 @@ pub struct Front {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) request_ids: RequestIds,
     /// The connections that may still be opened, to whichever service.
-    pub(crate) connections: Arc<Semaphore>,
+    pub(crate) connections: Arc<Connections>,
     pub(crate) in_flight: InFlight,
     pub(crate) head_memory: MemoryPool,
     pub(crate) payload_memory: MemoryPool,
@@ -78,7 +79,7 @@ impl Front {
             is_behind_tls_proxy: config.is_behind_tls_proxy,
             clock,
             request_ids: RequestIds::new(),
-            connections: Arc::new(Semaphore::new(limits.connection_count_max)),
+            connections: Connections::new(limits.connection_count_max),
             in_flight: InFlight::new(limits.requests_in_flight_max),
             head_memory: MemoryPool::new(limits.head_bytes_max),
             payload_memory: MemoryPool::new(limits.payload_bytes_max),
@@ -111,13 +112,5 @@ impl Front {
 
     pub(crate) fn now(&self) -> DateTime {
         DateTime::from_ticks(self.clock.now_ticks())
-    }
-}
-
-/// The part of an address that its owner cannot choose freely: of an IPv6 address, the network's half.
-fn network(peer: IpAddr) -> IpAddr {
-    match peer {
-        IpAddr::V4(_) => peer,
-        IpAddr::V6(address) => IpAddr::V6(((address.to_bits() >> 64) << 64).into()),
     }
 }

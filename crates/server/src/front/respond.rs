@@ -2,9 +2,12 @@
 //!
 //! Adds the headers that every response has. The service supplies the headers and the body that are its own.
 
+use bytes::Bytes;
+use std::cell::RefCell;
+
 use http::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
-    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, CONTENT_LENGTH,
+    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, CONTENT_LENGTH, DATE,
     HeaderValue, SERVER, VARY,
 };
 use http::{HeaderMap, Response, StatusCode};
@@ -90,6 +93,26 @@ pub(crate) fn add_cors(headers: &mut HeaderMap, added: CorsHeaders) {
     if added.vary_origin {
         headers.insert(VARY, HeaderValue::from_static("Origin"));
     }
+}
+
+/// Adds the date, by the clock that everything else goes by. hyper would add one, too, but its date stands still when the
+/// system's clock is set back.
+pub(crate) fn add_date(headers: &mut HeaderMap, now: DateTime) {
+    thread_local! {
+        /// The second for which the thread last wrote a date, and the date.
+        static LAST: RefCell<(u64, HeaderValue)> = const { RefCell::new((0, HeaderValue::from_static(""))) };
+    }
+    let second = now.whole_seconds();
+    let date = LAST.with_borrow_mut(|(last, date)| {
+        if *last != second {
+            *last = second;
+            let mut text = Vec::new();
+            now.write_http(&mut text);
+            *date = HeaderValue::from_maybe_shared(Bytes::from(text)).unwrap_or(HeaderValue::from_static(""));
+        }
+        date.clone()
+    });
+    headers.insert(DATE, date);
 }
 
 /// Logs the cause of our own failures, which callers never see. Why a caller was refused is in the audit log.

@@ -9,6 +9,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use catalogue::Catalogue;
+use engine::lane::{Share, Turn};
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use protocol::auth::ServiceKind;
@@ -150,5 +151,17 @@ impl Session<'_> {
     /// An empty reservation of memory for the request's answer.
     pub(crate) fn reserve_answer(&self) -> Reservation {
         self.front.answer_memory.small(self.front.holder(self.account, self.head))
+    }
+
+    /// With whom the request shares what it may have to wait for: accounts share with accounts, and within an account
+    /// callers with callers, as with memory.
+    pub(crate) fn share(&self) -> Share {
+        let holder = self.front.holder(self.account, self.head);
+        Share { group: holder.account, member: holder.caller }
+    }
+
+    /// To be held while a payload of this size is parsed.
+    pub(crate) async fn turn_to_parse(&self, payload_bytes: usize) -> Option<Turn<'_>> {
+        self.front.heavy_lane.turn(payload_bytes, || self.share()).await
     }
 }

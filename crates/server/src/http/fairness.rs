@@ -1,4 +1,5 @@
-//! How a bounded resource is shared between accounts that do not know of each other: requests in progress, and memory.
+//! How a bounded resource is shared between accounts that do not know of each other: requests in progress, memory, and
+//! connections, which are shared between addresses.
 //!
 //! Promises: nobody may hold more than a multiple of what would remain free. So one greedy account gets most of an idle
 //! server, several greedy ones share, and a newcomer always finds something. Nothing is set aside per account, and
@@ -18,6 +19,14 @@ pub(crate) fn account_may_hold(held: usize, free: usize) -> bool {
 
 pub(crate) fn caller_may_hold(held: usize, free: usize) -> bool {
     held <= CALLER_FACTOR * free
+}
+
+/// An address alone gets nine tenths: everybody on this machine, or behind one proxy, has the same one.
+const ADDRESS_FACTOR: usize = 9;
+
+/// The first connection is for everybody.
+pub(crate) fn address_may_hold(held: usize, free: usize) -> bool {
+    held <= 1 || held <= ADDRESS_FACTOR * free
 }
 
 /// Accounts beyond this number share counters with others.

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Connections served at once, over all services; further ones wait to be accepted.
+    /// Connections served at once, over all services; further ones wait to be accepted. One address gets at most nine
+    /// tenths (`connections`); further ones of the same address are closed.
     pub connection_count_max: usize,
     /// Requests handled at once; further ones are answered 503 `ServerBusy`. One account gets at most two thirds
     /// (`fairness`). As many commits may wait in the engine, so that they are shared in the same way.

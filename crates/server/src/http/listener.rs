@@ -8,6 +8,7 @@ use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use http::{Request, Response};
@@ -18,9 +19,10 @@ use hyper_util::rt::TokioIo;
 use tls::Tls;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 
 use super::body::ResponseBody;
+use super::connections::{Connections, Held};
 use super::guarded_stream::GuardedStream;
 use super::head_timer::HeadTimer;
 use super::limits::Limits;
@@ -31,7 +33,7 @@ pub trait Handler: Send + Sync + 'static {
     fn limits(&self) -> &Limits;
 
     /// The connections that may still be opened, by all listeners together.
-    fn connections(&self) -> &Arc<Semaphore>;
+    fn connections(&self) -> &Arc<Connections>;
 
     /// An empty reservation of memory for the heads of one connection.
     fn head_memory(&self, peer: IpAddr) -> Reservation;
@@ -93,26 +95,30 @@ impl<H: Handler> Server<H> {
         loop {
             let accepted = async {
                 let connections = handler.connections();
-                if connections.available_permits() == 0 {
+                if connections.free_count() == 0 {
                     complaints
                         .say(format_args!("all {} connections are in use", limits.connection_count_max));
                 }
-                let permit = connections.clone().acquire_owned().await;
+                let permit = connections.wait().await;
                 (permit, listener.accept().await)
             };
             tokio::select! {
                 () = &mut shutdown => break,
                 (permit, accepted) = accepted => match (permit, accepted) {
-                    (Ok(permit), Ok((stream, peer))) => {
+                    (Some(permit), Ok((stream, peer))) => {
                         let peer = peer.ip().to_canonical();
+                        let Some(held) = handler.connections().hold(permit, peer) else {
+                            complaints.say(format_args!("{peer} has too many connections; others need the rest"));
+                            continue;
+                        };
                         let (handler, closing) = (handler.clone(), closing.subscribe());
-                        tokio::spawn(welcome(stream, tls.clone(), peer, handler, closing, permit));
+                        tokio::spawn(welcome(stream, tls.clone(), peer, handler, closing, held));
                     }
                     (_, Err(error)) => {
                         complaints.say(format_args!("cannot accept a connection: {error}"));
                         tokio::time::sleep(ACCEPT_PAUSE).await;
                     }
-                    (Err(_), _) => break,
+                    (None, _) => break,
                 },
             }
         }
@@ -124,6 +130,16 @@ impl<H: Handler> Server<H> {
             log::warn!("some connections did not finish in time and are cut");
         }
     }
+}
+
+/// To be called on every thread that may serve connections, while the clock is right. hyper keeps a date for each thread,
+/// and panics when it needs the first one while the clock says a time before 1970. Later ones do not matter: it does not
+/// look at a clock that went back.
+pub fn prepare_thread() {
+    let nobody = service_fn(|_| std::future::pending::<Result<Response<ResponseBody>, Infallible>>());
+    let connection = http1::Builder::new().serve_connection(TokioIo::new(tokio::io::empty()), nobody);
+    // Nothing is ever sent on it, so polling it only makes hyper look at the clock.
+    let _ = pin!(connection).poll(&mut Context::from_waker(Waker::noop()));
 }
 
 /// Warnings about connections, at a bounded rate: strangers can cause as many of them as they like.
@@ -149,7 +165,7 @@ async fn welcome<H: Handler>(
     peer: IpAddr,
     handler: Arc<H>,
     closing: watch::Receiver<bool>,
-    _permit: OwnedSemaphorePermit,
+    _held: Held,
 ) {
     // Answers are written in one go, so delaying them to collect more data gains nothing.
     if let Err(error) = stream.set_nodelay(true) {

@@ -36,7 +36,13 @@ pub async fn run(
             let count_max = read_message_count(&session.head.query)?;
             let mut reservation = session.reserve_answer();
             let peeked = service
-                .peek_messages(session.account, &queue, count_max, &mut fits_into(&mut reservation))
+                .peek_messages(
+                    session.account,
+                    &queue,
+                    count_max,
+                    session.share(),
+                    &mut fits_into(&mut reservation),
+                )
                 .await?;
             let messages = peeked.iter().map(of_peeked).collect::<Result<_, _>>()?;
             Ok(write_list(session, messages, reservation))
@@ -76,7 +82,9 @@ async fn get(
         GetParameters::read(&session.head.query, session.head.version)?;
     let mut reservation = session.reserve_answer();
     let mut fits = fits_into(&mut reservation);
-    let taken = service.get_messages(session.account, queue, count_max, visibility, &mut fits).await?;
+    let taken = service
+        .get_messages(session.account, queue, count_max, visibility, session.share(), &mut fits)
+        .await?;
     drop(fits);
     let messages = taken.iter().map(of_taken).collect::<Result<_, _>>()?;
     Ok(write_list(session, messages, reservation))

@@ -17,10 +17,10 @@ use super::outbox::{self, Enqueues, read_enqueue};
 use super::request::{Asked, TableRequest};
 use super::write::{Reply, push, read_change, reserve};
 use super::{entities, part};
+use crate::front::heavy::TURN_BYTES;
 use crate::front::refusal::Refusal;
 use crate::front::service::Session;
 use crate::http::body::AnswerBody;
-use crate::http::heavy::TURN_BYTES;
 use crate::http::memory_pool::{FREE_BYTES, Reservation};
 
 pub async fn run(
@@ -108,7 +108,7 @@ async fn run_change_set(
     version: &str,
 ) -> Result<CommittedSet, ServiceError> {
     let payload_bytes = parts.iter().map(|part| part.body.len()).sum();
-    let turn = session.front.heavy_lane.turn(payload_bytes).await;
+    let turn = session.turn_to_parse(payload_bytes).await;
     let mut transaction = Transaction::new();
     let mut table = None;
     let mut replies: Vec<Reply> = Vec::with_capacity(parts.len());

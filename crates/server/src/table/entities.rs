@@ -119,6 +119,7 @@ async fn query(
         within: session.grant.bounds().cloned(),
         resume: options.next_entity()?,
         entity_count_max: options.page_count()?,
+        share: session.share(),
     };
     let writer = EntityWriter {
         base: session.base,

@@ -68,6 +68,7 @@ async fn query(
         filter: filter::parse(options.filter.as_deref().unwrap_or_default(), Schema::Tables)?,
         resume: options.next_table()?,
         table_count_max: options.page_count()?,
+        share: session.share(),
     };
     let page = service.query_tables(session.account, query).await?;
     let writer = table_writer(session, asked.level);

@@ -34,7 +34,7 @@ pub(crate) async fn run_one(
     asked: &Asked<'_>,
     payload: &[u8],
 ) -> Result<TableAnswer, Refusal> {
-    let turn = session.front.heavy_lane.turn(payload.len()).await;
+    let turn = session.turn_to_parse(payload.len()).await;
     let run = async {
         let mut transaction = Transaction::new();
         let (table, change) = read_change(write, payload)?;

@@ -79,6 +79,9 @@ fn an_entity_appears_once() {
         .insert("mytable", &entity_json("p", "2", ""))
         .insert("mytable", &entity_json("p", "1", ""));
     check(&server, &batch, 400, "InvalidDuplicateRow", &format!("2:{text}"));
+    // As recorded, although other checks before execution lack it.
+    let parts = batch_parts(&server.send(batch.request()).expect(202));
+    assert_eq!(parts[0].header("Cache-Control"), Some("no-cache"));
     let batch = Batch::new().insert("mytable", &entity_json("p", "1", "")).operation(
         "DELETE",
         &entity_path("mytable", "p", "1"),

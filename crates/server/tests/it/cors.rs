@@ -85,6 +85,29 @@ fn a_preflight_repeats_what_was_asked_for() {
 }
 
 #[test]
+fn an_origin_is_repeated_up_to_512_bytes_and_header_names_up_to_16_kib() {
+    let server = world(&["http://*.contoso.com GET * *"]);
+    let origin = |bytes: usize| {
+        let (before, after) = ("http://", ".contoso.com");
+        [before, &"x".repeat(bytes - before.len() - after.len()), after].concat()
+    };
+    check_allowed(&server, &origin(512), "GET", None, &origin(512));
+    check_refused(&server, &origin(513), "GET", None);
+    let names = |bytes: usize| format!("x-name,{}", "y".repeat(bytes - 7));
+    check_allowed(&server, &origin(30), "GET", Some(&names(16 * 1024)), &origin(30));
+    check_refused(&server, &origin(30), "GET", Some(&names(16 * 1024 + 1)));
+
+    // Another request with such an origin runs, and its answer does not repeat it.
+    let get = |bytes| {
+        let request = Request::get(&entity_path("mytable", "p", "r")).header("Origin", &origin(bytes));
+        let answer = server.send(request).expect(200);
+        answer.header("Access-Control-Allow-Origin").map(str::to_owned)
+    };
+    assert_eq!(get(512), Some(origin(512)));
+    assert_eq!(get(513), None);
+}
+
+#[test]
 fn without_rules_every_preflight_fails() {
     let server = TestServer::with_table("mytable");
     check_refused(&server, A, "GET", None);

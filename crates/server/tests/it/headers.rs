@@ -1,7 +1,10 @@
 //! Response headers (§11) and the service version that a request names (§2.1).
 
 use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
 
+use engine::env::FakeClock;
 use testkit::{Request, TestServer, entity_json, entity_path, mask};
 
 #[test]
@@ -28,6 +31,23 @@ fn every_answer_has_id_version_date_and_server() {
         let distinct: HashSet<_> = names.iter().collect();
         assert_eq!(names.len(), distinct.len(), "a header is sent once:\n{response:?}");
     }
+}
+
+#[test]
+fn the_date_follows_the_clock_in_both_directions() {
+    let clock = Arc::new(FakeClock::default());
+    let server = TestServer::options().clock(clock.clone()).start();
+    let date = || server.send(Request::get("/Tables").unsigned()).required("Date").to_owned();
+    assert_eq!(date(), "Wed, 01 Jan 2025 00:00:00 GMT");
+    clock.advance(Duration::from_millis(999));
+    assert_eq!(date(), "Wed, 01 Jan 2025 00:00:00 GMT");
+    clock.advance(Duration::from_millis(1));
+    assert_eq!(date(), "Wed, 01 Jan 2025 00:00:01 GMT");
+    clock.step_back(Duration::from_secs(3601));
+    assert_eq!(date(), "Tue, 31 Dec 2024 23:00:00 GMT");
+    // HTTP has no earlier date than this one.
+    clock.step_back(Duration::from_secs(60 * 366 * 86400));
+    assert_eq!(date(), "Thu, 01 Jan 1970 00:00:00 GMT");
 }
 
 #[test]

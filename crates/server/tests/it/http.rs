@@ -246,6 +246,38 @@ fn a_slow_sender_is_cut_off() {
     server.send(Request::get("/Tables('abc')")).expect(404);
 }
 
+// Only Linux has more than one loopback address without being told.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_address_with_most_of_the_connections_leaves_the_rest_to_others() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    let server = TestServer::options().limits(|limits| limits.connection_count_max = 20).start();
+    let mut greedy: Vec<_> = (0..18).map(|_| server.connect()).collect();
+    for client in &mut greedy {
+        client.send(b"GET ").unwrap();
+    }
+    for _ in 0..3 {
+        // It may be closed before anything is sent.
+        let mut refused = server.connect();
+        let _ = refused.send(b"GET ");
+        assert!(refused.read_to_end().unwrap_or_default().is_empty());
+    }
+    let bytes = server.bytes_of(&Request::get("/Tables"));
+    let answer = wait_for(async {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+        let mut other = socket.connect(server.addr()).await.unwrap();
+        other.write_all(&bytes).await.unwrap();
+        let mut answer = [0; 12];
+        other.read_exact(&mut answer).await.unwrap();
+        answer
+    });
+    assert_eq!(&answer, b"HTTP/1.1 200");
+    drop(greedy);
+    alive(&server);
+}
+
 #[test]
 fn a_client_that_goes_away_is_forgotten() {
     let server = TestServer::with_table("mytable");

@@ -5,9 +5,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::Engine;
 use engine::env::{Clock, FakeClock};
 use engine::memory::MemoryEngine;
+use engine::{Engine, Share};
 use engine_local::{LocalEngine, LocalOptions};
 use fastrand::Rng;
 use protocol::common::AccountName;
@@ -91,7 +91,7 @@ impl World {
         let mut names = Vec::new();
         let mut resume = None;
         loop {
-            let query = TableQuery { filter: None, resume, table_count_max };
+            let query = TableQuery { filter: None, resume, table_count_max, share: Share::COMMON };
             let page = self.service.query_tables(&self.account, query).await.unwrap();
             assert!(page.names.len() <= table_count_max as usize);
             names.extend(page.names);
@@ -172,7 +172,8 @@ impl World {
         loop {
             let parsed =
                 filter::parse(&text, Schema::Entities).unwrap_or_else(|error| panic!("{text}: {error}"));
-            let query = EntityQuery { filter: parsed, within: None, resume, entity_count_max };
+            let query =
+                EntityQuery { filter: parsed, within: None, resume, entity_count_max, share: Share::COMMON };
             let mut page = Collected(Vec::new());
             let end = self.service.query_entities(&self.account, &name, query, &mut page).await;
             let Some(end) = self.known(table, end) else { return };

@@ -5,6 +5,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
+use engine::Share;
 use fastrand::Rng;
 use protocol::common::AccountName;
 use protocol::table::filter::{self, Schema};
@@ -136,7 +137,8 @@ impl Ask {
                 let text = filter.as_ref().map(Filter::text).unwrap_or_default();
                 let filter = filter::parse(&text, Schema::Entities).map_err(|error| refused(&error))?;
                 let (resume, entity_count_max) = (resume.clone(), *entity_count_max);
-                let query = EntityQuery { filter, within: None, resume, entity_count_max };
+                let query =
+                    EntityQuery { filter, within: None, resume, entity_count_max, share: Share::COMMON };
                 let table = name(table);
                 Box::pin(async move {
                     let mut page = Collected(Vec::new());
@@ -158,7 +160,12 @@ impl Ask {
                 Box::pin(async move { done(service.delete_table(&account, &table).await) })
             }
             Ask::List { table_count_max } => {
-                let query = TableQuery { filter: None, resume: None, table_count_max: *table_count_max };
+                let query = TableQuery {
+                    filter: None,
+                    resume: None,
+                    table_count_max: *table_count_max,
+                    share: Share::COMMON,
+                };
                 Box::pin(async move {
                     match service.query_tables(&account, query).await {
                         Ok(page) => Answer::Names(page.names, page.next.is_some()),
