@@ -25,6 +25,7 @@ mod keys;
 mod limits;
 mod memory;
 mod negotiation;
+mod outbox;
 mod paging;
 mod policies;
 mod query;
