@@ -8,10 +8,10 @@ use protocol::auth::{AccountKey, Authorization, Connection, SasToken, ShortReque
 use protocol::common::DateTime;
 use protocol::common::query::Query;
 use protocol::table::KIND;
-use testkit::{Batch, Credentials, EMULATOR_KEY, Request, Sas, entity_path};
+use testkit::{Batch, Credentials, EMULATOR_KEY, Request, Sas, entity_path, message_path};
 
 use crate::client::{Client, HOLE, Template};
-use crate::stage::{self, PARTITION, PEER, Stage, TABLE, entity, row_key};
+use crate::stage::{self, PARTITION, PEER, QUEUE, Stage, TABLE, entity, put_message, row_key};
 
 pub struct Path {
     pub name: &'static str,
@@ -33,6 +33,9 @@ enum PathKind {
     Page,
     Filter,
     Or,
+    PutMessage,
+    PeekMessages,
+    TakeAndDelete,
     SharedKey,
     Sas,
 }
@@ -50,6 +53,9 @@ pub const ALL: &[Path] = &[
     Path::new("page-1000", 10, PathKind::Page),
     Path::new("filter-1000", 20, PathKind::Filter),
     Path::new("or-20-rows", 100, PathKind::Or),
+    Path::new("put-message", 400, PathKind::PutMessage),
+    Path::new("peek-32-messages", 100, PathKind::PeekMessages),
+    Path::new("take-and-delete", 400, PathKind::TakeAndDelete),
     Path::new("shared-key", 400, PathKind::SharedKey),
     Path::new("sas", 400, PathKind::Sas),
 ];
@@ -75,6 +81,21 @@ pub fn run(path: &Path, repetitions: u64) {
                 repeat(&mut stage::bare(), Template::new(request), 200, "Hello, World!", repetitions).await;
             });
         }
+        PathKind::TakeAndDelete => return block_on(take_and_delete(repetitions)),
+        PathKind::PutMessage | PathKind::PeekMessages => {
+            return block_on(async {
+                let mut stage = Stage::new().await;
+                let (request, status, expected) = match path.kind {
+                    PathKind::PutMessage => (put_message(), 201, "<PopReceipt>"),
+                    _ => {
+                        let query = "peekonly=true&numofmessages=32";
+                        (Request::get(&format!("/{QUEUE}/messages?{query}")), 200, "<DequeueCount>0<")
+                    }
+                };
+                let template = Template::new(stage.queue_bytes_of(&request));
+                repeat(&mut stage.queue_client, template, status, expected, repetitions).await;
+            });
+        }
         _ => {}
     }
     block_on(async {
@@ -83,6 +104,24 @@ pub fn run(path: &Path, repetitions: u64) {
         let template = Template::new(stage.bytes_of(&request));
         repeat(&mut stage.client, template, status, expected, repetitions).await;
     });
+}
+
+/// Takes one message and deletes it, so often. The deletion cannot be signed in advance, so its signature is part of what
+/// is measured: the client's is as costly as the server's.
+async fn take_and_delete(repetitions: u64) {
+    let mut stage = Stage::new().await;
+    let take = stage.queue_bytes_of(&Request::get(&format!("/{QUEUE}/messages")));
+    for _ in 0..=repetitions {
+        let answer = stage.queue_client.exchange(&take, 200).await;
+        let answer = String::from_utf8_lossy(answer);
+        let element = |name: &str| {
+            let after = answer.split_once(&format!("<{name}>")).map_or("", |(_, after)| after);
+            after.split('<').next().unwrap_or_default().to_owned()
+        };
+        let path = message_path(QUEUE, &element("MessageId"), &element("PopReceipt"));
+        let delete = stage.queue_bytes_of(&Request::delete(&path));
+        stage.queue_client.exchange(&delete, 204).await;
+    }
 }
 
 fn block_on(work: impl Future<Output = ()>) {
@@ -140,7 +179,12 @@ fn request(kind: PathKind) -> (Request, u16, &'static str) {
             let query = Request::get(&format!("/{TABLE}()")).query("$filter", &filter);
             (query, 200, "\"RowKey\":\"0000000000000950\"")
         }
-        PathKind::Hello | PathKind::SharedKey | PathKind::Sas => {
+        PathKind::Hello
+        | PathKind::PutMessage
+        | PathKind::PeekMessages
+        | PathKind::TakeAndDelete
+        | PathKind::SharedKey
+        | PathKind::Sas => {
             unreachable!("these paths do not use this request")
         }
     }

@@ -15,14 +15,16 @@ use http_body_util::Full;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use server::{Accounts, Binding, Current, Front, FrontConfig, Limits, TableHttp};
+use queues::QueueService;
+use server::{Accounts, Binding, Current, Front, FrontConfig, Limits, QueueHttp, Service, TableHttp};
 use tables::TableService;
-use testkit::{Batch, Credentials, Request, entity_json};
+use testkit::{Batch, Credentials, Dialect, Request, entity_json, message_xml};
 
 use crate::client::Client;
 
 pub const TABLE: &str = "entities";
 pub const PARTITION: &str = "p";
+pub const QUEUE: &str = "messages-to-take";
 pub const ENTITY_COUNT: usize = 1000;
 const BATCH_OPERATION_COUNT: usize = 100;
 /// Large enough for a whole answer, so that neither side waits for the other in the middle of one.
@@ -34,14 +36,17 @@ pub const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 pub struct Stage {
     clock: Arc<FakeClock>,
     pub client: Client,
+    /// A connection to the Queue service.
+    pub queue_client: Client,
 }
 
 impl Stage {
-    /// A server with [`ENTITY_COUNT`] entities in [`TABLE`].
+    /// A server with [`ENTITY_COUNT`] entities in [`TABLE`], and as many messages in [`QUEUE`].
     pub async fn new() -> Stage {
         let clock = Arc::new(FakeClock::default());
-        let engine = Arc::new(MemoryEngine::new(tables::FAMILIES, clock.clone()));
-        let service = TableService::new(engine, clock.clone());
+        let engine = Arc::new(MemoryEngine::new(server::FAMILIES, clock.clone()));
+        let service = TableService::new(engine.clone(), clock.clone());
+        let queues = QueueHttp::new(Arc::new(QueueService::new(engine, clock.clone())));
         let config = FrontConfig {
             accounts: Arc::new(Current::new(Accounts::emulator())),
             tokens: None,
@@ -49,12 +54,9 @@ impl Stage {
             limits: Limits::default(),
         };
         let front = Front::new(config, clock.clone());
-        let binding = Binding { listen: SocketAddr::new(PEER, 0), tls: None, host_suffixes: Vec::new() };
-        let server = server::bind(&front, binding, TableHttp::new(service)).await;
-        let server = server.expect("a free port can be bound");
-        let (ours, theirs) = tokio::io::duplex(STREAM_BYTES);
-        tokio::spawn(server.serve_stream(theirs, PEER));
-        let mut stage = Stage { clock, client: Client::new(ours) };
+        let client = connect(&front, TableHttp::new(service)).await;
+        let queue_client = connect(&front, queues).await;
+        let mut stage = Stage { clock, client, queue_client };
         stage.fill().await;
         stage
     }
@@ -69,6 +71,12 @@ impl Stage {
                 .fold(Batch::new(), |batch, row| batch.insert(TABLE, &entity(&row_key(*row), *row)));
             self.send(&batch.request(), 202).await;
         }
+        let create = self.queue_bytes_of(&Request::put(&format!("/{QUEUE}")));
+        self.queue_client.exchange(&create, 201).await;
+        let put = self.queue_bytes_of(&put_message());
+        for _ in 0..ENTITY_COUNT {
+            self.queue_client.exchange(&put, 201).await;
+        }
     }
 
     async fn send(&mut self, request: &Request, status: u16) {
@@ -81,10 +89,29 @@ impl Stage {
         request.to_bytes(HOST, &Credentials::emulator(), self.now())
     }
 
+    /// The same, for the Queue service.
+    pub fn queue_bytes_of(&self, request: &Request) -> Vec<u8> {
+        request.in_dialect(Dialect::Queue, HOST, &Credentials::emulator(), self.now())
+    }
+
     pub fn now(&self) -> SystemTime {
         let since_epoch = self.clock.now_ticks() - UNIX_EPOCH_TICKS;
         SystemTime::UNIX_EPOCH + Duration::from_nanos(since_epoch * 100)
     }
+}
+
+async fn connect(front: &Arc<Front>, service: impl Service) -> Client {
+    let binding = Binding { listen: SocketAddr::new(PEER, 0), tls: None, host_suffixes: Vec::new() };
+    let server = server::bind(front, binding, service).await.expect("a free port can be bound");
+    let (ours, theirs) = tokio::io::duplex(STREAM_BYTES);
+    tokio::spawn(server.serve_stream(theirs, PEER));
+    Client::new(ours)
+}
+
+/// A message of medium size.
+pub fn put_message() -> Request {
+    let text = "message ".repeat(32);
+    Request::post(&format!("/{QUEUE}/messages")).xml(&message_xml(&text))
 }
 
 /// Hyper alone, without our server: the lower bound.

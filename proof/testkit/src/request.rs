@@ -9,7 +9,7 @@ use crate::time::http_date;
 
 /// The service that a request goes to: it decides the usual headers and what is signed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Dialect {
+pub enum Dialect {
     Table,
     Queue,
 }
@@ -171,7 +171,7 @@ impl Request {
         self.in_dialect(Dialect::Table, addr, credentials, now)
     }
 
-    pub(crate) fn in_dialect(
+    pub fn in_dialect(
         &self,
         dialect: Dialect,
         addr: SocketAddr,
