@@ -6,17 +6,29 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
 
 mod acl;
+mod bearer;
 mod clear;
+mod cors;
 mod delete;
+mod errors;
 mod expiry;
 mod get;
+mod headers;
+mod hostile;
 mod list;
 mod metadata;
+mod parameters;
 mod peek;
 mod put;
 mod queues;
 mod receipts;
+mod sas;
+mod sas_matrix;
+mod service_properties;
+mod shared_key;
+mod traps;
 mod update;
+mod versions;
 
 use std::sync::Arc;
 use std::time::Duration;
