@@ -76,8 +76,11 @@ fn send(queue: &Queues<'_>, request: Request, token: &str) -> Response {
     queue.send(request.header("Authorization", token))
 }
 
+/// An operation: its name, the roles that it needs, and the request.
+type Case = (&'static str, &'static str, fn(&Message) -> Request);
+
 /// What each operation needs: R for Reader, C for Contributor, P for Message Processor, S for Message Sender.
-const NEEDS: [(&str, &str, fn(&Message) -> Request); 15] = [
+const NEEDS: [Case; 15] = [
     ("List Queues", "RC", |_| Request::get("/?comp=list")),
     ("Get Queue Service Properties", "RC", |_| Request::get("/?restype=service&comp=properties")),
     ("Create Queue", "C", |_| Request::put("/abc")),
