@@ -52,6 +52,25 @@ fn every_answer_has_the_common_headers() {
 }
 
 #[test]
+fn an_answer_without_a_body_says_that_it_is_empty() {
+    let server = with_queue();
+    let queue = server.queue();
+    let message = queue.put("abc", "a");
+    let updated = queue.send(message.hide("abc", 0)).expect(204);
+    for answer in [
+        queue.send(message.after(&updated).delete("abc")).expect(204),
+        updated,
+        queue.send(Request::put("/abc?comp=metadata")).expect(204),
+        queue.send(Request::put("/abc?comp=acl").xml(crate::POLICY)).expect(204),
+        queue.send(Request::delete("/abc/messages")).expect(204),
+        queue.send(Request::put("/abd")).expect(201),
+        queue.send(Request::delete("/abd")).expect(204),
+    ] {
+        assert_eq!(answer.header("Content-Length"), Some("0"), "{answer:?}");
+    }
+}
+
+#[test]
 fn only_answers_to_reads_may_not_be_cached() {
     let server = with_queue();
     let queue = server.queue();

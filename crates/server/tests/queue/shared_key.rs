@@ -15,9 +15,7 @@ fn list() -> Request {
 
 #[track_caller]
 fn check_refused(response: Response) {
-    let refused = response.expect_error(403, "AuthenticationFailed");
-    let message = "Server failed to authenticate the request. Make sure the value of Authorization header is formed correctly including the signature.";
-    assert_eq!(refused.error_message(), message);
+    response.expect_error(403, "AuthenticationFailed");
 }
 
 fn exchange(queue: &Queues<'_>, text: &str) -> Response {
