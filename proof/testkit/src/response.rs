@@ -75,22 +75,19 @@ impl Response {
 
     /// The texts of all elements of this name in an XML body, unescaped. They have neither attributes nor children.
     pub fn elements(&self, name: &str) -> Vec<String> {
-        let (start, end, empty) = (format!("<{name}>"), format!("</{name}>"), format!("<{name} />"));
+        let (start, end) = (format!("<{name}"), format!("</{name}>"));
         let mut found = Vec::new();
-        let mut rest = self.text();
-        while let Some(at) = [rest.find(&start), rest.find(&empty)].into_iter().flatten().min() {
-            rest = &rest[at..];
-            match rest.strip_prefix(&empty) {
-                Some(after) => {
-                    found.push(String::new());
-                    rest = after;
+        for piece in self.text().split(&start).skip(1) {
+            let (text, is_here) = match piece.trim_start_matches(' ') {
+                empty if empty.starts_with("/>") => ("", true),
+                _ if piece.starts_with('>') => {
+                    piece[1..].split_once(&end).map_or(("", false), |(text, _)| (text, true))
                 }
-                None => {
-                    let inner = &rest[start.len()..];
-                    let (text, after) = inner.split_once(&end).expect("elements are closed");
-                    found.push(unescape(text));
-                    rest = after;
-                }
+                // A longer name.
+                _ => ("", false),
+            };
+            if is_here {
+                found.push(unescape(text));
             }
         }
         found

@@ -42,8 +42,7 @@ fn policies_are_shown_with_seven_digits_of_a_second() {
     let queue = server.queue();
     let times = "<Start>2022-10-27T22:01:36Z</Start><Expiry>2022-10-27T23:06:36Z</Expiry>";
     let body = document(&identifier("testid", &policy(&format!("{times}<Permission>r</Permission>"))));
-    let done = queue.send(set(&body)).expect(204);
-    assert_eq!(done.required("Content-Length"), "0");
+    queue.send(set(&body)).expect(204);
     assert_eq!(
         get(&queue).text(),
         format!(

@@ -12,8 +12,7 @@ fn visible_and_invisible_messages_are_removed() {
     queue.put("abc", "taken");
     queue.put_with("abc", "visibilitytimeout=100", "hidden");
     let taken = queue.get_one("abc", "");
-    let cleared = queue.send(Request::delete("/abc/messages")).expect(204);
-    assert_eq!(cleared.required("Content-Length"), "0");
+    queue.send(Request::delete("/abc/messages")).expect(204);
     assert_eq!((queue.count("abc"), queue.texts("abc").len()), (0, 0));
     queue.send(taken.delete("abc")).expect_error(404, "MessageNotFound");
     queue.send(taken.hide("abc", 0)).expect_error(404, "MessageNotFound");
@@ -25,7 +24,7 @@ fn the_queue_itself_stays_as_it_was() {
     let server = with_queue();
     let queue = server.queue();
     queue.send(Request::put("/abc?comp=metadata").header("x-ms-meta-a", "1")).expect(204);
-    let policy = "<SignedIdentifiers><SignedIdentifier><Id>p</Id></SignedIdentifier></SignedIdentifiers>";
+    let policy = crate::POLICY;
     queue.send(Request::put("/abc?comp=acl").xml(policy)).expect(204);
     queue.put("abc", "a");
     queue.send(Request::delete("/abc/messages")).expect(204);

@@ -11,8 +11,7 @@ fn a_deleted_message_is_gone_for_good() {
     queue.put("abc", "a");
     queue.put("abc", "b");
     let taken = queue.get_one("abc", "");
-    let deleted = queue.send(taken.delete("abc")).expect(204);
-    assert_eq!(deleted.required("Content-Length"), "0");
+    queue.send(taken.delete("abc")).expect(204);
     queue.send(taken.delete("abc")).expect_error(404, "MessageNotFound");
     queue.send(taken.hide("abc", 0)).expect_error(404, "MessageNotFound");
     assert_eq!((queue.texts("abc"), queue.count("abc")), (vec!["b".to_owned()], 1));

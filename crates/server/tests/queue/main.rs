@@ -6,17 +6,29 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
 
 mod acl;
+mod bearer;
 mod clear;
+mod cors;
 mod delete;
+mod errors;
 mod expiry;
 mod get;
+mod headers;
+mod hostile;
 mod list;
 mod metadata;
+mod parameters;
 mod peek;
 mod put;
 mod queues;
 mod receipts;
+mod sas;
+mod sas_matrix;
+mod service_properties;
+mod shared_key;
+mod traps;
 mod update;
+mod versions;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +38,9 @@ use testkit::{Request, TestServer};
 
 /// 2026-06-26T23:39:12Z.
 const START_TICKS: u64 = UNIX_EPOCH_TICKS + 1_782_517_152 * 10_000_000;
+
+/// A document with one stored policy, called `p`.
+const POLICY: &str = "<SignedIdentifiers><SignedIdentifier><Id>p</Id><AccessPolicy><Start>2022-10-27T22:01:36Z</Start><Expiry>2099-10-27T23:06:36Z</Expiry><Permission>r</Permission></AccessPolicy></SignedIdentifier></SignedIdentifiers>";
 
 /// A server with the queue `abc`.
 fn with_queue() -> TestServer {

@@ -117,8 +117,7 @@ fn a_deleted_queue_is_gone_with_its_messages() {
     let server = with_queue();
     let queue = server.queue();
     queue.put("abc", "x");
-    let deleted = queue.send(Request::delete("/abc")).expect(204);
-    assert_eq!(deleted.required("Content-Length"), "0");
+    queue.send(Request::delete("/abc")).expect(204);
     queue.send(Request::delete("/abc")).expect_error(404, "QueueNotFound");
     for (name, request) in operations_on("abc") {
         assert_eq!(queue.send(request).status, 404, "{name}");
@@ -133,7 +132,7 @@ fn a_queue_made_again_at_once_is_empty() {
     let server = TestServer::start();
     let queue = server.queue();
     queue.send(create("abc").header("x-ms-meta-a", "1")).expect(201);
-    let policy = "<SignedIdentifiers><SignedIdentifier><Id>p</Id></SignedIdentifier></SignedIdentifiers>";
+    let policy = crate::POLICY;
     queue.send(Request::put("/abc?comp=acl").xml(policy)).expect(204);
     let message = queue.put("abc", "x");
     queue.send(Request::delete("/abc")).expect(204);
