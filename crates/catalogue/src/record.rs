@@ -32,7 +32,8 @@ pub(crate) fn read(family: Family, row: &Row) -> Option<Container> {
     Some(Container { ids, payload: row.value.slice_ref(payload), version: row.version })
 }
 
-pub(crate) fn read_value(family: Family, value: &[u8]) -> Option<(ContainerIds, &[u8])> {
+/// The ids and the service's own bytes. `None`: the value does not decode.
+pub fn read_value(family: Family, value: &[u8]) -> Option<(ContainerIds, &[u8])> {
     let TableRecord { id, payload } = TableRecord::read(value)?;
     if family == Family::FIRST {
         return Some((ContainerIds { id, identity: id }, payload));

@@ -76,17 +76,19 @@ Options of backup, restore and check (all work while a server runs on the direct
       --backup FILE         check: look at this backup file instead of a store
 Exit codes: 0 done and sound, 1 could not be done, 2 damage found (check).
 
-Options of bench (measures any http endpoint, in a table of its own that it deletes at the end):
+Options of bench (measures any http endpoint, in a table or queue of its own that it deletes at the end):
       --connection-string TEXT
                             What to measure, as SDKs are told; or --url, and --account and --key
-                            [default: the emulator's account at http://127.0.0.1:10002]
+                            [default: the emulator's account at http://127.0.0.1:10002, queues at 10001]
       --workload NAME       May be repeated: read, read-miss, insert, upsert, merge, hot-merge, batch, page,
-                            any-of, filter, scan, mix [default: a few of them]
+                            any-of, filter, scan, mix; of queues put-message, take (one message, and delete
+                            it), take-32, peek [default: a few for tables]
       --connections N       Connections that are kept busy [default: 16]
       --seconds S           Length of each measurement, after a warm-up of a fifth of it [default: 5]
       --rate R              Send so many requests a second, whatever the server does; latency counts from when
                             a request was due [default: the next request follows an answer]
-      --entities N          Entities in the table before it is measured [default: 10000]
+      --entities N          Entities in the table, or messages in the queue, before it is measured
+                            [default: 10000]
 
 The spellings --tableHost, --tablePort, --inMemoryPersistence and so on work too.
 
@@ -413,7 +415,7 @@ mod tests {
             ..BenchRequest::default()
         };
         assert_eq!(*request, expected);
-        for name in loadgen::workload::WorkloadKind::ALL.map(loadgen::workload::WorkloadKind::name) {
+        for name in loadgen::workload::WorkloadKind::all().map(loadgen::workload::WorkloadKind::name) {
             assert!(HELP.contains(name), "{name}");
         }
     }

@@ -1,16 +1,17 @@
 //! `lazulite bench`: measures how fast any endpoint answers, Lazulite or not.
 //!
-//! Promises: it works in one new table with a random name and deletes it at the end, even when it fails or is
-//! interrupted. It touches nothing else in the account. The crate `loadgen` sends the requests and measures.
+//! Promises: it works in one new table, or one new queue, with a random name and deletes it at the end, even when it
+//! fails or is interrupted. It touches nothing else in the account. The crate `loadgen` sends the requests and measures.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use loadgen::endpoint::{DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, Endpoint};
+use loadgen::endpoint::{DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, Endpoint, Service};
 use loadgen::measure::{Measurement, Sample, probe};
-use loadgen::table;
+use loadgen::table::Filled;
 use loadgen::workload::{Counter, TableShape, Workload, WorkloadKind};
+use loadgen::{queue, table};
 
 use crate::progress::Progress;
 use crate::{random, signals};
@@ -47,30 +48,36 @@ pub struct BenchRequest {
 
 /// The request, checked and with defaults filled in.
 struct BenchPlan {
-    endpoint: Endpoint,
-    workloads: Vec<Workload>,
+    parts: Vec<ServicePlan>,
     shape: TableShape,
     seconds: Duration,
     rate: Option<f64>,
 }
 
+/// What is measured on one service.
+struct ServicePlan {
+    service: Service,
+    endpoint: Endpoint,
+    workloads: Vec<Workload>,
+}
+
 pub fn run(request: &BenchRequest) -> Result<(), String> {
     let plan = plan(request)?;
     let stop = stop_on_signal()?;
-    let table = unique_table_name()?;
-    table::create(&plan.endpoint, &table).map_err(|error| format!("cannot create a table: {error}"))?;
-    let measured = measure_all(&plan, &table, &stop);
-    // Delete the table even when the measurement failed.
-    let deleted = table::delete(&plan.endpoint, &table)
-        .map_err(|error| format!("the table {table} could not be deleted: {error}"));
-    match (measured, deleted) {
-        (Err(failure), Err(left_behind)) => Err(format!("{failure}; {left_behind}")),
-        (measured, deleted) => measured.and(deleted),
+    let name = unique_name()?;
+    for part in &plan.parts {
+        part.create(&name)?;
+        let measured = measure_all(&plan, part, &name, &stop);
+        // Delete it even when the measurement failed.
+        match (measured, part.delete(&name)) {
+            (Err(failure), Err(left_behind)) => return Err(format!("{failure}; {left_behind}")),
+            (measured, deleted) => measured.and(deleted)?,
+        }
     }
+    Ok(())
 }
 
 fn plan(request: &BenchRequest) -> Result<BenchPlan, String> {
-    let endpoint = endpoint(request)?;
     let connections = request.connections.unwrap_or(CONNECTIONS_DEFAULT);
     if !(1..=CONNECTIONS_MAX).contains(&connections) {
         return Err(format!("--connections must lie between 1 and {CONNECTIONS_MAX}"));
@@ -94,24 +101,31 @@ fn plan(request: &BenchRequest) -> Result<BenchPlan, String> {
     if kinds.is_empty() {
         kinds.extend(WORKLOADS_DEFAULT);
     }
-    // All workloads share one table, so those that count its entities must run before those that add to it.
+    if request.url.is_some() && kinds.iter().any(|kind| kind.service() != kinds[0].service()) {
+        return Err("--url names one service, but some workloads are for tables and some for queues: \
+             give --connection-string instead"
+            .into());
+    }
+    // The workloads of a service share one table or queue, so those that count what it holds must run before those that
+    // add to it.
     kinds.sort_by_key(|kind| kind.adds_entities());
     let shape = TableShape::one_partition(entities.next_multiple_of(100));
-    let workloads: Vec<Workload> =
-        kinds.into_iter().map(|kind| Workload { kind, shape, connections }).collect();
-    for workload in &workloads {
-        workload.check().map_err(|error| error.to_string())?;
+    let mut parts = Vec::new();
+    for service in [Service::Table, Service::Queue] {
+        let kinds = kinds.iter().filter(|kind| kind.service() == service);
+        let workloads: Vec<Workload> =
+            kinds.map(|kind| Workload { kind: *kind, shape, connections }).collect();
+        for workload in &workloads {
+            workload.check().map_err(|error| error.to_string())?;
+        }
+        if !workloads.is_empty() {
+            parts.push(ServicePlan { service, endpoint: endpoint(request, service)?, workloads });
+        }
     }
-    Ok(BenchPlan {
-        endpoint,
-        workloads,
-        shape,
-        seconds: Duration::from_secs_f64(seconds),
-        rate: request.rate,
-    })
+    Ok(BenchPlan { parts, shape, seconds: Duration::from_secs_f64(seconds), rate: request.rate })
 }
 
-fn endpoint(request: &BenchRequest) -> Result<Endpoint, String> {
+fn endpoint(request: &BenchRequest, service: Service) -> Result<Endpoint, String> {
     match &request.connection_string {
         Some(text) => {
             if request.url.is_some() || request.account.is_some() || request.key.is_some() {
@@ -119,7 +133,7 @@ fn endpoint(request: &BenchRequest) -> Result<Endpoint, String> {
                     "--connection-string already holds these: leave --url, --account and --key out".into()
                 );
             }
-            Endpoint::from_connection_string(text)
+            Endpoint::from_connection_string(text, service)
         }
         None => {
             if request.account.is_some() != request.key.is_some() {
@@ -127,35 +141,75 @@ fn endpoint(request: &BenchRequest) -> Result<Endpoint, String> {
             }
             let account = request.account.as_deref().unwrap_or(DEVELOPMENT_ACCOUNT);
             let key = request.key.as_deref().unwrap_or(DEVELOPMENT_KEY);
-            Endpoint::from_url(request.url.as_deref().unwrap_or(Endpoint::default_url()), account, key)
+            Endpoint::from_url(request.url.as_deref().unwrap_or(service.development_url()), account, key)
         }
     }
 }
 
-fn measure_all(plan: &BenchPlan, table: &str, stop: &Arc<AtomicBool>) -> Result<(), String> {
-    let mut progress = Progress::start();
-    let filled = table::fill(&plan.endpoint, table, plan.shape, FILL_TIME_MAX, Some(stop), |filled| {
-        progress.show(filled.entities, plan.shape.entities);
-    });
-    progress.clear();
-    let filled = filled.map_err(|error| error.to_string())?;
+impl ServicePlan {
+    fn create(&self, name: &str) -> Result<(), String> {
+        match self.service {
+            Service::Table => {
+                table::create(&self.endpoint, name).map_err(|error| format!("cannot create a table: {error}"))
+            }
+            Service::Queue => {
+                queue::create(&self.endpoint, name).map_err(|error| format!("cannot create a queue: {error}"))
+            }
+        }
+    }
+
+    fn delete(&self, name: &str) -> Result<(), String> {
+        match self.service {
+            Service::Table => table::delete(&self.endpoint, name)
+                .map_err(|error| format!("the table {name} could not be deleted: {error}")),
+            Service::Queue => queue::delete(&self.endpoint, name)
+                .map_err(|error| format!("the queue {name} could not be deleted: {error}")),
+        }
+    }
+
+    fn fill(&self, name: &str, shape: TableShape, stop: &Arc<AtomicBool>) -> Result<Filled, String> {
+        let mut progress = Progress::start();
+        let show = |filled: &Filled| progress.show(filled.entities, shape.entities);
+        let (endpoint, stop) = (&self.endpoint, Some(stop));
+        let filled = match self.service {
+            Service::Table => table::fill(endpoint, name, shape, FILL_TIME_MAX, stop, show),
+            Service::Queue => queue::fill(endpoint, name, shape.entities, FILL_TIME_MAX, stop, show),
+        };
+        progress.clear();
+        filled.map_err(|error| error.to_string())
+    }
+}
+
+fn measure_all(
+    plan: &BenchPlan,
+    part: &ServicePlan,
+    name: &str,
+    stop: &Arc<AtomicBool>,
+) -> Result<(), String> {
+    let filled = part.fill(name, plan.shape, stop)?;
+    let (what, how) = match part.service {
+        Service::Table => ("entities", "in transactions of 100"),
+        Service::Queue => ("messages", "one by one on 64 connections"),
+    };
+    println!("{} {what} loaded {how}, {:.0}/s", plan.shape.entities, filled.entities_per_second());
     println!(
-        "{} entities loaded in transactions of 100, {:.0}/s",
-        plan.shape.entities,
-        filled.entities_per_second()
-    );
-    println!(
-        "{:28} {:>11} {:>11} {:>11} {:>10} {:>10} {:>10}",
-        "workload", "connections", "requests/s", "entities/s", "p50", "p99", "longest"
+        "{:30} {:>11} {:>11} {:>11} {:>10} {:>10} {:>10}",
+        "workload",
+        "connections",
+        "requests/s",
+        format!("{what}/s"),
+        "p50",
+        "p99",
+        "longest"
     );
     let counter = Counter::new(1.into());
-    for workload in &plan.workloads {
+    for workload in &part.workloads {
         let named = |error: loadgen::Error| format!("{}: {error}", workload.kind.name());
-        let pass = probe(workload, &plan.endpoint, table, &counter).map_err(named)?;
+        let pass = probe(workload, &part.endpoint, name, &counter).map_err(named)?;
         let sample = Measurement {
             workload,
-            endpoint: &plan.endpoint,
-            table,
+            endpoint: &part.endpoint,
+            table: name,
             counter: &counter,
             rate: plan.rate,
             warm_up: plan.seconds / 5,
@@ -177,7 +231,7 @@ fn measure_all(plan: &BenchPlan, table: &str, stop: &Arc<AtomicBool>) -> Result<
 
 fn row(workload: &Workload, sample: &Sample) -> String {
     let mut text = format!(
-        "{:28} {:>11} {:>11.0} {:>11.0} {:>10} {:>10} {:>10}",
+        "{:30} {:>11} {:>11.0} {:>11.0} {:>10} {:>10} {:>10}",
         workload.kind.what(),
         workload.connections,
         sample.requests_per_second,
@@ -221,7 +275,8 @@ fn stop_on_signal() -> Result<Arc<AtomicBool>, String> {
     Ok(stop)
 }
 
-fn unique_table_name() -> Result<String, String> {
+/// A name that tables and queues may have.
+fn unique_name() -> Result<String, String> {
     Ok(format!("lazulitebench{:016x}", u64::from_le_bytes(random::bytes()?)))
 }
 
@@ -233,9 +288,21 @@ mod tests {
     fn workloads_that_add_entities_come_last() {
         let workloads = ["insert", "scan", "mix", "read"].map(str::to_owned).to_vec();
         let plan = plan(&BenchRequest { workloads, ..BenchRequest::default() }).map_err(drop).unwrap();
-        let kinds: Vec<&str> = plan.workloads.iter().map(|workload| workload.kind.name()).collect();
+        let kinds: Vec<&str> = plan.parts[0].workloads.iter().map(|workload| workload.kind.name()).collect();
         assert_eq!(kinds, ["scan", "read", "insert", "mix"]);
-        assert_eq!(plan.endpoint.address.to_string(), "127.0.0.1:10002");
+        assert_eq!(plan.parts[0].endpoint.address.to_string(), "127.0.0.1:10002");
+    }
+
+    #[test]
+    fn each_service_has_its_own_endpoint() {
+        let workloads = ["put-message", "read", "take"].map(str::to_owned).to_vec();
+        let request = BenchRequest { workloads, ..BenchRequest::default() };
+        let plan = plan(&request).map_err(drop).unwrap();
+        let addresses: Vec<String> =
+            plan.parts.iter().map(|part| part.endpoint.address.to_string()).collect();
+        assert_eq!(addresses, ["127.0.0.1:10002", "127.0.0.1:10001"]);
+        let kinds: Vec<&str> = plan.parts[1].workloads.iter().map(|workload| workload.kind.name()).collect();
+        assert_eq!(kinds, ["take", "put-message"]);
     }
 
     #[test]
@@ -251,6 +318,11 @@ mod tests {
         check(BenchRequest { rate: Some(0.0), ..none() }, "--rate");
         check(BenchRequest { entities: Some(10), ..none() }, "--entities");
         check(BenchRequest { workloads: vec!["reed".to_owned()], ..none() }, "there is no workload 'reed'");
+        let both = vec!["read".to_owned(), "peek".to_owned()];
+        check(
+            BenchRequest { workloads: both, url: some("http://127.0.0.1:1/a"), ..none() },
+            "--url names one service",
+        );
         check(BenchRequest { account: some("acme"), ..none() }, "--account and --key");
         check(BenchRequest { url: some("https://127.0.0.1:1/a"), ..none() }, "https");
         check(

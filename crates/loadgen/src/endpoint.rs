@@ -9,7 +9,31 @@ use std::net::{SocketAddr, ToSocketAddrs};
 pub const DEVELOPMENT_ACCOUNT: &str = "devstoreaccount1";
 pub const DEVELOPMENT_KEY: &str =
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
-const DEVELOPMENT_URL: &str = "http://127.0.0.1:10002/devstoreaccount1";
+
+/// The services that can be measured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Service {
+    Table,
+    Queue,
+}
+
+impl Service {
+    /// As in `TableEndpoint`, and in `account.table.core.windows.net`.
+    fn label(self) -> &'static str {
+        match self {
+            Service::Table => "Table",
+            Service::Queue => "Queue",
+        }
+    }
+
+    /// The endpoint of an emulator on this machine.
+    pub fn development_url(self) -> &'static str {
+        match self {
+            Service::Table => "http://127.0.0.1:10002/devstoreaccount1",
+            Service::Queue => "http://127.0.0.1:10001/devstoreaccount1",
+        }
+    }
+}
 
 /// No `Debug`, so that the key is never printed.
 #[derive(Clone)]
@@ -36,8 +60,9 @@ impl Endpoint {
         }
     }
 
-    /// Reads `DefaultEndpointsProtocol=http;AccountName=…;AccountKey=…;TableEndpoint=…;`, the form that SDKs take.
-    pub fn from_connection_string(text: &str) -> Result<Endpoint, String> {
+    /// Reads `DefaultEndpointsProtocol=http;AccountName=…;AccountKey=…;TableEndpoint=…;QueueEndpoint=…;`, the form that
+    /// SDKs take.
+    pub fn from_connection_string(text: &str, service: Service) -> Result<Endpoint, String> {
         let parts = text.split(';').filter(|part| !part.trim().is_empty());
         let mut fields = Vec::new();
         for part in parts {
@@ -47,16 +72,18 @@ impl Endpoint {
         }
         let field = |name: &str| fields.iter().find(|(field, _)| field == name).map(|(_, value)| *value);
         if field("usedevelopmentstorage").is_some_and(|value| value.eq_ignore_ascii_case("true")) {
-            return Endpoint::from_url(DEVELOPMENT_URL, DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY);
+            return Endpoint::from_url(service.development_url(), DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY);
         }
         let account = field("accountname").ok_or("the connection string has no AccountName")?;
         let key = field("accountkey").ok_or("the connection string has no AccountKey")?;
-        let url = match field("tableendpoint") {
+        let name = format!("{}Endpoint", service.label());
+        let url = match field(&name.to_ascii_lowercase()) {
             Some(url) => url.to_owned(),
             None => {
                 let protocol = field("defaultendpointsprotocol").unwrap_or("https");
-                let suffix = field("endpointsuffix").ok_or("the connection string has no TableEndpoint")?;
-                format!("{protocol}://{account}.table.{suffix}")
+                let none = || format!("the connection string has no {name}");
+                let suffix = field("endpointsuffix").ok_or_else(none)?;
+                format!("{protocol}://{account}.{}.{suffix}", service.label().to_ascii_lowercase())
             }
         };
         Endpoint::from_url(&url, account, key)
@@ -86,19 +113,14 @@ impl Endpoint {
             base_path: if path.is_empty() { String::new() } else { format!("/{path}") },
         })
     }
-
-    /// The default endpoint of an emulator on this machine.
-    pub fn default_url() -> &'static str {
-        DEVELOPMENT_URL
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn check(text: &str, expected: (&str, &str, &str, &str)) {
-        let endpoint = Endpoint::from_connection_string(text).unwrap();
+    fn check(text: &str, service: Service, expected: (&str, &str, &str, &str)) {
+        let endpoint = Endpoint::from_connection_string(text, service).unwrap();
         let address = endpoint.address.to_string();
         let found = (
             address.as_str(),
@@ -113,15 +135,28 @@ mod tests {
     fn connection_strings_name_where_and_who() {
         check(
             "UseDevelopmentStorage=true",
+            Service::Table,
             ("127.0.0.1:10002", "devstoreaccount1", "127.0.0.1:10002", "/devstoreaccount1"),
         );
         check(
-            "AccountName=acme;AccountKey=a2V5;TableEndpoint=http://127.0.0.1:7/acme/;",
+            "AccountName=acme;AccountKey=a2V5;TableEndpoint=http://127.0.0.1:7/acme/;QueueEndpoint=http://127.0.0.1:8/acme",
+            Service::Table,
             ("127.0.0.1:7", "acme", "127.0.0.1:7", "/acme"),
         );
         check(
             "accountname=acme; AccountKey=a2V5==;TableEndpoint=http://127.0.0.1",
+            Service::Table,
             ("127.0.0.1:80", "acme", "127.0.0.1", ""),
+        );
+        check(
+            "UseDevelopmentStorage=true",
+            Service::Queue,
+            ("127.0.0.1:10001", "devstoreaccount1", "127.0.0.1:10001", "/devstoreaccount1"),
+        );
+        check(
+            "AccountName=acme;AccountKey=a2V5;TableEndpoint=http://127.0.0.1:7/acme/;QueueEndpoint=http://127.0.0.1:8/acme",
+            Service::Queue,
+            ("127.0.0.1:8", "acme", "127.0.0.1:8", "/acme"),
         );
     }
 
@@ -136,7 +171,8 @@ mod tests {
             ("rubbish", "Name=Value"),
             ("AccountName=a;AccountKey=k;TableEndpoint=127.0.0.1:1", "does not begin with http://"),
         ] {
-            let Err(sentence) = Endpoint::from_connection_string(text) else { panic!("{text} was taken") };
+            let parsed = Endpoint::from_connection_string(text, Service::Table);
+            let Err(sentence) = parsed else { panic!("{text} was taken") };
             assert!(sentence.contains(part), "{text}: {sentence}");
         }
     }

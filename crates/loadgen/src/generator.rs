@@ -41,6 +41,11 @@ pub trait Requests {
         status / 100 == 2
     }
 
+    /// The same, for a source that must see the answer to tell.
+    fn accepts_answer(&self, status: u16, _answer: &[u8]) -> bool {
+        self.accepts(status)
+    }
+
     /// Sees each accepted answer, so that the next request can follow from it. Returns whether the operation is
     /// complete. An operation of several requests is counted once, and its latency ends with the last answer.
     fn answered(&mut self, _connection: usize, _answer: &[u8]) -> bool {
@@ -391,7 +396,7 @@ impl Generator {
         let counts = &mut self.tally.kinds[connection.kind];
         // A transaction is always answered 202; the status that counts is that of its first part.
         let status = if status == 202 { status_of_part(bytes).unwrap_or(status) } else { status };
-        if requests.accepts(status) {
+        if requests.accepts_answer(status, bytes) {
             if !requests.answered(index, bytes) && requests.next(index, &mut connection.request).is_some() {
                 return self.send_request(index);
             }

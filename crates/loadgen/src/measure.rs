@@ -1,12 +1,14 @@
 //! One measurement: a probe that checks an answer, a warm-up, then counts, latencies and processor time.
 //!
 //! Promises: in the open loop latencies count from when a request was due, so a server that stalls cannot hide it by
-//! making the generator wait (coordinated omission). A sample exists only if every answer was right.
+//! making the generator wait (coordinated omission). A sample exists only if every answer was right. A workload that
+//! takes messages finds at least as many as its queue was loaded with: when they run short the measurement pauses, and
+//! neither the time nor the processor time of putting more is counted.
 //! Leaves to others: sending (`generator.rs`) and choosing the requests (`workload.rs`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +16,7 @@ use crate::endpoint::Endpoint;
 use crate::generator::{Generator, LoadModel, Requests, Tally};
 use crate::response::excerpt;
 use crate::workload::{Counter, Workload, WorkloadKind, count_entities};
-use crate::{Error, clock, process, table};
+use crate::{Error, clock, process, queue, table};
 
 /// A measurement with fewer answers than this is extended, up to `SLOW_FACTOR` times its length.
 const ANSWERS_WANTED: u64 = 20;
@@ -23,6 +25,9 @@ const SLOW_FACTOR: u32 = 5;
 const PASS_TIME_MAX: Duration = Duration::from_secs(60);
 /// With fewer answers than this, the rate is taken up to the last answer: the time after it would distort the rate.
 const FEW_ANSWERS: u64 = 1000;
+/// The fewest messages put for a workload that takes them. More, once it is known how fast it is.
+const SUPPLY_MESSAGES_MIN: u64 = 4000;
+const SUPPLY_TIME_MAX: Duration = Duration::from_secs(600);
 
 /// How long a request of the open loop waits for a free connection before it is given up and counted.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -80,7 +85,12 @@ pub struct Measurement<'a> {
 impl Measurement<'_> {
     pub fn run(&self) -> Result<Sample, Error> {
         let mut requests = self.workload.requests(self.endpoint, self.table, self.counter)?;
-        let mut requests = Judged { requests: &mut *requests, accepts_all: self.accepts_all };
+        let takes_messages = self.workload.kind.messages_taken() > 0 && !self.accepts_all;
+        let mut requests = Judged {
+            requests: &mut *requests,
+            accepts_all: self.accepts_all,
+            supply: takes_messages.then(Supply::default),
+        };
         let mut generator = Generator::open(self.endpoint.address, self.workload.connections, 1)?;
         if let Some(stop) = self.stop {
             generator.stop_with(stop.clone());
@@ -90,14 +100,15 @@ impl Measurement<'_> {
             None => LoadModel::Closed,
         };
         generator.set_load_model(model);
-        generator.run_for(self.warm_up, &mut requests)?;
+        self.send_for(self.warm_up, model, &mut generator, &mut requests)?;
         generator.finish(&mut requests)?;
         self.judge(&generator.take())?;
 
+        requests.supply(|supply| self.put_supply(supply, self.seconds))?;
         generator.set_load_model(model);
-        let server_cpu = || self.process.and_then(process::cpu);
-        let (server_before, own_before, start) = (server_cpu(), process::own_cpu(), clock::now());
-        generator.run_for(self.seconds, &mut requests)?;
+        let before = self.used();
+        let start = before.at;
+        let mut pauses = self.send_for(self.seconds, model, &mut generator, &mut requests)?;
         // A slow server gets more time, so that its rate does not hang on a few answers.
         while generator.tally().all().accepted.total() < ANSWERS_WANTED
             && self.judge(generator.tally()).is_ok()
@@ -106,15 +117,15 @@ impl Measurement<'_> {
             if is_stopped || clock::now().duration_since(start) > self.seconds * SLOW_FACTOR {
                 break;
             }
-            generator.run_for(Duration::from_millis(100), &mut requests)?;
+            pauses.add(self.send_for(Duration::from_millis(100), model, &mut generator, &mut requests)?);
         }
         let tally = generator.take();
-        let (server_after, own_after) = (server_cpu(), process::own_cpu());
+        let after = self.used();
         let end = match tally.all().accepted.total() {
             few if few < FEW_ANSWERS => generator.last_sign(),
             _ => clock::now(),
         };
-        let took = end.duration_since(start).as_secs_f64().max(1e-9);
+        let took = end.duration_since(start).saturating_sub(pauses.time).as_secs_f64().max(1e-9);
         self.judge(&tally)?;
         let all = tally.all();
         if all.accepted.total() == 0 {
@@ -123,7 +134,9 @@ impl Measurement<'_> {
         generator.finish(&mut requests)?;
         let count = all.accepted.total() as f64;
         let requests_per_second = count / took;
-        let used = |before: Option<Duration>, after: Option<Duration>| Some((after? - before?).as_secs_f64());
+        let used = |before: Option<Duration>, after: Option<Duration>, paused: Duration| {
+            Some(after?.saturating_sub(before?).saturating_sub(paused).as_secs_f64())
+        };
         let (per_request, examined) = self.entities_per_request();
         Ok(Sample {
             requests_per_second,
@@ -133,11 +146,67 @@ impl Measurement<'_> {
             p99_us: all.accepted.percentile_us(0.99),
             longest_us: all.accepted.longest().as_secs_f64() * 1e6,
             gap_longest_us: tally.gap_longest.as_secs_f64() * 1e6,
-            server_cpu_us: used(server_before, server_after).map(|seconds| seconds * 1e6 / count.max(1.0)),
-            generator_busy: used(own_before, own_after).map(|seconds| seconds / took),
+            server_cpu_us: used(before.server_cpu, after.server_cpu, pauses.server_cpu)
+                .map(|seconds| seconds * 1e6 / count.max(1.0)),
+            generator_busy: used(before.own_cpu, after.own_cpu, pauses.own_cpu).map(|seconds| seconds / took),
             not_sent: tally.not_sent,
             unanswered: all.broken,
         })
+    }
+
+    /// Sends for this long, without the pauses in which messages are put. Returns the pauses.
+    fn send_for(
+        &self,
+        duration: Duration,
+        model: LoadModel,
+        generator: &mut Generator,
+        requests: &mut Judged<'_>,
+    ) -> Result<Pauses, Error> {
+        let mut pauses = Pauses::default();
+        let mut left = duration;
+        loop {
+            if requests.supply.as_ref().is_some_and(|supply| supply.operations_left == 0) {
+                let before = self.used();
+                requests.supply(|supply| self.put_supply(supply, left))?;
+                pauses.add(before.until(&self.used()));
+                // The schedule of an open loop begins anew, or all that was due in the pause would be late.
+                generator.set_load_model(model);
+            }
+            let took = generator.run_for(left, requests)?;
+            requests.supply(|supply| {
+                supply.took += took;
+                Ok(())
+            })?;
+            left = left.saturating_sub(took);
+            let ran_short = requests.supply.as_ref().is_some_and(|supply| supply.operations_left == 0);
+            if left.is_zero() || !ran_short {
+                return Ok(pauses);
+            }
+        }
+    }
+
+    /// Puts as many messages as will be taken in this time, judged by what was taken so far.
+    fn put_supply(&self, supply: &mut Supply, time: Duration) -> Result<(), Error> {
+        let per_operation = self.workload.kind.messages_taken();
+        let so_far = supply.operations_started as f64 / supply.took.as_secs_f64().max(1e-3);
+        let per_second = self.rate.unwrap_or(so_far);
+        let operations = (per_second * time.as_secs_f64() * 1.2) as u64;
+        let operations = operations.max(SUPPLY_MESSAGES_MIN.div_ceil(per_operation));
+        let missing = operations.saturating_sub(supply.operations_left);
+        if missing > 0 {
+            let messages = missing * per_operation;
+            queue::fill(self.endpoint, self.table, messages, SUPPLY_TIME_MAX, self.stop, |_| {})?;
+            supply.operations_left += missing;
+        }
+        Ok(())
+    }
+
+    fn used(&self) -> Used {
+        Used {
+            at: clock::now(),
+            server_cpu: self.process.and_then(process::cpu),
+            own_cpu: process::own_cpu(),
+        }
     }
 
     fn judge(&self, tally: &Tally) -> Result<(), Error> {
@@ -164,15 +233,91 @@ impl Measurement<'_> {
     }
 }
 
-/// Wraps a source of requests so that, if wanted, any answer is accepted.
+/// Time and processor time up to a moment.
+struct Used {
+    at: Instant,
+    server_cpu: Option<Duration>,
+    own_cpu: Option<Duration>,
+}
+
+impl Used {
+    fn until(&self, later: &Used) -> Pauses {
+        let between = |from: Option<Duration>, to: Option<Duration>| {
+            to.unwrap_or_default().saturating_sub(from.unwrap_or_default())
+        };
+        Pauses {
+            time: later.at.duration_since(self.at),
+            server_cpu: between(self.server_cpu, later.server_cpu),
+            own_cpu: between(self.own_cpu, later.own_cpu),
+        }
+    }
+}
+
+/// What was used while nothing was measured.
+#[derive(Default)]
+struct Pauses {
+    time: Duration,
+    server_cpu: Duration,
+    own_cpu: Duration,
+}
+
+impl Pauses {
+    fn add(&mut self, other: Pauses) {
+        self.time += other.time;
+        self.server_cpu += other.server_cpu;
+        self.own_cpu += other.own_cpu;
+    }
+}
+
+/// The messages that a workload may take.
+#[derive(Default)]
+struct Supply {
+    operations_left: u64,
+    operations_started: u64,
+    took: Duration,
+    /// For every connection: whether its operation needs more requests.
+    under_way: Vec<bool>,
+}
+
+impl Supply {
+    /// Whether this connection may send its next request.
+    fn allows(&mut self, connection: usize) -> bool {
+        if self.under_way.len() <= connection {
+            self.under_way.resize(connection + 1, false);
+        }
+        if self.under_way[connection] {
+            return true;
+        }
+        let Some(left) = self.operations_left.checked_sub(1) else { return false };
+        self.operations_left = left;
+        self.operations_started += 1;
+        true
+    }
+}
+
+/// Wraps a source of requests so that, if wanted, any answer is accepted, and no more messages are taken than there are.
 struct Judged<'a> {
     requests: &'a mut dyn Requests,
     accepts_all: bool,
+    supply: Option<Supply>,
+}
+
+impl Judged<'_> {
+    fn supply(&mut self, act: impl FnOnce(&mut Supply) -> Result<(), Error>) -> Result<(), Error> {
+        self.supply.as_mut().map_or(Ok(()), act)
+    }
 }
 
 impl Requests for Judged<'_> {
     fn next(&mut self, connection: usize, out: &mut Vec<u8>) -> Option<usize> {
+        if self.supply.as_mut().is_some_and(|supply| !supply.allows(connection)) {
+            return None;
+        }
         self.requests.next(connection, out)
+    }
+
+    fn accepts_answer(&self, status: u16, answer: &[u8]) -> bool {
+        self.accepts_all || self.requests.accepts_answer(status, answer)
     }
 
     fn accepts(&self, status: u16) -> bool {
@@ -180,7 +325,13 @@ impl Requests for Judged<'_> {
     }
 
     fn answered(&mut self, connection: usize, answer: &[u8]) -> bool {
-        self.accepts_all || self.requests.answered(connection, answer)
+        let is_complete = self.accepts_all || self.requests.answered(connection, answer);
+        if let Some(supply) = &mut self.supply
+            && let Some(under_way) = supply.under_way.get_mut(connection)
+        {
+            *under_way = !is_complete;
+        }
+        is_complete
     }
 }
 
@@ -201,7 +352,12 @@ pub fn probe(
         if !workload.is_right(status, &answer) {
             return Err(format!("a wrong answer:\n{}", excerpt(&answer)).into());
         }
-        let Some(expected) = workload.entities_per_pass() else { return Ok(None) };
+        let Some(expected) = workload.entities_per_pass() else {
+            if requests.answered(0, answer.as_bytes()) {
+                return Ok(None);
+            }
+            continue;
+        };
         pass.pages += 1;
         pass.entities += count_entities(&answer);
         requests.answered(0, answer.as_bytes());

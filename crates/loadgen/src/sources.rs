@@ -14,7 +14,7 @@ use crate::request::{BATCH_OPERATION_COUNT, Signer, Template, row_key_bytes, row
 use crate::workload::{Counter, KEY_SPREAD, TableShape};
 
 /// Sign again after this long: the server accepts a signature for fifteen minutes only.
-const SIGNATURE_AGE_MAX: Duration = Duration::from_secs(5 * 60);
+pub(crate) const SIGNATURE_AGE_MAX: Duration = Duration::from_secs(5 * 60);
 
 /// The most connections that can each merge rows of their own.
 pub(crate) const MERGING_CONNECTION_COUNT_MAX: usize = 64;

@@ -3,13 +3,13 @@
 //! Promises: a filled table holds exactly the entities of its shape. Leaves to others: what is measured on it.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::endpoint::Endpoint;
-use crate::generator::Generator;
+use crate::generator::{Generator, Requests};
 use crate::request::{BATCH_OPERATION_COUNT, Signer};
 use crate::response::{ResponseReader, excerpt};
 use crate::sources::Batches;
@@ -59,7 +59,7 @@ pub fn delete(endpoint: &Endpoint, table: &str) -> Result<(), Error> {
     ask_for(endpoint, &Signer::of(endpoint)?.delete_table(table), 204).map(|_| ())
 }
 
-/// How far a table is filled, and how long it took.
+/// How much is loaded, entities or messages, and how long it took.
 pub struct Filled {
     pub entities: u64,
     pub took: Duration,
@@ -78,34 +78,59 @@ pub fn fill(
     shape: TableShape,
     time_max: Duration,
     stop: Option<&Arc<AtomicBool>>,
-    mut progress: impl FnMut(&Filled),
+    progress: impl FnMut(&Filled),
 ) -> Result<Filled, Error> {
-    let mut batches = Batches::loading(&Signer::of(endpoint)?, table, shape);
-    let mut generator = Generator::open(endpoint.address, FILL_CONNECTION_COUNT, 1)?;
-    if let Some(stop) = stop {
-        generator.stop_with(stop.clone());
-    }
-    let start = clock::now();
-    let mut filled = Filled { entities: 0, took: Duration::ZERO };
-    loop {
-        generator.run_for(FILL_STEP, &mut batches)?;
-        if batches.sent() >= shape.entities {
-            generator.finish(&mut batches)?;
+    let loading = Loading {
+        address: endpoint.address,
+        connection_count: FILL_CONNECTION_COUNT,
+        per_request: BATCH_OPERATION_COUNT as u64,
+        wanted: shape.entities,
+        time_max,
+        stop,
+    };
+    loading.run(&mut Batches::loading(&Signer::of(endpoint)?, table, shape), progress)
+}
+
+/// Loads what a measurement needs, from a source that ends.
+pub(crate) struct Loading<'a> {
+    pub address: SocketAddr,
+    pub connection_count: usize,
+    /// Entities or messages in a request.
+    pub per_request: u64,
+    pub wanted: u64,
+    pub time_max: Duration,
+    pub stop: Option<&'a Arc<AtomicBool>>,
+}
+
+impl Loading<'_> {
+    pub(crate) fn run(
+        &self,
+        requests: &mut dyn Requests,
+        mut progress: impl FnMut(&Filled),
+    ) -> Result<Filled, Error> {
+        let mut generator = Generator::open(self.address, self.connection_count, 1)?;
+        if let Some(stop) = self.stop {
+            generator.stop_with(stop.clone());
         }
-        let tally = generator.take();
-        tally.only_accepted()?;
-        filled.entities += tally.all().accepted.total() * BATCH_OPERATION_COUNT as u64;
-        filled.took = clock::now().duration_since(start);
-        if filled.entities >= shape.entities {
-            return Ok(filled);
+        let start = clock::now();
+        let mut filled = Filled { entities: 0, took: Duration::ZERO };
+        loop {
+            generator.run_for(FILL_STEP, requests)?;
+            let tally = generator.take();
+            tally.only_accepted()?;
+            filled.entities += tally.all().accepted.total() * self.per_request;
+            filled.took = clock::now().duration_since(start);
+            if filled.entities >= self.wanted {
+                return Ok(filled);
+            }
+            if self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+                return Err("stopped while the data was being loaded".into());
+            }
+            if filled.took > self.time_max {
+                let (done, wanted, time_max) = (filled.entities, self.wanted, self.time_max);
+                return Err(format!("only {done} of {wanted} were loaded in {time_max:?}").into());
+            }
+            progress(&filled);
         }
-        if stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
-            return Err("stopped while a table was being filled".into());
-        }
-        if filled.took > time_max {
-            let (done, wanted) = (filled.entities, shape.entities);
-            return Err(format!("only {done} of {wanted} entities were loaded in {time_max:?}").into());
-        }
-        progress(&filled);
     }
 }

@@ -1,4 +1,5 @@
-//! The workloads: which requests go to which table on how many connections, and what a right answer looks like.
+//! The workloads: which requests go to which table or queue on how many connections, and what a right answer looks like.
+//! What is said of tables and entities goes for queues and messages too.
 //!
 //! Every loaded entity has a number. Its row key is that number followed by eight digits, so that later inserts can
 //! fall between any two. Leaves to others: making the requests (`sources.rs`) and sending them (`generator.rs`).
@@ -7,8 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use crate::Error;
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, Service};
 use crate::generator::Requests;
+use crate::messages::Takes;
+use crate::queue_request::{MESSAGE_TEXT, QueueSigner};
 use crate::request::{BATCH_OPERATION_COUNT, PARTITION, Signer, row_key};
 use crate::sources::{Batches, Inserts, MERGING_CONNECTION_COUNT_MAX, Merges, Mix, Prepared, Random, Scan};
 
@@ -41,10 +44,14 @@ pub enum WorkloadKind {
     Filter,
     Scan,
     Mix,
+    PutMessage,
+    Take,
+    Take32,
+    Peek,
 }
 
 impl WorkloadKind {
-    pub const ALL: [WorkloadKind; 12] = [
+    pub const TABLE: [WorkloadKind; 12] = [
         WorkloadKind::Read,
         WorkloadKind::ReadMiss,
         WorkloadKind::Insert,
@@ -58,6 +65,13 @@ impl WorkloadKind {
         WorkloadKind::Scan,
         WorkloadKind::Mix,
     ];
+    pub const QUEUE: [WorkloadKind; 4] =
+        [WorkloadKind::PutMessage, WorkloadKind::Take, WorkloadKind::Take32, WorkloadKind::Peek];
+
+    /// The workloads of all services.
+    pub fn all() -> impl Iterator<Item = WorkloadKind> {
+        WorkloadKind::TABLE.into_iter().chain(WorkloadKind::QUEUE)
+    }
 
     /// The name on the command line and in result files.
     pub fn name(self) -> &'static str {
@@ -74,6 +88,10 @@ impl WorkloadKind {
             WorkloadKind::Filter => "filter",
             WorkloadKind::Scan => "scan",
             WorkloadKind::Mix => "mix",
+            WorkloadKind::PutMessage => "put-message",
+            WorkloadKind::Take => "take",
+            WorkloadKind::Take32 => "take-32",
+            WorkloadKind::Peek => "peek",
         }
     }
 
@@ -91,27 +109,48 @@ impl WorkloadKind {
             WorkloadKind::Filter => "partition scan, 1 % match",
             WorkloadKind::Scan => "table scan, all pages",
             WorkloadKind::Mix => "mix, 90 % reads",
+            WorkloadKind::PutMessage => "put message",
+            WorkloadKind::Take => "take 1 message, delete it",
+            WorkloadKind::Take32 => "take 32 messages, delete each",
+            WorkloadKind::Peek => "peek at 1 message",
         }
     }
 
     pub fn from_name(name: &str) -> Option<WorkloadKind> {
-        WorkloadKind::ALL.into_iter().find(|kind| kind.name() == name)
+        WorkloadKind::all().find(|kind| kind.name() == name)
     }
 
     /// All names, for an error message about an unknown one.
     pub fn names() -> String {
-        WorkloadKind::ALL.map(WorkloadKind::name).join(", ")
+        WorkloadKind::all().map(WorkloadKind::name).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The service whose endpoint it is for.
+    pub fn service(self) -> Service {
+        if WorkloadKind::QUEUE.contains(&self) { Service::Queue } else { Service::Table }
+    }
+
+    /// Messages that each operation removes.
+    pub(crate) fn messages_taken(self) -> u64 {
+        match self {
+            WorkloadKind::Take => 1,
+            WorkloadKind::Take32 => 32,
+            _ => 0,
+        }
     }
 
     /// Whether it adds entities to the table. Such workloads get tables of their own.
     pub fn adds_entities(self) -> bool {
-        matches!(self, WorkloadKind::Insert | WorkloadKind::Batch | WorkloadKind::Mix)
+        matches!(
+            self,
+            WorkloadKind::Insert | WorkloadKind::Batch | WorkloadKind::Mix | WorkloadKind::PutMessage
+        )
     }
 
     /// The fewest entities that the table must have.
     fn entities_min(self) -> u64 {
         match self {
-            WorkloadKind::Insert | WorkloadKind::Batch => 0,
+            WorkloadKind::Insert | WorkloadKind::Batch | WorkloadKind::PutMessage => 0,
             WorkloadKind::Page | WorkloadKind::Merge => PAGE_ENTITY_COUNT,
             _ => 100,
         }
@@ -189,6 +228,9 @@ impl Workload {
         counter: &Counter,
     ) -> Result<Box<dyn Requests>, Error> {
         self.check()?;
+        if self.kind.service() == Service::Queue {
+            return self.queue_requests(endpoint, table);
+        }
         let signer = Signer::of(endpoint)?;
         let shape = self.shape;
         let mut random = Random::new(0x5eed);
@@ -239,6 +281,16 @@ impl Workload {
                 prepare(PREPARED_REQUEST_COUNT, shape.entities, &upsert),
                 Inserts::new(signer.insert(table), shape.entities, counter),
             ),
+            other => return Err(format!("{} is not about tables", other.name()).into()),
+        })
+    }
+
+    fn queue_requests(&self, endpoint: &Endpoint, queue: &str) -> Result<Box<dyn Requests>, Error> {
+        let signer = QueueSigner::of(endpoint)?;
+        Ok(match self.kind {
+            WorkloadKind::PutMessage => Prepared::new(vec![signer.put(queue)]).expecting(201),
+            WorkloadKind::Peek => Prepared::new(vec![signer.peek(queue)]).expecting(200),
+            kind => Takes::new(&signer, queue, kind.messages_taken()),
         })
     }
 
@@ -249,6 +301,7 @@ impl Workload {
             WorkloadKind::Page => PAGE_ENTITY_COUNT,
             WorkloadKind::AnyOf => ANY_OF_KEY_COUNT as u64,
             WorkloadKind::ReadMiss => 0,
+            WorkloadKind::Take32 => self.kind.messages_taken(),
             _ => 1,
         }
     }
@@ -281,6 +334,13 @@ impl Workload {
             WorkloadKind::Batch => {
                 status == 202 && answer.matches("HTTP/1.1 204 No Content").count() == BATCH_OPERATION_COUNT
             }
+            WorkloadKind::PutMessage => status == 201 && answer.contains("<PopReceipt>"),
+            WorkloadKind::Peek => status == 200 && answer.contains(MESSAGE_TEXT),
+            // The deletions follow.
+            WorkloadKind::Take | WorkloadKind::Take32 => {
+                let wanted = self.entities_per_request() as usize;
+                status == 204 || status == 200 && answer.matches(MESSAGE_TEXT).count() == wanted
+            }
         }
     }
 }
@@ -312,7 +372,7 @@ mod tests {
 
     #[test]
     fn names_lead_back_to_their_action() {
-        for kind in WorkloadKind::ALL {
+        for kind in WorkloadKind::all() {
             assert_eq!(WorkloadKind::from_name(kind.name()), Some(kind));
         }
         assert_eq!(WorkloadKind::from_name("reed"), None);
@@ -320,9 +380,13 @@ mod tests {
 
     #[test]
     fn every_workload_has_requests() {
-        for kind in WorkloadKind::ALL {
+        for kind in WorkloadKind::TABLE {
             let request = first_request(&workload(kind, 1000));
             assert!(request.contains("Authorization: SharedKeyLite"), "{request}");
+        }
+        for kind in WorkloadKind::QUEUE {
+            let request = first_request(&workload(kind, 1000));
+            assert!(request.contains("Authorization: SharedKey devstoreaccount1:"), "{request}");
         }
         let any_of = first_request(&workload(WorkloadKind::AnyOf, 1000));
         assert_eq!(any_of.matches("RowKey%20eq").count(), ANY_OF_KEY_COUNT);

@@ -15,7 +15,14 @@
 //! | `messages.rs` | put, update, delete |
 //! | `take.rs` | get and peek |
 //! | `sweep.rs` | how expired messages are removed, and how messages are counted |
+//! | `stored.rs` | messages as plain values, for backups |
+//! | `consistency.rs` | whether the rows of a queue agree with each other |
+//! | `check.rs` | the same for all queues of a store |
+//! | `account_data.rs` | everything of one account |
 
+mod account_data;
+mod check;
+mod consistency;
 mod family;
 mod front;
 mod messages;
@@ -23,12 +30,17 @@ mod payload;
 mod queues;
 mod rows;
 mod service;
+mod stored;
 mod sweep;
 mod take;
 mod time;
 
+pub use account_data::AccountData;
+pub use check::{QueueReport, QueuesReport, check_queue, check_queues};
+pub use consistency::{Findings, QueueCheck, QueueDetails};
 pub use family::{FAMILY, VALUE_RULES, namespace};
 pub use messages::{NewMessage, PlannedPut, PutMessage, UpdatedMessage};
 pub use queues::{Created, ListQuery, ListedQueue, QueuePage, QueueProperties};
 pub use service::QueueService;
+pub use stored::{StoredMessage, count_commit, read_payload, write_payload};
 pub use take::{Fits, PeekedMessage, TakenMessage};

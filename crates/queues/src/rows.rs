@@ -99,9 +99,9 @@ pub(crate) fn expiry_row(expires: u64, id: MessageId) -> Box<str> {
     row('x', expires, id)
 }
 
-/// The id of the message that an expiry row is about.
-pub(crate) fn read_expiry_row(row: &str) -> Option<MessageId> {
-    read_row('x', row).map(|(_, id)| id)
+/// When a message expires, and its id, from its expiry row.
+pub(crate) fn read_expiry_row(row: &str) -> Option<(u64, MessageId)> {
+    read_row('x', row)
 }
 
 pub(crate) fn count_row(id: MessageId) -> Box<str> {

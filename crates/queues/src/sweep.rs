@@ -135,7 +135,7 @@ impl Sink for Expired {
         if self.rows.len() == SWEPT_COUNT_MAX {
             return Flow::Stop;
         }
-        let Some((id, visible)) = rows::read_expiry_row(key.row).zip(rows::read_expiry(value)) else {
+        let Some(((_, id), visible)) = rows::read_expiry_row(key.row).zip(rows::read_expiry(value)) else {
             self.is_damaged = true;
             return Flow::Stop;
         };

@@ -121,7 +121,7 @@ fn by_system(
     show: fn(f64) -> String,
 ) -> BarChart<'static> {
     let mut groups = Vec::new();
-    for kind in WorkloadKind::ALL {
+    for kind in WorkloadKind::all() {
         let cells = run.cells.iter().filter(|cell| cell.workload == kind.name() && cell.partitions == 1);
         let Some(best) = cells.max_by_key(|cell| (cell.entities, cell.connections)) else { continue };
         let value = |system: SystemKind| run.beside(best, system).map(figure);

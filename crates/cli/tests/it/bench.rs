@@ -55,6 +55,28 @@ fn every_workload_is_measured_and_the_table_deleted() {
 }
 
 #[test]
+fn the_workloads_of_queues_are_measured_and_the_queue_deleted() {
+    let (server, url) = server();
+    let key = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
+    let queues = format!("http://{}/devstoreaccount1", server.queue_addr());
+    let connection =
+        format!("AccountName=devstoreaccount1;AccountKey={key};TableEndpoint={url};QueueEndpoint={queues};");
+    let mut arguments = vec!["bench", "--connection-string", &connection];
+    arguments.extend(["--entities", "1000", "--seconds", "0.3", "--connections", "8"]);
+    let workloads = ["put-message", "take", "take-32", "peek"];
+    for workload in workloads.iter().chain(&["read"]) {
+        arguments.extend(["--workload", workload]);
+    }
+    let output = run_to_exit(LAZULITE, &arguments, &[]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{errors}");
+    // For each service one line about loading, one heading, one line per workload.
+    assert_eq!(text.lines().count(), 2 + 1 + 2 + workloads.len(), "{text}");
+    nothing_is_left(&server);
+}
+
+#[test]
 fn the_open_loop_keeps_its_rate() {
     let (server, url) = server();
     let key = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
