@@ -51,6 +51,7 @@ impl Response {
         }
         between(text, "<m:code>", "</m:code>")
             .or_else(|| between(text, "<code>", "</code>"))
+            .or_else(|| between(text, "<Code>", "</Code>"))
             .unwrap_or_default()
     }
 
@@ -59,6 +60,8 @@ impl Response {
         let text = self.text();
         let value = if text.starts_with('{') {
             self.json()["odata.error"]["message"]["value"].as_str().unwrap_or_default().to_owned()
+        } else if let Some(message) = between(text, "<Message>", "</Message>") {
+            message
         } else {
             let inner =
                 text.split_once("message xml:lang=\"en-US\">").map(|(_, rest)| rest).unwrap_or_default();
@@ -68,6 +71,37 @@ impl Response {
             Some((message, _)) => message.to_owned(),
             None => value,
         }
+    }
+
+    /// The texts of all elements of this name in an XML body, unescaped. They have neither attributes nor children.
+    pub fn elements(&self, name: &str) -> Vec<String> {
+        let (start, end, empty) = (format!("<{name}>"), format!("</{name}>"), format!("<{name} />"));
+        let mut found = Vec::new();
+        let mut rest = self.text();
+        while let Some(at) = [rest.find(&start), rest.find(&empty)].into_iter().flatten().min() {
+            rest = &rest[at..];
+            match rest.strip_prefix(&empty) {
+                Some(after) => {
+                    found.push(String::new());
+                    rest = after;
+                }
+                None => {
+                    let inner = &rest[start.len()..];
+                    let (text, after) = inner.split_once(&end).expect("elements are closed");
+                    found.push(unescape(text));
+                    rest = after;
+                }
+            }
+        }
+        found
+    }
+
+    /// The text of the only element of this name.
+    #[track_caller]
+    pub fn element(&self, name: &str) -> String {
+        let mut found = self.elements(name);
+        assert_eq!(found.len(), 1, "the elements {name} in\n{self:?}");
+        found.remove(0)
     }
 
     /// Panics unless this is the error with this status and code.
@@ -89,6 +123,12 @@ impl Response {
         assert_eq!(response.error_message(), message, "the text of {code}");
         response
     }
+}
+
+fn unescape(text: &str) -> String {
+    let replaced = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&apos;", "'"), ("&#xD;", "\r")];
+    let plain = replaced.iter().fold(text.to_owned(), |text, (escaped, plain)| text.replace(escaped, plain));
+    plain.replace("&amp;", "&")
 }
 
 fn between(text: &str, start: &str, end: &str) -> Option<String> {
