@@ -171,6 +171,11 @@ impl Request {
         self.in_dialect(Dialect::Table, addr, credentials, now)
     }
 
+    /// The bytes on the wire, for the Queue service.
+    pub fn to_queue_bytes(&self, addr: SocketAddr, credentials: &Credentials, now: SystemTime) -> Vec<u8> {
+        self.in_dialect(Dialect::Queue, addr, credentials, now)
+    }
+
     pub(crate) fn in_dialect(
         &self,
         dialect: Dialect,
