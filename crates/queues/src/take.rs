@@ -61,17 +61,12 @@ impl QueueService {
                 }
                 continue;
             }
-            match self.take(&found, &messages, visibility).await {
+            match self.take_unchanged(&found, messages, visibility, &mut claims).await {
+                // All of them changed meanwhile.
+                Ok(taken) if taken.is_empty() => {}
                 Ok(taken) => {
                     claims.taken();
                     return Ok(taken);
-                }
-                // Another process took one of them, or its holder deleted or updated it.
-                Err(CommitError::Precondition { .. }) => {
-                    let taken = self.take_each(&found, &messages, visibility, &mut claims).await?;
-                    if !taken.is_empty() {
-                        return Ok(taken);
-                    }
                 }
                 Err(error) if self.is_outdated(account, queue, &found, &error) => {}
                 Err(error) => return Err(from_commit(error)),
@@ -139,15 +134,37 @@ impl QueueService {
         Ok(sink.messages)
     }
 
+    /// Takes those of the messages that are still there, in one step. Others changed after they were seen: another
+    /// process took them, or their holder deleted or updated them. What is left is taken at once and not one by one,
+    /// because meanwhile nobody else sees it.
+    async fn take_unchanged(
+        &self,
+        found: &Found<'_>,
+        mut messages: Vec<SeenMessage>,
+        visibility: Duration,
+        claims: &mut Claims,
+    ) -> Result<Vec<TakenMessage>, CommitError> {
+        while !messages.is_empty() {
+            match self.take(found, &messages, visibility).await {
+                Ok(taken) => return Ok(taken),
+                Err(NotTaken::Changed(place)) => claims.gone(messages.remove(place).key),
+                Err(NotTaken::Failed(error)) => return Err(error),
+            }
+        }
+        Ok(Vec::new())
+    }
+
     /// Moves these messages to where they become visible again, all of them or none.
     async fn take(
         &self,
         found: &Found<'_>,
         messages: &[SeenMessage],
         visibility: Duration,
-    ) -> Result<Vec<TakenMessage>, CommitError> {
+    ) -> Result<Vec<TakenMessage>, NotTaken> {
         let arrival = found.front.announce(ticks(visibility));
         let mut ops = Vec::with_capacity(3 * messages.len());
+        // The first op behind those of each message.
+        let mut ends = Vec::with_capacity(messages.len());
         let mut taken = Vec::with_capacity(messages.len());
         for (place, message) in messages.iter().enumerate() {
             let SeenMessage { key: MessageKey { id, .. }, version, .. } = *message;
@@ -160,6 +177,7 @@ impl QueueService {
             let visible = arrival.visible.saturating_add(place as u64);
             let to = MessageKey { visible, id };
             ops.extend(moving(message.key, version, to, value, old.expires).into_iter().flatten());
+            ends.push(ops.len());
             taken.push(TakenMessage {
                 id,
                 inserted: moment(new.inserted),
@@ -172,34 +190,25 @@ impl QueueService {
         }
         let outcome = self.engine.commit(commit(found, ops)).await;
         arrival.end();
-        let version = outcome?;
+        let version = outcome.map_err(|error| match error {
+            CommitError::Precondition { op, .. } => {
+                let place = ends.partition_point(|end| *end <= op);
+                NotTaken::Changed(place.min(messages.len().saturating_sub(1)))
+            }
+            error => NotTaken::Failed(error),
+        })?;
         for message in &mut taken {
             message.receipt.version_ticks = version.ticks();
         }
         Ok(taken)
     }
+}
 
-    /// Takes each message by itself, as many as are still there.
-    async fn take_each(
-        &self,
-        found: &Found<'_>,
-        messages: &[SeenMessage],
-        visibility: Duration,
-        claims: &mut Claims,
-    ) -> Result<Vec<TakenMessage>, ServiceError> {
-        let mut taken = Vec::new();
-        for message in messages {
-            match self.take(found, std::slice::from_ref(message), visibility).await {
-                Ok(one) => taken.extend(one),
-                Err(CommitError::Precondition { .. }) => {}
-                // What was taken so far is held by the caller, who must hear of it.
-                Err(_) if !taken.is_empty() => break,
-                Err(error) => return Err(from_commit(error)),
-            }
-            claims.gone(message.key);
-        }
-        Ok(taken)
-    }
+/// Why messages were not taken.
+enum NotTaken {
+    /// The message at this place changed after it was seen.
+    Changed(usize),
+    Failed(CommitError),
 }
 
 /// A message as a scan saw it.

@@ -18,7 +18,7 @@ use hyper_util::rt::TokioIo;
 use queues::QueueService;
 use server::{Accounts, Binding, Current, Front, FrontConfig, Limits, QueueHttp, Service, TableHttp};
 use tables::TableService;
-use testkit::{Batch, Credentials, Dialect, Request, entity_json, message_xml};
+use testkit::{Batch, Credentials, Request, entity_json, message_xml};
 
 use crate::client::Client;
 
@@ -91,7 +91,7 @@ impl Stage {
 
     /// The same, for the Queue service.
     pub fn queue_bytes_of(&self, request: &Request) -> Vec<u8> {
-        request.in_dialect(Dialect::Queue, HOST, &Credentials::emulator(), self.now())
+        request.to_queue_bytes(HOST, &Credentials::emulator(), self.now())
     }
 
     pub fn now(&self) -> SystemTime {

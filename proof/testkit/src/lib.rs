@@ -22,7 +22,7 @@ pub use client::RawClient;
 pub use mask::mask;
 pub use process::{ServerProcess, run_to_exit};
 pub use queue::{Message, Queues, message_path, message_xml, messages};
-pub use request::{Dialect, Request, Style, percent_encode};
+pub use request::{Request, Style, percent_encode};
 pub use response::Response;
 pub use sas::{FAR_EXPIRY, Sas};
 pub use server::{Options, TestServer, entity_json, entity_path};

@@ -9,7 +9,7 @@ use crate::time::http_date;
 
 /// The service that a request goes to: it decides the usual headers and what is signed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Dialect {
+pub(crate) enum Dialect {
     Table,
     Queue,
 }
@@ -171,7 +171,12 @@ impl Request {
         self.in_dialect(Dialect::Table, addr, credentials, now)
     }
 
-    pub fn in_dialect(
+    /// The bytes on the wire, for the Queue service.
+    pub fn to_queue_bytes(&self, addr: SocketAddr, credentials: &Credentials, now: SystemTime) -> Vec<u8> {
+        self.in_dialect(Dialect::Queue, addr, credentials, now)
+    }
+
+    pub(crate) fn in_dialect(
         &self,
         dialect: Dialect,
         addr: SocketAddr,

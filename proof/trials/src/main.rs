@@ -26,6 +26,8 @@ mod options;
 mod overload;
 mod power;
 mod promises;
+mod queue;
+mod queue_crash;
 mod recording;
 mod restore_cuts;
 mod seeded_bugs;
@@ -44,8 +46,9 @@ use loadgen::Error;
 type Trial = fn(&mut Parser) -> Result<bool, Error>;
 
 /// Name, what it does, and the trial.
-const TRIALS: [(&str, &str, Trial); 10] = [
+const TRIALS: [(&str, &str, Trial); 11] = [
     ("crash", "kill -9 under load, again and again over one growing store", crash::run),
+    ("queue-crash", "kill -9 under queue operations, with a ledger of messages", queue_crash::run),
     ("power", "disk states that a power cut could leave, each opened and checked", power::run),
     ("damage", "bytes lost or flipped at rest: found, reported, never served", damage::run),
     ("disk", "a full disk, a read-only directory, no file handles left", disk::run),
@@ -69,7 +72,7 @@ fn main() -> ExitCode {
                 "Usage: lazulite-trials TRIAL [OPTIONS]   (--help after a trial's name lists its options)\n"
             );
             for (name, purpose, _) in TRIALS {
-                println!("  {name:<12} {purpose}");
+                println!("  {name:<16} {purpose}");
             }
             Ok(true)
         }

@@ -17,6 +17,7 @@ use testkit::{Credentials, RawClient, Request, Response, Stopwatch, system_now};
 use crate::Error;
 
 const READY: &str = "Table service is successfully listening at http://";
+const QUEUE_READY: &str = "Queue service is successfully listening at http://";
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 const EXIT_POLL: Duration = Duration::from_millis(2);
@@ -44,6 +45,7 @@ pub struct Victim {
     /// In a mutex only so that one thread can kill it while others use it.
     child: Mutex<Child>,
     addr: SocketAddr,
+    queue_addr: SocketAddr,
     credentials: Credentials,
     words: Arc<Mutex<String>>,
     reader: Option<JoinHandle<()>>,
@@ -102,13 +104,15 @@ impl Launch {
             }
         });
         let watch = Stopwatch::start();
-        let addr = loop {
+        let (mut table, mut queue) = (None, None);
+        let (addr, queue_addr) = loop {
+            if let (Some(addr), Some(queue_addr)) = (table, queue) {
+                break (addr, queue_addr);
+            }
             match lines.recv_timeout(START_TIMEOUT.saturating_sub(watch.elapsed())) {
                 Ok(line) => {
-                    if let Some((_, rest)) = line.split_once(READY) {
-                        let authority = rest.split(['/', ' ']).next().unwrap_or_default();
-                        break authority.parse().map_err(|_| format!("no address in: {line}"))?;
-                    }
+                    table = address_in(&line, READY)?.or(table);
+                    queue = address_in(&line, QUEUE_READY)?.or(queue);
                 }
                 Err(_) => {
                     let _ = child.kill();
@@ -122,6 +126,7 @@ impl Launch {
         Ok(Ok(Victim {
             child: Mutex::new(child),
             addr,
+            queue_addr,
             credentials: Credentials::emulator(),
             words,
             reader: Some(reader),
@@ -152,6 +157,15 @@ impl Victim {
             *kept = Some(client);
         }
         Ok(response)
+    }
+
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// Where the Queue service listens.
+    pub fn queue_addr(&self) -> SocketAddr {
+        self.queue_addr
     }
 
     pub fn id(&self) -> u32 {
@@ -203,6 +217,13 @@ impl Drop for Victim {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// The address in a ready line; `None` if it is another line.
+fn address_in(line: &str, ready: &str) -> Result<Option<SocketAddr>, Error> {
+    let Some((_, rest)) = line.split_once(ready) else { return Ok(None) };
+    let authority = rest.split(['/', ' ']).next().unwrap_or_default();
+    Ok(Some(authority.parse().map_err(|_| format!("no address in: {line}"))?))
 }
 
 /// Whether this output is that of a process that panicked.
