@@ -137,7 +137,15 @@ fn attribute(attributes: &str, name: &str) -> Option<String> {
 fn area_of_class(class: &str) -> String {
     let last = class.rsplit('.').next().unwrap_or(class);
     let area = last.strip_prefix("test_").or_else(|| last.strip_suffix("Test")).unwrap_or(last);
-    area.to_lowercase()
+    // Java's `QueueSas` is the same area as `queue_sas` of the other suites.
+    let mut words = String::new();
+    for letter in area.chars() {
+        if letter.is_uppercase() && !words.is_empty() {
+            words.push('_');
+        }
+        words.extend(letter.to_lowercase());
+    }
+    words
 }
 
 /// The lines of our reporter for `node --test`: outcome, area and name, separated by tabs.
@@ -214,11 +222,13 @@ mod tests {
     fn junit_reports_are_read() {
         let report = "<testsuite name=\"x\"><testcase classname=\"test_keys\" name=\"a[sync]\" time=\"0\" />\
             <testcase name=\"b\" classname=\"sdk.PagingTest\"><failure message=\"&lt;\">text</failure></testcase>\
-            <testcase classname=\"test_keys\" name=\"c\"><skipped/></testcase></testsuite>";
+            <testcase classname=\"test_keys\" name=\"c\"><skipped/></testcase>\
+            <testcase classname=\"sdk.QueueSasTest\" name=\"d\"/></testsuite>";
         let expected = [
             case("keys", "a[sync]", Outcome::Passed),
             case("paging", "b", Outcome::Failed),
             case("keys", "c", Outcome::Skipped),
+            case("queue_sas", "d", Outcome::Passed),
         ];
         assert_eq!(from_junit(report), expected);
     }

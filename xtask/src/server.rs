@@ -1,6 +1,6 @@
 //! The server under test, as a child process.
 //!
-//! Promises: it starts with empty data on a free port, is stopped the way an operator stops it, and must then exit with
+//! Promises: it starts with empty data, each service on a free port, is stopped the way an operator stops it, and must then exit with
 //! status 0. Everything it prints goes to its log. Building the binary is up to the caller.
 
 use std::fs::File;
@@ -14,7 +14,11 @@ use crate::process;
 
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 const STOP_TIMEOUT: Duration = Duration::from_secs(15);
-const READY_TEXT: &str = "Table service is successfully listening at ";
+/// The services whose endpoints the connection string names, each with the words of its ready line before the address.
+const SERVICES: [(&str, &str); 2] = [
+    ("Table", "Table service is successfully listening at "),
+    ("Queue", "Queue service is successfully listening at "),
+];
 
 /// These could name accounts other than the published one below.
 const ACCOUNT_VARIABLES: [&str; 2] = ["LAZULITE_ACCOUNTS", "AZURITE_ACCOUNTS"];
@@ -23,10 +27,11 @@ const ACCOUNT: &str = "devstoreaccount1";
 const ACCOUNT_KEY: &str =
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
-/// A durable server on a free port, with its data in a fresh directory.
+/// A durable server on free ports, with its data in a fresh directory.
 pub struct Server {
     child: Child,
-    endpoint: String,
+    /// The address of each service, in the order of [`SERVICES`].
+    addresses: [String; SERVICES.len()],
     log: PathBuf,
 }
 
@@ -48,22 +53,25 @@ impl Server {
             .arg("serve")
             .arg("--location")
             .arg(&data)
-            .args(["--tableHost", "127.0.0.1", "--tablePort", "0", "--queuePort", "0", "--silent"])
+            .args(["--tableHost", "127.0.0.1", "--tablePort", "0"])
+            .args(["--queueHost", "127.0.0.1", "--queuePort", "0", "--silent"])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(log_file)
             .spawn()
             .map_err(|error| format!("cannot start {}: {error}", binary.display()))?;
-        let mut server = Server { child, endpoint: String::new(), log };
-        server.endpoint = server.wait_until_ready()?;
+        let mut server = Server { child, addresses: Default::default(), log };
+        server.addresses = server.wait_until_ready()?;
         Ok(server)
     }
 
     pub fn connection_string(&self) -> String {
-        format!(
-            "DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={ACCOUNT_KEY};TableEndpoint={}/{ACCOUNT};",
-            self.endpoint
-        )
+        let mut text =
+            format!("DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={ACCOUNT_KEY};");
+        for ((service, _), address) in SERVICES.iter().zip(&self.addresses) {
+            text.push_str(&format!("{service}Endpoint={address}/{ACCOUNT};"));
+        }
+        text
     }
 
     pub fn log(&self) -> &Path {
@@ -97,25 +105,35 @@ impl Server {
         Err(format!("the server did not end within {STOP_TIMEOUT:?} of SIGTERM"))
     }
 
-    fn wait_until_ready(&mut self) -> Result<String, String> {
+    fn wait_until_ready(&mut self) -> Result<[String; SERVICES.len()], String> {
         let stdout = self.child.stdout.take().ok_or("the server has no standard output")?;
         let mut log = File::options()
             .append(true)
             .open(&self.log)
             .map_err(|error| format!("cannot open the log: {error}"))?;
         let (found, ready) = mpsc::channel();
-        // Keep reading after the ready line, or the server would block on a full pipe.
+        // Keep reading after the ready lines, or the server would block on a full pipe.
         std::thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                 let _ = writeln!(log, "{line}");
-                if let Some((_, address)) = line.split_once(READY_TEXT) {
-                    let _ = found.send(address.trim().trim_end_matches('/').to_owned());
+                for (service, (_, ready_text)) in SERVICES.iter().enumerate() {
+                    if let Some((_, address)) = line.split_once(ready_text) {
+                        let _ = found.send((service, address.trim().trim_end_matches('/').to_owned()));
+                    }
                 }
             }
         });
-        ready.recv_timeout(START_TIMEOUT).map_err(|_| {
-            format!("the server never printed its ready line; its log is {}", self.log.display())
-        })
+        let deadline = process::now() + START_TIMEOUT;
+        let mut addresses: [String; SERVICES.len()] = Default::default();
+        while let Some(missing) = addresses.iter().position(String::is_empty) {
+            let left = deadline.saturating_duration_since(process::now());
+            let (service, address) = ready.recv_timeout(left).map_err(|_| {
+                let name = SERVICES[missing].0;
+                format!("the {name} service never printed its ready line; the log is {}", self.log.display())
+            })?;
+            addresses[service] = address;
+        }
+        Ok(addresses)
     }
 }
 

@@ -1,4 +1,4 @@
-"""Fixtures: a service client in both flavours, and a fresh table for each test."""
+"""Fixtures: service clients in both flavours, and a fresh table or queue for each test."""
 
 import os
 import uuid
@@ -45,3 +45,21 @@ def table_name():
 def table(service, table_name):
     yield service.create_table(table_name)
     service.delete_table(table_name)
+
+
+@pytest.fixture(scope="session")
+def queues(flavour, connection_string):
+    with flavour.queues(connection_string) as client:
+        yield client
+
+
+@pytest.fixture
+def queue_name():
+    """A name that no other test uses."""
+    return "q" + uuid.uuid4().hex
+
+
+@pytest.fixture
+def queue(queues, queue_name):
+    yield queues.create_queue(queue_name)
+    queues.delete_queue(queue_name)

@@ -1,4 +1,4 @@
-"""The two clients of the SDK behind one interface.
+"""The two clients of each SDK behind one interface.
 
 Every test takes its clients from the fixtures in conftest.py and runs twice: with the synchronous client as it is,
 and with the asyncio client (aiohttp) driven from synchronous code by the wrappers here. The wrappers only wait
@@ -12,6 +12,9 @@ from azure.core.async_paging import AsyncItemPaged
 from azure.data.tables import TableServiceClient
 from azure.data.tables.aio import TableClient as AsyncTableClient
 from azure.data.tables.aio import TableServiceClient as AsyncTableServiceClient
+from azure.storage.queue import QueueServiceClient
+from azure.storage.queue.aio import QueueClient as AsyncQueueClient
+from azure.storage.queue.aio import QueueServiceClient as AsyncQueueServiceClient
 
 # No retries: they would hide exactly the answers that these tests look for.
 CLIENT_OPTIONS = {"retry_total": 0}
@@ -25,6 +28,12 @@ class SyncFlavour:
 
     def service_at(self, endpoint, credential, **options):
         return TableServiceClient(endpoint, credential=credential, **{**CLIENT_OPTIONS, **options})
+
+    def queues(self, connection_string, **options):
+        return QueueServiceClient.from_connection_string(connection_string, **CLIENT_OPTIONS, **options)
+
+    def queues_at(self, endpoint, credential, **options):
+        return QueueServiceClient(endpoint, credential=credential, **CLIENT_OPTIONS, **options)
 
     def close(self):
         pass
@@ -42,6 +51,14 @@ class AsyncFlavour:
 
     def service_at(self, endpoint, credential, **options):
         client = AsyncTableServiceClient(endpoint, credential=credential, **{**CLIENT_OPTIONS, **options})
+        return Waiting(client, self.loop)
+
+    def queues(self, connection_string, **options):
+        client = AsyncQueueServiceClient.from_connection_string(connection_string, **CLIENT_OPTIONS, **options)
+        return Waiting(client, self.loop)
+
+    def queues_at(self, endpoint, credential, **options):
+        client = AsyncQueueServiceClient(endpoint, credential=credential, **CLIENT_OPTIONS, **options)
         return Waiting(client, self.loop)
 
     def close(self):
@@ -74,7 +91,7 @@ class Waiting:
                 result = self._loop.run_until_complete(result)
             if isinstance(result, AsyncItemPaged):
                 return WaitingItems(result, self._loop)
-            if isinstance(result, AsyncTableClient):
+            if isinstance(result, (AsyncTableClient, AsyncQueueClient)):
                 return Waiting(result, self._loop)
             return result
 
