@@ -2,8 +2,6 @@
 //!
 //! Leaves to others: who may ask for it. It is no operation of the service.
 
-use std::time::Duration;
-
 use engine::{Budget, Flow};
 use protocol::ServiceError;
 use protocol::common::AccountName;
@@ -12,7 +10,6 @@ use crate::service::QueueService;
 
 /// How many names are read before they are used.
 const NAME_COUNT_MAX: usize = 1000;
-const UNBOUNDED: Budget = Budget { rows_examined_max: u64::MAX, time_max: Duration::MAX };
 
 /// What an account has.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -35,7 +32,7 @@ impl QueueService {
             queue_count += 1;
             Flow::Continue
         };
-        self.catalogue.list(account, None, UNBOUNDED, &mut count).await?;
+        self.catalogue.list(account, None, Budget::UNBOUNDED, &mut count).await?;
         Ok(AccountData { queue_count, has_properties: self.catalogue.has_properties(account).await? })
     }
 
@@ -71,7 +68,7 @@ impl QueueService {
             names.push(name.to_owned());
             Flow::Continue
         };
-        self.catalogue.list(account, None, UNBOUNDED, &mut take).await?;
+        self.catalogue.list(account, None, Budget::UNBOUNDED, &mut take).await?;
         Ok(names)
     }
 }

@@ -1,13 +1,9 @@
 //! Checks whole queues of a snapshot with `consistency.rs`.
 
-use std::time::Duration;
-
 use engine::{Budget, Flow, Key, KeyRange, ReadError, Sink, Snapshot, TableId, TableRecord, Version};
 
 use crate::consistency::{Findings, QueueCheck, QueueDetails};
 use crate::family::FAMILY;
-
-const UNBOUNDED: Budget = Budget { rows_examined_max: u64::MAX, time_max: Duration::MAX };
 
 /// What a check of all queues has found.
 #[derive(Default, Debug)]
@@ -21,7 +17,7 @@ pub struct QueuesReport {
 /// Checks every queue of the store, one after the other.
 pub async fn check_queues(snapshot: &dyn Snapshot) -> Result<QueuesReport, ReadError> {
     let mut queues = Queues(Vec::new());
-    snapshot.scan(TableId::CATALOGUE, &[KeyRange::all()], UNBOUNDED, &mut queues).await?;
+    snapshot.scan(TableId::CATALOGUE, &[KeyRange::all()], Budget::UNBOUNDED, &mut queues).await?;
     let mut report = QueuesReport::default();
     for (id, name) in queues.0 {
         let checked = check_queue(snapshot, id).await?;
@@ -42,10 +38,10 @@ pub struct QueueReport {
 
 pub async fn check_queue(snapshot: &dyn Snapshot, queue: TableId) -> Result<QueueReport, ReadError> {
     let mut check = QueueCheck::default();
-    snapshot.scan(queue, &[KeyRange::all()], UNBOUNDED, &mut check).await?;
+    snapshot.scan(queue, &[KeyRange::all()], Budget::UNBOUNDED, &mut check).await?;
     let mut findings = check.findings();
     for mut details in check.details() {
-        snapshot.scan(queue, &[KeyRange::all()], UNBOUNDED, &mut details).await?;
+        snapshot.scan(queue, &[KeyRange::all()], Budget::UNBOUNDED, &mut details).await?;
         findings.append(details.findings());
     }
     Ok(QueueReport { message_count: check.message_count, findings })
