@@ -6,7 +6,8 @@ const AREAS: [(&str, &[&str]); 37] = [
     ("Entities", &["entities", "update"]),
     ("Property types", &["types"]),
     ("Keys", &["keys", "traps_keys"]),
-    ("ETags", &["etags"]),
+    // The second one is a class of tests of the older Python client.
+    ("ETags", &["etags", "testconditions"]),
     ("Queries and filters", &["queries", "query", "filters", "traps_filters"]),
     ("Paging", &["paging"]),
     ("Transactions", &["transactions", "batch", "batch_dialects", "batch_rules", "traps_batch"]),
