@@ -27,6 +27,5 @@ pub use response::Response;
 pub use sas::{FAR_EXPIRY, Sas};
 pub use server::{Options, TestServer, entity_json, entity_path};
 pub use sign::{Credentials, EMULATOR_ACCOUNT, EMULATOR_KEY, Scheme, signature, string_to_sign};
-pub use sign_full::full_string_to_sign;
 pub use tempfile::TempDir;
 pub use time::{Stopwatch, http_date, system_now};

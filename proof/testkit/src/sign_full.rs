@@ -11,7 +11,7 @@ const AFTER_DATE: [&str; 5] =
     ["If-Modified-Since", "If-Match", "If-None-Match", "If-Unmodified-Since", "Range"];
 
 /// The text to sign with HMAC. `target` is the request target exactly as on the request line.
-pub fn full_string_to_sign(
+pub(crate) fn full_string_to_sign(
     scheme: Scheme,
     account: &str,
     method: &str,

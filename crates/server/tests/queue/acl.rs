@@ -167,8 +167,8 @@ fn wrong_documents_are_refused_and_change_nothing() {
 fn a_byte_order_mark_is_no_mistake() {
     let server = with_queue();
     let queue = server.queue();
-    queue.send(set(&format!("\u{FEFF}{}", document(&identifier("i", ""))))).expect(204);
-    assert_eq!(get(&queue).elements("Id"), ["i"]);
+    queue.send(set(&format!("\u{FEFF}{}", crate::POLICY))).expect(204);
+    assert_eq!(get(&queue).elements("Id"), ["p"]);
     assert!(get(&queue).text().starts_with("<?xml"));
 }
 

@@ -52,7 +52,7 @@ fn errors_of_names_and_metadata() {
     let queue = server.queue();
     let send = |request| queue.send(request);
     check(
-        send(Request::put("/A")),
+        send(Request::put("/Abc")),
         400,
         "InvalidResourceName",
         "The specifed resource name contains invalid characters.",

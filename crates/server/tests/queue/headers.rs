@@ -100,7 +100,7 @@ fn the_callers_id_is_echoed() {
     for id in ["271cd9ca-2e97-4279-b5eb-4b866252c40a", "x", "!~", &longest] {
         for target in ["/?comp=list", "/missing?comp=acl"] {
             let answer = queue.send(Request::get(target).header("x-ms-client-request-id", id));
-            assert_eq!(answer.header("x-ms-client-request-id"), Some(id));
+            assert_eq!(answer.header("x-ms-client-request-id"), Some(id), "{target}");
         }
     }
     assert_eq!(queue.send(Request::get("/?comp=list")).header("x-ms-client-request-id"), None);

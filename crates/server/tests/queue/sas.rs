@@ -79,12 +79,17 @@ fn the_signature_covers_every_field() {
             ("ses", "y"),
         ] {
             let is_account = sas.unsigned().contains("ss=");
-            let others: &[&str] = if is_account { &["si"] } else { &["ses", "srt"] };
+            let others: &[&str] = if is_account { &["si"] } else { &["ses", "srt", "ss"] };
             if others.contains(&name) {
                 continue;
             }
             let changed = sas.clone().set(name, value).with_signature(&signature);
-            queue.send(peek().sas(&changed)).expect_error(403, "AuthenticationFailed");
+            let refused = queue.send(peek().sas(&changed));
+            assert_eq!(
+                (refused.status, &*refused.error_code()),
+                (403, "AuthenticationFailed"),
+                "{name} in {changed}"
+            );
         }
     }
 }
@@ -204,6 +209,17 @@ fn an_account_sas_names_its_services() {
         );
     }
     check(&queue, account().set("ss", ""), "AuthenticationFailed");
+}
+
+/// §3 tells an account SAS by `ss` and `srt`. Here, as in the Table service, `ss` is enough: it is in no service SAS.
+#[test]
+fn a_service_sas_with_services_is_taken_for_an_account_sas() {
+    let server = with_queue();
+    let queue = server.queue();
+    let mut token = service().sign(queue.credentials());
+    queue.send(peek().sas(&token)).expect(200);
+    token.push_str("&ss=q");
+    queue.send(peek().sas(&token)).expect_error(403, "AuthenticationFailed");
 }
 
 #[test]
