@@ -1,7 +1,7 @@
 //! The frame of a backup file: one line that names the format, then blocks, each compressed and with a checksum.
 //!
 //! ```text
-//! lazulite backup, format 1\n
+//! lazulite backup, format 2\n
 //! block: kind u8 · raw size u32 · stored size u32 · crc32 u32 · stored bytes      (numbers little-endian)
 //! ```
 //!
@@ -14,7 +14,9 @@ use std::io::{self, Read};
 
 use crate::BackupError;
 
-pub(crate) const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 2;
+/// The first format that holds queues. What is older reads as ever.
+pub(crate) const FORMAT_WITH_QUEUES: u32 = 2;
 const LINE_START: &str = "lazulite backup, format ";
 /// Enough for any format number.
 const LINE_SIZE_BYTES_MAX: usize = LINE_START.len() + 11;
@@ -70,6 +72,7 @@ pub fn framed<'a>(blocks: impl IntoIterator<Item = (u8, &'a [u8])>) -> Vec<u8> {
 /// Reads blocks, one after the other.
 pub(crate) struct BlockReader<R> {
     input: R,
+    format: u32,
     count: u64,
     /// Where the last block read begins.
     offset: u64,
@@ -93,14 +96,19 @@ impl<R: Read> BlockReader<R> {
             }
         }
         let number = std::str::from_utf8(&line).ok().and_then(|line| line.strip_prefix(LINE_START));
-        match number.and_then(|number| number.parse::<u32>().ok()) {
-            Some(FORMAT) => {}
+        let format = match number.and_then(|number| number.parse::<u32>().ok()) {
+            Some(format @ 1..=FORMAT) => format,
             Some(format) if format > FORMAT => return Err(BackupError::NewerFormat(format)),
             _ => return Err(BackupError::Foreign),
-        }
+        };
         let offset = line.len() as u64 + 1;
         let (stored, raw) = (Vec::new(), Vec::new());
-        Ok(BlockReader { input, count: 0, offset, next_offset: offset, stored, raw, is_compressed: false })
+        let (count, next_offset, is_compressed) = (0, offset, false);
+        Ok(BlockReader { input, format, count, offset, next_offset, stored, raw, is_compressed })
+    }
+
+    pub(crate) fn format(&self) -> u32 {
+        self.format
     }
 
     /// The next block's kind and raw bytes. The caller stops at the end block, so reaching the end of the file here is

@@ -5,10 +5,12 @@
 //! properties (2)   account, string · service properties, bytes                      any number of them
 //! table (3)        account, string · name, string · 00, or 01 and its access policies, bytes
 //! rows (4)         rows of the table before it: version u64 · PartitionKey, string · RowKey, string · record, bytes
-//! end (5)          properties u64 · tables u64 · rows u64
+//! properties (6)   the same as kind 2, of the Queue service
+//! queue (7), messages (8)   see `queue_content.rs`
+//! end (5)          properties u64 · tables u64 · rows u64 · queues u64 · messages u64
 //! ```
 //!
-//! Numbers are little-endian; strings (UTF-8) and bytes follow their length, a u32. Rows are in the order of their
+//! Format 1 had no queues: its kinds end with 5, and its end with the rows. Numbers are little-endian; strings (UTF-8) and bytes follow their length, a u32. Rows are in the order of their
 //! keys.
 //! Promises: [`BackupReader`] refuses blocks and rows that are out of order, checks the counts at the end, and refuses
 //! contents that break a rule. Leaves to others: framing and checksums (`block.rs`), and the rules (`rules.rs`).
@@ -18,7 +20,8 @@ use std::io::Read;
 use engine::Version;
 
 use crate::BackupError;
-use crate::block::BlockReader;
+use crate::block::{BlockReader, FORMAT_WITH_QUEUES};
+use crate::queue_content::{MessageIter, Place, QueueHead, check_messages};
 use crate::rules::Rules;
 
 pub(crate) const HEAD: u8 = 1;
@@ -26,6 +29,9 @@ pub(crate) const PROPERTIES: u8 = 2;
 pub(crate) const TABLE: u8 = 3;
 pub(crate) const ROWS: u8 = 4;
 pub(crate) const END: u8 = 5;
+pub(crate) const QUEUE_PROPERTIES: u8 = 6;
+pub(crate) const QUEUE: u8 = 7;
+pub(crate) const MESSAGES: u8 = 8;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BackupHead {
@@ -48,9 +54,12 @@ pub struct TableHead {
 
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Totals {
+    /// Of all services.
     pub properties_count: u64,
     pub table_count: u64,
     pub row_count: u64,
+    pub queue_count: u64,
+    pub message_count: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,6 +80,14 @@ pub enum Content<'a> {
     Table(TableHead),
     /// Rows of the table before them.
     Rows(RowIter<'a>),
+    /// Of the Queue service.
+    QueueProperties {
+        account: &'a str,
+        properties: &'a [u8],
+    },
+    Queue(QueueHead),
+    /// Messages of the queue before them.
+    Messages(MessageIter<'a>),
     /// The last block: the file is complete.
     End(Totals),
 }
@@ -101,38 +118,34 @@ impl TableHead {
         let mut out = Vec::new();
         push_bytes(&mut out, self.account.as_bytes());
         push_bytes(&mut out, self.name.as_bytes());
-        match &self.policies {
-            None => out.push(0),
-            Some(policies) => {
-                out.push(1);
-                push_bytes(&mut out, policies);
-            }
-        }
+        push_policies(&mut out, self.policies.as_deref());
         out
     }
 
     fn read(mut bytes: &[u8]) -> Option<TableHead> {
         let (account, name) = (pull_str(&mut bytes)?.to_owned(), pull_str(&mut bytes)?.to_owned());
-        let policies = match pull(&mut bytes, 1)? {
-            [0] => None,
-            [1] => Some(pull_bytes(&mut bytes)?.to_vec()),
-            _ => return None,
-        };
+        let policies = pull_policies(&mut bytes)?;
         bytes.is_empty().then_some(TableHead { account, name, policies })
     }
 }
 
 impl Totals {
     pub(crate) fn write(self) -> Vec<u8> {
-        [self.properties_count, self.table_count, self.row_count].map(u64::to_le_bytes).concat()
+        let Totals { properties_count, table_count, row_count, queue_count, message_count } = self;
+        [properties_count, table_count, row_count, queue_count, message_count].map(u64::to_le_bytes).concat()
     }
 
-    fn read(mut bytes: &[u8]) -> Option<Totals> {
-        let end = Totals {
+    fn read(mut bytes: &[u8], format: u32) -> Option<Totals> {
+        let mut end = Totals {
             properties_count: pull_u64(&mut bytes)?,
             table_count: pull_u64(&mut bytes)?,
             row_count: pull_u64(&mut bytes)?,
+            ..Totals::default()
         };
+        if format >= FORMAT_WITH_QUEUES {
+            end.queue_count = pull_u64(&mut bytes)?;
+            end.message_count = pull_u64(&mut bytes)?;
+        }
         bytes.is_empty().then_some(end)
     }
 }
@@ -170,13 +183,23 @@ impl<'a> Iterator for RowIter<'a> {
     }
 }
 
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Inside {
+    Nothing,
+    Table,
+    Queue,
+}
+
 /// Reads a backup from its first byte to its last.
 pub struct BackupReader<R> {
     blocks: BlockReader<R>,
     head: BackupHead,
     seen: Totals,
-    in_table: bool,
+    /// What rows or messages belong to, if they follow.
+    inside: Inside,
     ended: bool,
+    /// The place of this queue's last message so far.
+    last_place: Option<Place>,
     /// The sort key of this table's last row so far.
     last_key: Vec<u32>,
     scratch: Vec<u32>,
@@ -203,8 +226,9 @@ impl<R: Read> BackupReader<R> {
             blocks,
             head,
             seen: Totals::default(),
-            in_table: false,
+            inside: Inside::Nothing,
             ended: false,
+            last_place: None,
             last_key,
             scratch,
         })
@@ -235,23 +259,37 @@ impl<R: Read> BackupReader<R> {
         if self.ended {
             return Ok(None);
         }
+        let format = self.blocks.format();
         let (kind, bytes) = self.blocks.next()?;
         // Parsed here and again below: a value that borrows from the reader could not be returned after `damaged`.
         let checked = match kind {
-            ROWS if !self.in_table => Err("rows come before any table"),
+            QUEUE_PROPERTIES.. if format < FORMAT_WITH_QUEUES => {
+                Err("a block is of a kind that its format lacks")
+            }
+            ROWS if self.inside != Inside::Table => Err("rows come before any table"),
+            MESSAGES if self.inside != Inside::Queue => Err("messages come before any queue"),
+            MESSAGES => {
+                check_messages(bytes, &mut self.last_place).map(|count| self.seen.message_count += count)
+            }
             ROWS => check_rows(bytes, &mut self.last_key, &mut self.scratch)
                 .map(|count| self.seen.row_count += count),
-            PROPERTIES if read_properties(bytes).is_some() => {
+            PROPERTIES | QUEUE_PROPERTIES if read_properties(bytes).is_some() => {
                 self.seen.properties_count += 1;
                 Ok(())
             }
             TABLE if TableHead::read(bytes).is_some() => {
                 self.seen.table_count += 1;
-                self.in_table = true;
+                self.inside = Inside::Table;
                 self.last_key.clear();
                 Ok(())
             }
-            END => match Totals::read(bytes) {
+            QUEUE if QueueHead::read(bytes).is_some() => {
+                self.seen.queue_count += 1;
+                self.inside = Inside::Queue;
+                self.last_place = None;
+                Ok(())
+            }
+            END => match Totals::read(bytes, format) {
                 Some(end) if end == self.seen => {
                     self.ended = true;
                     Ok(())
@@ -277,7 +315,11 @@ impl<R: Read> BackupReader<R> {
         let content = match kind {
             PROPERTIES => read_properties(bytes)
                 .map(|(account, properties)| Content::Properties { account, properties }),
+            QUEUE_PROPERTIES => read_properties(bytes)
+                .map(|(account, properties)| Content::QueueProperties { account, properties }),
             TABLE => TableHead::read(bytes).map(Content::Table),
+            QUEUE => QueueHead::read(bytes).map(Content::Queue),
+            MESSAGES => Some(Content::Messages(MessageIter { rest: bytes })),
             _ => Some(Content::Rows(RowIter { rest: bytes })),
         };
         content.map(Some).ok_or_else(|| self.blocks.damaged("a block cannot be decoded"))
@@ -295,6 +337,11 @@ fn check_rules(rules: &mut Rules, kind: u8, bytes: &[u8]) -> Result<(), String> 
     match kind {
         PROPERTIES => read_properties(bytes)
             .map_or(Ok(()), |(account, properties)| rules.check_properties(account, properties)),
+        QUEUE_PROPERTIES => read_properties(bytes)
+            .map_or(Ok(()), |(account, properties)| rules.check_queue_properties(account, properties)),
+        QUEUE => QueueHead::read(bytes).map_or(Ok(()), |queue| rules.check_queue(&queue)),
+        MESSAGES => MessageIter { rest: bytes }
+            .try_for_each(|(version, message)| rules.check_message(version, &message)),
         TABLE => TableHead::read(bytes).map_or(Ok(()), |table| rules.check_table(&table)),
         ROWS => RowIter { rest: bytes }.try_for_each(|row| rules.check_row(row)),
         _ => Ok(()),
@@ -331,27 +378,47 @@ fn read_properties(mut bytes: &[u8]) -> Option<(&str, &[u8])> {
     bytes.is_empty().then_some((account, properties))
 }
 
-fn push_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+pub(crate) fn push_policies(out: &mut Vec<u8>, policies: Option<&[u8]>) {
+    out.push(u8::from(policies.is_some()));
+    if let Some(policies) = policies {
+        push_bytes(out, policies);
+    }
+}
+
+/// The outer `None`: they do not decode. The inner `None`: there are none.
+pub(crate) fn pull_policies(bytes: &mut &[u8]) -> Option<Option<Vec<u8>>> {
+    match pull(bytes, 1)? {
+        [0] => Some(None),
+        [1] => Some(Some(pull_bytes(bytes)?.to_vec())),
+        _ => None,
+    }
+}
+
+pub(crate) fn push_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     // No stored value comes near 4 GiB: a block could not hold it.
     out.extend_from_slice(&u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_le_bytes());
     out.extend_from_slice(bytes);
 }
 
-fn pull<'a>(bytes: &mut &'a [u8], size: usize) -> Option<&'a [u8]> {
+pub(crate) fn pull<'a>(bytes: &mut &'a [u8], size: usize) -> Option<&'a [u8]> {
     let (taken, rest) = bytes.split_at_checked(size)?;
     *bytes = rest;
     Some(taken)
 }
 
-fn pull_u64(bytes: &mut &[u8]) -> Option<u64> {
+pub(crate) fn pull_u64(bytes: &mut &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(pull(bytes, 8)?.try_into().ok()?))
 }
 
+pub(crate) fn pull_u32(bytes: &mut &[u8]) -> Option<u32> {
+    Some(u32::from_le_bytes(pull(bytes, 4)?.try_into().ok()?))
+}
+
 fn pull_bytes<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let size = u32::from_le_bytes(pull(bytes, 4)?.try_into().ok()?);
+    let size = pull_u32(bytes)?;
     pull(bytes, usize::try_from(size).ok()?)
 }
 
-fn pull_str<'a>(bytes: &mut &'a [u8]) -> Option<&'a str> {
+pub(crate) fn pull_str<'a>(bytes: &mut &'a [u8]) -> Option<&'a str> {
     std::str::from_utf8(pull_bytes(bytes)?).ok()
 }

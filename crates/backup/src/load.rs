@@ -1,9 +1,9 @@
-//! Loads a backup into an engine: all of it, or one table, if wanted under another name.
+//! Loads a backup into an engine: all of it, or one table or queue, if wanted under another name.
 //!
-//! Promises: a table appears under its name in one step, once all its rows are there. A failed load leaves only tables
-//! that belong to no account, and the next load drops them. After a load of everything, versions assigned later are
-//! greater than any in the backup. A load of one table leaves the store's versions as they are: rows with a greater
-//! version get one of the store's own.
+//! Promises: a table or queue appears under its name in one step, once all its content is there. A failed load leaves only
+//! tables that belong to no account, and the next load drops them. After a load of everything, versions assigned later are
+//! greater than any in the backup. A load of one table or queue leaves the store's versions as they are: rows with a
+//! greater version get one of the store's own. The expiry rows and the count of a queue are made from its messages.
 //! Leaves to others: the check of the file and of its contents (`content.rs`, `rules.rs`).
 
 use std::io::Read;
@@ -12,41 +12,67 @@ use std::num::NonZeroU64;
 use bytes::Bytes;
 use catalogue::Setting;
 use engine::{
-    Budget, Commit, CommitError, Effect, Engine, Expect, Flow, Key, Load, Namespace, Op, OwnedKey, Row, Sink,
-    TableId, TablePath, Version,
+    Budget, Commit, CommitError, Effect, Engine, Expect, Family, Flow, Key, Load, Namespace, Op, OwnedKey,
+    Row, Sink, TableId, TablePath, Version,
 };
+use protocol::auth::ServiceKind;
 use protocol::common::AccountName;
+use protocol::queue::QueueName;
 use protocol::table::model::TableName;
 
 use crate::BackupError;
 use crate::content::{BackupReader, Content, RowIter, TableHead, Totals};
-use crate::rules::{normal_policies, normal_properties};
+use crate::queue_content::{MessageIter, QueueHead};
+use crate::rules::{normal_policies, normal_properties, read_metadata};
 
-/// Where a table is while its rows are being loaded. No real account can have this name.
-pub(crate) const RESTORING: Namespace<'static> = Namespace::new(tables::FAMILY, "!restoring");
+/// The owner of a table while it is being loaded. No real account can have this name.
+const RESTORING_OWNER: &str = "!restoring";
+/// Where tables of each family are while they are being loaded.
+pub(crate) const RESTORING: [Namespace<'static>; 2] =
+    [Namespace::new(tables::FAMILY, RESTORING_OWNER), Namespace::new(queues::FAMILY, RESTORING_OWNER)];
 
 /// Which part of a backup to load.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LoadSelection {
     All,
-    /// One table. `account` chooses between several of that name; `new_name` renames it.
-    Table {
-        account: Option<String>,
-        name: String,
-        new_name: Option<String>,
-    },
+    /// One table.
+    Table(SelectedName),
+    /// One queue.
+    Queue(SelectedName),
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SelectedName {
+    /// Chooses between several of that name.
+    pub account: Option<String>,
+    pub name: String,
+    /// Renames it.
+    pub new_name: Option<String>,
+}
+
+impl SelectedName {
+    fn target(&self, account: &str, name: &str) -> Option<String> {
+        let is_wanted = name.eq_ignore_ascii_case(&self.name)
+            && self.account.as_ref().is_none_or(|wanted| wanted == account);
+        is_wanted.then(|| self.new_name.clone().unwrap_or_else(|| name.to_owned()))
+    }
 }
 
 impl LoadSelection {
     /// The name under which to load the table; `None` if it is not selected.
-    fn target(&self, table: &TableHead) -> Option<String> {
+    fn table_target(&self, table: &TableHead) -> Option<String> {
         match self {
             LoadSelection::All => Some(table.name.clone()),
-            LoadSelection::Table { account, name, new_name } => {
-                let wanted = table.name.eq_ignore_ascii_case(name)
-                    && account.as_ref().is_none_or(|account| *account == table.account);
-                wanted.then(|| new_name.clone().unwrap_or_else(|| table.name.clone()))
-            }
+            LoadSelection::Table(selected) => selected.target(&table.account, &table.name),
+            LoadSelection::Queue(_) => None,
+        }
+    }
+
+    fn queue_target(&self, queue: &QueueHead) -> Option<String> {
+        match self {
+            LoadSelection::All => Some(queue.name.clone()),
+            LoadSelection::Queue(selected) => selected.target(&queue.account, &queue.name),
+            LoadSelection::Table(_) => None,
         }
     }
 }
@@ -55,14 +81,14 @@ impl LoadSelection {
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct LoadReport {
     pub counts: Totals,
-    /// The accounts of the loaded tables, sorted, without duplicates.
+    /// The accounts of the loaded tables and queues, sorted, without duplicates.
     pub accounts: Vec<String>,
 }
 
-/// Called with the number of rows read so far and their approximate total.
+/// Called with the number of rows and messages read so far and their approximate total.
 pub type OnProgress<'a> = &'a mut (dyn FnMut(u64, u64) + Send);
 
-/// Reads the backup to its end and loads the selected part. If any table's name is taken, no table appears.
+/// Reads the backup to its end and loads the selected part. If any name is taken, nothing appears.
 pub async fn load<R: Read + Send>(
     engine: &dyn Engine,
     mut backup: BackupReader<R>,
@@ -71,35 +97,46 @@ pub async fn load<R: Read + Send>(
 ) -> Result<LoadReport, BackupError> {
     clear_leftovers(engine).await?;
     let head = backup.head().clone();
-    let all_versions_until = match selection {
-        LoadSelection::All => Some(Version::new(head.last_version).unwrap_or(Version(NonZeroU64::MIN))),
-        LoadSelection::Table { .. } => None,
-    };
+    let loads_all = *selection == LoadSelection::All;
+    let all_versions_until =
+        loads_all.then(|| Version::new(head.last_version).unwrap_or(Version(NonZeroU64::MIN)));
     let mut loading =
         Loading { engine, all_versions_until, open: None, ready: Vec::new(), loaded: LoadReport::default() };
     loop {
         match backup.next_content()? {
-            Some(Content::Properties { account, properties }) => {
-                if *selection == LoadSelection::All {
-                    loading.properties(account, properties).await?;
+            Some(Content::Properties { account, properties }) if loads_all => {
+                loading.properties(tables::FAMILY, account, properties).await?;
+            }
+            Some(Content::QueueProperties { account, properties }) if loads_all => {
+                loading.properties(queues::FAMILY, account, properties).await?;
+            }
+            Some(Content::Properties { .. } | Content::QueueProperties { .. }) => {}
+            Some(Content::Table(table)) => {
+                loading.finish().await?;
+                if let Some(name) = selection.table_target(&table) {
+                    loading.begin(Target::table(table, &name)?).await?;
                 }
             }
-            Some(Content::Table(table)) => {
-                loading.finish_table().await?;
-                if let Some(name) = selection.target(&table) {
-                    loading.begin_table(table, &name).await?;
+            Some(Content::Queue(queue)) => {
+                loading.finish().await?;
+                if let Some(name) = selection.queue_target(&queue) {
+                    loading.begin(Target::queue(queue, &name)?).await?;
                 }
             }
             Some(Content::Rows(rows)) => loading.rows(rows).await?,
+            Some(Content::Messages(messages)) => loading.messages(messages).await?,
             Some(Content::End(_)) | None => break,
         }
-        progress(backup.seen().row_count, head.row_count);
+        let seen = backup.seen();
+        progress(seen.row_count + seen.message_count, head.row_count);
     }
-    loading.finish_table().await?;
-    if let LoadSelection::Table { name, .. } = selection
-        && loading.ready.is_empty()
-    {
-        return Err(BackupError::Refused(format!("the backup has no table '{name}' of that account")));
+    loading.finish().await?;
+    if loading.ready.is_empty() {
+        match selection {
+            LoadSelection::All => {}
+            LoadSelection::Table(selected) => return Err(not_there("table", selected)),
+            LoadSelection::Queue(selected) => return Err(not_there("queue", selected)),
+        }
     }
     loading.publish().await
 }
@@ -109,97 +146,193 @@ struct Loading<'a> {
     /// Set if the whole backup is loaded: the store continues with the versions of the one that was backed up.
     all_versions_until: Option<Version>,
     open: Option<LoadingTable>,
-    /// Tables that are loaded and wait until the whole file proves good.
+    /// What is loaded and waits until the whole file proves good.
     ready: Vec<LoadingTable>,
     loaded: LoadReport,
 }
 
-/// A table that is being loaded.
+/// What is about to be loaded: a table, or a queue.
+struct Target {
+    family: Family,
+    /// What people call it.
+    noun: &'static str,
+    kind: &'static ServiceKind,
+    account: String,
+    /// As its creator wrote it.
+    name: String,
+    /// As the catalogue knows it.
+    key: String,
+    /// The catalogue's payload.
+    payload: Bytes,
+    policies: Option<Vec<u8>>,
+}
+
+impl Target {
+    fn table(table: TableHead, name: &str) -> Result<Target, BackupError> {
+        let parsed = TableName::parse(name)
+            .map_err(|_| BackupError::Refused(format!("'{name}' is not the name of a table")))?;
+        Ok(Target {
+            family: tables::FAMILY,
+            noun: "table",
+            kind: &protocol::table::KIND,
+            account: table.account,
+            key: parsed.to_lower(),
+            payload: Bytes::copy_from_slice(parsed.as_str().as_bytes()),
+            name: name.to_owned(),
+            policies: table.policies,
+        })
+    }
+
+    fn queue(queue: QueueHead, name: &str) -> Result<Target, BackupError> {
+        let parsed = QueueName::parse(name)
+            .map_err(|_| BackupError::Refused(format!("'{name}' is not the name of a queue")))?;
+        let metadata = read_metadata(&queue.metadata)
+            .ok_or_else(|| BackupError::Forbidden(format!("metadata of the queue '{}'", queue.name)))?;
+        Ok(Target {
+            family: queues::FAMILY,
+            noun: "queue",
+            kind: &protocol::queue::KIND,
+            account: queue.account,
+            key: parsed.as_str().to_owned(),
+            payload: catalogue::record::of_new(queues::FAMILY, queues::write_payload(&metadata)),
+            name: name.to_owned(),
+            policies: queue.policies,
+        })
+    }
+
+    /// Its name while it is being loaded.
+    fn temporary(&self) -> String {
+        format!("{}/{}", self.account, self.key)
+    }
+
+    fn restoring(&self) -> Namespace<'static> {
+        Namespace::new(self.family, RESTORING_OWNER)
+    }
+
+    fn taken(&self) -> BackupError {
+        BackupError::Refused(format!("{} has a {} '{}' already", self.account, self.noun, self.name))
+    }
+}
+
+/// A table or queue that is being loaded.
 struct LoadingTable {
     id: TableId,
     /// No row gets a greater version.
     versions_until: Version,
-    /// Its name until then.
-    temporary: String,
-    account: String,
-    name: TableName,
-    policies: Option<Vec<u8>>,
+    target: Target,
+    message_count: u64,
 }
 
 impl Loading<'_> {
-    async fn properties(&mut self, account: &str, properties: &[u8]) -> Result<(), BackupError> {
-        let key = Setting::ServiceProperties(account.into()).key();
+    async fn properties(
+        &mut self,
+        family: Family,
+        account: &str,
+        properties: &[u8],
+    ) -> Result<(), BackupError> {
+        let namespace = Namespace::new(family, account).partition();
+        let key = Setting::ServiceProperties(namespace.into()).key();
         self.put_setting(&key, normal_properties(properties)).await?;
         self.loaded.counts.properties_count += 1;
         Ok(())
     }
 
-    async fn begin_table(&mut self, table: TableHead, name: &str) -> Result<(), BackupError> {
-        let parsed = TableName::parse(name)
-            .map_err(|_| BackupError::Refused(format!("'{name}' is not the name of a table")))?;
-        let account = AccountName::parse(&table.account)
-            .ok_or_else(|| BackupError::Refused(format!("'{}' is not an account", table.account)))?;
-        let lower = parsed.to_lower();
-        let partition = tables::namespace(&account).partition();
-        let found = self.engine.get(TableId::CATALOGUE, Key::new(&partition, &lower)).await;
+    async fn begin(&mut self, target: Target) -> Result<(), BackupError> {
+        let account = AccountName::parse(&target.account)
+            .ok_or_else(|| BackupError::Refused(format!("'{}' is not an account", target.account)))?;
+        let partition = Namespace::new(target.family, account.as_str()).partition();
+        let found = self.engine.get(TableId::CATALOGUE, Key::new(&partition, &target.key)).await;
         if found.map_err(|error| BackupError::Engine(error.to_string()))?.is_some() {
-            return Err(taken(&table.account, name));
+            return Err(target.taken());
         }
-        let temporary = format!("{}/{lower}", table.account);
-        let id =
-            self.engine.create_table(RESTORING, &temporary, Bytes::new()).await.map_err(
-                |error| match error {
-                    CommitError::Precondition { .. } => BackupError::Refused(format!(
-                        "the table '{name}' of {} is in the backup twice, or another restore is loading it",
-                        table.account
-                    )),
-                    other => engine_error(other),
-                },
-            )?;
+        let temporary = target.temporary();
+        let created = self.engine.create_table(target.restoring(), &temporary, Bytes::new()).await;
+        let id = created.map_err(|error| match error {
+            CommitError::Precondition { .. } => BackupError::Refused(format!(
+                "the {} '{}' of {} is in the backup twice, or another restore is loading it",
+                target.noun, target.name, target.account
+            )),
+            other => engine_error(other),
+        })?;
         let versions_until = match self.all_versions_until {
             Some(version) => version,
-            None => self.version_of(&temporary).await?,
+            None => self.version_of(&target).await?,
         };
-        let (account, policies) = (table.account, table.policies);
-        self.open = Some(LoadingTable { id, versions_until, temporary, account, name: parsed, policies });
+        self.open = Some(LoadingTable { id, versions_until, target, message_count: 0 });
         Ok(())
     }
 
     async fn rows(&mut self, rows: RowIter<'_>) -> Result<(), BackupError> {
-        let Some(target) = &self.open else { return Ok(()) };
+        let Some(open) = &self.open else { return Ok(()) };
         let rows: Vec<(OwnedKey, Row)> = rows
             .map(|row| {
                 let value = Bytes::copy_from_slice(row.record);
-                let version = row.version.min(target.versions_until);
+                let version = row.version.min(open.versions_until);
                 (Key::new(row.partition, row.row).into(), Row { version, value })
             })
             .collect();
         self.loaded.counts.row_count += rows.len() as u64;
-        let load = Load { table: target.id, rows, versions_until: target.versions_until };
+        let load = Load { table: open.id, rows, versions_until: open.versions_until };
         self.engine.load(load).await.map_err(engine_error)
     }
 
-    async fn finish_table(&mut self) -> Result<(), BackupError> {
-        let Some(target) = self.open.take() else { return Ok(()) };
-        if let Some(policies) = &target.policies {
-            self.put_setting(&Setting::Policies(target.id).key(), normal_policies(policies)).await?;
+    async fn messages(&mut self, messages: MessageIter<'_>) -> Result<(), BackupError> {
+        let Some(open) = &mut self.open else { return Ok(()) };
+        let mut rows: Vec<(OwnedKey, Row)> = Vec::new();
+        for (version, message) in messages {
+            let version = version.min(open.versions_until);
+            rows.extend(message.rows().map(|(key, value)| (key, Row { version, value })));
+            open.message_count += 1;
         }
-        self.ready.push(target);
+        let load = Load { table: open.id, rows, versions_until: open.versions_until };
+        self.engine.load(load).await.map_err(engine_error)
+    }
+
+    async fn finish(&mut self) -> Result<(), BackupError> {
+        let Some(open) = self.open.take() else { return Ok(()) };
+        if let Some(policies) = &open.target.policies {
+            let document = normal_policies(policies, open.target.kind);
+            self.put_setting(&Setting::Policies(open.id).key(), document).await?;
+        }
+        if open.target.family == queues::FAMILY {
+            self.finish_queue(&open).await?;
+        }
+        self.ready.push(open);
         Ok(())
     }
 
-    /// Gives the tables their names, once the whole file proved good.
+    /// Counts the messages, and makes sure that they make a queue: two with the same id would share an expiry row.
+    async fn finish_queue(&mut self, open: &LoadingTable) -> Result<(), BackupError> {
+        // Added, not put: a sweep may have taken expired messages out already, and counted them.
+        let count = queues::count_commit(open.id, open.message_count);
+        self.engine.commit(count).await.map_err(engine_error)?;
+        let read_error = |error: engine::ReadError| BackupError::Engine(error.to_string());
+        let snapshot = self.engine.snapshot().await.map_err(read_error)?;
+        let checked = queues::check_queue(&*snapshot, open.id).await.map_err(read_error)?;
+        if let Some(finding) = checked.findings.sentences.first() {
+            let Target { account, name, .. } = &open.target;
+            return Err(BackupError::Forbidden(format!("the queue '{name}' of {account}: {finding}")));
+        }
+        self.loaded.counts.message_count += open.message_count;
+        Ok(())
+    }
+
+    /// Gives everything its name, once the whole file proved good.
     async fn publish(mut self) -> Result<LoadReport, BackupError> {
-        for target in &self.ready {
-            let payload = Bytes::copy_from_slice(target.name.as_str().as_bytes());
-            let lower = target.name.to_lower();
-            let from = TablePath::new(RESTORING, &target.temporary);
-            let to = TablePath::new(Namespace::new(tables::FAMILY, &target.account), &lower);
-            self.engine.rename_table(from, to, payload).await.map_err(|error| match error {
-                CommitError::Precondition { op: 1, .. } => taken(&target.account, target.name.as_str()),
+        for LoadingTable { target, .. } in &self.ready {
+            let temporary = target.temporary();
+            let from = TablePath::new(target.restoring(), &temporary);
+            let to = TablePath::new(Namespace::new(target.family, &target.account), &target.key);
+            let renamed = self.engine.rename_table(from, to, target.payload.clone()).await;
+            renamed.map_err(|error| match error {
+                CommitError::Precondition { op: 1, .. } => target.taken(),
                 other => engine_error(other),
             })?;
-            self.loaded.counts.table_count += 1;
+            let counts = &mut self.loaded.counts;
+            match target.family {
+                tables::FAMILY => counts.table_count += 1,
+                _ => counts.queue_count += 1,
+            }
             self.loaded.accounts.push(target.account.clone());
         }
         self.loaded.accounts.sort();
@@ -208,9 +341,9 @@ impl Loading<'_> {
     }
 
     /// The version that the engine gave to the creation of a table: one of its own, and greater than all before.
-    async fn version_of(&self, temporary: &str) -> Result<Version, BackupError> {
-        let partition = RESTORING.partition();
-        let found = self.engine.get(TableId::CATALOGUE, Key::new(&partition, temporary)).await;
+    async fn version_of(&self, target: &Target) -> Result<Version, BackupError> {
+        let (namespace, temporary) = (target.restoring().partition(), target.temporary());
+        let found = self.engine.get(TableId::CATALOGUE, Key::new(&namespace, &temporary)).await;
         let found = found.map_err(|error| BackupError::Engine(error.to_string()))?;
         let gone =
             || BackupError::Refused("another restore dropped the table that was being loaded".to_owned());
@@ -238,17 +371,20 @@ async fn clear_leftovers(engine: &dyn Engine) -> Result<(), BackupError> {
             Flow::Continue
         }
     }
-    let mut names = Names(Vec::new());
-    let scanned = engine.scan(TableId::CATALOGUE, &[RESTORING.names()], Budget::UNBOUNDED, &mut names).await;
-    scanned.map_err(|error| BackupError::Engine(error.to_string()))?;
-    for name in names.0 {
-        engine.drop_table(RESTORING, &name).await.map_err(engine_error)?;
+    for namespace in RESTORING {
+        let mut names = Names(Vec::new());
+        let scanned =
+            engine.scan(TableId::CATALOGUE, &[namespace.names()], Budget::UNBOUNDED, &mut names).await;
+        scanned.map_err(|error| BackupError::Engine(error.to_string()))?;
+        for name in names.0 {
+            engine.drop_table(namespace, &name).await.map_err(engine_error)?;
+        }
     }
     Ok(())
 }
 
-fn taken(account: &str, name: &str) -> BackupError {
-    BackupError::Refused(format!("{account} has a table '{name}' already"))
+fn not_there(noun: &str, selected: &SelectedName) -> BackupError {
+    BackupError::Refused(format!("the backup has no {noun} '{}' of that account", selected.name))
 }
 
 fn engine_error(error: CommitError) -> BackupError {

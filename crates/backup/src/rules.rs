@@ -1,18 +1,22 @@
 //! The rules that the contents of a backup must keep. A backup is a stranger's input: it may hold only what requests
 //! could have stored.
 //!
-//! Promises: names of accounts and tables, keys, properties, policies and service properties are judged by the same code
-//! that judges requests. No version is greater than the one that the head promises, and that one leaves the clock room
+//! Promises: names of accounts, tables and queues, keys, properties, messages, metadata, policies and service properties
+//! are judged by the same code that judges requests. No version is greater than the one that the head promises, and that one leaves the clock room
 //! for centuries. Nothing appears twice. An error names the place and is short, however long the offending text is.
 //! Leaves to others: framing, decoding and the order of rows (`block.rs`, `content.rs`).
 
-use protocol::common::AccountName;
+use engine::Version;
+use protocol::auth::ServiceKind;
 use protocol::common::acl::{read_acl, write_acl};
 use protocol::common::service_properties::ServiceProperties;
-use protocol::table::KIND;
+use protocol::common::{AccountName, Metadata};
+use protocol::queue::QueueName;
 use protocol::table::model::TableName;
+use queues::StoredMessage;
 
 use crate::content::{BackupHead, StoredRow, TableHead};
+use crate::queue_content::QueueHead;
 
 /// 9000-01-01T00:00:00Z. The service's calendar ends with the year 9999; a store whose versions come near that end
 /// could not give new ones.
@@ -29,6 +33,9 @@ pub(crate) struct Rules {
     last_properties: String,
     /// Account and name of the current table, the name in lower case.
     table: (String, String),
+    last_queue_properties: String,
+    /// Account and name of the current queue.
+    queue: (String, String),
 }
 
 impl Rules {
@@ -37,6 +44,8 @@ impl Rules {
             last_version: head.last_version,
             last_properties: String::new(),
             table: (String::new(), String::new()),
+            last_queue_properties: String::new(),
+            queue: (String::new(), String::new()),
         }
     }
 
@@ -53,21 +62,18 @@ impl Rules {
     }
 
     pub(crate) fn check_properties(&mut self, account: &str, properties: &[u8]) -> Result<(), String> {
-        let fail = |cause: &str| Err(format!("the service properties of {}: {cause}", quoted(account)));
-        if AccountName::parse(account).is_none() {
-            return fail("this is not the name of an account");
-        }
-        if self.last_properties.as_str() >= account {
-            return fail("they are out of order, or there twice");
-        }
-        if !self.table.0.is_empty() {
-            return fail("they come after a table");
-        }
-        account.clone_into(&mut self.last_properties);
-        match normal_properties(properties) {
-            Some(_) => Ok(()),
-            None => fail("they are not a document of service properties"),
-        }
+        let is_late = !self.table.0.is_empty() || self.has_queues();
+        check_properties(account, properties, &mut self.last_properties, is_late)
+    }
+
+    pub(crate) fn check_queue_properties(&mut self, account: &str, properties: &[u8]) -> Result<(), String> {
+        let is_late = !self.queue.0.is_empty();
+        check_properties(account, properties, &mut self.last_queue_properties, is_late)
+    }
+
+    /// Whether anything of the Queue service was seen: all of it comes after the tables.
+    fn has_queues(&self) -> bool {
+        !self.queue.0.is_empty() || !self.last_queue_properties.is_empty()
     }
 
     pub(crate) fn check_table(&mut self, table: &TableHead) -> Result<(), String> {
@@ -81,8 +87,11 @@ impl Rules {
         if self.table >= place {
             return fail("it is out of order, or there twice");
         }
+        if self.has_queues() {
+            return fail("it comes after a queue");
+        }
         self.table = place;
-        match policies.as_deref().map(normal_policies) {
+        match policies.as_deref().map(|policies| normal_policies(policies, &protocol::table::KIND)) {
             Some(None) => fail("its access policies are not a document of access policies"),
             _ => Ok(()),
         }
@@ -104,14 +113,80 @@ impl Rules {
     }
 }
 
+impl Rules {
+    pub(crate) fn check_queue(&mut self, queue: &QueueHead) -> Result<(), String> {
+        let QueueHead { account, name, policies, metadata } = queue;
+        let fail = |cause: &str| Err(format!("the queue {} of {}: {cause}", quoted(name), quoted(account)));
+        if AccountName::parse(account).is_none() {
+            return fail("its account does not have the name of an account");
+        }
+        if QueueName::parse(name).is_err() {
+            return fail("this is not the name of a queue");
+        }
+        let place = (account.clone(), name.clone());
+        if self.queue >= place {
+            return fail("it is out of order, or there twice");
+        }
+        self.queue = place;
+        if read_metadata(metadata).is_none() {
+            return fail("its metadata is not what a queue may have");
+        }
+        match policies.as_deref().map(|policies| normal_policies(policies, &protocol::queue::KIND)) {
+            Some(None) => fail("its access policies are not a document of access policies"),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn check_message(&self, version: Version, message: &StoredMessage<'_>) -> Result<(), String> {
+        let cause = if version.ticks() > self.last_version {
+            format!("its version, {}, is greater than the last one of the backup", version.ticks())
+        } else {
+            match message.check() {
+                Ok(()) => return Ok(()),
+                Err(cause) => cause.to_owned(),
+            }
+        };
+        let (account, queue) = &self.queue;
+        Err(format!("the message {} of queue {queue} of {account}: {cause}", message.id))
+    }
+}
+
+fn check_properties(
+    account: &str,
+    properties: &[u8],
+    last: &mut String,
+    is_late: bool,
+) -> Result<(), String> {
+    let fail = |cause: &str| Err(format!("the service properties of {}: {cause}", quoted(account)));
+    if AccountName::parse(account).is_none() {
+        return fail("this is not the name of an account");
+    }
+    if last.as_str() >= account {
+        return fail("they are out of order, or there twice");
+    }
+    if is_late {
+        return fail("they come after a table or a queue");
+    }
+    account.clone_into(last);
+    match normal_properties(properties) {
+        Some(_) => Ok(()),
+        None => fail("they are not a document of service properties"),
+    }
+}
+
+/// `None` if it breaks a rule.
+pub(crate) fn read_metadata(items: &[(String, String)]) -> Option<Metadata> {
+    Metadata::read(items.iter().map(|(name, value)| (name.as_str(), value.as_str()))).ok()
+}
+
 /// The document as we would store it; `None` if it is not one.
 pub(crate) fn normal_properties(document: &[u8]) -> Option<Vec<u8>> {
     ServiceProperties::from_stored(document).map(|properties| properties.to_stored())
 }
 
 /// The document as we would store it; `None` if it is not one.
-pub(crate) fn normal_policies(document: &[u8]) -> Option<Vec<u8>> {
-    read_acl(document, KIND.policy_letters).ok().map(|policies| write_acl(&policies))
+pub(crate) fn normal_policies(document: &[u8], kind: &ServiceKind) -> Option<Vec<u8>> {
+    read_acl(document, kind.policy_letters).ok().map(|policies| write_acl(&policies))
 }
 
 /// A cause may quote a key, whatever its length and its characters.

@@ -11,13 +11,16 @@ use std::time::Duration;
 use catalogue::Setting;
 use engine::env::Clock;
 use engine::{
-    Budget, Engine, Flow, Key, KeyRange, OwnedKey, ReadError, Sink, Snapshot, TableId, TableRecord, Version,
+    Budget, Engine, Family, Flow, Key, KeyRange, Namespace, OwnedKey, ReadError, Sink, Snapshot, TableId,
+    TableRecord, Version,
 };
+use queues::StoredMessage;
 
 use crate::BackupError;
 use crate::block::{self, BlockWriter};
 use crate::content::{self, BackupHead, StoredRow, TableHead, Totals};
 use crate::load::RESTORING;
+use crate::queue_content::{QueueHead, push_message};
 
 /// A block collects rows until it has about this size: large enough to compress, small enough to check.
 const BLOCK_SIZE_BYTES_TARGET: usize = 256 * 1024;
@@ -54,53 +57,51 @@ pub async fn save(
     };
     file.block(content::HEAD, &head.write())?;
 
-    let mut policies = HashMap::new();
-    for (key, value) in all_rows(&*snapshot, TableId::SETTINGS).await? {
-        match Setting::read(key.as_key()) {
-            Some(Setting::Policies(id)) => {
-                policies.insert(id, value);
-            }
-            Some(Setting::ServiceProperties(account)) => {
-                file.block(content::PROPERTIES, &content::write_properties(&account, &value))?;
-                file.saved.counts.properties_count += 1;
-            }
-            None => return Err(BackupError::Engine(format!("a setting is unknown: {key:?}"))),
-        }
+    let stored = read_settings(&*snapshot).await?;
+    let mut pace = Pace { options, clock, started: clock.monotonic() };
+    for (account, properties) in &stored.table_properties {
+        file.block(content::PROPERTIES, &content::write_properties(account, properties))?;
+        file.saved.counts.properties_count += 1;
     }
-
-    let started = clock.monotonic();
+    let mut queues = Vec::new();
     for (key, value) in all_rows(&*snapshot, TableId::CATALOGUE).await? {
-        if *key.partition == *RESTORING.partition() {
+        if is_restoring(&key) {
             continue;
         }
-        let damaged = || BackupError::Engine(format!("the catalogue's entry for {} is damaged", key.row));
-        let record = TableRecord::read(&value).ok_or_else(damaged)?;
-        if record.id.family() != tables::FAMILY {
-            // Rather no backup than one that leaves out what nobody will miss until it is restored.
-            let family = record.id.family().0;
-            let what =
-                format!("a backup cannot hold tables of family {family}, and there is one: {}", key.row);
-            return Err(BackupError::Engine(what));
-        }
-        let name = std::str::from_utf8(record.payload).map_err(|_| damaged())?.to_owned();
-        let table =
-            TableHead { account: key.partition.clone().into(), name, policies: policies.remove(&record.id) };
-        file.block(content::TABLE, &table.write())?;
-        file.saved.counts.table_count += 1;
-        let mut resume = Some(KeyRange::all());
-        while let Some(range) = resume.take() {
-            let mut rows = RowBlock::default();
-            let rest = snapshot
-                .scan(record.id, &[range], Budget::UNBOUNDED, &mut rows)
-                .await
-                .map_err(engine_error)?;
-            if rows.count > 0 {
-                file.block(content::ROWS, &rows.bytes)?;
-                file.saved.counts.row_count += rows.count;
+        let record = TableRecord::read(&value).ok_or_else(|| damaged_entry(&key))?;
+        match record.id.family() {
+            tables::FAMILY => {
+                let name = std::str::from_utf8(record.payload).map_err(|_| damaged_entry(&key))?.to_owned();
+                let policies = stored.policies.get(&record.id).cloned();
+                let table = TableHead { account: key.partition.into(), name, policies };
+                file.table(&*snapshot, record.id, &table, &mut pace).await?;
             }
-            resume = rest.map(|key| KeyRange::from_key(&key.partition, &key.row));
-            keep_rate(options, file.saved.raw_bytes, clock.monotonic().saturating_sub(started)).await;
+            queues::FAMILY => queues.push((key, value)),
+            // Rather no backup than one that leaves out what nobody will miss until it is restored.
+            Family(family) => {
+                let what =
+                    format!("a backup cannot hold tables of family {family}, and there is one: {}", key.row);
+                return Err(BackupError::Engine(what));
+            }
         }
+    }
+    for (account, properties) in &stored.queue_properties {
+        file.block(content::QUEUE_PROPERTIES, &content::write_properties(account, properties))?;
+        file.saved.counts.properties_count += 1;
+    }
+    for (key, value) in queues {
+        let read = catalogue::record::read_value(queues::FAMILY, &value);
+        let (ids, payload) = read.ok_or_else(|| damaged_entry(&key))?;
+        let metadata = queues::read_payload(payload).ok_or_else(|| damaged_entry(&key))?;
+        let queue = QueueHead {
+            account: account_of(&key.partition, queues::FAMILY)
+                .ok_or_else(|| damaged_entry(&key))?
+                .to_owned(),
+            name: key.row.into(),
+            policies: stored.policies.get(&ids.identity).cloned(),
+            metadata: metadata.items().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+        };
+        file.queue(&*snapshot, ids.id, &queue, &mut pace).await?;
     }
     let counts = file.saved.counts;
     file.block(content::END, &counts.write())?;
@@ -108,14 +109,73 @@ pub async fn save(
     Ok(file.saved)
 }
 
-/// Sleeps until the bytes read so far are within the rate.
-async fn keep_rate(options: SaveOptions, raw_bytes: u64, elapsed: Duration) {
-    if options.rate_bytes_max == 0 {
-        return;
+/// What a store keeps beside its data.
+#[derive(Default)]
+struct StoredSettings {
+    /// By the identity of their container.
+    policies: HashMap<TableId, Vec<u8>>,
+    /// By account, in order.
+    table_properties: Vec<(String, Vec<u8>)>,
+    queue_properties: Vec<(String, Vec<u8>)>,
+}
+
+async fn read_settings(snapshot: &dyn Snapshot) -> Result<StoredSettings, BackupError> {
+    let mut stored = StoredSettings::default();
+    for (key, value) in all_rows(snapshot, TableId::SETTINGS).await? {
+        let unknown = || BackupError::Engine(format!("a setting is unknown: {key:?}"));
+        match Setting::read(key.as_key()).ok_or_else(unknown)? {
+            Setting::Policies(id) => {
+                stored.policies.insert(id, value);
+            }
+            Setting::ServiceProperties(namespace) => {
+                if let Some(account) = account_of(&namespace, tables::FAMILY) {
+                    stored.table_properties.push((account.to_owned(), value));
+                } else if let Some(account) = account_of(&namespace, queues::FAMILY) {
+                    stored.queue_properties.push((account.to_owned(), value));
+                } else {
+                    return Err(unknown());
+                }
+            }
+        }
     }
-    let due = Duration::from_secs_f64(raw_bytes as f64 / options.rate_bytes_max as f64);
-    if let Some(early) = due.checked_sub(elapsed) {
-        tokio::time::sleep(early).await;
+    Ok(stored)
+}
+
+/// The account whose namespace in this family it is.
+fn account_of(namespace: &str, family: Family) -> Option<&str> {
+    let account = namespace.split('/').next()?;
+    (Namespace::new(family, account).partition() == namespace).then_some(account)
+}
+
+/// Whether the catalogue's entry is of a restore that goes on, or went wrong.
+fn is_restoring(key: &OwnedKey) -> bool {
+    RESTORING.iter().any(|namespace| *key.partition == *namespace.partition())
+}
+
+fn damaged_entry(key: &OwnedKey) -> BackupError {
+    BackupError::Engine(format!("the catalogue's entry for {} is damaged", key.row))
+}
+
+/// Scans have no budget of their own: the sink stops them.
+
+/// Keeps reads below the requested rate.
+struct Pace<'a> {
+    options: SaveOptions,
+    clock: &'a dyn Clock,
+    started: Duration,
+}
+
+impl Pace<'_> {
+    /// Sleeps until the bytes read so far are within the rate.
+    async fn keep(&mut self, raw_bytes: u64) {
+        if self.options.rate_bytes_max == 0 {
+            return;
+        }
+        let due = Duration::from_secs_f64(raw_bytes as f64 / self.options.rate_bytes_max as f64);
+        let elapsed = self.clock.monotonic().saturating_sub(self.started);
+        if let Some(early) = due.checked_sub(elapsed) {
+            tokio::time::sleep(early).await;
+        }
     }
 }
 
@@ -130,6 +190,60 @@ impl BackupFile<'_> {
         let line = block::first_line();
         self.out.write_all(line.as_bytes())?;
         self.saved.file_bytes += line.len() as u64;
+        Ok(())
+    }
+
+    async fn table(
+        &mut self,
+        snapshot: &dyn Snapshot,
+        id: TableId,
+        table: &TableHead,
+        pace: &mut Pace<'_>,
+    ) -> Result<(), BackupError> {
+        self.block(content::TABLE, &table.write())?;
+        self.saved.counts.table_count += 1;
+        let mut resume = Some(KeyRange::all());
+        while let Some(range) = resume.take() {
+            let mut rows = RowBlock::default();
+            let rest =
+                snapshot.scan(id, &[range], Budget::UNBOUNDED, &mut rows).await.map_err(engine_error)?;
+            if rows.count > 0 {
+                self.block(content::ROWS, &rows.bytes)?;
+                self.saved.counts.row_count += rows.count;
+            }
+            resume = rest.map(|key| KeyRange::from_key(&key.partition, &key.row));
+            pace.keep(self.saved.raw_bytes).await;
+        }
+        Ok(())
+    }
+
+    async fn queue(
+        &mut self,
+        snapshot: &dyn Snapshot,
+        id: TableId,
+        queue: &QueueHead,
+        pace: &mut Pace<'_>,
+    ) -> Result<(), BackupError> {
+        self.block(content::QUEUE, &queue.write())?;
+        self.saved.counts.queue_count += 1;
+        let mut resume = Some(StoredMessage::range());
+        while let Some(range) = resume.take() {
+            let mut messages = MessageBlock::default();
+            let rest =
+                snapshot.scan(id, &[range], Budget::UNBOUNDED, &mut messages).await.map_err(engine_error)?;
+            if messages.is_damaged {
+                let QueueHead { account, name, .. } = queue;
+                let what = format!("a message of the queue {account}/{name} does not decode");
+                return Err(BackupError::Engine(what));
+            }
+            if messages.count > 0 {
+                self.block(content::MESSAGES, &messages.bytes)?;
+                self.saved.counts.message_count += messages.count;
+            }
+            let next = rest.map(|key| KeyRange::from_key(&key.partition, &key.row));
+            resume = next.and_then(|next| next.intersect(&StoredMessage::range()));
+            pace.keep(self.saved.raw_bytes).await;
+        }
         Ok(())
     }
 
@@ -159,6 +273,29 @@ impl Sink for RowBlock {
         }
         let row = StoredRow { version, partition: key.partition, row: key.row, record: value };
         content::push_row(&mut self.bytes, row);
+        self.count += 1;
+        Flow::Continue
+    }
+}
+
+/// Collects a block's worth of messages.
+#[derive(Default)]
+struct MessageBlock {
+    bytes: Vec<u8>,
+    count: u64,
+    is_damaged: bool,
+}
+
+impl Sink for MessageBlock {
+    fn row(&mut self, key: Key<'_>, version: Version, value: &[u8]) -> Flow {
+        if self.bytes.len() >= BLOCK_SIZE_BYTES_TARGET {
+            return Flow::Stop;
+        }
+        let Some(message) = StoredMessage::read(key.row, value) else {
+            self.is_damaged = true;
+            return Flow::Stop;
+        };
+        push_message(&mut self.bytes, version, &message);
         self.count += 1;
         Flow::Continue
     }

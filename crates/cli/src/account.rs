@@ -1,6 +1,6 @@
 //! `lazulite account`: adds, lists, rotates, removes and purges accounts, whether a server is running or not.
 //!
-//! Promises: a key is printed once, when it is made. A new account takes over the tables of an earlier one only if the
+//! Promises: a key is printed once, when it is made. A new account takes over the tables and queues of an earlier one only if the
 //! operator says so. Accounts from the environment or the configuration file are not
 //! touched. `accounts_file` reads and writes the file; a running server notices changes by itself.
 
@@ -8,7 +8,6 @@ use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use tables::AccountData;
 
 use crate::accounts_file::{AccountEntry, AccountsFile};
 use crate::{account_data, random, store};
@@ -87,13 +86,13 @@ fn change(file: &mut AccountsFile, command: AccountCommand) -> Result<String, St
             find(file, &name)?;
             file.accounts.retain(|account| account.name != name);
             Ok(format!(
-                "{name} is removed; its tables stay on the disk until 'lazulite account purge {name}' deletes them"
+                "{name} is removed; its tables and queues stay on the disk until 'lazulite account purge {name}' deletes them"
             ))
         }
     }
 }
 
-/// A new account must not find the tables of an earlier one by accident.
+/// A new account must not find the data of an earlier one by accident.
 fn refuse_data(name: &str, location: &Path) -> Result<(), String> {
     let data = account_data::look(location, name)?;
     if data.is_empty() {
@@ -102,7 +101,7 @@ fn refuse_data(name: &str, location: &Path) -> Result<(), String> {
     Err(format!(
         "the store has {} under the name '{name}': 'lazulite account purge {name}' deletes this, and --with-data gives \
          it to the new account",
-        described(data)
+        data.described()
     ))
 }
 
@@ -112,13 +111,8 @@ fn purge(file: &AccountsFile, name: &str, location: &Path) -> Result<(), String>
         return Err(format!("account '{name}' exists: 'lazulite account remove {name}' first"));
     }
     let data = account_data::delete(location, name)?;
-    println!("{name}: {} deleted", described(data));
+    println!("{name}: {} deleted", data.described());
     Ok(())
-}
-
-fn described(data: AccountData) -> String {
-    let properties = if data.has_properties { " and service properties" } else { "" };
-    format!("{} tables{properties}", data.table_count)
 }
 
 fn find<'a>(file: &'a mut AccountsFile, name: &str) -> Result<&'a mut AccountEntry, String> {

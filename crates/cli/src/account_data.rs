@@ -1,22 +1,109 @@
-//! What a store has under an account's name, whether a server is running on it or not: looked at, or purged.
+//! What a store has under an account's name, in all services, whether a server is running on it or not: looked at, or
+//! purged.
 //!
-//! Leaves to others: the work itself (the crate `tables`), and the connection to a running server (`control`).
+//! Leaves to others: the work itself (the crates `tables` and `queues`), and the connection to a running server (`control`).
 
 use std::path::Path;
 use std::sync::Arc;
 
-use engine::env::SystemClock;
+use engine::Engine;
+use engine::env::{Clock, SystemClock};
+use engine_local::LocalEngine;
 use protocol::ServiceError;
 use protocol::common::AccountName;
-use tables::{AccountData, TableService};
+use queues::QueueService;
+use tables::TableService;
 
 use crate::control::{self, ControlRequest};
 use crate::store;
 
+/// What an account has.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct AccountData {
+    pub tables: tables::AccountData,
+    pub queues: queues::AccountData,
+}
+
+impl AccountData {
+    pub fn is_empty(self) -> bool {
+        self.tables.is_empty() && self.queues.is_empty()
+    }
+
+    /// In words.
+    pub fn described(self) -> String {
+        let (tables, queues) = (self.tables.table_count, self.queues.queue_count);
+        match self.tables.has_properties || self.queues.has_properties {
+            true => format!("{tables} tables, {queues} queues and service properties"),
+            false => format!("{tables} tables and {queues} queues"),
+        }
+    }
+
+    /// The form in which a server answers.
+    pub fn to_line(self) -> String {
+        let AccountData { tables, queues } = self;
+        let has = |has_properties: bool| u8::from(has_properties);
+        format!(
+            "{} {} {} {}",
+            tables.table_count,
+            has(tables.has_properties),
+            queues.queue_count,
+            has(queues.has_properties)
+        )
+    }
+
+    fn from_line(line: &str) -> Option<AccountData> {
+        let words: Vec<&str> = line.trim_end().split(' ').collect();
+        let &[tables, table_properties, queues, queue_properties] = words.as_slice() else { return None };
+        Some(AccountData {
+            tables: tables::AccountData {
+                table_count: tables.parse().ok()?,
+                has_properties: table_properties == "1",
+            },
+            queues: queues::AccountData {
+                queue_count: queues.parse().ok()?,
+                has_properties: queue_properties == "1",
+            },
+        })
+    }
+}
+
+/// All services over one store.
+pub struct Services {
+    engine: Arc<LocalEngine>,
+    tables: TableService,
+    queues: QueueService,
+}
+
+impl Services {
+    pub fn new(engine: Arc<LocalEngine>, clock: Arc<dyn Clock>) -> Services {
+        Services {
+            tables: TableService::new(engine.clone(), clock.clone()),
+            queues: QueueService::new(engine.clone(), clock),
+            engine,
+        }
+    }
+
+    pub async fn count(&self, account: &str) -> Result<AccountData, String> {
+        let account = name(account)?;
+        Ok(AccountData {
+            tables: self.tables.account_data(&account).await.map_err(sentence)?,
+            queues: self.queues.account_data(&account).await.map_err(sentence)?,
+        })
+    }
+
+    pub async fn purge(&self, account: &str) -> Result<AccountData, String> {
+        let account = name(account)?;
+        Ok(AccountData {
+            tables: self.tables.purge_account(&account).await.map_err(sentence)?,
+            queues: self.queues.purge_account(&account).await.map_err(sentence)?,
+        })
+    }
+}
+
 /// Looks, and changes nothing.
 pub fn look(location: &Path, account: &str) -> Result<AccountData, String> {
     match at_rest(location)? {
-        Some(service) => finish(&service, count(&service, account)),
+        Some(services) => finish(&services, services.count(account)),
         None => ask(location, &ControlRequest::AccountData { account: account.to_owned() }),
     }
 }
@@ -24,39 +111,21 @@ pub fn look(location: &Path, account: &str) -> Result<AccountData, String> {
 /// Deletes it, and says what it was.
 pub fn delete(location: &Path, account: &str) -> Result<AccountData, String> {
     match at_rest(location)? {
-        Some(service) => finish(&service, purge(&service, account)),
+        Some(services) => finish(&services, services.purge(account)),
         None => ask(location, &ControlRequest::Purge { account: account.to_owned() }),
     }
 }
 
-pub async fn count(service: &TableService, account: &str) -> Result<AccountData, String> {
-    service.account_data(&name(account)?).await.map_err(sentence)
-}
-
-pub async fn purge(service: &TableService, account: &str) -> Result<AccountData, String> {
-    service.purge_account(&name(account)?).await.map_err(sentence)
-}
-
-/// The form in which a server answers.
-pub fn to_line(data: AccountData) -> String {
-    format!("{} {}", data.table_count, u8::from(data.has_properties))
-}
-
-fn from_line(line: &str) -> Option<AccountData> {
-    let (table_count, has_properties) = line.trim_end().split_once(' ')?;
-    Some(AccountData { table_count: table_count.parse().ok()?, has_properties: has_properties == "1" })
-}
-
 /// `None` when a server has the store open.
-fn at_rest(location: &Path) -> Result<Option<TableService>, String> {
+fn at_rest(location: &Path) -> Result<Option<Services>, String> {
     let engine = store::open(location)?;
-    Ok(engine.map(|engine| TableService::new(Arc::new(engine), Arc::new(SystemClock::new()))))
+    Ok(engine.map(|engine| Services::new(Arc::new(engine), Arc::new(SystemClock::new()))))
 }
 
-fn finish<T>(service: &TableService, work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+fn finish<T>(services: &Services, work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
     store::wait_for(async {
         let outcome = work.await;
-        service.close().await;
+        services.engine.close().await;
         outcome
     })?
 }
@@ -64,7 +133,7 @@ fn finish<T>(service: &TableService, work: impl Future<Output = Result<T, String
 fn ask(location: &Path, request: &ControlRequest) -> Result<AccountData, String> {
     let answer = control::connect(location, request)?.answer()?;
     let line = std::io::read_to_string(answer);
-    let data = line.ok().as_deref().and_then(from_line);
+    let data = line.ok().as_deref().and_then(AccountData::from_line);
     data.ok_or_else(|| "the server's answer is cut short".to_owned())
 }
 
@@ -77,5 +146,23 @@ fn sentence(error: ServiceError) -> String {
     match error.source {
         Some(source) => source.to_string(),
         None => error.message().to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_reads_as_it_was_written() {
+        let data = AccountData {
+            tables: tables::AccountData { table_count: 3, has_properties: false },
+            queues: queues::AccountData { queue_count: 2, has_properties: true },
+        };
+        assert_eq!(AccountData::from_line(&data.to_line()), Some(data));
+        assert_eq!(data.described(), "3 tables, 2 queues and service properties");
+        for line in ["", "3 0", "3 0 x 1"] {
+            assert_eq!(AccountData::from_line(line), None, "{line}");
+        }
     }
 }

@@ -6,6 +6,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use ::backup::{LoadSelection, SelectedName};
 use lexopt::prelude::*;
 
 use crate::account::AccountCommand;
@@ -54,25 +55,28 @@ Options of serve:
 Options of account (a running server notices within a second):
   -l, --location DIR        The server's data directory [default: lazulite-data]
       --key 1|2             rotate: which key [default: 1]
-      --with-data           add: take over the tables that the store has under this name; without it they are
-                            a reason to refuse. After remove, purge deletes them
+      --with-data           add: take over the tables and queues that the store has under this name; without
+                            it they are a reason to refuse. After remove, purge deletes them
 
 Options of sas (prints the token; what it grants is said on standard error):
       --account NAME        Whose first key signs: from LAZULITE_ACCOUNTS, the data directory (-l),
                             or the emulator's [default: devstoreaccount1]
-      --table NAME          A service SAS for this table; without it an account SAS
-      --permissions LETTERS raud for a table, rwdlacu for an account
+      --table NAME          A service SAS for this table
+      --queue NAME          A service SAS for this queue; without either an account SAS
+      --permissions LETTERS raud for a table, raup for a queue, rwdlacup for an account
       --expiry TIME         As 2030-01-01T00:00:00Z
       --start TIME, --ip ADDRESS[-ADDRESS], --protocol https|https,http, --sas-version DATE
-      --policy ID, --start-pk KEY, --start-rk KEY, --end-pk KEY, --end-rk KEY (with --table)
-      --services LETTERS [default: t], --resource-types LETTERS [default: sco] (without)
+      --policy ID (with --table or --queue)
+      --start-pk KEY, --start-rk KEY, --end-pk KEY, --end-rk KEY (with --table)
+      --services LETTERS [default: tq], --resource-types LETTERS [default: sco] (for an account)
 
 Options of backup, restore and check (all work while a server runs on the directory, or without one):
   -l, --location DIR        The server's data directory [default: lazulite-data]
       --rate MIB            backup: read at most so many MiB a second, 0 for any number [default: 50]
-      --table NAME          restore: only this table, into a store; without it all, into an empty directory
-      --as NEWNAME          restore: give the table this name
-      --account NAME        restore: whose table, when accounts share the name
+      --table NAME          restore: only this table, into a store
+      --queue NAME          restore: only this queue, into a store; without either all, into an empty directory
+      --as NEWNAME          restore: give the table or queue this name
+      --account NAME        restore: whose table or queue, when accounts share the name
       --backup FILE         check: look at this backup file instead of a store
 Exit codes: 0 done and sound, 1 could not be done, 2 damage found (check).
 
@@ -233,6 +237,7 @@ fn read_sas(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
             Long(name) => match name {
                 "account" => &mut request.account,
                 "table" => &mut request.table,
+                "queue" => &mut request.queue,
                 "permissions" => &mut request.permissions,
                 "expiry" => &mut request.expiry,
                 "start" => &mut request.start,
@@ -274,12 +279,13 @@ fn read_backup(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
 
 fn read_restore(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
     let (mut file, mut location) = (None, None);
-    let (mut table, mut account, mut new_name) = (None, None, None);
+    let (mut table, mut queue, mut account, mut new_name) = (None, None, None, None);
     while let Some(argument) = parser.next()? {
         match argument {
             Short('h') | Long("help") => return Ok(Command::Help),
             Short('l') | Long("location") => location = Some(parser.value()?.into()),
             Long("table") => table = Some(parser.value()?.string()?),
+            Long("queue") => queue = Some(parser.value()?.string()?),
             Long("as") => new_name = Some(parser.value()?.string()?),
             Long("account") => account = Some(parser.value()?.string()?),
             Long(name) => return Err(no_option(name)),
@@ -288,10 +294,19 @@ fn read_restore(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
         }
     }
     let file = file.ok_or("restore takes the name of a backup file")?;
-    if table.is_none() && (new_name.is_some() || account.is_some()) {
-        return Err("--as and --account belong to one table: say which with --table".into());
-    }
-    Ok(Command::Restore { request: RestoreRequest { file, table, account, new_name }, location })
+    let named = |name: String| SelectedName { account: account.clone(), name, new_name: new_name.clone() };
+    let selection = match (table, queue) {
+        (Some(_), Some(_)) => return Err("restore takes --table or --queue, not both".into()),
+        (Some(table), None) => LoadSelection::Table(named(table)),
+        (None, Some(queue)) => LoadSelection::Queue(named(queue)),
+        (None, None) if new_name.is_some() || account.is_some() => {
+            return Err(
+                "--as and --account belong to one table or queue: say which with --table or --queue".into()
+            );
+        }
+        (None, None) => LoadSelection::All,
+    };
+    Ok(Command::Restore { request: RestoreRequest { file, selection }, location })
 }
 
 fn read_check(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
@@ -442,7 +457,8 @@ mod tests {
             (&["backup", "a", "b"], "unexpected argument"),
             (&["backup", "a", "--rate", "-1"], "-1"),
             (&["restore"], "restore takes the name"),
-            (&["restore", "f", "--as", "x"], "say which with --table"),
+            (&["restore", "f", "--as", "x"], "say which with --table or --queue"),
+            (&["restore", "f", "--table", "x", "--queue", "y"], "not both"),
             (&["check", "--backup", "f", "-l", "d"], "not at both"),
             (&["sas", "--bogus"], "there is no option '--bogus'"),
             (&["bench", "--bogus"], "there is no option '--bogus'"),

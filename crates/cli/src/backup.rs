@@ -44,14 +44,19 @@ pub fn run(request: &BackupRequest, location: &Path) -> Result<(), String> {
     })?;
     let size_bytes = std::fs::metadata(file).map_or(0, |metadata| metadata.len());
     println!(
-        "{}: {} tables, {} entities, {} bytes, in {:.1} s",
+        "{}: {}, {} bytes, in {:.1} s",
         file.display(),
-        counts.table_count,
-        counts.row_count,
+        described(&counts),
         size_bytes,
         progress.elapsed().as_secs_f64()
     );
     Ok(())
+}
+
+/// What there is, in words.
+pub fn described(counts: &Totals) -> String {
+    let Totals { table_count, row_count, queue_count, message_count, .. } = counts;
+    format!("{table_count} tables, {row_count} entities, {queue_count} queues, {message_count} messages")
 }
 
 fn from_store(engine: &engine_local::LocalEngine, rate_bytes_max: u64, part: &Path) -> Result<(), String> {
@@ -113,7 +118,8 @@ pub fn read_through(
 ) -> Result<Totals, BackupError> {
     let total = backup.head().row_count;
     while backup.next_content()?.is_some() {
-        progress.show(backup.seen().row_count, total);
+        let seen = backup.seen();
+        progress.show(seen.row_count + seen.message_count, total);
     }
     Ok(backup.seen())
 }

@@ -1,7 +1,7 @@
 //! `lazulite check`: verifies a store, served or not, or a backup file.
 //!
 //! Promises exit codes that scripts can rely on: 0 for sound, 1 for not checked, 2 for damage found. The checks
-//! themselves belong to `engine-local` and to the crate `backup`.
+//! themselves belong to `engine-local` and to the crates `queues` and `backup`.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -10,9 +10,11 @@ use std::process::ExitCode;
 
 use backup::{BackupError, BackupReader};
 use engine::env::SystemClock;
-use engine_local::{CheckReport, OpenError, ahead_of_clock, check_directory};
+use engine::{Engine, Family};
+use engine_local::{CheckReport, LocalEngine, OpenError, ahead_of_clock, check_directory};
+use queues::QueuesReport;
 
-use crate::backup::read_through;
+use crate::backup::{described, read_through};
 use crate::control::{self, ControlRequest};
 use crate::progress::Progress;
 use crate::store;
@@ -27,11 +29,128 @@ pub fn run(backup: Option<&Path>, location: &Path) -> Result<ExitCode, String> {
     }
 }
 
+/// What a check of a store has found, of all services.
+#[derive(Default, PartialEq, Debug)]
+pub struct StoreReport {
+    pub table_count: u64,
+    pub entity_count: u64,
+    pub queue_count: u64,
+    pub message_count: u64,
+    pub dropped_table_count: u64,
+    pub dropped_row_count: u64,
+    pub last_version_ticks: u64,
+    pub finding_count: u64,
+    pub findings: Vec<String>,
+}
+
+impl StoreReport {
+    /// Joins what the engine and the services have found. `queues`: an error says why they could not be read.
+    fn new(report: CheckReport, queues: Result<QueuesReport, String>) -> StoreReport {
+        let counts = |family: Family| report.families.get(&family).copied().unwrap_or_default();
+        let mut joined = StoreReport {
+            table_count: counts(tables::FAMILY).table_count,
+            entity_count: counts(tables::FAMILY).row_count,
+            queue_count: counts(queues::FAMILY).table_count,
+            message_count: 0,
+            dropped_table_count: report.dropped_table_count,
+            dropped_row_count: report.dropped_row_count,
+            last_version_ticks: report.last_version_ticks,
+            finding_count: report.finding_count,
+            findings: report.findings,
+        };
+        match queues {
+            Ok(queues) => {
+                joined.message_count = queues.message_count;
+                joined.finding_count += queues.findings.count;
+                joined.findings.extend(queues.findings.sentences.iter().map(|found| in_the_tree(found)));
+            }
+            Err(cause) => {
+                joined.finding_count += 1;
+                joined.findings.push(in_the_tree(&format!("reading the queues stopped: {cause}")));
+            }
+        }
+        joined
+    }
+
+    /// The counts as a server sends them, on one line.
+    pub fn to_line(&self) -> String {
+        self.counts().map(|count| count.to_string()).join(" ")
+    }
+
+    fn counts(&self) -> [u64; 8] {
+        [
+            self.table_count,
+            self.entity_count,
+            self.queue_count,
+            self.message_count,
+            self.dropped_table_count,
+            self.dropped_row_count,
+            self.last_version_ticks,
+            self.finding_count,
+        ]
+    }
+
+    fn from_line(line: &str) -> Option<StoreReport> {
+        let counts: Vec<u64> = line.split(' ').map_while(|word| word.parse().ok()).collect();
+        let &[table_count, entity_count, queue_count, message_count, tables, rows, version, found] =
+            counts.as_slice()
+        else {
+            return None;
+        };
+        Some(StoreReport {
+            table_count,
+            entity_count,
+            queue_count,
+            message_count,
+            dropped_table_count: tables,
+            dropped_row_count: rows,
+            last_version_ticks: version,
+            finding_count: found,
+            findings: Vec::new(),
+        })
+    }
+}
+
+fn in_the_tree(finding: &str) -> String {
+    format!("tables.redb: {finding}")
+}
+
+/// Checks a store that is open.
+pub async fn check_open(engine: &LocalEngine) -> StoreReport {
+    let report = engine.check();
+    let queues = check_queues(engine, &report).await;
+    StoreReport::new(report, queues)
+}
+
+/// Not if the engine has found damage: then nothing can be said about the rows that are left.
+async fn check_queues(engine: &LocalEngine, report: &CheckReport) -> Result<QueuesReport, String> {
+    if report.finding_count > 0 || !report.families.contains_key(&queues::FAMILY) {
+        return Ok(QueuesReport::default());
+    }
+    let snapshot = engine.snapshot().await.map_err(|error| error.to_string())?;
+    queues::check_queues(&*snapshot).await.map_err(|error| error.to_string())
+}
+
+/// Checks the queues of a store that nobody has open.
+fn with_queues(report: CheckReport, location: &Path) -> Result<StoreReport, String> {
+    if report.finding_count > 0 || !report.families.contains_key(&queues::FAMILY) {
+        return Ok(StoreReport::new(report, Ok(QueuesReport::default())));
+    }
+    let started = || "a server was started on the store meanwhile: check again".to_owned();
+    let engine = store::open(location)?.ok_or_else(started)?;
+    let queues = store::wait_for(async {
+        let queues = check_queues(&engine, &report).await;
+        engine.close().await;
+        queues
+    })?;
+    Ok(StoreReport::new(report, queues))
+}
+
 fn check_store(location: &Path) -> Result<ExitCode, String> {
     store::require(location)?;
     let progress = Progress::start();
     let (checked, how) = match check_directory(location, CACHE_BYTES_MAX, &server::FAMILIES) {
-        Ok(checked) => (checked, "at rest"),
+        Ok(checked) => (with_queues(checked, location)?, "at rest"),
         Err(OpenError::Locked(_)) => (ask_server(location)?, "while it is being served"),
         Err(error @ (OpenError::Damaged { .. } | OpenError::OtherStore { .. })) => {
             println!("{error}");
@@ -42,16 +161,16 @@ fn check_store(location: &Path) -> Result<ExitCode, String> {
     for finding in &checked.findings {
         println!("{}", location.join(finding).display());
     }
-    let CheckReport { table_count, row_count, dropped_table_count, dropped_row_count, finding_count, .. } =
-        checked;
+    let StoreReport { table_count, entity_count, queue_count, message_count, .. } = checked;
+    let StoreReport { dropped_table_count, dropped_row_count, finding_count, .. } = checked;
     println!(
-        "{}, {how}: {table_count} tables, {row_count} entities looked at in {:.1} s",
+        "{}, {how}: {table_count} tables, {entity_count} entities, {queue_count} queues, {message_count} messages looked at in {:.1} s",
         location.display(),
         progress.elapsed().as_secs_f64()
     );
     if dropped_table_count > 0 {
         println!(
-            "{dropped_row_count} rows of {dropped_table_count} deleted tables are still to be cleared away"
+            "{dropped_row_count} rows of {dropped_table_count} deleted tables or queues are still to be cleared away"
         );
     }
     if let Some(ahead) = ahead_of_clock(checked.last_version_ticks, &SystemClock::new()) {
@@ -67,26 +186,12 @@ fn check_store(location: &Path) -> Result<ExitCode, String> {
     Ok(ExitCode::from(DAMAGED))
 }
 
-fn ask_server(location: &Path) -> Result<CheckReport, String> {
+fn ask_server(location: &Path) -> Result<StoreReport, String> {
     let mut lines = control::connect(location, &ControlRequest::Check)?.answer()?.lines();
     let cut = || "the server's answer is cut short".to_owned();
     let counts = lines.next().and_then(Result::ok).ok_or_else(cut)?;
-    let counts: Vec<u64> = counts.split(' ').filter_map(|word| word.parse().ok()).collect();
-    let [table_count, row_count, dropped_table_count, dropped_row_count, finding_count, last_version_ticks] =
-        counts[..]
-    else {
-        return Err(cut());
-    };
-    let findings = lines.map_while(Result::ok).collect();
-    Ok(CheckReport {
-        table_count,
-        row_count,
-        dropped_table_count,
-        dropped_row_count,
-        finding_count,
-        findings,
-        last_version_ticks,
-    })
+    let report = StoreReport::from_line(&counts).ok_or_else(cut)?;
+    Ok(StoreReport { findings: lines.map_while(Result::ok).collect(), ..report })
 }
 
 fn check_backup(file: &Path) -> Result<ExitCode, String> {
@@ -101,18 +206,37 @@ fn check_backup(file: &Path) -> Result<ExitCode, String> {
     progress.clear();
     match outcome {
         Ok((program_version, counts)) => {
-            println!(
-                "{}: {} tables, {} entities, made by Lazulite {program_version}: sound",
-                file.display(),
-                counts.table_count,
-                counts.row_count,
-            );
+            println!("{}: {}, made by Lazulite {program_version}: sound", file.display(), described(&counts));
             Ok(ExitCode::SUCCESS)
         }
         Err(BackupError::Io(error)) => Err(format!("{}: {error}", file.display())),
         Err(error) => {
             println!("{}: {error}", file.display());
             Ok(ExitCode::from(DAMAGED))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_read_as_they_were_written() {
+        let report = StoreReport {
+            table_count: 1,
+            entity_count: 2,
+            queue_count: 3,
+            message_count: 4,
+            dropped_table_count: 5,
+            dropped_row_count: 6,
+            last_version_ticks: 7,
+            finding_count: 8,
+            findings: Vec::new(),
+        };
+        assert_eq!(StoreReport::from_line(&report.to_line()), Some(report));
+        for line in ["", "1 2 3 4 5 6 7", "1 2 3 4 5 6 7 x", "1 2 3 4 5 6 7 8 9"] {
+            assert_eq!(StoreReport::from_line(line), None, "{line}");
         }
     }
 }

@@ -25,21 +25,20 @@ impl Progress {
         self.clock.monotonic()
     }
 
-    /// Draws `done` entities out of about `total`, unless it drew a moment ago.
+    /// Draws `done` rows out of about `total`, unless it drew a moment ago.
     pub fn show(&mut self, done: u64, total: u64) {
         let now = self.clock.monotonic();
         if !self.is_terminal || self.shown_at.is_some_and(|at| now.saturating_sub(at) < REDRAW_INTERVAL) {
             return;
         }
         self.shown_at = Some(now);
-        // The total is a little too high, because it counts the catalogue's rows too.
+        // The total is too high: it counts the catalogue's rows too, and those that go with messages.
         let total = total.max(done).max(1);
         let filled = done * BAR_WIDTH / total;
         let bar: String = (0..BAR_WIDTH).map(|at| if at < filled { '#' } else { '.' }).collect();
         let rate = done as f64 / now.as_secs_f64().max(0.001);
         // Ignore a closed terminal: the command must go on.
-        let _ =
-            write!(std::io::stderr(), "\r[{bar}] {:3} %  {done} entities, {rate:.0}/s ", done * 100 / total);
+        let _ = write!(std::io::stderr(), "\r[{bar}] {:3} %  {done} rows, {rate:.0}/s ", done * 100 / total);
     }
 
     /// Erases the bar.

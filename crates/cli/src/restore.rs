@@ -1,19 +1,20 @@
-//! `lazulite restore FILE`: restores a backup into an empty directory, or one of its tables into a store, served or
-//! not.
+//! `lazulite restore FILE`: restores a backup into an empty directory, or one of its tables or queues into a store, served
+//! or not.
 //!
-//! Promises: a directory becomes a store only when all of the backup is in it (`restore_place`). A table appears
+//! Promises: a directory becomes a store only when all of the backup is in it (`restore_place`). A table or queue appears
 //! complete or not at all. The crate `backup` reads the file and loads its rows.
 
 use std::fs::File;
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 
-use backup::{BackupError, BackupReader, LoadReport, LoadSelection};
+use backup::{BackupError, BackupReader, LoadReport, LoadSelection, Totals};
 use engine::Engine;
 use engine::env::{Clock, SystemClock};
 use engine_local::LocalEngine;
 use protocol::common::DateTime;
 
+use crate::backup::described;
 use crate::control::{self, ControlRequest};
 use crate::progress::Progress;
 use crate::restore_place::RestorePlace;
@@ -24,29 +25,22 @@ const AHEAD_TICKS_MAX: u64 = 24 * 3600 * 10_000_000;
 
 pub struct RestoreRequest {
     pub file: PathBuf,
-    /// Restore only this table.
-    pub table: Option<String>,
-    pub account: Option<String>,
-    pub new_name: Option<String>,
+    pub selection: LoadSelection,
 }
 
 pub fn run(request: RestoreRequest, location: &Path) -> Result<(), String> {
     let mut progress = Progress::start();
-    let RestoreRequest { file, table, account, new_name } = request;
-    let outcome = match table {
-        None => restore_all(&file, location, &mut progress),
-        Some(name) => {
-            let selection = LoadSelection::Table { account, name, new_name };
-            restore_table(&file, selection, location, &mut progress)
-        }
+    let RestoreRequest { file, selection } = request;
+    let outcome = match selection {
+        LoadSelection::All => restore_all(&file, location, &mut progress),
+        one => restore_one(&file, one, location, &mut progress),
     };
     progress.clear();
     let loaded = outcome.map_err(|error| format!("nothing was restored: {error}"))?;
     println!(
-        "{}: {} tables, {} entities restored into {}, in {:.1} s",
+        "{}: {} restored into {}, in {:.1} s",
         file.display(),
-        loaded.counts.table_count,
-        loaded.counts.row_count,
+        described(&loaded.counts),
         location.display(),
         progress.elapsed().as_secs_f64()
     );
@@ -90,13 +84,13 @@ fn warn_if_ahead(last: DateTime) {
         last.write(&mut text);
         eprintln!(
             "lazulite: warning: the latest Timestamp of this backup is {}, which is ahead of this machine's clock; \
-             later Timestamps continue from there. With --table a table gets Timestamps of the store that takes it in.",
+             later Timestamps continue from there. With --table or --queue it gets Timestamps of the store that takes it in.",
             String::from_utf8_lossy(&text)
         );
     }
 }
 
-fn restore_table(
+fn restore_one(
     file: &Path,
     selection: LoadSelection,
     location: &Path,
@@ -113,12 +107,9 @@ fn restore_table(
 }
 
 fn through_server(file: &Path, selection: LoadSelection, location: &Path) -> Result<LoadReport, String> {
-    let LoadSelection::Table { account, name, new_name } = selection else {
-        return Err("a running server takes one table at a time".to_owned());
-    };
     // Open it here first, so that a file that is not a backup is refused before anything is sent.
     drop(open(file)?);
-    let connection = control::connect(location, &ControlRequest::Restore { account, name, new_name })?;
+    let connection = control::connect(location, &ControlRequest::Restore(selection))?;
     let mut bytes = File::open(file).map_err(|error| format!("{}: {error}", file.display()))?;
     // Ignore a failed copy: a server that refuses stops reading, and its answer says why.
     let _ = io::copy(&mut bytes, &mut connection.input()).and_then(|_| connection.end_input());
@@ -127,10 +118,14 @@ fn through_server(file: &Path, selection: LoadSelection, location: &Path) -> Res
         .map_err(|error| format!("lost the connection to the server: {error}"))?;
     let mut words = line.split_whitespace();
     let mut number = || words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
-    let mut loaded = LoadReport::default();
-    loaded.counts.table_count = number();
-    loaded.counts.row_count = number();
-    Ok(loaded)
+    let counts = Totals {
+        table_count: number(),
+        row_count: number(),
+        queue_count: number(),
+        message_count: number(),
+        ..Totals::default()
+    };
+    Ok(LoadReport { counts, accounts: Vec::new() })
 }
 
 fn open(file: &Path) -> Result<BackupReader<BufReader<File>>, String> {

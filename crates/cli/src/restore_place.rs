@@ -104,7 +104,7 @@ impl RestorePlace {
 fn leftovers(location: &Path) -> Result<Vec<OsString>, String> {
     if engine_local::is_store(location) {
         return Err(format!(
-            "{} is a store already: choose an empty directory, or one table with --table",
+            "{} is a store already: choose an empty directory, or one table with --table, one queue with --queue",
             location.display()
         ));
     }

@@ -5,7 +5,8 @@
 
 use std::path::Path;
 
-use protocol::auth::{AccountKey, AccountScope, MalformedSas, SasScope, SasTerms};
+use protocol::auth::{AccountKey, AccountScope, KeyBounds, MalformedSas, SasScope, SasTerms, ServiceScope};
+use protocol::queue::QueueName;
 use protocol::table::TableScope;
 use protocol::table::model::TableName;
 
@@ -14,12 +15,26 @@ use crate::accounts_file::AccountsFile;
 
 /// The newest version whose string-to-sign every current client writes.
 const VERSION_DEFAULT: &str = "2019-02-02";
+/// The letters of the services that this program serves.
+const SERVICES_DEFAULT: &str = "tq";
+const ACCOUNT_LETTERS: &str = "rwdlacup";
+
+/// Which tokens an option is for.
+#[derive(Clone, Copy, PartialEq)]
+enum For {
+    Any,
+    Account,
+    /// A service SAS of any service.
+    Service,
+    Table,
+}
 
 /// The options of `sas`, not yet checked.
 #[derive(Default, PartialEq, Eq, Debug)]
 pub struct SasRequest {
     pub account: Option<String>,
     pub table: Option<String>,
+    pub queue: Option<String>,
     pub permissions: Option<String>,
     pub expiry: Option<String>,
     pub start: Option<String>,
@@ -49,35 +64,57 @@ pub fn run(request: &SasRequest, location: &Path) -> Result<(), String> {
 /// Refuses options that would have no effect, so that no token grants more than its options suggest.
 fn check(request: &SasRequest) -> Result<(), String> {
     let fields = [
-        ("--account", &request.account, None),
-        ("--table", &request.table, None),
-        ("--permissions", &request.permissions, None),
-        ("--expiry", &request.expiry, None),
-        ("--start", &request.start, None),
-        ("--ip", &request.ip, None),
-        ("--protocol", &request.protocol, None),
-        ("--sas-version", &request.version, None),
-        ("--policy", &request.policy, Some(true)),
-        ("--start-pk", &request.start_partition_key, Some(true)),
-        ("--start-rk", &request.start_row_key, Some(true)),
-        ("--end-pk", &request.end_partition_key, Some(true)),
-        ("--end-rk", &request.end_row_key, Some(true)),
-        ("--services", &request.services, Some(false)),
-        ("--resource-types", &request.resource_types, Some(false)),
+        ("--account", &request.account, For::Any),
+        ("--table", &request.table, For::Any),
+        ("--queue", &request.queue, For::Any),
+        ("--permissions", &request.permissions, For::Any),
+        ("--expiry", &request.expiry, For::Any),
+        ("--start", &request.start, For::Any),
+        ("--ip", &request.ip, For::Any),
+        ("--protocol", &request.protocol, For::Any),
+        ("--sas-version", &request.version, For::Any),
+        ("--policy", &request.policy, For::Service),
+        ("--start-pk", &request.start_partition_key, For::Table),
+        ("--start-rk", &request.start_row_key, For::Table),
+        ("--end-pk", &request.end_partition_key, For::Table),
+        ("--end-rk", &request.end_row_key, For::Table),
+        ("--services", &request.services, For::Account),
+        ("--resource-types", &request.resource_types, For::Account),
     ];
-    for (name, value, with_table) in fields {
-        match (value.as_deref(), with_table) {
+    if request.table.is_some() && request.queue.is_some() {
+        return Err("a service SAS is for one table or for one queue: leave --table or --queue out".into());
+    }
+    let is_service = request.table.is_some() || request.queue.is_some();
+    for (name, value, what_for) in fields {
+        match (value.as_deref(), what_for) {
             (Some(""), _) => return Err(format!("{name} is empty: give it a value or leave it out")),
-            (Some(_), Some(true)) if request.table.is_none() => {
+            (Some(_), For::Table) if request.table.is_none() => {
                 return Err(format!("{name} goes with --table"));
             }
-            (Some(_), Some(false)) if request.table.is_some() => {
-                return Err(format!("{name} is for an account SAS: leave it or --table out"));
+            (Some(_), For::Service) if !is_service => {
+                return Err(format!("{name} goes with --table or --queue"));
+            }
+            (Some(_), For::Account) if is_service => {
+                return Err(format!("{name} is for an account SAS: leave it or --table and --queue out"));
             }
             _ => {}
         }
     }
-    Ok(())
+    check_letters(request)
+}
+
+/// A letter that grants nothing is a mistake.
+fn check_letters(request: &SasRequest) -> Result<(), String> {
+    let (what, letters) = match (&request.table, &request.queue) {
+        (Some(_), _) => ("a table", protocol::table::KIND.policy_letters),
+        (None, Some(_)) => ("a queue", protocol::queue::KIND.policy_letters),
+        (None, None) => ("an account", ACCOUNT_LETTERS),
+    };
+    let given = request.permissions.as_deref().unwrap_or_default();
+    match given.chars().find(|letter| !letters.contains(*letter)) {
+        Some(letter) => Err(format!("{what} has no permission '{letter}', only {letters}")),
+        None => Ok(()),
+    }
 }
 
 /// The account's first key. The environment is searched before the data directory, the emulator's account last.
@@ -102,8 +139,18 @@ fn find_key(account: &str, location: &Path) -> Result<AccountKey, String> {
 
 fn terms(request: &SasRequest) -> Result<SasTerms<'_>, String> {
     let text = |field: &Option<String>| field.clone().unwrap_or_default();
-    let scope = match &request.table {
-        Some(table) => {
+    let scope = match (&request.table, &request.queue) {
+        (None, Some(queue)) => {
+            let queue = QueueName::parse(queue).map_err(|_| format!("'{queue}' is not a queue name"))?;
+            SasScope::Service(ServiceScope {
+                label: protocol::queue::KIND.label,
+                resource: queue.as_str().to_owned(),
+                policy: text(&request.policy),
+                parameters: Vec::new(),
+                bounds: KeyBounds::default(),
+            })
+        }
+        (Some(table), _) => {
             let table = TableName::parse(table).map_err(|_| format!("'{table}' is not a table name"))?;
             let scope = TableScope {
                 policy: text(&request.policy),
@@ -115,8 +162,8 @@ fn terms(request: &SasRequest) -> Result<SasTerms<'_>, String> {
             };
             SasScope::Service(scope.into_scope().map_err(|error| refused(&error))?)
         }
-        None => SasScope::Account(AccountScope {
-            services: request.services.as_deref().unwrap_or("t").into(),
+        (None, None) => SasScope::Account(AccountScope {
+            services: request.services.as_deref().unwrap_or(SERVICES_DEFAULT).into(),
             resource_types: request.resource_types.as_deref().unwrap_or("sco").into(),
             encryption_scope: "".into(),
         }),
@@ -143,10 +190,15 @@ fn summary(account: &str, request: &SasRequest) -> String {
     let permissions: Vec<&str> = letters.chars().filter_map(permission_word).collect();
     let permissions =
         if permissions.is_empty() { "what its policy allows".into() } else { permissions.join(", ") };
-    match &request.table {
-        Some(table) => lines.push(format!("Grants on table {table} of {account}: {permissions}")),
-        None => lines.push(format!("Grants on account {account}: {permissions}")),
-    }
+    lines.push(match (&request.table, &request.queue) {
+        (Some(table), _) => format!("Grants on table {table} of {account}: {permissions}"),
+        (None, Some(queue)) => format!("Grants on queue {queue} of {account}: {permissions}"),
+        (None, None) => {
+            let letters = request.services.as_deref().unwrap_or(SERVICES_DEFAULT);
+            let services: Vec<&str> = letters.chars().filter_map(service_word).collect();
+            format!("Grants on account {account}, its {}: {permissions}", services.join(" and "))
+        }
+    });
     for (label, value) in [
         ("by the stored policy", &request.policy),
         ("from PartitionKey", &request.start_partition_key),
@@ -172,8 +224,19 @@ fn permission_word(letter: char) -> Option<&'static str> {
         'u' => "update",
         'd' => "delete",
         'w' => "write",
-        'l' => "list tables",
-        'c' => "create tables",
+        'l' => "list",
+        'c' => "create",
+        'p' => "process",
+        _ => return None,
+    })
+}
+
+fn service_word(letter: char) -> Option<&'static str> {
+    Some(match letter {
+        't' => "tables",
+        'q' => "queues",
+        'b' => "blobs",
+        'f' => "files",
         _ => return None,
     })
 }
@@ -193,6 +256,18 @@ mod tests {
         let mixed = SasRequest { table: some("people"), services: some("t"), ..SasRequest::default() };
         assert!(check(&mixed).is_err());
         assert_eq!(check(&SasRequest { table: some("people"), ..range }), Ok(()));
+        let both = SasRequest { table: some("people"), queue: some("jobs"), ..SasRequest::default() };
+        assert!(check(&both).unwrap_err().contains("one table or for one queue"));
+        let queue = |permissions: &str| SasRequest {
+            queue: some("jobs"),
+            permissions: some(permissions),
+            ..SasRequest::default()
+        };
+        assert_eq!(check(&queue("raup")), Ok(()));
+        assert_eq!(check(&queue("rd")), Err("a queue has no permission 'd', only raup".into()));
+        let policy = SasRequest { policy: some("one"), ..SasRequest::default() };
+        assert_eq!(check(&policy), Err("--policy goes with --table or --queue".into()));
+        assert_eq!(check(&SasRequest { queue: some("jobs"), ..policy }), Ok(()));
     }
 
     #[test]
@@ -207,5 +282,13 @@ mod tests {
         let expected =
             "Grants on table people of acc: read, add\n  from PartitionKey m\n  until 2030-01-01T00:00:00Z";
         assert_eq!(summary("acc", &request), expected);
+        let queue = SasRequest {
+            queue: Some("jobs".into()),
+            permissions: Some("rp".into()),
+            ..SasRequest::default()
+        };
+        assert_eq!(summary("acc", &queue), "Grants on queue jobs of acc: read, process");
+        let account = SasRequest { permissions: Some("rl".into()), ..SasRequest::default() };
+        assert_eq!(summary("acc", &account), "Grants on account acc, its tables and queues: read, list");
     }
 }

@@ -23,16 +23,25 @@ use crate::view::View;
 use crate::{LocalEngine, OpenError};
 use engine::keys;
 use engine::scan::{RowSource, Rows, ScannedRow};
-use engine::{Families, Namespace, TableId, TableRecord, Version};
+use engine::{Families, Family, Namespace, TableId, TableRecord, Version};
 
 /// This many findings are kept as text; further ones are only counted.
 const FINDINGS_KEPT_MAX: usize = 1000;
+
+/// The tables of one family, and their rows.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct FamilyCounts {
+    pub table_count: u64,
+    pub row_count: u64,
+}
 
 /// The result of a check.
 #[derive(Clone, Default, Debug)]
 pub struct CheckReport {
     pub table_count: u64,
     pub row_count: u64,
+    /// The same, for each family that has tables.
+    pub families: BTreeMap<Family, FamilyCounts>,
     /// Dropped tables whose rows are still to be swept: this is no damage.
     pub dropped_table_count: u64,
     pub dropped_row_count: u64,
@@ -150,6 +159,9 @@ fn look_at_everything(view: &View, families: &Families, report: &mut CheckReport
         }
     }
     report.table_count = known.live.len() as u64;
+    for id in &known.live {
+        report.families.entry(TableId(*id).family()).or_default().table_count += 1;
+    }
     report.dropped_table_count = known.dropped.len() as u64;
 
     let mut seen_count = 0u64;
@@ -256,6 +268,7 @@ fn look_at_row(
         _ if !known.live.contains(&table.0) => *orphans.entry(table.0).or_default() += 1,
         _ => {
             report.row_count += 1;
+            report.families.entry(table.family()).or_default().row_count += 1;
             if families.rules_of(table).is_some_and(|rules| !(rules.is_sound)(value)) {
                 report.find(format!("{}: the value does not read", known.describe(key)));
             }

@@ -85,7 +85,7 @@ use crate::store_id::StorePlace;
 use crate::tree_error::TreeError;
 use crate::view::View;
 
-pub use crate::check::{CheckReport, check_directory};
+pub use crate::check::{CheckReport, FamilyCounts, check_directory};
 #[doc(hidden)]
 pub use crate::commit_log::record::fuzzed as log_record;
 pub use crate::marker::MARKER;

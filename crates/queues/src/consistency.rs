@@ -163,7 +163,8 @@ impl QueueDetails {
         let is_mine = |id: MessageId| mix(id.0 as u64) % self.rounds == self.round;
         match QueueRow::read(partition, row, value) {
             Some(QueueRow::Message { place, expires }) if expires != NEVER_TICKS && is_mine(place.id) => {
-                if self.expiring.insert((place.id, expires), place.visible).is_some() {
+                let other = self.expiring.insert((place.id, expires), place.visible);
+                if other.is_some() {
                     self.findings.add(format!("the message {} is there twice", place.id));
                 }
             }

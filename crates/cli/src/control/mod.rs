@@ -19,9 +19,9 @@ mod stream;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use engine_local::LocalEngine;
-
+use backup::{LoadSelection, SelectedName};
 pub use client::connect;
+use engine_local::LocalEngine;
 pub use server::start;
 use stream::ControlAddress;
 pub use stream::remove_socket;
@@ -80,8 +80,8 @@ fn read_line(input: &mut impl Read, size_bytes_max: usize) -> io::Result<String>
 pub enum ControlRequest {
     /// Reads at most this many uncompressed bytes a second; 0 means no limit. The answer is a backup.
     Backup { rate_bytes_max: u64 },
-    /// Restores one table from the backup that follows the request. The answer is a line of counts.
-    Restore { account: Option<String>, name: String, new_name: Option<String> },
+    /// Restores one table or queue from the backup that follows the request. The answer is a line of counts.
+    Restore(LoadSelection),
     /// The answer is a line of counts, then a line per finding.
     Check,
     /// What does the store have under this account's name? The answer is a line.
@@ -91,13 +91,18 @@ pub enum ControlRequest {
 }
 
 impl ControlRequest {
-    /// Words separated by spaces; a dash stands for a name left out. No account or table name contains either.
+    /// Words separated by spaces; a dash stands for a name left out. No name holds a space, and none is a dash.
     fn to_line(&self) -> String {
         let or_dash = |word: &Option<String>| word.clone().unwrap_or_else(|| "-".to_owned());
         match self {
             ControlRequest::Backup { rate_bytes_max } => format!("backup {rate_bytes_max}"),
-            ControlRequest::Restore { account, name, new_name } => {
-                format!("restore {} {name} {}", or_dash(account), or_dash(new_name))
+            ControlRequest::Restore(selection) => {
+                let (what, SelectedName { account, name, new_name }) = match selection {
+                    LoadSelection::All => return "restore".to_owned(),
+                    LoadSelection::Table(selected) => ("table", selected),
+                    LoadSelection::Queue(selected) => ("queue", selected),
+                };
+                format!("restore {what} {} {name} {}", or_dash(account), or_dash(new_name))
             }
             ControlRequest::Check => "check".to_owned(),
             ControlRequest::AccountData { account } => format!("account-data {account}"),
@@ -109,11 +114,18 @@ impl ControlRequest {
         let word = |word: &str| (word != "-").then(|| word.to_owned());
         match line.split(' ').collect::<Vec<_>>().as_slice() {
             ["backup", rate] => Some(ControlRequest::Backup { rate_bytes_max: rate.parse().ok()? }),
-            ["restore", account, name, new_name] => Some(ControlRequest::Restore {
-                account: word(account),
-                name: (*name).to_owned(),
-                new_name: word(new_name),
-            }),
+            ["restore", what, account, name, new_name] => {
+                let selected = SelectedName {
+                    account: word(account),
+                    name: (*name).to_owned(),
+                    new_name: word(new_name),
+                };
+                match *what {
+                    "table" => Some(ControlRequest::Restore(LoadSelection::Table(selected))),
+                    "queue" => Some(ControlRequest::Restore(LoadSelection::Queue(selected))),
+                    _ => None,
+                }
+            }
             ["check"] => Some(ControlRequest::Check),
             ["account-data", account] => Some(ControlRequest::AccountData { account: (*account).to_owned() }),
             ["purge", account] => Some(ControlRequest::Purge { account: (*account).to_owned() }),
@@ -130,15 +142,24 @@ mod tests {
     fn a_request_reads_as_it_was_written() {
         for request in [
             ControlRequest::Backup { rate_bytes_max: 7 },
-            ControlRequest::Restore { account: None, name: "T".into(), new_name: Some("U".into()) },
-            ControlRequest::Restore { account: Some("a".into()), name: "T".into(), new_name: None },
+            ControlRequest::Restore(LoadSelection::Table(SelectedName {
+                account: None,
+                name: "T".into(),
+                new_name: Some("U".into()),
+            })),
+            ControlRequest::Restore(LoadSelection::Queue(SelectedName {
+                account: Some("a".into()),
+                name: "q-1".into(),
+                new_name: None,
+            })),
             ControlRequest::Check,
             ControlRequest::AccountData { account: "a".into() },
             ControlRequest::Purge { account: "a".into() },
         ] {
             assert_eq!(ControlRequest::parse(&request.to_line()), Some(request));
         }
-        for line in ["", "backup", "backup x", "restore a", "check it", "delete everything"] {
+        for line in ["", "backup", "backup x", "restore", "restore a b c d", "check it", "delete everything"]
+        {
             assert_eq!(ControlRequest::parse(line), None, "{line}");
         }
     }

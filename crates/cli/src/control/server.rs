@@ -2,8 +2,8 @@
 //!
 //! Promises: a connection without the token learns nothing, costs little and keeps nobody out: those that have not yet
 //! shown the token have a limit of their own, and when it is reached the oldest of them is closed. A failed command
-//! affects nothing else; one restore runs at a time. The work itself belongs to the crates `backup` and `tables` and to
-//! the engine.
+//! affects nothing else; one restore runs at a time. The work itself belongs to the crates `backup`, `tables` and `queues`
+//! and to the engine.
 
 use std::collections::VecDeque;
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -13,15 +13,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use backup::{BackupReader, LoadSelection, SaveOptions};
+use backup::{BackupReader, LoadSelection, SaveOptions, Totals};
 use engine::env::Clock;
 use engine_local::LocalEngine;
-use tables::{AccountData, TableService};
 use tokio::runtime::Handle;
 
 use super::stream::{ControlListener, ControlStream};
 use super::{ControlRequest, GREETING, Invitation, REQUEST_LINE_BYTES_MAX, read_line};
-use crate::{account_data, random};
+use crate::account_data::{AccountData, Services};
+use crate::{check, random};
 
 /// Commands that run at the same time. Further ones are told to try again.
 const COMMAND_COUNT_MAX: usize = 8;
@@ -197,23 +197,18 @@ impl Controlled {
             Some(ControlRequest::Backup { rate_bytes_max }) => {
                 self.back_up(&engine, rate_bytes_max, &mut out)?
             }
-            Some(ControlRequest::Restore { account, name, new_name }) => {
-                self.restore(
-                    &engine,
-                    &mut input,
-                    &LoadSelection::Table { account, name, new_name },
-                    &mut out,
-                )?;
+            Some(ControlRequest::Restore(selection)) => {
+                self.restore(&engine, &mut input, &selection, &mut out)?;
             }
-            Some(ControlRequest::Check) => check(&engine, &mut out)?,
+            Some(ControlRequest::Check) => self.check(&engine, &mut out)?,
             Some(ControlRequest::AccountData { account }) => {
-                let service = TableService::new(engine, self.clock.clone());
-                let counted = self.runtime.block_on(account_data::count(&service, &account));
+                let services = Services::new(engine, self.clock.clone());
+                let counted = self.runtime.block_on(services.count(&account));
                 answer_account_data(counted, &mut out)?;
             }
             Some(ControlRequest::Purge { account }) => {
-                let service = TableService::new(engine, self.clock.clone());
-                let purged = self.runtime.block_on(account_data::purge(&service, &account));
+                let services = Services::new(engine, self.clock.clone());
+                let purged = self.runtime.block_on(services.purge(&account));
                 answer_account_data(purged, &mut out)?;
             }
             None => writeln!(out, "error the server does not know this command")?,
@@ -233,6 +228,15 @@ impl Controlled {
         self.runtime.block_on(saving).map(|_| ()).map_err(io::Error::other)
     }
 
+    fn check(&self, engine: &LocalEngine, out: &mut impl Write) -> io::Result<()> {
+        let checked = self.runtime.block_on(check::check_open(engine));
+        writeln!(out, "ok\n{}", checked.to_line())?;
+        for finding in &checked.findings {
+            writeln!(out, "{}", finding.replace('\n', " "))?;
+        }
+        Ok(())
+    }
+
     fn restore(
         &self,
         engine: &LocalEngine,
@@ -246,8 +250,8 @@ impl Controlled {
         });
         match loaded {
             Ok(loaded) => {
-                let counts = loaded.counts;
-                writeln!(out, "ok\n{} {} {}", counts.table_count, counts.row_count, loaded.accounts.join(","))
+                let Totals { table_count, row_count, queue_count, message_count, .. } = loaded.counts;
+                writeln!(out, "ok\n{table_count} {row_count} {queue_count} {message_count}")
             }
             Err(error) => writeln!(out, "error {error}"),
         }
@@ -256,27 +260,9 @@ impl Controlled {
 
 fn answer_account_data(outcome: Result<AccountData, String>, out: &mut impl Write) -> io::Result<()> {
     match outcome {
-        Ok(data) => writeln!(out, "ok\n{}", account_data::to_line(data)),
+        Ok(data) => writeln!(out, "ok\n{}", data.to_line()),
         Err(sentence) => writeln!(out, "error {sentence}"),
     }
-}
-
-fn check(engine: &LocalEngine, out: &mut impl Write) -> io::Result<()> {
-    let checked = engine.check();
-    writeln!(
-        out,
-        "ok\n{} {} {} {} {} {}",
-        checked.table_count,
-        checked.row_count,
-        checked.dropped_table_count,
-        checked.dropped_row_count,
-        checked.finding_count,
-        checked.last_version_ticks
-    )?;
-    for finding in &checked.findings {
-        writeln!(out, "{}", finding.replace('\n', " "))?;
-    }
-    Ok(())
 }
 
 /// Compares in constant time, so that timing does not reveal how much of a token is right.

@@ -18,6 +18,7 @@ mod hostile;
 #[cfg(unix)]
 mod open_files;
 mod profiles;
+mod queues;
 mod restart;
 mod restore_cut;
 mod running;

@@ -126,14 +126,16 @@ fn every_option_becomes_its_field_and_is_told() {
         "read",
         "write",
         "delete",
-        "list tables",
+        "list",
         "add",
-        "create tables",
+        "create",
         "update",
+        "tables and queues",
     ];
-    check(&account, Sas::account("2019-02-02"), &words);
+    let whole = |version: &str| Sas::account(version).set("ss", "tq");
+    check(&account, whole("2019-02-02"), &words);
     for version in ["2015-04-05", "2020-12-06"] {
-        check(&[&account[..], &["--sas-version", version]].concat(), Sas::account(version), &[]);
+        check(&[&account[..], &["--sas-version", version]].concat(), whole(version), &[]);
     }
     let narrow = Sas::account("2019-02-02").set("ss", "bt").set("srt", "o");
     check(&[&account[..], &["--services", "bt", "--resource-types", "o"]].concat(), narrow, &[]);
@@ -147,7 +149,7 @@ fn the_key_comes_from_where_the_server_has_it() {
     let key1 = added.lines().find_map(|line| line.strip_prefix("key1: ")).unwrap();
     let options = ["sas", "--permissions", "l", "--expiry", FAR_EXPIRY, "-l", location, "--account"];
     let expected = |account: &str, key: &str| {
-        Sas::account("2019-02-02").set("sp", "l").sign(&Credentials::new(account, key))
+        Sas::account("2019-02-02").set("ss", "tq").set("sp", "l").sign(&Credentials::new(account, key))
     };
     let (token, summary) = run(&[&options[..], &["added"]].concat(), &[]);
     assert_eq!(fields(token.trim_end()), fields(&expected("added", key1)));
@@ -192,5 +194,13 @@ fn what_would_be_refused_is_not_minted() {
     check(&with(&["--policy", "a"]), "--table");
     check(&with(&["--table", "people", "--services", "t"]), "--services");
     check(&with(&["--table", "people", "--end-pk", ""]), "--end-pk");
+    check(&with(&["--queue", "A_b"]), "'A_b' is not a queue name");
+    check(&with(&["--queue", "jobs", "--start-pk", "a"]), "--start-pk goes with --table");
+    check(&with(&["--queue", "jobs", "--table", "people"]), "one table or for one queue");
+    check(
+        &["--queue", "jobs", "--permissions", "rd", "--expiry", FAR_EXPIRY],
+        "no permission 'd', only raup",
+    );
+    check(&["--permissions", "rz", "--expiry", FAR_EXPIRY], "no permission 'z'");
     check(&with(&["--bogus", "x"]), "bogus");
 }
