@@ -225,7 +225,7 @@ fn a_message_without_its_expiry_row_is_damage() {
     runtime.block_on(async {
         let clock = Arc::new(SystemClock::new());
         let engine = LocalEngine::open(directory.path(), LocalOptions::new(server::FAMILIES, clock)).unwrap();
-        let budget = Budget { rows_examined_max: u64::MAX, time_max: Duration::MAX };
+        let budget = Budget::UNBOUNDED;
         let mut last = LastRows(Vec::new());
         engine.scan(TableId::CATALOGUE, &[KeyRange::all()], budget, &mut last).await.unwrap();
         let queue = last.0[0].0;
