@@ -15,14 +15,24 @@ pub(crate) struct Puts {
     signer: QueueSigner,
     signed: Instant,
     queue: String,
+    options: Vec<(String, String)>,
     request: Vec<u8>,
     left: u64,
 }
 
 impl Puts {
-    pub(crate) fn new(signer: QueueSigner, queue: &str, count: u64) -> Puts {
-        let request = signer.put(queue);
-        Puts { signer, signed: clock::now(), queue: queue.to_owned(), request, left: count }
+    pub(crate) fn new(signer: QueueSigner, queue: &str, options: &[(&str, &str)], count: u64) -> Puts {
+        let options = options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let (queue, signed) = (queue.to_owned(), clock::now());
+        let mut puts = Puts { signer, signed, queue, options, request: Vec::new(), left: count };
+        puts.sign();
+        puts
+    }
+
+    fn sign(&mut self) {
+        let options: Vec<(&str, &str)> =
+            self.options.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        self.request = self.signer.put(&self.queue, &options);
     }
 }
 
@@ -32,7 +42,8 @@ impl Requests for Puts {
         let now = clock::now();
         if now.duration_since(self.signed) > SIGNATURE_AGE_MAX {
             self.signer.renew();
-            (self.request, self.signed) = (self.signer.put(&self.queue), now);
+            self.signed = now;
+            self.sign();
         }
         out.clear();
         out.extend_from_slice(&self.request);
@@ -152,7 +163,7 @@ mod tests {
 
     #[test]
     fn so_many_messages_are_put_and_no_more() {
-        let mut puts = Puts::new(signer(), "q", 2);
+        let mut puts = Puts::new(signer(), "q", &[], 2);
         for _ in 0..2 {
             assert_eq!(next(&mut puts, 0), "POST  HTTP/1.1");
         }

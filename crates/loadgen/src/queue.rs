@@ -35,6 +35,19 @@ pub fn fill(
     stop: Option<&Arc<AtomicBool>>,
     progress: impl FnMut(&Filled),
 ) -> Result<Filled, Error> {
+    fill_with(endpoint, queue, message_count, &[], time_max, stop, progress)
+}
+
+/// The same, with options such as `messagettl`.
+pub fn fill_with(
+    endpoint: &Endpoint,
+    queue: &str,
+    message_count: u64,
+    options: &[(&str, &str)],
+    time_max: Duration,
+    stop: Option<&Arc<AtomicBool>>,
+    progress: impl FnMut(&Filled),
+) -> Result<Filled, Error> {
     let loading = Loading {
         address: endpoint.address,
         connection_count: FILL_CONNECTION_COUNT,
@@ -43,5 +56,5 @@ pub fn fill(
         time_max,
         stop,
     };
-    loading.run(&mut Puts::new(QueueSigner::of(endpoint)?, queue, message_count), progress)
+    loading.run(&mut Puts::new(QueueSigner::of(endpoint)?, queue, options, message_count), progress)
 }

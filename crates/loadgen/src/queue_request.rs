@@ -93,9 +93,9 @@ impl QueueSigner {
         self.request("DELETE", &messages(queue), &[], "")
     }
 
-    pub fn put(&self, queue: &str) -> Vec<u8> {
+    pub fn put(&self, queue: &str, options: &[(&str, &str)]) -> Vec<u8> {
         let body = format!("<QueueMessage><MessageText>{MESSAGE_TEXT}</MessageText></QueueMessage>");
-        self.request("POST", &messages(queue), &[], &body)
+        self.request("POST", &messages(queue), options, &body)
     }
 
     pub fn get(&self, queue: &str, message_count: u64) -> Vec<u8> {

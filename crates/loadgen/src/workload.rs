@@ -288,7 +288,7 @@ impl Workload {
     fn queue_requests(&self, endpoint: &Endpoint, queue: &str) -> Result<Box<dyn Requests>, Error> {
         let signer = QueueSigner::of(endpoint)?;
         Ok(match self.kind {
-            WorkloadKind::PutMessage => Prepared::new(vec![signer.put(queue)]).expecting(201),
+            WorkloadKind::PutMessage => Prepared::new(vec![signer.put(queue, &[])]).expecting(201),
             WorkloadKind::Peek => Prepared::new(vec![signer.peek(queue)]).expecting(200),
             kind => Takes::new(&signer, queue, kind.messages_taken()),
         })

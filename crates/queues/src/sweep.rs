@@ -21,6 +21,9 @@ use crate::service::{QueueService, damaged_row};
 const SWEPT_COUNT_MAX: usize = (COMMIT_OP_COUNT_MAX - 1) / 2;
 /// Commits for one queue in one round, so that others have their turn.
 const COMMIT_COUNT_MAX: usize = 200;
+/// After each commit the sweep rests for so many times as long as the commit took.
+const PAUSE_FACTOR: u32 = 4;
+const PAUSE_TIME_MAX: Duration = Duration::from_millis(50);
 /// How much of what has expired and is not swept yet is left out of the count. Beyond it, the count is too high.
 const COUNT_BUDGET: Budget =
     Budget { rows_examined_max: 20_000, time_max: Duration::from_millis(50), share: Share::COMMON };
@@ -69,8 +72,13 @@ impl QueueService {
             let Some(first) = sink.rows.first() else { return Ok(false) };
             let mut ops = vec![counting(first.id, -(sink.rows.len() as i64))];
             ops.extend(sink.rows.iter().flat_map(ExpiryRow::removal));
+            let started = time.monotonic();
             match self.engine.commit(Commit { table: queue, partition: PARTITION.into(), ops }).await {
-                Ok(_) => {}
+                // Slow enough to leave the engine to those who wait for an answer.
+                Ok(_) => {
+                    let took = time.monotonic().saturating_sub(started);
+                    tokio::time::sleep((took * PAUSE_FACTOR).min(PAUSE_TIME_MAX)).await;
+                }
                 // One of them was deleted or moved meanwhile: look again.
                 Err(CommitError::Precondition { .. }) => {}
                 Err(CommitError::TableGone) => return Ok(false),

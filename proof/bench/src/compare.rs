@@ -7,10 +7,10 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use loadgen::Error;
+use loadgen::endpoint::Service;
 use loadgen::measure::{Measurement, Pass, Sample, probe};
-use loadgen::table;
 use loadgen::workload::{TableShape, Workload};
+use loadgen::{Error, queue, table};
 
 use crate::options::Options;
 use crate::plan;
@@ -36,13 +36,13 @@ impl<'a> Comparison<'a> {
 
     /// Registers a table that is already filled.
     pub fn is_filled(&mut self, kind: SystemKind, table: &str) {
-        self.tables.insert((kind, table.to_owned()), Ok(()));
+        self.tables.insert((kind, format!("{:?} {table}", Service::Table)), Ok(()));
     }
 
     pub fn run(&mut self, workloads: &[Workload], run: &mut Run) -> Result<(), Error> {
         for (index, workload) in workloads.iter().enumerate() {
             eprintln!(
-                "[{} of {}] {}, {} entities, {} connections",
+                "[{} of {}] {}, {} entities or messages, {} connections",
                 index + 1,
                 workloads.len(),
                 workload.kind.what(),
@@ -110,12 +110,17 @@ impl<'a> Comparison<'a> {
             return Ok(None);
         }
         let name = workload.table();
-        let made = self.tables.entry((system.kind, name.clone())).or_insert_with(|| {
-            make_table(system, &name, workload.shape, FILL_TIME_MAX)
-                .map_err(|error| one_line(&error.to_string()))
+        // A table and a queue of one name are two things.
+        let place = format!("{:?} {name}", workload.kind.service());
+        let made = self.tables.entry((system.kind, place)).or_insert_with(|| {
+            let made = match workload.kind.service() {
+                Service::Table => make_table(system, &name, workload.shape, FILL_TIME_MAX),
+                Service::Queue => make_queue(system, workload, &name, FILL_TIME_MAX),
+            };
+            made.map_err(|error| one_line(&error.to_string()))
         });
         made.clone()?;
-        probe(workload, &system.endpoint, &name, &system.counter)
+        probe(workload, system.endpoint_of(workload.kind), &name, &system.counter)
             .map_err(|error| one_line(&error.to_string()))
     }
 }
@@ -162,19 +167,32 @@ pub fn measure_on(
 ) -> Result<Sample, Error> {
     Measurement {
         workload,
-        endpoint: &system.endpoint,
+        endpoint: system.endpoint_of(workload.kind),
         table,
         counter: &system.counter,
         rate,
         warm_up: seconds / 3,
         seconds,
-        process: Some(system.process()),
+        process: Some(system.process_of(workload.kind)),
         accepts_all: system.kind == SystemKind::Hello,
         tolerates_closing: system.kind == SystemKind::Azurite,
         pass,
         stop: None,
     }
     .run()
+}
+
+/// Creates a queue and puts as many messages into it as the workload wants.
+pub fn make_queue(system: &System, workload: &Workload, name: &str, time_max: Duration) -> Result<(), Error> {
+    let endpoint = system.endpoint_of(workload.kind);
+    queue::create(endpoint, name)?;
+    let count = workload.shape.entities;
+    if count > 0 {
+        let filled = queue::fill(endpoint, name, count, time_max, None, |_| {})?;
+        let rate = filled.entities_per_second();
+        eprintln!("    {:20} loaded with {count} messages, {rate:.0}/s", system.kind.what());
+    }
+    Ok(())
 }
 
 /// Creates a table and fills it.

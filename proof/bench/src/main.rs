@@ -10,6 +10,7 @@ mod document;
 mod floors;
 mod hello;
 mod large;
+mod large_queue;
 mod machine;
 mod options;
 mod plan;
@@ -141,7 +142,12 @@ fn measure(options: &Options) -> Result<Run, Error> {
         run.facts.insert(fact::BINARY_BYTES.to_owned(), metadata.len() as f64);
     }
     if matches!(options.plan, PlanName::Large | PlanName::LargeFull) {
-        large::run(options, &programs, &data, &mut run)?;
+        if options.wants_large_tables() {
+            large::run(options, &programs, &data, &mut run)?;
+        }
+        if options.wants_large_queues() {
+            large_queue::run(options, &programs, &data, &mut run)?;
+        }
     } else {
         compare_systems(options, &programs, &kinds, &data, &mut run)?;
     }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use lexopt::{Arg, Parser, ValueExt};
+use loadgen::endpoint::Service;
 use loadgen::workload::WorkloadKind;
 
 use crate::system::SystemKind;
@@ -72,6 +73,16 @@ impl Options {
     /// Whether `--only` restricts the run.
     pub fn is_partial(&self) -> bool {
         !self.only.is_empty() || self.only_floors || self.only_disturbed
+    }
+
+    /// Whether the large run has tables.
+    pub fn wants_large_tables(&self) -> bool {
+        !self.is_partial() || self.only.iter().any(|kind| kind.service() == Service::Table)
+    }
+
+    /// Whether the large run has queues.
+    pub fn wants_large_queues(&self) -> bool {
+        !self.is_partial() || self.only.iter().any(|kind| kind.service() == Service::Queue)
     }
 
     pub fn wants_floors(&self) -> bool {

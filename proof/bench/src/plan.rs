@@ -13,6 +13,8 @@ const CONNECTIONS: [usize; 3] = [1, 16, 64];
 
 pub const USUAL: TableShape = TableShape::one_partition(USUAL_ENTITIES);
 pub const SCATTERED: TableShape = TableShape { entities: USUAL_ENTITIES, partitions: 100 };
+/// Messages that wait while others are taken.
+pub const WAITING: TableShape = TableShape::one_partition(2_000);
 /// Inserts start with an empty table.
 pub const EMPTY: TableShape = TableShape::one_partition(0);
 
@@ -54,6 +56,10 @@ fn usual(shape: TableShape) -> Vec<Workload> {
         (WorkloadKind::Insert, EMPTY, 64),
         (WorkloadKind::Batch, EMPTY, 64),
         (WorkloadKind::Mix, shape, 64),
+        (WorkloadKind::PutMessage, EMPTY, 64),
+        (WorkloadKind::Take, WAITING, 64),
+        (WorkloadKind::Take32, WAITING, 64),
+        (WorkloadKind::Peek, WAITING, 64),
     ]
     .map(|(kind, shape, connections)| Workload { kind, shape, connections })
     .to_vec()
@@ -95,6 +101,7 @@ pub fn has_ceiling(kind: WorkloadKind) -> bool {
             | WorkloadKind::AnyOf
             | WorkloadKind::Filter
             | WorkloadKind::Scan
+            | WorkloadKind::Take32
     )
 }
 
@@ -125,7 +132,7 @@ mod tests {
     #[test]
     fn every_workload_is_in_the_usual_plan() {
         let plan = usual(USUAL);
-        for kind in WorkloadKind::TABLE {
+        for kind in WorkloadKind::all() {
             assert!(plan.iter().any(|workload| workload.kind == kind), "{}", kind.name());
         }
     }

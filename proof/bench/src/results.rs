@@ -29,6 +29,17 @@ pub mod fact {
     pub const LOADED_PEAK_BYTES: &str = "loaded_peak_bytes";
     pub const LOADED_IDLE_BYTES: &str = "loaded_idle_bytes";
     pub const DISK_BYTES: &str = "disk_bytes";
+    /// Processor time of taking a message and deleting it: with a thousand waiting, with ten million, and with a million
+    /// invisible or expired ones in front.
+    pub const TAKE_FEW_CPU_US: &str = "take_few_cpu_us";
+    pub const TAKE_MANY_CPU_US: &str = "take_many_cpu_us";
+    pub const TAKE_INVISIBLE_CPU_US: &str = "take_invisible_cpu_us";
+    pub const TAKE_EXPIRED_CPU_US: &str = "take_expired_cpu_us";
+    /// From the request to its answer, with ten million messages.
+    pub const COUNT_MS: &str = "count_ms";
+    pub const CLEAR_MS: &str = "clear_ms";
+    pub const QUEUE_PEAK_BYTES: &str = "queue_peak_bytes";
+    pub const PUT_MESSAGES_PER_SECOND: &str = "put_messages_per_second";
 }
 
 #[derive(Serialize, Deserialize)]

@@ -9,15 +9,15 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use loadgen::endpoint::Endpoint;
+use loadgen::endpoint::{Endpoint, Service};
 use loadgen::request::Signer;
-use loadgen::workload::Counter;
+use loadgen::workload::{Counter, WorkloadKind};
 use loadgen::{Error, clock, process, table};
 use serde::{Deserialize, Serialize};
 
 use crate::results::ProcessCost;
 
-const READY_TEXT: &str = "Table service is successfully listening at http://";
+const READY_TEXT: &str = "service is successfully listening at http://";
 const START_TIMEOUT: Duration = Duration::from_secs(120);
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -67,12 +67,15 @@ pub struct Programs {
 pub struct System {
     pub kind: SystemKind,
     pub endpoint: Endpoint,
+    queue_endpoint: Endpoint,
     pub counter: Counter,
     /// From the start of the process to its first answer.
     pub first_answer: Duration,
     /// Resident memory right after that answer.
     pub idle_bytes: Option<u64>,
     child: Child,
+    /// Azurite's queues are a program of their own.
+    queue_child: Option<Child>,
 }
 
 impl System {
@@ -81,7 +84,7 @@ impl System {
         let directory = data.join(kind.name());
         std::fs::create_dir_all(&directory)
             .map_err(|error| format!("cannot create {}: {error}", directory.display()))?;
-        let mut azurite_address = None;
+        let mut azurite_addresses = None;
         let mut command = match kind {
             SystemKind::Hello => {
                 let mut command = Command::new(std::env::current_exe()?);
@@ -109,15 +112,9 @@ impl System {
                 command
             }
             SystemKind::Azurite => {
-                let script = programs.azurite.as_ref().ok_or("Azurite is not installed")?;
                 let address = free_address()?;
-                azurite_address = Some(address);
-                let mut command = Command::new("node");
-                command.arg(script).arg("--location").arg(&directory);
-                command.args(["--tableHost", "127.0.0.1", "--tablePort", &address.port().to_string()]);
-                command.args(["--silent", "--skipApiVersionCheck", "--disableTelemetry"]);
-                command.env_remove("AZURITE_ACCOUNTS").current_dir(&directory);
-                command
+                azurite_addresses = Some([address, free_address()?]);
+                azurite(programs, "table", address, &directory)?
             }
         };
         let start = clock::now();
@@ -130,24 +127,52 @@ impl System {
         let mut system = System {
             kind,
             endpoint: Endpoint::development(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
+            queue_endpoint: Endpoint::development(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
             counter: Counter::new(1.into()),
             first_answer: Duration::ZERO,
             idle_bytes: None,
             child,
+            queue_child: None,
         };
-        let address = match azurite_address {
-            Some(address) => system.wait_until_connected(address)?,
-            None => system.wait_until_ready()?,
+        let addresses = match azurite_addresses {
+            Some(addresses) => {
+                system.wait_until_connected(addresses[0])?;
+                addresses
+            }
+            // The bare server answers everything at one address.
+            None if kind == SystemKind::Hello => [system.wait_until_ready(1)?[0]; 2],
+            None => {
+                let addresses = system.wait_until_ready(2)?;
+                [addresses[0], addresses[1]]
+            }
         };
-        system.endpoint = Endpoint::development(address);
+        system.endpoint = Endpoint::development(addresses[0]);
+        system.queue_endpoint = Endpoint::development(addresses[1]);
         table::ask_for(&system.endpoint, &Signer::of(&system.endpoint)?.list_tables(), 200)?;
         system.first_answer = clock::now().duration_since(start);
         system.idle_bytes = system.memory_bytes("VmRSS:");
+        if kind == SystemKind::Azurite {
+            let mut command = azurite(programs, "queue", addresses[1], &directory)?;
+            system.queue_child = Some(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?);
+            system.wait_until_connected(addresses[1])?;
+        }
         Ok(system)
     }
 
-    pub fn process(&self) -> u32 {
-        self.child.id()
+    /// Where the service of a workload is.
+    pub fn endpoint_of(&self, kind: WorkloadKind) -> &Endpoint {
+        match kind.service() {
+            Service::Table => &self.endpoint,
+            Service::Queue => &self.queue_endpoint,
+        }
+    }
+
+    /// The process that serves a workload.
+    pub fn process_of(&self, kind: WorkloadKind) -> u32 {
+        match (&self.queue_child, kind.service()) {
+            (Some(child), Service::Queue) => child.id(),
+            _ => self.child.id(),
+        }
     }
 
     pub fn memory_bytes(&self, line: &str) -> Option<u64> {
@@ -167,6 +192,10 @@ impl System {
 
     /// Stops it gracefully.
     pub fn stop(mut self) -> Result<(), Error> {
+        if let Some(child) = &mut self.queue_child {
+            child.kill()?;
+            child.wait()?;
+        }
         let pid = self.child.id().to_string();
         let signalled = cfg!(unix) && Command::new("kill").args(["-TERM", &pid]).status()?.success();
         if !signalled {
@@ -183,11 +212,11 @@ impl System {
         }
     }
 
-    fn wait_until_connected(&mut self, address: SocketAddr) -> Result<SocketAddr, Error> {
+    fn wait_until_connected(&mut self, address: SocketAddr) -> Result<(), Error> {
         let deadline = clock::now() + START_TIMEOUT;
         while clock::now() < deadline {
             if TcpStream::connect(address).is_ok() {
-                return Ok(address);
+                return Ok(());
             }
             self.has_ended()?;
             std::thread::sleep(Duration::from_millis(10));
@@ -195,7 +224,8 @@ impl System {
         Err(format!("{} does not listen", self.kind.what()).into())
     }
 
-    fn wait_until_ready(&mut self) -> Result<SocketAddr, Error> {
+    /// The addresses of so many services.
+    fn wait_until_ready(&mut self, service_count: usize) -> Result<Vec<SocketAddr>, Error> {
         let stdout = self.child.stdout.take().ok_or("the server has no standard output")?;
         let (found, ready) = mpsc::channel();
         // The thread keeps reading after the ready line, or the server would block on a full pipe.
@@ -207,10 +237,14 @@ impl System {
             }
         });
         let deadline = clock::now() + START_TIMEOUT;
+        let mut addresses = Vec::new();
         loop {
             match ready.recv_timeout(Duration::from_millis(200)) {
                 Ok(address) => {
-                    return address.parse().map_err(|_| format!("'{address}' is not an address").into());
+                    addresses.push(address.parse().map_err(|_| format!("'{address}' is not an address"))?);
+                    if addresses.len() == service_count {
+                        return Ok(addresses);
+                    }
                 }
                 Err(_) => self.has_ended()?,
             }
@@ -223,9 +257,29 @@ impl System {
 
 impl Drop for System {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        for child in [Some(&mut self.child), self.queue_child.as_mut()].into_iter().flatten() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
+}
+
+/// Azurite's program for a service.
+fn azurite(
+    programs: &Programs,
+    service: &str,
+    address: SocketAddr,
+    directory: &Path,
+) -> Result<Command, Error> {
+    let tables = programs.azurite.as_ref().ok_or("Azurite is not installed")?;
+    let scripts = tables.parent().and_then(Path::parent).ok_or("Azurite's script has no folder")?;
+    let mut command = Command::new("node");
+    command.arg(scripts.join(service).join("main.js")).arg("--location").arg(directory);
+    command.args([&format!("--{service}Host"), "127.0.0.1"]);
+    command.args([&format!("--{service}Port"), &address.port().to_string()]);
+    command.args(["--silent", "--skipApiVersionCheck", "--disableTelemetry"]);
+    command.env_remove("AZURITE_ACCOUNTS").current_dir(directory);
+    Ok(command)
 }
 
 /// A local address that was free a moment ago. Azurite cannot choose one itself.

@@ -9,7 +9,7 @@ use loadgen::measure::Sample;
 use loadgen::workload::{TableShape, WorkloadKind};
 
 use crate::floors;
-use crate::plan::{EMPTY, MANY_CONNECTIONS, SCATTERED, SMALL_ENTITIES, USUAL};
+use crate::plan::{EMPTY, MANY_CONNECTIONS, SCATTERED, SMALL_ENTITIES, USUAL, WAITING};
 use crate::results::{Results, Run, fact};
 use crate::system::SystemKind;
 
@@ -47,7 +47,7 @@ const fn target(what: &'static str, unit: Unit, bound: Bound, figure: fn(&Result
 }
 
 /// In the order of the document. 64 connections unless stated otherwise.
-pub const TARGETS: [Target; 28] = [
+pub const TARGETS: [Target; 40] = [
     target("point read, 100k entities: of hello world", Unit::Times, Bound::AtLeast(0.6), |results| {
         beside(results, WorkloadKind::Read, USUAL, MANY_CONNECTIONS, SystemKind::Hello)
     }),
@@ -167,6 +167,45 @@ pub const TARGETS: [Target; 28] = [
     target("start to first answer, empty", Unit::Milliseconds, Bound::AtMost(100.0), |results| {
         Some(results.main.as_ref()?.process(SystemKind::Durable)?.first_answer_ms)
     }),
+    target("put message: of hello world", Unit::Times, Bound::AtLeast(0.3), |results| {
+        beside(results, WorkloadKind::PutMessage, EMPTY, MANY_CONNECTIONS, SystemKind::Hello)
+    }),
+    target("put message: of Azurite", Unit::Times, Bound::AtLeast(40.0), |results| {
+        beside(results, WorkloadKind::PutMessage, EMPTY, MANY_CONNECTIONS, SystemKind::Azurite)
+    }),
+    target(
+        "take one message and delete it, as a pair: of hello world",
+        Unit::Times,
+        Bound::AtLeast(0.12),
+        |results| beside(results, WorkloadKind::Take, WAITING, MANY_CONNECTIONS, SystemKind::Hello),
+    ),
+    target("take one message and delete it: of Azurite", Unit::Times, Bound::AtLeast(40.0), |results| {
+        beside(results, WorkloadKind::Take, WAITING, MANY_CONNECTIONS, SystemKind::Azurite)
+    }),
+    target("take 32 messages and delete each: of Azurite", Unit::Times, Bound::AtLeast(40.0), |results| {
+        beside(results, WorkloadKind::Take32, WAITING, MANY_CONNECTIONS, SystemKind::Azurite)
+    }),
+    target("take and delete, 1k to 10M messages waiting: CPU", Unit::Times, Bound::AtMost(1.5), |results| {
+        of_few(results, fact::TAKE_MANY_CPU_US)
+    }),
+    target("take and delete, 1M invisible at the front: CPU", Unit::Times, Bound::AtMost(1.5), |results| {
+        of_few(results, fact::TAKE_INVISIBLE_CPU_US)
+    }),
+    target("take and delete, 1M expired at the front: CPU", Unit::Times, Bound::AtMost(1.5), |results| {
+        of_few(results, fact::TAKE_EXPIRED_CPU_US)
+    }),
+    target("count of 10M messages", Unit::Milliseconds, Bound::AtMost(10.0), |results| {
+        results.large.as_ref()?.fact(fact::COUNT_MS)
+    }),
+    target("clearing 10M messages", Unit::Milliseconds, Bound::AtMost(50.0), |results| {
+        results.large.as_ref()?.fact(fact::CLEAR_MS)
+    }),
+    target("memory with 10M messages under load", Unit::Mebibytes, Bound::AtMost(400.0), |results| {
+        Some(results.large.as_ref()?.fact(fact::QUEUE_PEAK_BYTES)? / MIB)
+    }),
+    target("putting 10M messages one by one", Unit::PerSecond, Bound::None, |results| {
+        results.large.as_ref()?.fact(fact::PUT_MESSAGES_PER_SECOND)
+    }),
     target("release binary", Unit::Mebibytes, Bound::AtMost(25.0), |results| {
         let run = results.main.as_ref().or(results.large.as_ref())?;
         Some(run.fact(fact::BINARY_BYTES)? / MIB)
@@ -206,6 +245,12 @@ fn growth(results: &Results, kind: WorkloadKind, connections: usize) -> Option<f
     let largest = cells.max_by_key(|cell| cell.entities)?.sample?.server_cpu_us?;
     let small = durable(&results.large, kind, TableShape::one_partition(SMALL_ENTITIES), connections)?;
     Some(largest / small.server_cpu_us?)
+}
+
+/// The processor time of a take, relative to that in a queue of a thousand messages.
+fn of_few(results: &Results, name: &str) -> Option<f64> {
+    let run = results.large.as_ref()?;
+    Some(run.fact(name)? / run.fact(fact::TAKE_FEW_CPU_US)?)
 }
 
 /// The large run, if it had as many entities as the targets require.
