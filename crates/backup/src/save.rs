@@ -156,8 +156,6 @@ fn damaged_entry(key: &OwnedKey) -> BackupError {
     BackupError::Engine(format!("the catalogue's entry for {} is damaged", key.row))
 }
 
-/// Scans have no budget of their own: the sink stops them.
-
 /// Keeps reads below the requested rate.
 struct Pace<'a> {
     options: SaveOptions,
