@@ -48,7 +48,10 @@ impl Store {
 
     async fn take(&self, account: &str, queue: &str) -> Vec<TakenMessage> {
         let (account, queue) = (of(account), named(queue));
-        self.queues.get_messages(&account, &queue, 32, HALF_MINUTE, &mut |_| true).await.unwrap()
+        self.queues
+            .get_messages(&account, &queue, 32, HALF_MINUTE, engine::Share::COMMON, &mut |_| true)
+            .await
+            .unwrap()
     }
 
     async fn count(&self, account: &str, queue: &str) -> u64 {

@@ -75,10 +75,15 @@ pub fn serve(settings: Settings) -> Result<(), String> {
             limits,
         };
         let front = Front::new(config, clock);
-        let door =
-            Door { front: &front, settings: &settings.listen, tls: &tls, suffixes: &settings.host_suffixes };
-        let table = door.open(ServiceName::Table, TableHttp::new(tables).with_outbox(queues.clone())).await?;
-        let queue = door.open(ServiceName::Queue, QueueHttp::new(queues.clone())).await?;
+        let opening = Opening {
+            front: &front,
+            settings: &settings.listen,
+            tls: &tls,
+            suffixes: &settings.host_suffixes,
+        };
+        let table =
+            opening.open(ServiceName::Table, TableHttp::new(tables).with_outbox(queues.clone())).await?;
+        let queue = opening.open(ServiceName::Queue, QueueHttp::new(queues.clone())).await?;
         let stop = signals::stop_requested()?;
         let addresses = [
             table.as_ref().map(|table| (ServiceName::Table, table.local_addr())),
@@ -108,14 +113,14 @@ pub fn serve(settings: Settings) -> Result<(), String> {
 }
 
 /// What all services have in common when they are opened.
-struct Door<'a> {
+struct Opening<'a> {
     front: &'a Arc<Front>,
     settings: &'a [Listen],
     tls: &'a Option<Tls>,
     suffixes: &'a [String],
 }
 
-impl Door<'_> {
+impl Opening<'_> {
     /// Binds the service to its port; `None` when it was not asked for.
     async fn open<S: Service>(
         &self,

@@ -21,7 +21,7 @@ const LOST_COMMIT_TIME_MAX: Duration = Duration::from_secs(60);
 /// With more, those that nobody uses are forgotten.
 const FRONT_COUNT_MAX: usize = 10_000;
 
-pub(crate) struct Front {
+pub(crate) struct QueueFront {
     time: Arc<QueueTime>,
     /// How often to begin anew, for a queue that other processes change too: their messages may be below the start.
     look_back: Option<Duration>,
@@ -61,9 +61,9 @@ pub(crate) struct Visible {
     setback_count: u64,
 }
 
-impl Front {
-    fn new(time: Arc<QueueTime>, look_back: Option<Duration>) -> Front {
-        Front { time, look_back, state: Mutex::default() }
+impl QueueFront {
+    fn new(time: Arc<QueueTime>, look_back: Option<Duration>) -> QueueFront {
+        QueueFront { time, look_back, state: Mutex::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, FrontState> {
@@ -71,7 +71,7 @@ impl Front {
     }
 
     /// Announces a place, `delay` ticks from now, that a commit is about to give to messages.
-    pub(crate) fn announce(self: &Arc<Front>, delay: u64) -> Arrival {
+    pub(crate) fn announce(self: &Arc<QueueFront>, delay: u64) -> Arrival {
         let mut state = self.state();
         // Told under the lock, so that no scan of a later moment misses the announcement.
         let now = self.time.next();
@@ -139,7 +139,7 @@ impl FrontState {
 
 /// A place that a commit is about to give to messages.
 pub(crate) struct Arrival {
-    front: Arc<Front>,
+    front: Arc<QueueFront>,
     /// The moment of the announcement: no other has the same.
     pub(crate) now: u64,
     pub(crate) visible: u64,
@@ -171,12 +171,12 @@ impl Drop for Arrival {
 
 /// The messages that one taker has claimed. Those that it does not take, others may.
 pub(crate) struct Claims {
-    front: Arc<Front>,
+    front: Arc<QueueFront>,
     keys: Vec<MessageKey>,
 }
 
 impl Claims {
-    pub(crate) fn new(front: &Arc<Front>) -> Claims {
+    pub(crate) fn new(front: &Arc<QueueFront>) -> Claims {
         Claims { front: front.clone(), keys: Vec::new() }
     }
 
@@ -230,7 +230,7 @@ impl Drop for Claims {
 pub(crate) struct Fronts {
     time: Arc<QueueTime>,
     look_back: Option<Duration>,
-    by_queue: RwLock<HashMap<TableId, Arc<Front>>>,
+    by_queue: RwLock<HashMap<TableId, Arc<QueueFront>>>,
 }
 
 impl Fronts {
@@ -238,7 +238,7 @@ impl Fronts {
         Fronts { time, look_back, by_queue: RwLock::default() }
     }
 
-    pub(crate) fn of(&self, queue: TableId) -> Arc<Front> {
+    pub(crate) fn of(&self, queue: TableId) -> Arc<QueueFront> {
         if let Some(front) = self.by_queue.read().unwrap_or_else(PoisonError::into_inner).get(&queue) {
             return front.clone();
         }
@@ -247,7 +247,7 @@ impl Fronts {
             // With two fronts of one queue, one would not know what arrives in the other.
             fronts.retain(|_, front| Arc::strong_count(front) > 1 || !front.is_idle());
         }
-        let new = || Arc::new(Front::new(self.time.clone(), self.look_back));
+        let new = || Arc::new(QueueFront::new(self.time.clone(), self.look_back));
         fronts.entry(queue).or_insert_with(new).clone()
     }
 
@@ -270,13 +270,13 @@ mod tests {
 
     struct Setup {
         clock: Arc<FakeClock>,
-        front: Arc<Front>,
+        front: Arc<QueueFront>,
     }
 
     fn setup(look_back: Option<Duration>) -> Setup {
         let clock = Arc::new(FakeClock::new(1_000));
         let time = Arc::new(QueueTime::new(clock.clone(), 0));
-        Setup { clock, front: Arc::new(Front::new(time, look_back)) }
+        Setup { clock, front: Arc::new(QueueFront::new(time, look_back)) }
     }
 
     fn key(visible: u64) -> MessageKey {

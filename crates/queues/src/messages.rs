@@ -12,7 +12,7 @@ use protocol::{ErrorCode, ServiceError};
 
 use crate::front::Arrival;
 use crate::rows::{self, MessageKey, MessageValue, NEVER_TICKS, PARTITION};
-use crate::service::{ATTEMPT_COUNT_MAX, Found, QueueService, damaged_row};
+use crate::service::{ATTEMPT_COUNT_MAX, LiveQueue, QueueService, damaged_row};
 
 /// A message to put.
 #[derive(Clone)]
@@ -155,7 +155,7 @@ impl QueueService {
     /// The message, if the receipt is its newest and it has not expired.
     async fn held_message(
         &self,
-        found: &Found<'_>,
+        found: &LiveQueue<'_>,
         id: MessageId,
         receipt: PopReceipt,
     ) -> Result<HeldMessage, ServiceError> {
@@ -175,7 +175,7 @@ impl QueueService {
         &self,
         account: &AccountName,
         queue: &QueueName,
-        found: &Found<'_>,
+        found: &LiveQueue<'_>,
         error: CommitError,
     ) -> ServiceError {
         let is_gone = self.is_outdated(account, queue, found, &error);
@@ -193,7 +193,7 @@ struct HeldMessage {
     value: Bytes,
 }
 
-fn plan(found: &Found<'_>, message: &NewMessage) -> PlannedPut {
+fn plan(found: &LiveQueue<'_>, message: &NewMessage) -> PlannedPut {
     let arrival = found.front.announce(ticks(message.visibility));
     let id = new_id();
     let expires = match message.time_to_live {
@@ -240,7 +240,7 @@ pub(crate) fn counting(id: MessageId, change: i64) -> Op {
     Op { row: rows::count_row(id), expect: Expect::Any, effect }
 }
 
-pub(crate) fn commit(found: &Found<'_>, ops: Vec<Op>) -> Commit {
+pub(crate) fn commit(found: &LiveQueue<'_>, ops: Vec<Op>) -> Commit {
     Commit { table: found.id, partition: PARTITION.into(), ops }
 }
 

@@ -12,7 +12,7 @@ use protocol::{ErrorCode, ServiceError};
 use tokio::sync::OnceCell;
 
 use crate::family::FAMILY;
-use crate::front::{Front, Fronts};
+use crate::front::{Fronts, QueueFront};
 use crate::time::QueueTime;
 
 /// How often a process looks for messages that others have put where it looked already.
@@ -41,9 +41,9 @@ pub(crate) struct Live {
 }
 
 /// A queue as it was found.
-pub(crate) struct Found<'a> {
+pub(crate) struct LiveQueue<'a> {
     pub(crate) id: TableId,
-    pub(crate) front: Arc<Front>,
+    pub(crate) front: Arc<QueueFront>,
     pub(crate) live: &'a Live,
 }
 
@@ -77,10 +77,10 @@ impl QueueService {
         &self,
         account: &AccountName,
         queue: &QueueName,
-    ) -> Result<Found<'_>, ServiceError> {
+    ) -> Result<LiveQueue<'_>, ServiceError> {
         let live = self.live().await?;
         let id = self.catalogue.id_of(account, queue.as_str()).await?.ok_or(ErrorCode::QueueNotFound)?;
-        Ok(Found { id, front: live.fronts.of(id), live })
+        Ok(LiveQueue { id, front: live.fronts.of(id), live })
     }
 
     /// Whether a commit failed because the queue was deleted or cleared meanwhile: then it must be looked up again.
@@ -88,7 +88,7 @@ impl QueueService {
         &self,
         account: &AccountName,
         queue: &QueueName,
-        found: &Found<'_>,
+        found: &LiveQueue<'_>,
         error: &CommitError,
     ) -> bool {
         let is_gone = *error == CommitError::TableGone;

@@ -32,7 +32,7 @@ impl QueueService {
     /// The number of messages that have not expired.
     pub(crate) async fn message_count(&self, queue: TableId) -> Result<u64, ServiceError> {
         let now = self.live().await?.time.now();
-        let mut sink = Counter::default();
+        let mut sink = MessageCounter::default();
         let ranges = [count_range(), expired_range(now)];
         self.engine.scan(queue, &ranges, COUNT_BUDGET, &mut sink).await.map_err(from_read)?;
         if sink.is_damaged {
@@ -90,12 +90,12 @@ impl QueueService {
 }
 
 #[derive(Default)]
-struct Counter {
+struct MessageCounter {
     count: i64,
     is_damaged: bool,
 }
 
-impl Sink for Counter {
+impl Sink for MessageCounter {
     fn row(&mut self, key: Key<'_>, _: Version, value: &[u8]) -> Flow {
         if key.row.starts_with('x') {
             self.count -= 1;

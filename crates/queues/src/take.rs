@@ -13,7 +13,7 @@ use protocol::{ErrorCode, ServiceError};
 use crate::front::Claims;
 use crate::messages::{commit, moment, moving};
 use crate::rows::{self, MessageKey, MessageValue, visible_range};
-use crate::service::{ATTEMPT_COUNT_MAX, Found, QueueService, damaged_row, scan_budget};
+use crate::service::{ATTEMPT_COUNT_MAX, LiveQueue, QueueService, damaged_row, scan_budget};
 
 /// A message that its taker holds until it becomes visible again.
 #[derive(Clone, Debug)]
@@ -97,7 +97,7 @@ impl QueueService {
     /// The first visible messages, up to so many; those that can be claimed, if there are claims.
     async fn walk(
         &self,
-        found: &Found<'_>,
+        found: &LiveQueue<'_>,
         count_max: usize,
         claims: Option<&mut Claims>,
         share: Share,
@@ -139,7 +139,7 @@ impl QueueService {
     /// because meanwhile nobody else sees it.
     async fn take_unchanged(
         &self,
-        found: &Found<'_>,
+        found: &LiveQueue<'_>,
         mut messages: Vec<SeenMessage>,
         visibility: Duration,
         claims: &mut Claims,
@@ -157,7 +157,7 @@ impl QueueService {
     /// Moves these messages to where they become visible again, all of them or none.
     async fn take(
         &self,
-        found: &Found<'_>,
+        found: &LiveQueue<'_>,
         messages: &[SeenMessage],
         visibility: Duration,
     ) -> Result<Vec<TakenMessage>, NotTaken> {
