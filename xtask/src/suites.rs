@@ -18,10 +18,10 @@ use crate::toolchains::Missing;
 
 /// Name and client, in the order they run.
 pub const SUITES: [(&str, &str); 10] = [
-    ("python", "the azure-data-tables SDK for Python, against the server"),
-    ("javascript", "the @azure/data-tables SDK for JavaScript, against the server"),
-    ("go", "the aztables SDK for Go, against the server"),
-    ("java", "the azure-data-tables SDK for Java, against the server"),
+    ("python", "the azure-data-tables and azure-storage-queue SDKs for Python, against the server"),
+    ("javascript", "the @azure/data-tables and @azure/storage-queue SDKs for JavaScript, against the server"),
+    ("go", "the aztables and azqueue SDKs for Go, against the server"),
+    ("java", "the azure-data-tables and azure-storage-queue SDKs for Java, against the server"),
     ("rust-sdk", "the azure_data_tables SDK for Rust, against the server"),
     ("python-old", "the older azure-cosmosdb-table client for Python, against the server"),
     ("javascript-old", "the older azure-storage client for JavaScript, against the server"),
