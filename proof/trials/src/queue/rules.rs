@@ -23,7 +23,8 @@ pub fn check(ledger: &Ledger, event: &Event, events: &[Event]) -> Result<(), Str
 /// changes under its hands; so a message that changed by then may have been claimed.
 fn claimed_until(event: &Event, events: &[Event]) -> Time {
     let is_rival = |other: &&Event| {
-        matches!(other.what, What::Get { .. }) && other.began <= event.ended && other.ended >= event.began
+        let is_answered = matches!(other.what, What::Get { told: Told::Done(_), .. });
+        is_answered && other.began <= event.ended && other.ended >= event.began
     };
     events.iter().filter(is_rival).map(|other| other.ended).max().unwrap_or(event.ended)
 }
@@ -112,7 +113,7 @@ fn check_count(ledger: &Ledger, event: &Event, count: usize) -> Result<(), Strin
         let was_surely_put = life.was_put() && put.is_certain && put.ended <= event.began;
         let has_perhaps_ended = put.began + live <= event.ended + CLOCK_SLACK
             || ends().any(|step| step.ended >= put.began && step.began <= event.ended);
-        let has_surely_ended = put.ended.saturating_add(live) + CLOCK_SLACK < event.began
+        let has_surely_ended = put.ended.saturating_add(live).saturating_add(CLOCK_SLACK) < event.began
             || ends().any(|step| step.is_certain && step.began > put.ended && step.ended < event.began);
         least += usize::from(was_surely_put && !has_perhaps_ended);
         most += usize::from(put.began <= event.ended && !has_surely_ended);
