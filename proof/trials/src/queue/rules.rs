@@ -39,7 +39,11 @@ fn check_list(
     if seen.len() > count_max {
         return Err(format!("more messages than were asked for: {event:?}"));
     }
-    let is_full = seen.len() == count_max;
+    // A get drops the messages that change while it takes them, and does not look for others unless none is left.
+    let is_get = matches!(event.what, What::Get { .. });
+    let may_change = |life: &&Life| is_get && !seen.is_empty() && may_change_during(life, event);
+    let dropped_count_max = ledger.lives.iter().filter(may_change).count();
+    let is_full = seen.len() + dropped_count_max >= count_max;
     // The youngest of the list became visible at this moment or later.
     let youngest = seen.iter().filter_map(|seen| visible_first(ledger, event, seen)).max();
     for life in &ledger.lives {
@@ -86,6 +90,29 @@ fn surely_visible(ledger: &Ledger, life: &Life, event: &Event, end: Time) -> Opt
         }
     }
     (visible <= event.began).then_some(visible)
+}
+
+/// Whether a message may have been visible when the operation began, and deleted or updated before it ended.
+fn may_change_during(life: &Life, event: &Event) -> bool {
+    let visible_before_end = |used: &str| {
+        let is_visible = |step: &Step| {
+            let (receipt, hide) = match &step.kind {
+                Kind::Put { receipt, hide, .. } | Kind::Update { receipt, hide, .. } => {
+                    (receipt.as_deref(), *hide)
+                }
+                Kind::Take { receipt, hide, .. } => (Some(receipt.as_str()), *hide),
+                _ => return false,
+            };
+            receipt == Some(used) && step.began + hide <= event.ended + CLOCK_SLACK
+        };
+        life.steps.iter().any(is_visible)
+    };
+    life.steps.iter().any(|step| match &step.kind {
+        Kind::Delete { used } | Kind::Update { used, .. } => {
+            step.began <= event.ended && step.ended >= event.began && visible_before_end(used)
+        }
+        _ => false,
+    })
 }
 
 /// The earliest moment at which a listed message became visible, if nobody touched it before.
