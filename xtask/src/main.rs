@@ -34,7 +34,8 @@ Commands:
                            official SDKs, a slice of the long tests
                            NAME is one of: tidy, format, clippy, deny, rust, build, cost, python, javascript,
                            go, java, rust-sdk, python-old, javascript-old, go-old, java-old, browser, crash,
-                           power, damage, disk, histories, simulate, backup, overload, fuzz
+                           queue-crash, employees, power, damage, disk, histories, queue-histories, simulate,
+                           backup, overload, fuzz
   tidy [--public]          check the tree against ARCHITECTURE.md: words, paths and uses of its rooms, module
                            docs, names, links
   conformance [--against azurite] [--only NAME]...
@@ -52,7 +53,8 @@ Commands:
                            (`cargo xtask golden --help` lists its arguments)
   fuzz [ARGUMENTS]...      mutated inputs for everything that reads bytes from the network or the disk
                            (`cargo xtask fuzz --help` lists its arguments)
-  crash, power, damage, disk, histories, simulate, seeded-bugs, overload, soak, backup [ARGUMENTS]...
+  crash, queue-crash, employees, power, damage, disk, histories, queue-histories, simulate, seeded-bugs,
+  overload, soak, backup [ARGUMENTS]...
                            the long tests: crashes, damage, full disks, overload and the like
                            (`cargo xtask crash --help` lists the arguments of one)
   help                     this text

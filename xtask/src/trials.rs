@@ -7,12 +7,15 @@ use std::process::Command;
 use crate::process::{self, cargo};
 
 /// The names that `cargo xtask` passes on.
-pub const TRIALS: [&str; 10] = [
+pub const TRIALS: [&str; 13] = [
     "crash",
+    "queue-crash",
+    "employees",
     "power",
     "damage",
     "disk",
     "histories",
+    "queue-histories",
     "simulate",
     "seeded-bugs",
     "overload",
@@ -22,8 +25,18 @@ pub const TRIALS: [&str; 10] = [
 
 /// A bounded slice of each trial for the gate: name, what it shows, arguments. The seeds are fixed, so that a failure
 /// comes from the change under test. The long forms use new seeds.
-pub const SLICES: [(&str, &str, &[&str]); 8] = [
+pub const SLICES: [(&str, &str, &[&str]); 11] = [
     ("crash", "kill -9 under a mixed load, checked against a ledger", &["--rounds", "12", "--seed", "1"]),
+    (
+        "queue-crash",
+        "kill -9 under queue operations, checked against a ledger of messages",
+        &["--rounds", "10", "--seed", "1"],
+    ),
+    (
+        "employees",
+        "a transaction through a queue, with workers and a server that die",
+        &["--rounds", "20", "--seed", "1"],
+    ),
     ("power", "states that a power cut could leave, each opened", &["--states", "500", "--seed", "1"]),
     ("damage", "bytes flipped or lost at rest", &["--states", "300", "--seed", "1"]),
     ("disk", "a full disk, a read-only directory, no file handles, a replaced directory", &[]),
@@ -31,6 +44,11 @@ pub const SLICES: [(&str, &str, &[&str]); 8] = [
         "histories",
         "concurrent histories, checked for linearizability",
         &["--histories", "100", "--seed", "1"],
+    ),
+    (
+        "queue-histories",
+        "concurrent histories of queue operations, checked for order",
+        &["--histories", "60", "--seed", "1"],
     ),
     ("simulate", "engine and rules against a model", &["--operations", "300000", "--seed", "1"]),
     ("backup", "a backup under load, restored and compared", &["--entities", "20000"]),

@@ -9,6 +9,7 @@ use serde_json::Value;
 use testkit::{Request, Response, percent_encode};
 
 use crate::ledger::{HOT_PARTITION, Key, MAIN_TABLE, PROBE_PARTITION, Row, Rows, State, version_of};
+use crate::queue::recorded::TABLE_PREFIX;
 use crate::victim::Victim;
 
 /// Why something could not be read.
@@ -132,6 +133,10 @@ pub fn share(contents: Contents, writer_count: usize) -> Result<Shares, String> 
         return Err(format!("the table {MAIN_TABLE} is missing"));
     }
     for (table, rows) in contents {
+        if table.starts_with(TABLE_PREFIX) {
+            // The queue writers look after it.
+            continue;
+        }
         if table != MAIN_TABLE {
             let owner = owner(&table, 't', writer_count).ok_or_else(|| format!("no writer made {table}"))?;
             shares.writers[owner].tables.insert(table, rows);

@@ -11,6 +11,7 @@ mod damage;
 mod disk;
 mod disk_log;
 mod disk_states;
+mod employees;
 mod gauge;
 mod heavy;
 mod histories;
@@ -28,6 +29,7 @@ mod power;
 mod promises;
 mod queue;
 mod queue_crash;
+mod queue_histories;
 mod recording;
 mod restore_cuts;
 mod seeded_bugs;
@@ -46,13 +48,15 @@ use loadgen::Error;
 type Trial = fn(&mut Parser) -> Result<bool, Error>;
 
 /// Name, what it does, and the trial.
-const TRIALS: [(&str, &str, Trial); 11] = [
+const TRIALS: [(&str, &str, Trial); 13] = [
     ("crash", "kill -9 under load, again and again over one growing store", crash::run),
     ("queue-crash", "kill -9 under queue operations, with a ledger of messages", queue_crash::run),
+    ("employees", "a transaction through a queue; its workers and the server die", employees::run),
     ("power", "disk states that a power cut could leave, each opened and checked", power::run),
     ("damage", "bytes lost or flipped at rest: found, reported, never served", damage::run),
     ("disk", "a full disk, a read-only directory, no file handles left", disk::run),
     ("histories", "concurrent histories over HTTP, checked for linearizability", histories::run),
+    ("queue-histories", "concurrent histories of queue operations, checked for order", queue_histories::run),
     ("simulate", "engine and rules against a model, with seeded time and faults", simulate::run),
     ("seeded-bugs", "each planted bug must be caught by one of the others", seeded_bugs::run),
     ("overload", "ten times the load the server can handle, and hostile queries", overload::run),
@@ -65,6 +69,7 @@ fn main() -> ExitCode {
     let result = match parser.next() {
         Ok(Some(Arg::Value(name))) => match TRIALS.iter().find(|(known, ..)| name == *known) {
             Some((_, _, trial)) => trial(&mut parser),
+            None if name == "employees-worker" => employees::run_worker(&mut parser),
             None => Err(format!("there is no trial {name:?}; --help lists them").into()),
         },
         Ok(None | Some(Arg::Long("help") | Arg::Short('h'))) => {

@@ -3,7 +3,8 @@
 //!
 //! The server is recorded under load (`recording.rs`); then the disk is rebuilt as a power cut at some moment may have
 //! left it (`disk_states.rs`). Promises: a write acknowledged before that moment is there, a request sent after it is
-//! not, and an open request is applied as a whole or not at all. A store whose creation was interrupted still opens.
+//! not, and an open request is applied as a whole or not at all, also when it takes several messages or writes an entity
+//! together with a message. A store whose creation was interrupted still opens.
 //! `restore_cuts.rs` does the same with a restore.
 //!
 //! A recording cannot be repeated, because its threads are not scheduled by the seed. So states that break a promise
@@ -24,6 +25,8 @@ use crate::disk_log::Operation;
 use crate::disk_states::{Disk, Image, Loss};
 use crate::ledger::{MAIN_TABLE, Outcome, PROBE_PARTITION, Row, Rows, State, Version, settle, version_of};
 use crate::options::{self, Value};
+use crate::queue::door::{Addresses, Door};
+use crate::queue::recorded::QueueState;
 use crate::recording::{self, ACCOUNT, Failure, Recording};
 use crate::restore_cuts;
 use crate::summary::{self, BROKEN_SHOWN_MAX};
@@ -198,6 +201,8 @@ struct Moment {
     known: Vec<State>,
     /// How many entries of each writer's history are settled.
     settled: Vec<usize>,
+    /// The same for each queue writer.
+    queue_settled: Vec<usize>,
     /// The greatest version acknowledged so far.
     latest: Version,
 }
@@ -233,6 +238,7 @@ impl Job<'_> {
         let mut moment = Moment {
             known: vec![State::new(); recording.writers.len()],
             settled: vec![0; recording.writers.len()],
+            queue_settled: vec![0; recording.queue_writers.len()],
             latest: 0,
         };
         let mut applied = 0;
@@ -318,9 +324,9 @@ fn open_and_check(
     let mut seen = Seen::default();
     let checked = check(&server, recording, moment, position, &mut seen);
     let words = server.finish();
-    let contents = match checked {
+    let (contents, queues) = match checked {
         Ok(_) if panicked(&words) => return Ok(Err(format!("the server panicked: {words}"))),
-        Ok(contents) => contents,
+        Ok(found) => found,
         Err(what) => return Ok(Err(format!("{what}; the server said: {words:?}"))),
     };
     if random.u32(0..REOPEN_INTERVAL) == 0 {
@@ -332,6 +338,11 @@ fn open_and_check(
         match contents::read_all(&server) {
             Ok(again) if again == contents => {}
             Ok(_) => return Ok(Err("the second start finds other contents than the first".to_owned())),
+            Err(failure) => return Ok(Err(format!("after the second start: {failure}"))),
+        }
+        match read_queues(&server, queues.len()) {
+            Ok(again) if again == queues => {}
+            Ok(_) => return Ok(Err("the second start finds other queues than the first".to_owned())),
             Err(failure) => return Ok(Err(format!("after the second start: {failure}"))),
         }
     }
@@ -349,6 +360,40 @@ fn open_and_check(
     Ok(Ok(seen))
 }
 
+/// What each queue writer has stored.
+fn read_queues(server: &Victim, writer_count: usize) -> Result<Vec<QueueState>, String> {
+    let mut door = Door::new(Addresses { table: server.addr(), queue: server.queue_addr() });
+    (0..writer_count).map(|number| QueueState::read(&mut door, number)).collect()
+}
+
+/// Compares the queues with what their writers knew at that moment.
+fn check_queues(
+    server: &Victim,
+    recording: &Recording,
+    moment: &Moment,
+    position: u64,
+    seen: &mut Seen,
+) -> Result<Vec<QueueState>, String> {
+    let queues = read_queues(server, recording.queue_writers.len())?;
+    let nothing = QueueState::default();
+    for (number, (history, found)) in recording.queue_writers.iter().zip(&queues).enumerate() {
+        let settled = moment.queue_settled[number];
+        let known = settled.checked_sub(1).map_or(&nothing, |last| &history[last].after);
+        let open = history.get(settled).filter(|entry| entry.sent_at <= position);
+        match open {
+            _ if found == known => seen.open_absent += usize::from(open.is_some()),
+            Some(open) if *found == open.after => seen.open_applied += 1,
+            _ => {
+                let open = open.map(|open| &open.after);
+                return Err(format!(
+                    "queue writer {number}: {known:?} is known, or {open:?}, but {found:?} is there"
+                ));
+            }
+        }
+    }
+    Ok(queues)
+}
+
 /// Reads everything, compares it, and writes a row. Returns the contents of the store afterwards.
 fn check(
     server: &Victim,
@@ -356,7 +401,7 @@ fn check(
     moment: &Moment,
     position: u64,
     seen: &mut Seen,
-) -> Result<Contents, String> {
+) -> Result<(Contents, Vec<QueueState>), String> {
     let mut contents = contents::read_all(server).map_err(|failure| failure.to_string())?;
     let floor = contents.values().flat_map(|rows| rows.values()).filter_map(|row| row.version).max();
     let floor = floor.unwrap_or(0).max(moment.latest);
@@ -391,6 +436,7 @@ fn check(
             }
         }
     }
+    let queues = check_queues(server, recording, moment, position, seen)?;
     let key = (PROBE_PARTITION.to_owned(), "after".to_owned());
     let request = Request::post(&format!("/{MAIN_TABLE}")).json(&entity_json(&key.0, &key.1, ""));
     let response = server.ask(&request).map_err(|error| format!("a write after the cut: {error}"))?;
@@ -403,7 +449,7 @@ fn check(
     }
     let row = Row { properties: Default::default(), version: Some(version) };
     contents.entry(MAIN_TABLE.to_owned()).or_default().insert(key, row);
-    Ok(contents)
+    Ok((contents, queues))
 }
 
 impl Moment {
@@ -418,6 +464,11 @@ impl Moment {
                     self.latest = self.latest.max(entry.attempt.version.unwrap_or(0));
                 }
                 self.settled[number] += 1;
+            }
+        }
+        for (settled, history) in self.queue_settled.iter_mut().zip(&recording.queue_writers) {
+            while history.get(*settled).is_some_and(|entry| entry.settled_at <= position) {
+                *settled += 1;
             }
         }
     }

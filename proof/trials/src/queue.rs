@@ -3,7 +3,7 @@
 //!
 //! `door.rs` talks to the service, `event.rs` is one recorded operation, `clients.rs` has the random clients.
 //! `ledger.rs` keeps what is known of every message, `order.rs` searches an order for the operations on one message, and
-//! `rules.rs` holds what is promised across messages.
+//! `rules.rs` holds what is promised across messages. `recorded.rs` has the clients of the trial `power`.
 //!
 //! **The model.** A message is a register with a receipt, a dequeue count, a text and a moment from which it is visible.
 //! For each message by itself, `order.rs` must find an order of all operations that named or returned it, with a moment
@@ -28,6 +28,7 @@ pub mod door;
 pub mod event;
 pub mod ledger;
 mod order;
+pub mod recorded;
 mod rules;
 
 use event::Time;

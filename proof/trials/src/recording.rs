@@ -2,7 +2,7 @@
 //! request the recording knows the range of that log in which it was open.
 //!
 //! The store has three lives: the first ends gracefully, the second by `kill -9`, the third with the recording. Tables
-//! are created and dropped, a big one is swept, an account is added. Promises: the log describes the directory exactly
+//! are created and dropped, a big one is swept, an account is added, and messages go through queues. Promises: the log describes the directory exactly
 //! (both are compared after each life), so a disk rebuilt from it is one that could have existed.
 //! Leaves to others: rebuilding disks (`disk_states.rs`).
 
@@ -21,10 +21,13 @@ use crate::disk_log::{self, Operation, Record};
 use crate::disk_states::{Disk, Image, Loss, inode};
 use crate::ledger::{MAIN_TABLE, settle};
 use crate::load::{Common, End, Entry, LoadShape, Tally, Writer};
+use crate::queue::door::Addresses;
+use crate::queue::recorded::{QueueEntry, QueueWriter, Stop, VISIBLE_AFTER};
 use crate::victim::{Launch, Victim};
 
 const SHIM: &str = "liblazulite_shim.so";
 const WRITER_COUNT: usize = 4;
+const QUEUE_WRITER_COUNT: usize = 3;
 const STEPS_PER_LIFE: usize = 30;
 const SHAPE: LoadShape = LoadShape { row_count_max: 50, text_length_usual: 40, text_length_max: 3_000 };
 /// Rows of the table that is dropped: more than one slice of the sweep.
@@ -49,6 +52,8 @@ pub struct Recording {
     /// The creation of the main table.
     pub main: Span,
     pub account: Span,
+    /// The operations of each queue writer.
+    pub queue_writers: Vec<Vec<QueueEntry>>,
 }
 
 /// Why there is no recording.
@@ -81,6 +86,7 @@ struct Studio {
     read: u64,
     tally: Tally,
     writers: Vec<Writer>,
+    queue_writers: Vec<QueueWriter>,
 }
 
 pub fn record(
@@ -114,6 +120,7 @@ pub fn record(
         tally: Tally::default(),
         // The last writer makes the table to drop.
         writers: (0..=WRITER_COUNT).map(|number| Writer::new(number, seed, SHAPE).recorded()).collect(),
+        queue_writers: (0..QUEUE_WRITER_COUNT).map(|number| QueueWriter::new(number, seed)).collect(),
     };
     let mut random = Rng::with_seed(seed);
 
@@ -138,9 +145,20 @@ pub fn record(
     // Killed without warning, as in a power cut.
     drop(server);
     studio.reconcile(true)?;
+    // Whoever opens a state looks for messages that are hidden until now.
+    std::thread::sleep(VISIBLE_AFTER);
 
     let writers = studio.writers.into_iter().map(|writer| writer.history.unwrap_or_default()).collect();
-    Ok(Recording { root: root_name, root_inode, records: studio.records, writers, main, account })
+    let queue_writers = studio.queue_writers.into_iter().map(|writer| writer.history).collect();
+    Ok(Recording {
+        root: root_name,
+        root_inode,
+        records: studio.records,
+        writers,
+        main,
+        account,
+        queue_writers,
+    })
 }
 
 impl Studio {
@@ -162,7 +180,14 @@ impl Studio {
         if response.status != 201 {
             return Err(Failure::Broken(format!("the first table is answered with {response:?}")));
         }
-        Ok(Span { sent_at, settled_at: self.position() })
+        let settled_at = self.position();
+        for writer in &self.queue_writers {
+            let response = server.ask(&writer.create_table())?;
+            if response.status != 201 {
+                return Err(Failure::Broken(format!("the table of an outbox is answered with {response:?}")));
+            }
+        }
+        Ok(Span { sent_at, settled_at })
     }
 
     fn add_account(&self) -> Result<Span, Failure> {
@@ -191,6 +216,19 @@ impl Studio {
                 .map(|writer| scope.spawn(move || writer.run(common, STEPS_PER_LIFE)))
                 .collect();
             threads.push(scope.spawn(move || dropper.fill_and_drop(common, DROPPED_ROW_COUNT)));
+            let queue_threads = self.queue_writers.iter_mut().map(|writer| {
+                scope.spawn(move || {
+                    let addresses =
+                        Addresses { table: common.server.addr(), queue: common.server.queue_addr() };
+                    match writer.run(addresses, STEPS_PER_LIFE, common.position) {
+                        Ok(()) => Ok(End::Done),
+                        Err(Stop::Cut(_)) if common.stopping.load(Ordering::SeqCst) => Ok(End::Cut),
+                        Err(Stop::Cut(error)) => Err(format!("a connection broke: {error}")),
+                        Err(Stop::Broken(what)) => Err(what),
+                    }
+                })
+            });
+            threads.extend(queue_threads);
             if let Some(count) = kill_at {
                 while common.tally.acknowledged.load(Ordering::Relaxed) < count
                     && threads.iter().any(|thread| !thread.is_finished())
@@ -220,6 +258,11 @@ impl Studio {
         for (writer, found) in self.writers.iter_mut().zip(shares.writers) {
             let outcome = settle(&writer.known, writer.open.as_ref(), &found).map_err(Failure::Broken)?;
             writer.settled(found, outcome, position);
+        }
+        std::thread::sleep(VISIBLE_AFTER);
+        let addresses = Addresses { table: server.addr(), queue: server.queue_addr() };
+        for writer in &mut self.queue_writers {
+            writer.compare(addresses, || length(&self.log)).map_err(Failure::Broken)?;
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
 
 mod changing;
+mod counting;
 mod messages;
 mod model;
 mod queues;

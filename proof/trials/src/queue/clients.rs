@@ -355,7 +355,7 @@ impl<'a> Client<'a> {
         } else {
             match self.door.queue(request) {
                 Ok(response) if response.status >= 500 => {
-                    if self.ground.stopping.load(Ordering::SeqCst) {
+                    if self.is_stopping() {
                         Answer::Cut
                     } else {
                         return Err(self.strange(&event, &response));
@@ -391,10 +391,15 @@ impl<'a> Client<'a> {
 
     /// The reason for a broken connection: the server is being stopped, or else a promise is broken.
     fn cut(&self, event: &Event, error: Option<io::Error>) -> Result<End, String> {
-        if self.ground.stopping.load(Ordering::SeqCst) {
+        if self.is_stopping() {
             return Ok(End::Cut);
         }
         Err(format!("the connection broke although the server was not being stopped: {error:?} in {event:?}"))
+    }
+
+    /// Whether its server is being stopped, or another one has taken its place already.
+    fn is_stopping(&self) -> bool {
+        self.ground.stopping.load(Ordering::SeqCst) || self.door.addresses() != self.ground.addresses()
     }
 
     fn strange(&self, event: &Event, response: &Response) -> String {

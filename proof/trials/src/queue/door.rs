@@ -109,7 +109,13 @@ pub fn count_in(response: &Response) -> Option<usize> {
     response.header("x-ms-approximate-messages-count")?.parse().ok()
 }
 
-/// The headers with which a write of an entity puts a message.
+/// A write of an entity that also puts a message.
 pub fn outbox(request: Request, queue: &str, text: &str) -> Request {
-    request.header("x-lazulite-enqueue", queue).header("x-lazulite-message", &STANDARD.encode(text))
+    let with = |request: Request, (name, value): (&str, String)| request.header(name, &value);
+    outbox_headers(queue, text).into_iter().fold(request, with)
+}
+
+/// The headers of such a write.
+pub fn outbox_headers(queue: &str, text: &str) -> [(&'static str, String); 2] {
+    [("x-lazulite-enqueue", queue.to_owned()), ("x-lazulite-message", STANDARD.encode(text))]
 }

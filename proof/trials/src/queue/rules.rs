@@ -23,7 +23,8 @@ pub fn check(ledger: &Ledger, event: &Event, events: &[Event]) -> Result<(), Str
 /// changes under its hands; so a message that changed by then may have been claimed.
 fn claimed_until(event: &Event, events: &[Event]) -> Time {
     let is_rival = |other: &&Event| {
-        matches!(other.what, What::Get { .. }) && other.began <= event.ended && other.ended >= event.began
+        let is_answered = matches!(other.what, What::Get { told: Told::Done(_), .. });
+        is_answered && other.began <= event.ended && other.ended >= event.began
     };
     events.iter().filter(is_rival).map(|other| other.ended).max().unwrap_or(event.ended)
 }
@@ -38,7 +39,11 @@ fn check_list(
     if seen.len() > count_max {
         return Err(format!("more messages than were asked for: {event:?}"));
     }
-    let is_full = seen.len() == count_max;
+    // A get drops the messages that change while it takes them, and does not look for others unless none is left.
+    let is_get = matches!(event.what, What::Get { .. });
+    let may_change = |life: &&Life| is_get && !seen.is_empty() && may_change_during(life, event);
+    let dropped_count_max = ledger.lives.iter().filter(may_change).count();
+    let is_full = seen.len() + dropped_count_max >= count_max;
     // The youngest of the list became visible at this moment or later.
     let youngest = seen.iter().filter_map(|seen| visible_first(ledger, event, seen)).max();
     for life in &ledger.lives {
@@ -87,6 +92,29 @@ fn surely_visible(ledger: &Ledger, life: &Life, event: &Event, end: Time) -> Opt
     (visible <= event.began).then_some(visible)
 }
 
+/// Whether a message may have been visible when the operation began, and deleted or updated before it ended.
+fn may_change_during(life: &Life, event: &Event) -> bool {
+    let visible_before_end = |used: &str| {
+        let is_visible = |step: &Step| {
+            let (receipt, hide) = match &step.kind {
+                Kind::Put { receipt, hide, .. } | Kind::Update { receipt, hide, .. } => {
+                    (receipt.as_deref(), *hide)
+                }
+                Kind::Take { receipt, hide, .. } => (Some(receipt.as_str()), *hide),
+                _ => return false,
+            };
+            receipt == Some(used) && step.began + hide <= event.ended + CLOCK_SLACK
+        };
+        life.steps.iter().any(is_visible)
+    };
+    life.steps.iter().any(|step| match &step.kind {
+        Kind::Delete { used } | Kind::Update { used, .. } => {
+            step.began <= event.ended && step.ended >= event.began && visible_before_end(used)
+        }
+        _ => false,
+    })
+}
+
 /// The earliest moment at which a listed message became visible, if nobody touched it before.
 fn visible_first(ledger: &Ledger, event: &Event, seen: &Seen) -> Option<Time> {
     let life = ledger.lives.iter().find(|life| life.id.as_ref() == Some(&seen.handle.id))?;
@@ -112,7 +140,7 @@ fn check_count(ledger: &Ledger, event: &Event, count: usize) -> Result<(), Strin
         let was_surely_put = life.was_put() && put.is_certain && put.ended <= event.began;
         let has_perhaps_ended = put.began + live <= event.ended + CLOCK_SLACK
             || ends().any(|step| step.ended >= put.began && step.began <= event.ended);
-        let has_surely_ended = put.ended.saturating_add(live) + CLOCK_SLACK < event.began
+        let has_surely_ended = put.ended.saturating_add(live).saturating_add(CLOCK_SLACK) < event.began
             || ends().any(|step| step.is_certain && step.began > put.ended && step.ended < event.began);
         least += usize::from(was_surely_put && !has_perhaps_ended);
         most += usize::from(put.began <= event.ended && !has_surely_ended);
