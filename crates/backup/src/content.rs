@@ -21,7 +21,7 @@ use engine::Version;
 
 use crate::BackupError;
 use crate::block::{BlockReader, FORMAT_WITH_QUEUES};
-use crate::queue_content::{MessageIter, Place, QueueHead, check_messages};
+use crate::queue_content::{MessageIter, MessagePlace, QueueHead, check_messages};
 use crate::rules::Rules;
 
 pub(crate) const HEAD: u8 = 1;
@@ -199,7 +199,7 @@ pub struct BackupReader<R> {
     inside: Inside,
     ended: bool,
     /// The place of this queue's last message so far.
-    last_place: Option<Place>,
+    last_place: Option<MessagePlace>,
     /// The sort key of this table's last row so far.
     last_key: Vec<u32>,
     scratch: Vec<u32>,

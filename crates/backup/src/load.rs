@@ -114,13 +114,13 @@ pub async fn load<R: Read + Send>(
             Some(Content::Table(table)) => {
                 loading.finish().await?;
                 if let Some(name) = selection.table_target(&table) {
-                    loading.begin(Target::table(table, &name)?).await?;
+                    loading.begin(LoadTarget::table(table, &name)?).await?;
                 }
             }
             Some(Content::Queue(queue)) => {
                 loading.finish().await?;
                 if let Some(name) = selection.queue_target(&queue) {
-                    loading.begin(Target::queue(queue, &name)?).await?;
+                    loading.begin(LoadTarget::queue(queue, &name)?).await?;
                 }
             }
             Some(Content::Rows(rows)) => loading.rows(rows).await?,
@@ -152,7 +152,7 @@ struct Loading<'a> {
 }
 
 /// What is about to be loaded: a table, or a queue.
-struct Target {
+struct LoadTarget {
     family: Family,
     /// What people call it.
     noun: &'static str,
@@ -167,11 +167,11 @@ struct Target {
     policies: Option<Vec<u8>>,
 }
 
-impl Target {
-    fn table(table: TableHead, name: &str) -> Result<Target, BackupError> {
+impl LoadTarget {
+    fn table(table: TableHead, name: &str) -> Result<LoadTarget, BackupError> {
         let parsed = TableName::parse(name)
             .map_err(|_| BackupError::Refused(format!("'{name}' is not the name of a table")))?;
-        Ok(Target {
+        Ok(LoadTarget {
             family: tables::FAMILY,
             noun: "table",
             kind: &protocol::table::KIND,
@@ -183,12 +183,12 @@ impl Target {
         })
     }
 
-    fn queue(queue: QueueHead, name: &str) -> Result<Target, BackupError> {
+    fn queue(queue: QueueHead, name: &str) -> Result<LoadTarget, BackupError> {
         let parsed = QueueName::parse(name)
             .map_err(|_| BackupError::Refused(format!("'{name}' is not the name of a queue")))?;
         let metadata = read_metadata(&queue.metadata)
             .ok_or_else(|| BackupError::Forbidden(format!("metadata of the queue '{}'", queue.name)))?;
-        Ok(Target {
+        Ok(LoadTarget {
             family: queues::FAMILY,
             noun: "queue",
             kind: &protocol::queue::KIND,
@@ -219,7 +219,7 @@ struct LoadingTable {
     id: TableId,
     /// No row gets a greater version.
     versions_until: Version,
-    target: Target,
+    target: LoadTarget,
     message_count: u64,
 }
 
@@ -237,7 +237,7 @@ impl Loading<'_> {
         Ok(())
     }
 
-    async fn begin(&mut self, target: Target) -> Result<(), BackupError> {
+    async fn begin(&mut self, target: LoadTarget) -> Result<(), BackupError> {
         let account = AccountName::parse(&target.account)
             .ok_or_else(|| BackupError::Refused(format!("'{}' is not an account", target.account)))?;
         let partition = Namespace::new(target.family, account.as_str()).partition();
@@ -309,8 +309,8 @@ impl Loading<'_> {
         let read_error = |error: engine::ReadError| BackupError::Engine(error.to_string());
         let snapshot = self.engine.snapshot().await.map_err(read_error)?;
         let checked = queues::check_queue(&*snapshot, open.id).await.map_err(read_error)?;
-        if let Some(finding) = checked.findings.sentences.first() {
-            let Target { account, name, .. } = &open.target;
+        if let Some(finding) = checked.findings.first() {
+            let LoadTarget { account, name, .. } = &open.target;
             return Err(BackupError::Forbidden(format!("the queue '{name}' of {account}: {finding}")));
         }
         self.loaded.counts.message_count += open.message_count;
@@ -341,7 +341,7 @@ impl Loading<'_> {
     }
 
     /// The version that the engine gave to the creation of a table: one of its own, and greater than all before.
-    async fn version_of(&self, target: &Target) -> Result<Version, BackupError> {
+    async fn version_of(&self, target: &LoadTarget) -> Result<Version, BackupError> {
         let (namespace, temporary) = (target.restoring().partition(), target.temporary());
         let found = self.engine.get(TableId::CATALOGUE, Key::new(&namespace, &temporary)).await;
         let found = found.map_err(|error| BackupError::Engine(error.to_string()))?;

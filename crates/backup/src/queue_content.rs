@@ -82,10 +82,10 @@ impl<'a> Iterator for MessageIter<'a> {
 }
 
 /// Where a message stands in its queue.
-pub(crate) type Place = (u64, MessageId);
+pub(crate) type MessagePlace = (u64, MessageId);
 
 /// Counts the messages. They must fill the block exactly and be in order.
-pub(crate) fn check_messages(bytes: &[u8], last: &mut Option<Place>) -> Result<u64, &'static str> {
+pub(crate) fn check_messages(bytes: &[u8], last: &mut Option<MessagePlace>) -> Result<u64, &'static str> {
     let mut messages = MessageIter { rest: bytes };
     let mut count = 0;
     while !messages.rest.is_empty() {

@@ -58,7 +58,7 @@ pub async fn save(
     file.block(content::HEAD, &head.write())?;
 
     let stored = read_settings(&*snapshot).await?;
-    let mut pace = Pace { options, clock, started: clock.monotonic() };
+    let mut pace = ReadPace { options, clock, started: clock.monotonic() };
     for (account, properties) in &stored.table_properties {
         file.block(content::PROPERTIES, &content::write_properties(account, properties))?;
         file.saved.counts.properties_count += 1;
@@ -157,13 +157,13 @@ fn damaged_entry(key: &OwnedKey) -> BackupError {
 }
 
 /// Keeps reads below the requested rate.
-struct Pace<'a> {
+struct ReadPace<'a> {
     options: SaveOptions,
     clock: &'a dyn Clock,
     started: Duration,
 }
 
-impl Pace<'_> {
+impl ReadPace<'_> {
     /// Sleeps until the bytes read so far are within the rate.
     async fn keep(&mut self, raw_bytes: u64) {
         if self.options.rate_bytes_max == 0 {
@@ -196,7 +196,7 @@ impl BackupFile<'_> {
         snapshot: &dyn Snapshot,
         id: TableId,
         table: &TableHead,
-        pace: &mut Pace<'_>,
+        pace: &mut ReadPace<'_>,
     ) -> Result<(), BackupError> {
         self.block(content::TABLE, &table.write())?;
         self.saved.counts.table_count += 1;
@@ -220,7 +220,7 @@ impl BackupFile<'_> {
         snapshot: &dyn Snapshot,
         id: TableId,
         queue: &QueueHead,
-        pace: &mut Pace<'_>,
+        pace: &mut ReadPace<'_>,
     ) -> Result<(), BackupError> {
         self.block(content::QUEUE, &queue.write())?;
         self.saved.counts.queue_count += 1;

@@ -72,7 +72,7 @@ impl Store {
     async fn check(&self) -> (u64, u64) {
         let snapshot = self.engine.snapshot().await.unwrap();
         let report = queues::check_queues(&*snapshot).await.unwrap();
-        assert_eq!(report.findings.sentences, [""; 0]);
+        assert_eq!(report.findings, [""; 0]);
         (report.queue_count, report.message_count)
     }
 }

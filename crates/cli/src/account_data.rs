@@ -20,8 +20,8 @@ use crate::store;
 /// What an account has.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct AccountData {
-    pub tables: tables::AccountData,
-    pub queues: queues::AccountData,
+    pub tables: tables::AccountTables,
+    pub queues: queues::AccountQueues,
 }
 
 impl AccountData {
@@ -55,11 +55,11 @@ impl AccountData {
         let words: Vec<&str> = line.trim_end().split(' ').collect();
         let &[tables, table_properties, queues, queue_properties] = words.as_slice() else { return None };
         Some(AccountData {
-            tables: tables::AccountData {
+            tables: tables::AccountTables {
                 table_count: tables.parse().ok()?,
                 has_properties: table_properties == "1",
             },
-            queues: queues::AccountData {
+            queues: queues::AccountQueues {
                 queue_count: queues.parse().ok()?,
                 has_properties: queue_properties == "1",
             },
@@ -156,8 +156,8 @@ mod tests {
     #[test]
     fn an_answer_reads_as_it_was_written() {
         let data = AccountData {
-            tables: tables::AccountData { table_count: 3, has_properties: false },
-            queues: queues::AccountData { queue_count: 2, has_properties: true },
+            tables: tables::AccountTables { table_count: 3, has_properties: false },
+            queues: queues::AccountQueues { queue_count: 2, has_properties: true },
         };
         assert_eq!(AccountData::from_line(&data.to_line()), Some(data));
         assert_eq!(data.described(), "3 tables, 2 queues and service properties");

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use loadgen::endpoint::{DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, Endpoint, Service};
+use loadgen::endpoint::{DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, Endpoint, MeasuredService};
 use loadgen::measure::{Measurement, Sample, probe};
 use loadgen::table::Filled;
 use loadgen::workload::{Counter, TableShape, Workload, WorkloadKind};
@@ -56,7 +56,7 @@ struct BenchPlan {
 
 /// What is measured on one service.
 struct ServicePlan {
-    service: Service,
+    service: MeasuredService,
     endpoint: Endpoint,
     workloads: Vec<Workload>,
 }
@@ -111,7 +111,7 @@ fn plan(request: &BenchRequest) -> Result<BenchPlan, String> {
     kinds.sort_by_key(|kind| kind.adds_entities());
     let shape = TableShape::one_partition(entities.next_multiple_of(100));
     let mut parts = Vec::new();
-    for service in [Service::Table, Service::Queue] {
+    for service in [MeasuredService::Table, MeasuredService::Queue] {
         let kinds = kinds.iter().filter(|kind| kind.service() == service);
         let workloads: Vec<Workload> =
             kinds.map(|kind| Workload { kind: *kind, shape, connections }).collect();
@@ -125,7 +125,7 @@ fn plan(request: &BenchRequest) -> Result<BenchPlan, String> {
     Ok(BenchPlan { parts, shape, seconds: Duration::from_secs_f64(seconds), rate: request.rate })
 }
 
-fn endpoint(request: &BenchRequest, service: Service) -> Result<Endpoint, String> {
+fn endpoint(request: &BenchRequest, service: MeasuredService) -> Result<Endpoint, String> {
     match &request.connection_string {
         Some(text) => {
             if request.url.is_some() || request.account.is_some() || request.key.is_some() {
@@ -149,10 +149,10 @@ fn endpoint(request: &BenchRequest, service: Service) -> Result<Endpoint, String
 impl ServicePlan {
     fn create(&self, name: &str) -> Result<(), String> {
         match self.service {
-            Service::Table => {
+            MeasuredService::Table => {
                 table::create(&self.endpoint, name).map_err(|error| format!("cannot create a table: {error}"))
             }
-            Service::Queue => {
+            MeasuredService::Queue => {
                 queue::create(&self.endpoint, name).map_err(|error| format!("cannot create a queue: {error}"))
             }
         }
@@ -160,9 +160,9 @@ impl ServicePlan {
 
     fn delete(&self, name: &str) -> Result<(), String> {
         match self.service {
-            Service::Table => table::delete(&self.endpoint, name)
+            MeasuredService::Table => table::delete(&self.endpoint, name)
                 .map_err(|error| format!("the table {name} could not be deleted: {error}")),
-            Service::Queue => queue::delete(&self.endpoint, name)
+            MeasuredService::Queue => queue::delete(&self.endpoint, name)
                 .map_err(|error| format!("the queue {name} could not be deleted: {error}")),
         }
     }
@@ -172,8 +172,8 @@ impl ServicePlan {
         let show = |filled: &Filled| progress.show(filled.entities, shape.entities);
         let (endpoint, stop) = (&self.endpoint, Some(stop));
         let filled = match self.service {
-            Service::Table => table::fill(endpoint, name, shape, FILL_TIME_MAX, stop, show),
-            Service::Queue => queue::fill(endpoint, name, shape.entities, FILL_TIME_MAX, stop, show),
+            MeasuredService::Table => table::fill(endpoint, name, shape, FILL_TIME_MAX, stop, show),
+            MeasuredService::Queue => queue::fill(endpoint, name, shape.entities, FILL_TIME_MAX, stop, show),
         };
         progress.clear();
         filled.map_err(|error| error.to_string())
@@ -188,8 +188,8 @@ fn measure_all(
 ) -> Result<(), String> {
     let filled = part.fill(name, plan.shape, stop)?;
     let (what, how) = match part.service {
-        Service::Table => ("entities", "in transactions of 100"),
-        Service::Queue => ("messages", "one by one on 64 connections"),
+        MeasuredService::Table => ("entities", "in transactions of 100"),
+        MeasuredService::Queue => ("messages", "one by one on 64 connections"),
     };
     println!("{} {what} loaded {how}, {:.0}/s", plan.shape.entities, filled.entities_per_second());
     println!(

@@ -12,7 +12,7 @@ use backup::{BackupError, BackupReader};
 use engine::env::SystemClock;
 use engine::{Engine, Family};
 use engine_local::{CheckReport, LocalEngine, OpenError, ahead_of_clock, check_directory};
-use queues::QueuesReport;
+use queues::QueueReport;
 
 use crate::backup::{described, read_through};
 use crate::control::{self, ControlRequest};
@@ -45,7 +45,7 @@ pub struct StoreReport {
 
 impl StoreReport {
     /// Joins what the engine and the services have found. `queues`: an error says why they could not be read.
-    fn new(report: CheckReport, queues: Result<QueuesReport, String>) -> StoreReport {
+    fn new(report: CheckReport, queues: Result<QueueReport, String>) -> StoreReport {
         let counts = |family: Family| report.families.get(&family).copied().unwrap_or_default();
         let mut joined = StoreReport {
             table_count: counts(tables::FAMILY).table_count,
@@ -61,8 +61,8 @@ impl StoreReport {
         match queues {
             Ok(queues) => {
                 joined.message_count = queues.message_count;
-                joined.finding_count += queues.findings.count;
-                joined.findings.extend(queues.findings.sentences.iter().map(|found| in_the_tree(found)));
+                joined.finding_count += queues.finding_count;
+                joined.findings.extend(queues.findings.iter().map(|found| in_the_tree(found)));
             }
             Err(cause) => {
                 joined.finding_count += 1;
@@ -123,9 +123,9 @@ pub async fn check_open(engine: &LocalEngine) -> StoreReport {
 }
 
 /// Not if the engine has found damage: then nothing can be said about the rows that are left.
-async fn check_queues(engine: &LocalEngine, report: &CheckReport) -> Result<QueuesReport, String> {
+async fn check_queues(engine: &LocalEngine, report: &CheckReport) -> Result<QueueReport, String> {
     if report.finding_count > 0 || !report.families.contains_key(&queues::FAMILY) {
-        return Ok(QueuesReport::default());
+        return Ok(QueueReport::default());
     }
     let snapshot = engine.snapshot().await.map_err(|error| error.to_string())?;
     queues::check_queues(&*snapshot).await.map_err(|error| error.to_string())
@@ -134,7 +134,7 @@ async fn check_queues(engine: &LocalEngine, report: &CheckReport) -> Result<Queu
 /// Checks the queues of a store that nobody has open.
 fn with_queues(report: CheckReport, location: &Path) -> Result<StoreReport, String> {
     if report.finding_count > 0 || !report.families.contains_key(&queues::FAMILY) {
-        return Ok(StoreReport::new(report, Ok(QueuesReport::default())));
+        return Ok(StoreReport::new(report, Ok(QueueReport::default())));
     }
     let started = || "a server was started on the store meanwhile: check again".to_owned();
     let engine = store::open(location)?.ok_or_else(started)?;

@@ -12,25 +12,25 @@ pub const DEVELOPMENT_KEY: &str =
 
 /// The services that can be measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Service {
+pub enum MeasuredService {
     Table,
     Queue,
 }
 
-impl Service {
+impl MeasuredService {
     /// As in `TableEndpoint`, and in `account.table.core.windows.net`.
     fn label(self) -> &'static str {
         match self {
-            Service::Table => "Table",
-            Service::Queue => "Queue",
+            MeasuredService::Table => "Table",
+            MeasuredService::Queue => "Queue",
         }
     }
 
     /// The endpoint of an emulator on this machine.
     pub fn development_url(self) -> &'static str {
         match self {
-            Service::Table => "http://127.0.0.1:10002/devstoreaccount1",
-            Service::Queue => "http://127.0.0.1:10001/devstoreaccount1",
+            MeasuredService::Table => "http://127.0.0.1:10002/devstoreaccount1",
+            MeasuredService::Queue => "http://127.0.0.1:10001/devstoreaccount1",
         }
     }
 }
@@ -62,7 +62,7 @@ impl Endpoint {
 
     /// Reads `DefaultEndpointsProtocol=http;AccountName=…;AccountKey=…;TableEndpoint=…;QueueEndpoint=…;`, the form that
     /// SDKs take.
-    pub fn from_connection_string(text: &str, service: Service) -> Result<Endpoint, String> {
+    pub fn from_connection_string(text: &str, service: MeasuredService) -> Result<Endpoint, String> {
         let parts = text.split(';').filter(|part| !part.trim().is_empty());
         let mut fields = Vec::new();
         for part in parts {
@@ -119,7 +119,7 @@ impl Endpoint {
 mod tests {
     use super::*;
 
-    fn check(text: &str, service: Service, expected: (&str, &str, &str, &str)) {
+    fn check(text: &str, service: MeasuredService, expected: (&str, &str, &str, &str)) {
         let endpoint = Endpoint::from_connection_string(text, service).unwrap();
         let address = endpoint.address.to_string();
         let found = (
@@ -135,27 +135,27 @@ mod tests {
     fn connection_strings_name_where_and_who() {
         check(
             "UseDevelopmentStorage=true",
-            Service::Table,
+            MeasuredService::Table,
             ("127.0.0.1:10002", "devstoreaccount1", "127.0.0.1:10002", "/devstoreaccount1"),
         );
         check(
             "AccountName=acme;AccountKey=a2V5;TableEndpoint=http://127.0.0.1:7/acme/;QueueEndpoint=http://127.0.0.1:8/acme",
-            Service::Table,
+            MeasuredService::Table,
             ("127.0.0.1:7", "acme", "127.0.0.1:7", "/acme"),
         );
         check(
             "accountname=acme; AccountKey=a2V5==;TableEndpoint=http://127.0.0.1",
-            Service::Table,
+            MeasuredService::Table,
             ("127.0.0.1:80", "acme", "127.0.0.1", ""),
         );
         check(
             "UseDevelopmentStorage=true",
-            Service::Queue,
+            MeasuredService::Queue,
             ("127.0.0.1:10001", "devstoreaccount1", "127.0.0.1:10001", "/devstoreaccount1"),
         );
         check(
             "AccountName=acme;AccountKey=a2V5;TableEndpoint=http://127.0.0.1:7/acme/;QueueEndpoint=http://127.0.0.1:8/acme",
-            Service::Queue,
+            MeasuredService::Queue,
             ("127.0.0.1:8", "acme", "127.0.0.1:8", "/acme"),
         );
     }
@@ -171,7 +171,7 @@ mod tests {
             ("rubbish", "Name=Value"),
             ("AccountName=a;AccountKey=k;TableEndpoint=127.0.0.1:1", "does not begin with http://"),
         ] {
-            let parsed = Endpoint::from_connection_string(text, Service::Table);
+            let parsed = Endpoint::from_connection_string(text, MeasuredService::Table);
             let Err(sentence) = parsed else { panic!("{text} was taken") };
             assert!(sentence.contains(part), "{text}: {sentence}");
         }

@@ -8,7 +8,7 @@ use crate::Error;
 use crate::endpoint::Endpoint;
 use crate::messages::Puts;
 use crate::queue_request::QueueSigner;
-use crate::table::{Filled, Loading, ask_for};
+use crate::table::{DataLoad, Filled, ask_for};
 
 /// Puts share a sync, so many connections fill a queue faster than few.
 const FILL_CONNECTION_COUNT: usize = 64;
@@ -48,7 +48,7 @@ pub fn fill_with(
     stop: Option<&Arc<AtomicBool>>,
     progress: impl FnMut(&Filled),
 ) -> Result<Filled, Error> {
-    let loading = Loading {
+    let load = DataLoad {
         address: endpoint.address,
         connection_count: FILL_CONNECTION_COUNT,
         per_request: 1,
@@ -56,5 +56,5 @@ pub fn fill_with(
         time_max,
         stop,
     };
-    loading.run(&mut Puts::new(QueueSigner::of(endpoint)?, queue, options, message_count), progress)
+    load.run(&mut Puts::new(QueueSigner::of(endpoint)?, queue, options, message_count), progress)
 }

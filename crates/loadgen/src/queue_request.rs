@@ -13,7 +13,7 @@ use crate::{Error, clock};
 
 const VERSION: &str = "2021-12-02";
 /// What a message says: the size of a usual message, a JSON document in Base64.
-pub const MESSAGE_TEXT: &str = "eyJ0eXBlIjoiT3JkZXJQbGFjZWQiLCJvcmRlciI6IjAxSFoyVzNGNFE1UjZTN1Q4VTlWIiwiY3VzdG9tZXIiOiJBZGEgTG92ZWxhY2UiLCJjaXR5IjoiTG9uZG9uIn0=";
+pub(crate) const MESSAGE_TEXT: &str = "eyJ0eXBlIjoiT3JkZXJQbGFjZWQiLCJvcmRlciI6IjAxSFoyVzNGNFE1UjZTN1Q4VTlWIiwiY3VzdG9tZXIiOiJBZGEgTG92ZWxhY2UiLCJjaXR5IjoiTG9uZG9uIn0=";
 /// An HMAC in Base64.
 const SIGNATURE_BYTES: usize = 44;
 
@@ -107,7 +107,7 @@ impl QueueSigner {
     }
 
     /// Deletions of messages that are not known yet.
-    pub fn deletions(&self, queue: &str) -> Deletions {
+    pub(crate) fn deletions(&self, queue: &str) -> Deletions {
         let path = format!("{}/", messages(queue));
         let mut hashed = hmac::Context::with_key(&self.key);
         hashed.update(self.to_sign("DELETE", "", &path).as_bytes());
@@ -124,7 +124,7 @@ fn messages(queue: &str) -> String {
 }
 
 /// All deletions of a queue's messages have in common everything but the message, its receipt and the signature.
-pub struct Deletions {
+pub(crate) struct Deletions {
     /// The text to sign, up to the message's id.
     hashed: hmac::Context,
     start: Vec<u8>,
@@ -133,7 +133,7 @@ pub struct Deletions {
 
 impl Deletions {
     /// Writes the request that deletes a message, given its id and its receipt as an answer spells them.
-    pub fn write(&self, id: &[u8], receipt: &[u8], out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, id: &[u8], receipt: &[u8], out: &mut Vec<u8>) {
         out.clear();
         out.extend_from_slice(&self.start);
         out.extend_from_slice(id);

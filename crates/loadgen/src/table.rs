@@ -80,7 +80,7 @@ pub fn fill(
     stop: Option<&Arc<AtomicBool>>,
     progress: impl FnMut(&Filled),
 ) -> Result<Filled, Error> {
-    let loading = Loading {
+    let load = DataLoad {
         address: endpoint.address,
         connection_count: FILL_CONNECTION_COUNT,
         per_request: BATCH_OPERATION_COUNT as u64,
@@ -88,11 +88,11 @@ pub fn fill(
         time_max,
         stop,
     };
-    loading.run(&mut Batches::loading(&Signer::of(endpoint)?, table, shape), progress)
+    load.run(&mut Batches::loading(&Signer::of(endpoint)?, table, shape), progress)
 }
 
 /// Loads what a measurement needs, from a source that ends.
-pub(crate) struct Loading<'a> {
+pub(crate) struct DataLoad<'a> {
     pub address: SocketAddr,
     pub connection_count: usize,
     /// Entities or messages in a request.
@@ -102,7 +102,7 @@ pub(crate) struct Loading<'a> {
     pub stop: Option<&'a Arc<AtomicBool>>,
 }
 
-impl Loading<'_> {
+impl DataLoad<'_> {
     pub(crate) fn run(
         &self,
         requests: &mut dyn Requests,

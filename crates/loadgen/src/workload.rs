@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use crate::Error;
-use crate::endpoint::{Endpoint, Service};
+use crate::endpoint::{Endpoint, MeasuredService};
 use crate::generator::Requests;
 use crate::messages::Takes;
 use crate::queue_request::{MESSAGE_TEXT, QueueSigner};
@@ -126,8 +126,8 @@ impl WorkloadKind {
     }
 
     /// The service whose endpoint it is for.
-    pub fn service(self) -> Service {
-        if WorkloadKind::QUEUE.contains(&self) { Service::Queue } else { Service::Table }
+    pub fn service(self) -> MeasuredService {
+        if WorkloadKind::QUEUE.contains(&self) { MeasuredService::Queue } else { MeasuredService::Table }
     }
 
     /// Messages that each operation removes.
@@ -228,7 +228,7 @@ impl Workload {
         counter: &Counter,
     ) -> Result<Box<dyn Requests>, Error> {
         self.check()?;
-        if self.kind.service() == Service::Queue {
+        if self.kind.service() == MeasuredService::Queue {
             return self.queue_requests(endpoint, table);
         }
         let signer = Signer::of(endpoint)?;

@@ -13,32 +13,32 @@ const NAME_COUNT_MAX: usize = 1000;
 
 /// What an account has.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct AccountData {
+pub struct AccountQueues {
     pub queue_count: u64,
     /// Whether it has set its service properties.
     pub has_properties: bool,
 }
 
-impl AccountData {
+impl AccountQueues {
     pub fn is_empty(self) -> bool {
-        self == AccountData::default()
+        self == AccountQueues::default()
     }
 }
 
 impl QueueService {
-    pub async fn account_data(&self, account: &AccountName) -> Result<AccountData, ServiceError> {
+    pub async fn account_data(&self, account: &AccountName) -> Result<AccountQueues, ServiceError> {
         let mut queue_count = 0;
         let mut count = |_: &str, _: &[u8]| {
             queue_count += 1;
             Flow::Continue
         };
         self.catalogue.list(account, None, Budget::UNBOUNDED, &mut count).await?;
-        Ok(AccountData { queue_count, has_properties: self.catalogue.has_properties(account).await? })
+        Ok(AccountQueues { queue_count, has_properties: self.catalogue.has_properties(account).await? })
     }
 
     /// Deletes all queues of the account, with their messages and policies, and its service properties. Returns what
     /// was deleted. After a failure, what was not reached is still there, and purging again continues.
-    pub async fn purge_account(&self, account: &AccountName) -> Result<AccountData, ServiceError> {
+    pub async fn purge_account(&self, account: &AccountName) -> Result<AccountQueues, ServiceError> {
         let has_properties = self.catalogue.has_properties(account).await?;
         if has_properties {
             self.catalogue.delete_properties(account).await?;
@@ -47,7 +47,7 @@ impl QueueService {
         loop {
             let names = self.some_names(account).await?;
             if names.is_empty() {
-                return Ok(AccountData { queue_count, has_properties });
+                return Ok(AccountQueues { queue_count, has_properties });
             }
             for name in names {
                 // Another may have deleted it meanwhile.

@@ -2,40 +2,37 @@
 
 use engine::{Budget, Flow, Key, KeyRange, ReadError, Sink, Snapshot, TableId, TableRecord, Version};
 
-use crate::consistency::{Findings, QueueCheck, QueueDetails};
+use crate::consistency::{FINDING_COUNT_MAX, Findings, QueueCheck, QueueDetails};
 use crate::family::FAMILY;
 
-/// What a check of all queues has found.
+/// What a check of queues has found.
 #[derive(Default, Debug)]
-pub struct QueuesReport {
+pub struct QueueReport {
     pub queue_count: u64,
     pub message_count: u64,
-    /// Each names its queue.
-    pub findings: Findings,
+    /// The first ones, a sentence each.
+    pub findings: Vec<String>,
+    pub finding_count: u64,
 }
 
-/// Checks every queue of the store, one after the other.
-pub async fn check_queues(snapshot: &dyn Snapshot) -> Result<QueuesReport, ReadError> {
+/// Checks every queue of the store, one after the other. Each finding names its queue.
+pub async fn check_queues(snapshot: &dyn Snapshot) -> Result<QueueReport, ReadError> {
     let mut queues = Queues(Vec::new());
     snapshot.scan(TableId::CATALOGUE, &[KeyRange::all()], Budget::UNBOUNDED, &mut queues).await?;
-    let mut report = QueuesReport::default();
+    let mut report = QueueReport::default();
     for (id, name) in queues.0 {
         let checked = check_queue(snapshot, id).await?;
         report.queue_count += 1;
         report.message_count += checked.message_count;
-        let Findings { sentences, count } = checked.findings;
-        let sentences = sentences.into_iter().map(|sentence| format!("queue {name}: {sentence}")).collect();
-        report.findings.append(Findings { sentences, count });
+        report.finding_count += checked.finding_count;
+        let room = FINDING_COUNT_MAX.saturating_sub(report.findings.len());
+        let named = checked.findings.iter().map(|finding| format!("queue {name}: {finding}"));
+        report.findings.extend(named.take(room));
     }
     Ok(report)
 }
 
-/// What a check of one queue has found.
-pub struct QueueReport {
-    pub message_count: u64,
-    pub findings: Findings,
-}
-
+/// Checks one queue.
 pub async fn check_queue(snapshot: &dyn Snapshot, queue: TableId) -> Result<QueueReport, ReadError> {
     let mut check = QueueCheck::default();
     snapshot.scan(queue, &[KeyRange::all()], Budget::UNBOUNDED, &mut check).await?;
@@ -44,7 +41,9 @@ pub async fn check_queue(snapshot: &dyn Snapshot, queue: TableId) -> Result<Queu
         snapshot.scan(queue, &[KeyRange::all()], Budget::UNBOUNDED, &mut details).await?;
         findings.append(details.findings());
     }
-    Ok(QueueReport { message_count: check.message_count, findings })
+    let Findings { sentences, count } = findings;
+    let message_count = check.message_count;
+    Ok(QueueReport { queue_count: 1, message_count, findings: sentences, finding_count: count })
 }
 
 impl Sink for QueueCheck {

@@ -12,15 +12,14 @@ use protocol::queue::MessageId;
 use crate::rows::{self, MessageKey, MessageValue, NEVER_TICKS};
 
 /// Findings that are kept as text; further ones are only counted.
-const FINDING_COUNT_MAX: usize = 100;
+pub(crate) const FINDING_COUNT_MAX: usize = 100;
 /// Messages that one round of a closer look remembers.
 const ROUND_MESSAGE_COUNT_MAX: u64 = 1_000_000;
 
 /// Sees all rows of one queue.
 #[derive(Clone, Default, Debug)]
-pub struct QueueCheck {
-    pub row_count: u64,
-    pub message_count: u64,
+pub(crate) struct QueueCheck {
+    pub(crate) message_count: u64,
     counted: i128,
     expiring: Fingerprint,
     expiry_rows: Fingerprint,
@@ -57,9 +56,9 @@ fn mix(number: u64) -> u64 {
 
 /// What is wrong, one sentence each, and how many there are.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
-pub struct Findings {
-    pub sentences: Vec<String>,
-    pub count: u64,
+pub(crate) struct Findings {
+    pub(crate) sentences: Vec<String>,
+    pub(crate) count: u64,
 }
 
 impl Findings {
@@ -108,8 +107,7 @@ impl QueueRow {
 }
 
 impl QueueCheck {
-    pub fn see(&mut self, partition: &str, row: &str, value: &[u8]) {
-        self.row_count += 1;
+    pub(crate) fn see(&mut self, partition: &str, row: &str, value: &[u8]) {
         match QueueRow::read(partition, row, value) {
             Some(QueueRow::Message { place, expires }) => {
                 self.message_count += 1;
@@ -124,7 +122,7 @@ impl QueueCheck {
     }
 
     /// What is wrong with the rows by themselves, and with the count.
-    pub fn findings(&self) -> Findings {
+    pub(crate) fn findings(&self) -> Findings {
         let mut findings = self.findings.clone();
         if self.counted != i128::from(self.message_count) {
             findings
@@ -135,7 +133,7 @@ impl QueueCheck {
 
     /// For a closer look at messages and expiry rows that do not agree: show each of these all rows again. Empty if they
     /// agree.
-    pub fn details(&self) -> Vec<QueueDetails> {
+    pub(crate) fn details(&self) -> Vec<QueueDetails> {
         if self.expiring == self.expiry_rows {
             return Vec::new();
         }
@@ -143,14 +141,15 @@ impl QueueCheck {
         (0..rounds).map(|round| QueueDetails { round, rounds, ..QueueDetails::default() }).collect()
     }
 
-    pub fn is_sound(&self) -> bool {
+    #[cfg(test)]
+    fn is_sound(&self) -> bool {
         self.findings().count == 0 && self.expiring == self.expiry_rows
     }
 }
 
 /// One round of a closer look: at the messages whose ids belong to it.
 #[derive(Default)]
-pub struct QueueDetails {
+pub(crate) struct QueueDetails {
     round: u64,
     rounds: u64,
     /// Messages that expire, and have not met their expiry row yet.
@@ -159,7 +158,7 @@ pub struct QueueDetails {
 }
 
 impl QueueDetails {
-    pub fn see(&mut self, partition: &str, row: &str, value: &[u8]) {
+    pub(crate) fn see(&mut self, partition: &str, row: &str, value: &[u8]) {
         let is_mine = |id: MessageId| mix(id.0 as u64) % self.rounds == self.round;
         match QueueRow::read(partition, row, value) {
             Some(QueueRow::Message { place, expires }) if expires != NEVER_TICKS && is_mine(place.id) => {
@@ -184,7 +183,7 @@ impl QueueDetails {
         }
     }
 
-    pub fn findings(mut self) -> Findings {
+    pub(crate) fn findings(mut self) -> Findings {
         let mut missing: Vec<MessageId> = self.expiring.keys().map(|(id, _)| *id).collect();
         missing.sort();
         for id in missing {

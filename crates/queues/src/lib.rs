@@ -35,9 +35,8 @@ mod sweep;
 mod take;
 mod time;
 
-pub use account_data::AccountData;
-pub use check::{QueueReport, QueuesReport, check_queue, check_queues};
-pub use consistency::{Findings, QueueCheck, QueueDetails};
+pub use account_data::AccountQueues;
+pub use check::{QueueReport, check_queue, check_queues};
 pub use family::{FAMILY, VALUE_RULES, namespace};
 pub use messages::{NewMessage, PlannedPut, PutMessage, UpdatedMessage};
 pub use queues::{Created, ListQuery, ListedQueue, QueuePage, QueueProperties};

@@ -14,32 +14,32 @@ const NAME_COUNT_MAX: usize = 1000;
 
 /// What an account has.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct AccountData {
+pub struct AccountTables {
     pub table_count: u64,
     /// Whether it has set its service properties.
     pub has_properties: bool,
 }
 
-impl AccountData {
+impl AccountTables {
     pub fn is_empty(self) -> bool {
-        self == AccountData::default()
+        self == AccountTables::default()
     }
 }
 
 impl TableService {
-    pub async fn account_data(&self, account: &AccountName) -> Result<AccountData, ServiceError> {
+    pub async fn account_data(&self, account: &AccountName) -> Result<AccountTables, ServiceError> {
         let mut table_count = 0;
         let mut count = |_: &str, _: &[u8]| {
             table_count += 1;
             Flow::Continue
         };
         self.catalogue.list(account, None, Budget::UNBOUNDED, &mut count).await?;
-        Ok(AccountData { table_count, has_properties: self.catalogue.has_properties(account).await? })
+        Ok(AccountTables { table_count, has_properties: self.catalogue.has_properties(account).await? })
     }
 
     /// Deletes all tables of the account, with their entities and policies, and its service properties. Returns what
     /// was deleted. After a failure, what was not reached is still there, and purging again continues.
-    pub async fn purge_account(&self, account: &AccountName) -> Result<AccountData, ServiceError> {
+    pub async fn purge_account(&self, account: &AccountName) -> Result<AccountTables, ServiceError> {
         let has_properties = self.catalogue.has_properties(account).await?;
         if has_properties {
             self.catalogue.delete_properties(account).await?;
@@ -48,7 +48,7 @@ impl TableService {
         loop {
             let names = some_names(&self.catalogue, account).await?;
             if names.is_empty() {
-                return Ok(AccountData { table_count, has_properties });
+                return Ok(AccountTables { table_count, has_properties });
             }
             for name in names {
                 // Another may have deleted it meanwhile.

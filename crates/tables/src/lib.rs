@@ -15,7 +15,7 @@ mod record;
 mod service;
 mod transaction;
 
-pub use account_data::AccountData;
+pub use account_data::AccountTables;
 pub use family::{FAMILIES, FAMILY, VALUE_RULES, namespace};
 pub use plan::{Plan, PlanKind, plan};
 pub use query::{EntityQuery, EntitySink, Page, TablePage, TableQuery};

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use loadgen::endpoint::Service;
+use loadgen::endpoint::MeasuredService;
 use loadgen::measure::{Measurement, Pass, Sample, probe};
 use loadgen::workload::{TableShape, Workload};
 use loadgen::{Error, queue, table};
@@ -36,7 +36,7 @@ impl<'a> Comparison<'a> {
 
     /// Registers a table that is already filled.
     pub fn is_filled(&mut self, kind: SystemKind, table: &str) {
-        self.tables.insert((kind, format!("{:?} {table}", Service::Table)), Ok(()));
+        self.tables.insert((kind, format!("{:?} {table}", MeasuredService::Table)), Ok(()));
     }
 
     pub fn run(&mut self, workloads: &[Workload], run: &mut Run) -> Result<(), Error> {
@@ -114,8 +114,8 @@ impl<'a> Comparison<'a> {
         let place = format!("{:?} {name}", workload.kind.service());
         let made = self.tables.entry((system.kind, place)).or_insert_with(|| {
             let made = match workload.kind.service() {
-                Service::Table => make_table(system, &name, workload.shape, FILL_TIME_MAX),
-                Service::Queue => make_queue(system, workload, &name, FILL_TIME_MAX),
+                MeasuredService::Table => make_table(system, &name, workload.shape, FILL_TIME_MAX),
+                MeasuredService::Queue => make_queue(system, workload, &name, FILL_TIME_MAX),
             };
             made.map_err(|error| one_line(&error.to_string()))
         });

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use lexopt::{Arg, Parser, ValueExt};
-use loadgen::endpoint::Service;
+use loadgen::endpoint::MeasuredService;
 use loadgen::workload::WorkloadKind;
 
 use crate::system::SystemKind;
@@ -77,12 +77,12 @@ impl Options {
 
     /// Whether the large run has tables.
     pub fn wants_large_tables(&self) -> bool {
-        !self.is_partial() || self.only.iter().any(|kind| kind.service() == Service::Table)
+        !self.is_partial() || self.only.iter().any(|kind| kind.service() == MeasuredService::Table)
     }
 
     /// Whether the large run has queues.
     pub fn wants_large_queues(&self) -> bool {
-        !self.is_partial() || self.only.iter().any(|kind| kind.service() == Service::Queue)
+        !self.is_partial() || self.only.iter().any(|kind| kind.service() == MeasuredService::Queue)
     }
 
     pub fn wants_floors(&self) -> bool {

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use loadgen::endpoint::{Endpoint, Service};
+use loadgen::endpoint::{Endpoint, MeasuredService};
 use loadgen::request::Signer;
 use loadgen::workload::{Counter, WorkloadKind};
 use loadgen::{Error, clock, process, table};
@@ -162,15 +162,15 @@ impl System {
     /// Where the service of a workload is.
     pub fn endpoint_of(&self, kind: WorkloadKind) -> &Endpoint {
         match kind.service() {
-            Service::Table => &self.endpoint,
-            Service::Queue => &self.queue_endpoint,
+            MeasuredService::Table => &self.endpoint,
+            MeasuredService::Queue => &self.queue_endpoint,
         }
     }
 
     /// The process that serves a workload.
     pub fn process_of(&self, kind: WorkloadKind) -> u32 {
         match (&self.queue_child, kind.service()) {
-            (Some(child), Service::Queue) => child.id(),
+            (Some(child), MeasuredService::Queue) => child.id(),
             _ => self.child.id(),
         }
     }

@@ -15,12 +15,16 @@ pub const TARGET: Target = Target {
     run,
     input_bytes_max: 64 * 1024,
     tokens: &[
-        b"lazulite backup, format 1\n",
+        b"lazulite backup, format 2\n",
         b"\x01\x2a\x00",
         b"\x02",
         b"\x03",
         b"\x04",
-        b"\x05\x18\x00",
+        b"\x05\x28\x00",
+        b"\x06",
+        b"\x07",
+        b"\x08",
+        b"\x04\x00\x00\x00jobs",
         b"\x00\x00\x00\x00",
         b"\xFF\xFF\xFF\xFF",
         b"\x05\x00\x00\x00alice",
@@ -68,12 +72,21 @@ fn seeds(_: &Golden) -> Vec<Vec<u8>> {
     let record = "\u{1}\u{38}\0\0\0\u{1}\u{1}n\u{2}\u{5}\0\0\0";
     let row = |row: &str| [number(8), text("p"), text(row), text(record)].concat();
     let rows = block(4, &[row("a"), row("b"), row("é")].concat());
-    let end =
-        |properties, tables, rows| block(5, &[number(properties), number(tables), number(rows)].concat());
-    let whole = [&head[..], &properties, &table("Tab"), &rows, &with_policies, &end(1, 2, 3)].concat();
-    let small = [&head[..], &table("tab"), &end(0, 1, 0)].concat();
+    let end = |counts: [u64; 5]| block(5, &counts.map(number).concat());
+    let whole =
+        [&head[..], &properties, &table("Tab"), &rows, &with_policies, &end([1, 2, 3, 0, 0])].concat();
+    let small = [&head[..], &table("tab"), &end([0, 1, 0, 0, 0])].concat();
+    let no_policies = [vec![0], 1u32.to_le_bytes().to_vec()].concat();
+    let queue = block(7, &[text("alice"), text("jobs"), no_policies, text("color"), text("red")].concat());
+    let message = |visible: u64, id: u128, content: &str| {
+        let times = [number(5), number(50)].concat();
+        let place = [number(visible), id.to_be_bytes().to_vec()].concat();
+        [number(8), place, times, 1u32.to_le_bytes().to_vec(), text(content)].concat()
+    };
+    let messages = block(8, &[message(6, 1, "a"), message(6, 2, "é"), message(7, 3, "")].concat());
+    let queues = [&head[..], &table("tab"), &queue, &messages, &end([0, 1, 0, 1, 3])].concat();
     let file = framed(blocks(&whole));
-    vec![whole, small, [head, end(0, 0, 0)].concat(), file]
+    vec![whole, small, queues, [head, end([0; 5])].concat(), file]
 }
 
 pub fn run(input: &[u8]) -> Outcome {
@@ -100,11 +113,12 @@ pub fn run(input: &[u8]) -> Outcome {
 /// Loads the file into an empty engine and saves that engine. Returns the new file and the number of rows.
 async fn again(file: &[u8]) -> Result<(Vec<u8>, u64), BackupError> {
     let clock = Arc::new(FakeClock::default());
-    let engine = MemoryEngine::new(tables::FAMILIES, clock.clone());
+    let families = tables::FAMILIES.with(queues::FAMILY, queues::VALUE_RULES);
+    let engine = MemoryEngine::new(families, clock.clone());
     let loaded = load(&engine, BackupReader::open(file)?, &LoadSelection::All, &mut |_, _| {}).await?;
     let mut saved = Vec::new();
     save(&engine, &*clock, SaveOptions { rate_bytes_max: 0 }, &mut saved).await?;
-    Ok((saved, loaded.counts.row_count))
+    Ok((saved, loaded.counts.row_count + loaded.counts.message_count))
 }
 
 /// The contents of a file without its head.
