@@ -1,7 +1,7 @@
 //! The areas of the conformance document: a title for the subject of each test file or module, and their order.
 
 /// Each title with its files or modules, in the order of the document.
-const AREAS: [(&str, &[&str]); 26] = [
+const AREAS: [(&str, &[&str]); 37] = [
     ("Tables", &["tables"]),
     ("Entities", &["entities", "update"]),
     ("Property types", &["types"]),
@@ -28,6 +28,29 @@ const AREAS: [(&str, &[&str]); 26] = [
     ("Where the reference is silent", &["readings"]),
     ("Rulings of the reference", &["rulings"]),
     ("Memory under load", &["memory"]),
+    ("Queues", &["queue_queues", "queue_list", "queue_metadata"]),
+    (
+        "Messages",
+        &[
+            "queue_put",
+            "queue_get",
+            "queue_peek",
+            "queue_update",
+            "queue_delete",
+            "queue_clear",
+            "queue_receipts",
+            "queue_expiry",
+        ],
+    ),
+    ("Queues: parameters, headers, versions", &["queue_parameters", "queue_headers", "queue_versions"]),
+    ("Queues: Shared Key and bearer tokens", &["queue_shared_key", "queue_bearer"]),
+    ("Queues: shared access signatures", &["queue_sas", "queue_sas_matrix"]),
+    ("Queues: access policies", &["queue_acl"]),
+    ("Queues: service properties and stats", &["queue_service_properties"]),
+    ("Queues: CORS", &["queue_cors"]),
+    ("Queues: errors", &["queue_errors"]),
+    ("Queues: hostile input", &["queue_hostile"]),
+    ("Queues: known traps", &["queue_traps"]),
 ];
 
 /// The title of a file or module; its own name when it has none.
@@ -55,13 +78,16 @@ mod tests {
     }
 
     #[test]
-    fn every_module_of_the_raw_http_suite_has_a_title() {
-        let folder = crate::process::root().join("crates/server/tests/it");
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            let module = path.file_stem().unwrap().to_string_lossy().into_owned();
-            let is_known = AREAS.iter().any(|(_, modules)| modules.contains(&module.as_str()));
-            assert!(is_known || module == "main", "{module} has no title");
+    fn every_module_of_the_raw_http_suites_has_a_title() {
+        for (suite, prefix) in crate::raw_http::SUITES {
+            let folder = crate::process::root().join("crates/server/tests").join(suite);
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                let module = path.file_stem().unwrap().to_string_lossy().into_owned();
+                let area = format!("{prefix}{module}");
+                let is_known = AREAS.iter().any(|(_, modules)| modules.contains(&area.as_str()));
+                assert!(is_known || module == "main", "{area} has no title");
+            }
         }
     }
 

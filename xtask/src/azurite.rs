@@ -1,4 +1,4 @@
-//! Azurite from npm: installs it, and runs the raw HTTP suite against it.
+//! Azurite from npm: installs it, and runs the raw HTTP suites against it.
 //!
 //! Promises: no test influences the next. Each runs in a process of its own with a time limit, and Azurite is restarted
 //! when it stops answering. The output of all tests goes to a log, to help explain differences in `differences.txt`.
@@ -14,6 +14,7 @@ use std::time::Duration;
 use crate::differences::{Comparison, Found};
 use crate::document;
 use crate::process::{self, cargo};
+use crate::raw_http;
 use crate::toolchains::{self, Missing};
 use crate::{set_up, suites};
 
@@ -41,10 +42,28 @@ pub fn install() -> Result<Result<PathBuf, Missing>, String> {
 
 /// The script in that folder that serves tables.
 pub fn table_script(package: &Path) -> PathBuf {
-    package.join("dist").join("src").join("table").join("main.js")
+    script(package, "table")
 }
 
-/// Runs every test that the suite lists against Azurite.
+/// The script in that folder for a service.
+fn script(package: &Path, word: &str) -> PathBuf {
+    package.join("dist").join("src").join(word).join("main.js")
+}
+
+/// A service of Azurite: the word in its script's path and options, and the variable that leads tests to it.
+#[derive(Clone, Copy)]
+struct Kind {
+    suite: &'static str,
+    word: &'static str,
+    variable: &'static str,
+}
+
+const KINDS: [Kind; 2] = [
+    Kind { suite: "it", word: "table", variable: "LAZULITE_TEST_ENDPOINT" },
+    Kind { suite: "queue", word: "queue", variable: "LAZULITE_TEST_QUEUE_ENDPOINT" },
+];
+
+/// Runs every test that the suites list against Azurite.
 pub fn compare() -> Result<Result<Comparison, Missing>, String> {
     let program = match install()? {
         Ok(program) => program,
@@ -53,42 +72,60 @@ pub fn compare() -> Result<Result<Comparison, Missing>, String> {
     let package = suites::read(&program.join("package.json"))?;
     let version = package.split_once("\"version\":").and_then(|(_, rest)| document::first_version(rest));
     let version = version.ok_or("the installed Azurite does not say its version")?;
-
-    let suite = suite_binary()?;
-    let listed = process::answer(Command::new(&suite).args(["--list", "--format", "terse"]));
-    let names = names(&listed.ok_or("the raw HTTP suite does not list its tests")?);
-    let place = suites::directory()?.join("azurite");
-    let script = table_script(&program);
-    let mut azurite = Azurite::start(&script, &place)?;
-    let log_path = place.join("suite.log");
-    let cannot_write = |error| format!("cannot write {}: {error}", log_path.display());
-    let mut log = File::create(&log_path).map_err(cannot_write)?;
-    println!("{} tests against Azurite {version}; their output: {}", names.len(), log_path.display());
-
     let mut tests = BTreeMap::new();
-    for name in names {
-        if name.starts_with(NOT_SENT) {
-            tests.insert(name, Found::NotComparable);
-            continue;
-        }
-        let said = run_test(&suite, &name, azurite.address, &place.join("test.log"))?;
-        writeln!(log, "==== {name}: {:?}\n{}", said.found(), said.text).map_err(cannot_write)?;
-        if said.found() == Found::Different {
-            println!("different: {name}");
-        }
-        tests.insert(name, said.found());
-        if !said.has_ended || said.text.contains(NO_ANSWER) || azurite.has_ended() {
-            drop(azurite);
-            azurite = Azurite::start(&script, &place)?;
+    for (suite, prefix) in raw_http::SUITES {
+        let kind =
+            KINDS.iter().find(|kind| kind.suite == suite).ok_or("a suite without a service of Azurite")?;
+        for (name, found) in compare_suite(kind, &program, &version)? {
+            tests.insert(format!("{prefix}{name}"), found);
         }
     }
     Ok(Ok(Comparison { version, tests }))
 }
 
-/// Builds the test binary of the raw HTTP suite and returns its path.
-fn suite_binary() -> Result<PathBuf, String> {
+fn compare_suite(kind: &Kind, program: &Path, version: &str) -> Result<Vec<(String, Found)>, String> {
+    let suite = suite_binary(kind.suite)?;
+    let listed = process::answer(Command::new(&suite).args(["--list", "--format", "terse"]));
+    let names = names(&listed.ok_or("the raw HTTP suite does not list its tests")?);
+    let place = suites::directory()?.join("azurite").join(kind.word);
+    let mut azurite = Azurite::start(kind, program, &place)?;
+    let log_path = place.join("suite.log");
+    let cannot_write = |error| format!("cannot write {}: {error}", log_path.display());
+    let mut log = File::create(&log_path).map_err(cannot_write)?;
+    println!("{} tests against Azurite {version}; their output: {}", names.len(), log_path.display());
+
+    let mut tests = Vec::new();
+    for name in names {
+        if name.starts_with(NOT_SENT) {
+            tests.push((name, Found::NotComparable));
+            continue;
+        }
+        let said = run_test(&suite, &name, (kind.variable, azurite.address), &place.join("test.log"))?;
+        writeln!(log, "==== {name}: {:?}\n{}", said.found(), said.text).map_err(cannot_write)?;
+        if said.found() == Found::Different {
+            println!("different: {name}");
+        }
+        tests.push((name, said.found()));
+        if !said.has_ended || said.text.contains(NO_ANSWER) || azurite.has_ended() {
+            drop(azurite);
+            azurite = Azurite::start(kind, program, &place)?;
+        }
+    }
+    Ok(tests)
+}
+
+/// Builds the test binary of a raw HTTP suite and returns its path.
+fn suite_binary(suite: &str) -> Result<PathBuf, String> {
     let mut build = cargo();
-    build.args(["test", "--package", "lazulite-server", "--test", "it", "--no-run", "--message-format=json"]);
+    build.args([
+        "test",
+        "--package",
+        "lazulite-server",
+        "--test",
+        suite,
+        "--no-run",
+        "--message-format=json",
+    ]);
     let built = build.stderr(Stdio::inherit()).output();
     let built = built.map_err(|error| format!("cannot start cargo: {error}"))?;
     let found = executable(&String::from_utf8_lossy(&built.stdout));
@@ -126,11 +163,12 @@ impl Said {
     }
 }
 
-fn run_test(suite: &Path, name: &str, server: SocketAddr, log: &Path) -> Result<Said, String> {
+/// `server` is the variable that leads the test to a server, and its address.
+fn run_test(suite: &Path, name: &str, server: (&str, SocketAddr), log: &Path) -> Result<Said, String> {
     let (out, errors) = process::log_files(log)?;
     let mut command = Command::new(suite);
     command.args(["--exact", name, "--show-output", "--test-threads=1"]);
-    command.env("LAZULITE_TEST_ENDPOINT", server.to_string()).env("RUST_BACKTRACE", "0");
+    command.env(server.0, server.1.to_string()).env("RUST_BACKTRACE", "0");
     // The directory in which cargo runs it.
     command.current_dir(process::root().join("crates").join("server"));
     let child = command.stdin(Stdio::null()).stdout(out).stderr(errors).spawn();
@@ -162,7 +200,7 @@ struct Azurite {
 }
 
 impl Azurite {
-    fn start(script: &Path, place: &Path) -> Result<Azurite, String> {
+    fn start(kind: &Kind, program: &Path, place: &Path) -> Result<Azurite, String> {
         let data = place.join("data");
         let _ = fs::remove_dir_all(&data);
         fs::create_dir_all(&data).map_err(|error| format!("cannot create {}: {error}", data.display()))?;
@@ -171,8 +209,9 @@ impl Azurite {
         let (out, errors) = process::log_files(&log)?;
         // Started as its users do: strict (no --loose), and checking API versions.
         let mut command = Command::new("node");
-        command.arg(script).arg("--location").arg(&data);
-        command.args(["--tableHost", "127.0.0.1", "--tablePort", &address.port().to_string()]);
+        command.arg(script(program, kind.word)).arg("--location").arg(&data);
+        command.arg(format!("--{}Host", kind.word)).arg("127.0.0.1");
+        command.arg(format!("--{}Port", kind.word)).arg(address.port().to_string());
         command.args(["--silent", "--disableTelemetry"]).stdin(Stdio::null()).stdout(out).stderr(errors);
         let child = command.spawn().map_err(|error| format!("cannot start node: {error}"))?;
         let mut azurite = Azurite { child, address };

@@ -1,16 +1,17 @@
 //! `cargo xtask conformance`: runs every suite and writes the counts to `docs/conformance.md`.
 //!
-//! The suites are those of the gate, the `az` command line (too heavy for the gate) and the raw HTTP suite of the
-//! `server` crate. With `--against azurite` the raw HTTP suite runs against Azurite too, and the results are stored.
+//! The suites are those of the gate, the `az` command line (too heavy for the gate) and the raw HTTP suites of the
+//! `server` crate. With `--against azurite` the raw HTTP suites run against Azurite too, and the results are stored.
 //! Without it, the document repeats the stored results. The text of the document is the work of `document`.
 
 use std::process::Command;
 
 use crate::azurite;
-use crate::cases::{self, Case};
+use crate::cases;
 use crate::differences::{Comparison, Difference};
 use crate::document::{self, Row};
 use crate::process::{self, cargo};
+use crate::raw_http;
 use crate::suites::{self, SetUps};
 
 const RAW_HTTP: &str = "raw-http";
@@ -34,7 +35,7 @@ const CLIENTS: [Client; 12] = [
         client: "raw HTTP",
         pinned: ("", ""),
         runtime: ("Rust", &[&["cargo", "--version"]]),
-        behaviours_min: 300,
+        behaviours_min: 500,
     },
     Client {
         suite: "python",
@@ -197,7 +198,7 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
         }
     }
     if choice.against_azurite {
-        println!("\n==> azurite: the raw HTTP suite against Azurite");
+        println!("\n==> azurite: the raw HTTP suites against Azurite");
         match azurite::compare()? {
             Ok(comparison) => comparison.write()?,
             Err(missing) => {
@@ -227,7 +228,7 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
 
 fn run_client(client: &Client, set_ups: &SetUps) -> Result<Result<Row, String>, String> {
     let (cases, failed) = if client.suite == RAW_HTTP {
-        raw_http_suite()?
+        raw_http::run()?
     } else {
         match set_ups.run(client.suite, &process::release_program("lazulite")?)? {
             Ok(ran) => (ran.cases, ran.counts.failed),
@@ -243,13 +244,6 @@ fn run_client(client: &Client, set_ups: &SetUps) -> Result<Result<Row, String>, 
     let (name, client_name) = (client.name, client.client);
     let (version, runtime) = (pinned_version(file, word)?, runtime(client));
     Ok(Ok(Row { name, client: client_name, version, runtime, cases, failed_besides }))
-}
-
-fn raw_http_suite() -> Result<(Vec<Case>, u64), String> {
-    let finished = process::run(cargo().args(["test", "--package", "lazulite-server", "--test", "it"]))?;
-    let cases = cases::from_cargo_test(&finished.output);
-    let failed = cases::counts(&cases).of_run(finished.succeeded).failed;
-    Ok((cases, failed))
 }
 
 /// Whether nothing failed and enough behaviours passed. Prints what is wrong.
@@ -286,6 +280,7 @@ fn runtime(client: &Client) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::Case;
 
     fn choice(words: &str) -> Result<(bool, Vec<String>), String> {
         let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();

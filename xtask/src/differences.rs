@@ -31,7 +31,7 @@ pub struct Comparison {
 }
 
 const HEAD: &str = "\
-# The raw HTTP suite against Azurite. Written by `cargo xtask conformance --against azurite`; not edited by hand.
+# The raw HTTP suites against Azurite. Written by `cargo xtask conformance --against azurite`; not edited by hand.
 ";
 
 impl Comparison {

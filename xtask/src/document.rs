@@ -32,8 +32,8 @@ const HEAD: &str = "\
 # Conformance
 
 `cargo xtask conformance` writes this page; do not edit it. Each suite runs the unmodified client from its package
-registry, at the version pinned in `tests/sdk`, against the release binary on a free port. The raw HTTP suite is
-`crates/server/tests/it`, over real sockets. A *behaviour* is a test that passed. A test that runs with several values, or
+registry, at the version pinned in `tests/sdk`, against the release binary on a free port. The raw HTTP suites are
+`crates/server/tests/it` for tables and `crates/server/tests/queue` for queues, over real sockets. A *behaviour* is a test that passed. A test that runs with several values, or
 with both Python clients (synchronous and asynchronous), is one behaviour and several cases. An *older* client is one
 that its maker no longer develops.
 
@@ -66,7 +66,7 @@ they are of one kind.
 
 pub fn write(rows: &[Row], raw: &[Case], comparison: &Comparison, differences: &[Difference]) -> String {
     let mut text = format!("{HEAD}\n{}{BY_AREA}{}", summary(rows), by_area(rows));
-    let _ = write!(text, "\n## The raw HTTP suite against Azurite {}\n{AZURITE}\n", comparison.version);
+    let _ = write!(text, "\n## The raw HTTP suites against Azurite {}\n{AZURITE}\n", comparison.version);
     text.push_str(&beside_azurite(raw, comparison));
     let known = |case: &&Case| comparison.tests.contains_key(&full_name(case));
     let newer = raw.len() - raw.iter().filter(known).count();

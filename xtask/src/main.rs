@@ -15,6 +15,7 @@ mod document;
 mod fuzz;
 mod golden;
 mod process;
+mod raw_http;
 mod server;
 mod set_up;
 mod suites;
@@ -37,7 +38,7 @@ Commands:
   tidy [--public]          check the tree against ARCHITECTURE.md: words, paths and uses of its rooms, module
                            docs, names, links
   conformance [--against azurite] [--only NAME]...
-                           every official client and the raw HTTP suite; writes the counts to
+                           every official client and the raw HTTP suites; writes the counts to
                            docs/conformance.md; with --against, the raw HTTP suite against Azurite too
                            NAME is one of: raw-http, python, javascript, go, java, rust-sdk, python-old,
                            javascript-old, go-old, java-old, az, browser (with --only, nothing is written)

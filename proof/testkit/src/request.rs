@@ -4,7 +4,15 @@ use std::net::SocketAddr;
 use std::time::SystemTime;
 
 use crate::sign::{Credentials, Scheme, signature, string_to_sign};
+use crate::sign_full::full_string_to_sign;
 use crate::time::http_date;
+
+/// The service that a request goes to: it decides the usual headers and what is signed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Dialect {
+    Table,
+    Queue,
+}
 
 /// How the account is named: in the path (emulator) or in the host (production).
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -67,6 +75,10 @@ impl Request {
         Request::new("MERGE", target)
     }
 
+    pub fn head(target: &str) -> Request {
+        Request::new("HEAD", target)
+    }
+
     pub fn patch(target: &str) -> Request {
         Request::new("PATCH", target)
     }
@@ -101,6 +113,11 @@ impl Request {
         self
     }
 
+    /// The version of the protocol.
+    pub fn version(self, version: &str) -> Request {
+        self.header("x-ms-version", version)
+    }
+
     pub fn json(mut self, body: &str) -> Request {
         self.body = Some(body.as_bytes().to_vec());
         self
@@ -111,6 +128,10 @@ impl Request {
         let mut request = self.header("Content-Type", content_type);
         request.body = Some(body.into());
         request
+    }
+
+    pub fn xml(self, body: &str) -> Request {
+        self.body("application/xml", body)
     }
 
     pub fn scheme(mut self, scheme: Scheme) -> Request {
@@ -145,8 +166,18 @@ impl Request {
         self
     }
 
-    /// The bytes on the wire.
+    /// The bytes on the wire, for the Table service.
     pub fn to_bytes(&self, addr: SocketAddr, credentials: &Credentials, now: SystemTime) -> Vec<u8> {
+        self.in_dialect(Dialect::Table, addr, credentials, now)
+    }
+
+    pub(crate) fn in_dialect(
+        &self,
+        dialect: Dialect,
+        addr: SocketAddr,
+        credentials: &Credentials,
+        now: SystemTime,
+    ) -> Vec<u8> {
         let credentials = self.credentials.as_ref().unwrap_or(credentials);
         let (target, host) = match &self.style {
             Style::Path => {
@@ -156,15 +187,21 @@ impl Request {
             Style::Host(host) => (self.target.clone(), host.clone()),
             Style::Bare => (self.target.clone(), addr.to_string()),
         };
+        let (version, accept, content_type) = match dialect {
+            Dialect::Table => ("2019-02-02", "application/json;odata=minimalmetadata", "application/json"),
+            Dialect::Queue => ("2025-11-05", "application/xml", "application/xml"),
+        };
         let mut headers = vec![
             ("Host".to_owned(), host),
-            ("x-ms-version".to_owned(), "2019-02-02".to_owned()),
+            ("x-ms-version".to_owned(), version.to_owned()),
             ("x-ms-date".to_owned(), http_date(now)),
-            ("Accept".to_owned(), "application/json;odata=minimalmetadata".to_owned()),
-            ("DataServiceVersion".to_owned(), "3.0".to_owned()),
+            ("Accept".to_owned(), accept.to_owned()),
         ];
+        if dialect == Dialect::Table {
+            headers.push(("DataServiceVersion".to_owned(), "3.0".to_owned()));
+        }
         if let Some(body) = &self.body {
-            headers.push(("Content-Type".to_owned(), "application/json".to_owned()));
+            headers.push(("Content-Type".to_owned(), content_type.to_owned()));
             headers.push(("Content-Length".to_owned(), body.len().to_string()));
         } else if self.method != "GET" && self.method != "HEAD" && self.method != "DELETE" {
             headers.push(("Content-Length".to_owned(), "0".to_owned()));
@@ -178,22 +215,15 @@ impl Request {
             && !has_authorization
             && !removes_authorization
         {
-            let value = |wanted: &str| {
-                headers
-                    .iter()
-                    .find(|(name, _)| name.eq_ignore_ascii_case(wanted))
-                    .map_or("", |(_, value)| value.as_str())
+            let signed_target = self.signed_target.as_deref().unwrap_or(&target);
+            let text = match dialect {
+                Dialect::Table => {
+                    self.table_string_to_sign(scheme, &credentials.account, signed_target, &headers)
+                }
+                Dialect::Queue => {
+                    full_string_to_sign(scheme, &credentials.account, &self.method, signed_target, &headers)
+                }
             };
-            let date = if value("x-ms-date").is_empty() { value("Date") } else { value("x-ms-date") };
-            let text = string_to_sign(
-                scheme,
-                &credentials.account,
-                &self.method,
-                self.signed_target.as_deref().unwrap_or(&target),
-                value("Content-MD5"),
-                value("Content-Type"),
-                date,
-            );
             let header =
                 format!("{} {}:{}", scheme.name(), credentials.account, signature(&credentials.key, &text));
             headers.push(("Authorization".to_owned(), header));
@@ -205,6 +235,24 @@ impl Request {
         bytes.extend_from_slice(b"\r\n");
         bytes.extend_from_slice(self.body.as_deref().unwrap_or_default());
         bytes
+    }
+
+    fn table_string_to_sign(
+        &self,
+        scheme: Scheme,
+        account: &str,
+        target: &str,
+        headers: &[(String, String)],
+    ) -> String {
+        let value = |wanted: &str| {
+            headers
+                .iter()
+                .find(|(name, _)| name.eq_ignore_ascii_case(wanted))
+                .map_or("", |(_, value)| value.as_str())
+        };
+        let date = if value("x-ms-date").is_empty() { value("Date") } else { value("x-ms-date") };
+        let (md5, content_type) = (value("Content-MD5"), value("Content-Type"));
+        string_to_sign(scheme, account, &self.method, target, md5, content_type, date)
     }
 
     fn change(&self, headers: &mut Vec<(String, String)>) {

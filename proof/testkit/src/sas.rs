@@ -1,5 +1,5 @@
-//! Shared access signatures, built from the published strings-to-sign: account SAS and service SAS for a table, in
-//! every version. A test can replace any field, even with nonsense.
+//! Shared access signatures, built from the published strings-to-sign: account SAS and service SAS for a table or
+//! a queue, in every version. A test can replace any field, even with nonsense.
 
 use crate::sign::{Credentials, signature};
 use crate::{Request, percent_encode};
@@ -7,6 +7,8 @@ use crate::{Request, percent_encode};
 /// A token before it is signed: its fields in the order of the query string.
 #[derive(Clone, Debug)]
 pub struct Sas {
+    /// The queue that a service SAS is for. It is signed, but not in the query string.
+    queue: Option<String>,
     fields: Vec<(String, String)>,
 }
 
@@ -24,8 +26,20 @@ impl Sas {
         Sas::of(&[("sv", version), ("tn", table), ("sp", "raud"), ("se", FAR_EXPIRY)])
     }
 
+    /// An account SAS with all permissions, at every level of the Queue service.
+    pub fn queue_account(version: &str) -> Sas {
+        Sas::of(&[("sv", version), ("ss", "q"), ("srt", "sco"), ("sp", "rwdlacup"), ("se", FAR_EXPIRY)])
+    }
+
+    /// A service SAS with all permissions on one queue.
+    pub fn queue(version: &str, queue: &str) -> Sas {
+        let sas = Sas::of(&[("sv", version), ("sp", "raup"), ("se", FAR_EXPIRY)]);
+        Sas { queue: Some(queue.to_owned()), ..sas }
+    }
+
     fn of(fields: &[(&str, &str)]) -> Sas {
-        Sas { fields: fields.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect() }
+        let fields = fields.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        Sas { queue: None, fields }
     }
 
     /// Replaces the field, or adds it.
@@ -58,15 +72,22 @@ impl Sas {
             }
             return lines.iter().map(|line| format!("{line}\n")).collect();
         }
-        let prefix = if version >= "2015-02-21" { "/table" } else { "" };
-        let resource = format!("{prefix}/{account}/{}", self.get("tn").to_lowercase());
+        let (service, name) = match &self.queue {
+            Some(queue) => ("/queue", queue.clone()),
+            None => ("/table", self.get("tn").to_lowercase()),
+        };
+        let prefix = if version >= "2015-02-21" { service } else { "" };
+        let resource = format!("{prefix}/{account}/{name}");
         let mut lines: Vec<String> = ["sp", "st", "se"].iter().map(line).collect();
         lines.push(resource);
         lines.push(self.get("si").to_owned());
         if version >= "2015-04-05" {
             lines.extend(["sip", "spr"].iter().map(line));
         }
-        lines.extend(["sv", "spk", "srk", "epk", "erk"].iter().map(line));
+        lines.push(version.to_owned());
+        if self.queue.is_none() {
+            lines.extend(["spk", "srk", "epk", "erk"].iter().map(line));
+        }
         lines.join("\n")
     }
 
@@ -120,6 +141,25 @@ mod tests {
         let range = [("spk", "pk1"), ("srk", "rk1"), ("epk", "pk2"), ("erk", "rk2")];
         let table = range.iter().fold(table, |sas, (name, value)| sas.set(name, value));
         check(table, "QtwqIO93O3k40gfiFMcCyf9QtUA1iR5/34zCqPqKnMc=");
+    }
+
+    /// The vectors of the queue specification, section 3.3.
+    #[test]
+    fn the_published_vectors_for_queues_verify() {
+        let check = |sas: Sas, expected: &str| {
+            assert_eq!(sas.signature(&Credentials::emulator()), expected, "{sas:?}");
+        };
+        let timed = |sas: Sas| {
+            let sas = sas.set("st", "2026-06-26T00:00:00Z").set("se", "2026-06-27T00:00:00Z");
+            sas.set("spr", "https,http")
+        };
+        let queue = Sas::queue("2025-11-05", "myqueue");
+        check(timed(queue.clone()), "dCum2mVwnSJC9T5iMWNNWWTyPKDXWoCbeS232RQM9fY=");
+        let policy = queue.without("sp").without("se").set("si", "policy1");
+        check(policy, "iKf1xqV25nUo4NqAlzLRbkw0AuJ55FU/TKRZYjR4FzE=");
+        let account = |version: &str| timed(Sas::queue_account(version).set("ss", "bqt"));
+        check(account("2025-11-05"), "3VJA/uG9rOHlfE2Jf/eioLCQpcvfuveXNsLbJfrnbbM=");
+        check(account("2019-12-12"), "uFVYLkqR1YKxoUKQV6KXSsAGB5nvYFORoJrDIzSQOe4=");
     }
 
     #[test]

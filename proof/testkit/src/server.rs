@@ -1,4 +1,4 @@
-//! A server for a test: inside this process, on a free port with real sockets, or, for comparison, an external one.
+//! A server for a test: inside this process, on free ports with real sockets, or, for comparison, an external one.
 //!
 //! Promises: each test starts with an empty account, and the server stops when its [`TestServer`] is dropped.
 
@@ -12,19 +12,22 @@ use std::time::{Duration, SystemTime};
 use engine::Engine;
 use engine::env::{Clock, FakeClock, SystemClock, UNIX_EPOCH_TICKS};
 use engine::memory::MemoryEngine;
-use server::{Accounts, Binding, Current, Front, FrontConfig, Limits, TableHttp};
+use queues::QueueService;
+use server::{Accounts, Binding, Current, Front, FrontConfig, Limits, QueueHttp, TableHttp};
 use tables::TableService;
-use tokio::sync::oneshot;
+use tokio::sync::watch;
 
+use crate::queue::Queues;
 use crate::request::{Request, percent_encode};
 use crate::sign::{Credentials, EMULATOR_ACCOUNT, EMULATOR_KEY};
 use crate::time::system_now;
 use crate::{RawClient, Response};
 
-/// The environment variable that names an external server to test instead, as `127.0.0.1:10002`. It must know the
-/// emulator's account and have no other users: each test empties that account when it starts, so tests run one at a
-/// time.
+/// The environment variables that name external services to test instead, as `127.0.0.1:10002`: tables, and queues.
+/// They must know the emulator's account and have no other users: each test empties that account when it starts, so
+/// tests run one at a time.
 const ELSEWHERE: &str = "LAZULITE_TEST_ENDPOINT";
+const QUEUES_ELSEWHERE: &str = "LAZULITE_TEST_QUEUE_ENDPOINT";
 
 /// What a test prints when it uses an external server, and how it fails when it cannot. `xtask` counts both.
 const ASKS_ELSEWHERE: &str = "this test asks the server at";
@@ -34,6 +37,8 @@ const NEEDS_ITS_OWN: &str = "this test needs a server of its own";
 /// it.
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
+type FrontChange = Box<dyn FnOnce(&mut FrontConfig)>;
+
 /// What a test can choose before it starts a server.
 #[derive(Default)]
 pub struct Options {
@@ -41,6 +46,7 @@ pub struct Options {
     accounts: Option<String>,
     fake_clock: Option<Arc<FakeClock>>,
     limits: Limits,
+    front_change: Option<FrontChange>,
     needs_its_own: bool,
 }
 
@@ -71,35 +77,45 @@ impl Options {
         self
     }
 
+    /// Changes what no other option does.
+    pub fn front(mut self, change: impl FnOnce(&mut FrontConfig) + 'static) -> Options {
+        self.front_change = Some(Box::new(change));
+        self.needs_its_own = true;
+        self
+    }
+
     pub fn start(self) -> TestServer {
-        if let Ok(address) = std::env::var(ELSEWHERE) {
+        let elsewhere = [ELSEWHERE, QUEUES_ELSEWHERE].map(|name| {
+            let address = std::env::var(name).ok();
+            address.map(|address| address.parse().expect("the address of a server"))
+        });
+        if elsewhere.iter().any(Option::is_some) {
             assert!(!self.needs_its_own, "{NEEDS_ITS_OWN}");
-            return TestServer::elsewhere(address.parse().expect("the address of a server"));
+            let [tables, queues] = elsewhere;
+            return TestServer::elsewhere(tables, queues);
         }
         let clock: Arc<dyn Clock> = match &self.fake_clock {
             Some(fake) => fake.clone(),
             None => Arc::new(SystemClock::new()),
         };
         let engine =
-            self.engine.unwrap_or_else(|| Arc::new(MemoryEngine::new(tables::FAMILIES, clock.clone())));
+            self.engine.unwrap_or_else(|| Arc::new(MemoryEngine::new(server::FAMILIES, clock.clone())));
         let text = self.accounts.unwrap_or_else(|| format!("{EMULATOR_ACCOUNT}:{EMULATOR_KEY}"));
         let first = text.split(';').next().unwrap_or_default();
         let mut fields = first.split(':');
         let credentials =
             Credentials::new(fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
-        let config = FrontConfig {
+        let mut config = FrontConfig {
             accounts: Arc::new(Current::new(Accounts::parse(&text).expect("the test's accounts are valid"))),
             tokens: None,
             is_behind_tls_proxy: false,
             limits: self.limits,
         };
-        let binding = Binding {
-            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
-            tls: None,
-            host_suffixes: vec!["table.core.windows.net".to_owned()],
-        };
+        if let Some(change) = self.front_change {
+            change(&mut config);
+        }
         let (addr_sender, addr_receiver) = mpsc::channel();
-        let (stop, stopped) = oneshot::channel::<()>();
+        let (stop, stopped) = watch::channel(());
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_multi_thread()
                 .worker_threads(2)
@@ -107,38 +123,56 @@ impl Options {
                 .build()
                 .expect("a runtime starts");
             runtime.block_on(async move {
-                let service = TableHttp::new(TableService::new(engine.clone(), clock.clone()));
+                let tables = TableHttp::new(TableService::new(engine.clone(), clock.clone()));
+                let queues = QueueHttp::new(Arc::new(QueueService::new(engine.clone(), clock.clone())));
                 let front = Front::new(config, clock);
-                let server = server::bind(&front, binding, service).await.expect("a free port can be bound");
-                addr_sender.send(server.local_addr()).expect("the test waits for the address");
-                let shutdown = async move {
-                    let _ = stopped.await;
+                let bound = server::bind(&front, binding("table.core.windows.net"), tables).await;
+                let tables = bound.expect("a free port can be bound");
+                let bound = server::bind(&front, binding("queue.core.windows.net"), queues).await;
+                let queues = bound.expect("a free port can be bound");
+                let addrs = (tables.local_addr(), queues.local_addr());
+                addr_sender.send(addrs).expect("the test waits for the addresses");
+                let shutdown = || {
+                    let mut stopped = stopped.clone();
+                    async move {
+                        let _ = stopped.changed().await;
+                    }
                 };
-                server.run(shutdown).await;
+                tokio::join!(tables.run(shutdown()), queues.run(shutdown()));
                 engine.close().await;
             });
             runtime.shutdown_timeout(Duration::from_millis(100));
         });
-        let addr = addr_receiver.recv().expect("the server starts");
+        let (addr, queue_addr) = addr_receiver.recv().expect("the server starts");
         TestServer {
-            addr,
+            addr: Some(addr),
+            queue_addr: Some(queue_addr),
             credentials,
             fake_clock: self.fake_clock,
             stop: Some(stop),
             thread: Some(thread),
-            connection: Mutex::new(None),
+            connection: Connection::default(),
+            queue_connection: Connection::default(),
         }
     }
 }
 
+/// A free port on this machine.
+fn binding(host_suffix: &str) -> Binding {
+    let listen = SocketAddr::from(([127, 0, 0, 1], 0));
+    Binding { listen, tls: None, host_suffixes: vec![host_suffix.to_owned()] }
+}
+
 /// A running server. Dropping it stops the server.
 pub struct TestServer {
-    addr: SocketAddr,
+    addr: Option<SocketAddr>,
+    queue_addr: Option<SocketAddr>,
     credentials: Credentials,
     fake_clock: Option<Arc<FakeClock>>,
-    stop: Option<oneshot::Sender<()>>,
+    stop: Option<watch::Sender<()>>,
     thread: Option<JoinHandle<()>>,
-    connection: Mutex<Option<RawClient>>,
+    connection: Connection,
+    queue_connection: Connection,
 }
 
 impl TestServer {
@@ -151,22 +185,48 @@ impl TestServer {
         Options::default()
     }
 
-    /// The external server, with the emulator's account emptied.
-    fn elsewhere(addr: SocketAddr) -> TestServer {
+    /// The external services, with the emulator's account emptied.
+    fn elsewhere(tables: Option<SocketAddr>, queues: Option<SocketAddr>) -> TestServer {
         assert!(!IS_TAKEN.swap(true, Ordering::SeqCst), "{NEEDS_ITS_OWN}");
-        println!("{ASKS_ELSEWHERE} {addr}");
-        let credentials = Credentials::emulator();
-        let connection = Mutex::new(None);
-        let server = TestServer { addr, credentials, fake_clock: None, stop: None, thread: None, connection };
-        let tables = server.send(Request::get("/Tables")).expect(200).json();
+        let server = TestServer {
+            addr: tables,
+            queue_addr: queues,
+            credentials: Credentials::emulator(),
+            fake_clock: None,
+            stop: None,
+            thread: None,
+            connection: Connection::default(),
+            queue_connection: Connection::default(),
+        };
+        if let Some(addr) = tables {
+            println!("{ASKS_ELSEWHERE} {addr}");
+            server.empty_tables();
+        }
+        if let Some(addr) = queues {
+            println!("{ASKS_ELSEWHERE} {addr}");
+            server.queue().empty();
+        }
+        server
+    }
+
+    fn empty_tables(&self) {
+        let tables = self.send(Request::get("/Tables")).expect(200).json();
         for table in tables["value"].as_array().into_iter().flatten() {
             let name = table["TableName"].as_str().unwrap_or_default();
-            server.send(Request::delete(&format!("/Tables('{name}')"))).expect(204);
+            self.send(Request::delete(&format!("/Tables('{name}')"))).expect(204);
         }
         let nothing = "<StorageServiceProperties><Cors /></StorageServiceProperties>";
         let properties = Request::put("/?restype=service&comp=properties").body("application/xml", nothing);
-        server.send(properties).expect(202);
-        server
+        self.send(properties).expect(202);
+    }
+
+    /// The Queue service of this server.
+    pub fn queue(&self) -> Queues<'_> {
+        Queues {
+            server: self,
+            addr: self.queue_addr.expect(NEEDS_ITS_OWN),
+            connection: &self.queue_connection,
+        }
     }
 
     /// A running server that already has this table.
@@ -177,7 +237,7 @@ impl TestServer {
     }
 
     pub fn addr(&self) -> SocketAddr {
-        self.addr
+        self.addr.expect(NEEDS_ITS_OWN)
     }
 
     pub fn credentials(&self) -> &Credentials {
@@ -186,7 +246,7 @@ impl TestServer {
 
     /// `http://HOST:PORT/ACCOUNT`, the form that links have.
     pub fn base(&self) -> String {
-        format!("http://{}/{}", self.addr, self.credentials.account)
+        format!("http://{}/{}", self.addr(), self.credentials.account)
     }
 
     /// The client's time.
@@ -201,33 +261,18 @@ impl TestServer {
     }
 
     pub fn bytes_of(&self, request: &Request) -> Vec<u8> {
-        request.to_bytes(self.addr, &self.credentials, self.now())
+        request.to_bytes(self.addr(), &self.credentials, self.now())
     }
 
     /// A new connection.
     pub fn connect(&self) -> RawClient {
-        RawClient::connect(self.addr).expect("the server accepts a connection")
+        RawClient::connect(self.addr()).expect("the server accepts a connection")
     }
 
     /// Sends over a kept-alive connection, or a new one if the server has closed it.
     #[track_caller]
     pub fn send(&self, request: Request) -> Response {
-        let bytes = self.bytes_of(&request);
-        let mut kept = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(mut client) = kept.take()
-            && let Ok(response) = client.exchange(&bytes)
-        {
-            keep(&mut kept, client, &response);
-            return response;
-        }
-        let mut client = self.connect();
-        match client.exchange(&bytes) {
-            Ok(response) => {
-                keep(&mut kept, client, &response);
-                response
-            }
-            Err(error) => panic!("no answer to {} {}: {error}", request.method, request.target),
-        }
+        self.connection.exchange(self.addr(), &request, &self.bytes_of(&request))
     }
 
     #[track_caller]
@@ -254,11 +299,42 @@ impl Drop for TestServer {
         if let Some(stop) = self.stop.take() {
             let _ = stop.send(());
         }
-        *self.connection.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.connection.close();
+        self.queue_connection.close();
         match self.thread.take() {
             Some(thread) => drop(thread.join()),
             None => IS_TAKEN.store(false, Ordering::SeqCst),
         }
+    }
+}
+
+/// A connection that is kept alive between requests.
+#[derive(Default)]
+pub(crate) struct Connection(Mutex<Option<RawClient>>);
+
+impl Connection {
+    /// Sends over the kept connection, or a new one if the server has closed it.
+    #[track_caller]
+    pub(crate) fn exchange(&self, addr: SocketAddr, request: &Request, bytes: &[u8]) -> Response {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(mut client) = kept.take()
+            && let Ok(response) = client.exchange(bytes)
+        {
+            keep(&mut kept, client, &response);
+            return response;
+        }
+        let mut client = RawClient::connect(addr).expect("the server accepts a connection");
+        match client.exchange(bytes) {
+            Ok(response) => {
+                keep(&mut kept, client, &response);
+                response
+            }
+            Err(error) => panic!("no answer to {} {}: {error}", request.method, request.target),
+        }
+    }
+
+    fn close(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 

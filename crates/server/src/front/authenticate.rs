@@ -20,6 +20,8 @@ use super::header_names::{CONTENT_MD5, X_MS_DATE};
 const CLOCK_SKEW_TICKS_MAX: u64 = 15 * 60 * 10_000_000;
 /// From this version on, a request without valid credentials gets a challenge that tells how to obtain them.
 const CHALLENGE_VERSION: &str = "2019-12-12";
+/// The first version with bearer tokens.
+const BEARER_VERSION: &str = "2017-11-09";
 
 /// A caller with genuine credentials.
 #[derive(Debug)]
@@ -49,8 +51,11 @@ pub(crate) fn authenticate<'a>(
     let (scheme, name, signature) = match Authorization::parse(authorization)? {
         Authorization::Signed { scheme, account, signature } => (scheme, account, signature),
         Authorization::Bearer(token) => {
-            // No issuer is configured, so no token can be valid.
-            let Some(tokens) = tokens else { return Err(invalid_token(head.sent_version)) };
+            // Without a configured issuer, no token can be valid.
+            let is_too_old = head.sent_version.is_some_and(|version| version < BEARER_VERSION);
+            let Some(tokens) = tokens.filter(|_| !is_too_old) else {
+                return Err(invalid_token(head.sent_version));
+            };
             return match tokens.validate(token, kind, &account.name, &head.connection, now) {
                 Ok(grant) => Ok(Caller::Granted(grant)),
                 Err(reason) => {

@@ -20,6 +20,8 @@ use super::refusal::Refusal;
 use super::service::{Answer, ErrorBody, Service};
 use crate::http::body::{AnswerBody, ResponseBody};
 
+/// The first version that answers tell.
+const VERSION_SHOWN_FIRST: &str = "2009-09-19";
 /// How many headers a refusal usually has.
 const REFUSAL_HEADER_COUNT: usize = 8;
 
@@ -125,6 +127,7 @@ fn start(
         headers.insert(X_MS_CLIENT_REQUEST_ID, id.clone());
     }
     match head.version_header {
+        _ if head.version < VERSION_SHOWN_FIRST => {}
         Some(header) => {
             headers.insert(X_MS_VERSION, header.clone());
         }
