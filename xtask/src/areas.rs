@@ -1,7 +1,7 @@
 //! The areas of the conformance document: a title for the subject of each test file or module, and their order.
 
 /// Each title with its files or modules, in the order of the document.
-const AREAS: [(&str, &[&str]); 37] = [
+const AREAS: [(&str, &[&str]); 39] = [
     ("Tables", &["tables"]),
     ("Entities", &["entities", "update"]),
     ("Property types", &["types"]),
@@ -29,10 +29,11 @@ const AREAS: [(&str, &[&str]); 37] = [
     ("Where the reference is silent", &["readings"]),
     ("Rulings of the reference", &["rulings"]),
     ("Memory under load", &["memory"]),
-    ("Queues", &["queue_queues", "queue_list", "queue_metadata"]),
+    ("Queues", &["queues", "queue_queues", "queue_list", "queue_metadata"]),
     (
         "Messages",
         &[
+            "messages",
             "queue_put",
             "queue_get",
             "queue_peek",
@@ -46,12 +47,14 @@ const AREAS: [(&str, &[&str]); 37] = [
     ("Queues: parameters, headers, versions", &["queue_parameters", "queue_headers", "queue_versions"]),
     ("Queues: Shared Key and bearer tokens", &["queue_shared_key", "queue_bearer"]),
     ("Queues: shared access signatures", &["queue_sas", "queue_sas_matrix"]),
-    ("Queues: access policies", &["queue_acl"]),
-    ("Queues: service properties and stats", &["queue_service_properties"]),
+    ("Queues: access policies", &["queue_policies", "queue_acl"]),
+    ("Queues: service properties and stats", &["queue_properties", "queue_service_properties"]),
     ("Queues: CORS", &["queue_cors"]),
     ("Queues: errors", &["queue_errors"]),
     ("Queues: hostile input", &["queue_hostile"]),
+    ("Queues: parallel use", &["queue_parallel"]),
     ("Queues: known traps", &["queue_traps"]),
+    ("Queues: golden exchanges", &["queue_golden"]),
 ];
 
 /// The title of a file or module; its own name when it has none.

@@ -131,5 +131,6 @@ fn read_part(piece: &str) -> Part {
         reason: reason.to_owned(),
         headers: headers.collect(),
         body: body.trim_end().as_bytes().to_vec(),
+        is_of_queue: false,
     }
 }

@@ -159,7 +159,7 @@ fn parse_head(head: &str) -> io::Result<Response> {
         let (name, value) = line.split_once(':').ok_or_else(|| invalid("a header line without colon"))?;
         headers.push((name.to_owned(), value.trim().to_owned()));
     }
-    Ok(Response { status, reason: reason.to_owned(), headers, body: Vec::new() })
+    Ok(Response { status, reason: reason.to_owned(), headers, body: Vec::new(), is_of_queue: false })
 }
 
 fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {

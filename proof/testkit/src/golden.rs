@@ -4,8 +4,8 @@
 //! their format. Placeholders stand for whatever differs from run to run. Those of a request are filled in; those of a
 //! response are matched by their form and, where a name comes twice, by equality.
 //!
-//! Promises: a replay sends exactly the bytes of the file. After a scenario, whatever happened, its tables are deleted
-//! and the account settings it changed are restored.
+//! Promises: a replay sends exactly the bytes of the file. After a scenario, whatever happened, its tables and queues
+//! are deleted and the account settings it changed are restored.
 
 mod compare;
 mod endpoint;
@@ -21,6 +21,7 @@ pub use compare::Rules;
 pub use endpoint::Endpoint;
 
 use crate::sign::{Scheme, signature, string_to_sign};
+use crate::sign_full::full_string_to_sign;
 use crate::{RawClient, Response, Stopwatch, http_date, system_now};
 use pattern::Values;
 
@@ -28,13 +29,21 @@ use pattern::Values;
 const EVENTUALLY_MAX: Duration = Duration::from_secs(60);
 const EVENTUALLY_PAUSE: Duration = Duration::from_secs(1);
 
-/// One file: exchanges in order, with tables of its own.
+/// The service that a file asks. They sign requests in different ways.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum ServiceKind {
+    Table,
+    Queue,
+}
+
+/// One file: exchanges in order, with tables or queues of its own.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Scenario {
     /// The file's name, which names the section of the reference that it covers.
     pub name: String,
     /// It changes the account's service properties, which must be restored.
     pub changes_settings: bool,
+    service: ServiceKind,
     exchanges: Vec<Exchange>,
 }
 
@@ -76,13 +85,20 @@ impl Scenario {
         self.exchanges.len()
     }
 
-    /// Sends every request and compares every answer. `run` makes the tables' names unique: lower-case letters and
-    /// digits. Returns the differences, each a few lines of text; none if all answers were as expected.
+    /// Sends every request and compares every answer. `run` makes the names of tables and queues unique:
+    /// lower-case letters and digits. Returns the differences, each a few lines of text; none if all answers were as expected.
     pub fn replay(&self, endpoint: &Endpoint, run: &str, rules: &Rules) -> Vec<String> {
         let stem: String = self.name.chars().filter(char::is_ascii_alphanumeric).take(12).collect();
-        let mut replay =
-            Replay { endpoint, values: endpoint.values(), captured: Values::new(), tables: BTreeSet::new() };
-        replay.values.insert("table".to_owned(), format!("golden{run}{}", stem.to_ascii_lowercase()));
+        let mut replay = Replay {
+            endpoint,
+            service: self.service,
+            values: endpoint.values(),
+            captured: Values::new(),
+            containers: BTreeSet::new(),
+        };
+        for name in ["table", "queue"] {
+            replay.values.insert(name.to_owned(), format!("golden{run}{}", stem.to_ascii_lowercase()));
+        }
         let settings = if self.changes_settings { replay.settings() } else { None };
         let mut differences = Vec::new();
         for (number, exchange) in self.exchanges.iter().enumerate() {
@@ -99,12 +115,13 @@ impl Scenario {
 /// A replay in progress.
 struct Replay<'a> {
     endpoint: &'a Endpoint,
+    service: ServiceKind,
     /// The values of placeholders that are known beforehand.
     values: Values,
     /// The values that earlier responses had in place of their placeholders.
     captured: Values,
-    /// The tables to delete at the end.
-    tables: BTreeSet<String>,
+    /// The tables or queues to delete at the end.
+    containers: BTreeSet<String>,
 }
 
 impl Replay<'_> {
@@ -150,7 +167,7 @@ impl Replay<'_> {
         let addr = self.endpoint.addr(&host)?;
         let response = RawClient::connect(addr).and_then(|mut client| client.exchange(text.as_bytes()));
         let response = response.map_err(|error| error.to_string())?;
-        self.note_table(&start_line, &body, &response);
+        self.note_container(&start_line, &body, &response);
         Ok(response)
     }
 
@@ -168,19 +185,43 @@ impl Replay<'_> {
         };
         let mut words = start_line.split(' ');
         let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-        let (content_type, date) = (header("Content-Type")?, header("x-ms-date")?);
-        let text = string_to_sign(scheme, &credentials.account, method, target, "", &content_type, &date);
+        let account = &credentials.account;
+        let text = match self.service {
+            ServiceKind::Table => {
+                let (content_type, date) = (header("Content-Type")?, header("x-ms-date")?);
+                string_to_sign(scheme, account, method, target, "", &content_type, &date)
+            }
+            ServiceKind::Queue => {
+                let signed = message.headers.iter().filter(|(name, _)| name != "Authorization");
+                let filled = signed.map(|(name, _)| Ok((name.clone(), header(name)?)));
+                full_string_to_sign(
+                    scheme,
+                    account,
+                    method,
+                    target,
+                    &filled.collect::<Result<Vec<_>, String>>()?,
+                )
+            }
+        };
         Ok(signature(&credentials.key, &text))
     }
 
-    fn note_table(&mut self, start_line: &str, body: &str, response: &Response) {
-        let is_create = start_line.starts_with("POST ") && start_line.contains("/Tables");
-        let name = body.strip_prefix("{\"TableName\":\"").and_then(|rest| rest.split('"').next());
+    fn note_container(&mut self, start_line: &str, body: &str, response: &Response) {
+        let name = match self.service {
+            ServiceKind::Table if start_line.starts_with("POST ") && start_line.contains("/Tables") => {
+                body.strip_prefix("{\"TableName\":\"").and_then(|rest| rest.split('"').next())
+            }
+            // Only Create Queue has no word after the name.
+            ServiceKind::Queue => {
+                let target = start_line.strip_prefix("PUT ").and_then(|rest| rest.split(' ').next());
+                target.and_then(|target| target.rsplit('/').next()).filter(|name| !name.contains('?'))
+            }
+            ServiceKind::Table => None,
+        };
         if let Some(name) = name
-            && is_create
             && response.status < 300
         {
-            self.tables.insert(name.to_owned());
+            self.containers.insert(name.to_owned());
         }
     }
 
@@ -206,12 +247,16 @@ impl Replay<'_> {
     }
 
     fn clean_up(&mut self, settings: Option<String>) {
-        for table in std::mem::take(&mut self.tables) {
-            let start = format!("DELETE {{{{base}}}}/Tables('{table}') HTTP/1.1");
+        for name in std::mem::take(&mut self.containers) {
+            let path = match self.service {
+                ServiceKind::Table => format!("Tables('{name}')"),
+                ServiceKind::Queue => name.clone(),
+            };
+            let start = format!("DELETE {{{{base}}}}/{path} HTTP/1.1");
             let gone = self.ask(&start, &[("Accept", "application/json")], "");
-            // Most scenarios delete their tables themselves, so 404 is fine.
+            // Most scenarios delete what they create themselves, so 404 is fine.
             if !gone.is_ok_and(|response| matches!(response.status, 204 | 404)) {
-                eprintln!("warning: table {table} may be left over");
+                eprintln!("warning: {name} may be left over");
             }
         }
         if let Some(settings) = settings {

@@ -53,7 +53,7 @@ impl Queues<'_> {
     /// Sends over a kept-alive connection, or a new one if the server has closed it.
     #[track_caller]
     pub fn send(&self, request: Request) -> Response {
-        self.connection.exchange(self.addr, &request, &self.bytes_of(&request))
+        self.connection.exchange(self.addr, &request, &self.bytes_of(&request)).of_queue()
     }
 
     /// Deletes all queues and resets the service properties.

@@ -10,9 +10,17 @@ pub struct Response {
     pub reason: String,
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
+    /// Whether errors are in the XML shape of the Queue service. The Table service has shapes of its own, and an error in
+    /// another service's shape must not pass for one of them.
+    pub is_of_queue: bool,
 }
 
 impl Response {
+    /// The same, as an answer of the Queue service: that decides how its errors are read.
+    pub fn of_queue(self) -> Response {
+        Response { is_of_queue: true, ..self }
+    }
+
     /// The first header of this name, ignoring case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers
@@ -49,9 +57,11 @@ impl Response {
         if text.starts_with('{') {
             return self.json()["odata.error"]["code"].as_str().unwrap_or_default().to_owned();
         }
+        if self.is_of_queue {
+            return between(text, "<Code>", "</Code>").unwrap_or_default();
+        }
         between(text, "<m:code>", "</m:code>")
             .or_else(|| between(text, "<code>", "</code>"))
-            .or_else(|| between(text, "<Code>", "</Code>"))
             .unwrap_or_default()
     }
 
@@ -60,8 +70,8 @@ impl Response {
         let text = self.text();
         let value = if text.starts_with('{') {
             self.json()["odata.error"]["message"]["value"].as_str().unwrap_or_default().to_owned()
-        } else if let Some(message) = between(text, "<Message>", "</Message>") {
-            message
+        } else if self.is_of_queue {
+            between(text, "<Message>", "</Message>").unwrap_or_default()
         } else {
             let inner =
                 text.split_once("message xml:lang=\"en-US\">").map(|(_, rest)| rest).unwrap_or_default();
@@ -141,5 +151,25 @@ impl fmt::Debug for Response {
         let body = String::from_utf8_lossy(&self.body);
         let shown: String = body.chars().take(4000).collect();
         write!(f, "\n{shown}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_in_the_shape_of_another_service_has_no_code() {
+        let body =
+            b"<?xml version=\"1.0\"?><Error><Code>X</Code><Message>m\nRequestId:1</Message></Error>".to_vec();
+        let of = |is_of_queue| Response {
+            status: 400,
+            reason: String::new(),
+            headers: Vec::new(),
+            body: body.clone(),
+            is_of_queue,
+        };
+        assert_eq!((of(true).error_code(), of(true).error_message()), ("X".to_owned(), "m".to_owned()));
+        assert_eq!(of(false).error_code(), "");
     }
 }

@@ -257,6 +257,7 @@ impl TlsClient {
             reason: reason.to_owned(),
             headers: headers.map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect(),
             body: Vec::new(),
+            is_of_queue: false,
         };
         let length = response.header("Content-Length").and_then(|length| length.parse().ok()).unwrap_or(0);
         while self.unread.len() < length {

@@ -52,6 +52,10 @@ fn an_answer_other_than_the_expected_is_a_difference() {
     let changed = testkit::TempDir::new().unwrap();
     for entry in std::fs::read_dir(FOLDER).unwrap() {
         let entry = entry.unwrap();
+        // The exchanges of other services have folders of their own.
+        if entry.path().is_dir() {
+            continue;
+        }
         let text = std::fs::read_to_string(entry.path()).unwrap().replace("\nServer: ", "\nServer: not ");
         std::fs::write(changed.path().join(entry.file_name()), text.replace("eventually: ", "")).unwrap();
     }

@@ -13,6 +13,7 @@ mod delete;
 mod errors;
 mod expiry;
 mod get;
+mod golden;
 mod headers;
 mod hostile;
 mod list;

@@ -19,7 +19,7 @@ fn check_refused(response: Response) {
 }
 
 fn exchange(queue: &Queues<'_>, text: &str) -> Response {
-    RawClient::connect(queue.addr()).unwrap().exchange(text.as_bytes()).unwrap()
+    RawClient::connect(queue.addr()).unwrap().exchange(text.as_bytes()).unwrap().of_queue()
 }
 
 /// Sends a request whose string to sign is given by the test.

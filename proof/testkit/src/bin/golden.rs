@@ -13,6 +13,7 @@ const HELP: &str = "\
 Usage: golden --endpoint URL [OPTIONS]
 
   --endpoint URL           http://127.0.0.1:10002/ACCOUNT or https://ACCOUNT.table.core.windows.net
+  --queues                 the endpoint is one of queues: replay the files in the folder's subfolder queue
   --account NAME           the account that signs (default: the emulator's)
   --key KEY                its key (default: the environment variable AZURE_STORAGE_KEY)
   --folder DIR             where the files are (default: tests/golden of the source tree)
@@ -26,6 +27,7 @@ struct Arguments {
     account: Option<String>,
     key: Option<String>,
     folder: PathBuf,
+    is_for_queues: bool,
     only: String,
     rules: Rules,
     skips_settings: bool,
@@ -49,6 +51,7 @@ fn arguments() -> Result<Arguments, String> {
         account: None,
         key: std::env::var("AZURE_STORAGE_KEY").ok(),
         folder: PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden")),
+        is_for_queues: false,
         only: String::new(),
         rules: Rules::default(),
         skips_settings: false,
@@ -61,6 +64,7 @@ fn arguments() -> Result<Arguments, String> {
             "--account" => found.account = Some(value()?),
             "--key" => found.key = Some(value()?),
             "--folder" => found.folder = PathBuf::from(value()?),
+            "--queues" => found.is_for_queues = true,
             "--only" => found.only = value()?,
             "--ignore-header" => found.rules.ignored_headers.push(value()?),
             "--skip-account-settings" => found.skips_settings = true,
@@ -80,7 +84,8 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
     let endpoint = Endpoint::parse(&arguments.endpoint, credentials)?;
     let since_epoch = system_now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let run = format!("{:x}", since_epoch.as_millis());
-    let scenarios = read_folder(&arguments.folder)?;
+    let subfolder = if arguments.is_for_queues { "queue" } else { "" };
+    let scenarios = read_folder(&arguments.folder.join(subfolder))?;
     let (mut exchange_count, mut differing_count, mut file_count) = (0, 0, 0);
     for scenario in scenarios.iter().filter(|scenario| scenario.name.contains(&arguments.only)) {
         if scenario.changes_settings && arguments.skips_settings {

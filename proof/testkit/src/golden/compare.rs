@@ -103,7 +103,13 @@ mod tests {
     #[track_caller]
     fn check(status: u16, headers: &[(&str, &str)], body: &str, differences: usize) {
         let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let actual = Response { status, reason: "OK".to_owned(), headers, body: body.as_bytes().to_vec() };
+        let actual = Response {
+            status,
+            reason: "OK".to_owned(),
+            headers,
+            body: body.as_bytes().to_vec(),
+            is_of_queue: false,
+        };
         let rules = Rules { ignored_headers: vec!["Server".to_owned()] };
         let found = compare(&expected(), &actual, &Values::new(), &mut Values::new(), &rules);
         assert_eq!(found.len(), differences, "{found:#?}");

@@ -5,10 +5,11 @@
 
 use std::path::Path;
 
-use super::{Exchange, Message, Scenario};
+use super::{Exchange, Message, Scenario, ServiceKind};
 
 const EVENTUALLY: &str = "eventually: ";
 const CHANGES_SETTINGS: &str = "@changes service properties";
+const ASKS_QUEUES: &str = "@service queue";
 
 pub fn read(path: &Path) -> Result<Scenario, String> {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -17,11 +18,17 @@ pub fn read(path: &Path) -> Result<Scenario, String> {
 }
 
 fn parse(name: &str, text: &str) -> Result<Scenario, String> {
-    let mut scenario = Scenario { name: name.to_owned(), changes_settings: false, exchanges: Vec::new() };
+    let mut scenario = Scenario {
+        name: name.to_owned(),
+        changes_settings: false,
+        service: ServiceKind::Table,
+        exchanges: Vec::new(),
+    };
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next_if(|line| !line.starts_with(">>>")) {
         match line {
             CHANGES_SETTINGS => scenario.changes_settings = true,
+            ASKS_QUEUES => scenario.service = ServiceKind::Queue,
             line if line.is_empty() || line.starts_with('#') => {}
             line => return Err(format!("{name}: neither comment nor directive: {line}")),
         }

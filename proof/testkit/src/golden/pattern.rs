@@ -1,7 +1,8 @@
 //! Placeholders, `{{name}}`: filled in in requests, matched by form in responses.
 //!
 //! A suffix, as in `{{stamp.2}}`, tells two placeholders of a form apart. `stamp` (as in ETags, with escaped colons)
-//! and `timestamp` (as in JSON) with the same suffix stand for the same time.
+//! and `timestamp` (as in JSON) with the same suffix stand for the same time. `{{escaped receipt}}` is a receipt as a
+//! query has it.
 
 use std::collections::BTreeMap;
 
@@ -95,6 +96,9 @@ fn normal(name: &str, text: &str) -> String {
 }
 
 fn value_of(name: &str, values: &Values) -> Option<String> {
+    if let Some(name) = name.strip_prefix("escaped ") {
+        return value_of(name, values).map(|value| percent_encode(&value));
+    }
     let key = key_of(name);
     let value = values.get(&key)?;
     Some(if key == name { value.clone() } else { value.replace(':', "%3A") })
@@ -115,6 +119,7 @@ fn measure(kind: &str, text: &[u8]) -> Option<usize> {
         "version" => form(text, "9999-99-99"),
         "tenant" => run(|byte| byte.is_ascii_alphanumeric() || *byte == b'-'),
         "token" => run(u8::is_ascii_graphic),
+        "receipt" => run(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(byte)),
         _ => None,
     }
 }
@@ -132,16 +137,19 @@ fn trimmed_time(text: &[u8], seconds: &str) -> Option<usize> {
     (text.get(length) == Some(&b'Z')).then_some(length + 1)
 }
 
-/// The query string of an account SAS for tables; `sp=… srt=…` choose what it allows.
+/// The query string of an account SAS; `sp=… srt=…` choose what it allows. It is for tables unless `ss=…` names others.
 fn account_sas(choices: &str, credentials: &Credentials) -> String {
     let choice = |name: &str| {
         choices.split(' ').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('=')).unwrap_or_default()
     };
     let (permissions, types) = (choice("sp"), choice("srt"));
+    let services = Some(choice("ss")).filter(|services| !services.is_empty()).unwrap_or("t");
     let (version, expiry) = ("2019-02-02", "2099-01-01T00:00:00Z");
-    let text = format!("{}\n{permissions}\nt\n{types}\n\n{expiry}\n\n\n{version}\n", credentials.account);
+    let account = &credentials.account;
+    let text = format!("{account}\n{permissions}\n{services}\n{types}\n\n{expiry}\n\n\n{version}\n");
     let signature = percent_encode(&signature(&credentials.key, &text));
-    format!("sv={version}&ss=t&srt={types}&sp={permissions}&se={}&sig={signature}", percent_encode(expiry))
+    let expiry = percent_encode(expiry);
+    format!("sv={version}&ss={services}&srt={types}&sp={permissions}&se={expiry}&sig={signature}")
 }
 
 #[cfg(test)]
@@ -186,6 +194,10 @@ mod tests {
         check("{{stamp}}", "2020-11-07T01%3A23%3A15.50Z", Err((0, 0)));
         check("{{stamp}}", "2020-11-07T01%3A23%3A15.Z", Err((0, 0)));
         check("{{timestamp}}", "2020-11-07T01%3A23%3A15Z", Err((0, 0)));
+        let receipt = values(&[("receipt", "a+/=")]);
+        check("<{{receipt}}>", "<a+/=>", Ok(&[("receipt", "a+/=")]));
+        let escaped = fill("r={{escaped receipt}}", &receipt, &Credentials::emulator());
+        assert_eq!(escaped.as_deref(), Ok("r=a%2B%2F%3D"));
         let captured = values(&[("timestamp.2", time)]);
         let filled = fill("{{stamp.2}}", &captured, &Credentials::emulator());
         assert_eq!(filled.as_deref(), Ok("2020-11-07T01%3A23%3A15.492392Z"));
@@ -202,5 +214,6 @@ mod tests {
         let published = "Sf6ztOvy1ckXMaWcI5xoOPCUz6txhdW+qY5V7MM9DMY=";
         assert_eq!(signature(crate::EMULATOR_KEY, text), published, "the form that account_sas fills in");
         assert!(fill("{{unknown}}", &Values::new(), &Credentials::emulator()).is_err());
+        assert!(account_sas("ss=q sp=r srt=o", &Credentials::emulator()).contains("&ss=q&srt=o&sp=r&"));
     }
 }
