@@ -22,6 +22,8 @@ mod messages;
 mod payload;
 mod queues;
 mod rows;
+#[cfg(feature = "seeded-bugs")]
+mod seeded;
 mod service;
 mod sweep;
 mod take;
