@@ -21,7 +21,8 @@ mod front;
 mod messages;
 mod payload;
 mod queues;
-mod rows;
+#[doc(hidden)]
+pub mod rows;
 #[cfg(feature = "seeded-bugs")]
 mod seeded;
 mod service;
