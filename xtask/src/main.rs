@@ -35,7 +35,7 @@ Commands:
                            NAME is one of: tidy, format, clippy, deny, rust, build, cost, python, javascript,
                            go, java, rust-sdk, python-old, javascript-old, go-old, java-old, browser, crash,
                            queue-crash, employees, power, damage, disk, histories, queue-histories, simulate,
-                           backup, overload, fuzz
+                           queue-simulate, backup, overload, fuzz
   tidy [--public]          check the tree against ARCHITECTURE.md: words, paths and uses of its rooms, module
                            docs, names, links
   conformance [--against azurite] [--only NAME]...
@@ -53,8 +53,8 @@ Commands:
                            (`cargo xtask golden --help` lists its arguments)
   fuzz [ARGUMENTS]...      mutated inputs for everything that reads bytes from the network or the disk
                            (`cargo xtask fuzz --help` lists its arguments)
-  crash, queue-crash, employees, power, damage, disk, histories, queue-histories, simulate, seeded-bugs,
-  overload, soak, backup [ARGUMENTS]...
+  crash, queue-crash, employees, power, damage, disk, histories, queue-histories, simulate, queue-simulate,
+  seeded-bugs, overload, soak, backup [ARGUMENTS]...
                            the long tests: crashes, damage, full disks, overload and the like
                            (`cargo xtask crash --help` lists the arguments of one)
   help                     this text

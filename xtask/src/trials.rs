@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::process::{self, cargo};
 
 /// The names that `cargo xtask` passes on.
-pub const TRIALS: [&str; 13] = [
+pub const TRIALS: [&str; 14] = [
     "crash",
     "queue-crash",
     "employees",
@@ -17,6 +17,7 @@ pub const TRIALS: [&str; 13] = [
     "histories",
     "queue-histories",
     "simulate",
+    "queue-simulate",
     "seeded-bugs",
     "overload",
     "soak",
@@ -25,7 +26,7 @@ pub const TRIALS: [&str; 13] = [
 
 /// A bounded slice of each trial for the gate: name, what it shows, arguments. The seeds are fixed, so that a failure
 /// comes from the change under test. The long forms use new seeds.
-pub const SLICES: [(&str, &str, &[&str]); 11] = [
+pub const SLICES: [(&str, &str, &[&str]); 12] = [
     ("crash", "kill -9 under a mixed load, checked against a ledger", &["--rounds", "12", "--seed", "1"]),
     (
         "queue-crash",
@@ -51,6 +52,11 @@ pub const SLICES: [(&str, &str, &[&str]); 11] = [
         &["--histories", "60", "--seed", "1"],
     ),
     ("simulate", "engine and rules against a model", &["--operations", "300000", "--seed", "1"]),
+    (
+        "queue-simulate",
+        "the rules of queues, with seeded time, turns and faults",
+        &["--operations", "300000", "--seed", "1"],
+    ),
     ("backup", "a backup under load, restored and compared", &["--entities", "20000"]),
     (
         "overload",

@@ -2,7 +2,7 @@
 //! show that the trials would notice.
 //!
 //! A process carries at most one, whose name it reads from the environment once. [`wrap`] gives an engine the bugs that can
-//! be had from outside it; the embedded engine has a module of the same name for the others.
+//! be had from outside it; the embedded engine and the queues have modules of the same name for the others.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -29,21 +29,42 @@ pub enum Bug {
     AnswerBeforeWrite,
     /// Any row that is there satisfies an expectation of one version.
     BrokenEtag,
+    /// Now and then a queue that is cleared keeps everything.
+    EmptyClearing,
+    /// A deletion leaves what it deletes where it is, if that has a moment at which it expires.
+    HalfDeletion,
+    /// The front of a queue moves on over places that are about to be filled.
+    PassingFront,
+    /// What is taken from a queue is hidden for half of the time.
+    ShortHiding,
     /// A commit of several ops becomes two durable groups, with a pause between them.
     SplitBatch,
+    /// Commits that belong together are made one after the other, with a pause between them.
+    SplitOutbox,
     /// Now and then a read after an acknowledged commit does not see it.
     StaleRead,
+    /// Who takes from a queue does not check that nobody else has changed what is taken.
+    UncheckedTake,
+    /// Now and then a take does not raise the dequeue count.
+    UncountedTake,
     /// The last version is not restored when the store is opened.
     VersionReuse,
 }
 
 impl Bug {
-    pub const ALL: [Bug; 6] = [
+    pub const ALL: [Bug; 13] = [
         Bug::AnswerBeforeSync,
         Bug::AnswerBeforeWrite,
         Bug::BrokenEtag,
+        Bug::EmptyClearing,
+        Bug::HalfDeletion,
+        Bug::PassingFront,
+        Bug::ShortHiding,
         Bug::SplitBatch,
+        Bug::SplitOutbox,
         Bug::StaleRead,
+        Bug::UncheckedTake,
+        Bug::UncountedTake,
         Bug::VersionReuse,
     ];
 
@@ -52,8 +73,15 @@ impl Bug {
             Bug::AnswerBeforeSync => "answer-before-sync",
             Bug::AnswerBeforeWrite => "answer-before-write",
             Bug::BrokenEtag => "broken-etag",
+            Bug::EmptyClearing => "empty-clearing",
+            Bug::HalfDeletion => "half-deletion",
+            Bug::PassingFront => "passing-front",
+            Bug::ShortHiding => "short-hiding",
             Bug::SplitBatch => "split-batch",
+            Bug::SplitOutbox => "split-outbox",
             Bug::StaleRead => "stale-read",
+            Bug::UncheckedTake => "unchecked-take",
+            Bug::UncountedTake => "uncounted-take",
             Bug::VersionReuse => "version-reuse",
         }
     }
@@ -181,13 +209,13 @@ impl Wrapper for SeededEngine {
             }
             Some(Bug::SplitBatch) => self.commit_first_half(&mut commit).await,
             Some(Bug::StaleRead) => self.keep_stale(commit.table).await,
-            Some(Bug::AnswerBeforeSync | Bug::AnswerBeforeWrite | Bug::VersionReuse) | None => {}
+            _ => {}
         }
         self.engine.commit(commit).await
     }
 
     async fn commit_all(&self, commits: Vec<Commit>) -> Result<Version, CommitError> {
-        if carried() != Some(Bug::SplitBatch) {
+        if carried() != Some(Bug::SplitOutbox) {
             return self.engine.commit_all(commits).await;
         }
         let mut last = Err(CommitError::Invalid("no commits".to_owned()));

@@ -94,6 +94,8 @@ impl QueueFront {
         let lost = state.lost.iter().map(|(visible, _)| *visible);
         let arriving = state.arriving.keys().next().copied();
         let first_arriving = lost.chain(arriving).min().unwrap_or(u64::MAX);
+        #[cfg(feature = "seeded-bugs")]
+        let first_arriving = crate::seeded::first_arriving(first_arriving);
         Visible {
             start: state.start,
             now,

@@ -28,7 +28,10 @@ mod front;
 mod messages;
 mod payload;
 mod queues;
-mod rows;
+#[doc(hidden)]
+pub mod rows;
+#[cfg(feature = "seeded-bugs")]
+mod seeded;
 mod service;
 mod stored;
 mod sweep;

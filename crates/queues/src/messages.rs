@@ -148,6 +148,8 @@ impl QueueService {
             ops.push(Op { row: rows::expiry_row(expires, id), expect: Expect::Any, effect: Effect::Delete });
         }
         ops.push(counting(id, -1));
+        #[cfg(feature = "seeded-bugs")]
+        crate::seeded::keep_message(&mut ops);
         let outcome = self.engine.commit(commit(&found, ops)).await;
         outcome.map(|_| ()).map_err(|error| self.not_held(account, queue, &found, error))
     }

@@ -131,7 +131,11 @@ impl QueueService {
         for _ in 0..ATTEMPT_COUNT_MAX {
             let seen = self.catalogue.get(account, queue.as_str()).await?.ok_or(ErrorCode::QueueNotFound)?;
             let payload = seen.payload.clone();
-            if self.catalogue.replace(account, queue.as_str(), &seen, payload, TableRows::Drop).await? {
+            #[cfg(not(feature = "seeded-bugs"))]
+            let rows = TableRows::Drop;
+            #[cfg(feature = "seeded-bugs")]
+            let rows = crate::seeded::cleared_rows();
+            if self.catalogue.replace(account, queue.as_str(), &seen, payload, rows).await? {
                 self.live().await?.fronts.forget(seen.ids.id);
                 return Ok(());
             }

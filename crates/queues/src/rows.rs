@@ -35,9 +35,9 @@ const COUNT_SLOT_COUNT: u128 = 8;
 
 /// Where a message stands. The default is before all of them.
 #[derive(Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct MessageKey {
-    pub(crate) visible: u64,
-    pub(crate) id: MessageId,
+pub struct MessageKey {
+    pub visible: u64,
+    pub id: MessageId,
 }
 
 impl MessageKey {
@@ -46,16 +46,16 @@ impl MessageKey {
         MessageKey { visible, id: MessageId(0) }
     }
 
-    pub(crate) fn row(self) -> Box<str> {
+    pub fn row(self) -> Box<str> {
         row('m', self.visible, self.id)
     }
 
-    pub(crate) fn read(row: &str) -> Option<MessageKey> {
+    pub fn read(row: &str) -> Option<MessageKey> {
         read_row('m', row).map(|(visible, id)| MessageKey { visible, id })
     }
 
     /// The next key.
-    pub(crate) fn after(self) -> MessageKey {
+    pub fn after(self) -> MessageKey {
         match self.id.0.checked_add(1) {
             Some(id) => MessageKey { visible: self.visible, id: MessageId(id) },
             None => MessageKey::first_at(self.visible.saturating_add(1)),
@@ -114,15 +114,15 @@ pub(crate) fn message_key(row: &str) -> Key<'_> {
 
 /// A message without its place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct MessageValue<'a> {
-    pub(crate) inserted: u64,
-    pub(crate) expires: u64,
-    pub(crate) dequeue_count: u32,
-    pub(crate) text: &'a [u8],
+pub struct MessageValue<'a> {
+    pub inserted: u64,
+    pub expires: u64,
+    pub dequeue_count: u32,
+    pub text: &'a [u8],
 }
 
 impl<'a> MessageValue<'a> {
-    pub(crate) fn read(value: &'a [u8]) -> Option<MessageValue<'a>> {
+    pub fn read(value: &'a [u8]) -> Option<MessageValue<'a>> {
         let (head, text) = value.split_first_chunk::<MESSAGE_HEAD_BYTES>()?;
         let is_text = head[0] == TAG_MESSAGE;
         is_text.then_some(MessageValue {
@@ -133,7 +133,7 @@ impl<'a> MessageValue<'a> {
         })
     }
 
-    pub(crate) fn write(&self) -> Bytes {
+    pub fn write(&self) -> Bytes {
         let mut bytes = BytesMut::with_capacity(MESSAGE_HEAD_BYTES + self.text.len());
         bytes.put_u8(TAG_MESSAGE);
         bytes.put_u64(self.inserted);
@@ -149,25 +149,25 @@ impl<'a> MessageValue<'a> {
 }
 
 /// The text of a message's value.
-pub(crate) fn text_of(value: &Bytes) -> Bytes {
+pub fn text_of(value: &Bytes) -> Bytes {
     value.slice(MESSAGE_HEAD_BYTES.min(value.len())..)
 }
 
 /// The value of an expiry row: where the message is now.
-pub(crate) fn write_expiry(visible: u64) -> Bytes {
+pub fn write_expiry(visible: u64) -> Bytes {
     tagged(TAG_EXPIRY, visible.to_be_bytes())
 }
 
-pub(crate) fn read_expiry(value: &[u8]) -> Option<u64> {
+pub fn read_expiry(value: &[u8]) -> Option<u64> {
     untagged(TAG_EXPIRY, value).map(u64::from_be_bytes)
 }
 
 /// A count, or a patch that changes one.
-pub(crate) fn write_count(count: i64) -> Bytes {
+pub fn write_count(count: i64) -> Bytes {
     tagged(TAG_COUNT, count.to_be_bytes())
 }
 
-pub(crate) fn read_count(value: &[u8]) -> Option<i64> {
+pub fn read_count(value: &[u8]) -> Option<i64> {
     untagged(TAG_COUNT, value).map(i64::from_be_bytes)
 }
 

@@ -161,6 +161,8 @@ impl QueueService {
         messages: &[SeenMessage],
         visibility: Duration,
     ) -> Result<Vec<TakenMessage>, NotTaken> {
+        #[cfg(feature = "seeded-bugs")]
+        let visibility = crate::seeded::shorten(visibility);
         let arrival = found.front.announce(ticks(visibility));
         let mut ops = Vec::with_capacity(3 * messages.len());
         // The first op behind those of each message.
@@ -171,6 +173,11 @@ impl QueueService {
             // The walker has read it already.
             let Some(old) = MessageValue::read(&message.value) else { continue };
             let new = MessageValue { dequeue_count: old.dequeue_count.saturating_add(1), ..old };
+            #[cfg(feature = "seeded-bugs")]
+            let new = MessageValue {
+                dequeue_count: crate::seeded::dequeue_count(old.dequeue_count, new.dequeue_count),
+                ..new
+            };
             let value = new.write();
             let text = rows::text_of(&value);
             // A tick apart, so that they come up again in the same order.
@@ -188,6 +195,8 @@ impl QueueService {
                 text,
             });
         }
+        #[cfg(feature = "seeded-bugs")]
+        crate::seeded::loosen(&mut ops);
         let outcome = self.engine.commit(commit(found, ops)).await;
         arrival.end();
         let version = outcome.map_err(|error| match error {

@@ -49,7 +49,7 @@ pub struct Target {
 }
 
 /// Every format, in the order in which they are run.
-pub const TARGETS: [Target; 16] = [
+pub const TARGETS: [Target; 19] = [
     request::TARGET,
     options::TARGET,
     filter::TARGET,
@@ -66,6 +66,9 @@ pub const TARGETS: [Target; 16] = [
     row::TARGET,
     log::TARGET,
     backup::TARGET,
+    queue_request::TARGET,
+    queue_message::TARGET,
+    queue_row::TARGET,
 ];
 
 /// The account that all inputs use.

@@ -30,6 +30,7 @@ mod promises;
 mod queue;
 mod queue_crash;
 mod queue_histories;
+mod queue_simulate;
 mod recording;
 mod restore_cuts;
 mod seeded_bugs;
@@ -48,7 +49,7 @@ use loadgen::Error;
 type Trial = fn(&mut Parser) -> Result<bool, Error>;
 
 /// Name, what it does, and the trial.
-const TRIALS: [(&str, &str, Trial); 13] = [
+const TRIALS: [(&str, &str, Trial); 14] = [
     ("crash", "kill -9 under load, again and again over one growing store", crash::run),
     ("queue-crash", "kill -9 under queue operations, with a ledger of messages", queue_crash::run),
     ("employees", "a transaction through a queue; its workers and the server die", employees::run),
@@ -58,6 +59,7 @@ const TRIALS: [(&str, &str, Trial); 13] = [
     ("histories", "concurrent histories over HTTP, checked for linearizability", histories::run),
     ("queue-histories", "concurrent histories of queue operations, checked for order", queue_histories::run),
     ("simulate", "engine and rules against a model, with seeded time and faults", simulate::run),
+    ("queue-simulate", "the rules of queues, with seeded time, turns and faults", queue_simulate::run),
     ("seeded-bugs", "each planted bug must be caught by one of the others", seeded_bugs::run),
     ("overload", "ten times the load the server can handle, and hostile queries", overload::run),
     ("soak", "a mixed load for minutes, with plots of memory, files and latency", soak::run),

@@ -11,12 +11,13 @@ use lexopt::{Arg, Parser, ValueExt as _};
 
 use crate::Error;
 use crate::histories::{self, Options};
-use crate::{crash, power};
+use crate::{crash, employees, power, queue_crash, queue_histories};
 
 const HELP: &str = "\
 Usage: lazulite-trials seeded-bugs [OPTIONS]     (run it inside the workspace: it builds)
 
   --seed S           seed of the first history and episode (default 1)
+  --only BUG         only this bug, and no run without bugs
   --server PATH      not used: this trial builds its own
 ";
 
@@ -37,12 +38,19 @@ const FOUND_CHARACTER_COUNT_MAX: usize = 110;
 const VARIABLE: &str = "LAZULITE_SEEDED_BUG";
 
 /// The trials that must catch each bug.
-const TRIALS: [(&str, &[Trial]); 6] = [
+const TRIALS: [(&str, &[Trial]); 13] = [
     ("answer-before-sync", &[Trial::Power]),
     ("answer-before-write", &[Trial::Crash]),
     ("broken-etag", &[Trial::Histories, Trial::Simulate]),
+    ("empty-clearing", &[Trial::QueueHistories, Trial::QueueSimulate, Trial::QueueCrash]),
+    ("half-deletion", &[Trial::QueueHistories, Trial::QueueSimulate, Trial::QueueCrash, Trial::Power]),
+    ("passing-front", &[Trial::QueueSimulate, Trial::QueueCrash]),
+    ("short-hiding", &[Trial::QueueHistories, Trial::QueueSimulate, Trial::QueueCrash]),
     ("split-batch", &[Trial::Histories, Trial::Simulate, Trial::Crash]),
+    ("split-outbox", &[Trial::Employees, Trial::QueueCrash, Trial::Power]),
     ("stale-read", &[Trial::Histories]),
+    ("unchecked-take", &[Trial::QueueSimulate, Trial::QueueCrash]),
+    ("uncounted-take", &[Trial::QueueHistories, Trial::QueueSimulate, Trial::QueueCrash, Trial::Power]),
     ("version-reuse", &[Trial::Simulate]),
 ];
 
@@ -53,19 +61,36 @@ const _: () = assert!(TRIALS.len() == engine::seeded::Bug::ALL.len(), "every bug
 enum Trial {
     Histories,
     Simulate,
+    QueueSimulate,
     Crash,
     Power,
+    QueueHistories,
+    QueueCrash,
+    Employees,
 }
 
 impl Trial {
-    const ALL: [Trial; 4] = [Trial::Histories, Trial::Simulate, Trial::Crash, Trial::Power];
+    const ALL: [Trial; 8] = [
+        Trial::Histories,
+        Trial::Simulate,
+        Trial::QueueSimulate,
+        Trial::Crash,
+        Trial::Power,
+        Trial::QueueHistories,
+        Trial::QueueCrash,
+        Trial::Employees,
+    ];
 
     fn name(self) -> &'static str {
         match self {
             Trial::Histories => "histories",
             Trial::Simulate => "simulate",
+            Trial::QueueSimulate => "queue-simulate",
             Trial::Crash => "crash",
             Trial::Power => "power",
+            Trial::QueueHistories => "queue-histories",
+            Trial::QueueCrash => "queue-crash",
+            Trial::Employees => "employees",
         }
     }
 }
@@ -80,10 +105,11 @@ struct Ending {
 }
 
 pub fn run(options: &mut Parser) -> Result<bool, Error> {
-    let mut seed = 1;
+    let (mut seed, mut only) = (1, None);
     while let Some(option) = options.next()? {
         match option {
             Arg::Long("seed") => seed = options.value()?.parse()?,
+            Arg::Long("only") => only = Some(options.value()?.string()?),
             Arg::Long("server") => drop(options.value()?),
             Arg::Long("help") | Arg::Short('h') => {
                 print!("{HELP}");
@@ -95,19 +121,20 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
     let binaries = build()?;
     let mut lines = Vec::new();
     let mut is_good = true;
-    for (bug, trials) in TRIALS {
+    for (bug, trials) in TRIALS.into_iter().filter(|(bug, _)| only.as_deref().is_none_or(|only| only == *bug))
+    {
         for trial in trials {
             let ending = binaries.try_one(*trial, Some(bug), seed)?;
             is_good &= ending.caught;
             lines.push(line(bug, *trial, &ending, true));
         }
     }
-    for trial in Trial::ALL {
+    for trial in Trial::ALL.into_iter().filter(|_| only.is_none()) {
         let ending = binaries.try_one(trial, None, seed)?;
         is_good &= !ending.caught;
         lines.push(line("(none)", trial, &ending, false));
     }
-    println!("\n{:<20} {:<10} {:<11} {:<32} what it saw", "bug", "trial", "verdict", "after");
+    println!("\n{:<20} {:<15} {:<11} {:<32} what it saw", "bug", "trial", "verdict", "after");
     println!("{}", lines.join("\n"));
     println!(
         "{}",
@@ -123,7 +150,7 @@ fn line(bug: &str, trial: Trial, ending: &Ending, is_planted: bool) -> String {
         (false, false) => "passes",
         (true, false) => "FAILS",
     };
-    format!("{bug:<20} {:<10} {verdict:<11} {:<32} {}", trial.name(), ending.after, ending.found)
+    format!("{bug:<20} {:<15} {verdict:<11} {:<32} {}", trial.name(), ending.after, ending.found)
 }
 
 struct Binaries {
@@ -154,9 +181,12 @@ impl Binaries {
         println!("{} with {}", trial.name(), bug.unwrap_or("no bug"));
         match trial {
             Trial::Histories => self.histories(bug, seed),
-            Trial::Simulate => self.simulate(bug, seed),
+            Trial::Simulate | Trial::QueueSimulate => self.simulate(trial.name(), bug, seed),
             Trial::Crash => self.crash(bug, seed),
             Trial::Power => self.power(bug, seed),
+            Trial::QueueHistories => self.queue_histories(bug, seed),
+            Trial::QueueCrash => self.queue_crash(bug, seed),
+            Trial::Employees => self.employees(bug, seed),
         }
     }
 
@@ -177,9 +207,9 @@ impl Binaries {
     }
 
     /// In a process of its own, because the engine reads its bug only once.
-    fn simulate(&self, bug: Option<&str>, seed: u64) -> Result<Ending, Error> {
+    fn simulate(&self, name: &str, bug: Option<&str>, seed: u64) -> Result<Ending, Error> {
         let output = Command::new(&self.trials)
-            .args(["simulate", "--operations", &OPERATION_COUNT_MAX.to_string(), "--seed", &seed.to_string()])
+            .args([name, "--operations", &OPERATION_COUNT_MAX.to_string(), "--seed", &seed.to_string()])
             .env(VARIABLE, bug.unwrap_or_default())
             .stderr(Stdio::null())
             .output()?;
@@ -222,6 +252,40 @@ impl Binaries {
             return Err(reason.into());
         }
         let after = format!("{} of {} states broken", verdict.broken.len(), verdict.states);
+        Ok(ending(&verdict.broken, after, verdict.kept))
+    }
+
+    fn queue_histories(&self, bug: Option<&str>, seed: u64) -> Result<Ending, Error> {
+        let verdict = queue_histories::histories(&queue_histories::Settings {
+            server: self.server.clone(),
+            history_count: if bug.is_some() { HISTORY_COUNT_MAX } else { HISTORY_COUNT_WITHOUT },
+            seed,
+            environment: environment(bug),
+        })?;
+        let after = format!("{} histories, {} operations", verdict.histories, verdict.operations);
+        Ok(ending(&verdict.broken, after, verdict.kept))
+    }
+
+    fn queue_crash(&self, bug: Option<&str>, seed: u64) -> Result<Ending, Error> {
+        let verdict = queue_crash::rounds(&queue_crash::Settings {
+            server: self.server.clone(),
+            rounds: if bug.is_some() { ROUND_COUNT_MAX } else { ROUND_COUNT_WITHOUT },
+            connections: 2 * CONNECTION_COUNT,
+            seed,
+            environment: environment(bug),
+        })?;
+        let after = format!("{} rounds, {} operations", verdict.rounds, verdict.operations);
+        Ok(ending(&verdict.broken, after, verdict.kept))
+    }
+
+    fn employees(&self, bug: Option<&str>, seed: u64) -> Result<Ending, Error> {
+        let verdict = employees::rounds(&employees::Settings {
+            server: self.server.clone(),
+            rounds: if bug.is_some() { ROUND_COUNT_MAX } else { ROUND_COUNT_WITHOUT },
+            seed,
+            environment: environment(bug),
+        })?;
+        let after = format!("{} kills of the server", verdict.server_kills);
         Ok(ending(&verdict.broken, after, verdict.kept))
     }
 }

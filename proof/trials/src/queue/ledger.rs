@@ -22,6 +22,8 @@ pub struct Ledger {
     /// Texts of puts without an answer that did not happen.
     never: HashSet<String>,
     pub undecided_count: usize,
+    /// How long after it became visible a message may still be passed over.
+    pub patience: Time,
 }
 
 /// One message.

@@ -166,7 +166,7 @@ impl Step {
                 }
                 next.phase = Phase::Here;
                 next.receipt = receipt.as_deref();
-                next.visible = hidden(next.now, *hide);
+                next.visible = hidden(self.began, *hide).max(next.now);
                 if let Some(live) = live {
                     next.expires = (self.ended.saturating_add(live + CLOCK_SLACK), hidden(self.began, *live));
                 }
@@ -178,7 +178,7 @@ impl Step {
                     return None;
                 }
                 (next.receipt, next.count) = (Some(receipt.as_str()), *count);
-                next.visible = hidden(next.now, *hide);
+                next.visible = hidden(self.began, *hide).max(next.now);
             }
             Kind::LostGet { hide } => {
                 next.now = next.now.max(state.visible);
@@ -186,7 +186,7 @@ impl Step {
                     return None;
                 }
                 (next.receipt, next.count) = (None, state.count + 1);
-                next.visible = hidden(next.now, *hide);
+                next.visible = hidden(self.began, *hide).max(next.now);
             }
             Kind::Peek { count, text } => {
                 next.now = next.now.max(state.visible);
@@ -200,7 +200,7 @@ impl Step {
                 }
                 next.receipt = receipt.as_deref();
                 next.text = text.as_deref().unwrap_or(state.text);
-                next.visible = hidden(next.now, *hide);
+                next.visible = hidden(self.began, *hide).max(next.now);
             }
             Kind::Delete { used } => {
                 if !holds(used) || next.now > state.expires.0 {
@@ -223,9 +223,10 @@ impl Step {
     }
 }
 
-/// The earliest moment at which a message that was hidden then can be seen.
-fn hidden(now: Time, hide: Time) -> Time {
-    if hide == 0 { now } else { (now + hide).saturating_sub(CLOCK_SLACK) }
+/// The earliest moment at which a message can be seen that an operation has hidden. The time counts from some moment
+/// between the operation's beginning and its effect, as `TimeNextVisible` tells.
+fn hidden(began: Time, hide: Time) -> Time {
+    (began + hide).saturating_sub(if hide == 0 { 0 } else { CLOCK_SLACK })
 }
 
 #[cfg(test)]

@@ -41,8 +41,16 @@ fn check_list(
     }
     // A get drops the messages that change while it takes them, and does not look for others unless none is left.
     let is_get = matches!(event.what, What::Get { .. });
-    let may_change = |life: &&Life| is_get && !seen.is_empty() && may_change_during(life, event);
-    let dropped_count_max = ledger.lives.iter().filter(may_change).count();
+    let is_shared = ledger.patience > 0;
+    let may_change = |life: &&Life| {
+        let is_listed = seen.iter().any(|seen| Some(&seen.handle.id) == life.id.as_ref());
+        !is_listed && may_change_during(life, event, is_shared)
+    };
+    let dropped_count_max = match is_get && !seen.is_empty() {
+        true if is_shared && ledger.lost_gets.iter().any(|lost| overlaps(lost, event)) => count_max,
+        true => ledger.lives.iter().filter(may_change).count(),
+        false => 0,
+    };
     let is_full = seen.len() + dropped_count_max >= count_max;
     // The youngest of the list became visible at this moment or later.
     let youngest = seen.iter().filter_map(|seen| visible_first(ledger, event, seen)).max();
@@ -89,11 +97,17 @@ fn surely_visible(ledger: &Ledger, life: &Life, event: &Event, end: Time) -> Opt
             _ => return None,
         }
     }
+    let visible = visible.saturating_add(ledger.patience);
     (visible <= event.began).then_some(visible)
 }
 
-/// Whether a message may have been visible when the operation began, and deleted or updated before it ended.
-fn may_change_during(life: &Life, event: &Event) -> bool {
+fn overlaps(step: &Step, event: &Event) -> bool {
+    step.began <= event.ended && step.ended >= event.began
+}
+
+/// Whether a message may have been visible when the operation began, and deleted or updated before it ended; or taken, by
+/// another process.
+fn may_change_during(life: &Life, event: &Event, is_shared: bool) -> bool {
     let visible_before_end = |used: &str| {
         let is_visible = |step: &Step| {
             let (receipt, hide) = match &step.kind {
@@ -107,10 +121,9 @@ fn may_change_during(life: &Life, event: &Event) -> bool {
         };
         life.steps.iter().any(is_visible)
     };
-    life.steps.iter().any(|step| match &step.kind {
-        Kind::Delete { used } | Kind::Update { used, .. } => {
-            step.began <= event.ended && step.ended >= event.began && visible_before_end(used)
-        }
+    life.steps.iter().filter(|step| overlaps(step, event)).any(|step| match &step.kind {
+        Kind::Delete { used } | Kind::Update { used, .. } => visible_before_end(used),
+        Kind::Take { .. } => is_shared,
         _ => false,
     })
 }
