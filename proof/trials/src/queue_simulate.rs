@@ -311,7 +311,10 @@ impl World {
                 (
                     what.clone(),
                     answering(async move {
-                        match service.peek_messages(&account, &queue, 32, &mut |_| true).await {
+                        match service
+                            .peek_messages(&account, &queue, 32, engine::Share::COMMON, &mut |_| true)
+                            .await
+                        {
                             Ok(list) => {
                                 let seen = |message: queues::PeekedMessage| Seen {
                                     handle: Handle { id: message.id.to_string(), receipt: String::new() },
@@ -405,7 +408,12 @@ impl World {
             what.clone(),
             answering(async move {
                 let visibility = Duration::from_micros(hide);
-                match service.get_messages(&account, &queue, count_max, visibility, &mut |_| true).await {
+                match service
+                    .get_messages(&account, &queue, count_max, visibility, engine::Share::COMMON, &mut |_| {
+                        true
+                    })
+                    .await
+                {
                     Ok(list) => {
                         let seen = |message: queues::TakenMessage| Seen {
                             handle: Handle {
