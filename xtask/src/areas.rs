@@ -11,6 +11,7 @@ const AREAS: [(&str, &[&str]); 39] = [
     ("Queries and filters", &["queries", "query", "filters", "traps_filters"]),
     ("Paging", &["paging"]),
     ("Transactions", &["transactions", "batch", "batch_dialects", "batch_rules", "traps_batch"]),
+    ("The outbox", &["outbox"]),
     ("Limits", &["limits"]),
     ("Shared Key", &["auth"]),
     ("Shared access signatures", &["sas", "sas_matrix", "sas_range", "sas_scope"]),

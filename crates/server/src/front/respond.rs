@@ -109,7 +109,8 @@ pub(crate) fn add_date(headers: &mut HeaderMap, now: DateTime) {
         if *last != second {
             *last = second;
             let mut text = Vec::new();
-            now.write_http(&mut text);
+            // HTTP has no earlier date.
+            now.max(DateTime::UNIX_EPOCH).write_http(&mut text);
             *date = HeaderValue::from_maybe_shared(Bytes::from(text)).unwrap_or(HeaderValue::from_static(""));
         }
         date.clone()
