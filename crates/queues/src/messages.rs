@@ -110,8 +110,7 @@ impl QueueService {
         text: Option<Bytes>,
         visibility: Duration,
     ) -> Result<UpdatedMessage, ServiceError> {
-        let found = self.find(account, queue).await?;
-        let held = self.held_message(&found, id, receipt).await?;
+        let (found, held) = self.find_message(account, queue, id, receipt).await?;
         let old = MessageValue::read(&held.value).ok_or_else(damaged_row)?;
         let mut delay = ticks(visibility);
         let mut arrival = found.front.announce(delay);
@@ -139,8 +138,7 @@ impl QueueService {
         id: MessageId,
         receipt: PopReceipt,
     ) -> Result<(), ServiceError> {
-        let found = self.find(account, queue).await?;
-        let held = self.held_message(&found, id, receipt).await?;
+        let (found, held) = self.find_message(account, queue, id, receipt).await?;
         let expires = MessageValue::read(&held.value).ok_or_else(damaged_row)?.expires;
         let mut ops = Vec::with_capacity(3);
         ops.push(Op { row: held.key.row(), expect: Expect::Exactly(held.version), effect: Effect::Delete });
@@ -152,6 +150,28 @@ impl QueueService {
         crate::seeded::keep_message(&mut ops);
         let outcome = self.engine.commit(commit(&found, ops)).await;
         outcome.map(|_| ()).map_err(|error| self.not_held(account, queue, &found, error))
+    }
+
+    /// The queue, and the message that the receipt is for.
+    async fn find_message(
+        &self,
+        account: &AccountName,
+        queue: &QueueName,
+        id: MessageId,
+        receipt: PopReceipt,
+    ) -> Result<(LiveQueue<'_>, HeldMessage), ServiceError> {
+        let found = self.find(account, queue).await?;
+        match self.held_message(&found, id, receipt).await {
+            Ok(held) => Ok((found, held)),
+            // Another process may have cleared the queue, and then put the message into a table of another id.
+            Err(error) if error.code == ErrorCode::MessageNotFound && self.shares_its_engine() => {
+                self.catalogue.forget(account, queue.as_str());
+                let found = self.find(account, queue).await?;
+                let held = self.held_message(&found, id, receipt).await?;
+                Ok((found, held))
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// The message, if the receipt is its newest and it has not expired.

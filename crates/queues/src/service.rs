@@ -58,6 +58,11 @@ impl QueueService {
         QueueService { look_back: Some(LOOK_BACK_INTERVAL), ..self }
     }
 
+    /// Whether other processes write to the engine too.
+    pub(crate) fn shares_its_engine(&self) -> bool {
+        self.look_back.is_some()
+    }
+
     /// What the service keeps beside its data: names, stored policies, service properties.
     pub fn catalogue(&self) -> &Catalogue {
         &self.catalogue

@@ -82,3 +82,23 @@ async fn two_processes_on_one_engine_never_hold_the_same_message() {
     let service = || Arc::new(QueueService::new(engine.clone(), clock.clone()).sharing_its_engine());
     share(vec![service(), service()]).await;
 }
+
+#[tokio::test]
+async fn a_queue_that_another_process_cleared_is_found_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let (engine, clock) = engine(&directory);
+    let service = || QueueService::new(engine.clone(), clock.clone()).sharing_its_engine();
+    let (one, other) = (service(), service());
+    let (account, queue) = (AccountName::parse("account").unwrap(), QueueName::parse("queue").unwrap());
+    one.create_queue(&account, &queue, &Metadata::default()).await.unwrap();
+    let put = async |service: &QueueService| {
+        let message =
+            NewMessage { text: "text".into(), visibility: std::time::Duration::ZERO, time_to_live: None };
+        service.put_message(&account, &queue, message).await.unwrap()
+    };
+    // Now the other one knows where the queue was.
+    put(&other).await;
+    one.clear_messages(&account, &queue).await.unwrap();
+    let message = put(&one).await;
+    other.delete_message(&account, &queue, message.id, message.receipt).await.unwrap();
+}
