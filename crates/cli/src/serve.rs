@@ -167,7 +167,11 @@ async fn sweep(queues: Arc<QueueService>) {
     let mut round = 0u32;
     loop {
         match queues.sweep(round.is_multiple_of(WHOLE_INTERVAL_COUNT)).await {
-            Ok(true) => continue,
+            Ok(true) => {
+                round = round.wrapping_add(1);
+                tokio::task::yield_now().await;
+                continue;
+            }
             Ok(false) => {}
             // The engine says so itself when it takes no writes; the messages are hidden all the same.
             Err(error) => log::debug!("expired messages wait to be removed: {error}"),

@@ -52,15 +52,19 @@ pub(crate) enum WriteRequest {
 /// A patch of at most this size is no reason to count a commit among those that need space.
 const SMALL_PATCH_BYTES_MAX: usize = 32;
 
-/// Whether the commit removes rows, and at most changes small ones.
+/// Whether the commit removes rows, and at most counts them out by one small patch. In the first family a patch may be for a
+/// row of any size.
 fn frees_space(commit: &Commit) -> bool {
+    let may_patch = commit.table.family() != Family::FIRST;
+    let patch_count = commit.ops.iter().filter(|op| matches!(op.effect, Effect::Merge(_))).count();
     let adds_little = |op: &Op| match &op.effect {
         Effect::Delete | Effect::CheckOnly => true,
         Effect::Merge(patch) => patch.len() <= SMALL_PATCH_BYTES_MAX,
         Effect::Put(_) => false,
     };
     let only_checks = |op: &Op| op.effect == Effect::CheckOnly;
-    commit.ops.iter().all(adds_little)
+    patch_count <= usize::from(may_patch)
+        && commit.ops.iter().all(adds_little)
         && (commit.ops.iter().any(|op| op.effect == Effect::Delete) || commit.ops.iter().all(only_checks))
 }
 

@@ -7,7 +7,7 @@
 //! Promises: a message is claimed by one taker at a time. A message that can be taken is never below the start. For that,
 //! a commit that gives messages a place announces the place before it begins: until it ends, the start stays below.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -23,8 +23,8 @@ const FRONT_COUNT_MAX: usize = 10_000;
 
 pub(crate) struct QueueFront {
     time: Arc<QueueTime>,
-    /// How often to begin anew, for a queue that other processes change too: their messages may be below the start.
-    look_back: Option<Duration>,
+    /// How often to begin anew: messages of other processes may be below the start.
+    look_back: Duration,
     state: Mutex<FrontState>,
 }
 
@@ -34,21 +34,17 @@ struct FrontState {
     start: MessageKey,
     /// Every message below is claimed, or cannot be taken. Never below the start.
     known_until: MessageKey,
-    claims: BTreeMap<MessageKey, Claim>,
+    /// Messages that are being taken.
+    held: BTreeSet<MessageKey>,
+    /// Messages that were taken and are gone. They are remembered because a scan that began earlier may still see them.
+    gone: BTreeSet<MessageKey>,
     /// Places that messages are about to get, with the number of commits that are under way for each.
     arriving: BTreeMap<u64, u32>,
-    /// Places of commits that nobody waits for any more, and until when they may still happen.
-    lost: Vec<(u64, Duration)>,
+    /// Places of commits whose end nobody saw, and until when they may still happen.
+    lost: BTreeMap<u64, Duration>,
     /// Counts the events after which a scan that was under way has learnt nothing.
     setback_count: u64,
     looked_back: Duration,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Claim {
-    Held,
-    /// Taken and gone. It is remembered because a scan that began earlier may still see the message.
-    Gone,
 }
 
 /// Where a scan for visible messages begins and ends.
@@ -62,7 +58,7 @@ pub(crate) struct Visible {
 }
 
 impl QueueFront {
-    fn new(time: Arc<QueueTime>, look_back: Option<Duration>) -> QueueFront {
+    fn new(time: Arc<QueueTime>, look_back: Duration) -> QueueFront {
         QueueFront { time, look_back, state: Mutex::default() }
     }
 
@@ -85,15 +81,15 @@ impl QueueFront {
         let monotonic = self.time.monotonic();
         let mut state = self.state();
         let now = self.time.now();
-        if self.look_back.is_some_and(|age| monotonic.saturating_sub(state.looked_back) >= age) {
+        if monotonic.saturating_sub(state.looked_back) >= self.look_back {
             state.set_back(MessageKey::default());
             state.start = MessageKey::default();
             state.looked_back = monotonic;
         }
-        state.lost.retain(|(_, until)| *until > monotonic);
-        let lost = state.lost.iter().map(|(visible, _)| *visible);
+        state.forget_lost(monotonic);
+        let lost = state.lost.keys().next().copied();
         let arriving = state.arriving.keys().next().copied();
-        let first_arriving = lost.chain(arriving).min().unwrap_or(u64::MAX);
+        let first_arriving = lost.into_iter().chain(arriving).min().unwrap_or(u64::MAX);
         #[cfg(feature = "seeded-bugs")]
         let first_arriving = crate::seeded::first_arriving(first_arriving);
         Visible {
@@ -116,20 +112,28 @@ impl QueueFront {
 
     /// Whether nobody uses it: then it can be made anew when it is needed.
     fn is_idle(&self) -> bool {
-        let state = self.state();
-        let is_held = state.claims.values().any(|claim| *claim == Claim::Held);
-        !is_held && state.arriving.is_empty() && state.lost.is_empty()
+        let mut state = self.state();
+        state.forget_lost(self.time.monotonic());
+        state.held.is_empty() && state.arriving.is_empty() && state.lost.is_empty()
     }
 }
 
 impl FrontState {
     fn advance(&mut self) {
-        let held = self.claims.iter().find(|(_, claim)| **claim == Claim::Held).map(|(key, _)| *key);
-        let start = held.map_or(self.known_until, |held| held.min(self.known_until));
+        let start = self.held.first().map_or(self.known_until, |held| self.known_until.min(*held));
         if self.start < start {
             self.start = start;
-            self.claims = self.claims.split_off(&start);
+            self.gone = self.gone.split_off(&start);
         }
+    }
+
+    fn is_claimed(&self, key: MessageKey) -> bool {
+        key < self.start || self.held.contains(&key) || self.gone.contains(&key)
+    }
+
+    /// Forgets the commits that have ended by now.
+    fn forget_lost(&mut self, now: Duration) {
+        self.lost.retain(|_, until| *until > now);
     }
 
     /// Messages from there on may be takeable.
@@ -166,7 +170,9 @@ impl Drop for Arrival {
         }
         if !self.has_ended {
             // Whoever waited has gone, but the commit may still happen.
-            state.lost.push((self.visible, self.front.time.monotonic() + LOST_COMMIT_TIME_MAX));
+            let now = self.front.time.monotonic();
+            state.forget_lost(now);
+            state.lost.insert(self.visible, now + LOST_COMMIT_TIME_MAX);
         }
     }
 }
@@ -182,13 +188,18 @@ impl Claims {
         Claims { front: front.clone(), keys: Vec::new() }
     }
 
+    /// Whether nobody has the message, as far as can be told without claiming it.
+    pub(crate) fn is_free(&self, key: MessageKey) -> bool {
+        !self.front.state().is_claimed(key)
+    }
+
     /// Claims a message, unless another taker has it.
     pub(crate) fn add(&mut self, key: MessageKey) -> bool {
         let mut state = self.front.state();
-        if key < state.start || state.claims.contains_key(&key) {
+        if state.is_claimed(key) {
             return false;
         }
-        state.claims.insert(key, Claim::Held);
+        state.held.insert(key);
         drop(state);
         self.keys.push(key);
         true
@@ -199,7 +210,8 @@ impl Claims {
         let keys = std::mem::take(&mut self.keys);
         let mut state = self.front.state();
         for key in keys {
-            state.claims.insert(key, Claim::Gone);
+            state.held.remove(&key);
+            state.gone.insert(key);
         }
         state.advance();
     }
@@ -209,7 +221,8 @@ impl Claims {
         if let Some(index) = self.keys.iter().position(|claimed| *claimed == key) {
             self.keys.swap_remove(index);
             let mut state = self.front.state();
-            state.claims.insert(key, Claim::Gone);
+            state.held.remove(&key);
+            state.gone.insert(key);
             state.advance();
         }
     }
@@ -222,7 +235,7 @@ impl Drop for Claims {
         }
         let mut state = self.front.state();
         for key in &self.keys {
-            state.claims.remove(key);
+            state.held.remove(key);
             state.set_back(*key);
         }
     }
@@ -231,12 +244,12 @@ impl Drop for Claims {
 /// The fronts of all queues that are in use.
 pub(crate) struct Fronts {
     time: Arc<QueueTime>,
-    look_back: Option<Duration>,
+    look_back: Duration,
     by_queue: RwLock<HashMap<TableId, Arc<QueueFront>>>,
 }
 
 impl Fronts {
-    pub(crate) fn new(time: Arc<QueueTime>, look_back: Option<Duration>) -> Fronts {
+    pub(crate) fn new(time: Arc<QueueTime>, look_back: Duration) -> Fronts {
         Fronts { time, look_back, by_queue: RwLock::default() }
     }
 
@@ -275,7 +288,7 @@ mod tests {
         front: Arc<QueueFront>,
     }
 
-    fn setup(look_back: Option<Duration>) -> Setup {
+    fn setup(look_back: Duration) -> Setup {
         let clock = Arc::new(FakeClock::new(1_000));
         let time = Arc::new(QueueTime::new(clock.clone(), 0));
         Setup { clock, front: Arc::new(QueueFront::new(time, look_back)) }
@@ -287,7 +300,7 @@ mod tests {
 
     #[test]
     fn a_message_is_claimed_once_until_it_is_let_go() {
-        let Setup { front, .. } = setup(None);
+        let Setup { front, .. } = setup(Duration::MAX);
         let (mut one, mut other) = (Claims::new(&front), Claims::new(&front));
         assert!(one.add(key(5)) && !one.add(key(5)) && !other.add(key(5)));
         drop(one);
@@ -298,7 +311,7 @@ mod tests {
 
     #[test]
     fn the_start_passes_what_is_gone_but_not_what_is_held() {
-        let Setup { front, .. } = setup(None);
+        let Setup { front, .. } = setup(Duration::MAX);
         let scanned = front.visible();
         let (mut slow, mut quick) = (Claims::new(&front), Claims::new(&front));
         assert!(slow.add(key(5)) && quick.add(key(6)));
@@ -313,7 +326,7 @@ mod tests {
 
     #[test]
     fn what_is_let_go_is_never_passed() {
-        let Setup { front, .. } = setup(None);
+        let Setup { front, .. } = setup(Duration::MAX);
         let mut holder = Claims::new(&front);
         assert!(holder.add(key(5)));
         // Another scan passes over it, and hears of nothing until it has ended.
@@ -327,7 +340,7 @@ mod tests {
 
     #[test]
     fn the_start_stays_below_what_is_arriving() {
-        let Setup { clock, front } = setup(None);
+        let Setup { clock, front } = setup(Duration::MAX);
         let arrival = front.announce(0);
         clock.advance(Duration::from_secs(1));
         let scanned = front.visible();
@@ -345,7 +358,7 @@ mod tests {
 
     #[test]
     fn a_commit_that_nobody_waits_for_may_still_happen_for_a_while() {
-        let Setup { clock, front } = setup(None);
+        let Setup { clock, front } = setup(Duration::MAX);
         let arrival = front.announce(0);
         let visible = arrival.visible;
         drop(arrival);
@@ -362,7 +375,7 @@ mod tests {
 
     #[test]
     fn a_shared_front_looks_back_now_and_then() {
-        let Setup { clock, front } = setup(Some(Duration::from_secs(1)));
+        let Setup { clock, front } = setup(Duration::from_secs(1));
         let scanned = front.visible();
         front.learn(&scanned, key(500));
         assert_eq!(front.visible().start, key(500));
@@ -375,7 +388,7 @@ mod tests {
     #[test]
     fn fronts_in_use_are_kept() {
         let time = Arc::new(QueueTime::new(Arc::new(FakeClock::new(1_000)), 0));
-        let fronts = Fronts::new(time, None);
+        let fronts = Fronts::new(time, Duration::MAX);
         let kept = fronts.of(TableId(0));
         let _arrival = fronts.of(TableId(1)).announce(0);
         for id in 2..FRONT_COUNT_MAX as u64 + 10 {

@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `rows.rs` | the rows of a queue: messages, their expiry, their count |
 //! | `front.rs` | where the visible messages begin, and who is taking which |
+//! | `finish.rs` | work that is finished even if nobody waits for it |
 //! | `time.rs` | the time that decides what is visible |
 //! | `queues.rs` | queues by name, and their metadata |
 //! | `messages.rs` | put, update, delete |
@@ -24,6 +25,7 @@ mod account_data;
 mod check;
 mod consistency;
 mod family;
+mod finish;
 mod front;
 mod messages;
 mod payload;

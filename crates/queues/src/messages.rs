@@ -45,22 +45,34 @@ pub struct UpdatedMessage {
 pub struct PlannedPut {
     pub commit: Commit,
     arrival: Arrival,
+    put: Placed,
+}
+
+/// A message that has its place, but no version yet.
+struct Placed {
     id: MessageId,
+    inserted: u64,
     expires: u64,
+    visible: u64,
+}
+
+impl Placed {
+    fn at(&self, version: Version) -> PutMessage {
+        PutMessage {
+            id: self.id,
+            inserted: moment(self.inserted),
+            expires: moment(self.expires),
+            receipt: PopReceipt { visible_ticks: self.visible, version_ticks: version.ticks() },
+            visible: moment(self.visible),
+        }
+    }
 }
 
 impl PlannedPut {
     /// The commit has ended; with its version, if it happened.
     pub fn end(self, version: Option<Version>) -> Option<PutMessage> {
-        let (inserted, visible) = (self.arrival.now, self.arrival.visible);
         self.arrival.end();
-        Some(PutMessage {
-            id: self.id,
-            inserted: moment(inserted),
-            expires: moment(self.expires),
-            receipt: PopReceipt { visible_ticks: visible, version_ticks: version?.ticks() },
-            visible: moment(visible),
-        })
+        version.map(|version| self.put.at(version))
     }
 }
 
@@ -74,10 +86,9 @@ impl QueueService {
         for _ in 0..ATTEMPT_COUNT_MAX {
             let found = self.find(account, queue).await?;
             let planned = plan(&found, &message);
-            let outcome = self.engine.commit(planned.commit.clone()).await;
-            let put = planned.end(outcome.as_ref().ok().copied());
-            match outcome {
-                Ok(_) => return put.ok_or_else(|| ErrorCode::InternalError.into()),
+            let PlannedPut { commit, arrival, put } = planned;
+            match self.commit_announced(arrival, commit).await {
+                Ok(version) => return Ok(put.at(version)),
                 Err(error) if self.is_outdated(account, queue, &found, &error) => {}
                 Err(error) => return Err(from_commit(error)),
             }
@@ -123,9 +134,9 @@ impl QueueService {
         let moved = MessageKey { visible: arrival.visible, id };
         let value = MessageValue { text: text.as_deref().unwrap_or(old.text), ..old };
         let ops = moving(held.key, held.version, moved, value.write(), old.expires);
-        let outcome = self.engine.commit(commit(&found, ops.into_iter().flatten().collect())).await;
         let visible = arrival.visible;
-        arrival.end();
+        let commit = commit(&found, ops.into_iter().flatten().collect());
+        let outcome = self.commit_announced(arrival, commit).await;
         let version = outcome.map_err(|error| self.not_held(account, queue, &found, error))?;
         let receipt = PopReceipt { visible_ticks: visible, version_ticks: version.ticks() };
         Ok(UpdatedMessage { receipt, visible: moment(visible) })
@@ -229,7 +240,8 @@ fn plan(found: &LiveQueue<'_>, message: &NewMessage) -> PlannedPut {
     ops.push(Op { row: key.row(), expect: Expect::Absent, effect: Effect::Put(value) });
     ops.extend(expiring(expires, key));
     ops.push(counting(id, 1));
-    PlannedPut { commit: commit(found, ops), arrival, id, expires }
+    let put = Placed { id, inserted: arrival.now, expires, visible: arrival.visible };
+    PlannedPut { commit: commit(found, ops), arrival, put }
 }
 
 /// The ops that move a message to another place.

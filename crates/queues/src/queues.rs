@@ -18,12 +18,17 @@ pub enum Created {
     Existed,
 }
 
+/// Metadata of one page, stored. A page that would have more is shorter.
+const PAGE_METADATA_BYTES_MAX: usize = 1024 * 1024;
+
 /// Which queues to list.
 pub struct ListQuery<'a> {
     pub prefix: &'a str,
     /// The first name of the page.
     pub marker: Option<&'a str>,
     pub queue_count_max: usize,
+    /// Without it, the metadata of the listed queues are left out.
+    pub has_metadata: bool,
     pub share: Share,
 }
 
@@ -78,9 +83,15 @@ impl QueueService {
         let mut queues = Vec::new();
         let mut damage = None;
         let mut is_past = false;
+        let mut metadata_bytes = 0;
         let mut visit = |name: &str, payload: &[u8]| {
             is_past = !name.starts_with(query.prefix);
             if is_past || queues.len() == query.queue_count_max {
+                return Flow::Stop;
+            }
+            let payload = if query.has_metadata { payload } else { &[] };
+            metadata_bytes += payload.len();
+            if metadata_bytes > PAGE_METADATA_BYTES_MAX {
                 return Flow::Stop;
             }
             match payload::read(payload) {

@@ -85,10 +85,10 @@ pub(crate) fn visible_range(start: MessageKey, now: u64) -> KeyRange {
     KeyRange::rows(PARTITION, Bound::Included(&start), Bound::Excluded(&end))
 }
 
-/// The rows that say what has expired by then.
-pub(crate) fn expired_range(now: u64) -> KeyRange {
+/// The rows that say what has expired by then, from this row on.
+pub(crate) fn expired_range(start: &str, now: u64) -> KeyRange {
     let end = row('x', now.saturating_add(1), MessageId(0));
-    KeyRange::rows(PARTITION, Bound::Included("x"), Bound::Excluded(&end))
+    KeyRange::rows(PARTITION, Bound::Included(start), Bound::Excluded(&end))
 }
 
 pub(crate) fn count_range() -> KeyRange {
@@ -228,8 +228,8 @@ mod tests {
         let holds =
             |visible, id: u128| range.contains(PARTITION, &MessageKey { visible, id: MessageId(id) }.row());
         assert!(!holds(5, 6) && holds(5, 7) && holds(9, u128::MAX) && !holds(10, 0));
-        assert!(expired_range(9).contains(PARTITION, &expiry_row(9, id)));
-        assert!(!expired_range(9).contains(PARTITION, &expiry_row(10, MessageId(0))));
+        assert!(expired_range("x", 9).contains(PARTITION, &expiry_row(9, id)));
+        assert!(!expired_range("x", 9).contains(PARTITION, &expiry_row(10, MessageId(0))));
         assert!(count_range().contains(PARTITION, &count_row(id)));
     }
 

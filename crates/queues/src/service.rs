@@ -5,18 +5,22 @@ use std::time::Duration;
 
 use catalogue::{Catalogue, from_read};
 use engine::env::Clock;
-use engine::{Budget, CommitError, Engine, Share, TableId};
+use engine::{Budget, Commit, CommitError, Engine, Share, TableId, Version};
 use protocol::common::AccountName;
 use protocol::queue::{KIND, QueueName};
 use protocol::{ErrorCode, ServiceError};
 use tokio::sync::OnceCell;
 
 use crate::family::FAMILY;
-use crate::front::{Fronts, QueueFront};
+use crate::finish::Finished;
+use crate::front::{Arrival, Fronts, QueueFront};
 use crate::time::QueueTime;
 
 /// How often a process looks for messages that others have put where it looked already.
 const LOOK_BACK_INTERVAL: Duration = Duration::from_secs(1);
+/// The same for a process that is alone with its engine. There should be none; if there is one after all, it is late, not
+/// lost.
+const LOOK_BACK_INTERVAL_ALONE: Duration = Duration::from_secs(60);
 /// A request that finds its queue replaced under its hands tries again, so often at most.
 pub(crate) const ATTEMPT_COUNT_MAX: usize = 10;
 /// A scan may need several rounds of this much.
@@ -30,7 +34,7 @@ pub struct QueueService {
     pub(crate) engine: Arc<dyn Engine>,
     pub(crate) catalogue: Catalogue,
     clock: Arc<dyn Clock>,
-    look_back: Option<Duration>,
+    is_alone: bool,
     /// Made with the first operation, because the store's last version must be known.
     live: OnceCell<Live>,
 }
@@ -50,17 +54,17 @@ pub(crate) struct LiveQueue<'a> {
 impl QueueService {
     pub fn new(engine: Arc<dyn Engine>, clock: Arc<dyn Clock>) -> QueueService {
         let catalogue = Catalogue::new(engine.clone(), clock.clone(), &KIND, FAMILY);
-        QueueService { engine, catalogue, clock, look_back: None, live: OnceCell::new() }
+        QueueService { engine, catalogue, clock, is_alone: true, live: OnceCell::new() }
     }
 
     /// The same, for an engine to which other processes write too.
     pub fn sharing_its_engine(self) -> QueueService {
-        QueueService { look_back: Some(LOOK_BACK_INTERVAL), ..self }
+        QueueService { is_alone: false, ..self }
     }
 
     /// Whether other processes write to the engine too.
     pub(crate) fn shares_its_engine(&self) -> bool {
-        self.look_back.is_some()
+        !self.is_alone
     }
 
     /// What the service keeps beside its data: names, stored policies, service properties.
@@ -73,7 +77,8 @@ impl QueueService {
             let last = self.engine.snapshot().await.map_err(from_read)?.last_version();
             let floor = last.map_or(0, |version| version.ticks());
             let time = Arc::new(QueueTime::new(self.clock.clone(), floor));
-            Ok(Live { fronts: Fronts::new(time.clone(), self.look_back), time })
+            let look_back = if self.is_alone { LOOK_BACK_INTERVAL_ALONE } else { LOOK_BACK_INTERVAL };
+            Ok(Live { fronts: Fronts::new(time.clone(), look_back), time })
         };
         self.live.get_or_try_init(make).await
     }
@@ -86,6 +91,20 @@ impl QueueService {
         let live = self.live().await?;
         let id = self.catalogue.id_of(account, queue.as_str()).await?.ok_or(ErrorCode::QueueNotFound)?;
         Ok(LiveQueue { id, front: live.fronts.of(id), live })
+    }
+
+    /// Commits what gives messages the announced place, and ends the announcement with it, whoever still waits.
+    pub(crate) fn commit_announced(
+        &self,
+        arrival: Arrival,
+        commit: Commit,
+    ) -> Finished<Result<Version, CommitError>> {
+        let engine = self.engine.clone();
+        Finished::new(async move {
+            let outcome = engine.commit(commit).await;
+            arrival.end();
+            outcome
+        })
     }
 
     /// Whether a commit failed because the queue was deleted or cleared meanwhile: then it must be looked up again.

@@ -197,8 +197,7 @@ impl QueueService {
         }
         #[cfg(feature = "seeded-bugs")]
         crate::seeded::loosen(&mut ops);
-        let outcome = self.engine.commit(commit(found, ops)).await;
-        arrival.end();
+        let outcome = self.commit_announced(arrival, commit(found, ops)).await;
         let version = outcome.map_err(|error| match error {
             CommitError::Precondition { op, .. } => {
                 let place = ends.partition_point(|end| *end <= op);
@@ -274,6 +273,10 @@ impl Sink for Walker<'_, '_> {
             return Flow::Stop;
         };
         if message.has_expired(self.now) {
+            return Flow::Continue;
+        }
+        // Before it is counted: a message that another has takes no memory here.
+        if self.claims.as_ref().is_some_and(|claims| !claims.is_free(key)) {
             return Flow::Continue;
         }
         if !(self.fits)(message.text) {

@@ -1,8 +1,8 @@
 //! The time that decides what is visible and what has expired.
 //!
-//! Promises: it never goes back, and it passes at least as fast as real time. The wall clock may step back, and a store
-//! may hold versions from a clock that was ahead: then this time begins where the store's versions end, and passes from
-//! there, so messages of that era come up at once instead of years later.
+//! Promises: it never goes back, and it passes at least as fast as real time, also when the wall clock steps back. It
+//! begins where the store's versions end, as far as they are ahead of the clock by no more than an hour: so a restart
+//! after a small step back hides nothing. From further ahead it would make messages expire that nobody has seen.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,11 +10,13 @@ use std::time::Duration;
 
 use engine::env::{Clock, ticks};
 
+/// How far ahead of the clock the time may begin.
+const AHEAD_MAX: Duration = Duration::from_secs(3600);
+
 pub(crate) struct QueueTime {
     clock: Arc<dyn Clock>,
-    /// The time was at least this when the process began, `started` after some fixed moment.
-    floor: u64,
-    started: Duration,
+    /// The most that the time was ever ahead of the monotonic clock.
+    offset: AtomicU64,
     /// The last moment that was told.
     last: AtomicU64,
 }
@@ -22,8 +24,9 @@ pub(crate) struct QueueTime {
 impl QueueTime {
     /// `floor` is the store's last version.
     pub(crate) fn new(clock: Arc<dyn Clock>, floor: u64) -> QueueTime {
-        let started = clock.monotonic();
-        QueueTime { clock, floor, started, last: AtomicU64::new(0) }
+        let floor = floor.min(clock.now_ticks().saturating_add(ticks(AHEAD_MAX)));
+        let offset = floor.saturating_sub(ticks(clock.monotonic()));
+        QueueTime { clock, offset: AtomicU64::new(offset), last: AtomicU64::new(0) }
     }
 
     pub(crate) fn now(&self) -> u64 {
@@ -45,8 +48,9 @@ impl QueueTime {
     }
 
     fn read(&self) -> u64 {
-        let passed = ticks(self.clock.monotonic().saturating_sub(self.started));
-        self.clock.now_ticks().max(self.floor.saturating_add(passed))
+        let passed = ticks(self.clock.monotonic());
+        let ahead = self.clock.now_ticks().saturating_sub(passed);
+        self.offset.fetch_max(ahead, Ordering::AcqRel).max(ahead).saturating_add(passed)
     }
 }
 
@@ -69,11 +73,23 @@ mod tests {
     }
 
     #[test]
-    fn time_passes_even_when_the_store_is_ahead_of_the_clock() {
-        let clock = Arc::new(FakeClock::new(1_000));
-        let time = QueueTime::new(clock.clone(), 50_000_000);
-        assert_eq!(time.now(), 50_000_000);
-        clock.advance(Duration::from_secs(2));
-        assert_eq!(time.now(), 70_000_000);
+    fn time_passes_after_the_clock_was_set_back() {
+        let clock = Arc::new(FakeClock::default());
+        let time = QueueTime::new(clock.clone(), 0);
+        let before = time.now();
+        clock.step_back(Duration::from_secs(3600));
+        assert_eq!(time.now(), before);
+        clock.advance(Duration::from_secs(1));
+        assert_eq!(time.now(), before + ticks(Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn time_begins_with_the_store_unless_that_is_far_ahead() {
+        let clock = Arc::new(FakeClock::default());
+        let (now, minute) = (clock.now_ticks(), ticks(Duration::from_secs(60)));
+        assert_eq!(QueueTime::new(clock.clone(), now + minute).now(), now + minute);
+        assert_eq!(QueueTime::new(clock.clone(), now - minute).now(), now);
+        let far = QueueTime::new(clock, now + 100_000 * minute).now();
+        assert_eq!(far, now + ticks(AHEAD_MAX));
     }
 }

@@ -55,7 +55,7 @@ pub struct ListParameters {
     pub prefix: Option<String>,
     pub(super) marker: Option<ListMarker>,
     pub(super) count_max: Option<usize>,
-    pub(super) include_metadata: bool,
+    pub include_metadata: bool,
 }
 
 /// Where a page begins.

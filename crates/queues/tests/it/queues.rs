@@ -99,7 +99,7 @@ async fn lists_have_prefixes_and_pages() {
         s.service.create_queue(&s.account, &name(queue), &metadata(&[("q", queue)])).await.unwrap();
     }
     let list = async |prefix, marker, queue_count_max| {
-        let query = ListQuery { prefix, marker, queue_count_max, share: Share::COMMON };
+        let query = ListQuery { prefix, marker, queue_count_max, has_metadata: true, share: Share::COMMON };
         let page = s.service.list_queues(&s.account, &query).await.unwrap();
         for queue in page.queues.iter().filter(|queue| queue.name != "queue") {
             assert_eq!(queue.metadata, metadata(&[("q", &queue.name)]));

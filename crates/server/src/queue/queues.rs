@@ -66,6 +66,7 @@ pub async fn list(service: &QueueService, session: &Session<'_>) -> Result<Queue
         prefix: parameters.prefix.as_deref().unwrap_or_default(),
         marker: parameters.first_name(),
         queue_count_max: parameters.page_count(),
+        has_metadata: parameters.include_metadata,
         share: session.share(),
     };
     let page = service.list_queues(session.account, &query).await?;

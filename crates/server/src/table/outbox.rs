@@ -16,7 +16,7 @@ use protocol::queue::{KIND, QueueName};
 use protocol::table::model::TableName;
 use protocol::table::wire::headers::{ENQUEUE, MESSAGE, OperationHeaders};
 use protocol::{ErrorCode, ServiceError};
-use queues::NewMessage;
+use queues::{NewMessage, PlannedPut};
 use tables::Transaction;
 
 use super::TableHttp;
@@ -81,15 +81,18 @@ pub(crate) async fn commit(
     for _ in 0..ATTEMPT_COUNT_MAX {
         let mut planned = Vec::with_capacity(enqueues.len());
         for (index, Enqueue { queue, message }) in enqueues {
-            let put = outbox.plan_put(session.account, queue, message).await;
-            planned.push(put.map_err(|error| error.of_operation(*index))?);
+            match outbox.plan_put(session.account, queue, message).await {
+                Ok(put) => planned.push(put),
+                Err(error) => {
+                    end(planned, None);
+                    return Err(error.of_operation(*index));
+                }
+            }
         }
         let puts = planned.iter().map(|put| put.commit.clone()).collect();
         let outcome = service.commit_with(session.account, table, transaction.clone(), puts).await;
         let version = outcome.as_ref().ok().copied();
-        for put in planned {
-            put.end(version);
-        }
+        end(planned, version);
         match outcome {
             // The table, or one of the queues: those that are really gone are missed at the next look.
             Err(error) if error.code == ErrorCode::TableNotFound => {
@@ -102,4 +105,11 @@ pub(crate) async fn commit(
         }
     }
     Err(ErrorCode::ServerBusy.into())
+}
+
+/// The commit of these puts has ended, or never began.
+fn end(planned: Vec<PlannedPut>, version: Option<Version>) {
+    for put in planned {
+        put.end(version);
+    }
 }
