@@ -95,9 +95,12 @@ impl QueueService {
                 Err(CommitError::TableGone) => return Ok(false),
                 Err(error) => return Err(from_commit(error)),
             }
-            // Slow enough to leave the engine to those who wait for an answer.
+            // Slow enough to leave the engine to those who wait for an answer. Without a runtime, as in a simulation, nobody
+            // does.
             let took = time.monotonic().saturating_sub(started);
-            tokio::time::sleep((took * PAUSE_FACTOR).min(PAUSE_TIME_MAX)).await;
+            if tokio::runtime::Handle::try_current().is_ok() {
+                tokio::time::sleep((took * PAUSE_FACTOR).min(PAUSE_TIME_MAX)).await;
+            }
         }
         Ok(true)
     }

@@ -411,7 +411,7 @@ impl<'a> Client<'a> {
 fn told<T>(response: &Response, done: T) -> Result<Told<T>, String> {
     match response.status {
         204 => Ok(Told::Done(done)),
-        404 if response.error_code() == "MessageNotFound" => Ok(Told::Refused),
+        404 if response.header("x-ms-error-code") == Some("MessageNotFound") => Ok(Told::Refused),
         _ => Err(format!("{response:?}")),
     }
 }
