@@ -270,8 +270,8 @@ async fn loaded(file: &[u8]) -> Result<LoadReport, BackupError> {
     let store = Store::new();
     let loaded = store.load(file, &LoadSelection::All).await;
     if loaded.is_err() {
-        let known = store.queues.account_data(&of("alice")).await.unwrap();
-        assert_eq!(known.queue_count, 0, "nothing of a refused backup appears");
+        let known = store.queues.catalogue().account_content(&of("alice")).await.unwrap();
+        assert_eq!(known.container_count, 0, "nothing of a refused backup appears");
     } else {
         store.check().await;
     }

@@ -7,6 +7,7 @@
 //! Promises: caches are bounded in number and age, and changes made through this process take effect at once.
 //! Leaves to others: which names are valid, what the payload beside a name means, and authorization.
 
+mod account;
 mod containers;
 mod error;
 mod name_cache;
@@ -26,6 +27,7 @@ use name_cache::NameCache;
 use policies::PolicyCache;
 use properties::RuleCache;
 
+pub use account::AccountContent;
 pub use error::{from_commit, from_read};
 pub use name_cache::Ticket;
 pub use record::Container;

@@ -1,11 +1,12 @@
 //! What a store has under an account's name, in all services, whether a server is running on it or not: looked at, or
 //! purged.
 //!
-//! Leaves to others: the work itself (the crates `tables` and `queues`), and the connection to a running server (`control`).
+//! Leaves to others: the work itself (`catalogue`), and the connection to a running server (`control`).
 
 use std::path::Path;
 use std::sync::Arc;
 
+use catalogue::AccountContent;
 use engine::Engine;
 use engine::env::{Clock, SystemClock};
 use engine_local::LocalEngine;
@@ -20,8 +21,8 @@ use crate::store;
 /// What an account has.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct AccountData {
-    pub tables: tables::AccountTables,
-    pub queues: queues::AccountQueues,
+    pub tables: AccountContent,
+    pub queues: AccountContent,
 }
 
 impl AccountData {
@@ -31,7 +32,7 @@ impl AccountData {
 
     /// In words.
     pub fn described(self) -> String {
-        let (tables, queues) = (self.tables.table_count, self.queues.queue_count);
+        let (tables, queues) = (self.tables.container_count, self.queues.container_count);
         match self.tables.has_properties || self.queues.has_properties {
             true => format!("{tables} tables, {queues} queues and service properties"),
             false => format!("{tables} tables and {queues} queues"),
@@ -44,9 +45,9 @@ impl AccountData {
         let has = |has_properties: bool| u8::from(has_properties);
         format!(
             "{} {} {} {}",
-            tables.table_count,
+            tables.container_count,
             has(tables.has_properties),
-            queues.queue_count,
+            queues.container_count,
             has(queues.has_properties)
         )
     }
@@ -55,12 +56,12 @@ impl AccountData {
         let words: Vec<&str> = line.trim_end().split(' ').collect();
         let &[tables, table_properties, queues, queue_properties] = words.as_slice() else { return None };
         Some(AccountData {
-            tables: tables::AccountTables {
-                table_count: tables.parse().ok()?,
+            tables: AccountContent {
+                container_count: tables.parse().ok()?,
                 has_properties: table_properties == "1",
             },
-            queues: queues::AccountQueues {
-                queue_count: queues.parse().ok()?,
+            queues: AccountContent {
+                container_count: queues.parse().ok()?,
                 has_properties: queue_properties == "1",
             },
         })
@@ -86,16 +87,16 @@ impl Services {
     pub async fn count(&self, account: &str) -> Result<AccountData, String> {
         let account = name(account)?;
         Ok(AccountData {
-            tables: self.tables.account_data(&account).await.map_err(sentence)?,
-            queues: self.queues.account_data(&account).await.map_err(sentence)?,
+            tables: self.tables.catalogue().account_content(&account).await.map_err(sentence)?,
+            queues: self.queues.catalogue().account_content(&account).await.map_err(sentence)?,
         })
     }
 
     pub async fn purge(&self, account: &str) -> Result<AccountData, String> {
         let account = name(account)?;
         Ok(AccountData {
-            tables: self.tables.purge_account(&account).await.map_err(sentence)?,
-            queues: self.queues.purge_account(&account).await.map_err(sentence)?,
+            tables: self.tables.catalogue().purge_account(&account).await.map_err(sentence)?,
+            queues: self.queues.catalogue().purge_account(&account).await.map_err(sentence)?,
         })
     }
 }
@@ -156,8 +157,8 @@ mod tests {
     #[test]
     fn an_answer_reads_as_it_was_written() {
         let data = AccountData {
-            tables: tables::AccountTables { table_count: 3, has_properties: false },
-            queues: queues::AccountQueues { queue_count: 2, has_properties: true },
+            tables: AccountContent { container_count: 3, has_properties: false },
+            queues: AccountContent { container_count: 2, has_properties: true },
         };
         assert_eq!(AccountData::from_line(&data.to_line()), Some(data));
         assert_eq!(data.described(), "3 tables, 2 queues and service properties");

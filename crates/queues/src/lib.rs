@@ -19,9 +19,7 @@
 //! | `stored.rs` | messages as plain values, for backups |
 //! | `consistency.rs` | whether the rows of a queue agree with each other |
 //! | `check.rs` | the same for all queues of a store |
-//! | `account_data.rs` | everything of one account |
 
-mod account_data;
 mod check;
 mod consistency;
 mod family;
@@ -40,7 +38,6 @@ mod sweep;
 mod take;
 mod time;
 
-pub use account_data::AccountQueues;
 pub use check::{QueueReport, check_queue, check_queues};
 pub use family::{FAMILY, VALUE_RULES, namespace};
 pub use messages::{NewMessage, PlannedPut, PutMessage, UpdatedMessage};

@@ -5,7 +5,6 @@
 //! Promises: one commit or one scan per operation, so there is nothing to roll back.
 //! Leaves to others: HTTP, payload texts and authorization to the server, durability to the engine.
 
-mod account_data;
 mod error;
 mod family;
 mod limits;
@@ -15,7 +14,6 @@ mod record;
 mod service;
 mod transaction;
 
-pub use account_data::AccountTables;
 pub use family::{FAMILIES, FAMILY, VALUE_RULES, namespace};
 pub use plan::{Plan, PlanKind, plan};
 pub use query::{EntityQuery, EntitySink, Page, TablePage, TableQuery};

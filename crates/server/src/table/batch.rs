@@ -134,7 +134,7 @@ async fn run_change_set(
             if *table.get_or_insert_with(|| of_table.clone()) != *of_table {
                 return Err(ErrorCode::CommandsInBatchActOnDifferentPartitions.into());
             }
-            if let Some(enqueue) = read_enqueue(session, &asked.headers)? {
+            if let Some(enqueue) = read_enqueue(session, &asked.outbox)? {
                 enqueues.push((index, enqueue));
             }
             push(&mut transaction, change, &asked)

@@ -14,7 +14,7 @@ use protocol::queue::message_text::{TEXT_BYTES_MAX, too_large};
 use protocol::queue::operation::{MessagesAction, QueueOperation};
 use protocol::queue::{KIND, QueueName};
 use protocol::table::model::TableName;
-use protocol::table::wire::headers::{ENQUEUE, MESSAGE, OperationHeaders};
+use protocol::table::wire::headers::{ENQUEUE, MESSAGE, OutboxHeaders};
 use protocol::{ErrorCode, ServiceError};
 use queues::{NewMessage, PlannedPut};
 use tables::Transaction;
@@ -39,7 +39,7 @@ pub(crate) type Enqueues = Vec<(usize, Enqueue)>;
 /// The message that goes with an operation, if its caller may put it.
 pub(crate) fn read_enqueue(
     session: &Session<'_>,
-    headers: &OperationHeaders<'_>,
+    headers: &OutboxHeaders<'_>,
 ) -> Result<Option<Enqueue>, ServiceError> {
     let (queue, text) = match (headers.enqueue, headers.message) {
         (None, None) => return Ok(None),

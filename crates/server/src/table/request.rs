@@ -5,7 +5,7 @@
 use protocol::common::AccountName;
 use protocol::common::query::Query;
 use protocol::table::operation::{Component, EntityWrite, Operation, TableOperation};
-use protocol::table::wire::headers::OperationHeaders;
+use protocol::table::wire::headers::{OperationHeaders, OutboxHeaders};
 use protocol::table::wire::negotiate::{self, Preference};
 use protocol::table::wire::options::QueryOptions;
 use protocol::table::wire::{MetadataLevel, uri};
@@ -36,8 +36,8 @@ pub struct Asked<'a> {
     pub preference: Option<Preference>,
     /// Whether the caller wants to know how its query found its rows.
     pub explain: bool,
-    /// The headers that the operation came with.
-    pub headers: OperationHeaders<'a>,
+    /// The message that goes with a write.
+    pub outbox: OutboxHeaders<'a>,
 }
 
 impl<'a> TableRequest<'a> {
@@ -104,7 +104,7 @@ impl<'a> TableRequest<'a> {
                 level: MetadataLevel::Minimal,
                 preference,
                 explain,
-                headers: *headers,
+                outbox: headers.outbox,
             },
         };
         if matches!(request.operation, Operation::Service(_) | Operation::Acl(_)) {

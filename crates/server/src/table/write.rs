@@ -40,7 +40,7 @@ pub(crate) async fn run_one(
         let (table, change) = read_change(write, payload)?;
         // The keys of an insert are in its payload: only now are they known.
         session.grant.authorize_key(&change.partition_key, &change.row_key)?;
-        let enqueue = outbox::read_enqueue(session, &asked.headers)?;
+        let enqueue = outbox::read_enqueue(session, &asked.outbox)?;
         let reply = push(&mut transaction, change, asked)?;
         drop(turn);
         let bytes_max = reply.bytes_max(session, table, payload.len());

@@ -24,6 +24,12 @@ pub struct OperationHeaders<'a> {
     pub x_http_method_count: usize,
     pub data_service_version: Option<&'a str>,
     pub max_data_service_version: Option<&'a str>,
+    pub outbox: OutboxHeaders<'a>,
+}
+
+/// What a write says of a message that goes with it.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct OutboxHeaders<'a> {
     pub enqueue: Option<&'a str>,
     pub message: Option<&'a str>,
 }
@@ -42,8 +48,8 @@ impl<'a> OperationHeaders<'a> {
                 self.x_http_method_count += 1;
                 &mut self.x_http_method
             }
-            18 if name.eq_ignore_ascii_case(ENQUEUE) => &mut self.enqueue,
-            18 if name.eq_ignore_ascii_case(MESSAGE) => &mut self.message,
+            18 if name.eq_ignore_ascii_case(ENQUEUE) => &mut self.outbox.enqueue,
+            18 if name.eq_ignore_ascii_case(MESSAGE) => &mut self.outbox.message,
             18 if name.eq_ignore_ascii_case("dataserviceversion") => &mut self.data_service_version,
             21 if name.eq_ignore_ascii_case("maxdataserviceversion") => &mut self.max_data_service_version,
             _ => return,
