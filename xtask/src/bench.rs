@@ -47,7 +47,9 @@ fn wants_azurite(arguments: &[String]) -> bool {
     if named.is_some_and(|systems| !systems.contains("azurite")) {
         return false;
     }
-    !arguments.iter().any(|argument| matches!(argument.as_str(), "--quick" | "--large" | "--help" | "-h"))
+    !arguments.iter().any(|argument| {
+        matches!(argument.as_str(), "--quick" | "--large" | "--large-queues" | "--help" | "-h")
+    })
 }
 
 /// Adds the directory of our documents after `--write`.

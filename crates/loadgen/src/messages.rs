@@ -53,6 +53,8 @@ impl Requests for Puts {
 
 /// Takes some messages and deletes each of them: together one operation.
 pub(crate) struct Takes {
+    /// Operations that are still to begin.
+    left: u64,
     get: Vec<u8>,
     deletions: Deletions,
     connections: Vec<Taken>,
@@ -70,7 +72,13 @@ struct Taken {
 impl Takes {
     pub(crate) fn new(signer: &QueueSigner, queue: &str, message_count: u64) -> Box<Takes> {
         let (get, deletions) = (signer.get(queue, message_count), signer.deletions(queue));
-        Box::new(Takes { get, deletions, connections: Vec::new() })
+        Box::new(Takes { left: u64::MAX, get, deletions, connections: Vec::new() })
+    }
+
+    /// Ends after so many operations.
+    pub(crate) fn at_most(mut self: Box<Takes>, count: u64) -> Box<Takes> {
+        self.left = count;
+        self
     }
 }
 
@@ -83,6 +91,7 @@ impl Requests for Takes {
         match taken.messages.pop() {
             Some((id, receipt)) => self.deletions.write(&taken.answer[id], &taken.answer[receipt], out),
             None => {
+                self.left = self.left.checked_sub(1)?;
                 out.clear();
                 out.extend_from_slice(&self.get);
             }
@@ -159,6 +168,15 @@ mod tests {
         }
         assert!(takes.accepts_answer(200, LIST.as_bytes()));
         assert!(!takes.accepts_answer(200, b"<QueueMessagesList />"), "the queue has run empty");
+    }
+
+    #[test]
+    fn the_last_message_taken_is_deleted_too() {
+        let mut takes = Takes::new(&signer(), "q", 32).at_most(1);
+        next(&mut *takes, 0);
+        takes.answered(0, LIST.as_bytes());
+        assert_eq!(takes.next(1, &mut Vec::new()), None);
+        assert_eq!(next(&mut *takes, 0), "DELETE /id-1?popreceipt=r1%3D%3D HTTP/1.1");
     }
 
     #[test]

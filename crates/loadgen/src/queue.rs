@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::Error;
 use crate::endpoint::Endpoint;
-use crate::messages::Puts;
+use crate::messages::{Puts, Takes};
 use crate::queue_request::QueueSigner;
 use crate::table::{DataLoad, Filled, ask_for};
 
@@ -57,4 +57,23 @@ pub fn fill_with(
         stop,
     };
     load.run(&mut Puts::new(QueueSigner::of(endpoint)?, queue, options, message_count), progress)
+}
+
+/// Takes so many messages one by one, on many connections, and deletes each.
+pub fn drain(
+    endpoint: &Endpoint,
+    queue: &str,
+    message_count: u64,
+    time_max: Duration,
+) -> Result<Filled, Error> {
+    let load = DataLoad {
+        address: endpoint.address,
+        connection_count: FILL_CONNECTION_COUNT,
+        per_request: 1,
+        wanted: message_count,
+        time_max,
+        stop: None,
+    };
+    let takes = Takes::new(&QueueSigner::of(endpoint)?, queue, 1);
+    load.run(&mut *takes.at_most(message_count), |_| {})
 }

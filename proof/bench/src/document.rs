@@ -34,8 +34,8 @@ pub fn write(run: Run, directory: &Path) -> Result<Results, Error> {
 fn document(results: &Results, charts: &[(&str, &str)]) -> String {
     let mut text = String::from(
         "# How fast Lazulite is\n\n\
-         `cargo xtask bench --write` and `cargo xtask bench --large --write` write this page; do not edit it. Ratios within \
-         one run mean more than bare figures, because every system got the same requests on the same machine, in turn \
+         `cargo xtask bench --write`, also with `--large` and with `--large-queues`, writes this page; do not edit it. Ratios \
+         within one run mean more than bare figures, because every system got the same requests on the same machine, in turn \
          within each round. In the closed loop every connection sends its next request when it has received its answer, \
          so latency includes waiting behind the other connections; the open loop shows latency at half load. The durable \
          server and the floors sync every commit to the disk. Azurite keeps its tables in memory and saves them later. \
@@ -55,6 +55,9 @@ fn document(results: &Results, charts: &[(&str, &str)]) -> String {
     }
     if let Some(run) = &results.large {
         section(&mut text, "A large table", run);
+    }
+    if let Some(run) = &results.large_queues {
+        section(&mut text, "Large queues", run);
     }
     text
 }

@@ -89,10 +89,10 @@ fn run(options: &Options) -> Result<(), Error> {
             results
         }
     };
-    let shown = if matches!(options.plan, PlanName::Large | PlanName::LargeFull) {
-        &results.large
-    } else {
-        &results.main
+    let shown = match options.plan {
+        PlanName::Large | PlanName::LargeFull => &results.large,
+        PlanName::LargeQueues => &results.large_queues,
+        PlanName::Usual | PlanName::Quick | PlanName::Full => &results.main,
     };
     let mut text = String::new();
     if let Some(run) = shown {
@@ -124,6 +124,7 @@ fn measure(options: &Options) -> Result<Run, Error> {
             PlanName::Quick => "quick",
             PlanName::Full => "full",
             PlanName::Large | PlanName::LargeFull => "large",
+            PlanName::LargeQueues => "large-queues",
         }
         .to_owned(),
         command: options.command.clone(),
@@ -141,15 +142,12 @@ fn measure(options: &Options) -> Result<Run, Error> {
     if let Ok(metadata) = std::fs::metadata(&options.server) {
         run.facts.insert(fact::BINARY_BYTES.to_owned(), metadata.len() as f64);
     }
-    if matches!(options.plan, PlanName::Large | PlanName::LargeFull) {
-        if options.wants_large_tables() {
-            large::run(options, &programs, &data, &mut run)?;
+    match options.plan {
+        PlanName::Large | PlanName::LargeFull => large::run(options, &programs, &data, &mut run)?,
+        PlanName::LargeQueues => large_queue::run(options, &programs, &data, &mut run)?,
+        PlanName::Usual | PlanName::Quick | PlanName::Full => {
+            compare_systems(options, &programs, &kinds, &data, &mut run)?;
         }
-        if options.wants_large_queues() {
-            large_queue::run(options, &programs, &data, &mut run)?;
-        }
-    } else {
-        compare_systems(options, &programs, &kinds, &data, &mut run)?;
     }
     Ok(run)
 }

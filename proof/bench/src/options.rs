@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use lexopt::{Arg, Parser, ValueExt};
-use loadgen::endpoint::MeasuredService;
 use loadgen::workload::WorkloadKind;
 
 use crate::system::SystemKind;
@@ -21,15 +20,17 @@ What is measured:
   --full             every workload on 1, 16 and 64 connections and on 1,000 and 100,000 entities; an hour
   --large            10 million entities, Lazulite alone: loading, sizes compared, a minute of inserts, memory,
                      restart; with --full every workload on them
+  --large-queues     10 million messages, Lazulite alone: what a take costs, counting, clearing, memory
   --only NAME        only this workload; may be repeated: read, read-miss, insert, upsert, merge, hot-merge,
-                     batch, page, any-of, filter, scan, mix; or floors, or disturbed
+                     batch, page, any-of, filter, scan, mix, put-message, take, take-32, peek; or floors, or
+                     disturbed
   --systems A,B      only these systems: durable, in-memory, azurite, hello
 
 How:
   --rounds N         rounds per workload, systems in turn; medians are reported [5; with --full 3]
   --seconds S        length of one measurement, after a warm-up of a third of it [1.5; with --quick 0.5,
                      with --full or --large 2]
-  --entities N       the size of the large table, in millions [10]
+  --entities N       the size of the large table or queue, in millions [10]
   --data DIR         where the servers keep their data [in the target directory]
   --write DIR        write DIR/performance.md and its files (`cargo xtask bench --write` writes to docs)
   --out FILE         write the report to this file too
@@ -49,6 +50,7 @@ pub enum PlanName {
     Large,
     /// Every workload on the large table.
     LargeFull,
+    LargeQueues,
 }
 
 #[derive(Debug)]
@@ -75,16 +77,6 @@ impl Options {
         !self.only.is_empty() || self.only_floors || self.only_disturbed
     }
 
-    /// Whether the large run has tables.
-    pub fn wants_large_tables(&self) -> bool {
-        !self.is_partial() || self.only.iter().any(|kind| kind.service() == MeasuredService::Table)
-    }
-
-    /// Whether the large run has queues.
-    pub fn wants_large_queues(&self) -> bool {
-        !self.is_partial() || self.only.iter().any(|kind| kind.service() == MeasuredService::Queue)
-    }
-
     pub fn wants_floors(&self) -> bool {
         self.only_floors || !self.is_partial()
     }
@@ -103,7 +95,7 @@ pub fn parse(parser: &mut Parser) -> Result<Option<Options>, String> {
 }
 
 fn read(parser: &mut Parser) -> Result<Option<Options>, lexopt::Error> {
-    let (mut quick, mut full, mut large) = (false, false, false);
+    let (mut quick, mut full, mut large, mut large_queues) = (false, false, false, false);
     let (mut server, mut azurite, mut no_azurite, mut data) = (None, None, None, None);
     let (mut rounds, mut seconds, mut entities, mut systems) = (None, None, None, Vec::new());
     let (mut only, mut only_floors, mut only_disturbed) = (Vec::new(), false, false);
@@ -113,6 +105,7 @@ fn read(parser: &mut Parser) -> Result<Option<Options>, lexopt::Error> {
             Arg::Long("quick") => quick = true,
             Arg::Long("full") => full = true,
             Arg::Long("large") => large = true,
+            Arg::Long("large-queues") => large_queues = true,
             Arg::Long("server") => server = Some(PathBuf::from(parser.value()?)),
             Arg::Long("azurite") => azurite = Some(PathBuf::from(parser.value()?)),
             Arg::Long("no-azurite") => no_azurite = Some(parser.value()?.string()?),
@@ -148,6 +141,8 @@ fn read(parser: &mut Parser) -> Result<Option<Options>, lexopt::Error> {
         }
     }
     let plan = match (quick, full, large) {
+        (false, false, false) if large_queues => PlanName::LargeQueues,
+        _ if large_queues => return Err("--large-queues is a run of its own".into()),
         (false, false, false) => PlanName::Usual,
         (true, false, false) => PlanName::Quick,
         (false, true, false) => PlanName::Full,
@@ -159,12 +154,12 @@ fn read(parser: &mut Parser) -> Result<Option<Options>, lexopt::Error> {
         PlanName::Quick => 0.5,
         // With this, all rounds of the usual run, including Azurite's slow ones, take a quarter of an hour.
         PlanName::Usual => 1.5,
-        PlanName::Full | PlanName::Large | PlanName::LargeFull => 2.0,
+        PlanName::Full | PlanName::Large | PlanName::LargeFull | PlanName::LargeQueues => 2.0,
     });
     let rounds = rounds.unwrap_or(match plan {
         PlanName::Quick => 1,
         PlanName::Full | PlanName::LargeFull => 3,
-        PlanName::Usual | PlanName::Large => 5,
+        PlanName::Usual | PlanName::Large | PlanName::LargeQueues => 5,
     });
     if !(0.1..=600.0).contains(&seconds) {
         return Err("--seconds must be between 0.1 and 600".into());
@@ -237,6 +232,7 @@ mod tests {
             (&["--seconds", "0"], "--seconds"),
             (&["--seconds", "nan"], "--seconds"),
             (&["--quick", "--large"], "--quick"),
+            (&["--large", "--large-queues"], "--large-queues"),
             (&["--quick", "--write", "docs"], "--write"),
             (&["--only", "page", "--write", "docs"], "--write"),
             (&["--entities", "51"], "--entities"),
@@ -251,9 +247,7 @@ mod tests {
 
     #[test]
     fn the_help_names_every_workload_and_system() {
-        for name in
-            WorkloadKind::TABLE.map(WorkloadKind::name).iter().chain(&SystemKind::ALL.map(SystemKind::name))
-        {
+        for name in WorkloadKind::all().map(WorkloadKind::name).chain(SystemKind::ALL.map(SystemKind::name)) {
             assert!(HELP.contains(name), "{name}");
         }
     }

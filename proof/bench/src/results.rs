@@ -1,6 +1,6 @@
 //! The results of a run, as stored in `docs/performance/results-*.json`. Every table and chart is made from them.
 //!
-//! The usual run and the large one have files of their own, so that each can be repeated without the other.
+//! The usual run and the large ones have files of their own, so that each can be repeated without the others.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ pub mod fact {
 
 #[derive(Serialize, Deserialize)]
 pub struct Run {
-    /// `usual`, `full`, `quick` or `large`.
+    /// `usual`, `full`, `quick`, `large` or `large-queues`.
     pub plan: String,
     pub command: String,
     pub commit: String,
@@ -145,11 +145,12 @@ impl Run {
     }
 }
 
-/// The last usual run and the last large one.
+/// The last usual run and the last large ones.
 #[derive(Default)]
 pub struct Results {
     pub main: Option<Run>,
     pub large: Option<Run>,
+    pub large_queues: Option<Run>,
 }
 
 impl Results {
@@ -165,20 +166,29 @@ impl Results {
                 Err(error) => Err(format!("cannot read {}: {error}", path.display()).into()),
             }
         };
-        Ok(Results { main: read("results-main.json")?, large: read("results-large.json")? })
+        Ok(Results {
+            main: read("results-main.json")?,
+            large: read("results-large.json")?,
+            large_queues: read("results-large-queues.json")?,
+        })
     }
 
     /// Replaces the earlier run of the same plan.
     pub fn put(&mut self, run: Run) {
-        if run.plan == "large" {
-            self.large = Some(run);
-        } else {
-            self.main = Some(run);
-        }
+        let place = match run.plan.as_str() {
+            "large" => &mut self.large,
+            "large-queues" => &mut self.large_queues,
+            _ => &mut self.main,
+        };
+        *place = Some(run);
     }
 
     pub fn write(&self, directory: &Path) -> Result<(), Error> {
-        for (name, run) in [("results-main.json", &self.main), ("results-large.json", &self.large)] {
+        for (name, run) in [
+            ("results-main.json", &self.main),
+            ("results-large.json", &self.large),
+            ("results-large-queues.json", &self.large_queues),
+        ] {
             if let Some(run) = run {
                 write_file(&directory.join(name), &(serde_json::to_string_pretty(run)? + "\n"))?;
             }

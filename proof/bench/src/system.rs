@@ -67,7 +67,7 @@ pub struct Programs {
 pub struct System {
     pub kind: SystemKind,
     pub endpoint: Endpoint,
-    queue_endpoint: Endpoint,
+    pub queue_endpoint: Endpoint,
     pub counter: Counter,
     /// From the start of the process to its first answer.
     pub first_answer: Duration,
@@ -165,6 +165,11 @@ impl System {
             MeasuredService::Table => &self.endpoint,
             MeasuredService::Queue => &self.queue_endpoint,
         }
+    }
+
+    /// The process that serves tables, and in Lazulite everything.
+    pub fn process(&self) -> u32 {
+        self.child.id()
     }
 
     /// The process that serves a workload.

@@ -195,16 +195,16 @@ pub const TARGETS: [Target; 40] = [
         of_few(results, fact::TAKE_EXPIRED_CPU_US)
     }),
     target("count of 10M messages", Unit::Milliseconds, Bound::AtMost(10.0), |results| {
-        results.large.as_ref()?.fact(fact::COUNT_MS)
+        results.large_queues.as_ref()?.fact(fact::COUNT_MS)
     }),
     target("clearing 10M messages", Unit::Milliseconds, Bound::AtMost(50.0), |results| {
-        results.large.as_ref()?.fact(fact::CLEAR_MS)
+        results.large_queues.as_ref()?.fact(fact::CLEAR_MS)
     }),
     target("memory with 10M messages under load", Unit::Mebibytes, Bound::AtMost(400.0), |results| {
-        Some(results.large.as_ref()?.fact(fact::QUEUE_PEAK_BYTES)? / MIB)
+        Some(results.large_queues.as_ref()?.fact(fact::QUEUE_PEAK_BYTES)? / MIB)
     }),
     target("putting 10M messages one by one", Unit::PerSecond, Bound::None, |results| {
-        results.large.as_ref()?.fact(fact::PUT_MESSAGES_PER_SECOND)
+        results.large_queues.as_ref()?.fact(fact::PUT_MESSAGES_PER_SECOND)
     }),
     target("release binary", Unit::Mebibytes, Bound::AtMost(25.0), |results| {
         let run = results.main.as_ref().or(results.large.as_ref())?;
@@ -249,7 +249,7 @@ fn growth(results: &Results, kind: WorkloadKind, connections: usize) -> Option<f
 
 /// The processor time of a take, relative to that in a queue of a thousand messages.
 fn of_few(results: &Results, name: &str) -> Option<f64> {
-    let run = results.large.as_ref()?;
+    let run = results.large_queues.as_ref()?;
     Some(run.fact(name)? / run.fact(fact::TAKE_FEW_CPU_US)?)
 }
 
