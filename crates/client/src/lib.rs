@@ -1,6 +1,7 @@
 //! A client for the Table and Queue services of Azure Storage, for Cosmos DB's Table API, Azurite and Lazulite.
 #![forbid(unsafe_code)]
 
+pub mod encryption;
 mod entity;
 mod error;
 mod field;
