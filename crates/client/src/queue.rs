@@ -10,13 +10,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bytes::Bytes;
 use http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use protocol::common::metadata::{HEADER_PREFIX, Metadata};
 use protocol::common::xml_write::{is_xml_text, without_mark};
@@ -24,7 +22,7 @@ use protocol::common::{StoredPolicy, acl};
 use protocol::queue::QueueName;
 use protocol::queue::message_text::{TEXT_BYTES_MAX, write_message};
 
-use crate::pipeline::{Answer, Call, Pipeline, Repeat};
+use crate::pipeline::{Answer, Call, Pipeline, Repeat, push_escaped};
 use crate::{DateTime, Error, queue_xml};
 
 /// The most messages that one take or peek returns.
@@ -467,13 +465,12 @@ impl QueueClient {
     }
 
     fn call(&self, method: Method, below: &str, repeat: Repeat) -> Call {
-        let path = [self.name.as_str(), below].concat();
-        Call { method, path, query: Vec::new(), headers: Vec::new(), body: Bytes::new(), repeat }
+        Call::new(method, [self.name.as_str(), below].concat(), repeat)
     }
 
     fn message_call(&self, method: Method, message: MessageHandle<'_>, repeat: Repeat) -> Call {
         let mut call = self.call(method, "/messages/", repeat);
-        push_encoded(message.id, &mut call.path);
+        push_escaped(message.id, &mut call.path);
         call.query.push(("popreceipt", message.pop_receipt.to_owned()));
         call
     }
@@ -556,18 +553,6 @@ fn header<'a>(headers: &'a HeaderMap, name: &str) -> Result<&'a str, Error> {
     value.ok_or_else(|| Error::Unreadable(format!("the header {name} is missing")))
 }
 
-/// Only what no URI gives a meaning to is left as it is.
-fn push_encoded(text: &str, out: &mut String) {
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
-            out.push(char::from(byte));
-        } else {
-            // Writing to a string does not fail.
-            let _ = write!(out, "%{byte:02X}");
-        }
-    }
-}
-
 fn refused<T>(reason: &str) -> Result<T, Error> {
     Err(Error::Refused(reason.to_owned()))
 }
@@ -628,12 +613,5 @@ mod tests {
         map.insert("x-ms-meta-color", "red".parse().unwrap());
         map.insert("x-ms-version", "1".parse().unwrap());
         assert_eq!(read_metadata(&map), one("color", "red"));
-    }
-
-    #[test]
-    fn ids_are_encoded() {
-        let mut path = String::new();
-        push_encoded("a-b/../ä?#%", &mut path);
-        assert_eq!(path, "a-b%2F..%2F%C3%A4%3F%23%25");
     }
 }
