@@ -6,12 +6,26 @@ mod entity;
 mod error;
 mod field;
 mod pipeline;
+mod queue;
+mod queue_service;
+mod queue_xml;
 mod transport;
 
 pub use entity::{Entity, Keys, Row};
 pub use error::{EntityError, Error};
 pub use field::Field;
 pub use lazulite_client_derive::{Entity, EntityKind};
-pub use protocol::common::DateTime;
+pub use protocol::common::cors::CorsRule;
+pub use protocol::common::service_properties::{
+    Logging, Metrics, MetricsLevel, PropertiesUpdate, ServiceProperties, ServiceStats,
+};
+pub use protocol::common::{DateTime, StoredPolicy};
 pub use protocol::table::model::{EdmType, Guid, Property, Value};
+pub use queue::{
+    MESSAGE_COUNT_MAX, Message, MessageHandle, PeekedMessage, PutOptions, QueueClient, QueueProperties, SentMessage,
+    UpdatedReceipt, VISIBILITY_MAX,
+};
+pub use queue_service::{
+    ListQueues, QUEUE_PAGE_COUNT_MAX, QueueItem, QueuePage, QueuePages, QueueServiceClient,
+};
 pub use transport::{Transport, TransportError};

@@ -11,11 +11,12 @@ use std::task::{Context, Poll};
 
 use futures_core::Stream;
 use http::{Method, header};
-use protocol::common::service_properties::{ServiceProperties, read_update};
-use protocol::common::xml_write::without_mark;
+use protocol::common::service_properties::{
+    PropertiesUpdate, ServiceProperties, ServiceStats, read_answer, read_stats,
+};
 
 use crate::pipeline::{Call, Pipeline, QUEUE_VERSION, Repeat};
-use crate::{ClientBuilder, Credential, DateTime, Error, QueueClient, queue_xml};
+use crate::{ClientBuilder, Credential, Error, QueueClient, queue_xml};
 
 /// The most queues that one page has.
 pub const QUEUE_PAGE_COUNT_MAX: u32 = 5000;
@@ -131,25 +132,33 @@ impl QueueServiceClient {
     /// Logging, metrics and CORS rules.
     pub async fn properties(&self) -> Result<ServiceProperties, Error> {
         let answer = self.pipeline.call(self.service_call(Method::GET, "properties")).await?;
-        let read = read_update(&answer.body, QUEUE_VERSION)
-            .map_err(|_| Error::Unreadable("it is not a StorageServiceProperties document".to_owned()))?;
-        let mut properties = ServiceProperties::default();
-        properties.apply(read);
-        Ok(properties)
+        read_answer(&answer.body)
+            .map_err(|_| Error::Unreadable("it is not a StorageServiceProperties document".to_owned()))
     }
 
-    /// Replaces logging, metrics and CORS rules.
-    pub async fn set_properties(&self, properties: &ServiceProperties) -> Result<(), Error> {
+    /// Changes logging, metrics or CORS rules. What the update leaves out stays as it is.
+    ///
+    /// ```no_run
+    /// use lazulite_client::PropertiesUpdate;
+    ///
+    /// # async fn example(service: lazulite_client::QueueServiceClient) -> Result<(), lazulite_client::Error> {
+    /// // No web page may ask for anything.
+    /// service.set_properties(&PropertiesUpdate { cors: Some(vec![]), ..PropertiesUpdate::default() }).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn set_properties(&self, update: &PropertiesUpdate) -> Result<(), Error> {
         let mut call = self.service_call(Method::PUT, "properties");
         call.headers.push((header::CONTENT_TYPE, "application/xml".to_owned()));
-        call.body = without_mark(properties.write(QUEUE_VERSION)).into();
+        call.body = update.write(QUEUE_VERSION).into();
         self.pipeline.call(call).await.map(drop)
     }
 
     /// How far the account's replica is. Only accounts with a secondary endpoint that can be read have it.
-    pub async fn stats(&self) -> Result<GeoReplication, Error> {
+    pub async fn stats(&self) -> Result<ServiceStats, Error> {
         let answer = self.pipeline.call_secondary(self.service_call(Method::GET, "stats")).await?;
-        queue_xml::read_stats(&answer.body)
+        read_stats(&answer.body)
+            .map_err(|_| Error::Unreadable("it is not a StorageServiceStats document".to_owned()))
     }
 
     fn service_call(&self, method: Method, comp: &str) -> Call {
@@ -157,15 +166,6 @@ impl QueueServiceClient {
         call.query = vec![("restype", "service".to_owned()), ("comp", comp.to_owned())];
         call
     }
-}
-
-/// How far a replica is.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct GeoReplication {
-    /// `live`, `bootstrap` or `unavailable`.
-    pub status: String,
-    /// Everything that was written before this time can be read from the replica.
-    pub last_sync: Option<DateTime>,
 }
 
 /// A queue of a list.

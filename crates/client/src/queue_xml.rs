@@ -9,14 +9,13 @@ use std::collections::BTreeMap;
 use protocol::common::xml::{Bounds, Element, read_within};
 
 use crate::queue::{Message, PeekedMessage, SentMessage};
-use crate::queue_service::{GeoReplication, QueueItem, QueuePage};
+use crate::queue_service::{QueueItem, QueuePage};
 use crate::{DateTime, Error};
 
 /// 32 messages of 64 KiB, of which each byte may be escaped with six.
 const MESSAGES: Bounds = Bounds { bytes_max: 16 * 1024 * 1024, element_count_max: 1024 };
 /// 5,000 queues with some items of metadata each.
 const QUEUES: Bounds = Bounds { bytes_max: 64 * 1024 * 1024, element_count_max: 1_000_000 };
-const SMALL: Bounds = Bounds { bytes_max: 64 * 1024, element_count_max: 256 };
 
 pub(crate) fn read_taken(body: &[u8]) -> Result<Vec<Message>, Error> {
     read_messages(body, |item| {
@@ -75,13 +74,6 @@ fn read_queue(element: &Element) -> Result<QueueItem, Error> {
     let metadata: BTreeMap<String, String> =
         items.iter().map(|item| (item.name.clone(), item.text.clone())).collect();
     Ok(QueueItem { name: text(element, "Name")?, metadata })
-}
-
-pub(crate) fn read_stats(body: &[u8]) -> Result<GeoReplication, Error> {
-    let root = document(body, "StorageServiceStats", SMALL)?;
-    let stats = root.child("GeoReplication").ok_or_else(|| missing("GeoReplication"))?;
-    let last_sync = stats.child("LastSyncTime").and_then(|time| DateTime::parse_http(time.text.trim()));
-    Ok(GeoReplication { status: text(stats, "Status")?, last_sync })
 }
 
 fn document(body: &[u8], root: &str, bounds: Bounds) -> Result<Element, Error> {
@@ -162,20 +154,6 @@ mod tests {
     }
 
     #[test]
-    fn stats_may_have_no_time() {
-        let stats = |inner: &str| {
-            let body =
-                format!("<StorageServiceStats><GeoReplication>{inner}</GeoReplication></StorageServiceStats>");
-            read_stats(body.as_bytes())
-        };
-        let live =
-            stats("<Status>live</Status><LastSyncTime>Wed, 23 Oct 2013 22:05:54 GMT</LastSyncTime>").unwrap();
-        assert!(live.status == "live" && live.last_sync.is_some());
-        assert_eq!(stats("<Status>bootstrap</Status><LastSyncTime />").unwrap().last_sync, None);
-        assert!(stats("").is_err());
-    }
-
-    #[test]
     fn cut_and_changed_documents_never_panic() {
         let mut random = fastrand::Rng::with_seed(7);
         for document in [TAKEN, LIST] {
@@ -190,7 +168,7 @@ mod tests {
                     bytes[at] = *random.choice(b"<>/&;\"x0 \xff").unwrap();
                 }
                 let _ = (read_taken(&bytes), read_peeked(&bytes), read_sent(&bytes));
-                let _ = (read_queues(&bytes), read_stats(&bytes));
+                let _ = read_queues(&bytes);
             }
         }
     }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use lazulite_client::{DateTime, Error, PutOptions, StoredPolicy};
+use lazulite_client::{
+    CorsRule, DateTime, Error, Logging, PropertiesUpdate, PutOptions, ServiceProperties, StoredPolicy,
+};
 use testkit::TestServer;
 
 use crate::{HALF_A_MINUTE, queue, service};
@@ -145,16 +147,26 @@ async fn queues_are_listed_page_by_page() {
 async fn the_service_has_properties() {
     let server = TestServer::start();
     let service = service(&server);
-    let mut properties = service.properties().await.unwrap();
-    properties.logging.read = true;
-    properties.logging.retention_days = Some(3);
-    properties.cors.push(lazulite_client::CorsRule {
+    let before = service.properties().await.unwrap();
+    let rule = CorsRule {
         allowed_origins: vec!["http://example.org".to_owned()],
         allowed_methods: vec!["GET".to_owned()],
         allowed_headers: vec!["x-ms-*".to_owned()],
         exposed_headers: vec![],
         max_age_seconds: 60,
-    });
-    service.set_properties(&properties).await.unwrap();
-    assert_eq!(service.properties().await.unwrap(), properties);
+    };
+    let logging = Logging { read: true, retention_days: Some(3), ..before.logging.clone() };
+    let update =
+        PropertiesUpdate { cors: Some(vec![rule.clone()]), logging: Some(logging.clone()), ..Default::default() };
+    service.set_properties(&update).await.unwrap();
+    let after = service.properties().await.unwrap();
+    assert_eq!(after, ServiceProperties { cors: vec![rule], logging, ..before });
+}
+
+#[tokio::test]
+async fn the_replica_has_stats() {
+    let server = TestServer::start();
+    let stats = service(&server).stats().await.unwrap();
+    assert_eq!(stats.status, "live");
+    assert!(stats.last_sync.is_some());
 }
