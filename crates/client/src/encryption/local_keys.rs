@@ -55,7 +55,7 @@ impl Keys {
         check_id(id)?;
         let mut key = Zeroizing::new([0; KEY_BYTES]);
         fill_random(key.as_mut())?;
-        let encoded = Zeroizing::new(STANDARD.encode(key.as_ref()));
+        let encoded = Zeroizing::new(STANDARD.encode(&key[..]));
         Ok(Zeroizing::new(format!("{id}={}\n", encoded.as_str())))
     }
 
