@@ -6,12 +6,16 @@ mod builder;
 mod clock;
 mod connection;
 mod credential;
+pub mod encryption;
 mod entity;
 mod error;
 mod field;
 mod http_transport;
 mod operation_name;
 mod pipeline;
+mod queue;
+mod queue_service;
+mod queue_xml;
 mod retry;
 mod transport;
 
@@ -31,5 +35,12 @@ pub use protocol::common::service_properties::{
 };
 pub use protocol::common::{DateTime, StoredPolicy};
 pub use protocol::table::model::{EdmType, Guid, Property, Value};
+pub use queue::{
+    MESSAGE_COUNT_MAX, Message, MessageHandle, PeekedMessage, PutOptions, QueueClient, QueueProperties, SentMessage,
+    UpdatedReceipt, VISIBILITY_MAX,
+};
+pub use queue_service::{
+    ListQueues, QUEUE_PAGE_COUNT_MAX, QueueItem, QueuePage, QueuePages, QueueServiceClient,
+};
 pub use retry::RetryPolicy;
 pub use transport::{Sending, Transport, TransportError};
