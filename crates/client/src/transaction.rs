@@ -19,7 +19,7 @@ use crate::encryption::check_merge;
 use crate::sealing::own_property;
 use crate::table::{JSON, properties_of};
 use crate::write::{ANY, IfMatch, Verb};
-use crate::{Entity, Error, Keys, Property, ServiceFailure, TableClient, clock, json};
+use crate::{Entity, Error, Keys, Property, ServiceFailure, TableClient, json};
 
 /// A first guess; the buffer grows when it must.
 const BODY_BYTES_USUAL: usize = 4096;
@@ -296,7 +296,7 @@ fn too_large() -> Error {
 
 impl TableClient {
     pub(crate) fn batch(&self, capacity: usize) -> Batch {
-        Batch::new(&self.inner.address, clock::guid(self.inner.pipeline.environment().random()), capacity)
+        Batch::new(&self.inner.address, self.inner.pipeline.guid(), capacity)
     }
 
     /// Sends a batch until it is known what became of it. Returns the ETag of each row.

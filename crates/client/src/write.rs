@@ -291,13 +291,12 @@ impl TableClient {
             match settle(self, write.verb, &write.keys, None, &write.body).await {
                 Ok(Settled::Done { etag, body }) => return Ok(Inserted::Found { etag, body }),
                 Ok(Settled::Otherwise) => return Err(conflict(&write.keys)),
-                Ok(Settled::NotYet) if is_unknown && attempt < pipeline.retry().attempts_max => {}
+                Ok(Settled::NotYet) if is_unknown && attempt < pipeline.policy().attempts_max => {}
                 // The lost answer says more than the failure to look it up.
                 Ok(Settled::NotYet) | Err(_) => return Err(error),
             }
             may_have_happened = true;
-            let delay = pipeline.retry().delay(attempt, pipeline.environment().random());
-            tokio::time::sleep(delay).await;
+            pipeline.pause(attempt).await;
             attempt += 1;
         }
     }
