@@ -82,7 +82,7 @@ fn hello_port(parser: &mut Parser) -> Result<u16, lexopt::Error> {
 fn run(options: &Options) -> Result<(), Error> {
     let run = measure(options)?;
     let results = match &options.write {
-        Some(directory) => document::write(run, directory)?,
+        Some(directory) => document::write(run, options.is_partial(), directory)?,
         None => {
             let mut results = Results::default();
             results.put(run);

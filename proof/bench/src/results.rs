@@ -173,6 +173,29 @@ impl Results {
         })
     }
 
+    /// Puts the workloads of a partial run in the place of the same ones in the earlier run.
+    pub fn put_part(&mut self, part: Run) {
+        let Some(run) = &mut self.main else {
+            self.put(part);
+            return;
+        };
+        let mut names = Vec::new();
+        for cell in part.cells {
+            let name = format!("\"{}\"", cell.what());
+            if !names.contains(&name) {
+                names.push(name);
+            }
+            run.cells.retain(|old| old.system != cell.system || !old.asks_the_same(&cell));
+            run.cells.push(cell);
+        }
+        let load = part.load_average_before.unwrap_or_default();
+        run.notes.push(format!(
+            "Measured by itself later, at commit {}, with a load average of {load:.2} before: {}.",
+            part.commit,
+            names.join(", ")
+        ));
+    }
+
     /// Replaces the earlier run of the same plan.
     pub fn put(&mut self, run: Run) {
         let place = match run.plan.as_str() {

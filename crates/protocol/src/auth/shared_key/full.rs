@@ -55,6 +55,12 @@ impl FullRequest<'_> {
         })
     }
 
+    /// The text that most clients sign, for people who look for the mistake in theirs. `None` when a query parameter
+    /// does not decode.
+    pub fn usual_string_to_sign(&self, scheme: Scheme) -> Option<String> {
+        self.string_to_sign(self.path, |left, right| left.cmp(right), percent_decode, scheme)
+    }
+
     /// Whether both ways to sort the headers agree.
     fn is_sorted_alike(&self) -> bool {
         let mut names: Vec<&str> =
