@@ -23,7 +23,7 @@ pub fn workloads(options: &Options) -> Vec<Workload> {
         PlanName::Usual | PlanName::Quick => usual(usual_shape(options)),
         PlanName::Full => full(),
         // `large.rs` has a plan of its own; these are its additional workloads.
-        PlanName::Large | PlanName::LargeQueues => Vec::new(),
+        PlanName::Large | PlanName::LargeQueues | PlanName::Client => Vec::new(),
         PlanName::LargeFull => every(TableShape::one_partition(options.large_entities)),
     };
     let is_wanted = |workload: &Workload| !options.is_partial() || options.only.contains(&workload.kind);
@@ -87,7 +87,7 @@ pub fn systems(options: &Options) -> Vec<SystemKind> {
         false => options.systems.contains(kind),
     };
     match options.plan {
-        PlanName::Large | PlanName::LargeFull | PlanName::LargeQueues => vec![SystemKind::Durable],
+        PlanName::Large | PlanName::LargeFull | PlanName::LargeQueues | PlanName::Client => vec![SystemKind::Durable],
         _ => SystemKind::ALL.into_iter().filter(is_wanted).collect(),
     }
 }

@@ -206,6 +206,12 @@ pub const TARGETS: [Target; 40] = [
     target("putting 10M messages one by one", Unit::PerSecond, Bound::None, |results| {
         results.large_queues.as_ref()?.fact(fact::PUT_MESSAGES_PER_SECOND)
     }),
+    target("Rust client, point reads: of the raw generator", Unit::Times, Bound::AtLeast(0.60), |results| {
+        results.client.as_ref()?.fact(fact::CLIENT_READ_RATIO)
+    }),
+    target("Rust client, bulk load: of the raw generator", Unit::Times, Bound::AtLeast(0.70), |results| {
+        results.client.as_ref()?.fact(fact::CLIENT_BULK_RATIO)
+    }),
     target("release binary", Unit::Mebibytes, Bound::AtMost(25.0), |results| {
         let run = results.main.as_ref().or(results.large.as_ref())?;
         Some(run.fact(fact::BINARY_BYTES)? / MIB)
