@@ -12,7 +12,9 @@ mod field;
 mod http_transport;
 mod operation_name;
 mod pipeline;
+mod policy;
 mod retry;
+mod sas;
 mod transport;
 
 pub use account::{TableList, TableServiceClient};
@@ -25,6 +27,7 @@ pub use error::{EntityError, Error, ServiceFailure};
 pub use field::Field;
 pub use http_transport::{HttpOptions, HttpTransport};
 pub use lazulite_client_derive::{Entity, EntityKind};
+pub use policy::POLICY_COUNT_MAX;
 pub use protocol::common::cors::CorsRule;
 pub use protocol::common::service_properties::{
     Logging, Metrics, MetricsLevel, PropertiesUpdate, ServiceProperties, ServiceStats,
@@ -32,4 +35,8 @@ pub use protocol::common::service_properties::{
 pub use protocol::common::{DateTime, StoredPolicy};
 pub use protocol::table::model::{EdmType, Guid, Property, Value};
 pub use retry::RetryPolicy;
+pub use sas::{
+    AccountPermissions, AccountResources, AccountSas, AccountServices, QueuePermissions, QueueSas, Sas,
+    TablePermissions, TableSas,
+};
 pub use transport::{Sending, Transport, TransportError};
