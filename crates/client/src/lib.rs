@@ -38,6 +38,8 @@ mod retry;
 mod sealing;
 mod table;
 mod transaction;
+mod policy;
+mod sas;
 mod transport;
 mod update;
 mod write;
@@ -64,6 +66,7 @@ pub use lazulite_client_derive::{Entity, EntityKind, Enumeration};
 pub use literal::{ComparesWith, Literal, ToLiteral};
 pub use page::{Continuation, Entities, Explanation, Page, Pages};
 pub use plan::Plan;
+pub use policy::POLICY_COUNT_MAX;
 pub use protocol::common::cors::CorsRule;
 pub use protocol::common::service_properties::{
     Logging, Metrics, MetricsLevel, PropertiesUpdate, ServiceProperties, ServiceStats,
@@ -81,5 +84,9 @@ pub use queue_service::{
 pub use retry::RetryPolicy;
 pub use table::TableClient;
 pub use transaction::{Committed, Transaction};
+pub use sas::{
+    AccountPermissions, AccountResources, AccountSas, AccountServices, QueuePermissions, QueueSas, Sas,
+    TablePermissions, TableSas,
+};
 pub use transport::{Sending, Transport, TransportError};
 pub use write::{IfMatch, Written};
