@@ -30,16 +30,16 @@ mod page;
 mod path;
 mod pipeline;
 mod plan;
+mod policy;
 mod query;
 mod queue;
 mod queue_service;
 mod queue_xml;
 mod retry;
+mod sas;
 mod sealing;
 mod table;
 mod transaction;
-mod policy;
-mod sas;
 mod transport;
 mod update;
 mod write;
@@ -75,18 +75,18 @@ pub use protocol::common::{DateTime, StoredPolicy};
 pub use protocol::table::model::{EdmType, Guid, Property, Value};
 pub use query::Query;
 pub use queue::{
-    MESSAGE_COUNT_MAX, Message, MessageHandle, PeekedMessage, PutOptions, QueueClient, QueueProperties, SentMessage,
-    UpdatedReceipt, VISIBILITY_MAX,
+    MESSAGE_COUNT_MAX, Message, MessageHandle, PeekedMessage, PutOptions, QueueClient, QueueProperties,
+    SentMessage, UpdatedReceipt, VISIBILITY_MAX,
 };
 pub use queue_service::{
     ListQueues, QUEUE_PAGE_COUNT_MAX, QueueItem, QueuePage, QueuePages, QueueServiceClient,
 };
 pub use retry::RetryPolicy;
-pub use table::TableClient;
-pub use transaction::{Committed, Transaction};
 pub use sas::{
     AccountPermissions, AccountResources, AccountSas, AccountServices, QueuePermissions, QueueSas, Sas,
     TablePermissions, TableSas,
 };
+pub use table::TableClient;
+pub use transaction::{Committed, Transaction};
 pub use transport::{Sending, Transport, TransportError};
 pub use write::{IfMatch, Written};
