@@ -338,7 +338,8 @@ impl QueueClient {
         call.query.push(("comp", "metadata".to_owned()));
         let answer = self.pipeline.call(call).await?;
         let count = header(&answer.headers, "x-ms-approximate-messages-count")?;
-        let count = count.parse().map_err(|_| Error::Unreadable("the count of messages is not a number".into()))?;
+        let count =
+            count.parse().map_err(|_| Error::Unreadable("the count of messages is not a number".into()))?;
         Ok(QueueProperties { approximate_message_count: count, metadata: read_metadata(&answer.headers) })
     }
 
@@ -493,7 +494,9 @@ fn message_body(text: &str) -> Result<Vec<u8>, Error> {
         )));
     }
     if !is_xml_text(text) {
-        return refused("the message has a control character that XML cannot hold; put_bytes takes any bytes");
+        return refused(
+            "the message has a control character that XML cannot hold; put_bytes takes any bytes",
+        );
     }
     Ok(write_message(text))
 }
@@ -504,7 +507,11 @@ fn set_body(call: &mut Call, body: Vec<u8>) {
 }
 
 fn checked_count(count: usize) -> Result<usize, Error> {
-    if (1..=MESSAGE_COUNT_MAX).contains(&count) { Ok(count) } else { refused("ask for 1 to 32 messages at a time") }
+    if (1..=MESSAGE_COUNT_MAX).contains(&count) {
+        Ok(count)
+    } else {
+        refused("ask for 1 to 32 messages at a time")
+    }
 }
 
 fn visibility(time: Duration, seconds_min: u64) -> Result<u64, Error> {
@@ -575,7 +582,10 @@ mod tests {
         check(PutOptions::new().forever(), Some("messagettl=-1"));
         check(PutOptions::new().time_to_live(seconds(60)), Some("messagettl=60"));
         check(PutOptions::new().time_to_live(Duration::from_millis(1)), Some("messagettl=1"));
-        check(PutOptions::new().visible_after(seconds(5)).forever(), Some("visibilitytimeout=5&messagettl=-1"));
+        check(
+            PutOptions::new().visible_after(seconds(5)).forever(),
+            Some("visibilitytimeout=5&messagettl=-1"),
+        );
         check(PutOptions::new().visible_after(VISIBILITY_MAX), Some("visibilitytimeout=604800"));
         check(PutOptions::new().visible_after(VISIBILITY_MAX + Duration::from_nanos(1)), None);
         check(PutOptions::new().visible_after(seconds(60)).time_to_live(seconds(60)), None);
@@ -587,7 +597,8 @@ mod tests {
         for good in ["", "a", "\t\r\n", "<&>", "\u{FFFD}\u{10FFFF}", &"x".repeat(64 * 1024)] {
             assert!(message_body(good).is_ok());
         }
-        for bad in ["\0", "a\u{1b}", "\u{FFFE}", "\u{FFFF}", &"x".repeat(64 * 1024 + 1), &"ä".repeat(40_000)] {
+        for bad in ["\0", "a\u{1b}", "\u{FFFE}", "\u{FFFF}", &"x".repeat(64 * 1024 + 1), &"ä".repeat(40_000)]
+        {
             assert!(matches!(message_body(bad), Err(Error::Refused(_))), "{} bytes", bad.len());
         }
     }

@@ -105,9 +105,7 @@ impl<'a, T> KeyAnswer<'a, T> {
     }
 
     /// An answer that a future gives.
-    pub fn later(
-        future: impl Future<Output = Result<T, EncryptionError>> + Send + 'a,
-    ) -> KeyAnswer<'a, T> {
+    pub fn later(future: impl Future<Output = Result<T, EncryptionError>> + Send + 'a) -> KeyAnswer<'a, T> {
         KeyAnswer(Answer::Later(Box::pin(future)))
     }
 }

@@ -37,7 +37,8 @@ impl Keys {
         let mut keys = Vec::new();
         for line in text.lines().filter(|line| !line.trim_start().starts_with('#')) {
             for entry in line.split(';').map(str::trim).filter(|entry| !entry.is_empty()) {
-                let (id, key) = entry.split_once('=').ok_or(refused("an entry is not of the form id=BASE64"))?;
+                let (id, key) =
+                    entry.split_once('=').ok_or(refused("an entry is not of the form id=BASE64"))?;
                 push(&mut keys, id.trim(), decode(key.trim())?)?;
             }
         }
@@ -89,7 +90,8 @@ impl Keys {
         let (salt, sealed) = wrapped.bytes.split_at(SALT_BYTES);
         let (wrapping, nonce) = derive(key, salt, id)?;
         let mut opened = Zeroizing::new(sealed.to_vec());
-        let plain = wrapping.open_in_place(nonce, Aad::from(id.as_bytes()), &mut opened).map_err(|_| wrong())?;
+        let plain =
+            wrapping.open_in_place(nonce, Aad::from(id.as_bytes()), &mut opened).map_err(|_| wrong())?;
         let plain: [u8; KEY_BYTES] = (&*plain).try_into().map_err(|_| wrong())?;
         Ok(ContentKey::from_bytes(plain))
     }

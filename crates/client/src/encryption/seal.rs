@@ -69,7 +69,8 @@ pub async fn seal(
     plain.extend_from_slice(&list);
     let list = sealer.finish(plain, LIST_PROPERTY, &mut context)?;
 
-    properties.push(Property { name: Cow::Borrowed(KEY_PROPERTY), value: Value::String(Cow::Owned(wrapped)) });
+    properties
+        .push(Property { name: Cow::Borrowed(KEY_PROPERTY), value: Value::String(Cow::Owned(wrapped)) });
     properties.push(Property { name: Cow::Borrowed(LIST_PROPERTY), value: list });
     Ok(())
 }
@@ -111,8 +112,9 @@ pub async fn unseal(
         }
         let value = std::mem::replace(&mut property.value, Value::Boolean(false));
         let opened = open(&opener, value, &property.name, &mut context)?;
-        property.value = payload::read(opened)
-            .ok_or(EncryptionError::MalformedMetadata { reason: "a sealed value has no type that is known" })?;
+        property.value = payload::read(opened).ok_or(EncryptionError::MalformedMetadata {
+            reason: "a sealed value has no type that is known",
+        })?;
     }
     let removed = sealed.iter().zip(&was_seen).find(|(name, seen)| !**seen && names.contains(name));
     match removed {
@@ -199,8 +201,11 @@ impl Sealer {
         context: &mut Context,
     ) -> Result<Value<'static>, EncryptionError> {
         let bytes = buffer.len() + TAG_BYTES;
-        let too_large =
-            || EncryptionError::TooLarge { property: property.to_owned(), bytes, bytes_max: BINARY_BYTES_MAX };
+        let too_large = || EncryptionError::TooLarge {
+            property: property.to_owned(),
+            bytes,
+            bytes_max: BINARY_BYTES_MAX,
+        };
         if bytes > BINARY_BYTES_MAX {
             return Err(too_large());
         }
