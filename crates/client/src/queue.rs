@@ -104,8 +104,8 @@ impl Message {
         self.next_visible = updated.next_visible;
     }
 
-    /// The bytes of a message that was put with [`QueueClient::put_bytes`], or by a program that encodes its messages in
-    /// Base64, as Azure Functions and the older .NET library do.
+    /// The bytes of a message that was put with [`QueueClient::put_bytes`], or by a program that encodes its messages
+    /// in Base64, as Azure Functions and the older .NET library do.
     pub fn bytes(&self) -> Result<Vec<u8>, Error> {
         decode(&self.text)
     }
@@ -286,7 +286,8 @@ impl QueueClient {
         self.name.as_str()
     }
 
-    /// Creates the queue. Returns `false` if it was there already, without metadata; a queue with metadata is a conflict.
+    /// Creates the queue. Returns `false` if it was there already, without metadata; a queue with metadata is a
+    /// conflict.
     pub async fn create(&self) -> Result<bool, Error> {
         self.create_with(&BTreeMap::new()).await
     }
@@ -370,7 +371,7 @@ impl QueueClient {
         let body = acl::write_acl(policies);
         if protocol::queue::read_acl(&body).is_err() {
             return refused(
-                "access policies: at most five, with distinct ids of at most 64 characters and the letters raup in order",
+                "access policies: at most five, with distinct ids of 1 to 64 characters and the letters raup in order",
             );
         }
         let mut call = self.call(Method::PUT, "", Repeat::Freely);
@@ -407,8 +408,8 @@ impl QueueClient {
         self.put(&text, options).await
     }
 
-    /// Takes up to `count` messages, at most [`MESSAGE_COUNT_MAX`], and hides them from others: at least for a second, at
-    /// most for [`VISIBILITY_MAX`]. Returns at once, with an empty list if there is nothing to take.
+    /// Takes up to `count` messages, at most [`MESSAGE_COUNT_MAX`], and hides them from others: at least for a second,
+    /// at most for [`VISIBILITY_MAX`]. Returns at once, with an empty list if there is nothing to take.
     ///
     /// If an answer is lost, the messages in it come back after `visibility`, as if their consumer had crashed. The
     /// request is then not repeated, since that would hide as many messages again: take again when you like.
@@ -431,8 +432,8 @@ impl QueueClient {
     /// Hides a message from now for `visibility` (zero shows it at once), and replaces its text if one is given.
     ///
     /// The old receipt is no longer valid afterwards; [`Message::renew`] takes over the new one. So an update cannot be
-    /// repeated when its answer is lost: the receipt may be gone, and the message comes back when its time has passed. A
-    /// message that somebody else took meanwhile is not found ([`Error::is_not_found`]).
+    /// repeated when its answer is lost: the receipt may be gone, and the message comes back when its time has passed.
+    /// A message that somebody else took meanwhile is not found ([`Error::is_not_found`]).
     pub async fn update<'m>(
         &self,
         message: impl Into<MessageHandle<'m>>,

@@ -1,9 +1,9 @@
 //! Key rings whose keys are in this process: given by the program, or by an environment variable.
 //!
 //! Owns: the text form of keys (`id=BASE64`, shared with the file key ring), and how a local key wraps a content key.
-//! Promises: the same wrapping key and nonce are never used twice. Each wrap draws a salt of 32 random bytes, and derives
-//! from it, by HKDF-Expand (SHA-256), an AES-256-GCM key and a nonce of its own. So there is no number of writes after
-//! which a key must be exchanged, as there is (2^32) for random nonces of 96 bits under one key.
+//! Promises: the same wrapping key and nonce are never used twice. Each wrap draws a salt of 32 random bytes, and
+//! derives from it, by HKDF-Expand (SHA-256), an AES-256-GCM key and a nonce of its own. So there is no number of
+//! writes after which a key must be exchanged, as there is (2^32) for random nonces of 96 bits under one key.
 
 use std::sync::{Arc, PoisonError, RwLock};
 

@@ -4,8 +4,8 @@
 //! the property, so a sealed value is valid in one place only. The content key is new for every write, so values of
 //! different writes cannot be mixed either.
 //!
-//! No nonce repeats under a key: the first nonce of a write is random, each further one adds one to its last 32 bits, and
-//! an entity has fewer than 2^32 properties. Another write has another key.
+//! No nonce repeats under a key: the first nonce of a write is random, each further one adds one to its last 32 bits,
+//! and an entity has fewer than 2^32 properties. Another write has another key.
 
 use std::borrow::Cow;
 
@@ -78,7 +78,8 @@ pub async fn seal(
 /// Opens every sealed property of the row, and removes the two properties of metadata.
 ///
 /// `names` are the properties that the caller expects to be sealed. One of them that is stored in the clear is refused,
-/// and so is one that was sealed but is no longer there. On an error the row may be partly opened, and must not be used.
+/// and so is one that was sealed but is no longer there. On an error the row may be partly opened, and must not be
+/// used.
 pub async fn unseal(
     row: &mut Row<'_>,
     names: &[&str],
@@ -237,7 +238,8 @@ fn open(
     Ok(buffer)
 }
 
-/// The authenticated data: format, table, keys, property. Each piece follows its length, so no two places have the same.
+/// The authenticated data: format, table, keys, property. Each piece follows its length, so no two places have the
+/// same.
 struct Context {
     bytes: Vec<u8>,
     /// The length without the property.
