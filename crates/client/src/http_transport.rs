@@ -281,19 +281,18 @@ impl Live {
         while !body.is_end_stream() {
             let frame = poll_fn(|context| {
                 if let Poll::Ready(frame) = Pin::new(&mut body).poll_frame(context) {
-                    return Poll::Ready(frame);
+                    return Poll::Ready(Some(frame));
                 }
                 // Now that the body has been asked for, the connection reads more of it.
-                if is_ended {
-                    return Poll::Ready(Some(Err(None)));
-                }
-                is_ended = Pin::new(&mut self.connection).poll(context).is_ready();
+                is_ended = is_ended || Pin::new(&mut self.connection).poll(context).is_ready();
                 match Pin::new(&mut body).poll_frame(context) {
+                    Poll::Ready(frame) => Poll::Ready(Some(frame)),
                     Poll::Pending if is_ended => Poll::Ready(None),
-                    polled => polled,
+                    Poll::Pending => Poll::Pending,
                 }
             })
             .await;
+            let frame = frame.ok_or("the connection ended within the answer")?;
             let Some(frame) = frame else { break };
             let Ok(data) = frame?.into_data() else { continue };
             if whole.len() + data.len() > bytes_max {

@@ -13,10 +13,12 @@ mod field;
 mod http_transport;
 mod operation_name;
 mod pipeline;
+mod policy;
 mod queue;
 mod queue_service;
 mod queue_xml;
 mod retry;
+mod sas;
 mod transport;
 
 pub use account::{TableList, TableServiceClient};
@@ -29,6 +31,7 @@ pub use error::{EntityError, Error, ServiceFailure};
 pub use field::Field;
 pub use http_transport::{HttpOptions, HttpTransport};
 pub use lazulite_client_derive::{Entity, EntityKind};
+pub use policy::POLICY_COUNT_MAX;
 pub use protocol::common::cors::CorsRule;
 pub use protocol::common::service_properties::{
     Logging, Metrics, MetricsLevel, PropertiesUpdate, ServiceProperties, ServiceStats,
@@ -43,4 +46,8 @@ pub use queue_service::{
     ListQueues, QUEUE_PAGE_COUNT_MAX, QueueItem, QueuePage, QueuePages, QueueServiceClient,
 };
 pub use retry::RetryPolicy;
+pub use sas::{
+    AccountPermissions, AccountResources, AccountSas, AccountServices, QueuePermissions, QueueSas, Sas,
+    TablePermissions, TableSas,
+};
 pub use transport::{Sending, Transport, TransportError};

@@ -335,7 +335,7 @@ fn projections_need_metadata_and_keys() {
     assert_eq!(check_columns(&[], &["ssn"]), Ok(()));
     for missing in &all[1..] {
         let columns: Vec<&str> = all.iter().copied().filter(|name| name != missing).collect();
-        assert_eq!(check_columns(NAMES, &columns), Err(EncryptionError::Projection { missing: *missing }));
+        assert_eq!(check_columns(NAMES, &columns), Err(EncryptionError::Projection { missing }));
     }
     // A projection that leaves out a sealed property can be opened by a struct that does not have it.
     let mut row = sealed();
