@@ -47,7 +47,7 @@ const fn target(what: &'static str, unit: Unit, bound: Bound, figure: fn(&Result
 }
 
 /// In the order of the document. 64 connections unless stated otherwise.
-pub const TARGETS: [Target; 40] = [
+pub const TARGETS: [Target; 42] = [
     target("point read, 100k entities: of hello world", Unit::Times, Bound::AtLeast(0.6), |results| {
         beside(results, WorkloadKind::Read, USUAL, MANY_CONNECTIONS, SystemKind::Hello)
     }),
