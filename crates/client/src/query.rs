@@ -139,8 +139,9 @@ impl<E: Entity, R: Entity> Query<E, R> {
         self
     }
 
-    /// Refuses to send a query that would read more the more the table holds: see [`Plan::is_scan`]. The error names the plan
-    /// and the remedy. A query of a whole partition, by [`Query::partition`] and no filter, is what it says, and allowed.
+    /// Refuses to send a query that would read more the more the table holds: see [`Plan::is_scan`]. The error names
+    /// the plan and the remedy. A query of a whole partition, by [`Query::partition`] and no filter, is what it says,
+    /// and allowed.
     ///
     /// ```no_run
     /// # use lazulite_client::{DynamicEntity, Error, TableClient};

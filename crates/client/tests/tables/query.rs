@@ -1,9 +1,14 @@
 //! Queries: filters, projections, pages, continuations, plans.
 
 use std::pin::Pin;
+use std::sync::Arc;
 
+use bytes::Bytes;
 use futures_core::Stream;
-use lazulite_client::{BulkMode, Continuation, DynamicEntity, Error, Filter, Plan, TableClient};
+use lazulite_client::{
+    BulkMode, ClientBuilder, Continuation, DynamicEntity, Error, Filter, Plan, Sending, TableClient,
+    Transport,
+};
 
 use crate::support::*;
 
@@ -226,4 +231,32 @@ async fn a_row_that_is_no_such_entity_is_an_error_and_ends_the_stream() {
     assert!(matches!(stream.next().await, Some(Err(Error::Entity(_)))));
     assert!(stream.next().await.is_none());
     assert!(matches!(table.get::<Age>("p", "r").await, Err(Error::Entity(_))));
+}
+
+/// Answers with an empty page that goes on, then with a row.
+struct EmptyFirst;
+
+impl Transport for EmptyFirst {
+    fn send(&self, request: http::Request<Bytes>) -> Sending<'_> {
+        let goes_on = request.uri().query().is_some_and(|query| query.contains("NextPartitionKey=1%211%21x"));
+        let row = r#"{"value":[{"PartitionKey":"p","RowKey":"r","age":7}]}"#;
+        let mut answer = http::Response::new(Bytes::from(if goes_on { row } else { r#"{"value":[]}"# }));
+        if !goes_on {
+            answer.headers_mut().insert("x-ms-continuation-nextpartitionkey", "1!1!x".parse().unwrap());
+        }
+        Box::pin(async move { Ok(answer) })
+    }
+}
+
+#[tokio::test]
+async fn an_empty_page_is_not_the_end() {
+    let builder = ClientBuilder::from_connection_string("UseDevelopmentStorage=true").unwrap();
+    let table = builder.transport(Arc::new(EmptyFirst)).tables().unwrap().table(TABLE).unwrap();
+    let query = || table.query::<Age>().partition("p");
+    assert_eq!(query().first().await.unwrap().map(|age| age.age), Some(7));
+    assert_eq!((query().count().await.unwrap(), query().all().await.unwrap().len()), (1, 1));
+    let page = query().page().await.unwrap();
+    assert!(page.entities.is_empty());
+    let rest = query().resume(page.continuation.unwrap()).page().await.unwrap();
+    assert_eq!((rest.entities.len(), rest.continuation), (1, None));
 }
