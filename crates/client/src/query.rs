@@ -91,7 +91,7 @@ impl<E: Entity, R: Entity> Query<E, R> {
     /// # #[derive(Entity)]
     /// # struct Employee { #[entity(partition_key)] department: String, #[entity(row_key)] id: String, age: i32 }
     /// #[derive(Entity)]
-    /// struct Age {
+    /// struct EmployeeAge {
     ///     #[entity(partition_key)]
     ///     department: String,
     ///     #[entity(row_key)]
@@ -100,7 +100,7 @@ impl<E: Entity, R: Entity> Query<E, R> {
     /// }
     ///
     /// # async fn f(employees: &TableClient) -> Result<(), Error> {
-    /// let ages = employees.query::<Employee>().partition("Sales").select::<Age>().all().await?;
+    /// let ages = employees.query::<Employee>().partition("Sales").select::<EmployeeAge>().all().await?;
     /// # Ok(()) }
     /// ```
     pub fn select<P: Entity>(mut self) -> Query<E, P> {
