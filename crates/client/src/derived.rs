@@ -12,30 +12,12 @@ pub use crate::filter::{check_placeholders, literal};
 pub use crate::kind::*;
 
 use crate::field::refused;
-use crate::key_field::from_displayed;
-use crate::{EntityError, Field, KeyField, Property, Value};
+use crate::{EntityError, KeyField, Property, Value};
 
 /// Appends a field's property, unless it is absent.
-pub fn write_field<'a, T: Field>(
-    name: &'static str,
-    field: &'a T,
-    out: &mut Vec<Property<'a>>,
-) -> Result<(), EntityError> {
-    if let Some(value) = field.to_value(name)? {
+pub fn write_value<'a>(name: &'static str, value: Option<Value<'a>>, out: &mut Vec<Property<'a>>) {
+    if let Some(value) = value {
         out.push(Property { name: Cow::Borrowed(name), value });
-    }
-    Ok(())
-}
-
-/// Reads a field with a default for an absent property.
-pub fn read_or<T: Field>(
-    name: &'static str,
-    value: Option<Value<'_>>,
-    default: impl FnOnce() -> T,
-) -> Result<T, EntityError> {
-    match value {
-        Some(value) => T::from_value(name, Some(value)),
-        None => Ok(default()),
     }
 }
 
@@ -74,15 +56,24 @@ pub fn from_text<T: FromStr<Err: Display>>(name: &'static str, text: &str) -> Re
 }
 
 /// A key from its text.
-pub fn read_key<T: KeyField>(name: &'static str, text: Cow<'_, str>) -> Result<T, EntityError> {
+pub fn read_key<'k, T>(
+    name: &'static str,
+    text: Cow<'k, str>,
+    from_key: impl FnOnce(Cow<'k, str>) -> Option<T>,
+) -> Result<T, EntityError> {
     // Mostly a borrow: only a key with an escape in its JSON is copied for the error.
     let shown = text.clone();
-    T::from_key(text).ok_or_else(|| unreadable_key(name, &shown))
+    from_key(text).ok_or_else(|| unreadable_key(name, &shown))
 }
 
-/// A key of a type that is written by `Display` and read by `FromStr`.
-pub fn read_displayed_key<T: Display + FromStr>(name: &'static str, text: &str) -> Result<T, EntityError> {
-    from_displayed(text).ok_or_else(|| unreadable_key(name, text))
+/// A key of a type that is written by `Display` and read by `FromStr`. As for other keys, only its own text will do.
+pub fn read_displayed_key<T: Display, E>(
+    name: &'static str,
+    text: &str,
+    from_str: impl FnOnce(&str) -> Result<T, E>,
+) -> Result<T, EntityError> {
+    let found = from_str(text).ok().filter(|value| value.to_string() == text);
+    found.ok_or_else(|| unreadable_key(name, text))
 }
 
 fn unreadable_key(name: &'static str, text: &str) -> EntityError {
@@ -170,13 +161,18 @@ impl<'k> KeyReader<'k> {
     }
 
     /// A field, up to the text that follows it in the template; up to the end of the key, if that is empty.
-    pub fn field<T: FromStr>(&mut self, field: &'static str, separator: &'static str) -> Result<T, EntityError> {
+    pub fn field<T, E>(
+        &mut self,
+        field: &'static str,
+        separator: &'static str,
+        from_str: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Result<T, EntityError> {
         let (text, rest) = match separator {
             "" => (self.rest, ""),
             _ => self.rest.split_once(separator).ok_or_else(|| self.mismatch())?,
         };
         self.rest = rest;
-        text.parse().map_err(|_| {
+        from_str(text).map_err(|_| {
             refused(self.name, format!("{:?} is not of the form {:?}: `{field}` cannot be {text:?}", self.key, self.template))
         })
     }
@@ -232,8 +228,22 @@ impl ETagField for Option<String> {
 pub trait RestField {
     /// From what is left of the row.
     fn from_rest(properties: Vec<Property<'_>>) -> Self;
-    /// All of them.
-    fn for_each<'a>(&'a self, visit: impl FnMut(&'a str, &'a Value<'static>));
+    /// Appends all of them. A property that a field of the struct writes cannot be in the rest as well.
+    fn write<'a>(&'a self, own: &[&str], out: &mut Vec<Property<'a>>) -> Result<(), EntityError>;
+}
+
+fn write_rest<'a>(
+    rest: impl Iterator<Item = (&'a str, &'a Value<'static>)>,
+    own: &[&str],
+    out: &mut Vec<Property<'a>>,
+) -> Result<(), EntityError> {
+    for (name, value) in rest {
+        if own.contains(&name) || matches!(name, "PartitionKey" | "RowKey" | "Timestamp") {
+            return Err(refused(name, "the rest of the properties has a value for it, and so has the struct"));
+        }
+        out.push(Property { name: Cow::Borrowed(name), value: crate::field::borrowed(value) });
+    }
+    Ok(())
 }
 
 impl RestField for BTreeMap<String, Value<'static>> {
@@ -241,8 +251,8 @@ impl RestField for BTreeMap<String, Value<'static>> {
         properties.into_iter().map(|property| (property.name.into_owned(), property.value.into_owned())).collect()
     }
 
-    fn for_each<'a>(&'a self, mut visit: impl FnMut(&'a str, &'a Value<'static>)) {
-        self.iter().for_each(|(name, value)| visit(name, value));
+    fn write<'a>(&'a self, own: &[&str], out: &mut Vec<Property<'a>>) -> Result<(), EntityError> {
+        write_rest(self.iter().map(|(name, value)| (name.as_str(), value)), own, out)
     }
 }
 
@@ -251,8 +261,8 @@ impl RestField for HashMap<String, Value<'static>> {
         properties.into_iter().map(|property| (property.name.into_owned(), property.value.into_owned())).collect()
     }
 
-    fn for_each<'a>(&'a self, mut visit: impl FnMut(&'a str, &'a Value<'static>)) {
-        self.iter().for_each(|(name, value)| visit(name, value));
+    fn write<'a>(&'a self, own: &[&str], out: &mut Vec<Property<'a>>) -> Result<(), EntityError> {
+        write_rest(self.iter().map(|(name, value)| (name.as_str(), value)), own, out)
     }
 }
 
@@ -265,27 +275,8 @@ impl RestField for Vec<Property<'static>> {
         properties.into_iter().map(owned).collect()
     }
 
-    fn for_each<'a>(&'a self, mut visit: impl FnMut(&'a str, &'a Value<'static>)) {
-        self.iter().for_each(|property| visit(&property.name, &property.value));
-    }
-}
-
-/// Appends the rest. A property that a field of the struct writes cannot be in the rest as well.
-pub fn write_rest<'a, R: RestField>(
-    rest: &'a R,
-    own: &'static [&'static str],
-    out: &mut Vec<Property<'a>>,
-) -> Result<(), EntityError> {
-    let mut conflict = None;
-    rest.for_each(|name, value| {
-        if own.contains(&name) || matches!(name, "PartitionKey" | "RowKey" | "Timestamp") {
-            conflict = Some(name);
-        }
-        out.push(Property { name: Cow::Borrowed(name), value: crate::field::borrowed(value) });
-    });
-    match conflict {
-        None => Ok(()),
-        Some(name) => Err(refused(name, "the rest of the properties has a value for it, and so has the struct")),
+    fn write<'a>(&'a self, own: &[&str], out: &mut Vec<Property<'a>>) -> Result<(), EntityError> {
+        write_rest(self.iter().map(|property| (&*property.name, &property.value)), own, out)
     }
 }
 
