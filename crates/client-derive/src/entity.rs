@@ -329,8 +329,8 @@ impl Code<'_> {
             Key::Field(at) => {
                 let Field { ident, ty, attributes, .. } = &self.fields[*at];
                 if attributes.display.is_some() {
-                    let to_string = quote_spanned!(span_of(ty)=> <#ty as ::std::string::ToString>::to_string);
-                    quote!(::std::borrow::Cow::Owned(#to_string(&self.#ident)))
+                    let to_text = quote_spanned!(span_of(ty)=> <#ty as #krate::__private::KeyPart>::to_text);
+                    quote!(::std::borrow::Cow::Owned(#to_text(&self.#ident)))
                 } else {
                     let to_key = quote_spanned!(span_of(ty)=> <#ty as #krate::KeyField>::to_key);
                     quote!(#to_key(&self.#ident))
@@ -454,8 +454,13 @@ impl Code<'_> {
                 let is_first = field.role().is_none() && !parsed.contains(&plain);
                 let place = if is_first { format_ident!("part_{}", plain) } else { format_ident!("_again_{}", plain) };
                 parsed.push(plain.clone());
-                let from_str = quote_spanned!(span_of(ty)=> <#ty as ::core::str::FromStr>::from_str);
-                quote!(let #place = key.field(#plain, #separator, #from_str)?;)
+                let from_text = quote_spanned!(span_of(ty)=> <#ty as #krate::__private::KeyPart>::from_text);
+                quote! {
+                    let text = key.part(#separator)?;
+                    let ::core::option::Option::Some(#place) = #from_text(text) else {
+                        return ::core::result::Result::Err(key.unreadable(#plain, text));
+                    };
+                }
             });
             before.push(quote! {
                 let mut key = #krate::__private::KeyReader::new(#name, #text, &row.#of_row);
@@ -464,7 +469,7 @@ impl Code<'_> {
                 key.end()?;
             });
             checks.push(quote! {
-                #krate::__private::check_same_key(#name, &of_row.#of_row, &keys.#of_row)?;
+                #krate::__private::check_same_key(#name, &row.#of_row, &keys.#of_row)?;
             });
         }
 
@@ -478,12 +483,7 @@ impl Code<'_> {
         let finish = if checks.is_empty() || !can_check {
             quote!(::core::result::Result::Ok(#construct))
         } else {
-            // A copy of the keys is needed, since they may be moved into fields.
             quote! {
-                let of_row = #krate::Keys {
-                    partition_key: ::core::clone::Clone::clone(&row.partition_key),
-                    row_key: ::core::clone::Clone::clone(&row.row_key),
-                };
                 let entity = #construct;
                 {
                     let keys = #krate::Entity::keys(&entity)?;
@@ -509,12 +509,21 @@ impl Code<'_> {
         let Field { ident, ty, attributes, .. } = field;
         let span = span_of(ty);
         let key = |name: &str, of_row: Ident| {
-            if attributes.display.is_some() {
-                let from_str = quote_spanned!(span=> <#ty as ::core::str::FromStr>::from_str);
-                quote!(#krate::__private::read_displayed_key(#name, &row.#of_row, #from_str)?)
+            let found = if attributes.display.is_some() {
+                let from_key = quote_spanned!(span=> <#ty as #krate::__private::KeyPart>::from_own_text);
+                quote!(#from_key(&row.#of_row))
             } else {
                 let from_key = quote_spanned!(span=> <#ty as #krate::KeyField>::from_key);
-                quote!(#krate::__private::read_key(#name, row.#of_row, #from_key)?)
+                // Mostly the copy of a borrow: only a key with an escape in its JSON is more.
+                quote!(#from_key(::core::clone::Clone::clone(&row.#of_row)))
+            };
+            quote! {
+                match #found {
+                    ::core::option::Option::Some(key) => key,
+                    ::core::option::Option::None => {
+                        return ::core::result::Result::Err(#krate::__private::unreadable_key(#name, &row.#of_row));
+                    }
+                }
             }
         };
         let default = attributes.default.as_ref().map(|default| match default {

@@ -55,28 +55,8 @@ pub fn from_text<T: FromStr<Err: Display>>(name: &'static str, text: &str) -> Re
     text.parse().map_err(|error| refused(name, format!("{text:?} cannot be read: {error}")))
 }
 
-/// A key from its text.
-pub fn read_key<'k, T>(
-    name: &'static str,
-    text: Cow<'k, str>,
-    from_key: impl FnOnce(Cow<'k, str>) -> Option<T>,
-) -> Result<T, EntityError> {
-    // Mostly a borrow: only a key with an escape in its JSON is copied for the error.
-    let shown = text.clone();
-    from_key(text).ok_or_else(|| unreadable_key(name, &shown))
-}
-
-/// A key of a type that is written by `Display` and read by `FromStr`. As for other keys, only its own text will do.
-pub fn read_displayed_key<T: Display, E>(
-    name: &'static str,
-    text: &str,
-    from_str: impl FnOnce(&str) -> Result<T, E>,
-) -> Result<T, EntityError> {
-    let found = from_str(text).ok().filter(|value| value.to_string() == text);
-    found.ok_or_else(|| unreadable_key(name, text))
-}
-
-fn unreadable_key(name: &'static str, text: &str) -> EntityError {
+/// The error for a key that is none of this struct's.
+pub fn unreadable_key(name: &'static str, text: &str) -> EntityError {
     refused(name, format!("{text:?} is not a key of this entity"))
 }
 
@@ -91,6 +71,35 @@ pub fn check_constant_key(name: &'static str, expected: &'static str, found: &st
 /// The error for the keys of a struct that has none.
 pub fn no_keys() -> EntityError {
     refused("", "a view has no keys: it can be read, but not written")
+}
+
+/// A field that is part of a key, or a key, by its text.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be written into a key and read from it",
+    label = "needs `Display` and `FromStr`"
+)]
+pub trait KeyPart: Sized {
+    /// As `Display` writes it.
+    fn to_text(&self) -> String;
+    /// As `FromStr` reads it.
+    fn from_text(text: &str) -> Option<Self>;
+    /// The same, if it would be written exactly so.
+    fn from_own_text(text: &str) -> Option<Self>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Display + FromStr> KeyPart for T {
+    fn to_text(&self) -> String {
+        self.to_string()
+    }
+
+    fn from_text(text: &str) -> Option<T> {
+        text.parse().ok()
+    }
+
+    fn from_own_text(text: &str) -> Option<T> {
+        crate::key_field::from_displayed(text)
+    }
 }
 
 /// A key that is being written from a template.
@@ -160,21 +169,20 @@ impl<'k> KeyReader<'k> {
         Ok(())
     }
 
-    /// A field, up to the text that follows it in the template; up to the end of the key, if that is empty.
-    pub fn field<T, E>(
-        &mut self,
-        field: &'static str,
-        separator: &'static str,
-        from_str: impl FnOnce(&str) -> Result<T, E>,
-    ) -> Result<T, EntityError> {
+    /// The text of a field, up to the text that follows it in the template; up to the end of the key, if that is empty.
+    pub fn part(&mut self, separator: &'static str) -> Result<&'k str, EntityError> {
         let (text, rest) = match separator {
             "" => (self.rest, ""),
             _ => self.rest.split_once(separator).ok_or_else(|| self.mismatch())?,
         };
         self.rest = rest;
-        from_str(text).map_err(|_| {
-            refused(self.name, format!("{:?} is not of the form {:?}: `{field}` cannot be {text:?}", self.key, self.template))
-        })
+        Ok(text)
+    }
+
+    /// The error for a field that cannot have this text.
+    pub fn unreadable(&self, field: &'static str, text: &str) -> EntityError {
+        let (key, template) = (self.key, self.template);
+        refused(self.name, format!("{key:?} is not of the form {template:?}: `{field}` cannot be {text:?}"))
     }
 
     /// Nothing may be left.

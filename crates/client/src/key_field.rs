@@ -65,7 +65,7 @@ displayed_keys!(i8, i16, i32, i64, i128, u8, u16, u32, u64, u128, bool, char, Gu
 displayed_keys!(uuid::Uuid);
 
 /// Reads a text that its type would write exactly so.
-fn from_displayed<T: Display + FromStr>(text: &str) -> Option<T> {
+pub(crate) fn from_displayed<T: Display + FromStr>(text: &str) -> Option<T> {
     text.parse().ok().filter(|value: &T| value.to_string() == text)
 }
 
