@@ -43,7 +43,7 @@ pub use queue::{
     UpdatedReceipt, VISIBILITY_MAX,
 };
 pub use queue_service::{
-    ListQueues, QUEUE_PAGE_COUNT_MAX, QueueItem, QueuePage, QueuePages, QueueServiceClient,
+    QUEUE_PAGE_COUNT_MAX, QueueItem, QueueList, QueuePage, QueuePages, QueueServiceClient,
 };
 pub use retry::RetryPolicy;
 pub use sas::{
