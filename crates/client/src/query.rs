@@ -168,7 +168,8 @@ impl<E: Entity, R: Entity> Query<E, R> {
 
     /// The filter, with the partition.
     fn whole_filter(&self) -> Option<Filter<E>> {
-        let partition = self.partition_key.as_deref().map(|key| Column::named("PartitionKey").eq(key));
+        let partition =
+            self.partition_key.as_deref().map(|key| Column::<E, String>::named("PartitionKey").eq(key));
         match (partition, self.filter.clone()) {
             (Some(partition), Some(filter)) => Some(partition & filter),
             (one, other) => one.or(other),

@@ -74,7 +74,8 @@ async fn all_pages_are_fetched() {
     fill(&table, 3, 900).await;
     let all = table.query::<PersonAge>().all().await.unwrap();
     assert_eq!(all.len(), 2700);
-    let keys = |ages: &[PersonAge]| ages.iter().map(|age| (age.team.clone(), age.name.clone())).collect::<Vec<_>>();
+    let keys =
+        |ages: &[PersonAge]| ages.iter().map(|age| (age.team.clone(), age.name.clone())).collect::<Vec<_>>();
     assert!(keys(&all).is_sorted());
 
     let mut pages = table.query::<PersonAge>().pages();
