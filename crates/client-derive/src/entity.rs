@@ -212,8 +212,8 @@ fn name_properties(fields: &mut [Field], style: Style, errors: &mut Errors) {
             Some(name) => name.clone(),
             None => LitStr::new(&style.apply(&plain), field.ident.span()),
         };
-        errors.take(names::check_property(&name.value(), name.span()));
-        if SYSTEM_COLUMNS.contains(&plain.as_str()) {
+        let is_valid = errors.take(names::check_property(&name.value(), name.span())).is_some();
+        if is_valid && SYSTEM_COLUMNS.contains(&plain.as_str()) {
             errors.at(
                 &field.ident,
                 format!(
@@ -253,11 +253,11 @@ impl Code<'_> {
         let writes = self.writes();
         let read = self.read();
         let etag = self.fields.iter().find(|field| field.role() == Some(Role::ETag)).map(|field| {
-            let (ident, span) = (&field.ident, span_of(&field.ty));
-            let as_etag = quote_spanned!(span=> #krate::__private::ETagField::as_etag(&self.#ident));
+            let (ident, ty) = (&field.ident, &field.ty);
+            let as_etag = quote_spanned!(span_of(ty)=> <#ty as #krate::__private::ETagField>::as_etag);
             quote! {
                 fn etag(&self) -> ::core::option::Option<&str> {
-                    #as_etag
+                    #as_etag(&self.#ident)
                 }
             }
         });
@@ -329,9 +329,11 @@ impl Code<'_> {
             Key::Field(at) => {
                 let Field { ident, ty, attributes, .. } = &self.fields[*at];
                 if attributes.display.is_some() {
-                    quote_spanned!(span_of(ty)=> ::std::borrow::Cow::Owned(::std::string::ToString::to_string(&self.#ident)))
+                    let to_text = quote_spanned!(span_of(ty)=> <#ty as #krate::__private::KeyPart>::to_text);
+                    quote!(::std::borrow::Cow::Owned(#to_text(&self.#ident)))
                 } else {
-                    quote_spanned!(span_of(ty)=> #krate::KeyField::to_key(&self.#ident))
+                    let to_key = quote_spanned!(span_of(ty)=> <#ty as #krate::KeyField>::to_key);
+                    quote!(#to_key(&self.#ident))
                 }
             }
             Key::Template(Template { prefix, fields, .. }) if fields.is_empty() => {
@@ -369,9 +371,8 @@ impl Code<'_> {
             .map(|(field, name)| {
                 let Field { ident, ty, .. } = field;
                 if !field.is_text() {
-                    return quote_spanned! {span_of(ty)=>
-                        #krate::__private::write_field(#name, &self.#ident, out)?;
-                    };
+                    let to_value = quote_spanned!(span_of(ty)=> <#ty as #krate::Field>::to_value);
+                    return quote!(#krate::__private::write_value(#name, #to_value(&self.#ident, #name)?, out););
                 }
                 let text = |value: TokenStream| {
                     if field.attributes.json.is_some() {
@@ -394,10 +395,10 @@ impl Code<'_> {
             })
             .collect();
         for field in self.fields.iter().filter(|field| field.role() == Some(Role::Rest)) {
-            let (ident, own) = (&field.ident, self.properties().map(|(_, name)| name));
-            writes.push(quote_spanned! {span_of(&field.ty)=>
-                #krate::__private::write_rest(&self.#ident, &[#(#own),*], out)?;
-            });
+            let Field { ident, ty, .. } = field;
+            let own = self.properties().map(|(_, name)| name);
+            let write = quote_spanned!(span_of(ty)=> <#ty as #krate::__private::RestField>::write);
+            writes.push(quote!(#write(&self.#ident, &[#(#own),*], out)?;));
         }
         writes
     }
@@ -453,7 +454,13 @@ impl Code<'_> {
                 let is_first = field.role().is_none() && !parsed.contains(&plain);
                 let place = if is_first { format_ident!("part_{}", plain) } else { format_ident!("_again_{}", plain) };
                 parsed.push(plain.clone());
-                quote_spanned!(span_of(ty)=> let #place: #ty = key.field::<#ty>(#plain, #separator)?;)
+                let from_text = quote_spanned!(span_of(ty)=> <#ty as #krate::__private::KeyPart>::from_text);
+                quote! {
+                    let text = key.part(#separator)?;
+                    let ::core::option::Option::Some(#place) = #from_text(text) else {
+                        return ::core::result::Result::Err(key.unreadable(#plain, text));
+                    };
+                }
             });
             before.push(quote! {
                 let mut key = #krate::__private::KeyReader::new(#name, #text, &row.#of_row);
@@ -462,7 +469,7 @@ impl Code<'_> {
                 key.end()?;
             });
             checks.push(quote! {
-                #krate::__private::check_same_key(#name, &of_row.#of_row, &keys.#of_row)?;
+                #krate::__private::check_same_key(#name, &row.#of_row, &keys.#of_row)?;
             });
         }
 
@@ -476,12 +483,7 @@ impl Code<'_> {
         let finish = if checks.is_empty() || !can_check {
             quote!(::core::result::Result::Ok(#construct))
         } else {
-            // A copy of the keys is needed, since they may be moved into fields.
             quote! {
-                let of_row = #krate::Keys {
-                    partition_key: ::core::clone::Clone::clone(&row.partition_key),
-                    row_key: ::core::clone::Clone::clone(&row.row_key),
-                };
                 let entity = #construct;
                 {
                     let keys = #krate::Entity::keys(&entity)?;
@@ -507,28 +509,45 @@ impl Code<'_> {
         let Field { ident, ty, attributes, .. } = field;
         let span = span_of(ty);
         let key = |name: &str, of_row: Ident| {
-            if attributes.display.is_some() {
-                quote_spanned!(span=> #krate::__private::read_displayed_key(#name, &row.#of_row)?)
+            let found = if attributes.display.is_some() {
+                let from_key = quote_spanned!(span=> <#ty as #krate::__private::KeyPart>::from_own_text);
+                quote!(#from_key(&row.#of_row))
             } else {
-                quote_spanned!(span=> #krate::__private::read_key(#name, row.#of_row)?)
+                let from_key = quote_spanned!(span=> <#ty as #krate::KeyField>::from_key);
+                // Mostly the copy of a borrow: only a key with an escape in its JSON is more.
+                quote!(#from_key(::core::clone::Clone::clone(&row.#of_row)))
+            };
+            quote! {
+                match #found {
+                    ::core::option::Option::Some(key) => key,
+                    ::core::option::Option::None => {
+                        return ::core::result::Result::Err(#krate::__private::unreadable_key(#name, &row.#of_row));
+                    }
+                }
             }
         };
         let default = attributes.default.as_ref().map(|default| match default {
-            DefaultValue::OfType => quote_spanned!(span=> ::core::default::Default::default),
+            DefaultValue::OfType => quote_spanned!(span=> <#ty as ::core::default::Default>::default),
             DefaultValue::From(path) => quote!(#path),
         });
+        let from_value = quote_spanned!(span=> <#ty as #krate::Field>::from_value);
         match field.role() {
             Some(Role::PartitionKey) => return key("PartitionKey", format_ident!("partition_key")),
             Some(Role::RowKey) => return key("RowKey", format_ident!("row_key")),
-            Some(Role::ETag) => return quote_spanned!(span=> #krate::__private::ETagField::from_etag(row.etag)),
-            Some(Role::Timestamp) => {
-                return quote_spanned! {span=>
-                    #krate::Field::from_value("Timestamp", row.timestamp.map(#krate::Value::DateTime))?
-                };
+            Some(Role::ETag) => {
+                let from_etag = quote_spanned!(span=> <#ty as #krate::__private::ETagField>::from_etag);
+                return quote!(#from_etag(row.etag));
             }
-            Some(Role::Rest) => return quote_spanned!(span=> #krate::__private::RestField::from_rest(rest)),
+            Some(Role::Timestamp) => {
+                return quote!(#from_value("Timestamp", row.timestamp.map(#krate::Value::DateTime))?);
+            }
+            Some(Role::Rest) => {
+                let from_rest = quote_spanned!(span=> <#ty as #krate::__private::RestField>::from_rest);
+                return quote!(#from_rest(rest));
+            }
             Some(Role::Skip) => {
-                let default = default.unwrap_or_else(|| quote_spanned!(span=> ::core::default::Default::default));
+                let default =
+                    default.unwrap_or_else(|| quote_spanned!(span=> <#ty as ::core::default::Default>::default));
                 return quote!(#default());
             }
             None => {}
@@ -540,8 +559,13 @@ impl Code<'_> {
         let Some(name) = &field.property else { return TokenStream::new() };
         if !field.is_text() {
             return match default {
-                Some(default) => quote!(#krate::__private::read_or(#name, #value, #default)?),
-                None => quote_spanned!(span=> <#ty as #krate::Field>::from_value(#name, #value)?),
+                Some(default) => quote! {
+                    match #value {
+                        ::core::option::Option::None => #default(),
+                        value => #from_value(#name, value)?,
+                    }
+                },
+                None => quote!(#from_value(#name, #value)?),
             };
         }
         let read = if attributes.json.is_some() { quote!(from_json) } else { quote!(from_text) };
@@ -596,11 +620,7 @@ impl Code<'_> {
                 }
                 // What is encrypted cannot be compared.
                 (None, Some(name)) if field.attributes.encrypt.is_none() && names::can_be_filtered(&name.value()) => {
-                    let compared = if field.is_text() {
-                        text.clone()
-                    } else {
-                        quote_spanned!(span_of(ty)=> <#ty as #krate::Field>::Compared)
-                    };
+                    let compared = if field.is_text() { text.clone() } else { ty.to_token_stream() };
                     functions.push(function(visibility, ident, &name.value(), compared));
                 }
                 _ => {}

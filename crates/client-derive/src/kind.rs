@@ -62,6 +62,9 @@ pub fn derive(input: DeriveInput) -> syn::Result<TokenStream> {
         }
     };
 
+    if data.variants.is_empty() {
+        errors.at(&input.ident, "there is no kind of entity");
+    }
     let variants = read_variants(&data.variants, &apart, &mut errors);
     let ident = &input.ident;
     let code = Code { krate: &krate, ident, apart: &apart, variants: &variants };
@@ -133,9 +136,6 @@ fn read_variants<'a>(
             }
         }
         variants.push(Variant { ident: &variant.ident, ty, mark });
-    }
-    if variants.is_empty() {
-        errors.push(syn::Error::new(proc_macro2::Span::call_site(), "there is no kind of entity"));
     }
     variants
 }

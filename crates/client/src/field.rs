@@ -26,6 +26,7 @@ const NANOSECONDS_PER_TICK: u128 = 100;
 /// | [`Guid`], with the feature `uuid` its `Uuid` | Edm.Guid |
 /// | `Vec<u8>`, `Box<[u8]>` | Edm.Binary |
 /// | `Option<T>` | as `T`, and absent for `None` |
+/// | [`Value`] | any of them |
 ///
 /// Reading is a little wider than writing: an integer is read into any integer or floating-point type that holds it,
 /// and a date, GUID, Int64 or special double also from its text, because an answer without metadata has only that.
@@ -122,6 +123,19 @@ impl<T: Field> Field for Option<T> {
             Some(value) => T::from_value(name, Some(value)).map(Some),
             None => Ok(None),
         }
+    }
+}
+
+/// A property of any type, kept as it is.
+impl Field for Value<'static> {
+    type Compared = Value<'static>;
+
+    fn to_value(&self, _name: &str) -> Result<Option<Value<'_>>, EntityError> {
+        Ok(Some(borrowed(self)))
+    }
+
+    fn from_value(name: &str, value: Option<Value<'_>>) -> Result<Self, EntityError> {
+        value.map(Value::into_owned).ok_or_else(|| absent(name))
     }
 }
 
