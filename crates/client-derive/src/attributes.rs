@@ -113,7 +113,9 @@ impl OnStruct {
                 found.is_view = true;
                 Ok(())
             }
-            "property" | "row_key_prefix" => Err(meta.error(format!("`{word}` is for #[derive(EntityKind)] on an enum"))),
+            "property" | "row_key_prefix" => {
+                Err(meta.error(format!("`{word}` is for #[derive(EntityKind)] on an enum")))
+            }
             _ => Err(meta.error(
                 "unknown word; a struct can have `partition_key`, `row_key`, `rename_all`, `view`, `columns`, \
                  `crate`",

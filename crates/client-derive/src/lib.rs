@@ -24,9 +24,9 @@ fn run(input: DeriveInput, derive: fn(DeriveInput) -> syn::Result<proc_macro2::T
 ///
 /// On the struct:
 ///
-/// - `partition_key = "..."`, `row_key = "..."`: a key that is put together from fields, and taken apart when it is read,
-///   such as `"{department}_{year:04}"`. Fields are written by `Display` and read by `FromStr`. Without a field, the key
-///   is the same for all entities.
+/// - `partition_key = "..."`, `row_key = "..."`: a key that is put together from fields, and taken apart when it is
+///   read, such as `"{department}_{year:04}"`. Fields are written by `Display` and read by `FromStr`. Without a field,
+///   the key is the same for all entities.
 /// - `rename_all = "PascalCase"`: how properties are named; also `camelCase`, `snake_case`, `SCREAMING_SNAKE_CASE`,
 ///   `lowercase` and `UPPERCASE`. Without it, a property has exactly its field's name.
 /// - `view`: the struct is only read, so that it needs no keys.
@@ -39,8 +39,8 @@ fn run(input: DeriveInput, derive: fn(DeriveInput) -> syn::Result<proc_macro2::T
 /// - `partition_key`, `row_key`: the field is the key; text, an integer, a GUID, or with `display` anything that has
 ///   `Display` and `FromStr`.
 /// - `rename = "Name"`: the property's name.
-/// - `default`, `default = path`: what the field is when the property is absent. Without it that is an error, except for
-///   an `Option`.
+/// - `default`, `default = path`: what the field is when the property is absent. Without it that is an error, except
+///   for an `Option`.
 /// - `json`: stored as JSON in a text, by serde.
 /// - `display`: stored as text, by `Display` and `FromStr`.
 /// - `skip`: not stored. When it is read, it has its default.
