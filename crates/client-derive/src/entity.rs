@@ -46,7 +46,8 @@ enum Key {
 pub fn derive(input: DeriveInput) -> syn::Result<TokenStream> {
     let mut errors = Errors::default();
     let on_struct = OnStruct::read(&input.attrs, &mut errors);
-    let krate = on_struct.krate.clone().map_or_else(|| quote!(::lazulite_client), |path| path.into_token_stream());
+    let krate =
+        on_struct.krate.clone().map_or_else(|| quote!(::lazulite_client), |path| path.into_token_stream());
 
     let named = match &input.data {
         Data::Struct(data) => match &data.fields {
@@ -59,8 +60,8 @@ pub fn derive(input: DeriveInput) -> syn::Result<TokenStream> {
         Data::Enum(data) => {
             return Err(syn::Error::new_spanned(
                 data.enum_token,
-                "an entity is a struct with named fields; several kinds of entity are an enum with #[derive(EntityKind)], \
-                 and a value with names is one with #[derive(Enumeration)]",
+                "an entity is a struct with named fields; several kinds of entity are an enum with \
+                 #[derive(EntityKind)], and a value with names is one with #[derive(Enumeration)]",
             ));
         }
         Data::Union(data) => {
@@ -68,7 +69,8 @@ pub fn derive(input: DeriveInput) -> syn::Result<TokenStream> {
         }
     };
     if let Some(lifetime) = input.generics.lifetimes().next() {
-        errors.at(lifetime, "an entity owns its values: it is read from an answer that does not live as long");
+        errors
+            .at(lifetime, "an entity owns its values: it is read from an answer that does not live as long");
     }
     if let (Some(columns), false) = (&on_struct.columns, input.generics.params.is_empty()) {
         errors.at(columns, "the columns of a generic struct cannot have a type of their own");
@@ -102,7 +104,14 @@ pub fn derive(input: DeriveInput) -> syn::Result<TokenStream> {
     check_roles(&fields, &mut errors);
     name_properties(&mut fields, style, &mut errors);
 
-    let code = Code { krate, ident: &input.ident, generics: &input.generics, fields: &fields, partition_key, row_key };
+    let code = Code {
+        krate,
+        ident: &input.ident,
+        generics: &input.generics,
+        fields: &fields,
+        partition_key,
+        row_key,
+    };
     let entity = code.entity();
     let columns = code.columns(&input.vis, on_struct.columns.as_ref());
     errors.finish(quote!(#entity #columns))
@@ -112,7 +121,10 @@ pub fn derive(input: DeriveInput) -> syn::Result<TokenStream> {
 fn key(fields: &mut [Field], template: Option<LitStr>, role: Role, errors: &mut Errors) -> Key {
     let marked: Vec<usize> = (0..fields.len()).filter(|at| fields[*at].role() == Some(role)).collect();
     for extra in marked.iter().skip(1) {
-        let message = format!("only one field can be the {}; several make a key by a template on the struct", role.name());
+        let message = format!(
+            "only one field can be the {}; several make a key by a template on the struct",
+            role.name()
+        );
         errors.at(&fields[*extra].ident, message);
     }
     let Some(literal) = template else {
@@ -126,7 +138,11 @@ fn key(fields: &mut [Field], template: Option<LitStr>, role: Role, errors: &mut 
     }
     let Some(template) = errors.take(Template::parse(literal)) else {
         // The error is noted. Any template will do, so that nothing else is reported about the key.
-        return Key::Template(Template { text: LitStr::new("", Span::call_site()), prefix: String::new(), fields: vec![] });
+        return Key::Template(Template {
+            text: LitStr::new("", Span::call_site()),
+            prefix: String::new(),
+            fields: vec![],
+        });
     };
     for named in &template.fields {
         match fields.iter_mut().find(|field| field.ident.unraw() == named.ident.unraw()) {
@@ -134,11 +150,18 @@ fn key(fields: &mut [Field], template: Option<LitStr>, role: Role, errors: &mut 
                 None | Some(Role::PartitionKey | Role::RowKey) => field.in_template = true,
                 Some(Role::Skip) => errors.at(
                     &field.ident,
-                    format!("`{}` is part of a key, so that it is not a property anyway: remove `skip`", field.ident),
+                    format!(
+                        "`{}` is part of a key, so that it is not a property anyway: remove `skip`",
+                        field.ident
+                    ),
                 ),
                 Some(other) => errors.at(
                     &field.ident,
-                    format!("`{}` is the entity's `{}` and cannot be part of a key", field.ident, other.name()),
+                    format!(
+                        "`{}` is the entity's `{}` and cannot be part of a key",
+                        field.ident,
+                        other.name()
+                    ),
                 ),
             },
             None => errors.push(syn::Error::new(
@@ -188,7 +211,10 @@ fn check_roles(fields: &[Field], errors: &mut Errors) {
         ];
         for (word, span) in misplaced {
             if let Some(span) = span {
-                errors.push(syn::Error::new(span, format!("`{word}` is for a property, but `{}` is {what}", field.ident)));
+                errors.push(syn::Error::new(
+                    span,
+                    format!("`{word}` is for a property, but `{}` is {what}", field.ident),
+                ));
             }
         }
         if let Some(span) = encrypt {
@@ -226,7 +252,8 @@ fn name_properties(fields: &mut [Field], style: Style, errors: &mut Errors) {
             earlier.property.as_ref().is_some_and(|property| property.value() == name.value())
         });
         if let Some(earlier) = earlier {
-            let message = format!("the property `{}` is already that of the field `{}`", name.value(), earlier.ident);
+            let message =
+                format!("the property `{}` is already that of the field `{}`", name.value(), earlier.ident);
             errors.push(syn::Error::new(name.span(), message));
         }
         fields[at].property = Some(name);
@@ -248,7 +275,8 @@ impl Code<'_> {
         let Code { krate, ident, .. } = self;
         let (impl_generics, type_generics, where_clause) = self.generics.split_for_impl();
         let columns = self.column_list();
-        let encrypted = self.properties().filter(|(field, _)| field.attributes.encrypt.is_some()).map(|(_, name)| name);
+        let encrypted =
+            self.properties().filter(|(field, _)| field.attributes.encrypt.is_some()).map(|(_, name)| name);
         let keys = self.keys();
         let writes = self.writes();
         let read = self.read();
@@ -342,16 +370,20 @@ impl Code<'_> {
             Key::Template(template) => {
                 let prefix = &template.prefix;
                 let pieces = template.fields.iter().map(|piece| {
-                    let Some(field) = self.fields.iter().find(|field| field.ident.unraw() == piece.ident.unraw()) else {
+                    let Some(field) =
+                        self.fields.iter().find(|field| field.ident.unraw() == piece.ident.unraw())
+                    else {
                         return TokenStream::new();
                     };
-                    let (ident, plain, separator) = (&field.ident, field.ident.unraw().to_string(), &piece.separator);
+                    let (ident, plain, separator) =
+                        (&field.ident, field.ident.unraw().to_string(), &piece.separator);
                     let format = match piece.format.as_str() {
                         "" => "{}".to_owned(),
                         format => format!("{{:{format}}}"),
                     };
                     let format = LitStr::new(&format, template.text.span());
-                    let text = quote_spanned!(span_of(&field.ty)=> ::core::format_args!(#format, self.#ident));
+                    let text =
+                        quote_spanned!(span_of(&field.ty)=> ::core::format_args!(#format, self.#ident));
                     quote!(key.field(#plain, #text, #separator)?;)
                 });
                 quote! {{
@@ -426,7 +458,8 @@ impl Code<'_> {
         }
         let has_rest = self.fields.iter().any(|field| field.role() == Some(Role::Rest));
         if has_rest {
-            declared.push(quote!(let mut rest: ::std::vec::Vec<#krate::Property<'_>> = ::std::vec::Vec::new();));
+            declared
+                .push(quote!(let mut rest: ::std::vec::Vec<#krate::Property<'_>> = ::std::vec::Vec::new();));
             arms.push(quote!(_ => rest.push(property),));
         } else {
             arms.push(quote!(_ => {}));
@@ -446,13 +479,18 @@ impl Code<'_> {
                 continue;
             }
             let pieces = template.fields.iter().map(|piece| {
-                let Some(field) = self.fields.iter().find(|field| field.ident.unraw() == piece.ident.unraw()) else {
+                let Some(field) = self.fields.iter().find(|field| field.ident.unraw() == piece.ident.unraw())
+                else {
                     return TokenStream::new();
                 };
                 let (plain, ty, separator) = (field.ident.unraw().to_string(), &field.ty, &piece.separator);
                 // A key's own field is read from the key; a field that is named twice is read once.
                 let is_first = field.role().is_none() && !parsed.contains(&plain);
-                let place = if is_first { format_ident!("part_{}", plain) } else { format_ident!("_again_{}", plain) };
+                let place = if is_first {
+                    format_ident!("part_{}", plain)
+                } else {
+                    format_ident!("_again_{}", plain)
+                };
                 parsed.push(plain.clone());
                 let from_text = quote_spanned!(span_of(ty)=> <#ty as #krate::__private::KeyPart>::from_text);
                 quote! {
@@ -546,8 +584,8 @@ impl Code<'_> {
                 return quote!(#from_rest(rest));
             }
             Some(Role::Skip) => {
-                let default =
-                    default.unwrap_or_else(|| quote_spanned!(span=> <#ty as ::core::default::Default>::default));
+                let default = default
+                    .unwrap_or_else(|| quote_spanned!(span=> <#ty as ::core::default::Default>::default));
                 return quote!(#default());
             }
             None => {}
@@ -619,7 +657,9 @@ impl Code<'_> {
                     functions.push(function(visibility, ident, "RowKey", text.clone()));
                 }
                 // What is encrypted cannot be compared.
-                (None, Some(name)) if field.attributes.encrypt.is_none() && names::can_be_filtered(&name.value()) => {
+                (None, Some(name))
+                    if field.attributes.encrypt.is_none() && names::can_be_filtered(&name.value()) =>
+                {
                     let compared = if field.is_text() { text.clone() } else { ty.to_token_stream() };
                     functions.push(function(visibility, ident, &name.value(), compared));
                 }

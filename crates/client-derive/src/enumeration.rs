@@ -17,7 +17,10 @@ struct Variant<'a> {
 pub fn derive(input: DeriveInput) -> syn::Result<TokenStream> {
     let mut errors = Errors::default();
     let Data::Enum(data) = &input.data else {
-        return Err(syn::Error::new_spanned(&input.ident, "an enumeration is an enum whose variants have no fields"));
+        return Err(syn::Error::new_spanned(
+            &input.ident,
+            "an enumeration is an enum whose variants have no fields",
+        ));
     };
     if !input.generics.params.is_empty() {
         errors.at(&input.generics, "an enumeration has no parameters");
@@ -28,7 +31,11 @@ pub fn derive(input: DeriveInput) -> syn::Result<TokenStream> {
             "rename_all" => style = Style::parse(&text(meta)?)?,
             "crate" => krate = Some(read_crate(meta)?),
             "display" => is_displayed = true,
-            _ => return Err(meta.error("unknown word; an enumeration can have `rename_all`, `display`, `crate`")),
+            _ => {
+                return Err(
+                    meta.error("unknown word; an enumeration can have `rename_all`, `display`, `crate`")
+                );
+            }
         }
         Ok(())
     });
@@ -77,7 +84,8 @@ pub fn derive(input: DeriveInput) -> syn::Result<TokenStream> {
 
     let ident = &input.ident;
     let enumeration = ident.unraw().to_string();
-    let (idents, names): (Vec<_>, Vec<_>) = variants.iter().map(|variant| (variant.ident, &variant.name)).unzip();
+    let (idents, names): (Vec<_>, Vec<_>) =
+        variants.iter().map(|variant| (variant.ident, &variant.name)).unzip();
     let to_other = other.map(|other| quote!(Self::#other(name) => ::std::borrow::Cow::Borrowed(&**name),));
     let from_other = match other {
         Some(other) => quote!(_ => ::core::option::Option::Some(Self::#other(text.into_owned().into()))),

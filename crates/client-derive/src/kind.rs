@@ -39,7 +39,11 @@ pub fn derive(input: DeriveInput) -> syn::Result<TokenStream> {
             "property" => property = Some(text(meta)?),
             "row_key_prefix" => is_prefix = true,
             "crate" => krate = Some(read_crate(meta)?),
-            _ => return Err(meta.error("unknown word; an enum of entities can have `property`, `row_key_prefix`, `crate`")),
+            _ => {
+                return Err(meta.error(
+                    "unknown word; an enum of entities can have `property`, `row_key_prefix`, `crate`",
+                ));
+            }
         }
         Ok(())
     });
@@ -107,9 +111,10 @@ fn read_variants<'a>(
                 }
                 None
             }
-            (Apart::Property(_), value, None) => {
-                Some(value.unwrap_or_else(|| LitStr::new(&variant.ident.unraw().to_string(), variant.ident.span())))
-            }
+            (Apart::Property(_), value, None) => Some(
+                value
+                    .unwrap_or_else(|| LitStr::new(&variant.ident.unraw().to_string(), variant.ident.span())),
+            ),
             (Apart::Property(_), _, Some(prefix)) => {
                 errors.at(&prefix, "the kinds are told apart by a property: write `value = ...`");
                 continue;
@@ -132,7 +137,10 @@ fn read_variants<'a>(
                 errors.at(mark, format!("`{}` already has {:?}", earlier.ident, mark.value()));
             }
             if mark.value().is_empty() {
-                errors.at(mark, "an empty text tells nothing apart; the variant for all other entities is marked `other`");
+                errors.at(
+                    mark,
+                    "an empty text tells nothing apart; the variant for all other entities is marked `other`",
+                );
             }
         }
         variants.push(Variant { ident: &variant.ident, ty, mark });
@@ -236,7 +244,8 @@ impl Code<'_> {
             let ident = variant.ident;
             quote!(#krate::Entity::read(row).map(Self::#ident))
         });
-        let mut marked: Vec<&Variant<'_>> = variants.iter().filter(|variant| variant.mark.is_some()).collect();
+        let mut marked: Vec<&Variant<'_>> =
+            variants.iter().filter(|variant| variant.mark.is_some()).collect();
         match self.apart {
             Apart::Property(name) => {
                 let values = marked.iter().map(|variant| &variant.mark);
@@ -250,9 +259,9 @@ impl Code<'_> {
                         }
                     }
                 });
-                let other = other.unwrap_or_else(|| {
-                    quote!(::core::result::Result::Err(#krate::__private::unknown_kind(#name, &row)))
-                });
+                let other = other.unwrap_or_else(
+                    || quote!(::core::result::Result::Err(#krate::__private::unknown_kind(#name, &row))),
+                );
                 quote! {
                     let kind: ::core::option::Option<usize> = match #krate::__private::read_kind(#name, &row) {
                         #(::core::option::Option::Some(#values) => ::core::option::Option::Some(#numbers),)*
@@ -266,7 +275,9 @@ impl Code<'_> {
             }
             Apart::Prefix => {
                 // Of two prefixes that fit, the longer one says more.
-                marked.sort_by_key(|variant| std::cmp::Reverse(variant.mark.as_ref().map(|mark| mark.value().len())));
+                marked.sort_by_key(|variant| {
+                    std::cmp::Reverse(variant.mark.as_ref().map(|mark| mark.value().len()))
+                });
                 let tests = marked.iter().map(|Variant { ident, mark, .. }| {
                     quote! {
                         if row.row_key.starts_with(#mark) {
@@ -274,8 +285,9 @@ impl Code<'_> {
                         }
                     }
                 });
-                let other = other
-                    .unwrap_or_else(|| quote!(::core::result::Result::Err(#krate::__private::unknown_prefix(&row))));
+                let other = other.unwrap_or_else(
+                    || quote!(::core::result::Result::Err(#krate::__private::unknown_prefix(&row))),
+                );
                 quote!(#(#tests)* #other)
             }
         }
@@ -285,7 +297,8 @@ impl Code<'_> {
         let Code { krate, ident, .. } = self;
         let kind = match self.apart {
             Apart::Property(name) if names::can_be_filtered(&name.value()) => {
-                let documentation = format!("The column `{}`, which tells the kinds apart, for filters.", name.value());
+                let documentation =
+                    format!("The column `{}`, which tells the kinds apart, for filters.", name.value());
                 Some(quote! {
                     #[doc = #documentation]
                     #[allow(dead_code)]

@@ -17,8 +17,8 @@ use crate::{Field, Filter};
 /// Words that a filter reads as something else than a property, so that a property of that name cannot be compared.
 const FILTER_WORDS: [&str; 6] = ["true", "false", "null", "not", "NaN", "INF"];
 
-/// A property of the entity `E`, with values of type `T`. It is compared with values of [`Field::Compared`]: a column of
-/// an `Option<i32>` with an `i32`, one of a `Box<str>` with any text.
+/// A property of the entity `E`, with values of type `T`. It is compared with values of [`Field::Compared`]: a column
+/// of an `Option<i32>` with an `i32`, one of a `Box<str>` with any text.
 ///
 /// `#[derive(Entity)]` makes a function for each property:
 ///
@@ -36,8 +36,10 @@ const FILTER_WORDS: [&str; 6] = ["true", "false", "null", "not", "NaN", "INF"];
 ///     email: Option<String>,
 /// }
 ///
-/// let filter = Employee::department().eq("Sales") & (Employee::age().lt(30) | Employee::email().eq("o'neill@example.com"));
-/// assert_eq!(filter.to_string(), "PartitionKey eq 'Sales' and (Age lt 30 or Email eq 'o''neill@example.com')");
+/// let young_or_ann = Employee::age().lt(30) | Employee::email().eq("ann.o'neill@example.com");
+/// let filter = Employee::department().eq("Sales") & young_or_ann;
+/// let text = "PartitionKey eq 'Sales' and (Age lt 30 or Email eq 'ann.o''neill@example.com')";
+/// assert_eq!(filter.to_string(), text);
 /// ```
 pub struct Column<E, T> {
     name: Cow<'static, str>,
@@ -78,7 +80,6 @@ impl<E, T> Column<E, T> {
         let op = literal.place.adjust(op);
         Filter::compare(self.property(), op, literal.value.into_owned())
     }
-
 }
 
 impl<E, T: Field> Column<E, T> {
@@ -120,7 +121,11 @@ impl<E, T: Field> Column<E, T> {
     /// let filter = DynamicEntity::row_key().between("2024", "2025");
     /// assert_eq!(filter.to_string(), "RowKey ge '2024' and RowKey lt '2025'");
     /// ```
-    pub fn between(self, low: impl ComparesWith<T::Compared>, high: impl ComparesWith<T::Compared>) -> Filter<E> {
+    pub fn between(
+        self,
+        low: impl ComparesWith<T::Compared>,
+        high: impl ComparesWith<T::Compared>,
+    ) -> Filter<E> {
         self.clone().ge(low) & self.lt(high)
     }
 
@@ -226,8 +231,20 @@ mod tests {
 
     #[test]
     fn a_prefix_holds_exactly_the_texts_that_begin_with_it() {
-        let characters =
-            ['\0', 'a', 'b', '\u{D7FE}', '\u{D7FF}', '\u{10000}', '\u{103FF}', '\u{10400}', '\u{10FFFF}', '\u{E000}', '\u{FFFE}', '\u{FFFF}'];
+        let characters = [
+            '\0',
+            'a',
+            'b',
+            '\u{D7FE}',
+            '\u{D7FF}',
+            '\u{10000}',
+            '\u{103FF}',
+            '\u{10400}',
+            '\u{10FFFF}',
+            '\u{E000}',
+            '\u{FFFE}',
+            '\u{FFFF}',
+        ];
         let mut random = fastrand::Rng::with_seed(3);
         for _ in 0..200_000 {
             let mut text = |len_max| -> String {

@@ -27,7 +27,10 @@ pub fn write_text(name: &'static str, text: String, out: &mut Vec<Property<'_>>)
 }
 
 /// The text of a property, if it is there.
-pub fn text_of<'a>(name: &'static str, value: Option<Value<'a>>) -> Result<Option<Cow<'a, str>>, EntityError> {
+pub fn text_of<'a>(
+    name: &'static str,
+    value: Option<Value<'a>>,
+) -> Result<Option<Cow<'a, str>>, EntityError> {
     match value {
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),
@@ -42,12 +45,17 @@ pub fn absent(name: &'static str) -> EntityError {
 
 /// A value as JSON.
 pub fn to_json<T: serde_core::Serialize>(name: &'static str, value: &T) -> Result<String, EntityError> {
-    serde_json::to_string(value).map_err(|error| refused(name, format!("it cannot be written as JSON: {error}")))
+    serde_json::to_string(value)
+        .map_err(|error| refused(name, format!("it cannot be written as JSON: {error}")))
 }
 
 /// A value from JSON.
-pub fn from_json<T: serde_core::de::DeserializeOwned>(name: &'static str, text: &str) -> Result<T, EntityError> {
-    serde_json::from_str(text).map_err(|error| refused(name, format!("it is not the JSON of such a value: {error}")))
+pub fn from_json<T: serde_core::de::DeserializeOwned>(
+    name: &'static str,
+    text: &str,
+) -> Result<T, EntityError> {
+    serde_json::from_str(text)
+        .map_err(|error| refused(name, format!("it is not the JSON of such a value: {error}")))
 }
 
 /// A value from its text.
@@ -61,7 +69,11 @@ pub fn unreadable_key(name: &'static str, text: &str) -> EntityError {
 }
 
 /// Checks a key that is the same for all entities of a struct.
-pub fn check_constant_key(name: &'static str, expected: &'static str, found: &str) -> Result<(), EntityError> {
+pub fn check_constant_key(
+    name: &'static str,
+    expected: &'static str,
+    found: &str,
+) -> Result<(), EntityError> {
     if found == expected {
         return Ok(());
     }
@@ -128,12 +140,15 @@ impl KeyWriter {
         separator: &'static str,
     ) -> Result<(), EntityError> {
         let start = self.text.len();
-        self.text.write_fmt(text).map_err(|_| refused(self.name, format!("the field `{field}` cannot be written")))?;
+        self.text
+            .write_fmt(text)
+            .map_err(|_| refused(self.name, format!("the field `{field}` cannot be written")))?;
         let end = self.text.len();
         self.text.push_str(separator);
         if !separator.is_empty() && self.text[start..].find(separator) != Some(end - start) {
             let found = &self.text[start..end];
-            let reason = format!("the field `{field}` is {found:?}, but {separator:?} separates it from what follows");
+            let reason =
+                format!("the field `{field}` is {found:?}, but {separator:?} separates it from what follows");
             return Err(refused(self.name, reason));
         }
         Ok(())
@@ -247,7 +262,10 @@ fn write_rest<'a>(
 ) -> Result<(), EntityError> {
     for (name, value) in rest {
         if own.contains(&name) || matches!(name, "PartitionKey" | "RowKey" | "Timestamp") {
-            return Err(refused(name, "the rest of the properties has a value for it, and so has the struct"));
+            return Err(refused(
+                name,
+                "the rest of the properties has a value for it, and so has the struct",
+            ));
         }
         out.push(Property { name: Cow::Borrowed(name), value: crate::field::borrowed(value) });
     }
@@ -256,7 +274,10 @@ fn write_rest<'a>(
 
 impl RestField for BTreeMap<String, Value<'static>> {
     fn from_rest(properties: Vec<Property<'_>>) -> Self {
-        properties.into_iter().map(|property| (property.name.into_owned(), property.value.into_owned())).collect()
+        properties
+            .into_iter()
+            .map(|property| (property.name.into_owned(), property.value.into_owned()))
+            .collect()
     }
 
     fn write<'a>(&'a self, own: &[&str], out: &mut Vec<Property<'a>>) -> Result<(), EntityError> {
@@ -266,7 +287,10 @@ impl RestField for BTreeMap<String, Value<'static>> {
 
 impl RestField for HashMap<String, Value<'static>> {
     fn from_rest(properties: Vec<Property<'_>>) -> Self {
-        properties.into_iter().map(|property| (property.name.into_owned(), property.value.into_owned())).collect()
+        properties
+            .into_iter()
+            .map(|property| (property.name.into_owned(), property.value.into_owned()))
+            .collect()
     }
 
     fn write<'a>(&'a self, own: &[&str], out: &mut Vec<Property<'a>>) -> Result<(), EntityError> {
@@ -305,6 +329,8 @@ pub fn read_enumeration<T: KeyField>(
             let shown = name.clone();
             T::from_key(name).ok_or_else(|| unknown_name(property, &shown, enumeration))
         }
-        Some(other) => Err(refused(property, format!("expected Edm.String, found {}", other.edm_type().name()))),
+        Some(other) => {
+            Err(refused(property, format!("expected Edm.String, found {}", other.edm_type().name())))
+        }
     }
 }

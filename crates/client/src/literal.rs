@@ -136,8 +136,18 @@ macro_rules! plain_literals {
 }
 
 plain_literals!(
-    i8 as Int32, u8 as Int32, i16 as Int32, u16 as Int32, i32 as Int32, u32 as Int64, i64 as Int64, f32 as Double,
-    f64 as Double, bool as Boolean, DateTime as DateTime, Guid as Guid
+    i8 as Int32,
+    u8 as Int32,
+    i16 as Int32,
+    u16 as Int32,
+    i32 as Int32,
+    u32 as Int64,
+    i64 as Int64,
+    f32 as Double,
+    f64 as Double,
+    bool as Boolean,
+    DateTime as DateTime,
+    Guid as Guid
 );
 
 impl ToLiteral for u64 {
