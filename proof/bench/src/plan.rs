@@ -92,6 +92,18 @@ pub fn systems(options: &Options) -> Vec<SystemKind> {
     }
 }
 
+/// How many connections a system gets.
+pub fn connections(workload: &Workload, system: SystemKind) -> usize {
+    match (workload.kind, system) {
+        (WorkloadKind::Take32, SystemKind::Azurite) => workload.connections.min(AZURITE_TAKE_CONNECTIONS),
+        _ => workload.connections,
+    }
+}
+
+const AZURITE_TAKE_CONNECTIONS: usize = 8;
+pub const AZURITE_TAKES: &str = "Azurite took 32 messages at a time on 8 connections: with 64 it cannot delete them within \
+     the 30 seconds for which they stay hidden.";
+
 /// Whether the bare HTTP server is compared: it is a ceiling for single requests only.
 pub fn has_ceiling(kind: WorkloadKind) -> bool {
     !matches!(
