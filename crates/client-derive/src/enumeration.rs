@@ -9,7 +9,7 @@ use crate::attributes::{for_each, krate as read_crate, text};
 use crate::errors::Errors;
 use crate::names::Style;
 
-struct Variant<'a> {
+struct NamedVariant<'a> {
     ident: &'a Ident,
     name: LitStr,
 }
@@ -41,7 +41,7 @@ pub fn derive(input: DeriveInput) -> syn::Result<TokenStream> {
     });
     let krate = krate.map_or_else(|| quote!(::lazulite_client), |path| path.into_token_stream());
 
-    let mut variants: Vec<Variant<'_>> = Vec::new();
+    let mut variants: Vec<NamedVariant<'_>> = Vec::new();
     let mut other: Option<&Ident> = None;
     for variant in &data.variants {
         let (mut rename, mut is_other) = (None, false);
@@ -76,7 +76,7 @@ pub fn derive(input: DeriveInput) -> syn::Result<TokenStream> {
             let message = format!("`{}` is already the name of `{}`", name.value(), earlier.ident);
             errors.push(syn::Error::new(name.span(), message));
         }
-        variants.push(Variant { ident: &variant.ident, name });
+        variants.push(NamedVariant { ident: &variant.ident, name });
     }
     if variants.is_empty() && other.is_none() {
         errors.at(&input.ident, "an enumeration has at least one variant");

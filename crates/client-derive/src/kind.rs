@@ -71,7 +71,7 @@ pub fn derive(input: DeriveInput) -> syn::Result<TokenStream> {
     }
     let variants = read_variants(&data.variants, &apart, &mut errors);
     let ident = &input.ident;
-    let code = Code { krate: &krate, ident, apart: &apart, variants: &variants };
+    let code = KindCode { krate: &krate, ident, apart: &apart, variants: &variants };
     let (entity, columns, conversions) = (code.entity(), code.columns(&input.vis), code.conversions());
     errors.finish(quote!(#entity #columns #conversions))
 }
@@ -148,16 +148,16 @@ fn read_variants<'a>(
     variants
 }
 
-struct Code<'a> {
+struct KindCode<'a> {
     krate: &'a TokenStream,
     ident: &'a Ident,
     apart: &'a Apart,
     variants: &'a [Variant<'a>],
 }
 
-impl Code<'_> {
+impl KindCode<'_> {
     fn entity(&self) -> TokenStream {
-        let Code { krate, ident, variants, .. } = self;
+        let KindCode { krate, ident, variants, .. } = self;
         let idents: Vec<&Ident> = variants.iter().map(|variant| variant.ident).collect();
         let types: Vec<&Type> = variants.iter().map(|variant| variant.ty).collect();
         let own_column = match self.apart {
@@ -239,7 +239,7 @@ impl Code<'_> {
     }
 
     fn read(&self) -> TokenStream {
-        let Code { krate, variants, .. } = self;
+        let KindCode { krate, variants, .. } = self;
         let other = variants.iter().find(|variant| variant.mark.is_none()).map(|variant| {
             let ident = variant.ident;
             quote!(#krate::Entity::read(row).map(Self::#ident))
@@ -294,7 +294,7 @@ impl Code<'_> {
     }
 
     fn columns(&self, visibility: &syn::Visibility) -> TokenStream {
-        let Code { krate, ident, .. } = self;
+        let KindCode { krate, ident, .. } = self;
         let kind = match self.apart {
             Apart::Property(name) if names::can_be_filtered(&name.value()) => {
                 let documentation =

@@ -5,6 +5,7 @@
 
 mod attributes;
 mod entity;
+mod entity_code;
 mod enumeration;
 mod errors;
 mod kind;

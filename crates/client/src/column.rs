@@ -77,7 +77,7 @@ impl<E, T> Column<E, T> {
 
     fn compare(self, op: CompareOp, value: &(impl ToLiteral + ?Sized)) -> Filter<E> {
         let literal = value.to_literal();
-        let op = literal.place.adjust(op);
+        let op = literal.fit.adjust(op);
         Filter::compare(self.property(), op, literal.value.into_owned())
     }
 }

@@ -6,7 +6,7 @@ use protocol::table::model::check_property_name;
 
 use crate::field::{borrowed, refused};
 use crate::filter::FilterError;
-use crate::literal::{Place, ToLiteral};
+use crate::literal::{Fit, ToLiteral};
 use crate::{Column, DateTime, Entity, EntityError, Field, Keys, Property, Row, Value};
 
 /// An entity whose properties are known only when the program runs.
@@ -97,7 +97,7 @@ impl DynamicEntity {
             return Err(refused(name, "a property cannot have this name"));
         }
         let literal = value.to_literal();
-        if literal.place != Place::Exact {
+        if literal.fit != Fit::Exact {
             return Err(refused(
                 name,
                 format!("the value is out of the range of {}", literal.value.edm_type().name()),

@@ -10,7 +10,7 @@ use std::ops::{BitAnd, BitOr, Not};
 
 use protocol::table::filter::{CompareOp, Expr, FilterProperty, NESTING_DEPTH_MAX, Schema, parse};
 
-use crate::literal::{Literal, LiteralText, Place, ToLiteral};
+use crate::literal::{Fit, Literal, LiteralText, ToLiteral};
 use crate::plan::plan_of;
 use crate::{Plan, Value};
 
@@ -479,7 +479,7 @@ fn fill(text: &str, arguments: &[Literal<'_>]) -> Result<String, FilterError> {
                 let Some(literal) = arguments.next() else {
                     return refused("an argument of the filter is missing");
                 };
-                if literal.place != Place::Exact {
+                if literal.fit != Fit::Exact {
                     return refused("an argument of the filter is out of the range of its type");
                 }
                 write!(filled, " {} ", LiteralText(&literal.value))

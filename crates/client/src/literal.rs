@@ -38,11 +38,11 @@ pub trait ComparesWith<C>: ToLiteral {}
 #[derive(Clone, PartialEq, Debug)]
 pub struct Literal<'a> {
     pub(crate) value: Value<'a>,
-    pub(crate) place: Place,
+    pub(crate) fit: Fit,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Place {
+pub(crate) enum Fit {
     Exact,
     /// Below everything that can be stored. The value is the least of its type.
     Below,
@@ -53,19 +53,19 @@ pub(crate) enum Place {
 impl<'a> Literal<'a> {
     /// Exactly this value.
     pub fn exact(value: Value<'a>) -> Literal<'a> {
-        Literal { value, place: Place::Exact }
+        Literal { value, fit: Fit::Exact }
     }
 }
 
-impl Place {
+impl Fit {
     /// The comparison with the nearest value that holds exactly if `op` holds for the value itself.
     pub(crate) fn adjust(self, op: CompareOp) -> CompareOp {
         match (self, op) {
-            (Place::Exact, op) => op,
-            (Place::Above, CompareOp::Lt | CompareOp::Le | CompareOp::Ne) => CompareOp::Le,
-            (Place::Above, CompareOp::Gt | CompareOp::Ge | CompareOp::Eq) => CompareOp::Gt,
-            (Place::Below, CompareOp::Gt | CompareOp::Ge | CompareOp::Ne) => CompareOp::Ge,
-            (Place::Below, CompareOp::Lt | CompareOp::Le | CompareOp::Eq) => CompareOp::Lt,
+            (Fit::Exact, op) => op,
+            (Fit::Above, CompareOp::Lt | CompareOp::Le | CompareOp::Ne) => CompareOp::Le,
+            (Fit::Above, CompareOp::Gt | CompareOp::Ge | CompareOp::Eq) => CompareOp::Gt,
+            (Fit::Below, CompareOp::Gt | CompareOp::Ge | CompareOp::Ne) => CompareOp::Ge,
+            (Fit::Below, CompareOp::Lt | CompareOp::Le | CompareOp::Eq) => CompareOp::Lt,
         }
     }
 }
@@ -154,7 +154,7 @@ impl ToLiteral for u64 {
     fn to_literal(&self) -> Literal<'_> {
         match i64::try_from(*self) {
             Ok(value) => Literal::exact(Value::Int64(value)),
-            Err(_) => Literal { value: Value::Int64(i64::MAX), place: Place::Above },
+            Err(_) => Literal { value: Value::Int64(i64::MAX), fit: Fit::Above },
         }
     }
 }
@@ -165,9 +165,9 @@ fn instant(found: Result<DateTime, std::cmp::Ordering>) -> Literal<'static> {
     match found {
         Ok(date) => Literal::exact(Value::DateTime(date)),
         Err(std::cmp::Ordering::Less) => {
-            Literal { value: Value::DateTime(DateTime::from_ticks(0)), place: Place::Below }
+            Literal { value: Value::DateTime(DateTime::from_ticks(0)), fit: Fit::Below }
         }
-        Err(_) => Literal { value: Value::DateTime(DateTime::MAX), place: Place::Above },
+        Err(_) => Literal { value: Value::DateTime(DateTime::MAX), fit: Fit::Above },
     }
 }
 

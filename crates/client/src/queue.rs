@@ -113,7 +113,7 @@ impl Message {
     }
 
     /// The value of a message that was put with [`QueueClient::put_json`].
-    pub fn json<T: serde::de::DeserializeOwned>(&self) -> Result<T, Error> {
+    pub fn json<T: serde_core::de::DeserializeOwned>(&self) -> Result<T, Error> {
         serde_json::from_str(&self.text).map_err(|error| Error::Unreadable(format!("a message: {error}")))
     }
 }
@@ -392,7 +392,7 @@ impl QueueClient {
     }
 
     /// Puts a value as JSON. [`Message::json`] reads it.
-    pub async fn put_json<T: serde::Serialize + ?Sized>(
+    pub async fn put_json<T: serde_core::Serialize + ?Sized>(
         &self,
         value: &T,
         options: PutOptions,

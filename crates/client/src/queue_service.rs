@@ -141,7 +141,7 @@ impl QueueServiceClient {
             prefix: None,
             page_size: None,
             has_metadata: false,
-            next: Next::Page(None),
+            next: NextQueues::Page(None),
         }
     }
 
@@ -201,11 +201,11 @@ pub struct QueueList {
     prefix: Option<String>,
     page_size: Option<u32>,
     has_metadata: bool,
-    next: Next,
+    next: NextQueues,
 }
 
 #[derive(Clone)]
-enum Next {
+enum NextQueues {
     /// The page that begins at this marker, or the first one.
     Page(Option<String>),
     End,
@@ -232,13 +232,13 @@ impl QueueList {
 
     /// Goes on where another list has stopped: at its [`QueuePage::next_marker`].
     pub fn resume(mut self, marker: &str) -> QueueList {
-        self.next = Next::Page(Some(marker.to_owned()));
+        self.next = NextQueues::Page(Some(marker.to_owned()));
         self
     }
 
     /// The next page, or `None` after the last one. After an error, the same page can be asked for again.
     pub async fn next_page(&mut self) -> Result<Option<QueuePage>, Error> {
-        let Next::Page(marker) = &self.next else { return Ok(None) };
+        let NextQueues::Page(marker) = &self.next else { return Ok(None) };
         let mut call = Call::new(Method::GET, "", Repeat::Freely);
         call.query.push(("comp", "list".to_owned()));
         if let Some(prefix) = &self.prefix {
@@ -262,8 +262,8 @@ impl QueueList {
             Some(next) if Some(next) == marker.as_ref() => {
                 return Err(Error::Unreadable("the list of queues does not advance".to_owned()));
             }
-            Some(next) => Next::Page(Some(next.clone())),
-            None => Next::End,
+            Some(next) => NextQueues::Page(Some(next.clone())),
+            None => NextQueues::End,
         };
         Ok(Some(page))
     }
@@ -279,7 +279,7 @@ impl QueueList {
 
     /// The remaining pages as a stream. It ends after the last page, or after an error.
     pub fn into_stream(self) -> QueuePages {
-        QueuePages { state: State::Idle(Box::new(self)) }
+        QueuePages { state: PagesState::Idle(Box::new(self)) }
     }
 }
 
@@ -292,14 +292,14 @@ impl fmt::Debug for QueueList {
 /// The pages of a list as a stream; see [`QueueList::into_stream`].
 #[must_use = "a stream does nothing until it is polled"]
 pub struct QueuePages {
-    state: State,
+    state: PagesState,
 }
 
-type Fetched = (Box<QueueList>, Result<Option<QueuePage>, Error>);
+type FetchedQueues = (Box<QueueList>, Result<Option<QueuePage>, Error>);
 
-enum State {
+enum PagesState {
     Idle(Box<QueueList>),
-    Fetching(Pin<Box<dyn Future<Output = Fetched> + Send>>),
+    Fetching(Pin<Box<dyn Future<Output = FetchedQueues> + Send>>),
     Ended,
 }
 
@@ -308,24 +308,24 @@ impl Stream for QueuePages {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         loop {
-            match std::mem::replace(&mut self.state, State::Ended) {
-                State::Idle(mut list) => {
-                    self.state = State::Fetching(Box::pin(async move {
+            match std::mem::replace(&mut self.state, PagesState::Ended) {
+                PagesState::Idle(mut list) => {
+                    self.state = PagesState::Fetching(Box::pin(async move {
                         let page = list.next_page().await;
                         (list, page)
                     }));
                 }
-                State::Fetching(mut fetching) => {
+                PagesState::Fetching(mut fetching) => {
                     let Poll::Ready((list, page)) = fetching.as_mut().poll(context) else {
-                        self.state = State::Fetching(fetching);
+                        self.state = PagesState::Fetching(fetching);
                         return Poll::Pending;
                     };
                     if let Ok(Some(_)) = page {
-                        self.state = State::Idle(list);
+                        self.state = PagesState::Idle(list);
                     }
                     return Poll::Ready(page.transpose());
                 }
-                State::Ended => return Poll::Ready(None),
+                PagesState::Ended => return Poll::Ready(None),
             }
         }
     }
