@@ -6,8 +6,10 @@ use crate::data::Size;
 use crate::measure::Counts;
 
 /// The measurements of one example.
-#[derive(Default, Debug)]
+#[derive(Debug)]
 pub struct Report {
+    /// What the size counts.
+    unit: &'static str,
     rows: Vec<Row>,
     notes: Vec<String>,
 }
@@ -26,9 +28,14 @@ pub struct Row {
 }
 
 impl Report {
-    /// An empty one.
+    /// An empty one, whose sizes count employees.
     pub fn new() -> Report {
-        Report::default()
+        Report { unit: "employees", rows: Vec::new(), notes: Vec::new() }
+    }
+
+    /// The sizes count something else.
+    pub fn count_as(&mut self, unit: &'static str) {
+        self.unit = unit;
     }
 
     /// Adds a measurement.
@@ -63,16 +70,21 @@ impl Report {
     }
 }
 
+impl Default for Report {
+    fn default() -> Report {
+        Report::new()
+    }
+}
+
 impl fmt::Display for Report {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const HEAD: [&str; 6] =
-            ["employees", "way", "requests", "entities examined", "bytes sent", "bytes received"];
+        let head = [self.unit, "way", "requests", "entities examined", "bytes sent", "bytes received"];
         for (n, question) in self.questions().into_iter().enumerate() {
             if n > 0 {
                 out.write_char('\n')?;
             }
             writeln!(out, "{question}:\n")?;
-            let mut lines = vec![HEAD.map(str::to_owned)];
+            let mut lines = vec![head.map(str::to_owned)];
             lines.extend(self.rows.iter().filter(|row| row.question == question).map(cells));
             write_table(out, &lines)?;
         }
@@ -87,7 +99,7 @@ fn cells(row: &Row) -> [String; 6] {
     let Counts { requests, entities_examined, unexplained, bytes_sent, bytes_received } = row.counts;
     let examined = if unexplained == 0 { grouped(entities_examined) } else { "unknown".to_owned() };
     [
-        grouped(row.size.employee_count()),
+        grouped(row.size.count()),
         row.way.to_owned(),
         grouped(requests),
         examined,
