@@ -47,6 +47,7 @@ const LAST_NAMES: [&str; 25] = [
 
 /// An employee, as the guide lays it out: the department is the partition, the id is the row.
 #[derive(Entity, Clone, PartialEq, Debug)]
+#[entity(rename_all = "PascalCase")]
 pub struct Employee {
     /// Where the employee works.
     #[entity(partition_key)]
@@ -55,13 +56,10 @@ pub struct Employee {
     #[entity(row_key)]
     pub id: String,
     /// The first name.
-    #[entity(rename = "FirstName")]
     pub first_name: String,
     /// The last name. Many employees share it.
-    #[entity(rename = "LastName")]
     pub last_name: String,
     /// In years.
-    #[entity(rename = "Age")]
     pub age: i32,
     /// Unique in the company.
     #[entity(rename = "EmailAddress")]
@@ -110,6 +108,11 @@ pub fn employees_of(size: Size, department: &str) -> Vec<Employee> {
     employees(size).into_iter().filter(|employee| employee.department == department).collect()
 }
 
+/// An employee of Sales, from the middle of the company.
+pub fn someone(size: Size) -> Employee {
+    employee(size.count() / 2 - 2)
+}
+
 /// A moment of the guide's working day: so many seconds after the last day of January 2026 began.
 pub fn moment(seconds: u64) -> DateTime {
     /// 2026-01-31T00:00:00Z in ticks.
@@ -140,6 +143,7 @@ mod tests {
         let names: BTreeSet<&str> = all.iter().map(|employee| employee.last_name.as_str()).collect();
         assert_eq!(names.len(), LAST_NAMES.len());
         assert_eq!(employees_of(Size::Small, "Sales").len(), 20);
+        assert!(Size::ALL.iter().all(|size| someone(*size).department == "Sales"));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! right. Writers of one list that meet repeat their transaction, a bounded number of times. Leaves to others: values that
 //! so many entities share that their list does not fit; see [`LIST_LENGTH_MAX`].
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use lazulite_client::{Entity, Error, IfMatch, TableClient, Value};
@@ -41,6 +41,17 @@ impl<E: Entity + Sync> NameList<E> {
     /// The RowKey of a name's list.
     pub fn list_key(&self, name: &str) -> String {
         keys::compose([self.prefix, name])
+    }
+
+    /// The lists of these entities, for a bulk load. They must be all entities of their partitions.
+    pub fn lists_of(&self, entities: &[E]) -> Result<Vec<Raw>, Error> {
+        let mut lists: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
+        for entity in entities {
+            let keys = entity.keys()?;
+            let place = (keys.partition_key.to_string(), self.list_key(&(self.name)(entity)));
+            lists.entry(place).or_default().insert(keys.row_key.to_string());
+        }
+        lists.into_iter().map(|((partition, row), members)| write_list(Raw::new(partition, row), &members)).collect()
     }
 
     /// Inserts an entity and puts it on its list.

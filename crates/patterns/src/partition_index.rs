@@ -48,13 +48,20 @@ impl<E: Entity + Sync> PartitionIndex<E> {
         PartitionIndex { table, copies: Arc::new(copies) }
     }
 
+    /// The copies of an entity, for a bulk load.
+    pub fn copies_of(&self, entity: &E) -> Result<Vec<Raw>, Error> {
+        let partition_key = entity.keys()?.partition_key;
+        let names = (self.copies)(entity).into_iter();
+        Ok(names.map(|name| Raw::copy_of(entity, &partition_key, &name)).collect::<Result<_, _>>()?)
+    }
+
     /// Inserts an entity and its copies. Refused (409) if the entity or one of the copies' RowKeys exists.
     pub async fn insert(&self, entity: &E) -> Result<(), Error> {
         let keys = entity.keys()?;
         let mut transaction = self.table.transaction(keys.partition_key.as_ref());
         transaction.insert(entity)?;
-        for name in (self.copies)(entity) {
-            transaction.insert(&Raw::copy_of(entity, &keys.partition_key, &name)?)?;
+        for copy in self.copies_of(entity)? {
+            transaction.insert(&copy)?;
         }
         transaction.send().await.map(|_| ())
     }

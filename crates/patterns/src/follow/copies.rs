@@ -17,7 +17,7 @@ const ATTEMPT_COUNT_MAX: u32 = 16;
 /// ([`keys::compose`]).
 pub struct CopyIndex<E> {
     table: TableClient,
-    copy: Arc<dyn Fn(&E) -> Vec<Keys<'static>> + Send + Sync>,
+    copies: Arc<dyn Fn(&E) -> Vec<Keys<'static>> + Send + Sync>,
 }
 
 impl<E: Entity + Sync> CopyIndex<E> {
@@ -26,13 +26,20 @@ impl<E: Entity + Sync> CopyIndex<E> {
         table: TableClient,
         copies: impl Fn(&E) -> Vec<Keys<'static>> + Send + Sync + 'static,
     ) -> CopyIndex<E> {
-        CopyIndex { table, copy: Arc::new(copies) }
+        CopyIndex { table, copies: Arc::new(copies) }
     }
 
     /// The entity with a copy under these keys, as it was when the copy was made. One point read.
     pub async fn find(&self, partition_key: &str, row_key: &str) -> Result<Option<E>, Error> {
         let copy = self.table.try_get::<Raw>(partition_key, row_key).await?;
         Ok(copy.map(Raw::into_primary).transpose()?)
+    }
+
+    /// The copies of an entity, for a bulk load.
+    pub fn copies_of(&self, entity: &E) -> Result<Vec<Raw>, Error> {
+        let copies = (self.copies)(entity).into_iter();
+        let copy = |keys: Keys<'_>| Raw::copy_of(entity, &keys.partition_key, &keys.row_key);
+        Ok(copies.map(copy).collect::<Result<_, _>>()?)
     }
 
     /// The table that holds the copies.
@@ -43,7 +50,7 @@ impl<E: Entity + Sync> CopyIndex<E> {
 
 impl<E: Entity + Sync> Follows<E> for CopyIndex<E> {
     fn places(&self, entity: &E) -> Result<Vec<String>, Error> {
-        let copies = (self.copy)(entity).into_iter();
+        let copies = (self.copies)(entity).into_iter();
         Ok(copies.map(|keys| keys::compose([keys.partition_key, keys.row_key])).collect())
     }
 

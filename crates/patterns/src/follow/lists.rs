@@ -1,5 +1,6 @@
 //! Index entities of another partition: for each name, the keys of the entities that have it, in any partition.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use lazulite_client::{Entity, Error, IfMatch, Keys, TableClient};
@@ -30,6 +31,17 @@ impl<E: Entity + Sync> NameLists<E> {
         let list = self.table.try_get::<Raw>(&keys::escape(name), LIST_ROW).await?;
         let members = list.as_ref().map(read_list).transpose()?.unwrap_or_default();
         members.iter().map(|member| read_member(member)).collect()
+    }
+
+    /// The lists of these entities, for a bulk load. They must be all entities of their table.
+    pub fn lists_of(&self, entities: &[E]) -> Result<Vec<Raw>, Error> {
+        let mut lists: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for entity in entities {
+            let Keys { partition_key, row_key } = entity.keys()?;
+            let member = keys::compose([partition_key, row_key]);
+            lists.entry(keys::escape(&(self.name)(entity)).into_owned()).or_default().insert(member);
+        }
+        lists.into_iter().map(|(name, members)| write_list(Raw::new(name, LIST_ROW), &members)).collect()
     }
 }
 

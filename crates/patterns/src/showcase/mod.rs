@@ -100,7 +100,7 @@ impl Stage {
 
     /// Stores many entities in as few requests as possible.
     pub async fn load<E: Entity + Sync>(&self, table: &TableClient, entities: &[E]) -> Result<(), Failure> {
-        table.bulk(entities, BulkMode::UpsertReplace).run().await.into_result()?;
+        table.bulk(entities, BulkMode::UpsertReplace).send().await.into_result()?;
         Ok(())
     }
 
