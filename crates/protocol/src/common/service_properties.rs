@@ -3,11 +3,13 @@
 //! Promises: properties that were read are within the service's limits. Written properties have the service's order of
 //! elements, and reading them back returns them. Logging and metrics have no effect: they are only kept and shown.
 //! This file has the values, `read.rs` the limits and the reading of a request, `write.rs` the documents of the
-//! answers.
+//! answers, `answer.rs` the client's half: the document of a request, and the reading of answers.
 
+mod answer;
 mod read;
 mod write;
 
+pub use answer::{ServiceStats, read_answer, read_stats};
 pub use read::read_update;
 pub use write::write_stats;
 

@@ -48,9 +48,23 @@ pub(crate) fn invalid_value(reason: impl Into<Source>) -> ServiceError {
     ServiceError::with_source(ErrorCode::InvalidXmlNodeValue, reason)
 }
 
-/// Reads a document whose outermost element is named `root`.
+/// How large a document may be.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    pub bytes_max: usize,
+    pub element_count_max: usize,
+}
+
+const REQUEST: Bounds = Bounds { bytes_max: DOCUMENT_BYTES_MAX, element_count_max: ELEMENT_COUNT_MAX };
+
+/// Reads a document whose outermost element is named `root`, within the bounds of a request.
 pub fn read(body: &[u8], root: &str) -> Result<Element, ServiceError> {
-    if body.len() > DOCUMENT_BYTES_MAX {
+    read_within(body, root, REQUEST)
+}
+
+/// Reads a document within other bounds: a client reads longer lists than the service does.
+pub fn read_within(body: &[u8], root: &str, bounds: Bounds) -> Result<Element, ServiceError> {
+    if body.len() > bounds.bytes_max {
         return Err(ErrorCode::RequestBodyTooLarge.into());
     }
     let text = std::str::from_utf8(body).map_err(invalid_document)?;
@@ -58,17 +72,17 @@ pub fn read(body: &[u8], root: &str) -> Result<Element, ServiceError> {
     if !text.chars().all(is_xml_character) {
         return Err(invalid_document("a character that XML does not have"));
     }
-    let element = read_tree(text)?;
+    let element = read_tree(text, bounds.element_count_max)?;
     if element.name != root {
         return Err(invalid_document("another outermost element"));
     }
     Ok(element)
 }
 
-fn read_tree(text: &str) -> Result<Element, ServiceError> {
+fn read_tree(text: &str, element_count_max: usize) -> Result<Element, ServiceError> {
     let mut reader = Reader::from_str(text);
     reader.config_mut().enable_all_checks(true);
-    let mut tree = Tree::default();
+    let mut tree = Tree { element_count_max, ..Tree::default() };
     loop {
         let at_start = reader.buffer_position() == 0;
         match reader.read_event().map_err(invalid_document)? {
@@ -110,6 +124,7 @@ struct Tree {
     /// The outermost element, once it is closed.
     root: Option<Element>,
     element_count: usize,
+    element_count_max: usize,
 }
 
 impl Tree {
@@ -118,7 +133,7 @@ impl Tree {
         if self.root.is_some() {
             return Err(invalid_document("two outermost elements"));
         }
-        if self.path.len() >= DEPTH_MAX || self.element_count > ELEMENT_COUNT_MAX {
+        if self.path.len() >= DEPTH_MAX || self.element_count > self.element_count_max {
             return Err(invalid_document("too many elements"));
         }
         check_attributes(tag)?;
@@ -199,6 +214,11 @@ pub(crate) fn is_blank(text: &str) -> bool {
 }
 
 impl Element {
+    /// The first child with this name.
+    pub fn child(&self, name: &str) -> Option<&Element> {
+        self.children.iter().find(|child| child.name == name)
+    }
+
     /// The text of an element that has no children.
     pub fn leaf(&self) -> Result<&str, ServiceError> {
         if self.children.is_empty() { Ok(&self.text) } else { Err(invalid_document("an element for text")) }

@@ -12,7 +12,7 @@ use super::versions;
 use crate::common::xml::{
     check_attributes, check_declaration, invalid_document, is_blank, is_xml_character, resolve,
 };
-use crate::common::xml_write::{MARK, is_plain};
+use crate::common::xml_write::{MARK, XmlWriter, escaped_len, is_plain};
 use crate::{ErrorCode, ServiceError};
 
 /// In UTF-8, after unescaping.
@@ -48,6 +48,16 @@ pub fn read_message<'a>(body: &'a [u8], version: &str) -> Result<Cow<'a, str>, S
         None => Cow::Owned(parse(body)?),
     };
     if text.len() > text_bytes_max { Err(too_large(text_bytes_max)) } else { Ok(text) }
+}
+
+/// Writes the payload, as a client does. Characters that XML does not have are replaced: `is_xml_text` tells whether the
+/// text has any.
+pub fn write_message(text: &str) -> Vec<u8> {
+    let mut out = XmlWriter::begin_unmarked(escaped_len(text.as_bytes()) + 4 * (ROOT.len() + TEXT.len()));
+    out.start(ROOT);
+    out.leaf(TEXT, text);
+    out.end(ROOT);
+    out.finish()
 }
 
 /// The error for a text, or for a body that could not hold a shorter one.
@@ -248,6 +258,13 @@ mod tests {
             }
         }
         check("<QueueMessage>\r\n  <MessageText>a</MessageText>\r\n</QueueMessage>", Ok("a"));
+    }
+
+    #[test]
+    fn what_a_client_writes_is_read_back() {
+        for text in ["", " ", "aGVsbG8=", "<a b='c'>&amp;</a>\r\n\t", "]]>", "\u{e4}\u{1F600}\u{FEFF}"] {
+            assert_eq!(read_message(&write_message(text), NEW).unwrap(), text);
+        }
     }
 
     #[test]

@@ -25,6 +25,11 @@ impl ShortRequest<'_> {
         any_path(self.account, self.path, |path| self.verify(path, keys, scheme, &bytes))
     }
 
+    /// The signature in Base64, for a client that sends this request.
+    pub fn sign(&self, key: &AccountKey, scheme: Scheme) -> String {
+        self.with_pieces(self.path, scheme, |pieces| key.sign(pieces))
+    }
+
     fn verify(
         &self,
         path: &str,
@@ -32,6 +37,11 @@ impl ShortRequest<'_> {
         scheme: Scheme,
         signature: &[u8; SIGNATURE_BYTES],
     ) -> bool {
+        self.with_pieces(path, scheme, |pieces| keys.iter().any(|key| key.verify(pieces, signature)))
+    }
+
+    /// Calls `look` with the pieces of the text that is signed.
+    fn with_pieces<T>(&self, path: &str, scheme: Scheme, look: impl FnOnce(&[&str]) -> T) -> T {
         let path = if path.is_empty() { "/" } else { path };
         let (comp_name, comp) = match self.comp {
             Some(value) => ("?comp=", value),
@@ -52,11 +62,10 @@ impl ShortRequest<'_> {
             comp_name,
             comp,
         ];
-        let pieces = match scheme {
+        look(match scheme {
             Scheme::SharedKey => &full[..],
             Scheme::SharedKeyLite => &full[6..],
-        };
-        keys.iter().any(|key| key.verify(pieces, signature))
+        })
     }
 }
 
@@ -89,6 +98,12 @@ mod tests {
             assert!(!request.is_signed_by(&keys[..1], scheme, signature));
             let other = ShortRequest { date: "Tue, 21 Sep 2021 00:50:23 GMT", ..request };
             assert!(!other.is_signed_by(&keys, scheme, signature));
+            for scheme in [SharedKey, SharedKeyLite] {
+                let made = request.sign(&keys[1], scheme);
+                assert!(
+                    request.is_signed_by(&keys, scheme, &made) && !other.is_signed_by(&keys, scheme, &made)
+                );
+            }
         };
         check(request("/devstoreaccount1/Tables"), SharedKey, "oSRL1U6GT6H9ozZwtxhmNf81TZ6hYxZt0accxTeX5n8=");
         check(request("/Tables"), SharedKey, "a9OWBhrP50p2bxJAepogFCyaD2c951dGhWvjKDFe9Wk=");
@@ -106,6 +121,17 @@ mod tests {
         check(acl, SharedKeyLite, "SO65cYzWYF7KUbHvdtzgswP3gtUqVlmfCQRhELGu68k=");
         let properties = ShortRequest { comp: Some("properties"), ..request("/devstoreaccount1/") };
         check(properties, SharedKeyLite, "AlV97hd4VHPXdyJuwScqc1tXVjpoSlZmuM3B+MEx0SY=");
+    }
+
+    #[test]
+    fn a_client_makes_the_published_signatures() {
+        let key = AccountKey::from_base64(KEY).unwrap();
+        let made = request("/devstoreaccount1/Tables").sign(&key, Scheme::SharedKey);
+        assert_eq!(made, "oSRL1U6GT6H9ozZwtxhmNf81TZ6hYxZt0accxTeX5n8=");
+        let acl = ShortRequest { comp: Some("acl"), ..request("/devstoreaccount1/mytable") };
+        assert_eq!(acl.sign(&key, Scheme::SharedKeyLite), "SO65cYzWYF7KUbHvdtzgswP3gtUqVlmfCQRhELGu68k=");
+        let root = request("");
+        assert_eq!(root.sign(&key, Scheme::SharedKey), request("/").sign(&key, Scheme::SharedKey));
     }
 
     #[test]

@@ -70,7 +70,7 @@ fn check_version(field: Option<&Element>) -> Result<(), ServiceError> {
     }
 }
 
-fn read_logging(element: &Element) -> Result<Logging, ServiceError> {
+pub(super) fn read_logging(element: &Element) -> Result<Logging, ServiceError> {
     let [version, read, write, delete, retention] =
         element.fields(["Version", "Read", "Write", "Delete", "RetentionPolicy"])?;
     check_version(version)?;
@@ -82,7 +82,7 @@ fn read_logging(element: &Element) -> Result<Logging, ServiceError> {
     })
 }
 
-fn read_metrics(element: &Element) -> Result<Metrics, ServiceError> {
+pub(super) fn read_metrics(element: &Element) -> Result<Metrics, ServiceError> {
     let [version, enabled, include_apis, retention] =
         element.fields(["Version", "Enabled", "IncludeAPIs", "RetentionPolicy"])?;
     check_version(version)?;
@@ -108,7 +108,7 @@ fn read_retention(element: &Element) -> Result<Option<u16>, ServiceError> {
         .ok_or_else(|| refused_document(REASON_RETENTION_DAYS))
 }
 
-fn read_cors(element: &Element) -> Result<Vec<CorsRule>, ServiceError> {
+pub(super) fn read_cors(element: &Element) -> Result<Vec<CorsRule>, ServiceError> {
     let rules = element.items("CorsRule", CORS_RULE_COUNT_MAX)?;
     let text_bytes: usize = rules.iter().flat_map(|rule| &rule.children).map(|field| field.text.len()).sum();
     if text_bytes > CORS_TEXT_BYTES_MAX {

@@ -27,7 +27,7 @@ impl ServiceProperties {
     }
 }
 
-fn write_logging(logging: &Logging, writer: &mut XmlWriter) {
+pub(super) fn write_logging(logging: &Logging, writer: &mut XmlWriter) {
     writer.start("Logging");
     writer.leaf("Version", ANALYTICS_VERSION);
     write_boolean("Read", logging.read, writer);
@@ -37,7 +37,7 @@ fn write_logging(logging: &Logging, writer: &mut XmlWriter) {
     writer.end("Logging");
 }
 
-fn write_metrics(name: &str, metrics: &Metrics, writer: &mut XmlWriter) {
+pub(super) fn write_metrics(name: &str, metrics: &Metrics, writer: &mut XmlWriter) {
     writer.start(name);
     writer.leaf("Version", ANALYTICS_VERSION);
     write_boolean("Enabled", metrics.level != MetricsLevel::Off, writer);
@@ -57,7 +57,7 @@ fn write_retention(days: Option<u16>, writer: &mut XmlWriter) {
     writer.end("RetentionPolicy");
 }
 
-fn write_cors(rules: &[CorsRule], writer: &mut XmlWriter) {
+pub(super) fn write_cors(rules: &[CorsRule], writer: &mut XmlWriter) {
     if rules.is_empty() {
         return writer.empty("Cors");
     }

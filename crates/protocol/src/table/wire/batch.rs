@@ -1,8 +1,8 @@
-//! Entity group transactions: reads the multipart request and writes the multipart answer.
+//! Entity group transactions: reads the multipart request and writes the multipart answer; for clients, reads that answer.
 //!
-//! Promises: reads every client's dialect, including CRLF or LF, delimiters without their final dashes, extra blank
-//! lines, header names in any case, and a wrong `Content-Length`. A part's body ends at its delimiter, whatever its
-//! headers say.
+//! Promises: reads every client's and every server's dialect, including CRLF or LF, delimiters without their final dashes,
+//! extra blank lines, header names in any case, and a wrong `Content-Length`. A part's body ends at its delimiter, whatever
+//! its headers say.
 
 use memchr::memmem;
 
@@ -171,6 +171,57 @@ fn read_part(part: &[u8]) -> Result<BatchPart<'_>, ServiceError> {
     Ok(BatchPart { method, url, headers, content_id, body: body.trim_ascii() })
 }
 
+/// What a server answered to one operation of a batch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AnswerPart<'a> {
+    pub status: u16,
+    pub etag: Option<&'a str>,
+    pub body: &'a [u8],
+}
+
+/// Reads the answer to a batch: calls `visit` for each part, in the order of the operations. A change set that failed has
+/// one part, that of the operation at fault. `None` when this is no such answer.
+pub fn read_batch_answer<'a>(
+    content_type: &str,
+    body: &'a [u8],
+    mut visit: impl FnMut(AnswerPart<'a>),
+) -> Option<()> {
+    for part in split(body, boundary(content_type)?, 1).ok()? {
+        let mut content_type = None;
+        let content = read_headers(part, |name, value| {
+            if name.eq_ignore_ascii_case("content-type") {
+                content_type.get_or_insert(value);
+            }
+        });
+        let (content, content_type) = (content.ok()?, content_type.unwrap_or_default());
+        match self::boundary(content_type) {
+            Some(inner) => {
+                for part in split(content, inner, BATCH_OPERATION_COUNT_MAX + 1).ok()? {
+                    visit(read_answer_part(part)?);
+                }
+            }
+            // Azurite answers some failures without a change set.
+            None => visit(read_answer_part(part)?),
+        }
+    }
+    Some(())
+}
+
+/// One `application/http` part: its MIME headers, then a response.
+fn read_answer_part(part: &[u8]) -> Option<AnswerPart<'_>> {
+    let response = read_headers(part, |_, _| {}).ok()?;
+    let (line, rest) = next_line(response.trim_ascii_start());
+    let status = std::str::from_utf8(line).ok()?.strip_prefix("HTTP/")?.split_ascii_whitespace().nth(1)?;
+    let status = status.parse().ok()?;
+    let mut etag = None;
+    let body = read_headers(rest, |name, value| {
+        if name.len() == 4 && name.eq_ignore_ascii_case("etag") {
+            etag.get_or_insert(value);
+        }
+    });
+    Some(AnswerPart { status, etag, body: body.ok()?.trim_ascii() })
+}
+
 /// The answer's body, built part by part. It has exactly the bytes that clients look for: boundaries that begin with
 /// `changesetresponse_`, no preamble, no blank line between the two closing delimiters.
 pub struct BatchAnswer {
@@ -300,6 +351,50 @@ mod tests {
             let body =
                 format!("--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n{inner}\r\n--b--\r\n");
             assert!(change_set("multipart/mixed; boundary=b", &body).is_empty(), "{body}");
+        }
+    }
+
+    #[test]
+    fn what_the_server_writes_is_read_by_the_client() {
+        let mut answer = BatchAnswer::new("1", Some("2"));
+        answer.push(|out| {
+            out.extend_from_slice(b"HTTP/1.1 204 No Content\r\nX-Other: 1\r\nETag: W/\"x\"\r\n\r\n")
+        });
+        answer.push(|out| out.extend_from_slice(b"HTTP/1.1 201 Created\r\n\r\n{\"a\":1}"));
+        let content_type = answer.content_type();
+        let body = String::from_utf8(answer.finish()).unwrap();
+        let expected = [
+            AnswerPart { status: 204, etag: Some("W/\"x\""), body: b"" },
+            AnswerPart { status: 201, etag: None, body: b"{\"a\":1}" },
+        ];
+        let check = |body: &str| {
+            let mut parts = Vec::new();
+            read_batch_answer(&content_type, body.as_bytes(), |part| parts.push(part)).unwrap();
+            assert_eq!(parts, expected, "{body}");
+        };
+        check(&body);
+        check(&body.replace("\r\n", "\n"));
+        check(&body.replace("ETag", "etag"));
+        check(&body.replace("--changesetresponse_2--\r\n--batchresponse_1--\r\n", ""));
+    }
+
+    #[test]
+    fn what_is_not_an_answer_is_none() {
+        let read = |content_type: &str, body: &str| {
+            let mut count = 0;
+            read_batch_answer(content_type, body.as_bytes(), |_| count += 1).map(|()| count)
+        };
+        assert_eq!(read("multipart/mixed; boundary=b", "--b\r\n\r\nHTTP/1.1 404 Not Found\r\n\r\n{}\r\n--b--"), Some(1));
+        for (content_type, body) in [
+            ("application/json", "{}"),
+            ("multipart/mixed", ""),
+            ("multipart/mixed; boundary=b", ""),
+            ("multipart/mixed; boundary=b", "--b\r\n\r\nnonsense\r\n--b--"),
+            ("multipart/mixed; boundary=b", "--b\r\n\r\nHTTP/1.1\r\n--b--"),
+            ("multipart/mixed; boundary=b", "--b\r\n\r\nHTTP/1.1 99999999 X\r\n--b--"),
+            ("multipart/mixed; boundary=b", "--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n--d\r\n--b--"),
+        ] {
+            assert_eq!(read(content_type, body), None, "{body}");
         }
     }
 

@@ -1,0 +1,359 @@
+//! Transactions: several writes to one partition that happen together or not at all.
+//!
+//! Owns: [`Transaction`], the typed builder, and the sending of a batch. Promises: what the service would refuse without
+//! looking at its data is refused when it is added, and the transaction stays as it was; a failed operation is named by its
+//! index and its keys. Leaves to others: the bytes (`multipart`).
+
+use std::collections::HashSet;
+
+use http::{Method, StatusCode, header};
+use protocol::common::xml_write::is_xml_text;
+use protocol::queue::QueueName;
+use protocol::queue::message_text::TEXT_BYTES_MAX;
+
+use crate::limits::{self, TRANSACTION_BYTES_MAX, TRANSACTION_OPERATION_COUNT_MAX};
+use crate::lost::{Settled, settle};
+use crate::multipart::{Batch, BatchOutcome, Sealed, read_outcome, split_index};
+use crate::pipeline::{Call, Repeat};
+use crate::encryption::check_merge;
+use crate::sealing::own_property;
+use crate::table::{JSON, properties_of};
+use crate::write::{ANY, IfMatch, Verb};
+use crate::{Entity, Error, Keys, Property, ServiceFailure, TableClient, clock, json};
+
+/// A first guess; the buffer grows when it must.
+const BODY_BYTES_USUAL: usize = 4096;
+
+/// Writes to rows of one partition that happen together or not at all. Made by [`TableClient::transaction`].
+///
+/// Entities of several types can go into one transaction. Every method refuses what the service would refuse, and leaves the
+/// transaction as it was: more than 100 operations, a row of another partition, the same row twice, a body above 4 MiB, an entity
+/// above 1 MiB or with more than 252 properties.
+///
+/// ```no_run
+/// use lazulite_client::{Entity, Error, IfMatch, TableClient};
+///
+/// #[derive(Entity)]
+/// struct Employee {
+///     #[entity(partition_key)]
+///     department: String,
+///     #[entity(row_key)]
+///     id: String,
+///     age: i32,
+/// }
+///
+/// async fn succeed(employees: &TableClient, old: &Employee, new: &Employee) -> Result<(), Error> {
+///     let mut transaction = employees.transaction("Sales");
+///     transaction.insert(new)?.delete(&old.id, IfMatch::Any)?;
+///     let committed = transaction.send().await?;
+///     assert_eq!(committed.etags.len(), 2);
+///     Ok(())
+/// }
+/// ```
+///
+/// # When it fails
+///
+/// Nothing was written. The error is that of the operation at fault:
+/// [`operation_index`](ServiceFailure::operation_index) counts from zero, and [`keys`](ServiceFailure::keys) names its row.
+#[must_use = "a transaction does nothing until it is sent"]
+pub struct Transaction {
+    table: TableClient,
+    partition_key: String,
+    batch: Batch,
+    row_keys: HashSet<Box<str>>,
+    /// The entities with encrypted properties, and the places of their operations. They are sealed when the transaction
+    /// is sent, because a key ring may have to ask elsewhere.
+    unsealed: Vec<Unsealed>,
+}
+
+struct Unsealed {
+    index: usize,
+    encrypted: &'static [&'static str],
+    properties: Vec<Property<'static>>,
+}
+
+/// What the service says of a transaction that it committed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Committed {
+    /// The new ETag of each row, in the order of the operations; `None` where a row was deleted.
+    pub etags: Vec<Option<String>>,
+}
+
+impl Transaction {
+    pub(crate) fn new(table: TableClient, partition_key: String) -> Transaction {
+        let batch = table.batch(BODY_BYTES_USUAL);
+        Transaction { table, partition_key, batch, row_keys: HashSet::new(), unsealed: Vec::new() }
+    }
+
+    /// How many operations it has.
+    pub fn len(&self) -> usize {
+        self.batch.len()
+    }
+
+    /// Whether it has no operation yet. An empty transaction cannot be sent.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether it has 100 operations, the most that the service takes.
+    pub fn is_full(&self) -> bool {
+        self.batch.is_full()
+    }
+
+    /// The partition whose rows it writes.
+    pub fn partition_key(&self) -> &str {
+        &self.partition_key
+    }
+
+    /// Inserts a row, which must not exist.
+    pub fn insert<E: Entity>(&mut self, entity: &E) -> Result<&mut Transaction, Error> {
+        self.add(Verb::Insert, entity, None)
+    }
+
+    /// Replaces a row, which must exist and fulfil the condition.
+    pub fn replace<E: Entity>(
+        &mut self,
+        entity: &E,
+        condition: IfMatch<'_>,
+    ) -> Result<&mut Transaction, Error> {
+        let if_match = condition.header(entity.etag())?;
+        self.add(Verb::Replace, entity, Some(if_match))
+    }
+
+    /// Merges into a row, which must exist and fulfil the condition. Refused for an entity with encrypted properties.
+    pub fn merge<E: Entity>(
+        &mut self,
+        entity: &E,
+        condition: IfMatch<'_>,
+    ) -> Result<&mut Transaction, Error> {
+        let if_match = condition.header(entity.etag())?;
+        self.add(Verb::Merge, entity, Some(if_match))
+    }
+
+    /// Inserts a row, or replaces the one that is there.
+    pub fn upsert_replace<E: Entity>(&mut self, entity: &E) -> Result<&mut Transaction, Error> {
+        self.add(Verb::UpsertReplace, entity, None)
+    }
+
+    /// Inserts a row, or merges into the one that is there. Refused for an entity with encrypted properties.
+    pub fn upsert_merge<E: Entity>(&mut self, entity: &E) -> Result<&mut Transaction, Error> {
+        self.add(Verb::UpsertMerge, entity, None)
+    }
+
+    /// Deletes a row of the transaction's partition, which must exist and fulfil the condition.
+    pub fn delete(&mut self, row_key: &str, condition: IfMatch<'_>) -> Result<&mut Transaction, Error> {
+        let if_match = condition.header(None)?;
+        let keys = Keys::new(self.partition_key.clone(), row_key);
+        limits::check_keys(&keys)?;
+        self.push(Verb::Delete, &keys, Some(if_match), |_| Ok(()))
+    }
+
+    /// Deletes the entity's row, which must exist and fulfil the condition.
+    pub fn delete_entity<E: Entity>(
+        &mut self,
+        entity: &E,
+        condition: IfMatch<'_>,
+    ) -> Result<&mut Transaction, Error> {
+        let if_match = condition.header(entity.etag())?;
+        let keys = entity.keys()?;
+        limits::check_keys(&keys)?;
+        self.push(Verb::Delete, &keys, Some(if_match), |_| Ok(()))
+    }
+
+    /// Puts a message into a queue of the same account if, and only if, the transaction commits. It belongs to the operation
+    /// that was added last, and an operation takes one message.
+    ///
+    /// **Lazulite only.** Other services ignore what they do not know: they commit the transaction, and the message is lost.
+    ///
+    /// ```no_run
+    /// # use lazulite_client::{DynamicEntity, Error, TableClient};
+    /// # async fn f(orders: &TableClient, order: &DynamicEntity) -> Result<(), Error> {
+    /// orders.transaction("2024-05").insert(order)?.enqueue("to-ship", "order 17")?.send().await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn enqueue(&mut self, queue: &str, text: &str) -> Result<&mut Transaction, Error> {
+        let queue = QueueName::parse(queue)
+            .map_err(|error| Error::Refused(format!("{queue:?} cannot be a queue: {}", error.message())))?;
+        if text.len() > TEXT_BYTES_MAX || !is_xml_text(text) {
+            return Err(Error::Refused(format!(
+                "a message is at most {TEXT_BYTES_MAX} bytes of text without control characters"
+            )));
+        }
+        match self.batch.parts.last() {
+            None => Err(Error::Refused(
+                "a message goes with an operation, and this transaction has none yet".to_owned(),
+            )),
+            Some(part) if part.has_message => {
+                Err(Error::Refused("an operation of a transaction takes one message".to_owned()))
+            }
+            Some(_) if self.batch.enqueue(queue.as_str(), text) => Ok(self),
+            Some(_) => Err(too_large()),
+        }
+    }
+
+    /// Sends it. Every operation happened when this returns `Ok`, and none if it returns a refusal of the service.
+    ///
+    /// If an answer is lost, the transaction is sent again, and what the service then says is compared with the rows: a conflict with
+    /// its own first attempt is a success. The one exception is a transaction that has a message and nothing that could
+    /// happen only once (an insert, a delete, or an ETag): it is not sent again, because the message could be put twice. Then the
+    /// error is that of the lost answer ([`Error::is_outcome_unknown`]).
+    ///
+    /// The transaction stays as it is, and can be sent again.
+    pub async fn send(&self) -> Result<Committed, Error> {
+        if self.is_empty() {
+            return Err(Error::Refused("a transaction without operations does nothing".to_owned()));
+        }
+        let mut batch = self.batch.clone();
+        for Unsealed { index, encrypted, properties } in &self.unsealed {
+            let mut properties = properties.clone();
+            let keys = Keys::new(&*self.partition_key, &*self.batch.parts[*index].row_key);
+            let sealing = &self.table.inner.sealing;
+            sealing.seal(encrypted, &mut properties, self.table.name(), &keys).await?;
+            let mut json = Vec::new();
+            json::write_entity(Some(&keys), &properties, &mut json);
+            limits::check_entity(&keys, &properties, json.len())?;
+            if !batch.fill(*index, &json) {
+                return Err(too_large());
+            }
+        }
+        let etags = self.table.send_batch(&self.partition_key, &batch.seal()).await?;
+        Ok(Committed { etags })
+    }
+
+    fn add<E: Entity>(
+        &mut self,
+        verb: Verb,
+        entity: &E,
+        if_match: Option<&str>,
+    ) -> Result<&mut Transaction, Error> {
+        if verb.is_merge() {
+            check_merge::<E>()?;
+        }
+        let keys = entity.keys()?;
+        limits::check_keys(&keys)?;
+        let properties = properties_of(entity)?;
+        if E::ENCRYPTED.is_empty() {
+            return self.push(verb, &keys, if_match, |out| write_checked(&keys, &properties, out));
+        }
+        self.table.inner.sealing.ring(E::ENCRYPTED)?;
+        let index = self.len();
+        self.push(verb, &keys, if_match, |_| Ok(()))?;
+        let properties = properties.into_iter().map(own_property).collect();
+        self.unsealed.push(Unsealed { index, encrypted: E::ENCRYPTED, properties });
+        Ok(self)
+    }
+
+    fn push(
+        &mut self,
+        verb: Verb,
+        keys: &Keys<'_>,
+        if_match: Option<&str>,
+        write: impl FnOnce(&mut Vec<u8>) -> Result<(), Error>,
+    ) -> Result<&mut Transaction, Error> {
+        if keys.partition_key != self.partition_key {
+            return Err(Error::Refused(format!(
+                "the row {} is of another partition than the transaction, which is of {:?}: \
+                 only rows of one partition can be written together",
+                limits::describe(keys),
+                self.partition_key
+            )));
+        }
+        if self.is_full() {
+            return Err(Error::Refused(format!(
+                "a transaction has at most {TRANSACTION_OPERATION_COUNT_MAX} operations"
+            )));
+        }
+        if self.row_keys.contains(&*keys.row_key) {
+            return Err(Error::Refused(format!(
+                "the row {} is in this transaction already: each row at most once",
+                limits::describe(keys)
+            )));
+        }
+        let etag = if_match.filter(|if_match| *if_match != ANY);
+        if !self.batch.push(verb, keys, etag, write)? {
+            return Err(too_large());
+        }
+        self.row_keys.insert((&*keys.row_key).into());
+        Ok(self)
+    }
+}
+
+/// Appends an entity that the service will not refuse for its size.
+pub(crate) fn write_checked(
+    keys: &Keys<'_>,
+    properties: &[Property<'_>],
+    out: &mut Vec<u8>,
+) -> Result<(), Error> {
+    let start = out.len();
+    json::write_entity(Some(keys), properties, out);
+    limits::check_entity(keys, properties, out.len() - start)
+}
+
+fn too_large() -> Error {
+    Error::Refused(format!("a transaction has at most {TRANSACTION_BYTES_MAX} bytes, and this would be more"))
+}
+
+impl TableClient {
+    pub(crate) fn batch(&self, capacity: usize) -> Batch {
+        Batch::new(&self.inner.address, clock::guid(self.inner.pipeline.environment().random()), capacity)
+    }
+
+    /// Sends a batch until it is known what became of it. Returns the ETag of each row.
+    pub(crate) async fn send_batch(
+        &self,
+        partition_key: &str,
+        batch: &Sealed,
+    ) -> Result<Vec<Option<String>>, Error> {
+        // With a guard, a second attempt after a first that succeeded is refused as a whole. Without one it does the same
+        // again, which is harmless for rows, but not for messages.
+        let is_guarded = batch.parts.iter().any(|part| part.is_guard());
+        let has_messages = batch.parts.iter().any(|part| part.has_message);
+        let repeat = if is_guarded || !has_messages { Repeat::Freely } else { Repeat::OnlyUnsent };
+        let call = Call {
+            method: Method::POST,
+            path: "$batch".to_owned(),
+            query: Vec::new(),
+            headers: vec![(header::ACCEPT, JSON.to_owned()), (header::CONTENT_TYPE, batch.content_type())],
+            body: batch.body.clone(),
+            repeat,
+        };
+        let answer = self.call(call, None).await?;
+        let content_type = answer.headers.get(header::CONTENT_TYPE).and_then(|text| text.to_str().ok());
+        let outcome = read_outcome(content_type.unwrap_or_default(), &answer.body, batch.parts.len())?;
+        let (status, body) = match outcome {
+            BatchOutcome::Done(etags) => {
+                return Ok(etags.into_iter().map(|etag| etag.map(str::to_owned)).collect());
+            }
+            BatchOutcome::Failed { status, body } => (status, body),
+        };
+        let status = StatusCode::from_u16(status)
+            .map_err(|_| Error::Unreadable(format!("an operation was answered with the status {status}")))?;
+        let mut failure = ServiceFailure::read(status, &answer.headers, body);
+        let (index, message) = split_index(&failure.message);
+        let message = message.to_owned();
+        // A transaction of one operation is refused without its index.
+        let index = index.or((batch.parts.len() == 1).then_some(0)).filter(|index| *index < batch.parts.len());
+        failure.operation_index = index;
+        failure.keys = index.map(|index| Keys::new(partition_key, &*batch.parts[index].row_key).into_owned());
+        failure.message = message;
+        failure.was_repeated = answer.was_repeated;
+        let may_be_own_work = answer.was_repeated && matches!(status.as_u16(), 404 | 409 | 412);
+        if may_be_own_work && let Some(etags) = self.find_committed(partition_key, batch).await {
+            return Ok(etags);
+        }
+        Err(failure.into())
+    }
+
+    /// The ETags of the rows, if all of them are as the batch leaves them: it was committed, and its answer was lost.
+    async fn find_committed(&self, partition_key: &str, batch: &Sealed) -> Option<Vec<Option<String>>> {
+        let mut etags = Vec::with_capacity(batch.parts.len());
+        for (index, part) in batch.parts.iter().enumerate() {
+            let keys = Keys::new(partition_key, &*part.row_key);
+            match settle(self, part.verb, &keys, part.if_match(), batch.json(index)).await {
+                Ok(Settled::Done { etag, .. }) => etags.push((part.verb != Verb::Delete).then_some(etag)),
+                _ => return None,
+            }
+        }
+        Some(etags)
+    }
+}

@@ -1,0 +1,110 @@
+//! Read-modify-write.
+
+use lazulite_client::{DynamicEntity, Entity as _, Error};
+
+use crate::support::*;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sixteen_tasks_count_exactly() {
+    const TASKS: i32 = 16;
+    const ROUNDS: i32 = 10;
+    let server = server();
+    let table = table(&server);
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..TASKS {
+        let table = table.clone();
+        tasks.spawn(async move {
+            for _ in 0..ROUNDS {
+                let first = || person("t", "counter", 0);
+                table.update_or_insert("t", "counter", first, |row| row.age += 1).await.unwrap();
+            }
+        });
+    }
+    while let Some(done) = tasks.join_next().await {
+        done.unwrap();
+    }
+    assert_eq!(table.get::<Person>("t", "counter").await.unwrap().age, TASKS * ROUNDS);
+}
+
+#[tokio::test]
+async fn an_update_returns_what_was_written() {
+    let server = server();
+    let table = table(&server);
+    table.insert(&person("t", "a", 1)).await.unwrap();
+    let updated: Person = table.update("t", "a", |row: &mut Person| row.age = 2).await.unwrap();
+    assert_eq!(updated, table.get("t", "a").await.unwrap());
+    let row: DynamicEntity = table.update("t", "a", |_: &mut DynamicEntity| {}).await.unwrap();
+    assert_eq!(row, table.get("t", "a").await.unwrap());
+    assert!(row.last_written().is_some());
+    let made = table.update_or_insert("t", "b", || person("t", "b", 1), |row| row.age += 1).await.unwrap();
+    assert_eq!(made, table.get("t", "b").await.unwrap());
+    assert_eq!(made.age, 2);
+}
+
+#[tokio::test]
+async fn properties_that_the_struct_does_not_know_are_kept() {
+    let server = server();
+    let table = table(&server);
+    let row = dynamic("t", "a", 1).with("hidden", "kept").unwrap().with("email", "x").unwrap();
+    table.insert(&row).await.unwrap();
+    table.update("t", "a", |row: &mut Age| row.age = 2).await.unwrap();
+    table.update("t", "a", |row: &mut Person| row.email = None).await.unwrap();
+    let read: DynamicEntity = table.get("t", "a").await.unwrap();
+    assert_eq!(read.get::<String>("hidden").unwrap(), "kept");
+    assert_eq!(read.get::<i32>("age").unwrap(), 2);
+    assert_eq!(read.value("email"), None);
+}
+
+#[tokio::test]
+async fn an_update_may_decline() {
+    let server = server();
+    let table = table(&server);
+    let written = table.insert(&person("t", "a", 1)).await.unwrap();
+    let declined = table.update_if("t", "a", |row: &mut Person| row.age > 5).await.unwrap();
+    assert_eq!(declined, None);
+    assert_eq!(table.get::<Person>("t", "a").await.unwrap().etag, Some(written.etag));
+    let done = table.update_if("t", "a", |row: &mut Person| std::mem::replace(&mut row.age, 9) < 5).await.unwrap();
+    assert_eq!(done.map(|row| row.age), Some(9));
+}
+
+#[tokio::test]
+async fn what_cannot_be_updated_is_an_error() {
+    let server = server();
+    let table = table(&server);
+    let missing = table.update("t", "a", |_: &mut Person| {}).await.unwrap_err();
+    assert!(missing.is_not_found());
+    table.insert(&person("t", "a", 1)).await.unwrap();
+    let moved = table.update("t", "a", |row: &mut Person| row.name = "b".to_owned()).await.unwrap_err();
+    assert!(matches!(moved, Error::Refused(_)), "{moved}");
+    let elsewhere = table.update_or_insert("t", "c", || person("t", "d", 1), |_| {}).await.unwrap_err();
+    assert!(matches!(elsewhere, Error::Refused(_)), "{elsewhere}");
+    assert_eq!(table.query::<Age>().count().await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn a_change_of_another_client_is_seen_and_kept() {
+    let server = server();
+    let table = table(&server);
+    table.insert(&person("t", "a", 1)).await.unwrap();
+    let mut calls = 0;
+    let other = table.clone();
+    let updated: Person = table
+        .update("t", "a", |row: &mut Person| {
+            calls += 1;
+            if calls == 1 {
+                // Between the read and the write, as far as the service can tell.
+                let other = other.clone();
+                std::thread::spawn(move || {
+                    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+                    runtime.block_on(other.upsert_merge(&dynamic("t", "a", 10))).unwrap();
+                })
+                .join()
+                .unwrap();
+            }
+            row.age += 1;
+        })
+        .await
+        .unwrap();
+    assert_eq!((calls, updated.age), (2, 11));
+    assert!(updated.etag().is_some());
+}
