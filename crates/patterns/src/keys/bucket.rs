@@ -47,7 +47,7 @@ pub fn bucket_names(count: u16) -> impl Iterator<Item = String> {
 /// ```
 /// use lazulite_patterns::keys::bucketed;
 ///
-/// assert_eq!(bucketed("2026-01-31", 16)?, "014!2026-01-31");
+/// assert_eq!(bucketed("2026-01-31", 16)?, "007!2026-01-31");
 /// # Ok::<(), lazulite_patterns::keys::KeyError>(())
 /// ```
 pub fn bucketed(value: &str, count: u16) -> Result<String, KeyError> {
@@ -59,7 +59,7 @@ pub fn bucketed(value: &str, count: u16) -> Result<String, KeyError> {
 /// ```
 /// use lazulite_patterns::keys::hashed;
 ///
-/// assert_eq!(hashed("000223", 4)?, "dafd!000223");
+/// assert_eq!(hashed("000223", 4)?, "ad20!000223");
 /// # Ok::<(), lazulite_patterns::keys::KeyError>(())
 /// ```
 pub fn hashed(value: &str, digits: usize) -> Result<String, KeyError> {
