@@ -10,6 +10,7 @@ use std::fmt;
 use http::{HeaderMap, StatusCode};
 use protocol::common::headers::{X_MS_ERROR_CODE, X_MS_REQUEST_ID};
 
+use crate::encryption::EncryptionError;
 use crate::{Keys, TransportError};
 
 /// A refusal's code and message are cut after this many bytes: they are for people, and a proxy may answer with a page.
@@ -123,6 +124,8 @@ pub enum Error {
     Unreadable(String),
     /// A connection string, an endpoint or a credential that cannot be used. Never quotes a secret.
     Configuration(String),
+    /// A property could not be sealed, or a sealed one could not be opened.
+    Encryption(EncryptionError),
 }
 
 impl Error {
@@ -168,7 +171,11 @@ impl Error {
             Error::Service(failure) => {
                 failure.status.is_server_error() && !refuses_before_work(failure.status, &failure.code)
             }
-            Error::Entity(_) | Error::Refused(_) | Error::Configuration(_) | Error::Unreadable(_) => false,
+            Error::Entity(_)
+            | Error::Refused(_)
+            | Error::Configuration(_)
+            | Error::Unreadable(_)
+            | Error::Encryption(_) => false,
         }
     }
 }
@@ -192,6 +199,7 @@ impl fmt::Display for Error {
             Error::Refused(reason) => f.write_str(reason),
             Error::Unreadable(reason) => write!(f, "the answer is not of this protocol: {reason}"),
             Error::Configuration(reason) => write!(f, "configuration: {reason}"),
+            Error::Encryption(error) => write!(f, "encryption: {error}"),
         }
     }
 }
@@ -201,6 +209,7 @@ impl std::error::Error for Error {
         match self {
             Error::Transport(error) => Some(error),
             Error::Entity(error) => Some(error),
+            Error::Encryption(error) => Some(error),
             _ => None,
         }
     }
@@ -209,6 +218,12 @@ impl std::error::Error for Error {
 impl From<EntityError> for Error {
     fn from(error: EntityError) -> Error {
         Error::Entity(error)
+    }
+}
+
+impl From<EncryptionError> for Error {
+    fn from(error: EncryptionError) -> Error {
+        Error::Encryption(error)
     }
 }
 

@@ -324,6 +324,9 @@ pub struct Entities<E> {
     current: std::vec::IntoIter<E>,
 }
 
+/// Nothing in it is pinned: the entities wait in a list.
+impl<E> Unpin for Entities<E> {}
+
 impl<E: Entity> Entities<E> {
     pub(crate) fn new(pages: Pages<E>) -> Entities<E> {
         Entities { pages, current: Vec::new().into_iter() }

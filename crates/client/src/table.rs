@@ -11,6 +11,7 @@ use bytes::Bytes;
 use http::Method;
 use protocol::table::model::TableName;
 
+use crate::account::table_name;
 use crate::bulk::{Bulk, BulkMode};
 use crate::limits;
 use crate::path::entity_path;
@@ -19,7 +20,7 @@ use crate::query::Query;
 use crate::sealing::Sealing;
 use crate::transaction::Transaction;
 use crate::encryption::{KeyRing, with_metadata_columns};
-use crate::{Entity, Error, Keys, Property, json};
+use crate::{Entity, Error, Keys, Property, TableServiceClient, json};
 
 pub(crate) const JSON: &str = "application/json";
 
@@ -89,7 +90,7 @@ impl fmt::Debug for TableClient {
 
 impl TableClient {
     pub(crate) fn new(pipeline: Arc<Pipeline>, name: TableName) -> TableClient {
-        let address = format!("{}/{}", pipeline.endpoint(), name.as_str()).into();
+        let address = format!("{}/{}", pipeline.root(), name.as_str()).into();
         TableClient { inner: Arc::new(Inner { pipeline, name, address, sealing: Sealing::default() }) }
     }
 
@@ -270,6 +271,22 @@ pub(crate) fn properties_of<E: Entity>(entity: &E) -> Result<Vec<Property<'_>>, 
     let mut properties = Vec::with_capacity(PROPERTY_COUNT_USUAL);
     entity.write(&mut properties)?;
     Ok(properties)
+}
+
+impl TableServiceClient {
+    /// A client of one table, which need not exist yet. An error if no table can have this name.
+    ///
+    /// ```
+    /// use lazulite_client::TableServiceClient;
+    ///
+    /// let tables = TableServiceClient::from_connection_string("UseDevelopmentStorage=true")?;
+    /// assert_eq!(tables.table("people")?.name(), "people");
+    /// assert!(tables.table("1 or 2").is_err());
+    /// # Ok::<(), lazulite_client::Error>(())
+    /// ```
+    pub fn table(&self, name: &str) -> Result<TableClient, Error> {
+        Ok(TableClient::new(self.pipeline().clone(), table_name(name)?))
+    }
 }
 
 /// A 404 that means the row, and not its table.

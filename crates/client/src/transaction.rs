@@ -186,8 +186,9 @@ impl Transaction {
             Some(part) if part.has_message => {
                 Err(Error::Refused("an operation of a transaction takes one message".to_owned()))
             }
-            Some(_) if self.batch.enqueue(queue.as_str(), text) => Ok(self),
-            Some(_) => Err(too_large()),
+            Some(_) => {
+                if self.batch.enqueue(queue.as_str(), text) { Ok(self) } else { Err(too_large()) }
+            }
         }
     }
 

@@ -2,6 +2,9 @@
 //!
 //! Promises: reading never panics; [`DateTime::parse`] returns the instant that [`DateTime::write`] wrote.
 
+use std::fmt;
+use std::str::FromStr;
+
 use super::decimal::pair;
 
 const TICKS_PER_SECOND: u64 = 10_000_000;
@@ -167,6 +170,36 @@ impl DateTime {
         out.extend_from_slice(&text[..=len]);
     }
 }
+
+/// The text of [`DateTime::write`].
+impl fmt::Display for DateTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = Vec::with_capacity("yyyy-MM-ddTHH:mm:ss.fffffffZ".len());
+        self.write(&mut text);
+        f.pad(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)
+    }
+}
+
+/// Reads what [`DateTime::parse`] reads.
+impl FromStr for DateTime {
+    type Err = DateTimeError;
+
+    fn from_str(text: &str) -> Result<DateTime, DateTimeError> {
+        DateTime::parse(text).ok_or(DateTimeError)
+    }
+}
+
+/// A text that is not a date and time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DateTimeError;
+
+impl fmt::Display for DateTimeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("not a date and time of the form yyyy-MM-ddTHH:mm:ss.fffffffZ")
+    }
+}
+
+impl std::error::Error for DateTimeError {}
 
 /// Reads `yyyy-MM-ddTHH:mm:ss[.fffffff]Z`, the form that nearly all clients send. `None` for any other text.
 fn parse_usual(text: &[u8]) -> Option<DateTime> {

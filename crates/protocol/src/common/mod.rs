@@ -19,7 +19,7 @@ pub mod xml;
 pub mod xml_error;
 pub mod xml_write;
 
-pub use datetime::DateTime;
+pub use datetime::{DateTime, DateTimeError};
 pub use metadata::Metadata;
 pub use names::AccountName;
 pub use policy::{StoredPolicy, parse_policy_time};

@@ -1,10 +1,11 @@
 //! The Table service on the wire: its operations and their permissions, entities and property values, the filter
-//! language, its service SAS, and the texts of requests and answers.
+//! language and the keys that a filter can match, its service SAS, and the texts of requests and answers.
 
 pub mod filter;
 pub mod model;
 pub mod operation;
 mod permission;
+pub mod region;
 mod sas;
 pub mod wire;
 

@@ -2,9 +2,11 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::ops::Bound;
 
 use super::*;
-use protocol::table::filter::{Properties, Schema, parse};
+use protocol::table::filter::{FilterProperty, Properties, Schema, parse};
+use protocol::table::model::Value;
 
 #[track_caller]
 fn planned(text: &str) -> Plan {
@@ -276,7 +278,7 @@ fn any_plan_finds_what_reading_everything_finds() {
         *kinds.entry((plan.kind, plan.predicate.is_some())).or_insert(0) += 1;
 
         // A planner that runs out of its bounds early finds the same rows.
-        let plan = Planner::new(random.below(10), random.below(3)).plan(filter().root);
+        let plan = plan_with(Planner::new(random.below(10), random.below(3)), filter().root);
         assert_eq!(found(&plan, &rows), matching, "{text}: {plan:?}");
     }
     assert!(kinds.len() == 10 && kinds.values().all(|count| *count > 10), "too few of some kind: {kinds:?}");

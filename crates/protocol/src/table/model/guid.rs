@@ -1,5 +1,8 @@
 //! Edm.Guid: read in any of the usual forms, written with hyphens in lower case.
 
+use std::fmt;
+use std::str::FromStr;
+
 use crate::common::percent::hex_digit;
 
 /// Sixteen bytes in the order of the text, so byte order is the service's order.
@@ -43,6 +46,36 @@ impl Guid {
         }
     }
 }
+
+/// The text of [`Guid::write`].
+impl fmt::Display for Guid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = Vec::with_capacity("00000000-0000-0000-0000-000000000000".len());
+        self.write(&mut text);
+        f.pad(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)
+    }
+}
+
+/// Reads what [`Guid::parse`] reads.
+impl FromStr for Guid {
+    type Err = GuidError;
+
+    fn from_str(text: &str) -> Result<Guid, GuidError> {
+        Guid::parse(text).ok_or(GuidError)
+    }
+}
+
+/// A text that is not a GUID.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GuidError;
+
+impl fmt::Display for GuidError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("not a GUID")
+    }
+}
+
+impl std::error::Error for GuidError {}
 
 #[cfg(test)]
 mod tests {

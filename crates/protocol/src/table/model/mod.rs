@@ -10,6 +10,6 @@ mod value;
 pub use double::write_double;
 pub use entity::{Entity, EntitySource, Property};
 pub use etag::ETag;
-pub use guid::Guid;
+pub use guid::{Guid, GuidError};
 pub use names::{TableName, TableNameError, check_property_name, find_forbidden_key_char};
 pub use value::{EdmType, RawValue, Value};

@@ -87,7 +87,7 @@ fn read_members(body: &[u8]) -> Option<Members<'_>> {
     reader.is_at_end().then_some(members)
 }
 
-fn cut(text: Cow<'_, str>, len: usize) -> Cow<'_, str> {
+pub(super) fn cut(text: Cow<'_, str>, len: usize) -> Cow<'_, str> {
     match text {
         Cow::Borrowed(text) => Cow::Borrowed(&text[..len]),
         Cow::Owned(mut text) => {
@@ -132,6 +132,10 @@ fn type_value<'a>(raw: Raw<'a>, annotation: Option<&str>) -> Option<Value<'a>> {
         Some(name) => Some(EdmType::from_name(name)?),
         None => None,
     };
+    typed_value(raw, annotation)
+}
+
+fn typed_value<'a>(raw: Raw<'a>, annotation: Option<EdmType>) -> Option<Value<'a>> {
     Some(match (raw, annotation) {
         (Raw::Null, _) => return None,
         (Raw::Boolean(value), None | Some(EdmType::Boolean)) => Value::Boolean(value),
@@ -154,6 +158,21 @@ fn type_value<'a>(raw: Raw<'a>, annotation: Option<&str>) -> Option<Value<'a>> {
         (Raw::String(text), Some(EdmType::Binary)) => Value::Binary(binary_from_text(&text)?.into()),
         _ => return None,
     })
+}
+
+/// A value that was read without its annotation, as the type that the annotation names; `None` when it does not fit.
+pub(super) fn retype<'a>(value: Value<'a>, edm_type: EdmType) -> Option<Value<'a>> {
+    if value.edm_type() == edm_type {
+        return Some(value);
+    }
+    let raw = match value {
+        Value::Int32(value) => Raw::Integer(i64::from(value)),
+        Value::Int64(value) => Raw::Integer(value),
+        Value::String(text) => Raw::String(text),
+        // Neither a boolean nor a number with a fraction is ever another type.
+        _ => return None,
+    };
+    typed_value(raw, Some(edm_type))
 }
 
 /// Clients written in .NET and Python send `True` and `False`.

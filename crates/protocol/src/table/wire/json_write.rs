@@ -235,7 +235,7 @@ pub fn write_error(code: &str, message: &str, request_id: &str, time: DateTime, 
 }
 
 /// Every member ends with a comma; the closing brace replaces the last one.
-fn end_object(out: &mut Vec<u8>) {
+pub(super) fn end_object(out: &mut Vec<u8>) {
     if out.last() == Some(&b',') {
         out.pop();
     }
@@ -260,7 +260,7 @@ fn write_name(name: &str, out: &mut Vec<u8>) {
     out.push(b':');
 }
 
-fn write_value(value: RawValue<'_>, out: &mut Vec<u8>) {
+pub(super) fn write_value(value: RawValue<'_>, out: &mut Vec<u8>) {
     match value {
         RawValue::String(text) => quoted(out, |out| escape_bytes(text, out)),
         RawValue::Int32(value) => write_integer(i64::from(value), out),
@@ -288,7 +288,7 @@ fn write_base64(bytes: &[u8], out: &mut Vec<u8>) {
     out.truncate(start + written);
 }
 
-fn write_string(text: &str, out: &mut Vec<u8>) {
+pub(super) fn write_string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
     escape(text, out);
     out.push(b'"');
@@ -299,7 +299,7 @@ fn escape(text: &str, out: &mut Vec<u8>) {
 }
 
 /// Few texts contain anything that needs an escape, so most are copied as they are.
-fn escape_bytes(text: &[u8], out: &mut Vec<u8>) {
+pub(super) fn escape_bytes(text: &[u8], out: &mut Vec<u8>) {
     if is_plain(text) {
         out.extend_from_slice(text);
     } else {

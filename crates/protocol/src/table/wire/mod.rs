@@ -4,6 +4,8 @@
 pub mod batch;
 pub mod continuation;
 pub mod headers;
+pub mod json_answer;
+pub mod json_payload;
 pub mod json_read;
 mod json_text;
 mod json_token;
