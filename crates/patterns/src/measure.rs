@@ -2,7 +2,8 @@
 //!
 //! [`Meter`] is a [`Transport`] around another one. It asks Lazulite to explain each query (`x-lazulite-explain`) and adds up
 //! what the plans say. Promises: the same work gives the same counts on every run, so a page can show them. Bytes are
-//! therefore those of the path, the query before percent-encoding, and the payloads; headers carry dates and signatures.
+//! therefore those of the path, the query before percent-encoding, and the payloads with all times written in full; headers,
+//! which carry dates and signatures, do not count.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -97,11 +98,36 @@ fn sent_bytes(request: &Request<Bytes>) -> u64 {
     // A receipt of a message is Base64, whose `+` and `/` take three bytes each when they are encoded. Counting one byte
     // for each keeps the count the same for every receipt.
     let encoded = target.bytes().filter(|byte| *byte == b'%').count();
-    as_u64(target.len() - 2 * encoded.min(target.len() / 3) + request.body().len())
+    as_u64(target.len() - 2 * encoded.min(target.len() / 3) + steady_length(request.body()))
+}
+
+/// The length of a payload if all its times had seven digits after the second. The service leaves out trailing zeros, so
+/// one Timestamp or ETag in ten is shorter than the others.
+fn steady_length(payload: &[u8]) -> usize {
+    /// `.1234567`
+    const FRACTION_LENGTH: usize = 8;
+    let mut length = payload.len();
+    for end in (0..payload.len()).filter(|place| payload[*place] == b'Z') {
+        let before = &payload[..end];
+        let digits = before.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+        let start = end - digits;
+        let has_fraction = start > 0 && payload[start - 1] == b'.' && (1..FRACTION_LENGTH).contains(&digits);
+        let (fraction, seconds_end) = if has_fraction { (digits + 1, start - 1) } else { (0, end) };
+        if ends_with_seconds(&payload[..seconds_end]) {
+            length += FRACTION_LENGTH - fraction;
+        }
+    }
+    length
+}
+
+/// Whether this ends like `22:20:23`, percent-encoded or not.
+fn ends_with_seconds(text: &[u8]) -> bool {
+    let Some((rest, [tens, ones])) = text.split_last_chunk::<2>() else { return false };
+    tens.is_ascii_digit() && ones.is_ascii_digit() && (rest.ends_with(b":") || rest.ends_with(b"%3A"))
 }
 
 fn answer_counts(read: Read, response: &Response<Bytes>) -> Counts {
-    let bytes_received = as_u64(response.body().len());
+    let bytes_received = as_u64(steady_length(response.body()));
     let mut counts = Counts { bytes_received, ..Counts::default() };
     let examined = response.headers().get(PLAN).and_then(|plan| examined(plan.to_str().ok()?));
     match read {
@@ -156,6 +182,20 @@ mod tests {
         assert_eq!((counts.unexplained, counts.bytes_received), (0, 8));
         assert_eq!(counts.bytes_sent, sent as u64);
         assert_eq!(meter.take(), Counts::default());
+    }
+
+    #[test]
+    fn times_count_as_if_they_were_written_in_full() {
+        let full = r#"W/"datetime'2026-01-31T22%3A20%3A23.1234567Z'" 2026-01-31T22:20:23.1234567Z"#;
+        assert_eq!(steady_length(full.as_bytes()), full.len());
+        for short in [".123", ".1", ""] {
+            let text = full.replace(".1234567", short);
+            assert_eq!(steady_length(text.as_bytes()), full.len(), "{text}");
+        }
+        for other in ["Z", "12.5Z", ":1Z", "23:59:59", "Zurich:12Zoo"] {
+            let expected = other.len() + if other == "Zurich:12Zoo" { 8 } else { 0 };
+            assert_eq!(steady_length(other.as_bytes()), expected, "{other}");
+        }
     }
 
     #[test]
