@@ -75,6 +75,11 @@ impl TableServiceClient {
         &self.pipeline
     }
 
+    /// What the client is allowed in with, for example to sign a [`TableSas`](crate::TableSas).
+    pub fn credential(&self) -> &Credential {
+        self.pipeline.credential()
+    }
+
     /// Where the service is, without `/` at the end.
     pub fn endpoint(&self) -> String {
         self.pipeline.root()

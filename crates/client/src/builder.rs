@@ -45,9 +45,9 @@ pub struct ClientBuilder {
 /// Where the services are.
 #[derive(Clone)]
 enum Source {
-    String(ConnectionString),
+    String(Box<ConnectionString>),
     /// Of one service: the caller knows which.
-    Endpoint(Endpoint, Credential),
+    Endpoint(Box<(Endpoint, Credential)>),
 }
 
 impl ClientBuilder {
@@ -70,7 +70,7 @@ impl ClientBuilder {
     /// the path.
     pub fn new(endpoint: &str, credential: Credential) -> Result<ClientBuilder, Error> {
         let endpoint = Endpoint::parse(endpoint, "the endpoint")?;
-        Ok(ClientBuilder::of(Source::Endpoint(endpoint, credential)))
+        Ok(ClientBuilder::of(Source::Endpoint(Box::new((endpoint, credential)))))
     }
 
     /// The URL of a service with a shared access signature as its query, as the portal shows it.
@@ -145,7 +145,8 @@ impl ClientBuilder {
     pub(crate) fn pipeline(&self, kind: &'static ServiceKind) -> Result<Arc<Pipeline>, Error> {
         let (mut endpoints, credential) = match &self.source {
             Source::String(connection) => (connection.endpoints(kind)?, connection.credential().clone()),
-            Source::Endpoint(endpoint, credential) => {
+            Source::Endpoint(both) => {
+                let (endpoint, credential) = &**both;
                 let endpoints = Endpoints { primary: endpoint.clone(), secondary: endpoint.to_secondary() };
                 (endpoints, credential.clone())
             }
@@ -175,7 +176,7 @@ impl ClientBuilder {
 
 impl From<ConnectionString> for ClientBuilder {
     fn from(connection: ConnectionString) -> ClientBuilder {
-        ClientBuilder::of(Source::String(connection))
+        ClientBuilder::of(Source::String(Box::new(connection)))
     }
 }
 
@@ -184,7 +185,8 @@ impl fmt::Debug for ClientBuilder {
         let mut shown = f.debug_struct("ClientBuilder");
         match &self.source {
             Source::String(connection) => shown.field("connection", connection),
-            Source::Endpoint(endpoint, credential) => {
+            Source::Endpoint(both) => {
+                let (endpoint, credential) = &**both;
                 shown.field("endpoint", &format_args!("{endpoint}")).field("credential", credential)
             }
         };

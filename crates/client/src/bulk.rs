@@ -259,7 +259,13 @@ struct Group<'a> {
 /// Groups by partition. A row's second occurrence goes into the second list of groups, its third into the third: a list
 /// is sent when all before it are done.
 fn group<'a, E: Entity>(entities: &'a [E], report: &mut BulkReport) -> Vec<Vec<Group<'a>>> {
-    let mut lists: Vec<(HashMap<Cow<'a, str>, usize>, Vec<Group<'a>>)> = Vec::new();
+    #[derive(Default)]
+    struct List<'a> {
+        groups: Vec<Group<'a>>,
+        /// Where the group of a partition is.
+        places: HashMap<Cow<'a, str>, usize>,
+    }
+    let mut lists: Vec<List<'a>> = Vec::new();
     let mut occurrences: HashMap<Keys<'a>, usize> = HashMap::with_capacity(entities.len());
     for (index, entity) in entities.iter().enumerate() {
         let keys = match entity.keys() {
@@ -272,16 +278,16 @@ fn group<'a, E: Entity>(entities: &'a [E], report: &mut BulkReport) -> Vec<Vec<G
         let partition_key = keys.partition_key.clone();
         let occurrence = occurrences.entry(keys).and_modify(|count| *count += 1).or_default();
         if *occurrence == lists.len() {
-            lists.push(Default::default());
+            lists.push(List::default());
         }
-        let (places, groups) = &mut lists[*occurrence];
+        let List { groups, places } = &mut lists[*occurrence];
         let place = *places.entry(partition_key).or_insert_with_key(|partition_key| {
             groups.push(Group { partition_key: partition_key.clone(), indexes: Vec::new(), next: 0 });
             groups.len() - 1
         });
         groups[place].indexes.push(index);
     }
-    lists.into_iter().map(|(_, groups)| groups).collect()
+    lists.into_iter().map(|list| list.groups).collect()
 }
 
 async fn absorb_next(sending: &mut JoinSet<BulkReport>, report: &mut BulkReport) {
@@ -339,7 +345,9 @@ async fn send_packed(
             }
             _ => {
                 let error = Arc::new(error);
-                report.failures.extend(packed.into_iter().map(|index| BulkFailure { index, error: error.clone() }));
+                report
+                    .failures
+                    .extend(packed.into_iter().map(|index| BulkFailure { index, error: error.clone() }));
             }
         }
     }
@@ -354,7 +362,8 @@ fn is_about_all(error: &Error) -> bool {
 
 /// Whether a refusal without an index may be about one entity, or about the size of all together.
 fn is_about_one(error: &Error) -> bool {
-    matches!(error.status().map(|status| status.as_u16()), Some(400 | 404 | 409 | 412 | 413)) && !is_about_all(error)
+    matches!(error.status().map(|status| status.as_u16()), Some(400 | 404 | 409 | 412 | 413))
+        && !is_about_all(error)
 }
 
 #[cfg(test)]
@@ -390,13 +399,14 @@ mod tests {
         let mut report = BulkReport::default();
         let lists: Vec<Vec<(String, Vec<usize>)>> = group(&entities, &mut report)
             .into_iter()
-            .map(|groups| groups.into_iter().map(|group| (group.partition_key.into_owned(), group.indexes)).collect())
+            .map(|groups| {
+                groups.into_iter().map(|group| (group.partition_key.into_owned(), group.indexes)).collect()
+            })
             .collect();
         let expected: [Vec<(&str, Vec<usize>)>; 3] =
             [vec![("a", vec![0, 2]), ("b", vec![1, 6])], vec![("a", vec![3])], vec![("a", vec![5])]];
-        let expected = expected.map(|list| {
-            list.into_iter().map(|(key, indexes)| (key.to_owned(), indexes)).collect::<Vec<_>>()
-        });
+        let expected = expected
+            .map(|list| list.into_iter().map(|(key, indexes)| (key.to_owned(), indexes)).collect::<Vec<_>>());
         assert_eq!(lists, expected);
         assert_eq!(report.failures.iter().map(|failure| failure.index).collect::<Vec<_>>(), [4]);
     }

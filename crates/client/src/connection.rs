@@ -216,7 +216,7 @@ fn wrong(reason: &str) -> Error {
 
 fn emulator(proxy: &str) -> Result<ConnectionString, Error> {
     let host = Endpoint::parse(proxy, "the connection string's DevelopmentStorageProxyUri")?;
-    let endpoints = |kind: &ServiceKind| {
+    let endpoints = |kind: &ServiceKind| -> Result<Endpoints, Error> {
         let authority = format!("{}:{}", host.authority.host(), kind.port).parse();
         let authority = authority.map_err(|_| wrong("DevelopmentStorageProxyUri names no host"))?;
         let primary =

@@ -128,31 +128,55 @@ impl<E> Filter<E> {
         self
     }
 
-    /// Walks a tree that the parser made, which is not too deep for that.
     fn from_tree(root: Expr) -> Filter<E> {
-        fn list(terms: Vec<Expr>, word: Word, nodes: &mut Vec<Node>) {
-            let mut count = 0;
-            for term in terms {
-                push(term, nodes);
-                count += take_count(nodes, word);
-            }
-            nodes.push(Node::List(word, count));
+        enum Step {
+            /// Write this operand, of a list with this word or of something else.
+            Operand(Expr, Option<Word>),
+            Not,
+            /// The operands of the innermost open list are all written.
+            EndOfList(Word),
         }
-        fn push(expr: Expr, nodes: &mut Vec<Node>) {
-            match expr {
-                Expr::Constant(value) => nodes.push(Node::Constant(value)),
-                Expr::Flag(property) => nodes.push(Node::Flag(property)),
-                Expr::Compare { property, op, literal } => nodes.push(Node::Compare { property, op, literal }),
-                Expr::Not(operand) => {
-                    push(*operand, nodes);
+        let (mut nodes, mut counts) = (Vec::new(), Vec::new());
+        let mut steps = vec![Step::Operand(root, None)];
+        while let Some(step) = steps.pop() {
+            let (word, terms, outer) = match step {
+                Step::Not => {
                     nodes.push(Node::Not);
+                    continue;
                 }
-                Expr::And(terms) => list(terms, Word::And, nodes),
-                Expr::Or(terms) => list(terms, Word::Or, nodes),
+                Step::EndOfList(word) => {
+                    nodes.push(Node::List(word, counts.pop().expect("a list is open until it ends")));
+                    continue;
+                }
+                Step::Operand(Expr::And(terms), outer) => (Word::And, terms, outer),
+                Step::Operand(Expr::Or(terms), outer) => (Word::Or, terms, outer),
+                Step::Operand(Expr::Not(operand), _) => {
+                    steps.extend([Step::Not, Step::Operand(*operand, None)]);
+                    continue;
+                }
+                Step::Operand(Expr::Constant(value), _) => {
+                    nodes.push(Node::Constant(value));
+                    continue;
+                }
+                Step::Operand(Expr::Flag(property), _) => {
+                    nodes.push(Node::Flag(property));
+                    continue;
+                }
+                Step::Operand(Expr::Compare { property, op, literal }, _) => {
+                    nodes.push(Node::Compare { property, op, literal });
+                    continue;
+                }
+            };
+            // A list in a list with the same word is part of it.
+            match counts.last_mut() {
+                Some(count) if outer == Some(word) => *count += terms.len() - 1,
+                _ => {
+                    counts.push(terms.len());
+                    steps.push(Step::EndOfList(word));
+                }
             }
+            steps.extend(terms.into_iter().rev().map(|term| Step::Operand(term, Some(word))));
         }
-        let mut nodes = Vec::new();
-        push(root, &mut nodes);
         Filter::new(nodes)
     }
 

@@ -6,6 +6,7 @@
 //! lock is held across an await. A connection that the server closed while it was idle is noticed before it is used.
 //! Leaves to others: `pool` keeps the idle connections, `stream` the bytes; sending again is the pipeline's.
 
+mod body;
 mod pool;
 mod stream;
 
@@ -13,11 +14,10 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::header::{CONNECTION, HOST};
 use http::uri::{Authority, Scheme};
 use http::{HeaderMap, Request, Response, Uri};
-use http_body_util::Full;
 use hyper::body::{Body as _, Incoming};
 use rustls::ClientConfig;
 use rustls::pki_types::CertificateDer;
@@ -28,6 +28,7 @@ use std::task::Poll;
 
 use crate::Error;
 use crate::transport::{Sending, Transport, TransportError};
+use body::{Pieces, Whole};
 use pool::{Live, Pool};
 
 /// A transport may serve several accounts and services, but not the whole internet.
@@ -118,8 +119,10 @@ impl HttpOptions {
 /// use std::sync::Arc;
 /// use lazulite_client::{ClientBuilder, HttpOptions, HttpTransport};
 ///
-/// let transport = HttpTransport::new(HttpOptions { connections_max: 16, ..HttpOptions::default() });
-/// let builder = ClientBuilder::from_connection_string("UseDevelopmentStorage=true")?.transport(Arc::new(transport));
+/// let mut options = HttpOptions::default();
+/// options.connections_max = 16;
+/// let shared = Arc::new(HttpTransport::new(options));
+/// let builder = ClientBuilder::from_connection_string("UseDevelopmentStorage=true")?.transport(shared);
 /// # Ok::<(), lazulite_client::Error>(())
 /// ```
 #[derive(Debug)]
@@ -163,7 +166,7 @@ impl HttpTransport {
         let pool = self.pool(request.uri())?;
         // A connection belongs to a permit while it is used.
         let _permit = pool.permit().await?;
-        let mut request = request.map(Full::new);
+        let mut request = request.map(Whole::new);
         let target = request.uri().path_and_query().cloned();
         *request.uri_mut() = target.map_or_else(Uri::default, Uri::from);
         request.headers_mut().insert(HOST, pool.host.clone());
@@ -224,18 +227,14 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// Why a connection brought no answer.
 enum Failure {
     /// No byte of the request was sent.
-    Unsent(Box<Request<Full<Bytes>>>, BoxError),
+    Unsent(Box<Request<Whole>>, BoxError),
     Lost(BoxError),
 }
 
 impl Live {
     /// Sends one request, reads the whole answer, and drives the connection meanwhile. After an error the connection is
     /// of no use.
-    async fn send(
-        &mut self,
-        request: Request<Full<Bytes>>,
-        bytes_max: usize,
-    ) -> Result<Response<Bytes>, Failure> {
+    async fn send(&mut self, request: Request<Whole>, bytes_max: usize) -> Result<Response<Bytes>, Failure> {
         self.has_answer.store(false, Ordering::Relaxed);
         let Live { sender, connection, .. } = self;
         let mut is_ended = false;
@@ -277,60 +276,30 @@ impl Live {
         if body.size_hint().lower() > bytes_max as u64 {
             return Err(too_large().into());
         }
-        let mut whole = Whole::default();
+        let mut pieces = Pieces::default();
         while !body.is_end_stream() {
             let frame = poll_fn(|context| {
                 if let Poll::Ready(frame) = Pin::new(&mut body).poll_frame(context) {
-                    return Poll::Ready(frame);
+                    return Poll::Ready(Some(frame));
                 }
                 // Now that the body has been asked for, the connection reads more of it.
-                if is_ended {
-                    return Poll::Ready(Some(Err(None)));
-                }
-                is_ended = Pin::new(&mut self.connection).poll(context).is_ready();
+                is_ended = is_ended || Pin::new(&mut self.connection).poll(context).is_ready();
                 match Pin::new(&mut body).poll_frame(context) {
+                    Poll::Ready(frame) => Poll::Ready(Some(frame)),
                     Poll::Pending if is_ended => Poll::Ready(None),
-                    polled => polled,
+                    Poll::Pending => Poll::Pending,
                 }
             })
             .await;
+            let frame = frame.ok_or("the connection ended within the answer")?;
             let Some(frame) = frame else { break };
             let Ok(data) = frame?.into_data() else { continue };
-            if whole.len() + data.len() > bytes_max {
+            if pieces.len() + data.len() > bytes_max {
                 return Err(too_large().into());
             }
-            whole.push(data);
+            pieces.push(data);
         }
-        Ok(whole.finish())
-    }
-}
-
-/// The pieces of a body. Most bodies come in one, which is not copied.
-#[derive(Default)]
-struct Whole {
-    first: Bytes,
-    more: BytesMut,
-}
-
-impl Whole {
-    fn len(&self) -> usize {
-        self.first.len() + self.more.len()
-    }
-
-    fn push(&mut self, data: Bytes) {
-        if self.len() == 0 {
-            self.first = data;
-            return;
-        }
-        if self.more.is_empty() {
-            self.more = BytesMut::with_capacity((self.first.len() + data.len()) * 2);
-            self.more.extend_from_slice(&std::mem::take(&mut self.first));
-        }
-        self.more.extend_from_slice(&data);
-    }
-
-    fn finish(self) -> Bytes {
-        if self.more.is_empty() { self.first } else { self.more.freeze() }
+        Ok(pieces.finish())
     }
 }
 

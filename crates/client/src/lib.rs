@@ -30,11 +30,13 @@ mod page;
 mod path;
 mod pipeline;
 mod plan;
+mod policy;
 mod query;
 mod queue;
 mod queue_service;
 mod queue_xml;
 mod retry;
+mod sas;
 mod sealing;
 mod table;
 mod transaction;
@@ -64,6 +66,7 @@ pub use lazulite_client_derive::{Entity, EntityKind, Enumeration};
 pub use literal::{ComparesWith, Literal, ToLiteral};
 pub use page::{Continuation, Entities, Explanation, Page, Pages};
 pub use plan::Plan;
+pub use policy::POLICY_COUNT_MAX;
 pub use protocol::common::cors::CorsRule;
 pub use protocol::common::service_properties::{
     Logging, Metrics, MetricsLevel, PropertiesUpdate, ServiceProperties, ServiceStats,
@@ -72,13 +75,17 @@ pub use protocol::common::{DateTime, StoredPolicy};
 pub use protocol::table::model::{EdmType, Guid, Property, Value};
 pub use query::Query;
 pub use queue::{
-    MESSAGE_COUNT_MAX, Message, MessageHandle, PeekedMessage, PutOptions, QueueClient, QueueProperties, SentMessage,
-    UpdatedReceipt, VISIBILITY_MAX,
+    MESSAGE_COUNT_MAX, Message, MessageHandle, PeekedMessage, PutOptions, QueueClient, QueueProperties,
+    SentMessage, UpdatedReceipt, VISIBILITY_MAX,
 };
 pub use queue_service::{
     ListQueues, QUEUE_PAGE_COUNT_MAX, QueueItem, QueuePage, QueuePages, QueueServiceClient,
 };
 pub use retry::RetryPolicy;
+pub use sas::{
+    AccountPermissions, AccountResources, AccountSas, AccountServices, QueuePermissions, QueueSas, Sas,
+    TablePermissions, TableSas,
+};
 pub use table::TableClient;
 pub use transaction::{Committed, Transaction};
 pub use transport::{Sending, Transport, TransportError};

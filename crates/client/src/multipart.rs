@@ -202,7 +202,6 @@ impl Batch {
         write_end(&self.id, &mut self.body);
         Sealed { body: self.body.into(), parts: self.parts, id: self.id }
     }
-
 }
 
 impl Sealed {
@@ -326,7 +325,8 @@ mod tests {
     }
 
     fn read(batch: &Sealed) -> Vec<String> {
-        let BatchRequest::ChangeSet(parts) = read_batch(Some(&batch.content_type()), &batch.body).unwrap() else {
+        let BatchRequest::ChangeSet(parts) = read_batch(Some(&batch.content_type()), &batch.body).unwrap()
+        else {
             panic!("a change set was expected")
         };
         let line = |part: &protocol::table::wire::batch::BatchPart<'_>| {

@@ -366,14 +366,18 @@ mod tests {
 
     #[test]
     fn continuations_survive_as_text() {
-        for (partition, row) in [("1!8!U21pdGg-", Some("1!4!MDAx")), ("", None), ("a&b=c%", Some("")), ("ü", None)] {
+        for (partition, row) in
+            [("1!8!U21pdGg-", Some("1!4!MDAx")), ("", None), ("a&b=c%", Some("")), ("ü", None)]
+        {
             let token = Continuation {
                 next_partition_key: partition.to_owned(),
                 next_row_key: row.map(str::to_owned),
             };
             assert_eq!(token.to_string().parse::<Continuation>().unwrap(), token);
         }
-        for text in ["", "x", "NextRowKey=a", "NextPartitionKey", "NextPartitionKey=%", "NextPartitionKey=a&b=c"] {
+        for text in
+            ["", "x", "NextRowKey=a", "NextPartitionKey", "NextPartitionKey=%", "NextPartitionKey=a&b=c"]
+        {
             assert!(text.parse::<Continuation>().is_err(), "{text}");
         }
     }

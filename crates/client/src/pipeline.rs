@@ -163,10 +163,6 @@ impl Pipeline {
         tokio::time::sleep(self.retry.delay(failure_count, self.environment().random())).await;
     }
 
-    pub(crate) fn retry(&self) -> &RetryPolicy {
-        &self.retry
-    }
-
     pub(crate) fn credential(&self) -> &Credential {
         &self.credential
     }

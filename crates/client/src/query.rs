@@ -67,7 +67,6 @@ impl<E: Entity> Query<E> {
 }
 
 impl<E: Entity, R: Entity> Query<E, R> {
-
     /// Only rows that fulfil this condition. A second filter narrows the first.
     pub fn filter(mut self, filter: Filter<E>) -> Query<E, R> {
         self.filter = Some(match self.filter.take() {

@@ -104,8 +104,8 @@ impl Message {
         self.next_visible = updated.next_visible;
     }
 
-    /// The bytes of a message that was put with [`QueueClient::put_bytes`], or by a program that encodes its messages in
-    /// Base64, as Azure Functions and the older .NET library do.
+    /// The bytes of a message that was put with [`QueueClient::put_bytes`], or by a program that encodes its messages
+    /// in Base64, as Azure Functions and the older .NET library do.
     pub fn bytes(&self) -> Result<Vec<u8>, Error> {
         decode(&self.text)
     }
@@ -286,7 +286,8 @@ impl QueueClient {
         self.name.as_str()
     }
 
-    /// Creates the queue. Returns `false` if it was there already, without metadata; a queue with metadata is a conflict.
+    /// Creates the queue. Returns `false` if it was there already, without metadata; a queue with metadata is a
+    /// conflict.
     pub async fn create(&self) -> Result<bool, Error> {
         self.create_with(&BTreeMap::new()).await
     }
@@ -338,7 +339,8 @@ impl QueueClient {
         call.query.push(("comp", "metadata".to_owned()));
         let answer = self.pipeline.call(call).await?;
         let count = header(&answer.headers, "x-ms-approximate-messages-count")?;
-        let count = count.parse().map_err(|_| Error::Unreadable("the count of messages is not a number".into()))?;
+        let count =
+            count.parse().map_err(|_| Error::Unreadable("the count of messages is not a number".into()))?;
         Ok(QueueProperties { approximate_message_count: count, metadata: read_metadata(&answer.headers) })
     }
 
@@ -369,7 +371,7 @@ impl QueueClient {
         let body = acl::write_acl(policies);
         if protocol::queue::read_acl(&body).is_err() {
             return refused(
-                "access policies: at most five, with distinct ids of at most 64 characters and the letters raup in order",
+                "access policies: at most five, with distinct ids of 1 to 64 characters and the letters raup in order",
             );
         }
         let mut call = self.call(Method::PUT, "", Repeat::Freely);
@@ -406,8 +408,8 @@ impl QueueClient {
         self.put(&text, options).await
     }
 
-    /// Takes up to `count` messages, at most [`MESSAGE_COUNT_MAX`], and hides them from others: at least for a second, at
-    /// most for [`VISIBILITY_MAX`]. Returns at once, with an empty list if there is nothing to take.
+    /// Takes up to `count` messages, at most [`MESSAGE_COUNT_MAX`], and hides them from others: at least for a second,
+    /// at most for [`VISIBILITY_MAX`]. Returns at once, with an empty list if there is nothing to take.
     ///
     /// If an answer is lost, the messages in it come back after `visibility`, as if their consumer had crashed. The
     /// request is then not repeated, since that would hide as many messages again: take again when you like.
@@ -430,8 +432,8 @@ impl QueueClient {
     /// Hides a message from now for `visibility` (zero shows it at once), and replaces its text if one is given.
     ///
     /// The old receipt is no longer valid afterwards; [`Message::renew`] takes over the new one. So an update cannot be
-    /// repeated when its answer is lost: the receipt may be gone, and the message comes back when its time has passed. A
-    /// message that somebody else took meanwhile is not found ([`Error::is_not_found`]).
+    /// repeated when its answer is lost: the receipt may be gone, and the message comes back when its time has passed.
+    /// A message that somebody else took meanwhile is not found ([`Error::is_not_found`]).
     pub async fn update<'m>(
         &self,
         message: impl Into<MessageHandle<'m>>,
@@ -493,7 +495,9 @@ fn message_body(text: &str) -> Result<Vec<u8>, Error> {
         )));
     }
     if !is_xml_text(text) {
-        return refused("the message has a control character that XML cannot hold; put_bytes takes any bytes");
+        return refused(
+            "the message has a control character that XML cannot hold; put_bytes takes any bytes",
+        );
     }
     Ok(write_message(text))
 }
@@ -504,7 +508,11 @@ fn set_body(call: &mut Call, body: Vec<u8>) {
 }
 
 fn checked_count(count: usize) -> Result<usize, Error> {
-    if (1..=MESSAGE_COUNT_MAX).contains(&count) { Ok(count) } else { refused("ask for 1 to 32 messages at a time") }
+    if (1..=MESSAGE_COUNT_MAX).contains(&count) {
+        Ok(count)
+    } else {
+        refused("ask for 1 to 32 messages at a time")
+    }
 }
 
 fn visibility(time: Duration, seconds_min: u64) -> Result<u64, Error> {
@@ -575,7 +583,10 @@ mod tests {
         check(PutOptions::new().forever(), Some("messagettl=-1"));
         check(PutOptions::new().time_to_live(seconds(60)), Some("messagettl=60"));
         check(PutOptions::new().time_to_live(Duration::from_millis(1)), Some("messagettl=1"));
-        check(PutOptions::new().visible_after(seconds(5)).forever(), Some("visibilitytimeout=5&messagettl=-1"));
+        check(
+            PutOptions::new().visible_after(seconds(5)).forever(),
+            Some("visibilitytimeout=5&messagettl=-1"),
+        );
         check(PutOptions::new().visible_after(VISIBILITY_MAX), Some("visibilitytimeout=604800"));
         check(PutOptions::new().visible_after(VISIBILITY_MAX + Duration::from_nanos(1)), None);
         check(PutOptions::new().visible_after(seconds(60)).time_to_live(seconds(60)), None);
@@ -587,7 +598,8 @@ mod tests {
         for good in ["", "a", "\t\r\n", "<&>", "\u{FFFD}\u{10FFFF}", &"x".repeat(64 * 1024)] {
             assert!(message_body(good).is_ok());
         }
-        for bad in ["\0", "a\u{1b}", "\u{FFFE}", "\u{FFFF}", &"x".repeat(64 * 1024 + 1), &"ä".repeat(40_000)] {
+        for bad in ["\0", "a\u{1b}", "\u{FFFE}", "\u{FFFF}", &"x".repeat(64 * 1024 + 1), &"ä".repeat(40_000)]
+        {
             assert!(matches!(message_body(bad), Err(Error::Refused(_))), "{} bytes", bad.len());
         }
     }

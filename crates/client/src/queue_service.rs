@@ -85,8 +85,8 @@ impl QueueServiceClient {
         ClientBuilder::new(endpoint, credential)?.queues()
     }
 
-    /// One queue, which need not exist yet. Fails if no queue can have this name: 3 to 63 lower-case letters, digits and
-    /// single dashes inside.
+    /// One queue, which need not exist yet. Fails if no queue can have this name: 3 to 63 lower-case letters, digits
+    /// and single dashes inside.
     pub fn queue(&self, name: &str) -> Result<QueueClient, Error> {
         QueueClient::new(self.pipeline.clone(), name)
     }

@@ -64,7 +64,8 @@ fn read_messages<T>(body: &[u8], read: impl Fn(&Element) -> Result<T, Error>) ->
 pub(crate) fn read_queues(body: &[u8]) -> Result<QueuePage, Error> {
     let root = document(body, "EnumerationResults", QUEUES)?;
     let list = root.child("Queues").map_or(&[][..], |list| &list.children);
-    let queues = list.iter().filter(|child| child.name == "Queue").map(read_queue).collect::<Result<_, _>>()?;
+    let queues =
+        list.iter().filter(|child| child.name == "Queue").map(read_queue).collect::<Result<_, _>>()?;
     let marker = root.child("NextMarker").map(|marker| marker.text.clone());
     Ok(QueuePage { queues, next_marker: marker.filter(|marker| !marker.is_empty()) })
 }
@@ -127,12 +128,16 @@ mod tests {
 
     #[test]
     fn what_a_message_needs_must_be_there() {
-        for name in ["MessageId", "InsertionTime", "PopReceipt", "TimeNextVisible", "DequeueCount", "MessageText"] {
+        for name in
+            ["MessageId", "InsertionTime", "PopReceipt", "TimeNextVisible", "DequeueCount", "MessageText"]
+        {
             let without = TAKEN.replace(name, "Other");
             let Err(Error::Unreadable(reason)) = read_taken(without.as_bytes()) else { panic!("{name}") };
             assert!(reason.contains(name), "{reason}");
         }
-        for (from, to) in [("<DequeueCount>1", "<DequeueCount>-1"), ("22:04:57 GMT", "soon"), ("<Later>x", "<Later>")] {
+        for (from, to) in
+            [("<DequeueCount>1", "<DequeueCount>-1"), ("22:04:57 GMT", "soon"), ("<Later>x", "<Later>")]
+        {
             let _ = read_taken(TAKEN.replace(from, to).as_bytes());
         }
         for broken in ["", "<html/>", "{}", "<QueueMessagesList>", "\u{0}"] {

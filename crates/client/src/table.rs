@@ -13,13 +13,13 @@ use protocol::table::model::TableName;
 
 use crate::account::table_name;
 use crate::bulk::{Bulk, BulkMode};
+use crate::encryption::{KeyRing, with_metadata_columns};
 use crate::limits;
 use crate::path::entity_path;
 use crate::pipeline::{Answer, Call, Pipeline, Repeat};
 use crate::query::Query;
 use crate::sealing::Sealing;
 use crate::transaction::Transaction;
-use crate::encryption::{KeyRing, with_metadata_columns};
 use crate::{Entity, Error, Keys, Property, TableServiceClient, json};
 
 pub(crate) const JSON: &str = "application/json";

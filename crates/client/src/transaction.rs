@@ -11,15 +11,15 @@ use protocol::common::xml_write::is_xml_text;
 use protocol::queue::QueueName;
 use protocol::queue::message_text::TEXT_BYTES_MAX;
 
+use crate::encryption::check_merge;
 use crate::limits::{self, TRANSACTION_BYTES_MAX, TRANSACTION_OPERATION_COUNT_MAX};
 use crate::lost::{Settled, settle};
 use crate::multipart::{Batch, BatchOutcome, Sealed, read_outcome, split_index};
 use crate::pipeline::{Call, Repeat};
-use crate::encryption::check_merge;
 use crate::sealing::own_property;
 use crate::table::{JSON, properties_of};
 use crate::write::{ANY, IfMatch, Verb};
-use crate::{Entity, Error, Keys, Property, ServiceFailure, TableClient, clock, json};
+use crate::{Entity, Error, Keys, Property, ServiceFailure, TableClient, json};
 
 /// A first guess; the buffer grows when it must.
 const BODY_BYTES_USUAL: usize = 4096;
@@ -187,7 +187,11 @@ impl Transaction {
                 Err(Error::Refused("an operation of a transaction takes one message".to_owned()))
             }
             Some(_) => {
-                if self.batch.enqueue(queue.as_str(), text) { Ok(self) } else { Err(too_large()) }
+                if self.batch.enqueue(queue.as_str(), text) {
+                    Ok(self)
+                } else {
+                    Err(too_large())
+                }
             }
         }
     }
@@ -296,7 +300,7 @@ fn too_large() -> Error {
 
 impl TableClient {
     pub(crate) fn batch(&self, capacity: usize) -> Batch {
-        Batch::new(&self.inner.address, clock::guid(self.inner.pipeline.environment().random()), capacity)
+        Batch::new(&self.inner.address, self.inner.pipeline.guid(), capacity)
     }
 
     /// Sends a batch until it is known what became of it. Returns the ETag of each row.
@@ -333,7 +337,8 @@ impl TableClient {
         let (index, message) = split_index(&failure.message);
         let message = message.to_owned();
         // A transaction of one operation is refused without its index.
-        let index = index.or((batch.parts.len() == 1).then_some(0)).filter(|index| *index < batch.parts.len());
+        let index =
+            index.or((batch.parts.len() == 1).then_some(0)).filter(|index| *index < batch.parts.len());
         failure.operation_index = index;
         failure.keys = index.map(|index| Keys::new(partition_key, &*batch.parts[index].row_key).into_owned());
         failure.message = message;

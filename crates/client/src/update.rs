@@ -143,9 +143,8 @@ impl TableClient {
         let mut row = json::read_row(body)?;
         let etag = row.etag.as_ref().map(|etag| etag.to_string());
         let etag = etag.ok_or_else(|| Error::Unreadable("a row came without its ETag".to_owned()))?;
-        let is_other = |property: &&Property<'_>| {
-            E::COLUMNS.is_some_and(|columns| !columns.contains(&&*property.name))
-        };
+        let is_other =
+            |property: &&Property<'_>| E::COLUMNS.is_some_and(|columns| !columns.contains(&&*property.name));
         let mut others = Others::default();
         if E::ENCRYPTED.is_empty() {
             others.properties = row.properties.iter().filter(is_other).cloned().map(own_property).collect();

@@ -8,10 +8,10 @@ use http::header::{self, HeaderName};
 use http::{HeaderMap, Method, StatusCode};
 use protocol::table::model::ETag;
 
+use crate::encryption::check_merge;
 use crate::lost::{Settled, settle};
 use crate::path::entity_path;
 use crate::pipeline::{Answer, Call, Repeat};
-use crate::encryption::check_merge;
 use crate::table::{JSON, is_row_missing, keys};
 use crate::{DateTime, Entity, Error, Keys, ServiceFailure, TableClient};
 
@@ -279,25 +279,26 @@ impl TableClient {
         let mut attempt = 1;
         let mut may_have_happened = false;
         loop {
-            let error = match self.call(write.call(self.name(), Repeat::OnlyUnsent), Some(&write.keys)).await {
+            let error = match self.call(write.call(self.name(), Repeat::OnlyUnsent), Some(&write.keys)).await
+            {
                 Ok(answer) => return Ok(Inserted::Answer(answer)),
                 Err(error) => error,
             };
             let is_unknown = error.is_outcome_unknown();
             // After a lost answer, a conflict may be with the row that this very call inserted.
-            if !is_unknown && !(may_have_happened && error.is_conflict()) {
+            let may_be_own_work = may_have_happened && error.is_conflict();
+            if !is_unknown && !may_be_own_work {
                 return Err(error);
             }
             match settle(self, write.verb, &write.keys, None, &write.body).await {
                 Ok(Settled::Done { etag, body }) => return Ok(Inserted::Found { etag, body }),
                 Ok(Settled::Otherwise) => return Err(conflict(&write.keys)),
-                Ok(Settled::NotYet) if is_unknown && attempt < pipeline.retry().attempts_max => {}
+                Ok(Settled::NotYet) if is_unknown && attempt < pipeline.policy().attempts_max => {}
                 // The lost answer says more than the failure to look it up.
                 Ok(Settled::NotYet) | Err(_) => return Err(error),
             }
             may_have_happened = true;
-            let delay = pipeline.retry().delay(attempt, pipeline.environment().random());
-            tokio::time::sleep(delay).await;
+            pipeline.pause(attempt).await;
             attempt += 1;
         }
     }

@@ -42,7 +42,8 @@ struct Sealed {
 }
 
 fn sealed(random: &mut fastrand::Rng, ring: &InMemoryKeyRing) -> Sealed {
-    let keys = Keys { partition_key: random.u8(..).to_string().into(), row_key: random.u8(..).to_string().into() };
+    let keys =
+        Keys { partition_key: random.u8(..).to_string().into(), row_key: random.u8(..).to_string().into() };
     let mut properties: Vec<Property<'static>> = ["plain", "a", "b", "c", "d"]
         .map(|name| Property { name: name.into(), value: random_value(random) })
         .into();
@@ -128,7 +129,8 @@ fn attack(
 
 #[test]
 fn nothing_that_was_changed_is_accepted() {
-    let count = std::env::var("LAZULITE_FUZZ_COUNT").map_or(COUNT_USUAL, |text| text.parse().expect("a number"));
+    let count =
+        std::env::var("LAZULITE_FUZZ_COUNT").map_or(COUNT_USUAL, |text| text.parse().expect("a number"));
     let seed = std::env::var("LAZULITE_FUZZ_SEED").map_or(14, |text| text.parse().expect("a number"));
     let mut random = fastrand::Rng::with_seed(seed);
     let right = InMemoryKeyRing::new("k1", [1; 32]).unwrap();

@@ -80,7 +80,8 @@ async fn tables_are_listed_in_pages_or_as_a_stream() {
     assert_eq!(list.continuation(), Some("1!4!bcd"));
     assert!(list.next_page().await.unwrap().unwrap().is_empty());
     assert_eq!(list.next_page().await.unwrap().unwrap(), ["bcd"]);
-    assert_eq!((list.continuation(), list.next_page().await.unwrap()), (None, None));
+    assert_eq!(list.continuation(), None);
+    assert_eq!(list.next_page().await.unwrap(), None);
     let query = |url: &str| url.split_once('?').map(|(_, query)| query.to_owned()).unwrap_or_default();
     let seen: Vec<String> = transport.seen().iter().map(|seen| query(&seen.url)).collect();
     let filter = "%24filter=TableName%20ge%20%27a%27&%24top=2";

@@ -25,7 +25,7 @@ pub(super) fn check_columns(encrypted: &[&str], columns: &[&str]) -> Result<(), 
         return Ok(());
     }
     match NEEDED.iter().find(|name| !columns.contains(name)) {
-        Some(missing) => Err(EncryptionError::Projection { missing: *missing }),
+        Some(missing) => Err(EncryptionError::Projection { missing }),
         None => Ok(()),
     }
 }

@@ -94,8 +94,8 @@ impl fmt::Display for EncryptionError {
             ),
             MissingMetadata { property } => write!(
                 f,
-                "the entity has no property {property}, without which its encrypted properties cannot be opened: it was \
-                 written without encryption, or the property was dropped"
+                "the entity has no property {property}, without which its encrypted properties cannot be opened: it \
+                 was written without encryption, or the property was dropped"
             ),
             MalformedMetadata { reason } => write!(f, "the entity's encryption metadata is malformed: {reason}"),
             UnknownProtocol { protocol } => {

@@ -15,8 +15,8 @@ const FILE_BYTES_MAX: u64 = 64 * 1024;
 
 /// A key ring in a text file: one `id=BASE64` per line, the current key first. Lines that begin with `#` are comments.
 ///
-/// To exchange keys while programs run: append the new key and [`reload`](FileKeyRing::reload) everywhere; then move its
-/// line to the top and reload again. `docs/encryption.md` has the steps.
+/// To exchange keys while programs run: append the new key and [`reload`](FileKeyRing::reload) everywhere; then move
+/// its line to the top and reload again. `docs/encryption.md` has the steps.
 ///
 /// ```
 /// use lazulite_client::encryption::FileKeyRing;

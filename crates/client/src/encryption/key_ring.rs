@@ -1,7 +1,7 @@
 //! What a key ring is: something that wraps content keys, and unwraps those that it wrapped.
 //!
-//! The trait can be implemented by a key vault, so its answers may come later; a local key ring answers at once, without
-//! an allocation.
+//! The trait can be implemented by a key vault, so its answers may come later; a local key ring answers at once,
+//! without an allocation.
 
 use std::fmt;
 use std::future::Future;
@@ -105,9 +105,7 @@ impl<'a, T> KeyAnswer<'a, T> {
     }
 
     /// An answer that a future gives.
-    pub fn later(
-        future: impl Future<Output = Result<T, EncryptionError>> + Send + 'a,
-    ) -> KeyAnswer<'a, T> {
+    pub fn later(future: impl Future<Output = Result<T, EncryptionError>> + Send + 'a) -> KeyAnswer<'a, T> {
         KeyAnswer(Answer::Later(Box::pin(future)))
     }
 }

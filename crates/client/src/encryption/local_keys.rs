@@ -1,9 +1,9 @@
 //! Key rings whose keys are in this process: given by the program, or by an environment variable.
 //!
 //! Owns: the text form of keys (`id=BASE64`, shared with the file key ring), and how a local key wraps a content key.
-//! Promises: the same wrapping key and nonce are never used twice. Each wrap draws a salt of 32 random bytes, and derives
-//! from it, by HKDF-Expand (SHA-256), an AES-256-GCM key and a nonce of its own. So there is no number of writes after
-//! which a key must be exchanged, as there is (2^32) for random nonces of 96 bits under one key.
+//! Promises: the same wrapping key and nonce are never used twice. Each wrap draws a salt of 32 random bytes, and
+//! derives from it, by HKDF-Expand (SHA-256), an AES-256-GCM key and a nonce of its own. So there is no number of
+//! writes after which a key must be exchanged, as there is (2^32) for random nonces of 96 bits under one key.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -37,7 +37,8 @@ impl Keys {
         let mut keys = Vec::new();
         for line in text.lines().filter(|line| !line.trim_start().starts_with('#')) {
             for entry in line.split(';').map(str::trim).filter(|entry| !entry.is_empty()) {
-                let (id, key) = entry.split_once('=').ok_or(refused("an entry is not of the form id=BASE64"))?;
+                let (id, key) =
+                    entry.split_once('=').ok_or(refused("an entry is not of the form id=BASE64"))?;
                 push(&mut keys, id.trim(), decode(key.trim())?)?;
             }
         }
@@ -89,7 +90,8 @@ impl Keys {
         let (salt, sealed) = wrapped.bytes.split_at(SALT_BYTES);
         let (wrapping, nonce) = derive(key, salt, id)?;
         let mut opened = Zeroizing::new(sealed.to_vec());
-        let plain = wrapping.open_in_place(nonce, Aad::from(id.as_bytes()), &mut opened).map_err(|_| wrong())?;
+        let plain =
+            wrapping.open_in_place(nonce, Aad::from(id.as_bytes()), &mut opened).map_err(|_| wrong())?;
         let plain: [u8; KEY_BYTES] = (&*plain).try_into().map_err(|_| wrong())?;
         Ok(ContentKey::from_bytes(plain))
     }

@@ -24,8 +24,7 @@ const SHOWN_PROTOCOL_CHARS_MAX: usize = 32;
 const BEFORE_ID: &str = r#"{"WrappedContentKey":{"KeyId":""#;
 const BEFORE_KEY: &str = r#"","EncryptedKey":""#;
 const BEFORE_ALGORITHM: &str = r#"","Algorithm":""#;
-const END: &str =
-    r#""},"EncryptionAgent":{"Protocol":"Lazulite-1","EncryptionAlgorithm":"AES_GCM_256"},"KeyWrappingMetadata":{}}"#;
+const END: &str = r#""},"EncryptionAgent":{"Protocol":"Lazulite-1","EncryptionAlgorithm":"AES_GCM_256"},"KeyWrappingMetadata":{}}"#;
 const BEFORE_PROTOCOL: &str = r#""Protocol":""#;
 
 /// Whether a text can be a key id or the name of an algorithm. None of these characters needs escaping in JSON.
@@ -65,7 +64,9 @@ fn explain(text: &str) -> EncryptionError {
             let shown = protocol.chars().take(SHOWN_PROTOCOL_CHARS_MAX).collect();
             EncryptionError::UnknownProtocol { protocol: shown }
         }
-        _ => EncryptionError::MalformedMetadata { reason: "the wrapped key is not in the form that was written" },
+        _ => EncryptionError::MalformedMetadata {
+            reason: "the wrapped key is not in the form that was written",
+        },
     }
 }
 

@@ -1,14 +1,14 @@
 //! Encryption in the client: properties that are sealed before they leave the program.
 //!
-//! A field that is marked `#[entity(encrypt)]` is stored as Edm.Binary, sealed with AES-256-GCM under a content key that
-//! is made for one write of one entity. A [`KeyRing`] wraps the content key; the wrapped key and the sealed list of
-//! encrypted properties are stored in two more properties, [`KEY_PROPERTY`] and [`LIST_PROPERTY`]. All other properties
-//! stay readable for everybody, and can be used in filters.
+//! A field that is marked `#[entity(encrypt)]` is stored as Edm.Binary, sealed with AES-256-GCM under a content key
+//! that is made for one write of one entity. A [`KeyRing`] wraps the content key; the wrapped key and the sealed list
+//! of encrypted properties are stored in two more properties, [`KEY_PROPERTY`] and [`LIST_PROPERTY`]. All other
+//! properties stay readable for everybody, and can be used in filters.
 //!
 //! Owns: the stored format (`docs/encryption.md` has it byte by byte), and every decision to refuse.
-//! Promises: a value that [`unseal`] returns was sealed, by someone who had the key ring, for this table, these keys and
-//! this property, in the same write as all other sealed values of the row. Whatever the service sends may be refused but
-//! never causes a panic. Errors hold no plaintext and no keys.
+//! Promises: a value that [`unseal`] returns was sealed, by someone who had the key ring, for this table, these keys
+//! and this property, in the same write as all other sealed values of the row. Whatever the service sends may be
+//! refused but never causes a panic. Errors hold no plaintext and no keys.
 //! Leaves to others: transport, and when to call these functions (the table client calls them for entities that have
 //! encrypted fields).
 //!

@@ -4,8 +4,8 @@
 //! the property, so a sealed value is valid in one place only. The content key is new for every write, so values of
 //! different writes cannot be mixed either.
 //!
-//! No nonce repeats under a key: the first nonce of a write is random, each further one adds one to its last 32 bits, and
-//! an entity has fewer than 2^32 properties. Another write has another key.
+//! No nonce repeats under a key: the first nonce of a write is random, each further one adds one to its last 32 bits,
+//! and an entity has fewer than 2^32 properties. Another write has another key.
 
 use std::borrow::Cow;
 
@@ -69,7 +69,8 @@ pub async fn seal(
     plain.extend_from_slice(&list);
     let list = sealer.finish(plain, LIST_PROPERTY, &mut context)?;
 
-    properties.push(Property { name: Cow::Borrowed(KEY_PROPERTY), value: Value::String(Cow::Owned(wrapped)) });
+    properties
+        .push(Property { name: Cow::Borrowed(KEY_PROPERTY), value: Value::String(Cow::Owned(wrapped)) });
     properties.push(Property { name: Cow::Borrowed(LIST_PROPERTY), value: list });
     Ok(())
 }
@@ -77,7 +78,8 @@ pub async fn seal(
 /// Opens every sealed property of the row, and removes the two properties of metadata.
 ///
 /// `names` are the properties that the caller expects to be sealed. One of them that is stored in the clear is refused,
-/// and so is one that was sealed but is no longer there. On an error the row may be partly opened, and must not be used.
+/// and so is one that was sealed but is no longer there. On an error the row may be partly opened, and must not be
+/// used.
 pub async fn unseal(
     row: &mut Row<'_>,
     names: &[&str],
@@ -111,8 +113,9 @@ pub async fn unseal(
         }
         let value = std::mem::replace(&mut property.value, Value::Boolean(false));
         let opened = open(&opener, value, &property.name, &mut context)?;
-        property.value = payload::read(opened)
-            .ok_or(EncryptionError::MalformedMetadata { reason: "a sealed value has no type that is known" })?;
+        property.value = payload::read(opened).ok_or(EncryptionError::MalformedMetadata {
+            reason: "a sealed value has no type that is known",
+        })?;
     }
     let removed = sealed.iter().zip(&was_seen).find(|(name, seen)| !**seen && names.contains(name));
     match removed {
@@ -199,8 +202,11 @@ impl Sealer {
         context: &mut Context,
     ) -> Result<Value<'static>, EncryptionError> {
         let bytes = buffer.len() + TAG_BYTES;
-        let too_large =
-            || EncryptionError::TooLarge { property: property.to_owned(), bytes, bytes_max: BINARY_BYTES_MAX };
+        let too_large = || EncryptionError::TooLarge {
+            property: property.to_owned(),
+            bytes,
+            bytes_max: BINARY_BYTES_MAX,
+        };
         if bytes > BINARY_BYTES_MAX {
             return Err(too_large());
         }
@@ -232,7 +238,8 @@ fn open(
     Ok(buffer)
 }
 
-/// The authenticated data: format, table, keys, property. Each piece follows its length, so no two places have the same.
+/// The authenticated data: format, table, keys, property. Each piece follows its length, so no two places have the
+/// same.
 struct Context {
     bytes: Vec<u8>,
     /// The length without the property.

@@ -130,7 +130,11 @@ fn the_metadata_reads_like_the_one_of_net() {
 #[test]
 fn ciphertext_is_bound_to_table_keys_and_property() {
     let row = sealed();
-    assert_eq!(now(unseal(&mut row.clone(), NAMES, "PEOPLE", &ring())), Ok(()), "names of tables ignore case");
+    assert_eq!(
+        now(unseal(&mut row.clone(), NAMES, "PEOPLE", &ring())),
+        Ok(()),
+        "names of tables ignore case"
+    );
     let list = not_authentic(LIST_PROPERTY);
     assert_eq!(now(unseal(&mut row.clone(), NAMES, "others", &ring())), Err(list.clone()));
     for (partition_key, row_key) in [("q", "r"), ("p", "s"), ("pr", ""), ("", "pr"), ("r", "p")] {
@@ -299,7 +303,8 @@ fn nonces_of_one_write_are_consecutive_and_distinct() {
 fn sizes_that_the_service_does_not_store_are_refused_by_name() {
     let seal_one = |value| {
         let mut properties = vec![property("ssn", value)];
-        now(seal(&mut properties, NAMES, &Place { table: "people", keys: &keys() }, &ring())).map(|()| properties)
+        now(seal(&mut properties, NAMES, &Place { table: "people", keys: &keys() }, &ring()))
+            .map(|()| properties)
     };
     let most = 64 * 1024 - 12 - 16 - 1;
     let fits = seal_one(Value::String("x".repeat(most).into())).unwrap();
@@ -313,8 +318,7 @@ fn sizes_that_the_service_does_not_store_are_refused_by_name() {
         assert!(error.to_string().contains("\"ssn\""));
     }
     let names: Vec<String> = (0..251).map(|number| format!("p{number}")).collect();
-    let mut many: Vec<Property<'_>> =
-        names.iter().map(|name| property(name, Value::Boolean(true))).collect();
+    let mut many: Vec<Property<'_>> = names.iter().map(|name| property(name, Value::Boolean(true))).collect();
     let place = Place { table: "people", keys: &keys() };
     let too_many = EncryptionError::TooManyProperties { count: 251, count_max: 250 };
     assert_eq!(now(seal(&mut many, NAMES, &place, &ring())), Err(too_many));
@@ -331,7 +335,7 @@ fn projections_need_metadata_and_keys() {
     assert_eq!(check_columns(&[], &["ssn"]), Ok(()));
     for missing in &all[1..] {
         let columns: Vec<&str> = all.iter().copied().filter(|name| name != missing).collect();
-        assert_eq!(check_columns(NAMES, &columns), Err(EncryptionError::Projection { missing: *missing }));
+        assert_eq!(check_columns(NAMES, &columns), Err(EncryptionError::Projection { missing }));
     }
     // A projection that leaves out a sealed property can be opened by a struct that does not have it.
     let mut row = sealed();
@@ -346,9 +350,17 @@ fn keys_are_read_from_text() {
     let ids = |text: &str| InMemoryKeyRing::parse(text).map(|ring| ring.key_ids());
     assert_eq!(ids(&format!("b={key};a={key}")).unwrap(), ["b", "a"]);
     assert_eq!(ids(&format!("# keys\r\n b = {key} \r\n\r\na={key}\n")).unwrap(), ["b", "a"]);
-    for bad in
-        ["", "#", "a", "a=", "a=x", "a=AAAA", &format!("a={key};a={key}"), &format!("={key}"), &format!("ä={key}")]
-    {
+    for bad in [
+        "",
+        "#",
+        "a",
+        "a=",
+        "a=x",
+        "a=AAAA",
+        &format!("a={key};a={key}"),
+        &format!("={key}"),
+        &format!("ä={key}"),
+    ] {
         let error = ids(bad).unwrap_err();
         assert!(matches!(error, EncryptionError::KeyRing(_)), "{bad}: {error}");
     }
@@ -414,13 +426,15 @@ fn key_files_that_others_can_read_are_refused() {
 fn keys_are_exchanged_while_readers_and_writers_run() {
     let ring = Arc::new(InMemoryKeyRing::new("old", [1; 32]).unwrap());
     let stored = Arc::new(std::sync::Mutex::new(vec![sealed_by(&*ring, employee())]));
-    let (stop, reads) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let stop = AtomicBool::new(false);
+    // How often each thread has done its work: two writers, then two readers.
+    let rounds = [const { AtomicUsize::new(0) }; 4];
     std::thread::scope(|scope| {
-        for is_writer in [true, true, false, false] {
-            let (ring, stored, stop, reads) = (ring.clone(), stored.clone(), stop.clone(), reads.clone());
+        for (number, round) in rounds.iter().enumerate() {
+            let (ring, stored, stop) = (ring.clone(), stored.clone(), &stop);
             scope.spawn(move || {
-                while !stop.load(Ordering::Relaxed) {
-                    if is_writer {
+                while !stop.load(Ordering::SeqCst) {
+                    if number < 2 {
                         let row = sealed_by(&*ring, employee());
                         let mut stored = stored.lock().unwrap();
                         let at = fastrand::usize(0..=stored.len().min(63));
@@ -430,22 +444,25 @@ fn keys_are_exchanged_while_readers_and_writers_run() {
                         for row in &rows {
                             assert_eq!(opened(row, &*ring).unwrap(), employee());
                         }
-                        reads.fetch_add(1, Ordering::Relaxed);
                     }
+                    round.fetch_add(1, Ordering::SeqCst);
                 }
             });
         }
-        let wait_for_readers = || {
-            let enough = reads.load(Ordering::Relaxed) + 20;
-            while reads.load(Ordering::Relaxed) < enough {
-                std::thread::yield_now();
+        // After some more rounds of a thread, whatever it had begun before is done.
+        let wait_for_all = || {
+            for round in &rounds {
+                let enough = round.load(Ordering::SeqCst) + 5;
+                while round.load(Ordering::SeqCst) < enough {
+                    std::thread::yield_now();
+                }
             }
         };
-        wait_for_readers();
+        wait_for_all();
         ring.add("new", [2; 32]).unwrap();
-        wait_for_readers();
+        wait_for_all();
         ring.promote("new").unwrap();
-        wait_for_readers();
+        wait_for_all();
         // What the old key wrapped is wrapped again, as a background task would do it.
         let mut rows = stored.lock().unwrap();
         for row in rows.iter_mut() {
@@ -456,8 +473,8 @@ fn keys_are_exchanged_while_readers_and_writers_run() {
         }
         drop(rows);
         ring.remove("old").unwrap();
-        wait_for_readers();
-        stop.store(true, Ordering::Relaxed);
+        wait_for_all();
+        stop.store(true, Ordering::SeqCst);
     });
     assert_eq!(ring.key_ids(), ["new"]);
 }

@@ -11,10 +11,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Poll;
 
-use bytes::Bytes;
 use http::HeaderValue;
 use http::uri::Authority;
-use http_body_util::Full;
 use hyper::client::conn::http1::{self, Connection, SendRequest};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
@@ -24,14 +22,15 @@ use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 
 use super::HttpOptions;
+use super::body::Whole;
 use super::stream::Stream;
 use crate::TransportError;
 use crate::clock;
 
 /// A connection with its two halves: the one that takes requests and the one that moves bytes when it is polled.
 pub(super) struct Live {
-    pub sender: SendRequest<Full<Bytes>>,
-    pub connection: Connection<TokioIo<Stream>, Full<Bytes>>,
+    pub sender: SendRequest<Whole>,
+    pub connection: Connection<TokioIo<Stream>, Whole>,
     /// Whether any byte has been read since this was last cleared.
     pub has_answer: Arc<AtomicBool>,
 }

@@ -1,5 +1,7 @@
 //! Requests as they leave, and what happens after each kind of failure. Time stands still unless the client waits.
 
+mod signatures;
+
 use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::time::{SystemTime, UNIX_EPOCH};

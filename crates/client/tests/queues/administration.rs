@@ -156,8 +156,11 @@ async fn the_service_has_properties() {
         max_age_seconds: 60,
     };
     let logging = Logging { read: true, retention_days: Some(3), ..before.logging.clone() };
-    let update =
-        PropertiesUpdate { cors: Some(vec![rule.clone()]), logging: Some(logging.clone()), ..Default::default() };
+    let update = PropertiesUpdate {
+        cors: Some(vec![rule.clone()]),
+        logging: Some(logging.clone()),
+        ..Default::default()
+    };
     service.set_properties(&update).await.unwrap();
     let after = service.properties().await.unwrap();
     assert_eq!(after, ServiceProperties { cors: vec![rule], logging, ..before });

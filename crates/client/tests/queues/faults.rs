@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use lazulite_client::{
-    ClientBuilder, Error, HttpOptions, HttpTransport, PutOptions, QueueClient, RetryPolicy, Sending, Transport,
-    TransportError,
+    ClientBuilder, Error, HttpOptions, HttpTransport, PutOptions, QueueClient, RetryPolicy, Sending,
+    Transport, TransportError,
 };
 use testkit::TestServer;
 
@@ -44,7 +44,9 @@ impl Transport for Faulty {
                     self.real.send(request).await?;
                     Err(TransportError::lost("the connection broke"))
                 }
-                Some(Fault::ServerError) => Ok(http::Response::builder().status(500).body(Bytes::new()).unwrap()),
+                Some(Fault::ServerError) => {
+                    Ok(http::Response::builder().status(500).body(Bytes::new()).unwrap())
+                }
                 Some(Fault::Nonsense) => Ok(http::Response::new(Bytes::from_static(b"<html>hello</html>"))),
             }
         })
@@ -155,7 +157,8 @@ async fn answers_of_another_protocol_are_errors() {
     let server = TestServer::start();
     let (transport, queue) = faulty(&server).await;
     let sent = queue.put("one", PutOptions::new()).await.unwrap();
-    let check = |result: Result<(), Error>| assert!(matches!(result, Err(Error::Unreadable(_))), "{result:?}");
+    let check =
+        |result: Result<(), Error>| assert!(matches!(result, Err(Error::Unreadable(_))), "{result:?}");
     transport.next(&[Fault::Nonsense; 6]);
     check(queue.put("one", PutOptions::new()).await.map(drop));
     check(queue.take(1, HALF_A_MINUTE).await.map(drop));

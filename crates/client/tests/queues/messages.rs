@@ -40,7 +40,8 @@ async fn texts_come_back_character_by_character() {
     let queue = queue(&server).await;
     let longest = "x".repeat(64 * 1024);
     let all_escaped = "&".repeat(64 * 1024);
-    let texts = ["", " ", "<a href=\"b\">&amp;</a>", "\r\n\t \u{e4}\u{1F600}\u{FFFD}", "]]>", &longest, &all_escaped];
+    let texts =
+        ["", " ", "<a href=\"b\">&amp;</a>", "\r\n\t \u{e4}\u{1F600}\u{FFFD}", "]]>", &longest, &all_escaped];
     for text in texts {
         queue.put(text, PutOptions::new()).await.unwrap();
         let message = queue.take(1, HALF_A_MINUTE).await.unwrap().remove(0);
@@ -141,7 +142,8 @@ async fn handles_can_be_kept_and_wrong_ones_are_refused() {
     let handle = MessageHandle::from((sent.id.as_str(), sent.pop_receipt.as_str()));
     let malformed = queue.delete((handle.id, "no receipt/+=")).await.unwrap_err();
     assert_eq!(malformed.code(), Some("InvalidQueryParameterValue"));
-    let unknown = queue.delete(("d8611c43-075a-43f0-b70f-42f477cbfda7", handle.pop_receipt)).await.unwrap_err();
+    let unknown =
+        queue.delete(("d8611c43-075a-43f0-b70f-42f477cbfda7", handle.pop_receipt)).await.unwrap_err();
     assert_eq!(unknown.code(), Some("MessageNotFound"));
     let odd = queue.delete(("a/../b?c=d#e%", handle.pop_receipt)).await.unwrap_err();
     assert!(odd.status().is_some_and(|status| status.is_client_error()), "{odd}");
@@ -163,7 +165,9 @@ async fn many_messages_are_taken_in_portions() {
         texts.extend(taken.into_iter().map(|message| message.text));
     }
     assert_eq!(texts, (0..40).map(|number| number.to_string()).collect::<Vec<_>>());
-    for (count, visibility) in [(0, HALF_A_MINUTE), (33, HALF_A_MINUTE), (1, Duration::ZERO), (1, Duration::MAX)] {
+    for (count, visibility) in
+        [(0, HALF_A_MINUTE), (33, HALF_A_MINUTE), (1, Duration::ZERO), (1, Duration::MAX)]
+    {
         assert!(matches!(queue.take(count, visibility).await, Err(Error::Refused(_))));
     }
     assert!(matches!(queue.peek(0).await, Err(Error::Refused(_))));

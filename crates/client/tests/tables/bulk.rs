@@ -8,7 +8,11 @@ use crate::support::*;
 
 fn people(partitions: usize, count: usize) -> Vec<Person> {
     let person = |number: usize| {
-        person(&format!("p{:02}", number % partitions), &format!("r{:05}", number / partitions), number as i32)
+        person(
+            &format!("p{:02}", number % partitions),
+            &format!("r{:05}", number / partitions),
+            number as i32,
+        )
     };
     (0..count).map(person).collect()
 }
@@ -82,7 +86,11 @@ async fn every_mode_does_what_its_operation_does() {
     table.insert(&with_email(1)).await.unwrap();
     let check = async |mode: BulkMode, failed: &[usize], email: Option<&str>| {
         let report = table.bulk(&[person("p", "a", 2), missing.clone()], mode).await;
-        assert_eq!(report.failures.iter().map(|failure| failure.index).collect::<Vec<_>>(), failed, "{mode:?}");
+        assert_eq!(
+            report.failures.iter().map(|failure| failure.index).collect::<Vec<_>>(),
+            failed,
+            "{mode:?}"
+        );
         let read = table.try_get::<Person>("p", "a").await.unwrap();
         assert_eq!(read.and_then(|read| read.email).as_deref(), email, "{mode:?}");
     };

@@ -19,7 +19,8 @@ async fn operations_can_be_cancelled_at_any_point() {
         let exists = table.exists("t", &name).await.unwrap();
         assert!(exists || outcome.is_err());
         let _ = tokio::time::timeout(patience, table.query::<Person>().all()).await;
-        let _ = tokio::time::timeout(patience, table.update("t", &name, |row: &mut Person| row.age += 1)).await;
+        let _ =
+            tokio::time::timeout(patience, table.update("t", &name, |row: &mut Person| row.age += 1)).await;
         let age = table.try_get::<Person>("t", &name).await.unwrap().map(|row| row.age);
         assert!(matches!(age, None | Some(1 | 2)), "{age:?}");
     }
@@ -31,7 +32,8 @@ async fn a_bulk_load_that_is_dropped_stops() {
     let (table, transport) = faulty_table(&server, &[]);
     let people: Vec<Person> = (0..20_000).map(|number| person("t", &format!("{number:05}"), 1)).collect();
     let outcome =
-        tokio::time::timeout(Duration::from_millis(30), table.bulk(&people, BulkMode::Insert).parallel(2)).await;
+        tokio::time::timeout(Duration::from_millis(30), table.bulk(&people, BulkMode::Insert).parallel(2))
+            .await;
     assert!(outcome.is_err(), "too fast to be dropped");
     // What is on its way may still arrive.
     tokio::time::sleep(Duration::from_millis(300)).await;

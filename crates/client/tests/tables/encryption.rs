@@ -84,7 +84,10 @@ async fn every_write_seals_and_every_read_opens() {
     transaction.send().await.unwrap();
     table.bulk(&[patient("6"), patient("7")], BulkMode::Insert).await.into_result().unwrap();
     table.update("w", "7", |patient: &mut Patient| patient.diagnosis = None).await.unwrap();
-    table.update("w", "7", |patient: &mut Patient| patient.diagnosis = Some("secret illness".to_owned())).await.unwrap();
+    table
+        .update("w", "7", |patient: &mut Patient| patient.diagnosis = Some("secret illness".to_owned()))
+        .await
+        .unwrap();
 
     let all = table.query::<Patient>().partition("w").all().await.unwrap();
     assert_eq!(all.len(), 7);

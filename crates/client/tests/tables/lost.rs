@@ -6,7 +6,10 @@ use testkit::TestServer;
 use crate::support::*;
 
 /// Runs an operation of another client, while the first waits for its answer.
-fn act(server: &TestServer, act: impl AsyncFnOnce(TableClient) + Send + 'static) -> impl FnOnce() + Send + 'static {
+fn act(
+    server: &TestServer,
+    act: impl AsyncFnOnce(TableClient) + Send + 'static,
+) -> impl FnOnce() + Send + 'static {
     let table = table(server);
     move || {
         std::thread::scope(|scope| {

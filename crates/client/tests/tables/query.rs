@@ -9,7 +9,9 @@ use crate::support::*;
 
 async fn fill(table: &TableClient, teams: usize, names: usize) {
     let people: Vec<Person> = (0..teams)
-        .flat_map(|team| (0..names).map(move |name| person(&format!("t{team:02}"), &format!("n{name:05}"), name as i32)))
+        .flat_map(|team| {
+            (0..names).map(move |name| person(&format!("t{team:02}"), &format!("n{name:05}"), name as i32))
+        })
         .collect();
     assert_eq!(table.bulk(&people, BulkMode::Insert).await.into_result().unwrap(), teams * names);
 }
@@ -19,12 +21,8 @@ async fn filters_find_what_they_say() {
     let server = server();
     let table = table(&server);
     fill(&table, 3, 20).await;
-    let some = table
-        .query::<Person>()
-        .filter(Person::team().eq("t01") & Person::age().ge(18))
-        .all()
-        .await
-        .unwrap();
+    let some =
+        table.query::<Person>().filter(Person::team().eq("t01") & Person::age().ge(18)).all().await.unwrap();
     assert_eq!(some.iter().map(|person| person.age).collect::<Vec<_>>(), [18, 19]);
     assert!(some.iter().all(|person| person.team == "t01" && person.etag.is_some()));
     let narrowed =

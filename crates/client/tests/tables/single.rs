@@ -134,7 +134,13 @@ async fn awkward_keys_arrive_as_they_are() {
             table.insert(&person(key, other, age)).await.unwrap();
             let read: Person = table.get(key, other).await.unwrap();
             assert_eq!((read.team.as_str(), read.name.as_str(), read.age), (*key, other, age));
-            table.merge(&person(key, other, age + 100), read.etag.as_deref().map_or(IfMatch::Any, IfMatch::ETag)).await.unwrap();
+            table
+                .merge(
+                    &person(key, other, age + 100),
+                    read.etag.as_deref().map_or(IfMatch::Any, IfMatch::ETag),
+                )
+                .await
+                .unwrap();
             assert_eq!(table.get::<Person>(key, other).await.unwrap().age, age + 100);
         }
         let listed = table.query::<Person>().partition(key).all().await.unwrap();
@@ -212,7 +218,8 @@ async fn every_type_survives() {
 async fn a_smaller_struct_fetches_only_its_properties() {
     let server = server();
     let table = table(&server);
-    let wide = DynamicEntity::new("math", "ada").with("age", 36).unwrap().with("note", "x".repeat(30_000)).unwrap();
+    let wide =
+        DynamicEntity::new("math", "ada").with("age", 36).unwrap().with("note", "x".repeat(30_000)).unwrap();
     table.insert(&wide).await.unwrap();
     let narrow: Age = table.get("math", "ada").await.unwrap();
     assert_eq!(narrow.age, 36);

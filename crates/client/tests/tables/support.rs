@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use lazulite_client::{
-    ClientBuilder, DynamicEntity, Entity, HttpOptions, HttpTransport, RetryPolicy, Sending, TableClient, Transport,
-    TransportError,
+    ClientBuilder, DynamicEntity, Entity, HttpOptions, HttpTransport, RetryPolicy, Sending, TableClient,
+    Transport, TransportError,
 };
 use testkit::{EMULATOR_ACCOUNT, EMULATOR_KEY, TestServer};
 
@@ -21,8 +21,7 @@ pub fn server() -> TestServer {
 
 pub fn builder(server: &TestServer) -> ClientBuilder {
     let endpoint = server.base();
-    let text =
-        format!("AccountName={EMULATOR_ACCOUNT};AccountKey={EMULATOR_KEY};TableEndpoint={endpoint}");
+    let text = format!("AccountName={EMULATOR_ACCOUNT};AccountKey={EMULATOR_KEY};TableEndpoint={endpoint}");
     let retry = RetryPolicy { delay_first: Duration::from_millis(1), ..RetryPolicy::default() };
     ClientBuilder::from_connection_string(&text).unwrap().retry(retry)
 }

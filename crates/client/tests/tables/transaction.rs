@@ -203,8 +203,7 @@ async fn a_message_is_put_with_the_transaction_or_not_at_all() {
     failing.insert(&person("t", "c", 1)).unwrap().enqueue("jobs", "never").unwrap();
     failing.insert(&person("t", "a", 1)).unwrap();
     assert!(failing.send().await.unwrap_err().is_conflict());
-    let mut texts: Vec<String> =
-        server.queue().texts("jobs");
+    let mut texts: Vec<String> = server.queue().texts("jobs");
     texts.sort();
     assert_eq!(texts, ["<a> & ü\nb", "second"]);
 }

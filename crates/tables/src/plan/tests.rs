@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::ops::Bound;
 
 use super::*;
+use protocol::common::ordinal::compare_ordinal;
 use protocol::table::filter::{FilterProperty, Properties, Schema, parse};
 use protocol::table::model::Value;
 
