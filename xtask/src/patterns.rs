@@ -57,7 +57,8 @@ fn compare(name: &str, writes: bool) -> Result<(), String> {
         return Ok(());
     }
     if writes {
-        return std::fs::write(&path, wanted).map_err(|error| format!("cannot write {}: {error}", path.display()));
+        return std::fs::write(&path, wanted)
+            .map_err(|error| format!("cannot write {}: {error}", path.display()));
     }
     let difference = first_difference(&page, &wanted);
     Err(format!("its page shows something else; run `cargo xtask patterns --write`\n{difference}"))
@@ -104,7 +105,8 @@ fn pages_without_example(names: &[String]) -> Result<Vec<String>, String> {
 /// The names of the files with this extension, in order.
 fn names_in(folder: &str, extension: &str) -> Result<Vec<String>, String> {
     let folder: PathBuf = process::root().join(folder);
-    let entries = std::fs::read_dir(&folder).map_err(|error| format!("cannot list {}: {error}", folder.display()))?;
+    let entries =
+        std::fs::read_dir(&folder).map_err(|error| format!("cannot list {}: {error}", folder.display()))?;
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
     let mut names: Vec<String> = paths
         .filter(|path| path.extension().is_some_and(|found| found == extension))

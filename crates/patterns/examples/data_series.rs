@@ -14,7 +14,7 @@ const DAY: &str = "2026-01-31";
 
 #[derive(Entity, Clone)]
 #[entity(rename_all = "PascalCase")]
-struct Hour {
+struct HourCount {
     #[entity(partition_key)]
     employee: String,
     #[entity(row_key)]
@@ -33,18 +33,22 @@ pub async fn run(stage: &Stage, size: Size, report: &mut Report) -> Result<(), F
 
     let table = stage.table("Hours").await?;
     let row_key = |hour: u8| format!("{DAY}T{hour:02}");
-    let hours: Vec<Hour> = ids
+    let hours: Vec<HourCount> = ids
         .iter()
         .flat_map(|id| {
-            (0..HOURS).map(|hour| Hour { employee: id.clone(), hour: row_key(hour), messages: messages(hour) })
+            (0..HOURS).map(|hour| HourCount {
+                employee: id.clone(),
+                hour: row_key(hour),
+                messages: messages(hour),
+            })
         })
         .collect();
     stage.load(&table, &hours).await?;
-    let of_day = Hour::employee().eq(wanted.as_str()) & Hour::hour().starts_with(DAY);
-    let (counts, found) = stage.measure(table.query::<Hour>().filter(of_day).all()).await?;
+    let of_day = HourCount::employee().eq(wanted.as_str()) & HourCount::hour().starts_with(DAY);
+    let (counts, found) = stage.measure(table.query::<HourCount>().filter(of_day).all()).await?;
     let expected: Vec<i32> = found.iter().map(|hour| hour.messages).collect();
     report.add(PLOT, size, "before", counts);
-    let more = Hour { employee: wanted.clone(), hour: row_key(0), messages: 99 };
+    let more = HourCount { employee: wanted.clone(), hour: row_key(0), messages: 99 };
     let (counts, _) = stage.measure(table.replace(&more, IfMatch::Any)).await?;
     report.add(STORE, size, "before", counts);
 
@@ -52,7 +56,8 @@ pub async fn run(stage: &Stage, size: Size, report: &mut Report) -> Result<(), F
     let series: Vec<Raw> = ids
         .iter()
         .map(|id| {
-            let property = |day: Raw, hour: u8| day.with(format!("Hour{hour:02}"), Value::Int32(messages(hour)));
+            let property =
+                |day: Raw, hour: u8| day.with(format!("Hour{hour:02}"), Value::Int32(messages(hour)));
             (0..HOURS).fold(Raw::new(id.as_str(), DAY), property)
         })
         .collect();

@@ -35,9 +35,11 @@ fn main() -> ExitCode {
 
 pub async fn run(stage: &Stage, size: Size, report: &mut Report) -> Result<(), Failure> {
     let staff = data::employees(size);
-    let department = |name: &str| Department { name: name.to_owned(), row: "department".to_owned(), budget: 1_000_000 };
+    let department =
+        |name: &str| Department { name: name.to_owned(), row: "department".to_owned(), budget: 1_000_000 };
     let departments: Vec<Department> = DEPARTMENTS.into_iter().map(department).collect();
-    let with_prefix = |employee: &Employee| Employee { id: format!("empid_{}", employee.id), ..employee.clone() };
+    let with_prefix =
+        |employee: &Employee| Employee { id: format!("empid_{}", employee.id), ..employee.clone() };
     let first = Employee { department: "Research".to_owned(), ..data::employee(1) };
 
     let (ones, many) = (stage.table("Departments").await?, stage.table("Employees").await?);

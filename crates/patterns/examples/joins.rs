@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use lazulite_client::{Entity, Error, Keys};
+use lazulite_client::{Entity, Keys};
 use lazulite_patterns::data::{self, Employee, Size};
 use lazulite_patterns::join;
 use lazulite_patterns::showcase::{self, Failure, Report, Stage};
@@ -58,7 +58,7 @@ pub async fn run(stage: &Stage, size: Size, report: &mut Report) -> Result<(), F
     report.add(JOIN, size, "before", counts);
     let together = async {
         let found = reviews.query::<Review>().partition("2026").all().await?;
-        Ok::<_, Error>(join::fetch::<Employee>(&employees, keys_of(&found)).await?)
+        join::fetch::<Employee>(&employees, keys_of(&found)).await
     };
     let (counts, together) = stage.measure(together).await?;
     assert!(together.keys().eq(one_by_one.keys()));

@@ -8,7 +8,7 @@ use lazulite_patterns::data::{self, Size};
 use lazulite_patterns::keys;
 use lazulite_patterns::showcase::{self, Failure, Report, Stage};
 
-const READ: &str = "Read the messages of all sources in two minutes of a day";
+const READ: &str = "Read the messages of all sources in half an hour of a day";
 const BUCKET_COUNT: u16 = 8;
 const SOURCE_COUNT: u64 = 50;
 const DAY_SECONDS: u64 = 24 * 3600;
@@ -41,8 +41,8 @@ pub async fn run(stage: &Stage, size: Size, report: &mut Report) -> Result<(), F
         };
         (0..size.count()).map(entry).collect::<Result<Vec<Entry>, keys::KeyError>>()
     };
-    // Two minutes of the afternoon.
-    let (from, to) = (15 * 3600 + 240, 15 * 3600 + 360);
+    // Half an hour of the afternoon.
+    let (from, to) = (15 * 3600, 15 * 3600 + 1800);
     let rows = || {
         let [from, to] = [from, to].map(|seconds| keys::chronological(data::moment(seconds)));
         Entry::row().between(from.as_str(), to.as_str())

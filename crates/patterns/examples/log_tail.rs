@@ -53,7 +53,8 @@ pub async fn run(stage: &Stage, size: Size, report: &mut Report) -> Result<(), F
     let newest_first: Vec<Claim> =
         numbers.map(|n| claim(keys::compose([keys::log_tail(data::moment(n)), id(n)]), n)).collect();
     stage.load(&table, &newest_first).await?;
-    let (counts, found) = stage.measure(table.query::<Claim>().partition(&employee).top(WANTED).all()).await?;
+    let (counts, found) =
+        stage.measure(table.query::<Claim>().partition(&employee).top(WANTED).all()).await?;
     assert_eq!(found.iter().map(|claim| claim.number).collect::<Vec<_>>(), expected);
     report.add(LATEST, size, "after", counts);
     Ok(())

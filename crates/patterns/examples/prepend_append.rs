@@ -46,7 +46,10 @@ pub async fn run(stage: &Stage, size: Size, report: &mut Report) -> Result<(), F
         })
         .collect();
     let by_employee: Vec<Event> = (0..EVENT_COUNT)
-        .map(|n| Event { partition: keys::compose([actor(n).department, actor(n).id]), ..by_hour[n as usize].clone() })
+        .map(|n| Event {
+            partition: keys::compose([actor(n).department, actor(n).id]),
+            ..by_hour[n as usize].clone()
+        })
         .collect();
 
     let mut found_before = 0;

@@ -25,7 +25,9 @@ pub async fn run(stage: &Stage, size: Size, report: &mut Report) -> Result<(), F
     let table = stage.table("Days").await?;
     stage.load(&table, &others).await?;
     let days: Vec<Raw> = (1..=DAYS)
-        .map(|day| Raw::new(employee.as_str(), format!("{YEAR}-{day:03}")).with("Messages", Value::Int32(day)))
+        .map(|day| {
+            Raw::new(employee.as_str(), format!("{YEAR}-{day:03}")).with("Messages", Value::Int32(day))
+        })
         .collect();
     let write = async { stage.load(&table, &days).await };
     let (counts, ()) = stage.measure(write).await?;

@@ -67,7 +67,9 @@ impl Archive {
 
     /// Takes one message and does what it asks for. After an error the message comes back by itself.
     pub async fn work(&self) -> Result<Moved, Error> {
-        let Some(message) = self.queue.take(1, self.visibility).await?.pop() else { return Ok(Moved::Nothing) };
+        let Some(message) = self.queue.take(1, self.visibility).await?.pop() else {
+            return Ok(Moved::Nothing);
+        };
         let request = serde_json::from_str::<Request>(&message.text).ok();
         let Some(request) = request.filter(|_| message.dequeue_count <= DEQUEUE_COUNT_MAX) else {
             poison::set_aside(&self.queue, &self.poison, &message).await?;
@@ -81,7 +83,9 @@ impl Archive {
     async fn move_entity(&self, Request { partition_key, row_key }: &Request) -> Result<(), Error> {
         for _ in 0..ATTEMPT_COUNT_MAX {
             // If it is not here, another worker has moved it and died before it could delete the message.
-            let Some(entity) = self.current.try_get::<Raw>(partition_key, row_key).await? else { return Ok(()) };
+            let Some(entity) = self.current.try_get::<Raw>(partition_key, row_key).await? else {
+                return Ok(());
+            };
             self.archive.upsert_replace(&entity).await?;
             match self.current.delete(partition_key, row_key, IfMatch::ETag(entity.read_etag()?)).await {
                 Ok(()) => return Ok(()),
@@ -96,5 +100,6 @@ impl Archive {
 fn text_of(keys: &Keys<'_>) -> Result<String, Error> {
     let request =
         Request { partition_key: keys.partition_key.to_string(), row_key: keys.row_key.to_string() };
-    serde_json::to_string(&request).map_err(|error| Error::Refused(format!("the request is no JSON: {error}")))
+    serde_json::to_string(&request)
+        .map_err(|error| Error::Refused(format!("the request is no JSON: {error}")))
 }

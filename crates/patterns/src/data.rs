@@ -37,12 +37,13 @@ pub const DEPARTMENTS: [&str; 5] = ["Engineering", "Finance", "Marketing", "Sale
 pub const ID_WIDTH: usize = 6;
 
 const FIRST_NAMES: [&str; 20] = [
-    "Ada", "Ben", "Chris", "Dana", "Emil", "Fatima", "Grace", "Hugo", "Ines", "Jun", "Kofi", "Lena", "Mei", "Nils",
-    "Olga", "Pablo", "Rosa", "Sven", "Tara", "Yusuf",
+    "Ada", "Ben", "Chris", "Dana", "Emil", "Fatima", "Grace", "Hugo", "Ines", "Jun", "Kofi", "Lena", "Mei",
+    "Nils", "Olga", "Pablo", "Rosa", "Sven", "Tara", "Yusuf",
 ];
 const LAST_NAMES: [&str; 25] = [
-    "Abbas", "Becker", "Brown", "Costa", "Diallo", "Evans", "Fischer", "Garcia", "Haddad", "Ito", "Jones", "Khan", "Kim",
-    "Larsen", "Lopez", "Mehta", "Novak", "Okafor", "Petrov", "Rossi", "Silva", "Smith", "Tanaka", "Weber", "Zhang",
+    "Abbas", "Becker", "Brown", "Costa", "Diallo", "Evans", "Fischer", "Garcia", "Haddad", "Ito", "Jones",
+    "Khan", "Kim", "Larsen", "Lopez", "Mehta", "Novak", "Okafor", "Petrov", "Rossi", "Silva", "Smith",
+    "Tanaka", "Weber", "Zhang",
 ];
 
 /// An employee, as the guide lays it out: the department is the partition, the id is the row.

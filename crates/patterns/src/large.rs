@@ -78,10 +78,16 @@ impl LargeRows {
     }
 
     /// Reads an entity and its payload; `None` when there is no such entity.
-    pub async fn read<E: Entity>(&self, partition_key: &str, row_key: &str) -> Result<Option<(E, Vec<u8>)>, Error> {
+    pub async fn read<E: Entity>(
+        &self,
+        partition_key: &str,
+        row_key: &str,
+    ) -> Result<Option<(E, Vec<u8>)>, Error> {
         let mut seen = None;
         for _ in 0..ATTEMPT_COUNT_MAX {
-            let Some(head) = self.table.try_get::<Raw>(partition_key, row_key).await? else { return Ok(None) };
+            let Some(head) = self.table.try_get::<Raw>(partition_key, row_key).await? else {
+                return Ok(None);
+            };
             let described = Described::read(&head)?;
             if seen.as_ref() == Some(&described) {
                 return Err(Error::Unreadable(format!("the chunks of {row_key:?} do not match their head")));
@@ -99,7 +105,9 @@ impl LargeRows {
     /// Deletes an entity and its payload. Returns whether it was there.
     pub async fn delete(&self, partition_key: &str, row_key: &str) -> Result<bool, Error> {
         for _ in 0..ATTEMPT_COUNT_MAX {
-            let Some(head) = self.table.try_get::<Raw>(partition_key, row_key).await? else { return Ok(false) };
+            let Some(head) = self.table.try_get::<Raw>(partition_key, row_key).await? else {
+                return Ok(false);
+            };
             match self.table.delete(partition_key, row_key, IfMatch::ETag(head.read_etag()?)).await {
                 Ok(()) => {
                     self.delete_chunks(&head.keys, &Described::read(&head)?).await?;
@@ -109,12 +117,19 @@ impl LargeRows {
                 Err(error) => return Err(error),
             }
         }
-        Err(Error::Refused(format!("{row_key:?} was replaced {ATTEMPT_COUNT_MAX} times before it was deleted")))
+        Err(Error::Refused(format!(
+            "{row_key:?} was replaced {ATTEMPT_COUNT_MAX} times before it was deleted"
+        )))
     }
 
     /// Deletes the chunks that no head names and that were written before a time: those of writers that died. Choose a
     /// time so long ago that no writer still works on them. Returns how many rows were deleted.
-    pub async fn collect(&self, partition_key: &str, row_key: &str, before: DateTime) -> Result<usize, Error> {
+    pub async fn collect(
+        &self,
+        partition_key: &str,
+        row_key: &str,
+        before: DateTime,
+    ) -> Result<usize, Error> {
         // Chunks first: a head that appears after this query belongs to chunks that are in use.
         let chunks = rows_between(&self.table, partition_key, &keys::part_range([row_key, CHUNK])).await?;
         let head = self.table.try_get::<Raw>(partition_key, row_key).await?;
@@ -124,7 +139,8 @@ impl LargeRows {
             let is_used = used.as_ref().is_some_and(|range| range.contains(&chunk.keys.row_key.to_string()));
             !is_used && chunk.timestamp.is_some_and(|time| time < before)
         };
-        let lost: Vec<String> = chunks.iter().filter(is_lost).map(|chunk| chunk.keys.row_key.to_string()).collect();
+        let lost: Vec<String> =
+            chunks.iter().filter(is_lost).map(|chunk| chunk.keys.row_key.to_string()).collect();
         self.delete_rows(partition_key, &lost).await?;
         Ok(lost.len())
     }
@@ -148,8 +164,9 @@ impl LargeRows {
     }
 
     async fn delete_chunks(&self, head: &Keys<'_>, described: &Described) -> Result<(), Error> {
-        let names: Vec<String> =
-            (0..described.count).map(|number| chunk_key(&head.row_key, &described.generation, number)).collect();
+        let names: Vec<String> = (0..described.count)
+            .map(|number| chunk_key(&head.row_key, &described.generation, number))
+            .collect();
         self.delete_rows(&head.partition_key, &names).await
     }
 

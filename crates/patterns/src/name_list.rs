@@ -51,7 +51,10 @@ impl<E: Entity + Sync> NameList<E> {
             let place = (keys.partition_key.to_string(), self.list_key(&(self.name)(entity)));
             lists.entry(place).or_default().insert(keys.row_key.to_string());
         }
-        lists.into_iter().map(|((partition, row), members)| write_list(Raw::new(partition, row), &members)).collect()
+        lists
+            .into_iter()
+            .map(|((partition, row), members)| write_list(Raw::new(partition, row), &members))
+            .collect()
     }
 
     /// Inserts an entity and puts it on its list.
@@ -94,7 +97,11 @@ impl<E: Entity + Sync> NameList<E> {
                 for (name, joins) in leaves.chain(after.iter().map(|name| (name, true))) {
                     let list = self.table.try_get::<Raw>(partition, &self.list_key(name)).await?;
                     let mut members = list.as_ref().map(read_list).transpose()?.unwrap_or_default();
-                    if joins { members.insert(keys.row_key.to_string()) } else { members.remove(&*keys.row_key) };
+                    if joins {
+                        members.insert(keys.row_key.to_string())
+                    } else {
+                        members.remove(&*keys.row_key)
+                    };
                     let changed = write_list(Raw::new(partition, self.list_key(name)), &members)?;
                     match &list {
                         Some(list) if members.is_empty() => {

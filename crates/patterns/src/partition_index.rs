@@ -44,7 +44,10 @@ pub struct PartitionIndex<E> {
 impl<E: Entity + Sync> PartitionIndex<E> {
     /// `copies` names the RowKeys of an entity's copies. They must differ from the RowKey of every primary: give each index
     /// a prefix.
-    pub fn new(table: TableClient, copies: impl Fn(&E) -> Vec<String> + Send + Sync + 'static) -> PartitionIndex<E> {
+    pub fn new(
+        table: TableClient,
+        copies: impl Fn(&E) -> Vec<String> + Send + Sync + 'static,
+    ) -> PartitionIndex<E> {
         PartitionIndex { table, copies: Arc::new(copies) }
     }
 
@@ -120,6 +123,8 @@ impl<E: Entity + Sync> PartitionIndex<E> {
 /// The ETag of an entity that was read.
 pub(crate) fn own_etag<E: Entity>(entity: &E) -> Result<&str, Error> {
     entity.etag().ok_or_else(|| {
-        Error::Refused("the entity has no ETag: give its struct a field with #[entity(etag)], and read it".to_owned())
+        Error::Refused(
+            "the entity has no ETag: give its struct a field with #[entity(etag)], and read it".to_owned(),
+        )
     })
 }

@@ -13,7 +13,11 @@ pub(crate) async fn delete(queue: &QueueClient, message: &Message) -> Result<boo
 
 /// Moves a message to the poison queue, where a person looks at it. A worker that dies between the two steps leaves it
 /// in both, and it is moved again.
-pub(crate) async fn set_aside(queue: &QueueClient, poison: &QueueClient, message: &Message) -> Result<(), Error> {
+pub(crate) async fn set_aside(
+    queue: &QueueClient,
+    poison: &QueueClient,
+    message: &Message,
+) -> Result<(), Error> {
     poison.put(&message.text, PutOptions::new().forever()).await?;
     delete(queue, message).await.map(|_| ())
 }

@@ -5,7 +5,9 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use lazulite_client::{DateTime, DynamicEntity, Entity, EntityError, Error, Filter, Keys, Property, Row, TableClient, Value};
+use lazulite_client::{
+    DateTime, DynamicEntity, Entity, EntityError, Error, Filter, Keys, Property, Row, TableClient, Value,
+};
 
 /// The PartitionKey of the entity that a copy was made of.
 pub(crate) const PRIMARY_PARTITION_KEY: &str = "PrimaryPartitionKey";
@@ -39,7 +41,11 @@ impl Raw {
     }
 
     /// The properties of an entity, under other keys.
-    pub(crate) fn copy_of<E: Entity>(entity: &E, partition_key: &str, row_key: &str) -> Result<Raw, EntityError> {
+    pub(crate) fn copy_of<E: Entity>(
+        entity: &E,
+        partition_key: &str,
+        row_key: &str,
+    ) -> Result<Raw, EntityError> {
         let primary = entity.keys()?;
         let mut written = Vec::new();
         entity.write(&mut written)?;
@@ -54,8 +60,8 @@ impl Raw {
 
     /// The entity that this is a copy of, as far as the copy goes. Its ETag is that of the copy.
     pub(crate) fn into_primary<E: Entity>(mut self) -> Result<E, EntityError> {
-        let [partition_key, row_key] =
-            [PRIMARY_PARTITION_KEY, PRIMARY_ROW_KEY].map(|name| self.take_text(name).ok_or_else(|| missing(name)));
+        let [partition_key, row_key] = [PRIMARY_PARTITION_KEY, PRIMARY_ROW_KEY]
+            .map(|name| self.take_text(name).ok_or_else(|| missing(name)));
         self.keys = Keys { partition_key: Cow::Owned(partition_key?), row_key: Cow::Owned(row_key?) };
         self.into_entity()
     }
@@ -108,7 +114,9 @@ impl Raw {
 
     /// The ETag for a conditional write of what was read.
     pub(crate) fn read_etag(&self) -> Result<&str, Error> {
-        self.etag.as_deref().ok_or_else(|| Error::Unreadable("the service sent an entity without an ETag".to_owned()))
+        self.etag
+            .as_deref()
+            .ok_or_else(|| Error::Unreadable("the service sent an entity without an ETag".to_owned()))
     }
 }
 

@@ -76,8 +76,11 @@ impl WideRows {
             let mut whole = Raw::new(partition_key, row_key);
             whole.etag = first.etag.clone();
             let is_own = |property: &Property<'_>| property.name == VERSION || property.name == ROWS;
-            whole.properties =
-                rows.into_iter().flat_map(|row| row.properties).filter(|property| !is_own(property)).collect();
+            whole.properties = rows
+                .into_iter()
+                .flat_map(|row| row.properties)
+                .filter(|property| !is_own(property))
+                .collect();
             return Ok(Some(whole.into_entity()?));
         }
         Err(Error::Refused(format!("{row_key:?} was changed {ATTEMPT_COUNT_MAX} times while it was read")))
@@ -87,7 +90,9 @@ impl WideRows {
     pub async fn delete(&self, partition_key: &str, row_key: &str) -> Result<bool, Error> {
         for _ in 0..ATTEMPT_COUNT_MAX {
             let first_key = part_key(row_key, 0);
-            let Some(first) = self.table.try_get::<Raw>(partition_key, &first_key).await? else { return Ok(false) };
+            let Some(first) = self.table.try_get::<Raw>(partition_key, &first_key).await? else {
+                return Ok(false);
+            };
             let mut transaction = self.table.transaction(partition_key);
             transaction.delete(&first_key, IfMatch::ETag(first.read_etag()?))?;
             for number in 1..row_count(&first)? {
@@ -99,7 +104,9 @@ impl WideRows {
                 Err(error) => return Err(error),
             }
         }
-        Err(Error::Refused(format!("{row_key:?} was changed {ATTEMPT_COUNT_MAX} times before it was deleted")))
+        Err(Error::Refused(format!(
+            "{row_key:?} was changed {ATTEMPT_COUNT_MAX} times before it was deleted"
+        )))
     }
 }
 

@@ -19,7 +19,8 @@ pub(super) struct Announcement {
 
 impl Announcement {
     pub fn to_text(&self) -> Result<String, Error> {
-        serde_json::to_string(self).map_err(|error| Error::Refused(format!("the announcement is no JSON: {error}")))
+        serde_json::to_string(self)
+            .map_err(|error| Error::Refused(format!("the announcement is no JSON: {error}")))
     }
 
     /// `None` if the message is not of this module.

@@ -11,13 +11,16 @@ use crate::raw::Raw;
 /// How often a copy may change between being read and being deleted.
 const ATTEMPT_COUNT_MAX: u32 = 16;
 
+/// The keys of an entity's copies.
+type CopyKeys<E> = dyn Fn(&E) -> Vec<Keys<'static>> + Send + Sync;
+
 /// The copies of entities in a table of their own. A place is the keys of a copy.
 ///
 /// The keys of copies must be unique: put the entity's own key behind a value that several entities may have
 /// ([`keys::compose`]).
 pub struct CopyIndex<E> {
     table: TableClient,
-    copies: Arc<dyn Fn(&E) -> Vec<Keys<'static>> + Send + Sync>,
+    copies: Arc<CopyKeys<E>>,
 }
 
 impl<E: Entity + Sync> CopyIndex<E> {

@@ -59,7 +59,9 @@ impl<E: Entity + Sync, F: Follows<E>> Worker<E, F> {
 
     /// Takes one message and handles it. After an error the message comes back by itself.
     pub async fn work(&self) -> Result<Worked, Error> {
-        let Some(message) = self.queue.take(1, self.visibility).await?.pop() else { return Ok(Worked::Nothing) };
+        let Some(message) = self.queue.take(1, self.visibility).await?.pop() else {
+            return Ok(Worked::Nothing);
+        };
         let Some(announcement) =
             Announcement::read(&message.text).filter(|_| message.dequeue_count <= DEQUEUE_COUNT_MAX)
         else {

@@ -31,7 +31,12 @@ pub struct Follower<E, F> {
 
 impl<E: Entity + Sync, F: Follows<E>> Follower<E, F> {
     /// Changes the entities of `table`, and announces in `queue`.
-    pub fn new(table: TableClient, queue: QueueClient, delivery: Delivery, follows: Arc<F>) -> Follower<E, F> {
+    pub fn new(
+        table: TableClient,
+        queue: QueueClient,
+        delivery: Delivery,
+        follows: Arc<F>,
+    ) -> Follower<E, F> {
         Follower { table, queue, delivery, follows, entity: PhantomData }
     }
 

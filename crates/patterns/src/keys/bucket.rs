@@ -26,7 +26,9 @@ pub fn stable_hash(value: &str) -> u64 {
 /// The bucket of a value: below `count`, which is from 1 to [`BUCKET_COUNT_MAX`].
 pub fn bucket(value: &str, count: u16) -> Result<u16, KeyError> {
     if !(1..=BUCKET_COUNT_MAX).contains(&count) {
-        return Err(KeyError::new(format!("{count} is not a number of buckets from 1 to {BUCKET_COUNT_MAX}")));
+        return Err(KeyError::new(format!(
+            "{count} is not a number of buckets from 1 to {BUCKET_COUNT_MAX}"
+        )));
     }
     let bucket = stable_hash(value) % u64::from(count);
     Ok(u16::try_from(bucket).expect("less than count, which is a u16"))

@@ -80,7 +80,8 @@ fn is_written_as_two(character: char) -> bool {
 fn write(character: char, out: &mut String) {
     if character <= LOW_LAST {
         out.extend([LOW, digit(character as usize)]);
-    } else if let Some((lower, upper)) = PAIRS.iter().find(|(low, up)| character == *low || character == *up) {
+    } else if let Some((lower, upper)) = PAIRS.iter().find(|(low, up)| character == *low || character == *up)
+    {
         out.extend([*lower, if character == *upper { UPPER } else { *lower }]);
     } else if character == HIGH {
         out.extend([HIGH, HIGH_ITSELF]);

@@ -11,8 +11,40 @@ const CASE_COUNT: usize = 20_000;
 /// Texts that share prefixes and are full of the characters that matter.
 fn text(random: &mut fastrand::Rng) -> String {
     const AROUND: &[char] = &[
-        '\0', '\u{1F}', ' ', '!', '"', '#', '$', '-', '.', '/', '0', '9', '>', '?', '@', 'W', 'Z', '[', '\\', ']', '_',
-        'a', 'z', '}', '~', '\u{7F}', '\u{80}', '\u{9F}', '\u{A0}', 'é', '\u{D7FF}', '\u{E000}', '\u{FFFD}', '\u{10000}',
+        '\0',
+        '\u{1F}',
+        ' ',
+        '!',
+        '"',
+        '#',
+        '$',
+        '-',
+        '.',
+        '/',
+        '0',
+        '9',
+        '>',
+        '?',
+        '@',
+        'W',
+        'Z',
+        '[',
+        '\\',
+        ']',
+        '_',
+        'a',
+        'z',
+        '}',
+        '~',
+        '\u{7F}',
+        '\u{80}',
+        '\u{9F}',
+        '\u{A0}',
+        'é',
+        '\u{D7FF}',
+        '\u{E000}',
+        '\u{FFFD}',
+        '\u{10000}',
         '\u{10FFFF}',
     ];
     (0..random.usize(0..5)).map(|_| AROUND[random.usize(..AROUND.len())]).collect()
@@ -65,7 +97,8 @@ fn composite_keys_sort_as_tuples() {
         let expected = compared.unwrap_or(a.len().cmp(&b.len()));
         assert_eq!(compare_ordinal(&key_a, &key_b), expected, "{a:?} {b:?}");
         let range = part_range(&a);
-        let is_inside = compare_ordinal(&range.start, &key_b).is_le() && compare_ordinal(&key_b, &range.end).is_lt();
+        let is_inside =
+            compare_ordinal(&range.start, &key_b).is_le() && compare_ordinal(&key_b, &range.end).is_lt();
         assert_eq!(is_inside, b.len() > a.len() && b.starts_with(&a), "{a:?} {b:?}");
     }
 }

@@ -11,8 +11,8 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lazulite_client::{
-    BulkMode, ClientBuilder, Entity, HttpOptions, HttpTransport, QueueClient, QueueServiceClient, TableClient,
-    TableServiceClient,
+    BulkMode, ClientBuilder, Entity, HttpOptions, HttpTransport, QueueClient, QueueServiceClient,
+    TableClient, TableServiceClient,
 };
 
 pub use report::{Report, Row};

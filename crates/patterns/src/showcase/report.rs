@@ -115,7 +115,11 @@ fn write_table<const N: usize>(out: &mut fmt::Formatter<'_>, lines: &[[String; N
         std::array::from_fn(|column| lines.iter().map(|line| line[column].len()).max().unwrap_or(0));
     for (n, line) in lines.iter().enumerate() {
         for (column, (cell, width)) in line.iter().zip(widths).enumerate() {
-            if is_text(column) { write!(out, "| {cell:<width$} ")? } else { write!(out, "| {cell:>width$} ")? }
+            if is_text(column) {
+                write!(out, "| {cell:<width$} ")?
+            } else {
+                write!(out, "| {cell:>width$} ")?
+            }
         }
         out.write_str("|\n")?;
         if n == 0 {
@@ -149,7 +153,13 @@ mod tests {
     #[test]
     fn a_report_is_a_table_in_markdown() {
         let mut report = Report::new();
-        let counts = Counts { requests: 1, entities_examined: 2000, bytes_sent: 90, bytes_received: 5, unexplained: 0 };
+        let counts = Counts {
+            requests: 1,
+            entities_examined: 2000,
+            bytes_sent: 90,
+            bytes_received: 5,
+            unexplained: 0,
+        };
         report.add("Find one", Size::Small, "before", counts);
         report.add("Find one", Size::Small, "after", Counts { unexplained: 1, ..counts });
         report.note("That is all.");

@@ -45,7 +45,16 @@ impl Server {
         }
         let child = command
             .args(["serve", "--in-memory", "--silent"])
-            .args(["--tableHost", "127.0.0.1", "--tablePort", "0", "--queueHost", "127.0.0.1", "--queuePort", "0"])
+            .args([
+                "--tableHost",
+                "127.0.0.1",
+                "--tablePort",
+                "0",
+                "--queueHost",
+                "127.0.0.1",
+                "--queuePort",
+                "0",
+            ])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()

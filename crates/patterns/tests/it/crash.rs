@@ -13,7 +13,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Request;
 use lazulite_client::{
-    ClientBuilder, DateTime, Entity, HttpOptions, HttpTransport, Keys, QueueClient, Sending, TableClient, Transport, Value,
+    ClientBuilder, DateTime, Entity, HttpOptions, HttpTransport, Keys, QueueClient, Sending, TableClient,
+    Transport, Value,
 };
 use lazulite_patterns::Raw;
 use lazulite_patterns::archive::{Archive, Moved};
@@ -33,6 +34,8 @@ const STOPPED: &str = "the child stands still";
 const VISIBILITY: Duration = Duration::from_secs(1);
 /// No job needs more requests than this.
 const REQUEST_COUNT_MAX: usize = 40;
+/// How many steps are tried at once.
+const GROUP_STEP_COUNT: usize = 5;
 /// Hidden messages come back within seconds.
 const SETTLE_TURNS_MAX: usize = 600;
 const TURN: Duration = Duration::from_millis(50);
@@ -100,8 +103,11 @@ fn child() {
 }
 
 async fn obey(orders: Orders) -> Result<(), Failure> {
-    let transport =
-        Stopping { inner: HttpTransport::new(HttpOptions::default()), count: AtomicUsize::new(0), orders: orders.clone() };
+    let transport = Stopping {
+        inner: HttpTransport::new(HttpOptions::default()),
+        count: AtomicUsize::new(0),
+        orders: orders.clone(),
+    };
     let builder = ClientBuilder::from_connection_string(&orders.connection)?.transport(Arc::new(transport));
     let (tables, queues) = (builder.tables()?, builder.queues()?);
     let open = |n: usize| tables.table(&orders.tables[n]);
@@ -119,11 +125,13 @@ async fn obey(orders: Orders) -> Result<(), Failure> {
             follower.delete(&old).await?;
         }
         Job::Settle => {
-            let worker = Worker::<Employee, _>::new(open(0)?, queue(0)?, queue(1)?, by_email(open(1)?), VISIBILITY);
+            let worker =
+                Worker::<Employee, _>::new(open(0)?, queue(0)?, queue(1)?, by_email(open(1)?), VISIBILITY);
             while worker.work().await? != Worked::Nothing {}
         }
         Job::SettleLists => {
-            let worker = Worker::<Employee, _>::new(open(0)?, queue(0)?, queue(1)?, by_name(open(1)?), VISIBILITY);
+            let worker =
+                Worker::<Employee, _>::new(open(0)?, queue(0)?, queue(1)?, by_name(open(1)?), VISIBILITY);
             while worker.work().await? != Worked::Nothing {}
         }
         Job::Archive => {
@@ -155,32 +163,44 @@ fn archive([current, archive]: [TableClient; 2], [queue, poison]: [QueueClient; 
 
 /// Sends a child on its way and kills it where it stops. Returns `false` if it came to its end before that.
 fn kill_at(orders: &Orders) -> bool {
-    let mut child: Child = Command::new(std::env::current_exe().unwrap())
+    let mut child: Child = Command::new(std::env::current_exe().expect("this program"))
         .args(["--exact", "crash::child", "--ignored", "--nocapture"])
-        .env(CHILD_VARIABLE, serde_json::to_string(orders).unwrap())
+        .env(CHILD_VARIABLE, serde_json::to_string(orders).expect("orders are JSON"))
         .stdout(Stdio::piped())
         .stderr(Stdio::inherit())
         .spawn()
-        .unwrap();
-    let stdout = BufReader::new(child.stdout.take().unwrap());
+        .expect("the child starts");
+    let stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
     let has_stopped = stdout.lines().map_while(Result::ok).any(|line| line.contains(STOPPED));
     if has_stopped {
-        child.kill().unwrap();
-        child.wait().unwrap();
+        child.kill().expect("a child can be killed");
+        child.wait().expect("a killed child ends");
         return true;
     }
-    assert!(child.wait().unwrap().success(), "the child failed: {orders:?}");
+    assert!(child.wait().expect("a child ends").success(), "the child failed: {orders:?}");
     false
 }
 
 /// Runs a case for each request of a job, once killed before it is sent and once after. A case prepares, runs the child, and
 /// checks; it returns whether the child was stopped. Ends when the child comes to its end. Returns the number of cases.
-fn at_every_step(case: impl Fn(usize, bool) -> bool) -> usize {
-    for stop_at in 0..REQUEST_COUNT_MAX {
-        for is_sent in [false, true] {
-            if !case(stop_at, is_sent) {
-                return 2 * stop_at;
-            }
+///
+/// Cases mostly wait for messages to come back, so several run at once, each on a stage of its own.
+fn at_every_step(server: &TestServer, case: impl Fn(&Stage, usize, bool) -> bool + Sync) -> usize {
+    let connection = stage::connection_to(server);
+    let (case, connection) = (&case, &connection);
+    for group in (0..REQUEST_COUNT_MAX).collect::<Vec<_>>().chunks(GROUP_STEP_COUNT) {
+        let first_unreached = std::thread::scope(|scope| {
+            let run = |stop_at: usize, is_sent: bool| {
+                scope.spawn(move || {
+                    (stop_at, case(&Stage::at(connection).expect("a stage"), stop_at, is_sent))
+                })
+            };
+            let cases: Vec<_> = group.iter().flat_map(|step| [run(*step, false), run(*step, true)]).collect();
+            let ended = cases.into_iter().map(|case| case.join().expect("the case holds"));
+            ended.filter(|(_, was_stopped)| !was_stopped).map(|(stop_at, _)| stop_at).min()
+        });
+        if let Some(step_count) = first_unreached {
+            return 2 * step_count;
         }
     }
     panic!("the job never ends");
@@ -241,7 +261,8 @@ async fn check_index(place: &Place) -> Result<(), Failure> {
     let index = by_email(place.tables[1].clone());
     let employees = employees_in(&place.tables[0]).await?;
     for employee in &employees {
-        let copy = index.find(&employee.email, "").await?.ok_or_else(|| format!("no copy of {employee:?}"))?;
+        let copy =
+            index.find(&employee.email, "").await?.ok_or_else(|| format!("no copy of {employee:?}"))?;
         assert_eq!(Employee { etag: None, ..copy }, Employee { etag: None, ..employee.clone() });
     }
     assert_eq!(stage::contents(&place.tables[1]).await?.len(), employees.len());
@@ -264,10 +285,10 @@ async fn found_company(stage: &Stage) -> Result<Place, Failure> {
 
 /// Kills the client that makes a change, at every step.
 fn client_dies(job: Job) -> usize {
-    let (server, stage) = stage::open();
-    at_every_step(|stop_at, is_sent| {
+    let server = TestServer::start();
+    at_every_step(&server, |stage, stop_at, is_sent| {
         stage::run(async {
-            let place = found_company(&stage).await?;
+            let place = found_company(stage).await?;
             let was_stopped = kill_at(&place.orders(&server, job, stop_at, is_sent));
             place.settle(by_email(place.tables[1].clone())).await?;
             check_index(&place).await?;
@@ -278,10 +299,10 @@ fn client_dies(job: Job) -> usize {
 
 /// Kills the worker that settles a change, at every step.
 fn worker_dies(by_outbox: bool) -> usize {
-    let (server, stage) = stage::open();
-    at_every_step(|stop_at, is_sent| {
+    let server = TestServer::start();
+    at_every_step(&server, |stage, stop_at, is_sent| {
         stage::run(async {
-            let place = found_company(&stage).await?;
+            let place = found_company(stage).await?;
             let index = by_email(place.tables[1].clone());
             let follower = Follower::new(
                 place.tables[0].clone(),
@@ -330,10 +351,10 @@ fn an_index_is_right_after_a_worker_with_claims_died_at_any_step() {
 
 #[test]
 fn lists_of_names_are_right_after_a_worker_died_at_any_step() {
-    let (server, stage) = stage::open();
-    let cases = at_every_step(|stop_at, is_sent| {
+    let server = TestServer::start();
+    let cases = at_every_step(&server, |stage, stop_at, is_sent| {
         stage::run(async {
-            let place = Place::new(&stage).await?;
+            let place = Place::new(stage).await?;
             let lists = by_name(place.tables[1].clone());
             let follower = Follower::new(
                 place.tables[0].clone(),
@@ -358,10 +379,10 @@ fn lists_of_names_are_right_after_a_worker_died_at_any_step() {
 
 #[test]
 fn an_employee_is_archived_once_whatever_worker_died() {
-    let (server, stage) = stage::open();
-    let cases = at_every_step(|stop_at, is_sent| {
+    let server = TestServer::start();
+    let cases = at_every_step(&server, |stage, stop_at, is_sent| {
         stage::run(async {
-            let place = Place::new(&stage).await?;
+            let place = Place::new(stage).await?;
             let mover = archive(place.tables.clone(), place.queues.clone());
             let jones = data::employee(3);
             mover.current.insert(&jones).await?;
@@ -399,10 +420,10 @@ fn photo(kind: u8) -> Vec<u8> {
 
 #[test]
 fn a_photo_is_the_old_one_or_the_new_one_whenever_its_writer_died() {
-    let (server, stage) = stage::open();
-    let cases = at_every_step(|stop_at, is_sent| {
+    let server = TestServer::start();
+    let cases = at_every_step(&server, |stage, stop_at, is_sent| {
         stage::run(async {
-            let place = Place::new(&stage).await?;
+            let place = Place::new(stage).await?;
             let photos = LargeRows::new(place.tables[0].clone());
             photos.write(&photo_head("old"), &photo(0)).await?;
             let was_stopped = kill_at(&place.orders(&server, Job::Photo, stop_at, is_sent));

@@ -20,8 +20,9 @@ fn a_change_of_an_indexed_property_moves_the_copy() {
     let (_server, stage) = stage::open();
     stage::run(async {
         let table = stage.table("Employees").await?;
-        let index =
-            PartitionIndex::new(table.clone(), |employee: &Employee| vec![format!("email_{}", employee.email)]);
+        let index = PartitionIndex::new(table.clone(), |employee: &Employee| {
+            vec![format!("email_{}", employee.email)]
+        });
         let jones = data::employee(3);
         index.insert(&jones).await?;
         // The address is taken, whoever wants it.
@@ -54,7 +55,7 @@ fn a_list_loses_its_last_member_and_is_gone() {
         let list = NameList::new(table.clone(), "name", |employee: &Employee| employee.last_name.clone());
         let jones = Employee { last_name: "O/Neill #1".to_owned(), ..data::employee(3) };
         list.insert(&jones).await?;
-        assert_eq!(list.members("Sales", "O/Neill #1").await?, [jones.id.clone()]);
+        assert_eq!(list.members("Sales", "O/Neill #1").await?, [&*jones.id]);
         assert!(list.insert(&jones).await.unwrap_err().is_conflict());
         let read: Employee = table.get("Sales", &jones.id).await?;
         list.delete(&read).await?;
@@ -91,7 +92,8 @@ fn a_wide_entity_shrinks_without_a_trace() {
         let rows = WideRows::new(table.clone());
         assert_eq!(rows.read::<Raw>("p", "r").await?, None);
         for (count, expected_rows) in [(1000, 4), (250, 1), (251, 2), (0, 1)] {
-            let object = (0..count).fold(Raw::new("p", "r"), |raw, n| raw.with(format!("P{n}"), Value::Int32(n)));
+            let object =
+                (0..count).fold(Raw::new("p", "r"), |raw, n| raw.with(format!("P{n}"), Value::Int32(n)));
             rows.write(&object).await?;
             let found = rows.read::<Raw>("p", "r").await?.ok_or("an entity")?;
             assert_eq!(found.properties, object.properties);

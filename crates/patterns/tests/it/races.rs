@@ -97,13 +97,19 @@ async fn index_converges(server: &TestServer, stage: &Stage, delivery: Delivery)
     for _ in 0..3 {
         // The time is so short that workers lose their messages to others while they work.
         let visibility = Duration::from_secs(1);
-        let worker =
-            Worker::<Employee, _>::new(table.clone(), queue.clone(), poison.clone(), index.clone(), visibility);
+        let worker = Worker::<Employee, _>::new(
+            table.clone(),
+            queue.clone(),
+            poison.clone(),
+            index.clone(),
+            visibility,
+        );
         let (queue, is_over) = (queue.clone(), is_over.clone());
         workers.spawn(async move {
             loop {
                 let is_over = *is_over.borrow();
-                if worker.work().await? == Worked::Nothing && is_over && queue.approximate_count().await? == 0 {
+                if worker.work().await? == Worked::Nothing && is_over && queue.approximate_count().await? == 0
+                {
                     return Ok(());
                 }
             }
@@ -153,8 +159,9 @@ fn an_index_in_the_partition_never_differs() {
         let mut tasks: JoinSet<Result<(), Failure>> = JoinSet::new();
         for writer in 0..WRITER_COUNT {
             let table = table.clone();
-            let index =
-                PartitionIndex::new(table.clone(), |employee: &Employee| vec![format!("email_{}", employee.email)]);
+            let index = PartitionIndex::new(table.clone(), |employee: &Employee| {
+                vec![format!("email_{}", employee.email)]
+            });
             tasks.spawn(async move {
                 for round in 0..ROUND_COUNT {
                     let employee = data::employee(3 + 5 * fastrand::u64(..3));
@@ -172,9 +179,11 @@ fn an_index_in_the_partition_never_differs() {
                     let rows = table.query::<Raw>().partition("Sales").all().await?;
                     let (copies, primaries): (Vec<&Raw>, Vec<&Raw>) =
                         rows.iter().partition(|row| row.keys.row_key.starts_with("email_"));
-                    let place = |row: &&Raw| format!("email_{}", row.text("EmailAddress").unwrap_or_default());
+                    let place =
+                        |row: &&Raw| format!("email_{}", row.text("EmailAddress").unwrap_or_default());
                     let expected: BTreeSet<String> = primaries.iter().map(place).collect();
-                    let found: BTreeSet<String> = copies.iter().map(|row| row.keys.row_key.to_string()).collect();
+                    let found: BTreeSet<String> =
+                        copies.iter().map(|row| row.keys.row_key.to_string()).collect();
                     assert_eq!(found, expected);
                     assert_eq!(copies.len(), primaries.len());
                 }
@@ -195,7 +204,8 @@ fn lists_in_the_partition_never_differ() {
         for writer in 0..WRITER_COUNT {
             let table = table.clone();
             tasks.spawn(async move {
-                let list = NameList::new(table.clone(), "name", |employee: &Employee| employee.last_name.clone());
+                let list =
+                    NameList::new(table.clone(), "name", |employee: &Employee| employee.last_name.clone());
                 // Each writer has employees of its own; they share two last names.
                 for round in 0..ROUND_COUNT {
                     let id = data::employee_id(writer * 100 + round % 3);
@@ -277,4 +287,3 @@ fn readers_of_large_and_wide_entities_see_one_write_or_another() {
         Ok(())
     });
 }
-

@@ -11,7 +11,7 @@ use testkit::TestServer;
 /// A stage at a server of its own. The server ends with the first value.
 pub fn open() -> (TestServer, Stage) {
     let server = TestServer::start();
-    let stage = Stage::at(&connection_to(&server)).unwrap();
+    let stage = Stage::at(&connection_to(&server)).expect("a stage");
     (server, stage)
 }
 
@@ -22,15 +22,24 @@ pub fn connection_to(server: &TestServer) -> String {
 /// Runs a test's work to its end.
 #[track_caller]
 pub fn run<T>(work: impl Future<Output = Result<T, Failure>>) -> T {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    runtime.block_on(work).unwrap()
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime starts");
+    runtime.block_on(work).expect("the work succeeds")
 }
 
 /// Everything in a table: for each pair of keys the properties, by name.
-pub async fn contents(table: &TableClient) -> Result<BTreeMap<(String, String), BTreeMap<String, String>>, Failure> {
+pub async fn contents(
+    table: &TableClient,
+) -> Result<BTreeMap<(String, String), BTreeMap<String, String>>, Failure> {
     let mut rows = BTreeMap::new();
     for row in table.query::<Raw>().all().await? {
-        let properties = row.properties.iter().map(|property| (property.name.to_string(), format!("{:?}", property.value)));
+        let properties = row
+            .properties
+            .iter()
+            .map(|property| (property.name.to_string(), format!("{:?}", property.value)));
         rows.insert((row.keys.partition_key.to_string(), row.keys.row_key.to_string()), properties.collect());
     }
     Ok(rows)
