@@ -15,6 +15,8 @@ const PAGES: &str = "docs/patterns";
 const OVERVIEW: &str = "README";
 const BEGIN: &str = "<!-- written by `cargo xtask patterns --write` -->";
 const END: &str = "<!-- end -->";
+/// Names a server to run instead of building one; the examples read it too.
+const BINARY_VARIABLE: &str = "LAZULITE_BINARY";
 /// An account given here would be measured instead of the server.
 const CONNECTION_VARIABLE: &str = "LAZULITE_CONNECTION_STRING";
 
@@ -26,16 +28,24 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
         _ => return Err("usage: cargo xtask patterns [--write]".to_owned()),
     };
     println!("==> building the server and the examples");
-    let built = process::run(cargo().args(["build", "--release", "--package", "lazulite"]))?.succeeded
-        && process::run(cargo().args(["build", "--package", "lazulite-patterns", "--examples"]))?.succeeded;
-    if !built {
+    let server = match std::env::var_os(BINARY_VARIABLE) {
+        Some(binary) => PathBuf::from(binary),
+        None => {
+            let built = process::run(cargo().args(["build", "--release", "--package", "lazulite"]))?;
+            if !built.succeeded {
+                return Ok(false);
+            }
+            process::release_program("lazulite")?
+        }
+    };
+    if !process::run(cargo().args(["build", "--package", "lazulite-patterns", "--examples"]))?.succeeded {
         return Ok(false);
     }
     let names = names_in(EXAMPLES, "rs")?;
     let mut complaints = pages_without_example(&names)?;
     for name in &names {
         println!("==> {name}");
-        match compare(name, writes) {
+        match compare(name, &server, writes) {
             Ok(()) => {}
             Err(complaint) => complaints.push(format!("{name}: {complaint}")),
         }
@@ -46,8 +56,8 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
     Ok(complaints.is_empty())
 }
 
-fn compare(name: &str, writes: bool) -> Result<(), String> {
-    let output = output_of(name)?;
+fn compare(name: &str, server: &Path, writes: bool) -> Result<(), String> {
+    let output = output_of(name, server)?;
     let path = process::root().join(PAGES).join(format!("{name}.md"));
     let page =
         std::fs::read_to_string(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
@@ -65,12 +75,12 @@ fn compare(name: &str, writes: bool) -> Result<(), String> {
 }
 
 /// What an example prints, against a server of its own.
-fn output_of(name: &str) -> Result<String, String> {
+fn output_of(name: &str, server: &Path) -> Result<String, String> {
     let program = process::target_directory()?.join("debug/examples").join(process::program_name(name));
     let mut command = Command::new(&program);
     let output = command
         .env_remove(CONNECTION_VARIABLE)
-        .env("LAZULITE_BINARY", process::release_program("lazulite")?)
+        .env(BINARY_VARIABLE, server)
         .stdin(Stdio::null())
         .stderr(Stdio::inherit())
         .output()
