@@ -33,7 +33,7 @@ Usage: cargo xtask COMMAND
 Commands:
   test [--only NAME]...    the whole gate: tidy, format, clippy, dependencies, rust tests, release build,
                            official SDKs, a slice of the long tests
-                           NAME is one of: tidy, format, clippy, deny, rust, build, cost, python, javascript,
+                           NAME is one of: tidy, format, clippy, deny, rust, build, cost, patterns, python, javascript,
                            go, java, rust-sdk, python-old, javascript-old, go-old, java-old, browser, crash,
                            queue-crash, employees, power, damage, disk, histories, queue-histories, simulate,
                            queue-simulate, backup, overload, fuzz

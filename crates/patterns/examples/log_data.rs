@@ -92,7 +92,7 @@ pub async fn run(stage: &Stage, size: Size, report: &mut Report) -> Result<(), F
     report.note(format!(
         "{} messages: of those between 15:00 and 16:00, the busiest partition gets {} by hour, {} by source, {} with \
          {BUCKET_COUNT} buckets.",
-        size.count(),
+        showcase::grouped(size.count()),
         busiest(&by_hour),
         busiest(&by_source),
         busiest(&by_bucket)

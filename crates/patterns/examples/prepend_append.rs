@@ -78,8 +78,9 @@ pub async fn run(stage: &Stage, size: Size, report: &mut Report) -> Result<(), F
         }
         let (busiest, partitions) = busiest(&events);
         report.note(format!(
-            "{} employees, {way}: {EVENT_COUNT} inserts go to {partitions} partitions, {busiest} of them to the busiest.",
-            size.count()
+            "{} employees, {way}: partitions that take the {EVENT_COUNT} inserts: {partitions}; inserts into the busiest: \
+             {busiest}.",
+            showcase::grouped(size.count())
         ));
     }
     Ok(())

@@ -15,7 +15,7 @@ use lazulite_client::{
     TableClient, TableServiceClient,
 };
 
-pub use report::{Report, Row};
+pub use report::{Report, Row, grouped};
 pub use server::{BINARY_VARIABLE, Server, connection_string};
 
 use crate::data::Size;

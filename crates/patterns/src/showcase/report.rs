@@ -133,8 +133,8 @@ fn write_table<const N: usize>(out: &mut fmt::Formatter<'_>, lines: &[[String; N
     Ok(())
 }
 
-/// 1234567 as 1,234,567.
-fn grouped(number: u64) -> String {
+/// A number as people write it: 1,234,567.
+pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (n, digit) in digits.chars().enumerate() {

@@ -150,6 +150,61 @@ fn an_index_behind_a_queue_converges() {
     stage::run(index_converges(&server, &stage, Delivery::Queue));
 }
 
+/// Holds transactions back until they are let go.
+struct Holding {
+    inner: HttpTransport,
+    gate: Arc<tokio::sync::Semaphore>,
+}
+
+impl Transport for Holding {
+    fn send(&self, request: Request<Bytes>) -> Sending<'_> {
+        Box::pin(async move {
+            if request.uri().path().ends_with("/$batch") {
+                let _pass = self.gate.acquire().await;
+                return self.inner.send(request).await;
+            }
+            self.inner.send(request).await
+        })
+    }
+}
+
+#[test]
+fn a_client_that_stalls_after_its_announcement_cannot_write_any_more() {
+    let (server, stage) = stage::open();
+    stage::run(async {
+        let gate = Arc::new(tokio::sync::Semaphore::new(0));
+        let holding = Holding { inner: HttpTransport::new(HttpOptions::default()), gate: gate.clone() };
+        let slow = ClientBuilder::from_connection_string(&stage::connection_to(&server))?
+            .transport(Arc::new(holding))
+            .timeout(Duration::from_secs(60));
+        let (table, copies) = (stage.table("Employees").await?, stage.table("ByEmail").await?);
+        let (queue, poison) = (stage.queue("changes").await?, stage.queue("poison").await?);
+        let index = Arc::new(CopyIndex::new(copies.clone(), |employee: &Employee| {
+            vec![Keys { partition_key: employee.email.clone().into(), row_key: "".into() }]
+        }));
+        let follower = Follower::new(
+            slow.tables()?.table(table.name())?,
+            slow.queues()?.queue(queue.name())?,
+            Delivery::Queue,
+            index.clone(),
+        );
+        let stalled = tokio::spawn(async move { follower.insert(&data::employee(3)).await });
+        let visibility = Duration::from_secs(30);
+        let worker = Worker::<Employee, _>::new(table.clone(), queue.clone(), poison, index, visibility);
+        // The worker waits for the change for a while, and then gives it up.
+        while worker.work().await? != Worked::Settled {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        assert_eq!(queue.approximate_count().await?, 0);
+        gate.add_permits(1);
+        assert!(stalled.await?.unwrap_err().is_conflict());
+        assert_eq!(stage::contents(&copies).await?.len(), 0);
+        let left = stage::contents(&table).await?;
+        assert!(left.keys().all(|(_, row)| row.starts_with("claim!")), "{left:?}");
+        Ok(())
+    });
+}
+
 #[test]
 fn an_index_in_the_partition_never_differs() {
     let (server, stage) = stage::open();
