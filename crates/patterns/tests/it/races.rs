@@ -7,8 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Request;
 use lazulite_client::{
-    ClientBuilder, Error, HttpOptions, HttpTransport, Keys, QueueServiceClient, Sending, TableServiceClient,
-    Transport, Value,
+    ClientBuilder, Error, HttpOptions, HttpTransport, Keys, QueueServiceClient, Sending, TableClient,
+    TableServiceClient, Transport, Value,
 };
 use lazulite_patterns::Raw;
 use lazulite_patterns::data::{self, Employee};
@@ -19,13 +19,16 @@ use lazulite_patterns::partition_index::PartitionIndex;
 use lazulite_patterns::showcase::{Failure, Stage};
 use lazulite_patterns::wide::WideRows;
 use testkit::TestServer;
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use crate::stage;
 
 const WRITER_COUNT: u64 = 6;
-const ROUND_COUNT: u64 = 12;
-const DELAY_MS_MAX: u64 = 8;
+const ROUND_COUNT: u64 = 20;
+/// Most requests are quick, and some are so slow that everything else happens meanwhile.
+const DELAY_MS_MAX: u64 = 4;
+const LONG_DELAY_MS_MAX: u64 = 120;
 
 /// Waits a random while before a request and after its answer, so that the requests of tasks mix in ever new ways.
 struct Delaying(HttpTransport);
@@ -33,7 +36,10 @@ struct Delaying(HttpTransport);
 impl Transport for Delaying {
     fn send(&self, request: Request<Bytes>) -> Sending<'_> {
         Box::pin(async move {
-            let pause = || Duration::from_millis(fastrand::u64(..DELAY_MS_MAX));
+            let pause = || {
+                let ms_max = if fastrand::u8(..12) == 0 { LONG_DELAY_MS_MAX } else { DELAY_MS_MAX };
+                Duration::from_millis(fastrand::u64(..ms_max))
+            };
             tokio::time::sleep(pause()).await;
             let answer = self.0.send(request).await;
             tokio::time::sleep(pause()).await;
@@ -60,15 +66,19 @@ fn is_race(error: &Error) -> bool {
     error.is_precondition_failed() || error.is_conflict() || error.is_not_found()
 }
 
+fn by_email(copies: &TableClient) -> Arc<CopyIndex<Employee>> {
+    Arc::new(CopyIndex::new(copies.clone(), |employee: &Employee| {
+        vec![Keys { partition_key: employee.email.clone().into(), row_key: "".into() }]
+    }))
+}
+
 async fn index_converges(server: &TestServer, stage: &Stage, delivery: Delivery) -> Result<(), Failure> {
     let (tables, queues) = services(server)?;
     let table = tables.table(stage.table("Employees").await?.name())?;
     let copies = tables.table(stage.table("ByEmail").await?.name())?;
     let queue = queues.queue(stage.queue("changes").await?.name())?;
     let poison = queues.queue(stage.queue("poison").await?.name())?;
-    let index = Arc::new(CopyIndex::new(copies.clone(), |employee: &Employee| {
-        vec![Keys { partition_key: employee.email.clone().into(), row_key: "".into() }]
-    }));
+    let index = by_email(&copies);
     let mut tasks: JoinSet<Result<(), Failure>> = JoinSet::new();
     for writer in 0..WRITER_COUNT {
         let follower = Follower::new(table.clone(), queue.clone(), delivery, index.clone());
@@ -94,7 +104,7 @@ async fn index_converges(server: &TestServer, stage: &Stage, delivery: Delivery)
     }
     let mut workers: JoinSet<Result<(), Failure>> = JoinSet::new();
     let (sender, is_over) = tokio::sync::watch::channel(false);
-    for _ in 0..3 {
+    for _ in 0..4 {
         // The time is so short that workers lose their messages to others while they work.
         let visibility = Duration::from_secs(1);
         let worker = Worker::<Employee, _>::new(
@@ -150,19 +160,31 @@ fn an_index_behind_a_queue_converges() {
     stage::run(index_converges(&server, &stage, Delivery::Queue));
 }
 
-/// Holds transactions back until they are let go.
+/// Holds some requests back until they are let go.
 struct Holding {
     inner: HttpTransport,
-    gate: Arc<tokio::sync::Semaphore>,
+    holds: fn(&Request<Bytes>) -> bool,
+    gate: Arc<Semaphore>,
+}
+
+impl Holding {
+    /// A builder whose requests of this kind wait for a permit, and the gate that gives permits.
+    fn builder(
+        server: &TestServer,
+        holds: fn(&Request<Bytes>) -> bool,
+    ) -> Result<(ClientBuilder, Arc<Semaphore>), Error> {
+        let gate = Arc::new(Semaphore::new(0));
+        let transport =
+            Holding { inner: HttpTransport::new(HttpOptions::default()), holds, gate: gate.clone() };
+        let builder = ClientBuilder::from_connection_string(&stage::connection_to(server))?;
+        Ok((builder.transport(Arc::new(transport)).timeout(Duration::from_secs(60)), gate))
+    }
 }
 
 impl Transport for Holding {
     fn send(&self, request: Request<Bytes>) -> Sending<'_> {
         Box::pin(async move {
-            if request.uri().path().ends_with("/$batch") {
-                let _pass = self.gate.acquire().await;
-                return self.inner.send(request).await;
-            }
+            let _pass = if (self.holds)(&request) { self.gate.acquire().await.ok() } else { None };
             self.inner.send(request).await
         })
     }
@@ -172,16 +194,10 @@ impl Transport for Holding {
 fn a_client_that_stalls_after_its_announcement_cannot_write_any_more() {
     let (server, stage) = stage::open();
     stage::run(async {
-        let gate = Arc::new(tokio::sync::Semaphore::new(0));
-        let holding = Holding { inner: HttpTransport::new(HttpOptions::default()), gate: gate.clone() };
-        let slow = ClientBuilder::from_connection_string(&stage::connection_to(&server))?
-            .transport(Arc::new(holding))
-            .timeout(Duration::from_secs(60));
+        let (slow, gate) = Holding::builder(&server, |request| request.uri().path().ends_with("/$batch"))?;
         let (table, copies) = (stage.table("Employees").await?, stage.table("ByEmail").await?);
         let (queue, poison) = (stage.queue("changes").await?, stage.queue("poison").await?);
-        let index = Arc::new(CopyIndex::new(copies.clone(), |employee: &Employee| {
-            vec![Keys { partition_key: employee.email.clone().into(), row_key: "".into() }]
-        }));
+        let index = by_email(&copies);
         let follower = Follower::new(
             slow.tables()?.table(table.name())?,
             slow.queues()?.queue(queue.name())?,
@@ -201,6 +217,48 @@ fn a_client_that_stalls_after_its_announcement_cannot_write_any_more() {
         assert_eq!(stage::contents(&copies).await?.len(), 0);
         let left = stage::contents(&table).await?;
         assert!(left.keys().all(|(_, row)| row.starts_with("claim!")), "{left:?}");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_worker_that_stalls_before_it_settles_undoes_what_is_no_longer_right() {
+    let (server, stage) = stage::open();
+    stage::run(async {
+        let (table, copies) = (stage.table("Employees").await?, stage.table("ByEmail").await?);
+        let (queue, poison) = (stage.queue("changes").await?, stage.queue("poison").await?);
+        let visibility = Duration::from_secs(30);
+        let index = by_email(&copies);
+        let worker = Worker::<Employee, _>::new(
+            table.clone(),
+            queue.clone(),
+            poison.clone(),
+            index.clone(),
+            visibility,
+        );
+        let follower = Follower::new(table.clone(), queue.clone(), Delivery::Outbox, index.clone());
+
+        // The slow worker has read the employee, and is about to write the copy.
+        let (slow, gate) = Holding::builder(&server, |request| request.method() == http::Method::PUT)?;
+        let slow_index = by_email(&slow.tables()?.table(copies.name())?);
+        let slow_worker =
+            Worker::<Employee, _>::new(table.clone(), queue.clone(), poison, slow_index, visibility);
+        follower.insert(&data::employee(3)).await?;
+        let stalled = tokio::spawn(async move { slow_worker.work().await });
+        while queue.peek(1).await?.first().is_some() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+
+        // Meanwhile the employee gets another address, and another worker settles that.
+        let old: Employee = table.get("Sales", &data::employee(3).id).await?;
+        follower.replace(&old, &Employee { email: "new@contoso.com".to_owned(), ..old.clone() }).await?;
+        assert_eq!(worker.work().await?, Worked::Settled);
+        assert!(!stalled.is_finished());
+        gate.add_permits(100);
+        assert_eq!(stalled.await??, Worked::Settled);
+        let places: Vec<_> = stage::contents(&copies).await?.into_keys().map(|(place, _)| place).collect();
+        assert_eq!(places, ["new@contoso.com"]);
         Ok(())
     });
 }
