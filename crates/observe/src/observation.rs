@@ -7,6 +7,7 @@ use std::fmt;
 use std::time::Duration;
 
 use protocol::ErrorCode;
+use protocol::common::DateTime;
 use protocol::table::filter;
 use protocol::table::region::PlanKind;
 
@@ -27,6 +28,9 @@ pub struct Observation<'a> {
     pub bytes_out: u64,
     /// From the head of the request to the answer, ready to send.
     pub took: Duration,
+    /// When it was finished: by the clock that never goes back, and by the wall clock.
+    pub at: Duration,
+    pub now: DateTime,
     pub request_id: &'a str,
     pub detail: Detail<'a>,
 }
