@@ -30,12 +30,13 @@ pub struct Notes {
     place: OnceLock<Place>,
 }
 
-/// Where a request writes, when its head does not say so.
+/// What a request is about, when its head does not say so.
 struct Place {
-    container: Box<str>,
-    /// PartitionKey and RowKey in one allocation.
-    keys: Box<str>,
-    partition_len: usize,
+    /// Container, PartitionKey and RowKey in one allocation.
+    text: Box<str>,
+    container_len: usize,
+    /// `None` when there are no keys.
+    partition_len: Option<usize>,
 }
 
 /// From the cheapest to the most expensive.
@@ -81,12 +82,13 @@ impl Notes {
         self.property_count_max.store(self.property_count_max.load(Relaxed).max(property_count), Relaxed);
     }
 
-    /// Where the request writes. Only the first call counts.
-    pub fn place(&self, container: &str, partition: &str, row: &str) {
+    /// What the request is about, and PartitionKey and RowKey if it writes. Only the first call counts.
+    pub fn place(&self, container: &str, keys: Option<(&str, &str)>) {
+        let (partition, row) = keys.unwrap_or_default();
         self.place.get_or_init(|| Place {
-            container: container.into(),
-            keys: [partition, row].concat().into(),
-            partition_len: partition.len(),
+            text: [container, partition, row].concat().into(),
+            container_len: container.len(),
+            partition_len: keys.map(|_| partition.len()),
         });
     }
 
@@ -114,9 +116,10 @@ impl Notes {
     pub fn detail<'a>(&'a self, named: Named<'a>) -> Detail<'a> {
         let (mut container, mut partition, mut row) = (named.container, named.partition, named.row);
         if let Some(place) = self.place.get() {
-            container = &place.container;
-            partition = place.keys.get(..place.partition_len);
-            row = place.keys.get(place.partition_len..);
+            let (named, keys) = place.text.split_at_checked(place.container_len).unwrap_or_default();
+            container = named;
+            partition = place.partition_len.and_then(|len| keys.get(..len));
+            row = place.partition_len.and_then(|len| keys.get(len..));
         }
         let number = self.shape_number.load(Relaxed);
         let plan = usize::from(self.plan.load(Relaxed)).checked_sub(1).and_then(|index| PLANS.get(index));
@@ -179,7 +182,7 @@ mod tests {
         );
         assert_eq!(detail.filter_shape.map(|shape| shape.text()).as_deref(), Some("Age gt Int32"));
         assert_eq!(notes.noted_error(), Some(ErrorCode::EntityAlreadyExists));
-        notes.place("people", "p", "row");
+        notes.place("people", Some(("p", "row")));
         let detail = notes.detail(Named::default());
         assert_eq!((detail.container, detail.partition, detail.row), ("people", Some("p"), Some("row")));
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use protocol::ErrorCode;
 use protocol::common::DateTime;
 use protocol::table::filter;
-use protocol::table::region::PlanKind;
+use protocol::table::region::{PlanKind, Planner};
 
 use crate::operation::{Operation, Service};
 
@@ -50,7 +50,8 @@ impl Observation<'_> {
 pub struct Detail<'a> {
     /// The table, queue or container, in the case in which the caller wrote it; empty when there is none.
     pub container: &'a str,
-    /// PartitionKey and RowKey, when the request names or writes one row; of a batch, those of its first operation.
+    /// PartitionKey and RowKey, when the request names or writes one row; of a batch, those of its first operation. A
+    /// query has them in its filter: see [`Shape::partition`].
     pub partition: Option<&'a str>,
     pub row: Option<&'a str>,
     /// How the rows were found: of reads only.
@@ -89,6 +90,15 @@ impl<'a> Shape<'a> {
     /// The same for filters of the same shape; different, very likely, for others.
     pub fn number(&self) -> u64 {
         self.number
+    }
+
+    /// The only partition that the filter can match, if there is one. Costs parsing the filter again.
+    pub fn partition(&self) -> Option<String> {
+        let filter = filter::parse(self.source, filter::Schema::Entities).ok()??;
+        let (rectangles, _) = Planner::default().rectangles(&filter.root);
+        let first = rectangles.first()?.partition.as_single()?;
+        let is_alone = rectangles.iter().all(|rectangle| rectangle.partition.as_single() == Some(first));
+        is_alone.then(|| first.to_owned())
     }
 
     /// As in `PartitionKey eq String and Age gt Int32`: at most [`filter::SHAPE_BYTES_MAX`] bytes.
