@@ -135,9 +135,16 @@ pub fn put(headers: &mut HeaderMap, name: impl http::header::IntoHeaderName, val
 }
 
 /// A response with this status and nothing else.
-pub(crate) fn empty(status: u16) -> Response<ResponseBody> {
+fn empty(status: u16) -> Response<ResponseBody> {
     let mut response = Response::new(ResponseBody::empty());
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response
+}
+
+/// A response with this status and body. The caller adds its headers.
+pub(crate) fn with_body(status: u16, body: Bytes) -> Response<ResponseBody> {
+    let mut response = empty(status);
+    *response.body_mut() = ResponseBody::Whole(Some(body));
     response
 }
 
