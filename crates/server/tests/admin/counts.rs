@@ -232,3 +232,29 @@ fn observers_see_what_a_request_was_about() {
     assert_eq!(advice, serde_json::json!({"findings": [{"id": "x"}], "memory_bound_bytes": 77}));
     assert_eq!(house.get("/api/live").json()["hot_partitions"], serde_json::json!([{"partition": "p"}]));
 }
+
+#[test]
+fn the_dashboard_asks_for_metrics_that_exist() {
+    let house = start(Options::default());
+    house.tables(Request::get("/Tables")).expect(200);
+    let families = house.get("/metrics").expect(200);
+    let families: Vec<&str> =
+        families.text().lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/dashboards/grafana.json");
+    let text = std::fs::read_to_string(path).unwrap();
+    serde_json::from_str::<serde_json::Value>(&text).unwrap();
+    let is_name = |character: char| character.is_ascii_lowercase() || character == '_';
+    let mut asked = 0;
+    for (start, _) in text.match_indices("lazulite_") {
+        let name: String = text[start..].chars().take_while(|character| is_name(*character)).collect();
+        let family = name.strip_suffix("_bucket").unwrap_or(&name);
+        assert!(families.contains(&family), "{name}");
+        asked += 1;
+    }
+    assert!(asked > 30, "{asked}");
+    // And the guide explains every one of them.
+    let guide = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide.md")).unwrap();
+    for family in families.iter().filter(|family| !guide.contains(&format!("`{family}`"))) {
+        assert_eq!(*family, "lazulite_connections_max", "the guide does not mention it");
+    }
+}
