@@ -11,7 +11,7 @@ use crate::{LAZULITE, refusal};
 const LINE: &str = "Explorer and metrics at http://";
 
 fn start(arguments: &[&str], environment: &[(&str, &str)]) -> ServerProcess {
-    let all = [&["--in-memory", "--table-port", "0", "--queue-port", "0"], arguments].concat();
+    let all = [&["--in-memory", "--table-port", "0", "--queue-port", "0"][..], arguments].concat();
     ServerProcess::start_anywhere(LAZULITE, &all, environment)
 }
 
@@ -79,12 +79,16 @@ fn a_chosen_port_must_be_free_and_the_usual_one_need_not() {
     let sentence =
         refusal(&["--in-memory", "--table-port", "0", "--queue-port", "0", "--admin-port", &port], &[]);
     assert!(sentence.contains(&port) && sentence.contains("--no-admin"), "{sentence}");
-    // Whether or not another test of this machine has the usual port.
-    let (first, second) = (start(&[], &[]), start(&[], &[]));
-    second.send(Request::get("/Tables")).expect(200);
-    let rest = second.rest_of_stdout();
-    assert!(rest.contains("No explorer and no metrics: another program has 127.0.0.1:10003"), "{rest}");
-    drop(first);
+    // The first one gets the usual port, unless another test has it.
+    let taken = "No explorer and no metrics: another program has 127.0.0.1:10003";
+    let first = start(&[], &[]);
+    let line = first.line_with("xplorer");
+    if !line.contains(taken) {
+        let second = start(&[], &[]);
+        let line = second.line_with("xplorer");
+        assert!(line.contains(taken), "{line}");
+        second.send(Request::get("/Tables")).expect(200);
+    }
     let none = start(&["--no-admin"], &[]);
     let rest = none.rest_of_stdout();
     assert!(!rest.contains("xplorer"), "{rest}");
