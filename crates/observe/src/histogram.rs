@@ -9,25 +9,25 @@ use std::time::Duration;
 /// Each power of two has four buckets; the last one also counts everything longer.
 pub const BUCKET_COUNT: usize = 104;
 
-pub struct Histogram {
+pub struct DurationHistogram {
     counts: [AtomicU64; BUCKET_COUNT],
     sum_nanos: AtomicU64,
 }
 
-impl Default for Histogram {
-    fn default() -> Histogram {
-        Histogram { counts: [const { AtomicU64::new(0) }; BUCKET_COUNT], sum_nanos: AtomicU64::new(0) }
+impl Default for DurationHistogram {
+    fn default() -> DurationHistogram {
+        DurationHistogram { counts: [const { AtomicU64::new(0) }; BUCKET_COUNT], sum_nanos: AtomicU64::new(0) }
     }
 }
 
-impl Histogram {
+impl DurationHistogram {
     pub fn count(&self, took: Duration) {
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         self.counts[bucket_of(micros)].fetch_add(1, Relaxed);
         self.sum_nanos.fetch_add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX), Relaxed);
     }
 
-    pub fn add_to(&self, counts: &mut Counts) {
+    pub fn add_to(&self, counts: &mut DurationCounts) {
         for (sum, count) in counts.buckets.iter_mut().zip(&self.counts) {
             *sum += count.load(Relaxed);
         }
@@ -37,24 +37,24 @@ impl Histogram {
 
 /// What a histogram, or several together, have counted.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Counts {
+pub struct DurationCounts {
     pub buckets: [u64; BUCKET_COUNT],
     pub sum_nanos: u64,
 }
 
-impl Default for Counts {
-    fn default() -> Counts {
-        Counts { buckets: [0; BUCKET_COUNT], sum_nanos: 0 }
+impl Default for DurationCounts {
+    fn default() -> DurationCounts {
+        DurationCounts { buckets: [0; BUCKET_COUNT], sum_nanos: 0 }
     }
 }
 
-impl Counts {
+impl DurationCounts {
     pub fn total(&self) -> u64 {
         self.buckets.iter().sum()
     }
 
     /// What was counted since `before`.
-    pub fn since(&self, before: &Counts) -> Counts {
+    pub fn since(&self, before: &DurationCounts) -> DurationCounts {
         let mut since = self.clone();
         for (count, before) in since.buckets.iter_mut().zip(&before.buckets) {
             *count = count.saturating_sub(*before);
@@ -120,11 +120,11 @@ mod tests {
 
     #[test]
     fn quantiles_are_right_within_a_bucket() {
-        let histogram = Histogram::default();
+        let histogram = DurationHistogram::default();
         for micros in 1..=1000 {
             histogram.count(Duration::from_micros(micros));
         }
-        let mut counts = Counts::default();
+        let mut counts = DurationCounts::default();
         histogram.add_to(&mut counts);
         assert_eq!(counts.total(), 1000);
         assert_eq!(counts.sum_nanos, 500_500_000);

@@ -15,13 +15,12 @@ mod prometheus;
 
 use std::time::Duration;
 
-pub use histogram::{Counts, Histogram};
-pub use live::{Live, SECONDS_MAX, Sample};
-pub use metrics::{Metrics, PlanCount, Totals};
+pub use live::{LiveSecond, LiveSeries};
+pub use metrics::Metrics;
 pub use notes::{Named, Notes};
 pub use observation::{Detail, Observation, Shape};
 pub use operation::{Operation, Service};
-pub use prometheus::{CONTENT_TYPE, Gauge, Kind, plan_label};
+pub use prometheus::{CONTENT_TYPE, Gauge};
 pub use protocol::table::region::PlanKind;
 
 /// Sees every finished request. It is called on the thread that served the request, before the answer is sent: it must

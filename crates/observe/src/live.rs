@@ -1,18 +1,18 @@
-//! The last minutes, second by second: what changed in the [`Totals`] from one second to the next.
+//! The last minutes, second by second: what changed in the [`RequestTotals`] from one second to the next.
 //!
 //! It is fed once a second by somebody who has a clock, so it costs a request nothing. Memory is bounded by
 //! [`SECONDS_MAX`].
 
 use std::collections::VecDeque;
 
-use crate::metrics::{PLAN_COUNT, Totals};
+use crate::metrics::{PLAN_COUNT, RequestTotals};
 
 /// Five minutes.
 pub const SECONDS_MAX: usize = 300;
 
 /// What happened within one second.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct Sample {
+pub struct LiveSecond {
     pub requests: u64,
     pub errors: u64,
     pub p50_micros: u64,
@@ -24,14 +24,14 @@ pub struct Sample {
 }
 
 #[derive(Default)]
-pub struct Live {
-    last: Totals,
-    samples: VecDeque<Sample>,
+pub struct LiveSeries {
+    last: RequestTotals,
+    samples: VecDeque<LiveSecond>,
 }
 
-impl Live {
+impl LiveSeries {
     /// To be called once a second.
-    pub fn tick(&mut self, totals: Totals) {
+    pub fn tick(&mut self, totals: RequestTotals) {
         let durations = totals.durations.since(&self.last.durations);
         let mut plans = [0; PLAN_COUNT];
         for (index, plan) in plans.iter_mut().enumerate() {
@@ -40,7 +40,7 @@ impl Live {
         if self.samples.len() == SECONDS_MAX {
             self.samples.pop_front();
         }
-        self.samples.push_back(Sample {
+        self.samples.push_back(LiveSecond {
             requests: totals.requests.saturating_sub(self.last.requests),
             errors: totals.errors.saturating_sub(self.last.errors),
             p50_micros: durations.quantile(0.5),
@@ -53,7 +53,7 @@ impl Live {
     }
 
     /// The oldest first.
-    pub fn samples(&self) -> impl ExactSizeIterator<Item = &Sample> + Clone {
+    pub fn samples(&self) -> impl ExactSizeIterator<Item = &LiveSecond> + Clone {
         self.samples.iter()
     }
 }
@@ -64,14 +64,14 @@ mod tests {
 
     #[test]
     fn each_second_has_what_happened_in_it() {
-        let mut live = Live::default();
-        live.tick(Totals { requests: 10, errors: 1, ..Totals::default() });
-        live.tick(Totals { requests: 15, errors: 1, bytes_in: 7, ..Totals::default() });
+        let mut live = LiveSeries::default();
+        live.tick(RequestTotals { requests: 10, errors: 1, ..RequestTotals::default() });
+        live.tick(RequestTotals { requests: 15, errors: 1, bytes_in: 7, ..RequestTotals::default() });
         let samples: Vec<_> =
             live.samples().map(|sample| (sample.requests, sample.errors, sample.bytes_in)).collect();
         assert_eq!(samples, [(10, 1, 0), (5, 0, 7)]);
         for _ in 0..2 * SECONDS_MAX {
-            live.tick(Totals::default());
+            live.tick(RequestTotals::default());
         }
         assert_eq!(live.samples().len(), SECONDS_MAX);
     }

@@ -1,4 +1,4 @@
-//! Counters of all requests since the start: by operation and outcome, durations, bytes, and how queries found their
+//! OperationCounters of all requests since the start: by operation and outcome, durations, bytes, and how queries found their
 //! rows.
 //!
 //! Promises: counting takes no lock and only relaxed additions, in counters that few threads share. Memory is bounded:
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize};
 
 use protocol::ErrorCode;
 
-use crate::histogram::{Counts, Histogram};
+use crate::histogram::{DurationCounts, DurationHistogram};
 use crate::notes::PLANS;
 use crate::observation::Observation;
 use crate::operation::Operation;
@@ -34,15 +34,15 @@ pub struct Metrics {
 /// The counters of some threads, apart from those of others.
 #[repr(align(128))]
 struct Shard {
-    operations: [OnceLock<Box<Counters>>; OPERATION_COUNT],
+    operations: [OnceLock<Box<OperationCounters>>; OPERATION_COUNT],
     plans: [PlanCounters; PLAN_COUNT],
 }
 
 /// The counters of one operation.
 #[derive(Default)]
-struct Counters {
+struct OperationCounters {
     successes: [AtomicU64; SUCCESSES.len()],
-    durations: Histogram,
+    durations: DurationHistogram,
     bytes_in: AtomicU64,
     bytes_out: AtomicU64,
 }
@@ -126,8 +126,8 @@ impl Metrics {
     }
 
     /// Everything, summed over operations.
-    pub fn totals(&self) -> Totals {
-        let mut totals = Totals { plans: self.plans(), ..Totals::default() };
+    pub fn totals(&self) -> RequestTotals {
+        let mut totals = RequestTotals { plans: self.plans(), ..RequestTotals::default() };
         for counted in Operation::ALL.iter().filter_map(|operation| self.operation(*operation)) {
             totals.requests += counted.successes.iter().sum::<u64>();
             let failed: u64 = counted.errors.iter().map(|error| error.count).sum();
@@ -195,7 +195,7 @@ pub(crate) struct OperationCount {
     /// By status, as [`SUCCESSES`].
     pub successes: [u64; SUCCESSES.len()],
     pub errors: Vec<ErrorCount>,
-    pub durations: Counts,
+    pub durations: DurationCounts,
     pub bytes_in: u64,
     pub bytes_out: u64,
 }
@@ -216,14 +216,14 @@ pub struct PlanCount {
 
 /// Sums over all operations since the start.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
-pub struct Totals {
+pub struct RequestTotals {
     pub requests: u64,
     pub errors: u64,
     /// From the cheapest plan to the most expensive.
     pub plans: [PlanCount; PLAN_COUNT],
     pub bytes_in: u64,
     pub bytes_out: u64,
-    pub durations: Counts,
+    pub durations: DurationCounts,
 }
 
 #[cfg(test)]

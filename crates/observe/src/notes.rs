@@ -27,11 +27,11 @@ pub struct Notes {
     written: AtomicU64,
     row_bytes_max: AtomicU64,
     bytes_in: AtomicU64,
-    place: OnceLock<Place>,
+    place: OnceLock<NotedPlace>,
 }
 
 /// What a request is about, when its head does not say so.
-struct Place {
+struct NotedPlace {
     /// Container, PartitionKey and RowKey in one allocation.
     text: Box<str>,
     container_len: usize,
@@ -85,7 +85,7 @@ impl Notes {
     /// What the request is about, and PartitionKey and RowKey if it writes. Only the first call counts.
     pub fn place(&self, container: &str, keys: Option<(&str, &str)>) {
         let (partition, row) = keys.unwrap_or_default();
-        self.place.get_or_init(|| Place {
+        self.place.get_or_init(|| NotedPlace {
             text: [container, partition, row].concat().into(),
             container_len: container.len(),
             partition_len: keys.map(|_| partition.len()),

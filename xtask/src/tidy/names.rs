@@ -7,7 +7,11 @@ use super::{Finding, House};
 
 /// Names that stand for more than one type, and why that is right. One line per name:
 /// `("Record", "a record of the log and a record of a table: each is the usual word in its own format"),`
-const SHARED_NAMES: [(&str, &str); 0] = [];
+const SHARED_NAMES: [(&str, &str); 3] = [
+    ("Metrics", "what the service's properties call a setting, and what everybody calls our counters"),
+    ("Service", "the trait of the seam, and the service that an operation belongs to"),
+    ("Watch", "of certificates' files, and of finished requests"),
+];
 
 pub fn check(house: &House) -> Vec<Finding> {
     check_against(house, &SHARED_NAMES)

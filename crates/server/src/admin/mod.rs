@@ -20,7 +20,7 @@ use engine::Engine;
 use http::header::{ALLOW, CONTENT_TYPE, HeaderValue, LOCATION, SET_COOKIE, WWW_AUTHENTICATE};
 use http::{Request, Response};
 use hyper::body::Incoming;
-use observe::{Advice, Live};
+use observe::{Advice, LiveSeries};
 use tls::Tls;
 
 use crate::front::Front;
@@ -68,7 +68,7 @@ pub struct Admin {
     resident_bytes: fn() -> Option<u64>,
     started: Duration,
     connections: Arc<Connections>,
-    live: Mutex<Live>,
+    live: Mutex<LiveSeries>,
 }
 
 /// Opens the admin port.
@@ -111,7 +111,7 @@ impl Admin {
         self.live_mut().tick(totals);
     }
 
-    fn live_mut(&self) -> MutexGuard<'_, Live> {
+    fn live_mut(&self) -> MutexGuard<'_, LiveSeries> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

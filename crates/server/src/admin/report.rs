@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use engine::{EngineGauges, Health};
-use observe::{Gauge, Sample};
+use observe::{Gauge, LiveSecond};
 use protocol::common::DateTime;
 use serde_json::{Value, json};
 
@@ -106,7 +106,7 @@ impl Admin {
 
     pub(super) fn live_json(&self) -> String {
         let (live, now) = (self.live_mut(), self.front.now());
-        let series = |value: &dyn Fn(&Sample) -> u64| live.samples().map(value).collect::<Vec<u64>>();
+        let series = |value: &dyn Fn(&LiveSecond) -> u64| live.samples().map(value).collect::<Vec<u64>>();
         let plan = |index: usize| series(&|sample| sample.plans[index]);
         let value = json!({
             "now": now.whole_seconds().saturating_sub(DateTime::UNIX_EPOCH.whole_seconds()),
