@@ -7,27 +7,30 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 /// Each power of two has four buckets; the last one also counts everything longer.
-pub const BUCKET_COUNT: usize = 104;
+pub(crate) const BUCKET_COUNT: usize = 104;
 
-pub struct DurationHistogram {
+pub(crate) struct DurationHistogram {
     counts: [AtomicU64; BUCKET_COUNT],
     sum_nanos: AtomicU64,
 }
 
 impl Default for DurationHistogram {
     fn default() -> DurationHistogram {
-        DurationHistogram { counts: [const { AtomicU64::new(0) }; BUCKET_COUNT], sum_nanos: AtomicU64::new(0) }
+        DurationHistogram {
+            counts: [const { AtomicU64::new(0) }; BUCKET_COUNT],
+            sum_nanos: AtomicU64::new(0),
+        }
     }
 }
 
 impl DurationHistogram {
-    pub fn count(&self, took: Duration) {
+    pub(crate) fn count(&self, took: Duration) {
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         self.counts[bucket_of(micros)].fetch_add(1, Relaxed);
         self.sum_nanos.fetch_add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX), Relaxed);
     }
 
-    pub fn add_to(&self, counts: &mut DurationCounts) {
+    pub(crate) fn add_to(&self, counts: &mut DurationCounts) {
         for (sum, count) in counts.buckets.iter_mut().zip(&self.counts) {
             *sum += count.load(Relaxed);
         }
@@ -37,7 +40,7 @@ impl DurationHistogram {
 
 /// What a histogram, or several together, have counted.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct DurationCounts {
+pub(crate) struct DurationCounts {
     pub buckets: [u64; BUCKET_COUNT],
     pub sum_nanos: u64,
 }
@@ -49,12 +52,12 @@ impl Default for DurationCounts {
 }
 
 impl DurationCounts {
-    pub fn total(&self) -> u64 {
+    pub(crate) fn total(&self) -> u64 {
         self.buckets.iter().sum()
     }
 
     /// What was counted since `before`.
-    pub fn since(&self, before: &DurationCounts) -> DurationCounts {
+    pub(crate) fn since(&self, before: &DurationCounts) -> DurationCounts {
         let mut since = self.clone();
         for (count, before) in since.buckets.iter_mut().zip(&before.buckets) {
             *count = count.saturating_sub(*before);
@@ -64,13 +67,13 @@ impl DurationCounts {
     }
 
     /// How many took less than this. Exact for powers of two.
-    pub fn below(&self, micros: u64) -> u64 {
+    pub(crate) fn below(&self, micros: u64) -> u64 {
         self.buckets[..bucket_of(micros)].iter().sum()
     }
 
     /// The time in microseconds within which this share was done (`0.99`): the middle of its bucket. 0 when there is
     /// nothing to count.
-    pub fn quantile(&self, share: f64) -> u64 {
+    pub(crate) fn quantile(&self, share: f64) -> u64 {
         let total = self.total();
         if total == 0 {
             return 0;

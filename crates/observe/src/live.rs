@@ -5,10 +5,10 @@
 
 use std::collections::VecDeque;
 
-use crate::metrics::{PLAN_COUNT, RequestTotals};
+use crate::metrics::{Metrics, PLAN_COUNT, RequestTotals};
 
 /// Five minutes.
-pub const SECONDS_MAX: usize = 300;
+const SECONDS_MAX: usize = 300;
 
 /// What happened within one second.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -31,7 +31,11 @@ pub struct LiveSeries {
 
 impl LiveSeries {
     /// To be called once a second.
-    pub fn tick(&mut self, totals: RequestTotals) {
+    pub fn tick(&mut self, metrics: &Metrics) {
+        self.add(metrics.totals());
+    }
+
+    fn add(&mut self, totals: RequestTotals) {
         let durations = totals.durations.since(&self.last.durations);
         let mut plans = [0; PLAN_COUNT];
         for (index, plan) in plans.iter_mut().enumerate() {
@@ -65,13 +69,13 @@ mod tests {
     #[test]
     fn each_second_has_what_happened_in_it() {
         let mut live = LiveSeries::default();
-        live.tick(RequestTotals { requests: 10, errors: 1, ..RequestTotals::default() });
-        live.tick(RequestTotals { requests: 15, errors: 1, bytes_in: 7, ..RequestTotals::default() });
+        live.add(RequestTotals { requests: 10, errors: 1, ..RequestTotals::default() });
+        live.add(RequestTotals { requests: 15, errors: 1, bytes_in: 7, ..RequestTotals::default() });
         let samples: Vec<_> =
             live.samples().map(|sample| (sample.requests, sample.errors, sample.bytes_in)).collect();
         assert_eq!(samples, [(10, 1, 0), (5, 0, 7)]);
         for _ in 0..2 * SECONDS_MAX {
-            live.tick(RequestTotals::default());
+            live.add(RequestTotals::default());
         }
         assert_eq!(live.samples().len(), SECONDS_MAX);
     }

@@ -126,7 +126,7 @@ impl Metrics {
     }
 
     /// Everything, summed over operations.
-    pub fn totals(&self) -> RequestTotals {
+    pub(crate) fn totals(&self) -> RequestTotals {
         let mut totals = RequestTotals { plans: self.plans(), ..RequestTotals::default() };
         for counted in Operation::ALL.iter().filter_map(|operation| self.operation(*operation)) {
             totals.requests += counted.successes.iter().sum::<u64>();
@@ -208,7 +208,7 @@ pub(crate) struct ErrorCount {
 
 /// How often a plan was used, and what it looked at.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct PlanCount {
+pub(crate) struct PlanCount {
     pub requests: u64,
     pub examined: u64,
     pub returned: u64,
@@ -216,7 +216,7 @@ pub struct PlanCount {
 
 /// Sums over all operations since the start.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
-pub struct RequestTotals {
+pub(crate) struct RequestTotals {
     pub requests: u64,
     pub errors: u64,
     /// From the cheapest plan to the most expensive.

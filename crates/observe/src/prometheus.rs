@@ -49,7 +49,7 @@ impl Gauge {
 }
 
 /// A plan as a label.
-pub fn plan_label(plan: PlanKind) -> &'static str {
+fn plan_label(plan: PlanKind) -> &'static str {
     match plan {
         PlanKind::Point => "point",
         PlanKind::RowRange => "row_range",

@@ -107,8 +107,7 @@ impl Admin {
     }
 
     pub fn end_second(&self) {
-        let totals = self.front.watch.metrics.totals();
-        self.live_mut().tick(totals);
+        self.live_mut().tick(&self.front.watch.metrics);
     }
 
     fn live_mut(&self) -> MutexGuard<'_, LiveSeries> {
