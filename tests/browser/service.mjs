@@ -1,4 +1,4 @@
-// The service as the account's owner uses it: requests signed with the key, CORS rules, SAS tokens. Written from the
+// The services as the account's owner uses them: requests signed with the key, CORS rules, SAS tokens. Written from the
 // protocol reference, without the SDK and without the server's own code.
 
 import { createHmac } from "node:crypto";
@@ -12,7 +12,8 @@ const settings = Object.fromEntries(
   connectionString.split(";").filter(Boolean).map((part) => [part.split("=")[0], part.slice(part.indexOf("=") + 1)]),
 );
 
-export const endpoint = settings.TableEndpoint.replace(/\/$/, "");
+const endpoint = settings.TableEndpoint.replace(/\/$/, "");
+const queueEndpoint = settings.QueueEndpoint.replace(/\/$/, "");
 const VERSION = "2019-02-02";
 
 function hmac(text) {
@@ -37,21 +38,58 @@ export async function owner(method, target, body, contentType = "application/jso
   return { status: response.status, text: await response.text() };
 }
 
-/** Replaces the account's CORS rules. Each has the strings origins, methods, headers and exposed. */
+/** Sends a request to the Queue service as the owner, with a token for everything. */
+export async function queueOwner(method, target, body) {
+  const url = new URL(queueEndpoint + target);
+  const [permissions, services, types, expiry] = ["rwdlacup", "q", "sco", inAnHour()];
+  const text = [settings.AccountName, permissions, services, types, "", expiry, "", "", VERSION, ""].join("\n");
+  const token = { sv: VERSION, ss: services, srt: types, sp: permissions, se: expiry, sig: hmac(text) };
+  for (const [name, value] of Object.entries(token)) url.searchParams.set(name, value);
+  const headers = body === undefined ? {} : { "content-type": "application/xml" };
+  const response = await fetch(url, { method, headers, body });
+  return { status: response.status, text: await response.text() };
+}
+
+/** Replaces the Table service's CORS rules. Each has the strings origins, methods, headers and exposed. */
 export async function setRules(...rules) {
+  const put = (target, body) => owner("PUT", target, body, "application/xml");
+  await putRules(put, rules);
+}
+
+/** Replaces the Queue service's CORS rules. */
+export async function setQueueRules(...rules) {
+  await putRules((target, body) => queueOwner("PUT", target, body), rules);
+}
+
+async function putRules(put, rules) {
   const element = ({ origins, methods, headers = "*", exposed = "etag" }) =>
     `<CorsRule><AllowedOrigins>${origins}</AllowedOrigins><AllowedMethods>${methods}</AllowedMethods>` +
     `<AllowedHeaders>${headers}</AllowedHeaders><ExposedHeaders>${exposed}</ExposedHeaders>` +
     // The browser may cache nothing, so that each test sees its own rules.
     `<MaxAgeInSeconds>0</MaxAgeInSeconds></CorsRule>`;
   const body = `<StorageServiceProperties><Cors>${rules.map(element).join("")}</Cors></StorageServiceProperties>`;
-  const { status, text } = await owner("PUT", "/?restype=service&comp=properties", body, "application/xml");
+  const { status, text } = await put("/?restype=service&comp=properties", body);
   if (status !== 202) throw new Error(`the rules were not taken: ${status} ${text}`);
+}
+
+function inAnHour() {
+  return new Date(Date.now() + 3600_000).toISOString().slice(0, 19) + "Z";
+}
+
+/** The URL below a queue, with a token that lets its holder do `permissions` with its messages for an hour. */
+export function queueUrl(queue, rest, permissions = "raup") {
+  const expiry = inAnHour();
+  const resource = `/queue/${settings.AccountName}/${queue}`;
+  const signature = hmac([permissions, "", expiry, resource, "", "", "", VERSION].join("\n"));
+  const url = new URL(`${queueEndpoint}/${queue}${rest}`);
+  const token = { sv: VERSION, sp: permissions, se: expiry, sig: signature };
+  for (const [name, value] of Object.entries(token)) url.searchParams.set(name, value);
+  return url.href;
 }
 
 /** The URL of an entity, with a token that lets its holder do `permissions` in that table for an hour. */
 export function entityUrl(table, partitionKey, rowKey, permissions = "raud") {
-  const expiry = new Date(Date.now() + 3600_000).toISOString().slice(0, 19) + "Z";
+  const expiry = inAnHour();
   const resource = `/table/${settings.AccountName}/${table.toLowerCase()}`;
   const signature = hmac([permissions, "", expiry, resource, "", "", "", VERSION, "", "", "", ""].join("\n"));
   const token = new URLSearchParams({ sv: VERSION, tn: table, sp: permissions, se: expiry, sig: signature });

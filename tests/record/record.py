@@ -316,7 +316,7 @@ def clear_messages():
 
 ADA = {
     "PartitionKey": "it's",
-    "RowKey": "a b/ö%",
+    "RowKey": "a b+ö%",
     "Name": "Ada",
     "Age": 36,
     "Score": 1.5,

@@ -48,7 +48,7 @@ fn wants_azurite(arguments: &[String]) -> bool {
         return false;
     }
     !arguments.iter().any(|argument| {
-        matches!(argument.as_str(), "--quick" | "--large" | "--large-queues" | "--help" | "-h")
+        matches!(argument.as_str(), "--quick" | "--large" | "--large-queues" | "--client" | "--help" | "-h")
     })
 }
 

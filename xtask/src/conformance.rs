@@ -20,8 +20,8 @@ struct Client {
     suite: &'static str,
     name: &'static str,
     client: &'static str,
-    /// The file below `tests` that pins its version, and the text in front of the version; empty when there is none.
-    pinned: (&'static str, &'static str),
+    /// The file below `tests` that pins the versions of its packages, and the text in front of each version.
+    pinned: (&'static str, &'static [&'static str]),
     /// The name of its runtime, and commands that print the version; the first that exists is used.
     runtime: (&'static str, &'static [&'static [&'static str]]),
     behaviours_min: usize,
@@ -33,39 +33,42 @@ const CLIENTS: [Client; 12] = [
         suite: RAW_HTTP,
         name: "Raw HTTP",
         client: "raw HTTP",
-        pinned: ("", ""),
+        pinned: ("", &[]),
         runtime: ("Rust", &[&["cargo", "--version"]]),
         behaviours_min: 500,
     },
     Client {
         suite: "python",
         name: "Python",
-        client: "Python `azure-data-tables`",
-        pinned: ("sdk/python/requirements.txt", "azure-data-tables=="),
+        client: "Python `azure-data-tables`, `azure-storage-queue`",
+        pinned: ("sdk/python/requirements.txt", &["azure-data-tables==", "azure-storage-queue=="]),
         runtime: ("Python", &[&["python3", "--version"], &["python", "--version"]]),
         behaviours_min: 40,
     },
     Client {
         suite: "javascript",
         name: "JavaScript",
-        client: "JavaScript `@azure/data-tables`",
-        pinned: ("sdk/javascript/package.json", "\"@azure/data-tables\":"),
+        client: "JavaScript `@azure/data-tables`, `@azure/storage-queue`",
+        pinned: ("sdk/javascript/package.json", &["\"@azure/data-tables\":", "\"@azure/storage-queue\":"]),
         runtime: ("Node", &[&["node", "--version"]]),
         behaviours_min: 40,
     },
     Client {
         suite: "go",
         name: "Go",
-        client: "Go `aztables`",
-        pinned: ("sdk/go/go.mod", "sdk/data/aztables "),
+        client: "Go `aztables`, `azqueue`",
+        pinned: ("sdk/go/go.mod", &["sdk/data/aztables ", "sdk/storage/azqueue "]),
         runtime: ("Go", &[&["go", "env", "GOVERSION"]]),
         behaviours_min: 40,
     },
     Client {
         suite: "java",
         name: "Java",
-        client: "Java `azure-data-tables`",
-        pinned: ("sdk/java/pom.xml", "<artifactId>azure-data-tables</artifactId>"),
+        client: "Java `azure-data-tables`, `azure-storage-queue`",
+        pinned: (
+            "sdk/java/pom.xml",
+            &["<artifactId>azure-data-tables</artifactId>", "<artifactId>azure-storage-queue</artifactId>"],
+        ),
         runtime: ("JDK", &[&["javac", "-version"]]),
         behaviours_min: 40,
     },
@@ -73,7 +76,7 @@ const CLIENTS: [Client; 12] = [
         suite: "rust-sdk",
         name: "Rust",
         client: "Rust `azure_data_tables`",
-        pinned: ("sdk/rust/Cargo.toml", "azure_data_tables ="),
+        pinned: ("sdk/rust/Cargo.toml", &["azure_data_tables ="]),
         runtime: ("Rust", &[&["cargo", "--version"]]),
         behaviours_min: 40,
     },
@@ -81,7 +84,7 @@ const CLIENTS: [Client; 12] = [
         suite: "python-old",
         name: "Python, older",
         client: "Python `azure-cosmosdb-table`",
-        pinned: ("sdk/python-old/requirements.txt", "azure-cosmosdb-table=="),
+        pinned: ("sdk/python-old/requirements.txt", &["azure-cosmosdb-table=="]),
         runtime: ("Python", &[&["python3", "--version"], &["python", "--version"]]),
         behaviours_min: 40,
     },
@@ -89,7 +92,7 @@ const CLIENTS: [Client; 12] = [
         suite: "javascript-old",
         name: "JavaScript, older",
         client: "JavaScript `azure-storage`",
-        pinned: ("sdk/javascript-old/package.json", "\"azure-storage\":"),
+        pinned: ("sdk/javascript-old/package.json", &["\"azure-storage\":"]),
         runtime: ("Node", &[&["node", "--version"]]),
         behaviours_min: 40,
     },
@@ -97,7 +100,7 @@ const CLIENTS: [Client; 12] = [
         suite: "go-old",
         name: "Go, older",
         client: "Go `azure-sdk-for-go/storage`",
-        pinned: ("sdk/go-old/go.mod", "Azure/azure-sdk-for-go "),
+        pinned: ("sdk/go-old/go.mod", &["Azure/azure-sdk-for-go "]),
         runtime: ("Go", &[&["go", "env", "GOVERSION"]]),
         behaviours_min: 40,
     },
@@ -105,15 +108,15 @@ const CLIENTS: [Client; 12] = [
         suite: "java-old",
         name: "Java, older",
         client: "Java `com.microsoft.azure:azure-storage`",
-        pinned: ("sdk/java-old/pom.xml", "<artifactId>azure-storage</artifactId>"),
+        pinned: ("sdk/java-old/pom.xml", &["<artifactId>azure-storage</artifactId>"]),
         runtime: ("JDK", &[&["javac", "-version"]]),
         behaviours_min: 40,
     },
     Client {
         suite: "az",
         name: "az",
-        client: "`az storage table`, `az storage entity`",
-        pinned: ("sdk/az/requirements.txt", "azure-cli=="),
+        client: "`az storage table`, `entity`, `queue`, `message`",
+        pinned: ("sdk/az/requirements.txt", &["azure-cli=="]),
         runtime: ("Python", &[&["python3", "--version"], &["python", "--version"]]),
         behaviours_min: 30,
     },
@@ -121,7 +124,7 @@ const CLIENTS: [Client; 12] = [
         suite: "browser",
         name: "Browser",
         client: "a page of another origin, by `playwright-core`",
-        pinned: ("browser/package.json", "\"playwright-core\":"),
+        pinned: ("browser/package.json", &["\"playwright-core\":"]),
         runtime: (
             "Chromium",
             &[
@@ -240,9 +243,8 @@ fn run_client(client: &Client, set_ups: &SetUps) -> Result<Result<Row, String>, 
         return Ok(Err("all of its tests were skipped; each says why".to_owned()));
     }
     let failed_besides = failed - counts.failed;
-    let (file, word) = client.pinned;
     let (name, client_name) = (client.name, client.client);
-    let (version, runtime) = (pinned_version(file, word)?, runtime(client));
+    let (version, runtime) = (pinned_versions(client.pinned)?, runtime(client));
     Ok(Ok(Row { name, client: client_name, version, runtime, cases, failed_besides }))
 }
 
@@ -259,15 +261,18 @@ fn is_enough(client: &Client, row: &Row) -> bool {
     shown >= wanted && counts.failed == 0
 }
 
-/// The version pinned in a file below `tests`, after `word`.
-fn pinned_version(file: &str, word: &str) -> Result<String, String> {
-    if file.is_empty() {
+/// The versions pinned in a file below `tests`, each after its word.
+fn pinned_versions((file, words): (&str, &[&str])) -> Result<String, String> {
+    if words.is_empty() {
         return Ok("–".to_owned());
     }
     let path = process::root().join("tests").join(file);
     let text = suites::read(&path)?;
-    let found = text.split_once(word).and_then(|(_, rest)| document::first_version(rest));
-    found.ok_or_else(|| format!("{} pins no version after '{}'", path.display(), word.trim()))
+    let version = |word: &&str| {
+        let found = text.split_once(word).and_then(|(_, rest)| document::first_version(rest));
+        found.ok_or_else(|| format!("{} pins no version after '{}'", path.display(), word.trim()))
+    };
+    Ok(words.iter().map(version).collect::<Result<Vec<_>, _>>()?.join(", "))
 }
 
 fn runtime(client: &Client) -> String {
@@ -301,8 +306,13 @@ mod tests {
     #[test]
     fn every_client_has_a_pinned_version() {
         for client in CLIENTS.iter().filter(|client| client.suite != RAW_HTTP) {
-            let version = pinned_version(client.pinned.0, client.pinned.1).unwrap();
-            assert!(version.split('.').count() >= 2, "{}: {version}", client.suite);
+            let versions = pinned_versions(client.pinned).unwrap();
+            assert_eq!(versions.split(", ").count(), client.pinned.1.len());
+            assert!(
+                versions.split(", ").all(|version| version.contains('.')),
+                "{}: {versions}",
+                client.suite
+            );
         }
     }
 

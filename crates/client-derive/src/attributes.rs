@@ -102,7 +102,8 @@ fn put<T>(place: &mut Option<T>, value: T, meta: &ParseNestedMeta<'_>, word: &st
 impl OnStruct {
     pub fn read(attributes: &[Attribute], errors: &mut Errors) -> OnStruct {
         let mut found = OnStruct::default();
-        for_each(attributes, errors, |meta, word| match word {
+        for_each(attributes, errors, |meta, word| {
+            match word {
             "partition_key" => put(&mut found.partition_key, text(meta)?, meta, word),
             "row_key" => put(&mut found.row_key, text(meta)?, meta, word),
             "rename_all" => put(&mut found.rename_all, Style::parse(&text(meta)?)?, meta, word),
@@ -112,10 +113,14 @@ impl OnStruct {
                 found.is_view = true;
                 Ok(())
             }
-            "property" | "row_key_prefix" => Err(meta.error(format!("`{word}` is for #[derive(EntityKind)] on an enum"))),
+            "property" | "row_key_prefix" => {
+                Err(meta.error(format!("`{word}` is for #[derive(EntityKind)] on an enum")))
+            }
             _ => Err(meta.error(
-                "unknown word; a struct can have `partition_key`, `row_key`, `rename_all`, `view`, `columns`, `crate`",
+                "unknown word; a struct can have `partition_key`, `row_key`, `rename_all`, `view`, `columns`, \
+                 `crate`",
             )),
+        }
         });
         found
     }
@@ -152,7 +157,9 @@ impl OnField {
             };
             if meta.input.peek(syn::Token![=]) {
                 return Err(meta.error(match role {
-                    Role::PartitionKey | Role::RowKey => "a template of a key belongs to the struct, not to a field",
+                    Role::PartitionKey | Role::RowKey => {
+                        "a template of a key belongs to the struct, not to a field"
+                    }
                     _ => "this word has no value",
                 }));
             }

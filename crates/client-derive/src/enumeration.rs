@@ -9,7 +9,7 @@ use crate::attributes::{for_each, krate as read_crate, text};
 use crate::errors::Errors;
 use crate::names::Style;
 
-struct Variant<'a> {
+struct NamedVariant<'a> {
     ident: &'a Ident,
     name: LitStr,
 }
@@ -17,7 +17,10 @@ struct Variant<'a> {
 pub fn derive(input: DeriveInput) -> syn::Result<TokenStream> {
     let mut errors = Errors::default();
     let Data::Enum(data) = &input.data else {
-        return Err(syn::Error::new_spanned(&input.ident, "an enumeration is an enum whose variants have no fields"));
+        return Err(syn::Error::new_spanned(
+            &input.ident,
+            "an enumeration is an enum whose variants have no fields",
+        ));
     };
     if !input.generics.params.is_empty() {
         errors.at(&input.generics, "an enumeration has no parameters");
@@ -28,13 +31,17 @@ pub fn derive(input: DeriveInput) -> syn::Result<TokenStream> {
             "rename_all" => style = Style::parse(&text(meta)?)?,
             "crate" => krate = Some(read_crate(meta)?),
             "display" => is_displayed = true,
-            _ => return Err(meta.error("unknown word; an enumeration can have `rename_all`, `display`, `crate`")),
+            _ => {
+                return Err(
+                    meta.error("unknown word; an enumeration can have `rename_all`, `display`, `crate`")
+                );
+            }
         }
         Ok(())
     });
     let krate = krate.map_or_else(|| quote!(::lazulite_client), |path| path.into_token_stream());
 
-    let mut variants: Vec<Variant<'_>> = Vec::new();
+    let mut variants: Vec<NamedVariant<'_>> = Vec::new();
     let mut other: Option<&Ident> = None;
     for variant in &data.variants {
         let (mut rename, mut is_other) = (None, false);
@@ -69,7 +76,7 @@ pub fn derive(input: DeriveInput) -> syn::Result<TokenStream> {
             let message = format!("`{}` is already the name of `{}`", name.value(), earlier.ident);
             errors.push(syn::Error::new(name.span(), message));
         }
-        variants.push(Variant { ident: &variant.ident, name });
+        variants.push(NamedVariant { ident: &variant.ident, name });
     }
     if variants.is_empty() && other.is_none() {
         errors.at(&input.ident, "an enumeration has at least one variant");
@@ -77,7 +84,8 @@ pub fn derive(input: DeriveInput) -> syn::Result<TokenStream> {
 
     let ident = &input.ident;
     let enumeration = ident.unraw().to_string();
-    let (idents, names): (Vec<_>, Vec<_>) = variants.iter().map(|variant| (variant.ident, &variant.name)).unzip();
+    let (idents, names): (Vec<_>, Vec<_>) =
+        variants.iter().map(|variant| (variant.ident, &variant.name)).unzip();
     let to_other = other.map(|other| quote!(Self::#other(name) => ::std::borrow::Cow::Borrowed(&**name),));
     let from_other = match other {
         Some(other) => quote!(_ => ::core::option::Option::Some(Self::#other(text.into_owned().into()))),

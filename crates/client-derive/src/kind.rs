@@ -39,7 +39,11 @@ pub fn derive(input: DeriveInput) -> syn::Result<TokenStream> {
             "property" => property = Some(text(meta)?),
             "row_key_prefix" => is_prefix = true,
             "crate" => krate = Some(read_crate(meta)?),
-            _ => return Err(meta.error("unknown word; an enum of entities can have `property`, `row_key_prefix`, `crate`")),
+            _ => {
+                return Err(meta.error(
+                    "unknown word; an enum of entities can have `property`, `row_key_prefix`, `crate`",
+                ));
+            }
         }
         Ok(())
     });
@@ -62,9 +66,12 @@ pub fn derive(input: DeriveInput) -> syn::Result<TokenStream> {
         }
     };
 
+    if data.variants.is_empty() {
+        errors.at(&input.ident, "there is no kind of entity");
+    }
     let variants = read_variants(&data.variants, &apart, &mut errors);
     let ident = &input.ident;
-    let code = Code { krate: &krate, ident, apart: &apart, variants: &variants };
+    let code = KindCode { krate: &krate, ident, apart: &apart, variants: &variants };
     let (entity, columns, conversions) = (code.entity(), code.columns(&input.vis), code.conversions());
     errors.finish(quote!(#entity #columns #conversions))
 }
@@ -104,9 +111,10 @@ fn read_variants<'a>(
                 }
                 None
             }
-            (Apart::Property(_), value, None) => {
-                Some(value.unwrap_or_else(|| LitStr::new(&variant.ident.unraw().to_string(), variant.ident.span())))
-            }
+            (Apart::Property(_), value, None) => Some(
+                value
+                    .unwrap_or_else(|| LitStr::new(&variant.ident.unraw().to_string(), variant.ident.span())),
+            ),
             (Apart::Property(_), _, Some(prefix)) => {
                 errors.at(&prefix, "the kinds are told apart by a property: write `value = ...`");
                 continue;
@@ -129,27 +137,27 @@ fn read_variants<'a>(
                 errors.at(mark, format!("`{}` already has {:?}", earlier.ident, mark.value()));
             }
             if mark.value().is_empty() {
-                errors.at(mark, "an empty text tells nothing apart; the variant for all other entities is marked `other`");
+                errors.at(
+                    mark,
+                    "an empty text tells nothing apart; the variant for all other entities is marked `other`",
+                );
             }
         }
         variants.push(Variant { ident: &variant.ident, ty, mark });
     }
-    if variants.is_empty() {
-        errors.push(syn::Error::new(proc_macro2::Span::call_site(), "there is no kind of entity"));
-    }
     variants
 }
 
-struct Code<'a> {
+struct KindCode<'a> {
     krate: &'a TokenStream,
     ident: &'a Ident,
     apart: &'a Apart,
     variants: &'a [Variant<'a>],
 }
 
-impl Code<'_> {
+impl KindCode<'_> {
     fn entity(&self) -> TokenStream {
-        let Code { krate, ident, variants, .. } = self;
+        let KindCode { krate, ident, variants, .. } = self;
         let idents: Vec<&Ident> = variants.iter().map(|variant| variant.ident).collect();
         let types: Vec<&Type> = variants.iter().map(|variant| variant.ty).collect();
         let own_column = match self.apart {
@@ -231,12 +239,13 @@ impl Code<'_> {
     }
 
     fn read(&self) -> TokenStream {
-        let Code { krate, variants, .. } = self;
+        let KindCode { krate, variants, .. } = self;
         let other = variants.iter().find(|variant| variant.mark.is_none()).map(|variant| {
             let ident = variant.ident;
             quote!(#krate::Entity::read(row).map(Self::#ident))
         });
-        let mut marked: Vec<&Variant<'_>> = variants.iter().filter(|variant| variant.mark.is_some()).collect();
+        let mut marked: Vec<&Variant<'_>> =
+            variants.iter().filter(|variant| variant.mark.is_some()).collect();
         match self.apart {
             Apart::Property(name) => {
                 let values = marked.iter().map(|variant| &variant.mark);
@@ -250,9 +259,9 @@ impl Code<'_> {
                         }
                     }
                 });
-                let other = other.unwrap_or_else(|| {
-                    quote!(::core::result::Result::Err(#krate::__private::unknown_kind(#name, &row)))
-                });
+                let other = other.unwrap_or_else(
+                    || quote!(::core::result::Result::Err(#krate::__private::unknown_kind(#name, &row))),
+                );
                 quote! {
                     let kind: ::core::option::Option<usize> = match #krate::__private::read_kind(#name, &row) {
                         #(::core::option::Option::Some(#values) => ::core::option::Option::Some(#numbers),)*
@@ -266,7 +275,9 @@ impl Code<'_> {
             }
             Apart::Prefix => {
                 // Of two prefixes that fit, the longer one says more.
-                marked.sort_by_key(|variant| std::cmp::Reverse(variant.mark.as_ref().map(|mark| mark.value().len())));
+                marked.sort_by_key(|variant| {
+                    std::cmp::Reverse(variant.mark.as_ref().map(|mark| mark.value().len()))
+                });
                 let tests = marked.iter().map(|Variant { ident, mark, .. }| {
                     quote! {
                         if row.row_key.starts_with(#mark) {
@@ -274,18 +285,20 @@ impl Code<'_> {
                         }
                     }
                 });
-                let other = other
-                    .unwrap_or_else(|| quote!(::core::result::Result::Err(#krate::__private::unknown_prefix(&row))));
+                let other = other.unwrap_or_else(
+                    || quote!(::core::result::Result::Err(#krate::__private::unknown_prefix(&row))),
+                );
                 quote!(#(#tests)* #other)
             }
         }
     }
 
     fn columns(&self, visibility: &syn::Visibility) -> TokenStream {
-        let Code { krate, ident, .. } = self;
+        let KindCode { krate, ident, .. } = self;
         let kind = match self.apart {
             Apart::Property(name) if names::can_be_filtered(&name.value()) => {
-                let documentation = format!("The column `{}`, which tells the kinds apart, for filters.", name.value());
+                let documentation =
+                    format!("The column `{}`, which tells the kinds apart, for filters.", name.value());
                 Some(quote! {
                     #[doc = #documentation]
                     #[allow(dead_code)]

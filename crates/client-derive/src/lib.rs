@@ -5,6 +5,7 @@
 
 mod attributes;
 mod entity;
+mod entity_code;
 mod enumeration;
 mod errors;
 mod kind;
@@ -22,26 +23,34 @@ fn run(input: DeriveInput, derive: fn(DeriveInput) -> syn::Result<proc_macro2::T
 ///
 /// Every field that has no other mark is a property with the field's name.
 ///
-/// | on the struct | |
-/// |---|---|
-/// | `partition_key = "..."`, `row_key = "..."` | A key that is put together from fields, and taken apart when it is read: `"{department}_{year:04}"`. Fields are written by `Display` and read by `FromStr`. Without a field, the key is the same for all. |
-/// | `rename_all = "PascalCase"` | How properties are named: also `camelCase`, `snake_case`, `SCREAMING_SNAKE_CASE`, `lowercase`, `UPPERCASE`. Without it, a property has exactly its field's name. |
-/// | `view` | The struct is only read, so that it needs no keys. |
-/// | `columns = EmployeeColumns` | The functions for filters are on this new type, for a struct that has functions with these names of its own. |
-/// | `crate = path` | What the client is called, if not `lazulite_client`. |
+/// On the struct:
 ///
-/// | on a field | |
-/// |---|---|
-/// | `partition_key`, `row_key` | The field is the key: text, an integer, a GUID, or with `display` anything that has `Display` and `FromStr`. |
-/// | `rename = "Name"` | The property's name. |
-/// | `default`, `default = path` | What the field is when the property is absent. Without it that is an error, except for an `Option`. |
-/// | `json` | Stored as JSON in a text, by serde. |
-/// | `display` | Stored as text, by `Display` and `FromStr`. |
-/// | `skip` | Not stored. When it is read, it has its default. |
-/// | `etag`, `timestamp` | The entity's ETag (`String` or `Option<String>`) and Timestamp (an instant, best as `Option`). |
-/// | `rest` | The properties that have no field, in a `BTreeMap<String, Value<'static>>`, `HashMap` or `Vec<Property>`. |
-/// | `encrypt` | Sealed before it leaves the program. It cannot be named in filters. |
-/// | `stored` | A field of a key's template is a property as well. |
+/// - `partition_key = "..."`, `row_key = "..."`: a key that is put together from fields, and taken apart when it is
+///   read, such as `"{department}_{year:04}"`. Fields are written by `Display` and read by `FromStr`. Without a field,
+///   the key is the same for all entities.
+/// - `rename_all = "PascalCase"`: how properties are named; also `camelCase`, `snake_case`, `SCREAMING_SNAKE_CASE`,
+///   `lowercase` and `UPPERCASE`. Without it, a property has exactly its field's name.
+/// - `view`: the struct is only read, so that it needs no keys.
+/// - `columns = EmployeeColumns`: the functions for filters are on this new type, for a struct that has functions with
+///   these names of its own.
+/// - `crate = path`: what the client is called, if not `lazulite_client`.
+///
+/// On a field:
+///
+/// - `partition_key`, `row_key`: the field is the key; text, an integer, a GUID, or with `display` anything that has
+///   `Display` and `FromStr`.
+/// - `rename = "Name"`: the property's name.
+/// - `default`, `default = path`: what the field is when the property is absent. Without it that is an error, except
+///   for an `Option`.
+/// - `json`: stored as JSON in a text, by serde.
+/// - `display`: stored as text, by `Display` and `FromStr`.
+/// - `skip`: not stored. When it is read, it has its default.
+/// - `etag`: the entity's ETag, a `String` or an `Option<String>`.
+/// - `timestamp`: the entity's Timestamp, an instant, best in an `Option`.
+/// - `rest`: the properties that have no field, in a `BTreeMap<String, Value<'static>>`, a `HashMap` of the same, or a
+///   `Vec<Property<'static>>`.
+/// - `encrypt`: sealed before it leaves the program. It cannot be named in filters.
+/// - `stored`: a field of a key's template is a property as well.
 ///
 /// For each property there is a function on the struct that names its column in filters, and for every entity
 /// `partition_key()`, `row_key()` and `timestamp()`.
@@ -89,9 +98,9 @@ pub fn derive_entity(input: TokenStream) -> TokenStream {
 /// begin.
 ///
 /// With `property = "EntityType"` the property is written with every entity and decides as what it is read. A kind's
-/// value is its name, or `value = "..."`. With `row_key_prefix` each kind has a `prefix = "..."`, with which the row keys
-/// of its struct must begin; of several prefixes that fit, the longest counts. An entity of no kind is an error, unless a
-/// variant marked `other` takes it, which mostly holds a `DynamicEntity`.
+/// value is its name, or `value = "..."`. With `row_key_prefix` each kind has a `prefix = "..."`, with which the row
+/// keys of its struct must begin; of several prefixes that fit, the longest counts. An entity of no kind is an error,
+/// unless a variant marked `other` takes it, which mostly holds a `DynamicEntity`.
 ///
 /// ```
 /// use lazulite_client::{DynamicEntity, Entity, EntityKind};
@@ -136,12 +145,12 @@ pub fn derive_entity_kind(input: TokenStream) -> TokenStream {
     run(parse_macro_input!(input as DeriveInput), kind::derive)
 }
 
-/// Makes an enum without fields a value: stored as text by the names of its variants, usable as a property, as a key and
-/// in filters.
+/// Makes an enum without fields a value: stored as text by the names of its variants, usable as a property, as a key
+/// and in filters.
 ///
 /// `rename_all` on the enum and `rename` on a variant change the names. `display` on the enum adds `Display` and
-/// `FromStr`, which templates of keys need. A variant marked `other` that holds a `String` takes the names that no other
-/// variant has; without one they are an error.
+/// `FromStr`, which templates of keys need. A variant marked `other` that holds a `String` takes the names that no
+/// other variant has; without one they are an error.
 ///
 /// ```
 /// use lazulite_client::{Entity, Enumeration};

@@ -31,7 +31,10 @@ impl Style {
             Some((_, style)) => Ok(*style),
             None => {
                 let known: Vec<String> = STYLES.iter().map(|(name, _)| format!("\"{name}\"")).collect();
-                Err(syn::Error::new(text.span(), format!("unknown style of names; expected one of {}", known.join(", "))))
+                Err(syn::Error::new(
+                    text.span(),
+                    format!("unknown style of names; expected one of {}", known.join(", ")),
+                ))
             }
         }
     }
@@ -41,14 +44,19 @@ impl Style {
         let words = words(name);
         let capital = |word: &String| {
             let mut characters = word.chars();
-            characters.next().map(|first| first.to_uppercase().chain(characters).collect::<String>()).unwrap_or_default()
+            characters
+                .next()
+                .map(|first| first.to_uppercase().chain(characters).collect::<String>())
+                .unwrap_or_default()
         };
         match self {
             Style::Exact => name.to_owned(),
             Style::Pascal => words.iter().map(capital).collect(),
-            Style::Camel => {
-                words.iter().enumerate().map(|(at, word)| if at == 0 { word.clone() } else { capital(word) }).collect()
-            }
+            Style::Camel => words
+                .iter()
+                .enumerate()
+                .map(|(at, word)| if at == 0 { word.clone() } else { capital(word) })
+                .collect(),
             Style::Snake => words.join("_"),
             Style::ScreamingSnake => words.join("_").to_uppercase(),
             Style::Lower => words.concat(),

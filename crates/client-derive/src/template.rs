@@ -30,14 +30,23 @@ impl Template {
             match character {
                 '{' if characters.next_if_eq(&'{').is_some() => template.push('{'),
                 '}' if characters.next_if_eq(&'}').is_some() => template.push('}'),
-                '}' => return error("`}` without `{` in the key; write `}}` for the character itself".to_owned()),
+                '}' => {
+                    return error(
+                        "`}` without `{` in the key; write `}}` for the character itself".to_owned(),
+                    );
+                }
                 '{' => {
                     let mut inside = String::new();
                     loop {
                         match characters.next() {
                             Some('}') => break,
                             Some(character) => inside.push(character),
-                            None => return error("`{` without `}` in the key; write `{{` for the character itself".to_owned()),
+                            None => {
+                                return error(
+                                    "`{` without `}` in the key; write `{{` for the character itself"
+                                        .to_owned(),
+                                );
+                            }
                         }
                     }
                     let (name, format) = inside.split_once(':').unwrap_or((&inside, ""));
@@ -45,14 +54,19 @@ impl Template {
                         && separator.is_empty()
                     {
                         return error(format!(
-                            "the key cannot be taken apart again: write some text between `{{{before}}}` and `{{{name}}}`, for example `_`"
+                            "the key cannot be taken apart again: write some text between `{{{before}}}` and \
+                             `{{{name}}}`, for example `_`"
                         ));
                     }
                     let Ok(mut ident) = syn::parse_str::<Ident>(name) else {
                         return error(format!("`{{{inside}}}` does not name a field"));
                     };
                     ident.set_span(literal.span());
-                    template.fields.push(TemplateField { ident, format: format.to_owned(), separator: String::new() });
+                    template.fields.push(TemplateField {
+                        ident,
+                        format: format.to_owned(),
+                        separator: String::new(),
+                    });
                 }
                 '/' | '\\' | '#' | '?' => return error(format!("a key cannot contain `{character}`")),
                 character if character.is_control() => {

@@ -154,7 +154,7 @@ impl TableServiceClient {
             pipeline: self.pipeline.clone(),
             filter: None,
             page_size: None,
-            next: Next::First,
+            next: NextTables::First,
             names: Vec::new().into_iter(),
             fetching: None,
         }
@@ -225,14 +225,14 @@ pub(crate) fn unreadable(error: impl fmt::Display) -> Error {
 
 /// Where a list goes on.
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum Next {
+enum NextTables {
     First,
     At(String),
     Done,
 }
 
-type Page = (Vec<String>, Option<String>);
-type Fetching = Pin<Box<dyn Future<Output = Result<Page, Error>> + Send>>;
+type NamePage = (Vec<String>, Option<String>);
+type FetchingNames = Pin<Box<dyn Future<Output = Result<NamePage, Error>> + Send>>;
 
 /// The tables of an account. Fetches a page when one is asked for.
 ///
@@ -242,11 +242,11 @@ pub struct TableList {
     pipeline: Arc<Pipeline>,
     filter: Option<String>,
     page_size: Option<u32>,
-    next: Next,
+    next: NextTables,
     /// What is left of the page that the stream is in.
     names: std::vec::IntoIter<String>,
     /// The page that the stream waits for.
-    fetching: Option<Fetching>,
+    fetching: Option<FetchingNames>,
 }
 
 impl TableList {
@@ -264,15 +264,15 @@ impl TableList {
 
     /// Goes on where another list has stopped; see [`TableList::continuation`].
     pub fn resume(mut self, continuation: &str) -> TableList {
-        self.next = Next::At(continuation.to_owned());
+        self.next = NextTables::At(continuation.to_owned());
         self
     }
 
     /// What to give to [`TableList::resume`]. `None` before the first page and after the last one.
     pub fn continuation(&self) -> Option<&str> {
         match &self.next {
-            Next::At(token) => Some(token),
-            Next::First | Next::Done => None,
+            NextTables::At(token) => Some(token),
+            NextTables::First | NextTables::Done => None,
         }
     }
 
@@ -296,8 +296,8 @@ impl TableList {
         Ok(names)
     }
 
-    fn turn(&mut self, (names, next): Page) -> Vec<String> {
-        self.next = next.map_or(Next::Done, Next::At);
+    fn turn(&mut self, (names, next): NamePage) -> Vec<String> {
+        self.next = next.map_or(NextTables::Done, NextTables::At);
         names
     }
 
@@ -310,15 +310,15 @@ impl TableList {
             call.query.push(("$top", count.to_string()));
         }
         match &self.next {
-            Next::First => {}
-            Next::At(token) => call.query.push(("NextTableName", token.clone())),
-            Next::Done => return None,
+            NextTables::First => {}
+            NextTables::At(token) => call.query.push(("NextTableName", token.clone())),
+            NextTables::Done => return None,
         }
         Some(call)
     }
 }
 
-async fn fetch(pipeline: Arc<Pipeline>, call: Call) -> Result<Page, Error> {
+async fn fetch(pipeline: Arc<Pipeline>, call: Call) -> Result<NamePage, Error> {
     let answer = pipeline.call(call).await?;
     let next =
         answer.header(CONTINUATION_NEXT_TABLE_NAME).filter(|token| !token.is_empty()).map(str::to_owned);

@@ -32,7 +32,7 @@ const USER_AGENT: &str = concat!("lazulite-client/", env!("CARGO_PKG_VERSION"));
 /// ```
 #[derive(Clone)]
 pub struct ClientBuilder {
-    source: Source,
+    source: Whereabouts,
     secondary: Option<Endpoint>,
     retry: RetryPolicy,
     timeout: Duration,
@@ -44,7 +44,7 @@ pub struct ClientBuilder {
 
 /// Where the services are.
 #[derive(Clone)]
-enum Source {
+enum Whereabouts {
     String(Box<ConnectionString>),
     /// Of one service: the caller knows which.
     Endpoint(Box<(Endpoint, Credential)>),
@@ -70,7 +70,7 @@ impl ClientBuilder {
     /// the path.
     pub fn new(endpoint: &str, credential: Credential) -> Result<ClientBuilder, Error> {
         let endpoint = Endpoint::parse(endpoint, "the endpoint")?;
-        Ok(ClientBuilder::of(Source::Endpoint(Box::new((endpoint, credential)))))
+        Ok(ClientBuilder::of(Whereabouts::Endpoint(Box::new((endpoint, credential)))))
     }
 
     /// The URL of a service with a shared access signature as its query, as the portal shows it.
@@ -80,7 +80,7 @@ impl ClientBuilder {
         ClientBuilder::new(endpoint, credential)
     }
 
-    fn of(source: Source) -> ClientBuilder {
+    fn of(source: Whereabouts) -> ClientBuilder {
         ClientBuilder {
             source,
             secondary: None,
@@ -144,8 +144,8 @@ impl ClientBuilder {
     /// The road to one of the account's services.
     pub(crate) fn pipeline(&self, kind: &'static ServiceKind) -> Result<Arc<Pipeline>, Error> {
         let (mut endpoints, credential) = match &self.source {
-            Source::String(connection) => (connection.endpoints(kind)?, connection.credential().clone()),
-            Source::Endpoint(both) => {
+            Whereabouts::String(connection) => (connection.endpoints(kind)?, connection.credential().clone()),
+            Whereabouts::Endpoint(both) => {
                 let (endpoint, credential) = &**both;
                 let endpoints = Endpoints { primary: endpoint.clone(), secondary: endpoint.to_secondary() };
                 (endpoints, credential.clone())
@@ -176,7 +176,7 @@ impl ClientBuilder {
 
 impl From<ConnectionString> for ClientBuilder {
     fn from(connection: ConnectionString) -> ClientBuilder {
-        ClientBuilder::of(Source::String(Box::new(connection)))
+        ClientBuilder::of(Whereabouts::String(Box::new(connection)))
     }
 }
 
@@ -184,8 +184,8 @@ impl fmt::Debug for ClientBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("ClientBuilder");
         match &self.source {
-            Source::String(connection) => shown.field("connection", connection),
-            Source::Endpoint(both) => {
+            Whereabouts::String(connection) => shown.field("connection", connection),
+            Whereabouts::Endpoint(both) => {
                 let (endpoint, credential) = &**both;
                 shown.field("endpoint", &format_args!("{endpoint}")).field("credential", credential)
             }

@@ -1,8 +1,8 @@
 //! Bulk: many entities of any partitions, in as few requests as possible.
 //!
-//! Owns: grouping by partition, packing into transactions, bounded parallel sending, and the report. Promises: one entity's
-//! failure costs no other its place; a row that is in the input twice is written twice, in the order of the input. Leaves to
-//! others: what goes over the wire (`multipart`), and lost answers (`transaction`).
+//! Owns: grouping by partition, packing into transactions, bounded parallel sending, and the report. Promises: one
+//! entity's failure costs no other its place; a row that is in the input twice is written twice, in the order of the
+//! input. Leaves to others: what goes over the wire (`multipart`), and lost answers (`transaction`).
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
@@ -23,8 +23,8 @@ use crate::{Entity, Error, Keys, TableClient};
 
 /// How many transactions are on their way at a time, unless the caller says otherwise.
 const PARALLEL_DEFAULT: usize = 8;
-/// After this many failed entities of one transaction, the rest of it is sent one by one: then each further failure costs one
-/// small request, not a large one.
+/// After this many failed entities of one transaction, the rest of it is sent one by one: then each further failure
+/// costs one small request, not a large one.
 const FAILURE_COUNT_BEFORE_SINGLES: usize = 4;
 /// A first guess of a body's length; later ones follow the last.
 const BODY_BYTES_USUAL: usize = 32 * 1024;
@@ -61,13 +61,14 @@ impl BulkMode {
 
 /// A bulk load that was not started yet; await it. Made by [`TableClient::bulk`].
 ///
-/// Entities are grouped by partition and packed into transactions of up to 100 entities and 4 MiB. Up to eight transactions
-/// are on their way at a time, in no particular order, so this is not one transaction: some entities may be written and others
-/// not. When the service refuses one entity of a transaction, the others of that transaction are sent again without it. If the
-/// same row is in the input several times, its writes happen in the order of the input.
+/// Entities are grouped by partition and packed into transactions of up to 100 entities and 4 MiB. Up to eight
+/// transactions are on their way at a time, in no particular order, so this is not one transaction: some entities may
+/// be written and others not. When the service refuses one entity of a transaction, the others of that transaction
+/// are sent again without it. If the same row is in the input several times, its writes happen in the order of the
+/// input.
 ///
-/// Dropping the future stops the load: transactions that were not sent are not sent any more, and those on their way may or may not
-/// happen.
+/// Dropping the future stops the load: transactions that were not sent are not sent any more, and those on their way
+/// may or may not happen.
 ///
 /// ```no_run
 /// use lazulite_client::{BulkMode, Entity, TableClient};

@@ -12,12 +12,13 @@ use protocol::table::model::check_property_name;
 
 use crate::filter::FilterError;
 use crate::literal::{ComparesWith, ToLiteral};
-use crate::Filter;
+use crate::{Field, Filter};
 
 /// Words that a filter reads as something else than a property, so that a property of that name cannot be compared.
 const FILTER_WORDS: [&str; 6] = ["true", "false", "null", "not", "NaN", "INF"];
 
-/// A property of the entity `E`, with values of type `T`.
+/// A property of the entity `E`, with values of type `T`. It is compared with values of [`Field::Compared`]: a column
+/// of an `Option<i32>` with an `i32`, one of a `Box<str>` with any text.
 ///
 /// `#[derive(Entity)]` makes a function for each property:
 ///
@@ -35,8 +36,10 @@ const FILTER_WORDS: [&str; 6] = ["true", "false", "null", "not", "NaN", "INF"];
 ///     email: Option<String>,
 /// }
 ///
-/// let filter = Employee::department().eq("Sales") & (Employee::age().lt(30) | Employee::email().eq("o'neill@example.com"));
-/// assert_eq!(filter.to_string(), "PartitionKey eq 'Sales' and (Age lt 30 or Email eq 'o''neill@example.com')");
+/// let young_or_ann = Employee::age().lt(30) | Employee::email().eq("ann.o'neill@example.com");
+/// let filter = Employee::department().eq("Sales") & young_or_ann;
+/// let text = "PartitionKey eq 'Sales' and (Age lt 30 or Email eq 'ann.o''neill@example.com')";
+/// assert_eq!(filter.to_string(), text);
 /// ```
 pub struct Column<E, T> {
     name: Cow<'static, str>,
@@ -74,38 +77,40 @@ impl<E, T> Column<E, T> {
 
     fn compare(self, op: CompareOp, value: &(impl ToLiteral + ?Sized)) -> Filter<E> {
         let literal = value.to_literal();
-        let op = literal.place.adjust(op);
+        let op = literal.fit.adjust(op);
         Filter::compare(self.property(), op, literal.value.into_owned())
     }
+}
 
+impl<E, T: Field> Column<E, T> {
     /// `eq`: the property exists and has this value.
-    pub fn eq(self, value: impl ComparesWith<T>) -> Filter<E> {
+    pub fn eq(self, value: impl ComparesWith<T::Compared>) -> Filter<E> {
         self.compare(CompareOp::Eq, &value)
     }
 
     /// `ne`: the property exists and has another value. Entities without the property match `!column.eq(value)`, but
     /// not this.
-    pub fn ne(self, value: impl ComparesWith<T>) -> Filter<E> {
+    pub fn ne(self, value: impl ComparesWith<T::Compared>) -> Filter<E> {
         self.compare(CompareOp::Ne, &value)
     }
 
     /// `lt`: less than. Text is ordered by UTF-16 code unit.
-    pub fn lt(self, value: impl ComparesWith<T>) -> Filter<E> {
+    pub fn lt(self, value: impl ComparesWith<T::Compared>) -> Filter<E> {
         self.compare(CompareOp::Lt, &value)
     }
 
     /// `le`: less than or equal.
-    pub fn le(self, value: impl ComparesWith<T>) -> Filter<E> {
+    pub fn le(self, value: impl ComparesWith<T::Compared>) -> Filter<E> {
         self.compare(CompareOp::Le, &value)
     }
 
     /// `gt`: greater than.
-    pub fn gt(self, value: impl ComparesWith<T>) -> Filter<E> {
+    pub fn gt(self, value: impl ComparesWith<T::Compared>) -> Filter<E> {
         self.compare(CompareOp::Gt, &value)
     }
 
     /// `ge`: greater than or equal.
-    pub fn ge(self, value: impl ComparesWith<T>) -> Filter<E> {
+    pub fn ge(self, value: impl ComparesWith<T::Compared>) -> Filter<E> {
         self.compare(CompareOp::Ge, &value)
     }
 
@@ -116,7 +121,11 @@ impl<E, T> Column<E, T> {
     /// let filter = DynamicEntity::row_key().between("2024", "2025");
     /// assert_eq!(filter.to_string(), "RowKey ge '2024' and RowKey lt '2025'");
     /// ```
-    pub fn between(self, low: impl ComparesWith<T>, high: impl ComparesWith<T>) -> Filter<E> {
+    pub fn between(
+        self,
+        low: impl ComparesWith<T::Compared>,
+        high: impl ComparesWith<T::Compared>,
+    ) -> Filter<E> {
         self.clone().ge(low) & self.lt(high)
     }
 
@@ -127,12 +136,12 @@ impl<E, T> Column<E, T> {
     /// let filter = DynamicEntity::row_key().is_in(["a", "b"]);
     /// assert_eq!(filter.to_string(), "RowKey eq 'a' or RowKey eq 'b'");
     /// ```
-    pub fn is_in<V: ComparesWith<T>>(self, values: impl IntoIterator<Item = V>) -> Filter<E> {
+    pub fn is_in<V: ComparesWith<T::Compared>>(self, values: impl IntoIterator<Item = V>) -> Filter<E> {
         values.into_iter().fold(Filter::none(), |filter, value| filter | self.clone().eq(value))
     }
 }
 
-impl<E> Column<E, String> {
+impl<E, T: Field<Compared = String>> Column<E, T> {
     /// Begins with `prefix`: from the prefix up to the first text that comes after all texts with it.
     ///
     /// ```
@@ -148,7 +157,7 @@ impl<E> Column<E, String> {
     }
 }
 
-impl<E> Column<E, bool> {
+impl<E, T: Field<Compared = bool>> Column<E, T> {
     /// `eq true`.
     pub fn is_true(self) -> Filter<E> {
         self.eq(true)
@@ -222,8 +231,20 @@ mod tests {
 
     #[test]
     fn a_prefix_holds_exactly_the_texts_that_begin_with_it() {
-        let characters =
-            ['\0', 'a', 'b', '\u{D7FE}', '\u{D7FF}', '\u{10000}', '\u{103FF}', '\u{10400}', '\u{10FFFF}', '\u{E000}', '\u{FFFE}', '\u{FFFF}'];
+        let characters = [
+            '\0',
+            'a',
+            'b',
+            '\u{D7FE}',
+            '\u{D7FF}',
+            '\u{10000}',
+            '\u{103FF}',
+            '\u{10400}',
+            '\u{10FFFF}',
+            '\u{E000}',
+            '\u{FFFE}',
+            '\u{FFFF}',
+        ];
         let mut random = fastrand::Rng::with_seed(3);
         for _ in 0..200_000 {
             let mut text = |len_max| -> String {

@@ -12,30 +12,12 @@ pub use crate::filter::{check_placeholders, literal};
 pub use crate::kind::*;
 
 use crate::field::refused;
-use crate::key_field::from_displayed;
-use crate::{EntityError, Field, KeyField, Property, Value};
+use crate::{EntityError, KeyField, Property, Value};
 
 /// Appends a field's property, unless it is absent.
-pub fn write_field<'a, T: Field>(
-    name: &'static str,
-    field: &'a T,
-    out: &mut Vec<Property<'a>>,
-) -> Result<(), EntityError> {
-    if let Some(value) = field.to_value(name)? {
+pub fn write_value<'a>(name: &'static str, value: Option<Value<'a>>, out: &mut Vec<Property<'a>>) {
+    if let Some(value) = value {
         out.push(Property { name: Cow::Borrowed(name), value });
-    }
-    Ok(())
-}
-
-/// Reads a field with a default for an absent property.
-pub fn read_or<T: Field>(
-    name: &'static str,
-    value: Option<Value<'_>>,
-    default: impl FnOnce() -> T,
-) -> Result<T, EntityError> {
-    match value {
-        Some(value) => T::from_value(name, Some(value)),
-        None => Ok(default()),
     }
 }
 
@@ -45,7 +27,10 @@ pub fn write_text(name: &'static str, text: String, out: &mut Vec<Property<'_>>)
 }
 
 /// The text of a property, if it is there.
-pub fn text_of<'a>(name: &'static str, value: Option<Value<'a>>) -> Result<Option<Cow<'a, str>>, EntityError> {
+pub fn text_of<'a>(
+    name: &'static str,
+    value: Option<Value<'a>>,
+) -> Result<Option<Cow<'a, str>>, EntityError> {
     match value {
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),
@@ -60,12 +45,17 @@ pub fn absent(name: &'static str) -> EntityError {
 
 /// A value as JSON.
 pub fn to_json<T: serde_core::Serialize>(name: &'static str, value: &T) -> Result<String, EntityError> {
-    serde_json::to_string(value).map_err(|error| refused(name, format!("it cannot be written as JSON: {error}")))
+    serde_json::to_string(value)
+        .map_err(|error| refused(name, format!("it cannot be written as JSON: {error}")))
 }
 
 /// A value from JSON.
-pub fn from_json<T: serde_core::de::DeserializeOwned>(name: &'static str, text: &str) -> Result<T, EntityError> {
-    serde_json::from_str(text).map_err(|error| refused(name, format!("it is not the JSON of such a value: {error}")))
+pub fn from_json<T: serde_core::de::DeserializeOwned>(
+    name: &'static str,
+    text: &str,
+) -> Result<T, EntityError> {
+    serde_json::from_str(text)
+        .map_err(|error| refused(name, format!("it is not the JSON of such a value: {error}")))
 }
 
 /// A value from its text.
@@ -73,24 +63,17 @@ pub fn from_text<T: FromStr<Err: Display>>(name: &'static str, text: &str) -> Re
     text.parse().map_err(|error| refused(name, format!("{text:?} cannot be read: {error}")))
 }
 
-/// A key from its text.
-pub fn read_key<T: KeyField>(name: &'static str, text: Cow<'_, str>) -> Result<T, EntityError> {
-    // Mostly a borrow: only a key with an escape in its JSON is copied for the error.
-    let shown = text.clone();
-    T::from_key(text).ok_or_else(|| unreadable_key(name, &shown))
-}
-
-/// A key of a type that is written by `Display` and read by `FromStr`.
-pub fn read_displayed_key<T: Display + FromStr>(name: &'static str, text: &str) -> Result<T, EntityError> {
-    from_displayed(text).ok_or_else(|| unreadable_key(name, text))
-}
-
-fn unreadable_key(name: &'static str, text: &str) -> EntityError {
+/// The error for a key that is none of this struct's.
+pub fn unreadable_key(name: &'static str, text: &str) -> EntityError {
     refused(name, format!("{text:?} is not a key of this entity"))
 }
 
 /// Checks a key that is the same for all entities of a struct.
-pub fn check_constant_key(name: &'static str, expected: &'static str, found: &str) -> Result<(), EntityError> {
+pub fn check_constant_key(
+    name: &'static str,
+    expected: &'static str,
+    found: &str,
+) -> Result<(), EntityError> {
     if found == expected {
         return Ok(());
     }
@@ -100,6 +83,35 @@ pub fn check_constant_key(name: &'static str, expected: &'static str, found: &st
 /// The error for the keys of a struct that has none.
 pub fn no_keys() -> EntityError {
     refused("", "a view has no keys: it can be read, but not written")
+}
+
+/// A field that is part of a key, or a key, by its text.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be written into a key and read from it",
+    label = "needs `Display` and `FromStr`"
+)]
+pub trait KeyPart: Sized {
+    /// As `Display` writes it.
+    fn to_text(&self) -> String;
+    /// As `FromStr` reads it.
+    fn from_text(text: &str) -> Option<Self>;
+    /// The same, if it would be written exactly so.
+    fn from_own_text(text: &str) -> Option<Self>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Display + FromStr> KeyPart for T {
+    fn to_text(&self) -> String {
+        self.to_string()
+    }
+
+    fn from_text(text: &str) -> Option<T> {
+        text.parse().ok()
+    }
+
+    fn from_own_text(text: &str) -> Option<T> {
+        crate::key_field::from_displayed(text)
+    }
 }
 
 /// A key that is being written from a template.
@@ -128,12 +140,15 @@ impl KeyWriter {
         separator: &'static str,
     ) -> Result<(), EntityError> {
         let start = self.text.len();
-        self.text.write_fmt(text).map_err(|_| refused(self.name, format!("the field `{field}` cannot be written")))?;
+        self.text
+            .write_fmt(text)
+            .map_err(|_| refused(self.name, format!("the field `{field}` cannot be written")))?;
         let end = self.text.len();
         self.text.push_str(separator);
         if !separator.is_empty() && self.text[start..].find(separator) != Some(end - start) {
             let found = &self.text[start..end];
-            let reason = format!("the field `{field}` is {found:?}, but {separator:?} separates it from what follows");
+            let reason =
+                format!("the field `{field}` is {found:?}, but {separator:?} separates it from what follows");
             return Err(refused(self.name, reason));
         }
         Ok(())
@@ -169,16 +184,20 @@ impl<'k> KeyReader<'k> {
         Ok(())
     }
 
-    /// A field, up to the text that follows it in the template; up to the end of the key, if that is empty.
-    pub fn field<T: FromStr>(&mut self, field: &'static str, separator: &'static str) -> Result<T, EntityError> {
+    /// The text of a field, up to the text that follows it in the template; up to the end of the key, if that is empty.
+    pub fn part(&mut self, separator: &'static str) -> Result<&'k str, EntityError> {
         let (text, rest) = match separator {
             "" => (self.rest, ""),
             _ => self.rest.split_once(separator).ok_or_else(|| self.mismatch())?,
         };
         self.rest = rest;
-        text.parse().map_err(|_| {
-            refused(self.name, format!("{:?} is not of the form {:?}: `{field}` cannot be {text:?}", self.key, self.template))
-        })
+        Ok(text)
+    }
+
+    /// The error for a field that cannot have this text.
+    pub fn unreadable(&self, field: &'static str, text: &str) -> EntityError {
+        let (key, template) = (self.key, self.template);
+        refused(self.name, format!("{key:?} is not of the form {template:?}: `{field}` cannot be {text:?}"))
     }
 
     /// Nothing may be left.
@@ -232,27 +251,50 @@ impl ETagField for Option<String> {
 pub trait RestField {
     /// From what is left of the row.
     fn from_rest(properties: Vec<Property<'_>>) -> Self;
-    /// All of them.
-    fn for_each<'a>(&'a self, visit: impl FnMut(&'a str, &'a Value<'static>));
+    /// Appends all of them. A property that a field of the struct writes cannot be in the rest as well.
+    fn write<'a>(&'a self, own: &[&str], out: &mut Vec<Property<'a>>) -> Result<(), EntityError>;
+}
+
+fn write_rest<'a>(
+    rest: impl Iterator<Item = (&'a str, &'a Value<'static>)>,
+    own: &[&str],
+    out: &mut Vec<Property<'a>>,
+) -> Result<(), EntityError> {
+    for (name, value) in rest {
+        if own.contains(&name) || matches!(name, "PartitionKey" | "RowKey" | "Timestamp") {
+            return Err(refused(
+                name,
+                "the rest of the properties has a value for it, and so has the struct",
+            ));
+        }
+        out.push(Property { name: Cow::Borrowed(name), value: crate::field::borrowed(value) });
+    }
+    Ok(())
 }
 
 impl RestField for BTreeMap<String, Value<'static>> {
     fn from_rest(properties: Vec<Property<'_>>) -> Self {
-        properties.into_iter().map(|property| (property.name.into_owned(), property.value.into_owned())).collect()
+        properties
+            .into_iter()
+            .map(|property| (property.name.into_owned(), property.value.into_owned()))
+            .collect()
     }
 
-    fn for_each<'a>(&'a self, mut visit: impl FnMut(&'a str, &'a Value<'static>)) {
-        self.iter().for_each(|(name, value)| visit(name, value));
+    fn write<'a>(&'a self, own: &[&str], out: &mut Vec<Property<'a>>) -> Result<(), EntityError> {
+        write_rest(self.iter().map(|(name, value)| (name.as_str(), value)), own, out)
     }
 }
 
 impl RestField for HashMap<String, Value<'static>> {
     fn from_rest(properties: Vec<Property<'_>>) -> Self {
-        properties.into_iter().map(|property| (property.name.into_owned(), property.value.into_owned())).collect()
+        properties
+            .into_iter()
+            .map(|property| (property.name.into_owned(), property.value.into_owned()))
+            .collect()
     }
 
-    fn for_each<'a>(&'a self, mut visit: impl FnMut(&'a str, &'a Value<'static>)) {
-        self.iter().for_each(|(name, value)| visit(name, value));
+    fn write<'a>(&'a self, own: &[&str], out: &mut Vec<Property<'a>>) -> Result<(), EntityError> {
+        write_rest(self.iter().map(|(name, value)| (name.as_str(), value)), own, out)
     }
 }
 
@@ -265,27 +307,8 @@ impl RestField for Vec<Property<'static>> {
         properties.into_iter().map(owned).collect()
     }
 
-    fn for_each<'a>(&'a self, mut visit: impl FnMut(&'a str, &'a Value<'static>)) {
-        self.iter().for_each(|property| visit(&property.name, &property.value));
-    }
-}
-
-/// Appends the rest. A property that a field of the struct writes cannot be in the rest as well.
-pub fn write_rest<'a, R: RestField>(
-    rest: &'a R,
-    own: &'static [&'static str],
-    out: &mut Vec<Property<'a>>,
-) -> Result<(), EntityError> {
-    let mut conflict = None;
-    rest.for_each(|name, value| {
-        if own.contains(&name) || matches!(name, "PartitionKey" | "RowKey" | "Timestamp") {
-            conflict = Some(name);
-        }
-        out.push(Property { name: Cow::Borrowed(name), value: crate::field::borrowed(value) });
-    });
-    match conflict {
-        None => Ok(()),
-        Some(name) => Err(refused(name, "the rest of the properties has a value for it, and so has the struct")),
+    fn write<'a>(&'a self, own: &[&str], out: &mut Vec<Property<'a>>) -> Result<(), EntityError> {
+        write_rest(self.iter().map(|property| (&*property.name, &property.value)), own, out)
     }
 }
 
@@ -306,6 +329,8 @@ pub fn read_enumeration<T: KeyField>(
             let shown = name.clone();
             T::from_key(name).ok_or_else(|| unknown_name(property, &shown, enumeration))
         }
-        Some(other) => Err(refused(property, format!("expected Edm.String, found {}", other.edm_type().name()))),
+        Some(other) => {
+            Err(refused(property, format!("expected Edm.String, found {}", other.edm_type().name())))
+        }
     }
 }

@@ -6,7 +6,7 @@ use protocol::table::model::check_property_name;
 
 use crate::field::{borrowed, refused};
 use crate::filter::FilterError;
-use crate::literal::{Place, ToLiteral};
+use crate::literal::{Fit, ToLiteral};
 use crate::{Column, DateTime, Entity, EntityError, Field, Keys, Property, Row, Value};
 
 /// An entity whose properties are known only when the program runs.
@@ -35,10 +35,14 @@ pub struct DynamicEntity {
 impl DynamicEntity {
     /// An entity with these keys and no properties.
     pub fn new(partition_key: impl Into<String>, row_key: impl Into<String>) -> DynamicEntity {
-        DynamicEntity { partition_key: partition_key.into(), row_key: row_key.into(), ..DynamicEntity::default() }
+        DynamicEntity {
+            partition_key: partition_key.into(),
+            row_key: row_key.into(),
+            ..DynamicEntity::default()
+        }
     }
 
-    /// PartitionKey and RowKey. [`DynamicEntity::partition_key`] and [`DynamicEntity::row_key`] are columns for filters.
+    /// PartitionKey and RowKey. [`DynamicEntity::partition_key`] and [`DynamicEntity::row_key`] are columns.
     pub fn place(&self) -> (&str, &str) {
         (&self.partition_key, &self.row_key)
     }
@@ -93,8 +97,11 @@ impl DynamicEntity {
             return Err(refused(name, "a property cannot have this name"));
         }
         let literal = value.to_literal();
-        if literal.place != Place::Exact {
-            return Err(refused(name, format!("the value is out of the range of {}", literal.value.edm_type().name())));
+        if literal.fit != Fit::Exact {
+            return Err(refused(
+                name,
+                format!("the value is out of the range of {}", literal.value.edm_type().name()),
+            ));
         }
         self.properties.insert(name.to_owned(), literal.value.into_owned());
         Ok(self)
@@ -178,7 +185,8 @@ mod tests {
 
     #[test]
     fn a_row_becomes_an_entity_and_properties_again() {
-        let body = br#"{"odata.etag":"W/\"1\"","PartitionKey":"p","RowKey":"r","Timestamp":"2020-07-24T14:34:32Z","b":true,"a@odata.type":"Edm.Int64","a":"1"}"#;
+        let body = br#"{"odata.etag":"W/\"1\"","PartitionKey":"p","RowKey":"r",
+            "Timestamp":"2020-07-24T14:34:32Z","b":true,"a@odata.type":"Edm.Int64","a":"1"}"#;
         let entity = DynamicEntity::read(crate::json::read_row(body).unwrap()).unwrap();
         assert_eq!(entity.etag(), Some("W/\"1\""));
         assert_eq!(entity.last_written(), DateTime::parse("2020-07-24T14:34:32Z"));

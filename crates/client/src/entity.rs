@@ -47,8 +47,9 @@ impl<'a, P: Into<Cow<'a, str>>, R: Into<Cow<'a, str>>> From<(P, R)> for Keys<'a>
 
 /// A value that can be stored as an entity and read back.
 ///
-/// Mostly implemented by [`#[derive(Entity)]`](derive@crate::Entity), by [`#[derive(EntityKind)]`](derive@crate::EntityKind)
-/// for several kinds in one table, and by [`DynamicEntity`](crate::DynamicEntity) for those without a struct.
+/// Mostly implemented by [`#[derive(Entity)]`](derive@crate::Entity), for several kinds in one table by
+/// [`#[derive(EntityKind)]`](derive@crate::EntityKind), and by [`DynamicEntity`](crate::DynamicEntity) for those
+/// without a struct.
 ///
 /// ```
 /// use lazulite_client::{Entity, Keys};

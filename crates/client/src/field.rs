@@ -1,8 +1,8 @@
 //! Types that a property can have in a program.
 //!
 //! Owns: [`Field`] and its implementations for every Edm type and the types that fit one of them. Promises: what a
-//! field writes it reads back as the same value, except that instants keep only 100 ns; a value that its Edm type cannot
-//! hold is an error, never cut off. Leaves to others: keys, and values inside a filter.
+//! field writes it reads back as the same value, except that instants keep only 100 ns; a value that its Edm type
+//! cannot hold is an error, never cut off. Leaves to others: keys, and values inside a filter.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,15 +17,18 @@ const NANOSECONDS_PER_TICK: u128 = 100;
 ///
 /// | in the program | in the table |
 /// |---|---|
-/// | `String`, `Box<str>`, `Arc<str>`, `Cow<'static, str>`, an enum with [`Enumeration`](derive@crate::Enumeration) | Edm.String |
+/// | `String`, `Box<str>`, `Arc<str>`, `Cow<'static, str>` | Edm.String |
+/// | an enum with [`Enumeration`](derive@crate::Enumeration) | Edm.String |
 /// | `i32`, `i8`, `i16`, `u8`, `u16` | Edm.Int32 |
 /// | `i64`, `u32`, and `u64` up to [`i64::MAX`] | Edm.Int64 |
 /// | `f64`, `f32` | Edm.Double |
 /// | `bool` | Edm.Boolean |
-/// | [`DateTime`], [`SystemTime`], with the feature `chrono` its `DateTime<Utc>`, with `time` its `OffsetDateTime` | Edm.DateTime |
+/// | [`DateTime`], [`SystemTime`] | Edm.DateTime |
+/// | with the feature `chrono` its `DateTime<Utc>`, with `time` its `OffsetDateTime` | Edm.DateTime |
 /// | [`Guid`], with the feature `uuid` its `Uuid` | Edm.Guid |
 /// | `Vec<u8>`, `Box<[u8]>` | Edm.Binary |
 /// | `Option<T>` | as `T`, and absent for `None` |
+/// | [`Value`] | any of them |
 ///
 /// Reading is a little wider than writing: an integer is read into any integer or floating-point type that holds it,
 /// and a date, GUID, Int64 or special double also from its text, because an answer without metadata has only that.
@@ -122,6 +125,19 @@ impl<T: Field> Field for Option<T> {
             Some(value) => T::from_value(name, Some(value)).map(Some),
             None => Ok(None),
         }
+    }
+}
+
+/// A property of any type, kept as it is.
+impl Field for Value<'static> {
+    type Compared = Value<'static>;
+
+    fn to_value(&self, _name: &str) -> Result<Option<Value<'_>>, EntityError> {
+        Ok(Some(borrowed(self)))
+    }
+
+    fn from_value(name: &str, value: Option<Value<'_>>) -> Result<Self, EntityError> {
+        value.map(Value::into_owned).ok_or_else(|| absent(name))
     }
 }
 
@@ -302,7 +318,8 @@ impl Field for Guid {
 /// An instant that was counted in nanoseconds from 1970: before the first, an instant that Edm.DateTime has, or after
 /// the last. Fractions of a tick are dropped, towards the past.
 pub(crate) fn ticks_from_unix(nanoseconds: i128) -> Result<DateTime, std::cmp::Ordering> {
-    let ticks = nanoseconds.div_euclid(NANOSECONDS_PER_TICK as i128) + i128::from(DateTime::UNIX_EPOCH.ticks());
+    let ticks =
+        nanoseconds.div_euclid(NANOSECONDS_PER_TICK as i128) + i128::from(DateTime::UNIX_EPOCH.ticks());
     match u64::try_from(ticks) {
         Ok(ticks) if ticks <= DateTime::MAX.ticks() => Ok(DateTime::from_ticks(ticks)),
         Ok(_) => Err(std::cmp::Ordering::Greater),
@@ -331,7 +348,10 @@ pub(crate) fn from_system_time(time: &SystemTime) -> Result<DateTime, std::cmp::
 }
 
 /// Nothing but Edm.DateTime's own range limits the instants that are written.
-fn instant(name: &str, found: Result<DateTime, std::cmp::Ordering>) -> Result<Option<Value<'static>>, EntityError> {
+fn instant(
+    name: &str,
+    found: Result<DateTime, std::cmp::Ordering>,
+) -> Result<Option<Value<'static>>, EntityError> {
     match found {
         Ok(date) => Ok(Some(Value::DateTime(date))),
         Err(_) => Err(refused(name, "the instant is out of the range of Edm.DateTime")),
@@ -361,8 +381,8 @@ impl Field for SystemTime {
 
 #[cfg(feature = "chrono")]
 pub(crate) fn from_chrono(time: &chrono::DateTime<chrono::Utc>) -> Result<DateTime, std::cmp::Ordering> {
-    let nanoseconds =
-        i128::from(time.timestamp()) * 1_000_000_000 + i128::from(time.timestamp_subsec_nanos().min(999_999_999));
+    let nanoseconds = i128::from(time.timestamp()) * 1_000_000_000
+        + i128::from(time.timestamp_subsec_nanos().min(999_999_999));
     ticks_from_unix(nanoseconds)
 }
 

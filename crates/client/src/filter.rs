@@ -10,7 +10,7 @@ use std::ops::{BitAnd, BitOr, Not};
 
 use protocol::table::filter::{CompareOp, Expr, FilterProperty, NESTING_DEPTH_MAX, Schema, parse};
 
-use crate::literal::{Literal, LiteralText, Place, ToLiteral};
+use crate::literal::{Fit, Literal, LiteralText, ToLiteral};
 use crate::plan::plan_of;
 use crate::{Plan, Value};
 
@@ -39,7 +39,11 @@ pub struct Filter<E> {
 enum Node {
     Constant(bool),
     Flag(FilterProperty),
-    Compare { property: FilterProperty, op: CompareOp, literal: Value<'static> },
+    Compare {
+        property: FilterProperty,
+        op: CompareOp,
+        literal: Value<'static>,
+    },
     Not,
     /// Joins this many operands, two or more. None of them has the same word.
     List(Word, usize),
@@ -106,8 +110,8 @@ impl<E> Filter<E> {
         self.nodes == [Node::Constant(true)]
     }
 
-    /// The same condition on another type that reads the same table, such as a smaller struct for a projection. That the
-    /// other type has these properties is the caller's promise.
+    /// The same condition on another type that reads the same table, such as a smaller struct for a projection. That
+    /// the table has these properties is the caller's promise.
     pub fn cast<F>(self) -> Filter<F> {
         Filter::new(self.nodes)
     }
@@ -189,7 +193,9 @@ impl<E> Filter<E> {
                 Node::Compare { property, op, literal } => {
                     Expr::Compare { property: property.clone(), op: *op, literal: literal.clone() }
                 }
-                Node::Not => Expr::Not(Box::new(operands.pop().expect("an operand comes before its operator"))),
+                Node::Not => {
+                    Expr::Not(Box::new(operands.pop().expect("an operand comes before its operator")))
+                }
                 Node::List(word, count) => {
                     let terms = operands.split_off(operands.len() - count);
                     match word {
@@ -385,9 +391,9 @@ impl fmt::Display for FilterError {
 
 impl std::error::Error for FilterError {}
 
-/// A filter from text and values: `filter!("Age gt {} and Name eq {}", age, name)`. Each `{}` stands for a whole literal
-/// and is replaced by an argument with its type's quotes and suffixes, so that no argument can change the filter. The
-/// number of arguments is checked by the compiler, the text when it runs. `{{` and `}}` stand for braces.
+/// A filter from text and values: `filter!("Age gt {} and Name eq {}", age, name)`. Each `{}` stands for a whole
+/// literal and is replaced by an argument with its type's quotes and suffixes, so that no argument can change the
+/// filter. The number of arguments is checked by the compiler, the text when it runs. `{{` and `}}` stand for braces.
 ///
 /// ```
 /// use lazulite_client::{DynamicEntity, Filter, filter};
@@ -428,7 +434,9 @@ pub const fn check_placeholders(text: &str, argument_count: usize) {
                 count += 1;
                 at += 1;
             }
-            (b'{' | b'}', _) => panic!("write {{}} for an argument, and double a brace that is part of the text"),
+            (b'{' | b'}', _) => {
+                panic!("write {{}} for an argument, and double a brace that is part of the text")
+            }
             _ => {}
         }
         at += 1;
@@ -468,11 +476,14 @@ fn fill(text: &str, arguments: &[Literal<'_>]) -> Result<String, FilterError> {
             }
             Some("{}") if is_quoted => return refused("an argument of a filter stands inside of quotes"),
             Some("{}") => {
-                let Some(literal) = arguments.next() else { return refused("an argument of the filter is missing") };
-                if literal.place != Place::Exact {
+                let Some(literal) = arguments.next() else {
+                    return refused("an argument of the filter is missing");
+                };
+                if literal.fit != Fit::Exact {
                     return refused("an argument of the filter is out of the range of its type");
                 }
-                write!(filled, " {} ", LiteralText(&literal.value)).expect("writing to a string does not fail");
+                write!(filled, " {} ", LiteralText(&literal.value))
+                    .expect("writing to a string does not fail");
                 2
             }
             _ => return refused("a brace in the filter stands alone"),

@@ -186,9 +186,9 @@ impl HttpTransport {
             };
             match failure {
                 // It had been closed after all, and nothing was sent.
-                Failure::Unsent(returned, _) if is_kept => request = *returned,
-                Failure::Unsent(_, error) => return Err(TransportError::unsent(error)),
-                Failure::Lost(error) => {
+                Unanswered::Unsent(returned, _) if is_kept => request = *returned,
+                Unanswered::Unsent(_, error) => return Err(TransportError::unsent(error)),
+                Unanswered::Lost(error) => {
                     let was_stale = is_kept && !live.has_answer.load(Ordering::Relaxed);
                     if was_stale {
                         // The server has probably closed the others too.
@@ -225,7 +225,7 @@ fn is_reusable(response: &Response<Bytes>) -> bool {
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why a connection brought no answer.
-enum Failure {
+enum Unanswered {
     /// No byte of the request was sent.
     Unsent(Box<Request<Whole>>, BoxError),
     Lost(BoxError),
@@ -234,7 +234,11 @@ enum Failure {
 impl Live {
     /// Sends one request, reads the whole answer, and drives the connection meanwhile. After an error the connection is
     /// of no use.
-    async fn send(&mut self, request: Request<Whole>, bytes_max: usize) -> Result<Response<Bytes>, Failure> {
+    async fn send(
+        &mut self,
+        request: Request<Whole>,
+        bytes_max: usize,
+    ) -> Result<Response<Bytes>, Unanswered> {
         self.has_answer.store(false, Ordering::Relaxed);
         let Live { sender, connection, .. } = self;
         let mut is_ended = false;
@@ -255,14 +259,14 @@ impl Live {
             Some(Ok(response)) => response,
             Some(Err(mut failure)) => {
                 return Err(match failure.take_message() {
-                    Some(request) => Failure::Unsent(Box::new(request), failure.into_error().into()),
-                    None => Failure::Lost(failure.into_error().into()),
+                    Some(request) => Unanswered::Unsent(Box::new(request), failure.into_error().into()),
+                    None => Unanswered::Lost(failure.into_error().into()),
                 });
             }
-            None => return Err(Failure::Lost("the connection ended".into())),
+            None => return Err(Unanswered::Lost("the connection ended".into())),
         };
         let (parts, body) = response.into_parts();
-        let body = self.read(body, bytes_max, is_ended).await.map_err(Failure::Lost)?;
+        let body = self.read(body, bytes_max, is_ended).await.map_err(Unanswered::Lost)?;
         Ok(Response::from_parts(parts, body))
     }
 

@@ -54,6 +54,8 @@ impl<'a> From<AnswerEntity<'a>> for Row<'a> {
 fn unreadable(error: AnswerError) -> EntityError {
     match error {
         AnswerError::Malformed => refused("", "the answer is not the JSON of an entity"),
-        AnswerError::Mistyped { property } => refused(&property, "the value in the answer does not fit its type"),
+        AnswerError::Mistyped { property } => {
+            refused(&property, "the value in the answer does not fit its type")
+        }
     }
 }

@@ -129,5 +129,8 @@ pub fn unknown_prefix(row: &Row<'_>) -> EntityError {
 
 /// The error for an entity whose own key would make it another kind.
 pub fn wrong_prefix(prefix: &'static str, row_key: &str) -> EntityError {
-    refused("RowKey", format!("an entity of this kind has a row key that starts with {prefix:?}, not {row_key:?}"))
+    refused(
+        "RowKey",
+        format!("an entity of this kind has a row key that starts with {prefix:?}, not {row_key:?}"),
+    )
 }

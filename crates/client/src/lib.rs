@@ -79,7 +79,7 @@ pub use queue::{
     SentMessage, UpdatedReceipt, VISIBILITY_MAX,
 };
 pub use queue_service::{
-    ListQueues, QUEUE_PAGE_COUNT_MAX, QueueItem, QueuePage, QueuePages, QueueServiceClient,
+    QUEUE_PAGE_COUNT_MAX, QueueItem, QueueList, QueuePage, QueuePages, QueueServiceClient,
 };
 pub use retry::RetryPolicy;
 pub use sas::{

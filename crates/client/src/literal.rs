@@ -38,11 +38,11 @@ pub trait ComparesWith<C>: ToLiteral {}
 #[derive(Clone, PartialEq, Debug)]
 pub struct Literal<'a> {
     pub(crate) value: Value<'a>,
-    pub(crate) place: Place,
+    pub(crate) fit: Fit,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Place {
+pub(crate) enum Fit {
     Exact,
     /// Below everything that can be stored. The value is the least of its type.
     Below,
@@ -53,19 +53,19 @@ pub(crate) enum Place {
 impl<'a> Literal<'a> {
     /// Exactly this value.
     pub fn exact(value: Value<'a>) -> Literal<'a> {
-        Literal { value, place: Place::Exact }
+        Literal { value, fit: Fit::Exact }
     }
 }
 
-impl Place {
+impl Fit {
     /// The comparison with the nearest value that holds exactly if `op` holds for the value itself.
     pub(crate) fn adjust(self, op: CompareOp) -> CompareOp {
         match (self, op) {
-            (Place::Exact, op) => op,
-            (Place::Above, CompareOp::Lt | CompareOp::Le | CompareOp::Ne) => CompareOp::Le,
-            (Place::Above, CompareOp::Gt | CompareOp::Ge | CompareOp::Eq) => CompareOp::Gt,
-            (Place::Below, CompareOp::Gt | CompareOp::Ge | CompareOp::Ne) => CompareOp::Ge,
-            (Place::Below, CompareOp::Lt | CompareOp::Le | CompareOp::Eq) => CompareOp::Lt,
+            (Fit::Exact, op) => op,
+            (Fit::Above, CompareOp::Lt | CompareOp::Le | CompareOp::Ne) => CompareOp::Le,
+            (Fit::Above, CompareOp::Gt | CompareOp::Ge | CompareOp::Eq) => CompareOp::Gt,
+            (Fit::Below, CompareOp::Gt | CompareOp::Ge | CompareOp::Ne) => CompareOp::Ge,
+            (Fit::Below, CompareOp::Lt | CompareOp::Le | CompareOp::Eq) => CompareOp::Lt,
         }
     }
 }
@@ -136,15 +136,25 @@ macro_rules! plain_literals {
 }
 
 plain_literals!(
-    i8 as Int32, u8 as Int32, i16 as Int32, u16 as Int32, i32 as Int32, u32 as Int64, i64 as Int64, f32 as Double,
-    f64 as Double, bool as Boolean, DateTime as DateTime, Guid as Guid
+    i8 as Int32,
+    u8 as Int32,
+    i16 as Int32,
+    u16 as Int32,
+    i32 as Int32,
+    u32 as Int64,
+    i64 as Int64,
+    f32 as Double,
+    f64 as Double,
+    bool as Boolean,
+    DateTime as DateTime,
+    Guid as Guid
 );
 
 impl ToLiteral for u64 {
     fn to_literal(&self) -> Literal<'_> {
         match i64::try_from(*self) {
             Ok(value) => Literal::exact(Value::Int64(value)),
-            Err(_) => Literal { value: Value::Int64(i64::MAX), place: Place::Above },
+            Err(_) => Literal { value: Value::Int64(i64::MAX), fit: Fit::Above },
         }
     }
 }
@@ -155,9 +165,9 @@ fn instant(found: Result<DateTime, std::cmp::Ordering>) -> Literal<'static> {
     match found {
         Ok(date) => Literal::exact(Value::DateTime(date)),
         Err(std::cmp::Ordering::Less) => {
-            Literal { value: Value::DateTime(DateTime::from_ticks(0)), place: Place::Below }
+            Literal { value: Value::DateTime(DateTime::from_ticks(0)), fit: Fit::Below }
         }
-        Err(_) => Literal { value: Value::DateTime(DateTime::MAX), place: Place::Above },
+        Err(_) => Literal { value: Value::DateTime(DateTime::MAX), fit: Fit::Above },
     }
 }
 

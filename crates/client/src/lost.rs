@@ -1,8 +1,8 @@
 //! Lost answers: reads a row back and compares it with what was sent.
 //!
-//! Promises: `Done` is said only of a row that holds what the write would have left, so a caller that takes it for success
-//! is never wrong about the row. It may be the work of another client that wrote the same; nobody can tell, and nobody needs
-//! to.
+//! Promises: `Done` is said only of a row that holds what the write would have left, so a caller that takes it for
+//! success is never wrong about the row. It may be the work of another client that wrote the same; nobody can tell,
+//! and nobody needs to.
 
 use bytes::Bytes;
 
@@ -63,7 +63,7 @@ fn is_as_sent(stored: &Row<'_>, sent: &Row<'_>, is_merge: bool) -> bool {
     if !is_merge && stored.properties.len() != sent.properties.len() {
         return false;
     }
-    // Services answer in the order in which they were sent to, mostly; so a property is looked for in its own place first.
+    // Most services keep the order of the properties, so each is looked for in its own place first.
     sent.properties.iter().enumerate().all(|(place, property)| {
         let at_place = stored.properties.get(place).filter(|found| found.name == property.name);
         let found = at_place.or_else(|| stored.properties.iter().find(|found| found.name == property.name));

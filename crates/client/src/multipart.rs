@@ -1,8 +1,8 @@
 //! Transactions on the wire: the multipart body of `POST /$batch`, and the answers to its operations.
 //!
-//! Owns: [`Batch`], which writes every operation straight into the one buffer that is sent, and [`Sealed`], which can be
-//! sent. Promises: a batch never grows above the service's limits, and an operation that does not fit leaves it as it was.
-//! Leaves to others: which operations belong together (`transaction`, `bulk`), and sending.
+//! Owns: [`Batch`], which writes every operation straight into the one buffer that is sent, and [`Sealed`], which can
+//! be sent. Promises: a batch never grows above the service's limits, and an operation that does not fit leaves it as
+//! it was. Leaves to others: which operations belong together (`transaction`, `bulk`), and sending.
 
 use std::ops::Range;
 
@@ -156,8 +156,8 @@ impl Batch {
         Ok(true)
     }
 
-    /// Gives the last operation a message for a queue of the same account, which Lazulite puts when it commits. `false` when
-    /// it does not fit.
+    /// Gives the last operation a message for a queue of the same account, which Lazulite puts when it commits.
+    /// `false` when it does not fit.
     pub(crate) fn enqueue(&mut self, queue: &str, text: &str) -> bool {
         let Some(part) = self.parts.last_mut() else { return false };
         let headers = format!("{ENQUEUE}: {queue}\r\n{MESSAGE}: {}\r\n", STANDARD.encode(text));

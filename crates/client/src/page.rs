@@ -1,8 +1,8 @@
 //! Pages: how a query's answers are fetched one after another, and where to go on.
 //!
-//! Owns: [`Page`], [`Continuation`], [`Explanation`], and the streams of pages and of entities. Promises: a stream sends its next
-//! request only when it is polled for it, and dropping it sends no more. Empty pages with a continuation are no end.
-//! Leaves to others: what is asked for (`query`).
+//! Owns: [`Page`], [`Continuation`], [`Explanation`], and the streams of pages and of entities. Promises: a stream
+//! sends its next request only when it is polled for it, and dropping it sends no more. Empty pages with a
+//! continuation are no end. Leaves to others: what is asked for (`query`).
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -193,7 +193,8 @@ type Fetching = Pin<Box<dyn Future<Output = Result<Fetched, Error>> + Send>>;
 /// A page that arrived.
 struct Fetched {
     answer: Answer,
-    /// Its rows, if they had to be opened: a key ring may have to ask elsewhere. Others are read when they are handed out.
+    /// Its rows, if they had to be opened: a key ring may have to ask elsewhere. Others are read when they are handed
+    /// out.
     opened: Option<Vec<Row<'static>>>,
 }
 
@@ -222,7 +223,8 @@ enum State {
 
 /// The pages of a query, fetched one after another. Made by [`Query::pages`](crate::Query::pages).
 ///
-/// It is a [`Stream`]; without a library for streams, [`Pages::next`] does. It ends after the last page and after an error.
+/// It is a [`Stream`]; without a library for streams, [`Pages::next`] does. It ends after the last page and after an
+/// error.
 pub struct Pages<E> {
     source: Source,
     state: State,
@@ -307,8 +309,8 @@ impl<E: Entity> Stream for Pages<E> {
 
 /// The entities of a query, page after page. Made by [`Query::stream`](crate::Query::stream).
 ///
-/// It is a [`Stream`]; without a library for streams, [`Entities::next`] does. It ends after the last entity and after an
-/// error.
+/// It is a [`Stream`]; without a library for streams, [`Entities::next`] does. It ends after the last entity and
+/// after an error.
 ///
 /// ```no_run
 /// # use lazulite_client::{DynamicEntity, Error, TableClient};

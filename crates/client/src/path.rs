@@ -1,7 +1,8 @@
 //! Addresses of rows: `people(PartitionKey='a',RowKey='b')`.
 //!
-//! Promises: any key arrives as it is, whatever characters it has, and a given address is always written in the same way, since
-//! the signature covers it. Only letters, digits and `-_.~` stay as they are, which is also how the official libraries write it.
+//! Promises: any key arrives as it is, whatever characters it has, and a given address is always written in the same
+//! way, since the signature covers it. Only letters, digits and `-_.~` stay as they are, which is also how the
+//! official libraries write it.
 
 use crate::Keys;
 

@@ -185,7 +185,7 @@ impl Pipeline {
 
     async fn attempts(&self, call: &Call, mut location: Location) -> Result<Answer, Error> {
         let started = clock::instant();
-        let id = HeaderValue::from_bytes(&self.guid()).expect("a GUID is a valid header value");
+        let id = self.guid();
         let is_read = matches!(call.method, Method::GET | Method::HEAD) && call.repeat == Repeat::Freely;
         let mut alternates = is_read
             && location == Location::Primary
@@ -298,12 +298,7 @@ impl Pipeline {
     }
 
     /// The request, addressed and signed.
-    async fn request(
-        &self,
-        call: &Call,
-        location: Location,
-        id: &HeaderValue,
-    ) -> Result<Request<Bytes>, Error> {
+    async fn request(&self, call: &Call, location: Location, id: &[u8; 36]) -> Result<Request<Bytes>, Error> {
         let endpoint = match (location, &self.endpoints.secondary) {
             (Location::Secondary, Some(secondary)) => secondary,
             _ => &self.endpoints.primary,
@@ -410,10 +405,11 @@ impl Pipeline {
     }
 
     /// Every header except `Authorization`.
-    fn headers(&self, call: &Call, id: &HeaderValue) -> Result<HeaderMap, Error> {
+    fn headers(&self, call: &Call, id: &[u8; 36]) -> Result<HeaderMap, Error> {
         let mut headers = HeaderMap::with_capacity(HEADER_COUNT_USUAL);
         headers.insert(&DATE, self.date.now());
-        headers.insert(&CLIENT_REQUEST_ID, id.clone());
+        let id = HeaderValue::from_bytes(id).expect("a GUID is a valid header value");
+        headers.insert(&CLIENT_REQUEST_ID, id);
         headers.insert(USER_AGENT, self.user_agent.clone());
         match self.kind.shared_key {
             SharedKeyForm::Short => {

@@ -91,7 +91,7 @@ impl<E: Entity, R: Entity> Query<E, R> {
     /// # #[derive(Entity)]
     /// # struct Employee { #[entity(partition_key)] department: String, #[entity(row_key)] id: String, age: i32 }
     /// #[derive(Entity)]
-    /// struct Age {
+    /// struct EmployeeAge {
     ///     #[entity(partition_key)]
     ///     department: String,
     ///     #[entity(row_key)]
@@ -100,7 +100,7 @@ impl<E: Entity, R: Entity> Query<E, R> {
     /// }
     ///
     /// # async fn f(employees: &TableClient) -> Result<(), Error> {
-    /// let ages = employees.query::<Employee>().partition("Sales").select::<Age>().all().await?;
+    /// let ages = employees.query::<Employee>().partition("Sales").select::<EmployeeAge>().all().await?;
     /// # Ok(()) }
     /// ```
     pub fn select<P: Entity>(mut self) -> Query<E, P> {
@@ -139,8 +139,9 @@ impl<E: Entity, R: Entity> Query<E, R> {
         self
     }
 
-    /// Refuses to send a query that would read more the more the table holds: see [`Plan::is_scan`]. The error names the plan
-    /// and the remedy. A query of a whole partition, by [`Query::partition`] and no filter, is what it says, and allowed.
+    /// Refuses to send a query that would read more the more the table holds: see [`Plan::is_scan`]. The error names
+    /// the plan and the remedy. A query of a whole partition, by [`Query::partition`] and no filter, is what it says,
+    /// and allowed.
     ///
     /// ```no_run
     /// # use lazulite_client::{DynamicEntity, Error, TableClient};
@@ -167,7 +168,8 @@ impl<E: Entity, R: Entity> Query<E, R> {
 
     /// The filter, with the partition.
     fn whole_filter(&self) -> Option<Filter<E>> {
-        let partition = self.partition_key.as_deref().map(|key| Column::named("PartitionKey").eq(key));
+        let partition =
+            self.partition_key.as_deref().map(|key| Column::<E, String>::named("PartitionKey").eq(key));
         match (partition, self.filter.clone()) {
             (Some(partition), Some(filter)) => Some(partition & filter),
             (one, other) => one.or(other),

@@ -17,12 +17,14 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use protocol::common::metadata::{HEADER_PREFIX, Metadata};
-use protocol::common::xml_write::{is_xml_text, without_mark};
+use protocol::common::xml_write::is_xml_text;
 use protocol::common::{StoredPolicy, acl};
 use protocol::queue::QueueName;
 use protocol::queue::message_text::{TEXT_BYTES_MAX, write_message};
 
+use crate::account::XML;
 use crate::pipeline::{Answer, Call, Pipeline, Repeat, push_escaped};
+use crate::policy::{read_policies, write_policies};
 use crate::{DateTime, Error, queue_xml};
 
 /// The most messages that one take or peek returns.
@@ -111,7 +113,7 @@ impl Message {
     }
 
     /// The value of a message that was put with [`QueueClient::put_json`].
-    pub fn json<T: serde::de::DeserializeOwned>(&self) -> Result<T, Error> {
+    pub fn json<T: serde_core::de::DeserializeOwned>(&self) -> Result<T, Error> {
         serde_json::from_str(&self.text).map_err(|error| Error::Unreadable(format!("a message: {error}")))
     }
 }
@@ -359,25 +361,17 @@ impl QueueClient {
 
     /// The stored access policies, which shared access signatures can refer to. Needs the account key.
     pub async fn access_policies(&self) -> Result<Vec<StoredPolicy>, Error> {
-        let mut call = self.call(Method::GET, "", Repeat::Freely);
-        call.query.push(("comp", "acl".to_owned()));
-        let answer = self.pipeline.call(call).await?;
-        protocol::queue::read_acl(&answer.body)
-            .map_err(|_| Error::Unreadable("it is not a list of access policies".to_owned()))
+        read_policies(&self.pipeline, self.name(), &protocol::queue::KIND).await
     }
 
     /// Replaces all stored access policies: at most five, with the letters `raup` in this order.
     pub async fn set_access_policies(&self, policies: &[StoredPolicy]) -> Result<(), Error> {
-        let body = acl::write_acl(policies);
-        if protocol::queue::read_acl(&body).is_err() {
+        if protocol::queue::read_acl(&acl::write_acl(policies)).is_err() {
             return refused(
                 "access policies: at most five, with distinct ids of 1 to 64 characters and the letters raup in order",
             );
         }
-        let mut call = self.call(Method::PUT, "", Repeat::Freely);
-        call.query.push(("comp", "acl".to_owned()));
-        set_body(&mut call, without_mark(body));
-        self.pipeline.call(call).await.map(drop)
+        write_policies(&self.pipeline, self.name(), policies).await
     }
 
     /// Puts a message: at most 64 KiB of text that XML can hold, which excludes most control characters.
@@ -398,7 +392,7 @@ impl QueueClient {
     }
 
     /// Puts a value as JSON. [`Message::json`] reads it.
-    pub async fn put_json<T: serde::Serialize + ?Sized>(
+    pub async fn put_json<T: serde_core::Serialize + ?Sized>(
         &self,
         value: &T,
         options: PutOptions,
@@ -503,7 +497,7 @@ fn message_body(text: &str) -> Result<Vec<u8>, Error> {
 }
 
 fn set_body(call: &mut Call, body: Vec<u8>) {
-    call.headers.push((header::CONTENT_TYPE, "application/xml".to_owned()));
+    call.headers.push((header::CONTENT_TYPE, XML.to_owned()));
     call.body = body.into();
 }
 

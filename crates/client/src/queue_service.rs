@@ -15,6 +15,7 @@ use protocol::common::service_properties::{
     PropertiesUpdate, ServiceProperties, ServiceStats, read_answer, read_stats,
 };
 
+use crate::account::{XML, service_call, unreadable};
 use crate::pipeline::{Call, Pipeline, QUEUE_VERSION, Repeat};
 use crate::{ClientBuilder, Credential, Error, QueueClient, queue_xml};
 
@@ -85,6 +86,21 @@ impl QueueServiceClient {
         ClientBuilder::new(endpoint, credential)?.queues()
     }
 
+    /// Connects with the URL of a service that has a shared access signature as its query.
+    pub fn from_sas_url(url: &str) -> Result<QueueServiceClient, Error> {
+        ClientBuilder::from_sas_url(url)?.queues()
+    }
+
+    /// What requests are signed with; shared access signatures are signed with it, too.
+    pub fn credential(&self) -> &Credential {
+        self.pipeline.credential()
+    }
+
+    /// Where the service is, without `/` at the end.
+    pub fn endpoint(&self) -> String {
+        self.pipeline.root()
+    }
+
     /// One queue, which need not exist yet. Fails if no queue can have this name: 3 to 63 lower-case letters, digits
     /// and single dashes inside.
     pub fn queue(&self, name: &str) -> Result<QueueClient, Error> {
@@ -119,21 +135,20 @@ impl QueueServiceClient {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn list_queues(&self) -> ListQueues {
-        ListQueues {
+    pub fn list_queues(&self) -> QueueList {
+        QueueList {
             pipeline: self.pipeline.clone(),
             prefix: None,
             page_size: None,
             has_metadata: false,
-            next: Next::Page(None),
+            next: NextQueues::Page(None),
         }
     }
 
     /// Logging, metrics and CORS rules.
     pub async fn properties(&self) -> Result<ServiceProperties, Error> {
-        let answer = self.pipeline.call(self.service_call(Method::GET, "properties")).await?;
-        read_answer(&answer.body)
-            .map_err(|_| Error::Unreadable("it is not a StorageServiceProperties document".to_owned()))
+        let answer = self.pipeline.call(service_call(Method::GET, "properties")).await?;
+        read_answer(&answer.body).map_err(unreadable)
     }
 
     /// Changes logging, metrics or CORS rules. What the update leaves out stays as it is.
@@ -148,23 +163,16 @@ impl QueueServiceClient {
     /// # }
     /// ```
     pub async fn set_properties(&self, update: &PropertiesUpdate) -> Result<(), Error> {
-        let mut call = self.service_call(Method::PUT, "properties");
-        call.headers.push((header::CONTENT_TYPE, "application/xml".to_owned()));
+        let mut call = service_call(Method::PUT, "properties");
+        call.headers.push((header::CONTENT_TYPE, XML.to_owned()));
         call.body = update.write(QUEUE_VERSION).into();
         self.pipeline.call(call).await.map(drop)
     }
 
     /// How far the account's replica is. Only accounts with a secondary endpoint that can be read have it.
     pub async fn stats(&self) -> Result<ServiceStats, Error> {
-        let answer = self.pipeline.call_secondary(self.service_call(Method::GET, "stats")).await?;
-        read_stats(&answer.body)
-            .map_err(|_| Error::Unreadable("it is not a StorageServiceStats document".to_owned()))
-    }
-
-    fn service_call(&self, method: Method, comp: &str) -> Call {
-        let mut call = Call::new(method, "", Repeat::Freely);
-        call.query = vec![("restype", "service".to_owned()), ("comp", comp.to_owned())];
-        call
+        let answer = self.pipeline.call_secondary(service_call(Method::GET, "stats")).await?;
+        read_stats(&answer.body).map_err(unreadable)
     }
 }
 
@@ -182,55 +190,55 @@ pub struct QueueItem {
 pub struct QueuePage {
     /// Queues in the order of their names; a page can be empty although more follow.
     pub queues: Vec<QueueItem>,
-    /// Where the next page begins; `None` on the last page. Can be stored, and given to [`ListQueues::from_marker`].
+    /// Where the next page begins; `None` on the last page. Can be stored, and given to [`QueueList::resume`].
     pub next_marker: Option<String>,
 }
 
 /// A list of queues that is fetched page by page.
 #[derive(Clone)]
-pub struct ListQueues {
+pub struct QueueList {
     pipeline: Arc<Pipeline>,
     prefix: Option<String>,
     page_size: Option<u32>,
     has_metadata: bool,
-    next: Next,
+    next: NextQueues,
 }
 
 #[derive(Clone)]
-enum Next {
+enum NextQueues {
     /// The page that begins at this marker, or the first one.
     Page(Option<String>),
     End,
 }
 
-impl ListQueues {
+impl QueueList {
     /// Only queues whose names begin so.
-    pub fn prefix(mut self, prefix: &str) -> ListQueues {
+    pub fn prefix(mut self, prefix: &str) -> QueueList {
         self.prefix = Some(prefix.to_owned());
         self
     }
 
     /// At most this many queues per page, up to [`QUEUE_PAGE_COUNT_MAX`], which is also the default.
-    pub fn page_size(mut self, count: u32) -> ListQueues {
+    pub fn page_size(mut self, count: u32) -> QueueList {
         self.page_size = Some(count);
         self
     }
 
     /// Fetches the metadata of each queue, too.
-    pub fn metadata(mut self) -> ListQueues {
+    pub fn metadata(mut self) -> QueueList {
         self.has_metadata = true;
         self
     }
 
-    /// Continues where an earlier list stopped: at its [`QueuePage::next_marker`].
-    pub fn from_marker(mut self, marker: &str) -> ListQueues {
-        self.next = Next::Page(Some(marker.to_owned()));
+    /// Goes on where another list has stopped: at its [`QueuePage::next_marker`].
+    pub fn resume(mut self, marker: &str) -> QueueList {
+        self.next = NextQueues::Page(Some(marker.to_owned()));
         self
     }
 
     /// The next page, or `None` after the last one. After an error, the same page can be asked for again.
     pub async fn next_page(&mut self) -> Result<Option<QueuePage>, Error> {
-        let Next::Page(marker) = &self.next else { return Ok(None) };
+        let NextQueues::Page(marker) = &self.next else { return Ok(None) };
         let mut call = Call::new(Method::GET, "", Repeat::Freely);
         call.query.push(("comp", "list".to_owned()));
         if let Some(prefix) = &self.prefix {
@@ -254,35 +262,44 @@ impl ListQueues {
             Some(next) if Some(next) == marker.as_ref() => {
                 return Err(Error::Unreadable("the list of queues does not advance".to_owned()));
             }
-            Some(next) => Next::Page(Some(next.clone())),
-            None => Next::End,
+            Some(next) => NextQueues::Page(Some(next.clone())),
+            None => NextQueues::End,
         };
         Ok(Some(page))
     }
 
+    /// All queues that are left.
+    pub async fn all(mut self) -> Result<Vec<QueueItem>, Error> {
+        let mut queues = Vec::new();
+        while let Some(page) = self.next_page().await? {
+            queues.extend(page.queues);
+        }
+        Ok(queues)
+    }
+
     /// The remaining pages as a stream. It ends after the last page, or after an error.
     pub fn into_stream(self) -> QueuePages {
-        QueuePages { state: State::Idle(Box::new(self)) }
+        QueuePages { state: PagesState::Idle(Box::new(self)) }
     }
 }
 
-impl fmt::Debug for ListQueues {
+impl fmt::Debug for QueueList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ListQueues").field("prefix", &self.prefix).finish_non_exhaustive()
+        f.debug_struct("QueueList").field("prefix", &self.prefix).finish_non_exhaustive()
     }
 }
 
-/// The pages of a list as a stream; see [`ListQueues::into_stream`].
+/// The pages of a list as a stream; see [`QueueList::into_stream`].
 #[must_use = "a stream does nothing until it is polled"]
 pub struct QueuePages {
-    state: State,
+    state: PagesState,
 }
 
-type Fetched = (Box<ListQueues>, Result<Option<QueuePage>, Error>);
+type FetchedQueues = (Box<QueueList>, Result<Option<QueuePage>, Error>);
 
-enum State {
-    Idle(Box<ListQueues>),
-    Fetching(Pin<Box<dyn Future<Output = Fetched> + Send>>),
+enum PagesState {
+    Idle(Box<QueueList>),
+    Fetching(Pin<Box<dyn Future<Output = FetchedQueues> + Send>>),
     Ended,
 }
 
@@ -291,24 +308,24 @@ impl Stream for QueuePages {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         loop {
-            match std::mem::replace(&mut self.state, State::Ended) {
-                State::Idle(mut list) => {
-                    self.state = State::Fetching(Box::pin(async move {
+            match std::mem::replace(&mut self.state, PagesState::Ended) {
+                PagesState::Idle(mut list) => {
+                    self.state = PagesState::Fetching(Box::pin(async move {
                         let page = list.next_page().await;
                         (list, page)
                     }));
                 }
-                State::Fetching(mut fetching) => {
+                PagesState::Fetching(mut fetching) => {
                     let Poll::Ready((list, page)) = fetching.as_mut().poll(context) else {
-                        self.state = State::Fetching(fetching);
+                        self.state = PagesState::Fetching(fetching);
                         return Poll::Pending;
                     };
                     if let Ok(Some(_)) = page {
-                        self.state = State::Idle(list);
+                        self.state = PagesState::Idle(list);
                     }
                     return Poll::Ready(page.transpose());
                 }
-                State::Ended => return Poll::Ready(None),
+                PagesState::Ended => return Poll::Ready(None),
             }
         }
     }

@@ -6,16 +6,16 @@
 
 use std::collections::BTreeMap;
 
-use protocol::common::xml::{Bounds, Element, read_within};
+use protocol::common::xml::{Element, XmlBounds, read_within};
 
 use crate::queue::{Message, PeekedMessage, SentMessage};
 use crate::queue_service::{QueueItem, QueuePage};
 use crate::{DateTime, Error};
 
 /// 32 messages of 64 KiB, of which each byte may be escaped with six.
-const MESSAGES: Bounds = Bounds { bytes_max: 16 * 1024 * 1024, element_count_max: 1024 };
+const MESSAGES: XmlBounds = XmlBounds { bytes_max: 16 * 1024 * 1024, element_count_max: 1024 };
 /// 5,000 queues with some items of metadata each.
-const QUEUES: Bounds = Bounds { bytes_max: 64 * 1024 * 1024, element_count_max: 1_000_000 };
+const QUEUES: XmlBounds = XmlBounds { bytes_max: 64 * 1024 * 1024, element_count_max: 1_000_000 };
 
 pub(crate) fn read_taken(body: &[u8]) -> Result<Vec<Message>, Error> {
     read_messages(body, |item| {
@@ -77,7 +77,7 @@ fn read_queue(element: &Element) -> Result<QueueItem, Error> {
     Ok(QueueItem { name: text(element, "Name")?, metadata })
 }
 
-fn document(body: &[u8], root: &str, bounds: Bounds) -> Result<Element, Error> {
+fn document(body: &[u8], root: &str, bounds: XmlBounds) -> Result<Element, Error> {
     read_within(body, root, bounds).map_err(|_| unreadable(&format!("it is not a {root} document")))
 }
 

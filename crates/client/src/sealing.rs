@@ -24,7 +24,8 @@ impl Sealing {
         match &self.ring {
             Some(ring) => Ok(Some(&**ring)),
             None => Err(Error::Refused(format!(
-                "the properties {} are encrypted, and this table client has no key ring: give it one with with_key_ring",
+                "the properties {} are encrypted, and this table client has no key ring: \
+                 give it one with with_key_ring",
                 encrypted.join(", ")
             ))),
         }

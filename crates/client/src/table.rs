@@ -1,8 +1,9 @@
 //! One table: reading and writing single entities, and the way to queries, transactions and bulk loads.
 //!
-//! Owns: [`TableClient`], the reads of one row, and how an entity becomes a request's body and a row becomes an entity
-//! again. Promises: an encrypted property never leaves in the clear. Leaves to others: the writes (`write`), queries (`query`),
-//! transactions (`transaction`, `bulk`), read-modify-write (`update`), and the road to the server (`pipeline`).
+//! Owns: [`TableClient`], the reads of one row, and how an entity becomes a request's body and a row becomes an
+//! entity again. Promises: an encrypted property never leaves in the clear. Leaves to others: the writes (`write`),
+//! queries (`query`), transactions (`transaction`, `bulk`), read-modify-write (`update`), and the road to the server
+//! (`pipeline`).
 
 use std::fmt;
 use std::sync::Arc;
@@ -26,8 +27,8 @@ pub(crate) const JSON: &str = "application/json";
 
 /// One table of an account. Cheap to clone; all clones share their connections.
 ///
-/// Made by [`TableServiceClient::table`](crate::TableServiceClient::table). No request is sent before the first operation,
-/// so the table need not exist yet.
+/// Made by [`TableServiceClient::table`](crate::TableServiceClient::table). No request is sent before the first
+/// operation, so the table need not exist yet.
 ///
 /// ```no_run
 /// use lazulite_client::{Entity, Error, IfMatch, TableClient};
@@ -52,21 +53,21 @@ pub(crate) const JSON: &str = "application/json";
 ///
 /// # Which properties are fetched
 ///
-/// [`TableClient::get`] and [`TableClient::query`] ask for exactly the properties of the struct ([`Entity::COLUMNS`]), so a
-/// smaller struct is a projection without another word. A struct that keeps everything (`#[entity(rest)]`, or
-/// [`DynamicEntity`](crate::DynamicEntity)) asks for everything. Reading whole rows into a struct that then drops half of them
-/// would give the same values and cost their bytes. A property that a row lacks is absent for the struct too: the service
-/// answers `null` for it.
+/// [`TableClient::get`] and [`TableClient::query`] ask for exactly the properties of the struct
+/// ([`Entity::COLUMNS`]), so a smaller struct is a projection without another word. A struct that keeps everything
+/// (`#[entity(rest)]`, or [`DynamicEntity`](crate::DynamicEntity)) asks for everything. Reading whole rows into a
+/// struct that then drops half of them would give the same values and cost their bytes. A property that a row lacks
+/// is absent for the struct too: the service answers `null` for it.
 ///
 /// # Lost answers
 ///
-/// A connection can break after the service did what it was asked, but before its answer arrived. This client then finds out
-/// what happened before it reports a failure or sends again:
+/// A connection can break after the service did what it was asked, but before its answer arrived. This client then
+/// finds out what happened before it reports a failure or sends again:
 ///
-/// - an insert reads the row back. If the row is what was sent, the insert succeeded; if there is none, it is sent again;
-///   if it is another one, the error is the usual conflict (409).
-/// - a replace or merge with an ETag is sent again. If the service then says that the ETag is not current (412), and the row
-///   is what was sent, the first attempt succeeded.
+/// - an insert reads the row back. If the row is what was sent, the insert succeeded; if there is none, it is sent
+///   again; if it is another one, the error is the usual conflict (409).
+/// - a replace or merge with an ETag is sent again. If the service then says that the ETag is not current (412), and
+///   the row is what was sent, the first attempt succeeded.
 /// - a delete is sent again. If the service then says that there is no such row (404), the first attempt succeeded.
 /// - the other writes end in the same way however often they happen; they are sent again.
 #[derive(Clone)]
@@ -94,8 +95,8 @@ impl TableClient {
         TableClient { inner: Arc::new(Inner { pipeline, name, address, sealing: Sealing::default() }) }
     }
 
-    /// The same table, for structs with encrypted properties (`#[entity(encrypt)]`): they are sealed under keys that this
-    /// ring wraps. Without a ring such structs are neither written nor read.
+    /// The same table, for structs with encrypted properties (`#[entity(encrypt)]`): they are sealed under keys that
+    /// this ring wraps. Without a ring such structs are neither written nor read.
     ///
     /// ```no_run
     /// # use lazulite_client::TableClient;

@@ -1,8 +1,8 @@
 //! Transactions: several writes to one partition that happen together or not at all.
 //!
-//! Owns: [`Transaction`], the typed builder, and the sending of a batch. Promises: what the service would refuse without
-//! looking at its data is refused when it is added, and the transaction stays as it was; a failed operation is named by its
-//! index and its keys. Leaves to others: the bytes (`multipart`).
+//! Owns: [`Transaction`], the typed builder, and the sending of a batch. Promises: what the service would refuse
+//! without looking at its data is refused when it is added, and the transaction stays as it was; a failed operation
+//! is named by its index and its keys. Leaves to others: the bytes (`multipart`).
 
 use std::collections::HashSet;
 
@@ -26,9 +26,9 @@ const BODY_BYTES_USUAL: usize = 4096;
 
 /// Writes to rows of one partition that happen together or not at all. Made by [`TableClient::transaction`].
 ///
-/// Entities of several types can go into one transaction. Every method refuses what the service would refuse, and leaves the
-/// transaction as it was: more than 100 operations, a row of another partition, the same row twice, a body above 4 MiB, an entity
-/// above 1 MiB or with more than 252 properties.
+/// Entities of several types can go into one transaction. Every method refuses what the service would refuse, and
+/// leaves the transaction as it was: more than 100 operations, a row of another partition, the same row twice, a body
+/// above 4 MiB, an entity above 1 MiB or with more than 252 properties.
 ///
 /// ```no_run
 /// use lazulite_client::{Entity, Error, IfMatch, TableClient};
@@ -54,7 +54,8 @@ const BODY_BYTES_USUAL: usize = 4096;
 /// # When it fails
 ///
 /// Nothing was written. The error is that of the operation at fault:
-/// [`operation_index`](ServiceFailure::operation_index) counts from zero, and [`keys`](ServiceFailure::keys) names its row.
+/// [`operation_index`](ServiceFailure::operation_index) counts from zero, and [`keys`](ServiceFailure::keys) names
+/// its row.
 #[must_use = "a transaction does nothing until it is sent"]
 pub struct Transaction {
     table: TableClient,
@@ -160,10 +161,11 @@ impl Transaction {
         self.push(Verb::Delete, &keys, Some(if_match), |_| Ok(()))
     }
 
-    /// Puts a message into a queue of the same account if, and only if, the transaction commits. It belongs to the operation
-    /// that was added last, and an operation takes one message.
+    /// Puts a message into a queue of the same account if, and only if, the transaction commits. It belongs to the
+    /// operation that was added last, and an operation takes one message.
     ///
-    /// **Lazulite only.** Other services ignore what they do not know: they commit the transaction, and the message is lost.
+    /// **Lazulite only.** Other services ignore what they do not know: they commit the transaction, and the message
+    /// is lost.
     ///
     /// ```no_run
     /// # use lazulite_client::{DynamicEntity, Error, TableClient};
@@ -198,10 +200,10 @@ impl Transaction {
 
     /// Sends it. Every operation happened when this returns `Ok`, and none if it returns a refusal of the service.
     ///
-    /// If an answer is lost, the transaction is sent again, and what the service then says is compared with the rows: a conflict with
-    /// its own first attempt is a success. The one exception is a transaction that has a message and nothing that could
-    /// happen only once (an insert, a delete, or an ETag): it is not sent again, because the message could be put twice. Then the
-    /// error is that of the lost answer ([`Error::is_outcome_unknown`]).
+    /// If an answer is lost, the transaction is sent again, and what the service then says is compared with the rows:
+    /// a conflict with its own first attempt is a success. The one exception is a transaction that has a message and
+    /// nothing that could happen only once (an insert, a delete, or an ETag): it is not sent again, because the
+    /// message could be put twice. Then the error is that of the lost answer ([`Error::is_outcome_unknown`]).
     ///
     /// The transaction stays as it is, and can be sent again.
     pub async fn send(&self) -> Result<Committed, Error> {
@@ -309,8 +311,8 @@ impl TableClient {
         partition_key: &str,
         batch: &Sealed,
     ) -> Result<Vec<Option<String>>, Error> {
-        // With a guard, a second attempt after a first that succeeded is refused as a whole. Without one it does the same
-        // again, which is harmless for rows, but not for messages.
+        // With a guard, a second attempt after a first that succeeded is refused as a whole. Without one it does the
+        // same again, which is harmless for rows, but not for messages.
         let is_guarded = batch.parts.iter().any(|part| part.is_guard());
         let has_messages = batch.parts.iter().any(|part| part.has_message);
         let repeat = if is_guarded || !has_messages { Repeat::Freely } else { Repeat::OnlyUnsent };

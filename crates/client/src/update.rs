@@ -32,13 +32,13 @@ struct Others {
 }
 
 impl TableClient {
-    /// Changes a row: reads it, calls `change`, and replaces it if it is still the one that was read. If another client
-    /// wrote it meanwhile, all of this happens again with the new row, up to 64 times; so `change` may be called several times,
-    /// each time with a fresh entity.
+    /// Changes a row: reads it, calls `change`, and replaces it if it is still the one that was read. If another
+    /// client wrote it meanwhile, all of this happens again with the new row, up to 64 times; so `change` may be
+    /// called several times, each time with a fresh entity.
     ///
-    /// Properties of the row that the struct does not know are kept; a field that became `None` is removed. The keys must stay as
-    /// they are. Returns the entity as it was written, with its new ETag and Timestamp if it keeps them. A row that does not exist
-    /// is an error ([`Error::is_not_found`]).
+    /// Properties of the row that the struct does not know are kept; a field that became `None` is removed. The keys
+    /// must stay as they are. Returns the entity as it was written, with its new ETag and Timestamp if it keeps them.
+    /// A row that does not exist is an error ([`Error::is_not_found`]).
     ///
     /// ```no_run
     /// use lazulite_client::{Entity, Error, TableClient};
@@ -162,7 +162,8 @@ impl TableClient {
         Ok(Before { entity: E::read(row)?, etag, others })
     }
 
-    /// Replaces the row under the condition that it has this ETag, or inserts it where there is none. Returns the entity as it is now.
+    /// Replaces the row under the condition that it has this ETag, or inserts it where there is none. Returns the
+    /// entity as it is now.
     async fn write_back<E: Entity>(
         &self,
         keys: &Keys<'_>,

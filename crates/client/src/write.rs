@@ -1,7 +1,8 @@
-//! Writes of one entity: insert, replace, merge, both upserts and delete, each with what is done when its answer is lost.
+//! Writes of one entity: insert, replace, merge, both upserts and delete, each with what is done when its answer is
+//! lost.
 //!
-//! Promises: an insert is never sent twice without looking; what a lost answer would have said is found out where it can
-//! be. Leaves to others: sending again what may be sent again (`pipeline`).
+//! Promises: an insert is never sent twice without looking; what a lost answer would have said is found out where it
+//! can be. Leaves to others: sending again what may be sent again (`pipeline`).
 
 use bytes::Bytes;
 use http::header::{self, HeaderName};
@@ -32,8 +33,8 @@ pub enum IfMatch<'a> {
     Any,
     /// Only if the row is still the one with this ETag; otherwise the error is [`Error::is_precondition_failed`].
     ETag(&'a str),
-    /// Only if the row is still the one that the entity was read from: with its own ETag ([`Entity::etag`]). Refused when
-    /// the entity keeps none.
+    /// Only if the row is still the one that the entity was read from: with its own ETag ([`Entity::etag`]). Refused
+    /// when the entity keeps none.
     Unchanged,
 }
 
@@ -134,8 +135,13 @@ pub(crate) struct Write<'a> {
 impl Write<'_> {
     fn call(&self, table: &str, repeat: Repeat) -> Call {
         let mut headers = Vec::with_capacity(3);
-        if self.verb != Verb::Delete {
-            headers.push((header::CONTENT_TYPE, JSON.to_owned()));
+        match self.verb {
+            // The official clients say so, and what the type says is signed.
+            Verb::Insert => {
+                headers.push((header::CONTENT_TYPE, "application/json;odata=nometadata".to_owned()))
+            }
+            Verb::Delete => {}
+            _ => headers.push((header::CONTENT_TYPE, JSON.to_owned())),
         }
         if let Some(if_match) = self.if_match {
             headers.push((header::IF_MATCH, if_match.to_owned()));
@@ -188,10 +194,11 @@ impl TableClient {
         self.write_surely(&self.prepare(Verb::Replace, entity, Some(if_match)).await?).await
     }
 
-    /// Writes the entity's properties into a row and keeps the row's others. The row must exist and fulfil the condition.
+    /// Writes the entity's properties into a row and keeps the row's others. The row must exist and fulfil the
+    /// condition.
     ///
-    /// A property that the entity lacks is not removed: absence and "leave it alone" are the same on the wire. Refused for
-    /// an entity with encrypted properties.
+    /// A property that the entity lacks is not removed: absence and "leave it alone" are the same on the wire.
+    /// Refused for an entity with encrypted properties.
     pub async fn merge<E: Entity>(&self, entity: &E, condition: IfMatch<'_>) -> Result<Written, Error> {
         let if_match = condition.header(entity.etag())?;
         self.write_surely(&self.prepare(Verb::Merge, entity, Some(if_match)).await?).await

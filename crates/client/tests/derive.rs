@@ -1,12 +1,15 @@
 //! `#[derive(Entity)]`, `#[derive(EntityKind)]` and `#[derive(Enumeration)]`: what is stored, what is read, what is
 //! refused, and what filters they make.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
 use lazulite_client::{
-    Column, DateTime, DynamicEntity, Entity, EntityKind, Enumeration, Filter, Keys, Property, Row, Value, json,
+    Column, DateTime, DynamicEntity, Entity, EntityKind, Enumeration, Filter, Keys, Property, Row, Value,
+    json,
 };
 
 /// The entity's payload, as text.
@@ -185,8 +188,22 @@ fn what_is_absent_has_its_default_or_is_refused() {
 #[test]
 fn the_columns_and_the_encrypted_ones_are_listed() {
     let columns = [
-        "PartitionKey", "RowKey", "Timestamp", "FirstName", "years", "Email", "Bonus", "Hours", "Address",
-        "SecondAddress", "Version", "Former", "Level", "Colour", "Ssn", "Type",
+        "PartitionKey",
+        "RowKey",
+        "Timestamp",
+        "FirstName",
+        "years",
+        "Email",
+        "Bonus",
+        "Hours",
+        "Address",
+        "SecondAddress",
+        "Version",
+        "Former",
+        "Level",
+        "Colour",
+        "Ssn",
+        "Type",
     ];
     assert_eq!(Employee::COLUMNS, Some(&columns[..]));
     assert_eq!(Employee::ENCRYPTED, ["Ssn"]);
@@ -195,14 +212,17 @@ fn the_columns_and_the_encrypted_ones_are_listed() {
 #[test]
 fn filters_read_like_rust() {
     let check = |filter: Filter<Employee>, expected: &str| assert_eq!(filter.to_string(), expected);
-    check(Employee::department().eq("R&D") & Employee::row_key().starts_with("7"), "PartitionKey eq 'R&D' and RowKey ge '7' and RowKey lt '8'");
+    check(
+        Employee::department().eq("R&D") & Employee::row_key().starts_with("7"),
+        "PartitionKey eq 'R&D' and RowKey ge '7' and RowKey lt '8'",
+    );
     check(Employee::id().eq(7.to_string()), "RowKey eq '7'");
     check(Employee::age().between(30, 40), "years ge 30 and years lt 40");
     check(Employee::email().eq("a@b"), "Email eq 'a@b'");
     check(Employee::email().eq(String::from("a@b")), "Email eq 'a@b'");
     check(Employee::bonus().gt(1.5), "Bonus gt 1.5");
     check(Employee::level().is_in([Level::Junior, Level::Chief]), "Level eq 'junior' or Level eq 'CTO'");
-    check(Employee::level().ne(&Level::Junior), "Level ne 'junior'");
+    check(Employee::level().ne(Level::Junior), "Level ne 'junior'");
     check(Employee::colour().eq(Colour::Other("x".into())), "Colour eq 'x'");
     check(Employee::version().eq("1.2"), "Version eq '1.2'");
     check(!Employee::r#type().is_true(), "not (Type eq true)");
@@ -243,7 +263,8 @@ fn a_key_that_could_not_be_taken_apart_is_refused() {
     for department in ["R_D", "_", "Sales_"] {
         let error = Review { department: department.into(), ..review() }.keys().unwrap_err();
         assert_eq!(error.property, "PartitionKey");
-        let expected = format!("the field `department` is {department:?}, but \"_\" separates it from what follows");
+        let expected =
+            format!("the field `department` is {department:?}, but \"_\" separates it from what follows");
         assert_eq!(error.reason, expected);
     }
     let check = |partition_key: &str, row_key: &str, reason: &str| {
@@ -252,7 +273,11 @@ fn a_key_that_could_not_be_taken_apart_is_refused() {
     };
     let row_key = "emp-CTO--00042";
     check("Sales", row_key, "\"Sales\" is not of the form \"{department}_{year:04}\"");
-    check("Sales_x", row_key, "\"Sales_x\" is not of the form \"{department}_{year:04}\": `year` cannot be \"x\"");
+    check(
+        "Sales_x",
+        row_key,
+        "\"Sales_x\" is not of the form \"{department}_{year:04}\": `year` cannot be \"x\"",
+    );
     check("Sales_24", row_key, "\"Sales_24\" is read as the entity whose key is \"Sales_0024\"");
     check("Sales_0024", "CTO--1", "\"CTO--1\" is not of the form \"emp-{level}--{id:05}\"");
     check("Sales_0024", "emp-CTO--1", "\"emp-CTO--1\" is read as the entity whose key is \"emp-CTO--00001\"");
@@ -275,7 +300,10 @@ fn constant_keys_are_checked_and_the_rest_is_kept() {
     let body = r#"{"odata.etag":"W/\"2\"","PartitionKey":"1.2","RowKey":"head{}","b":true,"own":1,"a@odata.type":"Edm.Int64","a":"5"}"#;
     let head: Head = read(body);
     assert_eq!(head.rest.get("a"), Some(&Value::Int64(5)));
-    assert_eq!(payload(&head), r#"{"PartitionKey":"1.2","RowKey":"head{}","own":1,"a@odata.type":"Edm.Int64","a":"5","b":true}"#);
+    assert_eq!(
+        payload(&head),
+        r#"{"PartitionKey":"1.2","RowKey":"head{}","own":1,"a@odata.type":"Edm.Int64","a":"5","b":true}"#
+    );
     assert_eq!((Head::COLUMNS, head.etag()), (None, Some("W/\"2\"")));
     assert_eq!(refusal::<Head>(&body.replace("head", "tail")).1, "\"tail{}\" is not \"head{}\"");
     assert_eq!(refusal::<Head>(&body.replace("1.2", "1.02")).1, "\"1.02\" is not a key of this entity");
@@ -332,7 +360,8 @@ struct Pair<T: lazulite_client::Field + Send> {
 
 #[test]
 fn structs_may_have_parameters() {
-    let pair: Pair<i64> = read(r#"{"PartitionKey":"p","RowKey":"r","value@odata.type":"Edm.Int64","value":"9"}"#);
+    let pair: Pair<i64> =
+        read(r#"{"PartitionKey":"p","RowKey":"r","value@odata.type":"Edm.Int64","value":"9"}"#);
     assert_eq!((&*pair.partition_key, &*pair.row_key, pair.value), ("p", "r", 9));
     let column: Column<Pair<i64>, i64> = Pair::value();
     assert_eq!((column.gt(1) & Pair::row_key().eq("r")).to_string(), "value gt 1L and RowKey eq 'r'");
@@ -414,14 +443,19 @@ fn a_variant_can_take_all_other_entities() {
 
 #[test]
 fn kinds_are_told_apart_by_the_beginning_of_the_row_key() {
-    let row = |row_key: &str| format!(r#"{{"PartitionKey":"Sales_0024","RowKey":"{row_key}","email":"x","rating":1,"budget":1}}"#);
+    let row = |row_key: &str| {
+        format!(r#"{{"PartitionKey":"Sales_0024","RowKey":"{row_key}","email":"x","rating":1,"budget":1}}"#)
+    };
     assert!(matches!(read::<Prefixed>(&row("empid_7")), Prefixed::Person(Person { id: 7, .. })));
     assert!(matches!(read::<Prefixed>(&row("emp-CTO--00001")), Prefixed::Review(Review { id: 1, .. })));
     assert!(matches!(read::<Prefixed>(&row("dept")), Prefixed::Department(_)));
     assert_eq!(refusal::<Prefixed>(&row("x")).1, "no kind of entity has a row key like \"x\"");
     let person = Prefixed::from(Person { department: "Sales".into(), id: 7, email: "x".into() });
     assert_eq!(person.keys(), Ok(Keys::new("Sales", "empid_7")));
-    assert_eq!(Prefixed::row_key().starts_with("empid_").to_string(), "RowKey ge 'empid_' and RowKey lt 'empid`'");
+    assert_eq!(
+        Prefixed::row_key().starts_with("empid_").to_string(),
+        "RowKey ge 'empid_' and RowKey lt 'empid`'"
+    );
 }
 
 #[derive(Debug, Entity)]

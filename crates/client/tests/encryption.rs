@@ -3,6 +3,8 @@
 //! The usual run tries a slice; `LAZULITE_FUZZ_COUNT=1000000 cargo test --release -p lazulite-client --test encryption`
 //! tries as many as the variable says.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
+
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};

@@ -15,14 +15,18 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use lazulite_client::{
-    ClientBuilder, CorsRule, DateTime, Environment, Error, Logging, Metrics, MetricsLevel, PropertiesUpdate,
-    Sending, StoredPolicy, Transport,
+    ClientBuilder, CorsRule, DateTime, DynamicEntity, Entity, EntityError, Environment, Error, Filter, Guid,
+    IfMatch, Keys, Logging, Metrics, MetricsLevel, PropertiesUpdate, Property, Row, Sending, StoredPolicy,
+    TableClient, Transport, Value,
 };
+use protocol::table::wire::batch::{BatchPart, BatchRequest, read_batch};
 use serde_json::Value as Json;
 
 const KEY: &str = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 const SAS: &str =
     "sv=2019-02-02&ss=tq&srt=sco&sp=rwdlacup&se=2030-01-01T00%3A00%3A00Z&sig=c2lnbmF0dXJl%2B%2F%3D";
+
+const ETAG: &str = "W/\"datetime'2021-09-21T00%3A50%3A22.07Z'\"";
 
 const RECORDINGS: [&str; 4] = [
     include_str!("recorded/tables.json"),
@@ -109,7 +113,104 @@ const CALLS: &[Call] = &[
             with.emulated.tables()?.set_table_policies("people", &[readers]).await
         })
     }),
+    ("insert_entity", |with| {
+        Box::pin(async move {
+            let ada = DynamicEntity::new("it's", "a b+ö%")
+                .with("Name", "Ada")?
+                .with("Age", 36)?
+                .with("Score", 1.5)?
+                .with("Active", true)?
+                .with("Visits", 1_i64 << 40)?
+                .with("Seen", DateTime::parse("2021-09-21T00:50:22Z").unwrap())?
+                .with("Badge", Guid::parse("01234567-89ab-4def-8123-456789abcdef").unwrap())?
+                .with("Photo", Value::Binary(vec![0, 1, 254].into()))?;
+            people(&with.emulated)?.insert(&ada).await.map(drop)
+        })
+    }),
+    ("insert_entity_in_azure", |with| {
+        Box::pin(async move { people(&with.in_azure)?.insert(&small("r")?).await.map(drop) })
+    }),
+    ("get_entity", |with| {
+        Box::pin(async move { people(&with.emulated)?.get::<DynamicEntity>("p", "r").await.map(drop) })
+    }),
+    ("get_entity_with_escapes", |with| {
+        let row_key = "a b(ö)%+&=,;:@!$*~.";
+        Box::pin(async move { people(&with.emulated)?.get::<NameAndAge>("it's", row_key).await.map(drop) })
+    }),
+    ("query_entities", |with| {
+        Box::pin(async move {
+            let older = Filter::raw("Age gt 5").unwrap();
+            let query = people(&with.emulated)?.query::<NameAndAge>().partition("it's").filter(older);
+            query.page_size(3).all().await.map(drop)
+        })
+    }),
+    ("query_entities_resumed", |with| {
+        Box::pin(async move {
+            let token = "NextPartitionKey=1%214%21cCAx&NextRowKey=1%214%21cis-".parse()?;
+            people(&with.emulated)?.query::<DynamicEntity>().resume(token).page().await.map(drop)
+        })
+    }),
+    ("upsert_replace", |with| {
+        Box::pin(async move { people(&with.emulated)?.upsert_replace(&small("r")?).await.map(drop) })
+    }),
+    ("upsert_merge", |with| {
+        Box::pin(async move { people(&with.emulated)?.upsert_merge(&small("r")?).await.map(drop) })
+    }),
+    ("replace_if_match", |with| {
+        Box::pin(
+            async move { people(&with.emulated)?.replace(&small("r")?, IfMatch::ETag(ETAG)).await.map(drop) },
+        )
+    }),
+    ("merge_any", |with| {
+        Box::pin(async move { people(&with.emulated)?.merge(&small("r")?, IfMatch::Any).await.map(drop) })
+    }),
+    ("delete_if_match", |with| {
+        Box::pin(async move { people(&with.emulated)?.delete("p", "r", IfMatch::ETag(ETAG)).await })
+    }),
+    ("delete_any", |with| {
+        Box::pin(async move { people(&with.emulated)?.delete("p", "r", IfMatch::Any).await })
+    }),
+    ("transaction", |with| {
+        Box::pin(async move {
+            let mut transaction = people(&with.emulated)?.transaction("p");
+            transaction
+                .insert(&small("r0")?)?
+                .upsert_replace(&small("r1")?)?
+                .upsert_merge(&small("r2")?)?
+                .replace(&small("r3")?, IfMatch::ETag(ETAG))?
+                .merge(&small("r4")?, IfMatch::Any)?
+                .delete("r5", IfMatch::Any)?;
+            transaction.send().await.map(drop)
+        })
+    }),
 ];
+
+fn people(builder: &ClientBuilder) -> Result<TableClient, Error> {
+    builder.tables()?.table("people")
+}
+
+fn small(row_key: &str) -> Result<DynamicEntity, Error> {
+    Ok(DynamicEntity::new("p", row_key).with("Name", "Ada")?)
+}
+
+/// A projection without the keys, which the recordings leave out.
+struct NameAndAge;
+
+impl Entity for NameAndAge {
+    const COLUMNS: Option<&'static [&'static str]> = Some(&["Name", "Age"]);
+
+    fn keys(&self) -> Result<Keys<'_>, EntityError> {
+        Ok(Keys::new("", ""))
+    }
+
+    fn write<'a>(&'a self, _out: &mut Vec<Property<'a>>) -> Result<(), EntityError> {
+        Ok(())
+    }
+
+    fn read(_row: Row<'_>) -> Result<NameAndAge, EntityError> {
+        Ok(NameAndAge)
+    }
+}
 
 /// Recordings whose operation this file does not make yet.
 const AWAITED: &[&str] = &[
@@ -131,19 +232,6 @@ const AWAITED: &[&str] = &[
     "update_message",
     "delete_message",
     "clear_messages",
-    "insert_entity",
-    "insert_entity_in_azure",
-    "get_entity",
-    "get_entity_with_escapes",
-    "query_entities",
-    "query_entities_resumed",
-    "upsert_replace",
-    "upsert_merge",
-    "replace_if_match",
-    "merge_any",
-    "delete_if_match",
-    "delete_any",
-    "transaction",
 ];
 
 #[tokio::test]
@@ -240,7 +328,28 @@ fn compare(name: &str, recorded: &Json, ours: &Request<Bytes>) {
     assert_eq!(url(&ours.uri().to_string()), url(&text_of(&recorded["url"])), "{name}");
     compare_headers(name, &recorded["headers"], ours.headers());
     let (ours_text, recorded_text) = (std::str::from_utf8(ours.body()).unwrap(), text_of(&recorded["body"]));
-    assert_eq!(meaning(ours_text), meaning(&recorded_text), "{name}");
+    match recorded["headers"]["content-type"].as_str().filter(|text| text.starts_with("multipart/")) {
+        Some(content_type) => {
+            assert_eq!(
+                operations(content_type, ours_text),
+                operations(content_type, &recorded_text),
+                "{name}"
+            );
+        }
+        None => assert_eq!(meaning(ours_text), meaning(&recorded_text), "{name}"),
+    }
+}
+
+/// Method, address, condition and body of each operation of a transaction. Ours asks for no content beside.
+fn operations(content_type: &str, body: &str) -> Vec<(String, String, Option<String>, Meaning)> {
+    let operation = |part: &BatchPart<'_>| {
+        let body = meaning(std::str::from_utf8(part.body).unwrap());
+        (part.method.to_owned(), part.url.to_owned(), part.headers.if_match.map(str::to_owned), body)
+    };
+    match read_batch(Some(content_type), body.as_bytes()).unwrap() {
+        BatchRequest::ChangeSet(parts) => parts.iter().map(operation).collect(),
+        BatchRequest::Query(_) => panic!("a change set was expected"),
+    }
 }
 
 /// Everything up to the query as it is, because it is signed so; then the parameters, decoded and in order of names,
@@ -296,7 +405,16 @@ struct Tree {
 fn meaning(body: &str) -> Meaning {
     if let Ok(mut json) = serde_json::from_str::<Json>(body) {
         if let Some(members) = json.as_object_mut() {
-            members.retain(|name, value| !(name.ends_with("@odata.type") && *value == "Edm.String"));
+            let whole = members.clone();
+            members.retain(|name, value| match name.strip_suffix("@odata.type") {
+                Some(name) => *value != "Edm.String" && !(*value == "Edm.Double" && whole[name].is_f64()),
+                None => true,
+            });
+            for (name, value) in members.iter_mut() {
+                if whole.get(&format!("{name}@odata.type")).is_some_and(|kind| kind == "Edm.DateTime") {
+                    *value = DateTime::parse(value.as_str().unwrap()).unwrap().ticks().into();
+                }
+            }
         }
         return Meaning::Json(json);
     }

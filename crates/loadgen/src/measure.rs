@@ -20,7 +20,8 @@ use crate::{Error, clock, process, queue, table};
 
 /// A measurement with fewer answers than this is extended, up to `SLOW_FACTOR` times its length.
 const ANSWERS_WANTED: u64 = 20;
-const SLOW_FACTOR: u32 = 5;
+/// Azurite needs up to a minute for the first answers to 64 takers.
+const SLOW_FACTOR: u32 = 60;
 /// Limit for one whole pass of a scan, before anything is measured.
 const PASS_TIME_MAX: Duration = Duration::from_secs(60);
 /// With fewer answers than this, the rate is taken up to the last answer: the time after it would distort the rate.

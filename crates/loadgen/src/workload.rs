@@ -182,7 +182,7 @@ impl TableShape {
         }
     }
 
-    pub(crate) fn partition(self, number: u64) -> String {
+    pub fn partition(self, number: u64) -> String {
         match self.partitions {
             1 => PARTITION.to_owned(),
             partitions => format!("{PARTITION}{:03}", number / (self.entities / partitions).max(1)),
@@ -191,7 +191,7 @@ impl TableShape {
 }
 
 /// The row key of a loaded entity.
-pub(crate) fn loaded_key(number: u64) -> String {
+pub fn loaded_key(number: u64) -> String {
     row_key(number * KEY_SPREAD)
 }
 

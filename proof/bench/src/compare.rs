@@ -50,6 +50,13 @@ impl<'a> Comparison<'a> {
                 workload.connections
             );
             run.cells.extend(self.measure(workload)?);
+            if self
+                .systems
+                .iter()
+                .any(|system| plan::connections(workload, system.kind) != workload.connections)
+            {
+                run.notes.push(plan::AZURITE_TAKES.to_owned());
+            }
         }
         Ok(())
     }
@@ -138,6 +145,8 @@ impl Runner<'_> {
     fn measure(&mut self, workload: &Workload, seconds: Duration) {
         let Ok(pass) = self.ready else { return };
         let table = workload.table();
+        let connections = plan::connections(workload, self.system.kind);
+        let workload = &Workload { connections, ..*workload };
         let sample = match measure_on(self.system, workload, &table, pass, None, seconds) {
             Ok(sample) => sample,
             Err(error) => {

@@ -4,6 +4,7 @@
 //! against each system in turn, for several rounds, and medians count. The generator is one thread in a process of its
 //! own. It reports how busy it was, so that nobody mistakes its limit for the server's.
 
+mod client;
 mod compare;
 mod disturbed;
 mod document;
@@ -82,7 +83,7 @@ fn hello_port(parser: &mut Parser) -> Result<u16, lexopt::Error> {
 fn run(options: &Options) -> Result<(), Error> {
     let run = measure(options)?;
     let results = match &options.write {
-        Some(directory) => document::write(run, directory)?,
+        Some(directory) => document::write(run, options.is_partial(), directory)?,
         None => {
             let mut results = Results::default();
             results.put(run);
@@ -92,6 +93,7 @@ fn run(options: &Options) -> Result<(), Error> {
     let shown = match options.plan {
         PlanName::Large | PlanName::LargeFull => &results.large,
         PlanName::LargeQueues => &results.large_queues,
+        PlanName::Client => &results.client,
         PlanName::Usual | PlanName::Quick | PlanName::Full => &results.main,
     };
     let mut text = String::new();
@@ -125,6 +127,7 @@ fn measure(options: &Options) -> Result<Run, Error> {
             PlanName::Full => "full",
             PlanName::Large | PlanName::LargeFull => "large",
             PlanName::LargeQueues => "large-queues",
+            PlanName::Client => "client",
         }
         .to_owned(),
         command: options.command.clone(),
@@ -145,6 +148,7 @@ fn measure(options: &Options) -> Result<Run, Error> {
     match options.plan {
         PlanName::Large | PlanName::LargeFull => large::run(options, &programs, &data, &mut run)?,
         PlanName::LargeQueues => large_queue::run(options, &programs, &data, &mut run)?,
+        PlanName::Client => client::run(options, &programs, &data, &mut run)?,
         PlanName::Usual | PlanName::Quick | PlanName::Full => {
             compare_systems(options, &programs, &kinds, &data, &mut run)?;
         }

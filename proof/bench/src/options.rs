@@ -21,6 +21,7 @@ What is measured:
   --large            10 million entities, Lazulite alone: loading, sizes compared, a minute of inserts, memory,
                      restart; with --full every workload on them
   --large-queues     10 million messages, Lazulite alone: what a take costs, counting, clearing, memory
+  --client           the Rust client beside the raw generator: point reads, and loading by transactions
   --only NAME        only this workload; may be repeated: read, read-miss, insert, upsert, merge, hot-merge,
                      batch, page, any-of, filter, scan, mix, put-message, take, take-32, peek; or floors, or
                      disturbed
@@ -32,7 +33,8 @@ How:
                      with --full or --large 2]
   --entities N       the size of the large table or queue, in millions [10]
   --data DIR         where the servers keep their data [in the target directory]
-  --write DIR        write DIR/performance.md and its files (`cargo xtask bench --write` writes to docs)
+  --write DIR        write DIR/performance.md and its files (`cargo xtask bench --write` writes to docs); with
+                     --only, what else was measured stays
   --out FILE         write the report to this file too
 
 Set by cargo xtask bench:
@@ -51,6 +53,7 @@ pub enum PlanName {
     /// Every workload on the large table.
     LargeFull,
     LargeQueues,
+    Client,
 }
 
 #[derive(Debug)]
@@ -95,7 +98,8 @@ pub fn parse(parser: &mut Parser) -> Result<Option<Options>, String> {
 }
 
 fn read(parser: &mut Parser) -> Result<Option<Options>, lexopt::Error> {
-    let (mut quick, mut full, mut large, mut large_queues) = (false, false, false, false);
+    let (mut quick, mut full, mut large) = (false, false, false);
+    let (mut large_queues, mut client) = (false, false);
     let (mut server, mut azurite, mut no_azurite, mut data) = (None, None, None, None);
     let (mut rounds, mut seconds, mut entities, mut systems) = (None, None, None, Vec::new());
     let (mut only, mut only_floors, mut only_disturbed) = (Vec::new(), false, false);
@@ -106,6 +110,7 @@ fn read(parser: &mut Parser) -> Result<Option<Options>, lexopt::Error> {
             Arg::Long("full") => full = true,
             Arg::Long("large") => large = true,
             Arg::Long("large-queues") => large_queues = true,
+            Arg::Long("client") => client = true,
             Arg::Long("server") => server = Some(PathBuf::from(parser.value()?)),
             Arg::Long("azurite") => azurite = Some(PathBuf::from(parser.value()?)),
             Arg::Long("no-azurite") => no_azurite = Some(parser.value()?.string()?),
@@ -141,8 +146,9 @@ fn read(parser: &mut Parser) -> Result<Option<Options>, lexopt::Error> {
         }
     }
     let plan = match (quick, full, large) {
-        (false, false, false) if large_queues => PlanName::LargeQueues,
-        _ if large_queues => return Err("--large-queues is a run of its own".into()),
+        (false, false, false) if large_queues && !client => PlanName::LargeQueues,
+        (false, false, false) if client && !large_queues => PlanName::Client,
+        _ if large_queues || client => return Err("--large-queues and --client are runs of their own".into()),
         (false, false, false) => PlanName::Usual,
         (true, false, false) => PlanName::Quick,
         (false, true, false) => PlanName::Full,
@@ -154,12 +160,12 @@ fn read(parser: &mut Parser) -> Result<Option<Options>, lexopt::Error> {
         PlanName::Quick => 0.5,
         // With this, all rounds of the usual run, including Azurite's slow ones, take a quarter of an hour.
         PlanName::Usual => 1.5,
-        PlanName::Full | PlanName::Large | PlanName::LargeFull | PlanName::LargeQueues => 2.0,
+        PlanName::Full | PlanName::Large | PlanName::LargeFull | PlanName::LargeQueues | PlanName::Client => 2.0,
     });
     let rounds = rounds.unwrap_or(match plan {
         PlanName::Quick => 1,
         PlanName::Full | PlanName::LargeFull => 3,
-        PlanName::Usual | PlanName::Large | PlanName::LargeQueues => 5,
+        PlanName::Usual | PlanName::Large | PlanName::LargeQueues | PlanName::Client => 5,
     });
     if !(0.1..=600.0).contains(&seconds) {
         return Err("--seconds must be between 0.1 and 600".into());
@@ -187,8 +193,11 @@ fn read(parser: &mut Parser) -> Result<Option<Options>, lexopt::Error> {
         out,
         command: command.unwrap_or_else(|| "lazulite-bench run".to_owned()),
     };
-    if options.write.is_some() && (plan == PlanName::Quick || options.is_partial()) {
-        return Err("--write needs a whole run: it cannot be combined with --quick or --only".into());
+    if options.write.is_some() && plan == PlanName::Quick {
+        return Err("--write cannot be combined with --quick".into());
+    }
+    if options.write.is_some() && options.is_partial() && plan != PlanName::Usual {
+        return Err("--write with --only is for the usual run: its other workloads stay as they were".into());
     }
     if options.write.is_some() && options.large_entities != LARGE_ENTITIES {
         return Err("--write needs ten million entities: it cannot be combined with --entities".into());
@@ -234,7 +243,7 @@ mod tests {
             (&["--quick", "--large"], "--quick"),
             (&["--large", "--large-queues"], "--large-queues"),
             (&["--quick", "--write", "docs"], "--write"),
-            (&["--only", "page", "--write", "docs"], "--write"),
+            (&["--full", "--only", "page", "--write", "docs"], "--write"),
             (&["--entities", "51"], "--entities"),
             (&["--large", "--entities", "1", "--write", "docs"], "--entities"),
             (&["word"], "word"),

@@ -23,7 +23,7 @@ pub fn workloads(options: &Options) -> Vec<Workload> {
         PlanName::Usual | PlanName::Quick => usual(usual_shape(options)),
         PlanName::Full => full(),
         // `large.rs` has a plan of its own; these are its additional workloads.
-        PlanName::Large | PlanName::LargeQueues => Vec::new(),
+        PlanName::Large | PlanName::LargeQueues | PlanName::Client => Vec::new(),
         PlanName::LargeFull => every(TableShape::one_partition(options.large_entities)),
     };
     let is_wanted = |workload: &Workload| !options.is_partial() || options.only.contains(&workload.kind);
@@ -87,10 +87,22 @@ pub fn systems(options: &Options) -> Vec<SystemKind> {
         false => options.systems.contains(kind),
     };
     match options.plan {
-        PlanName::Large | PlanName::LargeFull | PlanName::LargeQueues => vec![SystemKind::Durable],
+        PlanName::Large | PlanName::LargeFull | PlanName::LargeQueues | PlanName::Client => vec![SystemKind::Durable],
         _ => SystemKind::ALL.into_iter().filter(is_wanted).collect(),
     }
 }
+
+/// How many connections a system gets.
+pub fn connections(workload: &Workload, system: SystemKind) -> usize {
+    match (workload.kind, system) {
+        (WorkloadKind::Take32, SystemKind::Azurite) => workload.connections.min(AZURITE_TAKE_CONNECTIONS),
+        _ => workload.connections,
+    }
+}
+
+const AZURITE_TAKE_CONNECTIONS: usize = 8;
+pub const AZURITE_TAKES: &str = "Azurite took 32 messages at a time on 8 connections: with 64 it cannot delete them within \
+     the 30 seconds for which they stay hidden.";
 
 /// Whether the bare HTTP server is compared: it is a ceiling for single requests only.
 pub fn has_ceiling(kind: WorkloadKind) -> bool {

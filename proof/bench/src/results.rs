@@ -40,11 +40,14 @@ pub mod fact {
     pub const CLEAR_MS: &str = "clear_ms";
     pub const QUEUE_PEAK_BYTES: &str = "queue_peak_bytes";
     pub const PUT_MESSAGES_PER_SECOND: &str = "put_messages_per_second";
+    /// The Rust client's rate, divided by the raw generator's.
+    pub const CLIENT_READ_RATIO: &str = "client_read_ratio";
+    pub const CLIENT_BULK_RATIO: &str = "client_bulk_ratio";
 }
 
 #[derive(Serialize, Deserialize)]
 pub struct Run {
-    /// `usual`, `full`, `quick`, `large` or `large-queues`.
+    /// `usual`, `full`, `quick`, `large`, `large-queues` or `client`.
     pub plan: String,
     pub command: String,
     pub commit: String,
@@ -151,6 +154,7 @@ pub struct Results {
     pub main: Option<Run>,
     pub large: Option<Run>,
     pub large_queues: Option<Run>,
+    pub client: Option<Run>,
 }
 
 impl Results {
@@ -170,7 +174,31 @@ impl Results {
             main: read("results-main.json")?,
             large: read("results-large.json")?,
             large_queues: read("results-large-queues.json")?,
+            client: read("results-client.json")?,
         })
+    }
+
+    /// Puts the workloads of a partial run in the place of the same ones in the earlier run.
+    pub fn put_part(&mut self, part: Run) {
+        let Some(run) = &mut self.main else {
+            self.put(part);
+            return;
+        };
+        let mut names = Vec::new();
+        for cell in part.cells {
+            let name = format!("\"{}\"", cell.what());
+            if !names.contains(&name) {
+                names.push(name);
+            }
+            run.cells.retain(|old| old.system != cell.system || !old.asks_the_same(&cell));
+            run.cells.push(cell);
+        }
+        let load = part.load_average_before.unwrap_or_default();
+        run.notes.push(format!(
+            "Measured by itself later, at commit {}, with a load average of {load:.2} before: {}.",
+            part.commit,
+            names.join(", ")
+        ));
     }
 
     /// Replaces the earlier run of the same plan.
@@ -178,6 +206,7 @@ impl Results {
         let place = match run.plan.as_str() {
             "large" => &mut self.large,
             "large-queues" => &mut self.large_queues,
+            "client" => &mut self.client,
             _ => &mut self.main,
         };
         *place = Some(run);
@@ -188,6 +217,7 @@ impl Results {
             ("results-main.json", &self.main),
             ("results-large.json", &self.large),
             ("results-large-queues.json", &self.large_queues),
+            ("results-client.json", &self.client),
         ] {
             if let Some(run) = run {
                 write_file(&directory.join(name), &(serde_json::to_string_pretty(run)? + "\n"))?;

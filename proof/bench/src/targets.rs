@@ -47,7 +47,7 @@ const fn target(what: &'static str, unit: Unit, bound: Bound, figure: fn(&Result
 }
 
 /// In the order of the document. 64 connections unless stated otherwise.
-pub const TARGETS: [Target; 40] = [
+pub const TARGETS: [Target; 42] = [
     target("point read, 100k entities: of hello world", Unit::Times, Bound::AtLeast(0.6), |results| {
         beside(results, WorkloadKind::Read, USUAL, MANY_CONNECTIONS, SystemKind::Hello)
     }),
@@ -205,6 +205,12 @@ pub const TARGETS: [Target; 40] = [
     }),
     target("putting 10M messages one by one", Unit::PerSecond, Bound::None, |results| {
         results.large_queues.as_ref()?.fact(fact::PUT_MESSAGES_PER_SECOND)
+    }),
+    target("Rust client, point reads: of the raw generator", Unit::Times, Bound::AtLeast(0.60), |results| {
+        results.client.as_ref()?.fact(fact::CLIENT_READ_RATIO)
+    }),
+    target("Rust client, bulk load: of the raw generator", Unit::Times, Bound::AtLeast(0.70), |results| {
+        results.client.as_ref()?.fact(fact::CLIENT_BULK_RATIO)
     }),
     target("release binary", Unit::Mebibytes, Bound::AtMost(25.0), |results| {
         let run = results.main.as_ref().or(results.large.as_ref())?;

@@ -1,4 +1,4 @@
-"""Fixtures: the command line with a key or a signature, and a fresh table for each test."""
+"""Fixtures: the command line with a key or a signature, and a fresh table or queue for each test."""
 
 import uuid
 
@@ -18,12 +18,35 @@ def az():
 
 @pytest.fixture(scope="session")
 def az_with_sas():
-    """Runs `az storage …` with a signature as the only credential."""
+    """Runs `az storage …` for tables with a signature as the only credential."""
+    return with_sas("Table")
+
+
+@pytest.fixture(scope="session")
+def az_with_queue_sas():
+    """The same for queues."""
+    return with_sas("Queue")
+
+
+def with_sas(service):
     settings = dict(part.split("=", 1) for part in CONNECTION_STRING.split(";") if part)
-    endpoint, account = settings["TableEndpoint"], settings["AccountName"]
+    endpoint, account = settings[f"{service}Endpoint"], settings["AccountName"]
+    option = f"--{service.lower()}-endpoint"
     return lambda token, *arguments: run(
-        *arguments, "--table-endpoint", endpoint, "--account-name", account, "--sas-token", token
+        *arguments, option, endpoint, "--account-name", account, "--sas-token", token
     )
+
+
+@pytest.fixture
+def queue_name():
+    """A name that no other test uses."""
+    return "q" + uuid.uuid4().hex
+
+
+@pytest.fixture
+def queue(az, queue_name):
+    assert az("queue", "create", "--name", queue_name) == {"created": True}
+    return queue_name
 
 
 @pytest.fixture

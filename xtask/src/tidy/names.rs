@@ -14,15 +14,15 @@ pub fn check(house: &House) -> Vec<Finding> {
 }
 
 fn check_against(house: &House, shared: &[(&str, &str)]) -> Vec<Finding> {
-    let mut defined: BTreeMap<String, Vec<(&str, usize)>> = BTreeMap::new();
+    let mut defined: BTreeMap<(&str, String), Vec<(&str, usize)>> = BTreeMap::new();
     for (path, source) in house.tree.product_files() {
         for (name, line) in types(source) {
-            defined.entry(name).or_default().push((path, line));
+            defined.entry((scope(path), name)).or_default().push((path, line));
         }
     }
     defined.retain(|_, places| places.len() > 1);
     let mut findings = Vec::new();
-    for (name, places) in &defined {
+    for ((_, name), places) in &defined {
         if shared.iter().any(|(shared, _)| shared == name) {
             continue;
         }
@@ -34,11 +34,25 @@ fn check_against(house: &House, shared: &[(&str, &str)]) -> Vec<Finding> {
         );
         findings.push(Finding::new(path, *line, message));
     }
-    for (name, _) in shared.iter().filter(|(name, _)| !defined.contains_key(*name)) {
+    let is_defined_twice = |name: &str| defined.keys().any(|(_, defined)| defined == name);
+    for (name, _) in shared.iter().filter(|(name, _)| !is_defined_twice(name)) {
         let message = format!("`{name}` is not defined twice any more: remove it from SHARED_NAMES");
         findings.push(Finding::new("xtask/src/tidy/names.rs", 1, message));
     }
     findings
+}
+
+/// The crates that users build their programs on. They say the service's words from the other side of the wire, so their
+/// names may be those of the server: `Entity`, `Query`.
+const FOR_PROGRAMS: [&str; 3] = ["crates/client/", "crates/client-derive/", "crates/patterns/"];
+
+pub fn is_for_programs(path: &str) -> bool {
+    !scope(path).is_empty()
+}
+
+/// Within which a name stands for one type: a crate for programs, or everything else.
+fn scope(path: &str) -> &'static str {
+    FOR_PROGRAMS.into_iter().find(|start| path.starts_with(start)).unwrap_or_default()
 }
 
 /// The types that a file defines for others: associated types and those inside a function are not among them.

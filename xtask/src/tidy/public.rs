@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::names::is_for_programs;
 use super::rust_source::{RustSource, TokenKind};
 use super::tree::Tree;
 use super::{Finding, House};
@@ -64,11 +65,12 @@ fn unnamed(tree: &Tree) -> Vec<Item> {
     unnamed
 }
 
-/// A program has no users outside: only libraries count.
+/// A program has no users outside: only libraries count. The users of the crates for programs are not in this tree.
 fn libraries(tree: &Tree) -> impl Iterator<Item = &str> {
     tree.crates_in("crates")
         .into_iter()
         .filter(|name| tree.text(&format!("crates/{name}/src/lib.rs")).is_some())
+        .filter(|name| !is_for_programs(&format!("crates/{name}/")))
 }
 
 /// The product code of one crate, or else the outermost folder: `crates/a/src`, `crates/a/tests`, `proof`, `xtask`.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
-use super::local_keys::{Keys, SharedKeys, refused};
+use super::local_keys::{KeyList, SharedKeys, refused};
 use super::{ContentKey, EncryptionError, KeyAnswer, KeyRing, WrappedKey};
 
 const FILE_BYTES_MAX: u64 = 64 * 1024;
@@ -45,7 +45,7 @@ impl FileKeyRing {
     /// and is an error.
     pub fn create(path: impl Into<PathBuf>, key_id: &str) -> Result<FileKeyRing, EncryptionError> {
         let path = path.into();
-        let line = Keys::generate_line(key_id)?;
+        let line = KeyList::generate_line(key_id)?;
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
         #[cfg(unix)]
@@ -68,7 +68,7 @@ impl FileKeyRing {
     }
 }
 
-fn read(path: &Path) -> Result<Keys, EncryptionError> {
+fn read(path: &Path) -> Result<KeyList, EncryptionError> {
     let file = File::open(path).map_err(|error| failed(path, &error))?;
     // Asked of the open file, so nobody can exchange it in between.
     let about = file.metadata().map_err(|error| failed(path, &error))?;
@@ -89,7 +89,7 @@ fn read(path: &Path) -> Result<Keys, EncryptionError> {
     }
     let mut text = Zeroizing::new(String::new());
     file.take(FILE_BYTES_MAX).read_to_string(&mut text).map_err(|error| failed(path, &error))?;
-    Keys::parse(&text)
+    KeyList::parse(&text)
 }
 
 fn failed(path: &Path, error: &std::io::Error) -> EncryptionError {

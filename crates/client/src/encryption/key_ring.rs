@@ -91,9 +91,9 @@ pub struct WrappedKey {
 
 /// What a key ring answers: at once, or later.
 #[must_use = "an answer does nothing until it is awaited"]
-pub struct KeyAnswer<'a, T>(Answer<'a, T>);
+pub struct KeyAnswer<'a, T>(Timing<'a, T>);
 
-enum Answer<'a, T> {
+enum Timing<'a, T> {
     Ready(std::future::Ready<Result<T, EncryptionError>>),
     Later(Pin<Box<dyn Future<Output = Result<T, EncryptionError>> + Send + 'a>>),
 }
@@ -101,12 +101,12 @@ enum Answer<'a, T> {
 impl<'a, T> KeyAnswer<'a, T> {
     /// An answer that is already there.
     pub fn ready(result: Result<T, EncryptionError>) -> KeyAnswer<'a, T> {
-        KeyAnswer(Answer::Ready(std::future::ready(result)))
+        KeyAnswer(Timing::Ready(std::future::ready(result)))
     }
 
     /// An answer that a future gives.
     pub fn later(future: impl Future<Output = Result<T, EncryptionError>> + Send + 'a) -> KeyAnswer<'a, T> {
-        KeyAnswer(Answer::Later(Box::pin(future)))
+        KeyAnswer(Timing::Later(Box::pin(future)))
     }
 }
 
@@ -115,8 +115,8 @@ impl<T> Future for KeyAnswer<'_, T> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut self.get_mut().0 {
-            Answer::Ready(result) => Pin::new(result).poll(context),
-            Answer::Later(future) => future.as_mut().poll(context),
+            Timing::Ready(result) => Pin::new(result).poll(context),
+            Timing::Later(future) => future.as_mut().poll(context),
         }
     }
 }

@@ -29,11 +29,11 @@ type Key = Zeroizing<[u8; KEY_BYTES]>;
 
 /// Keys with their ids, the current one first; never empty.
 #[derive(Clone)]
-pub(super) struct Keys(Vec<(String, Key)>);
+pub(super) struct KeyList(Vec<(String, Key)>);
 
-impl Keys {
+impl KeyList {
     /// Reads `id=BASE64` entries, separated by line ends or `;`. Lines that begin with `#` are comments.
-    pub(super) fn parse(text: &str) -> Result<Keys, EncryptionError> {
+    pub(super) fn parse(text: &str) -> Result<KeyList, EncryptionError> {
         let mut keys = Vec::new();
         for line in text.lines().filter(|line| !line.trim_start().starts_with('#')) {
             for entry in line.split(';').map(str::trim).filter(|entry| !entry.is_empty()) {
@@ -42,13 +42,13 @@ impl Keys {
                 push(&mut keys, id.trim(), decode(key.trim())?)?;
             }
         }
-        if keys.is_empty() { Err(refused("it has no keys")) } else { Ok(Keys(keys)) }
+        if keys.is_empty() { Err(refused("it has no keys")) } else { Ok(KeyList(keys)) }
     }
 
-    fn one(id: &str, key: [u8; KEY_BYTES]) -> Result<Keys, EncryptionError> {
+    fn one(id: &str, key: [u8; KEY_BYTES]) -> Result<KeyList, EncryptionError> {
         let mut keys = Vec::new();
         push(&mut keys, id, Zeroizing::new(key))?;
-        Ok(Keys(keys))
+        Ok(KeyList(keys))
     }
 
     /// A new key, as a line of a key file.
@@ -146,18 +146,18 @@ pub(super) fn refused(reason: &'static str) -> EncryptionError {
 }
 
 /// Keys that can be exchanged while they are in use.
-pub(super) struct SharedKeys(RwLock<Arc<Keys>>);
+pub(super) struct SharedKeys(RwLock<Arc<KeyList>>);
 
 impl SharedKeys {
-    pub(super) fn new(keys: Keys) -> SharedKeys {
+    pub(super) fn new(keys: KeyList) -> SharedKeys {
         SharedKeys(RwLock::new(Arc::new(keys)))
     }
 
-    pub(super) fn get(&self) -> Arc<Keys> {
+    pub(super) fn get(&self) -> Arc<KeyList> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(super) fn set(&self, keys: Keys) {
+    pub(super) fn set(&self, keys: KeyList) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keys);
     }
 
@@ -167,7 +167,7 @@ impl SharedKeys {
         change: impl FnOnce(&mut Vec<(String, Key)>) -> Result<(), EncryptionError>,
     ) -> Result<(), EncryptionError> {
         let mut kept = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let mut keys = Keys::clone(&kept);
+        let mut keys = KeyList::clone(&kept);
         change(&mut keys.0)?;
         *kept = Arc::new(keys);
         Ok(())
@@ -192,7 +192,7 @@ pub struct InMemoryKeyRing(SharedKeys);
 impl InMemoryKeyRing {
     /// A ring with one key. An id has 1 to 256 visible ASCII characters, and none of `"`, `\`, `;`, `=`, `#`.
     pub fn new(key_id: &str, key: [u8; 32]) -> Result<InMemoryKeyRing, EncryptionError> {
-        Ok(InMemoryKeyRing(SharedKeys::new(Keys::one(key_id, key)?)))
+        Ok(InMemoryKeyRing(SharedKeys::new(KeyList::one(key_id, key)?)))
     }
 
     /// A ring with one new key, which is lost with the ring.
@@ -204,7 +204,7 @@ impl InMemoryKeyRing {
 
     /// A ring from entries `id=BASE64`, separated by line ends or `;`, the current one first.
     pub fn parse(text: &str) -> Result<InMemoryKeyRing, EncryptionError> {
-        Ok(InMemoryKeyRing(SharedKeys::new(Keys::parse(text)?)))
+        Ok(InMemoryKeyRing(SharedKeys::new(KeyList::parse(text)?)))
     }
 
     /// Adds a key that can unwrap, and that [`InMemoryKeyRing::promote`] can make the current one.
@@ -248,7 +248,7 @@ impl InMemoryKeyRing {
 /// println!("new entities are sealed with {}", ring.key_ids()[0]);
 /// # Ok::<(), lazulite_client::encryption::EncryptionError>(())
 /// ```
-pub struct EnvironmentKeyRing(Keys);
+pub struct EnvironmentKeyRing(KeyList);
 
 impl EnvironmentKeyRing {
     /// Reads the variable once.
@@ -256,7 +256,7 @@ impl EnvironmentKeyRing {
         let text = std::env::var(variable).map(Zeroizing::new).map_err(|_| {
             EncryptionError::KeyRing(format!("the environment variable {variable} is not set").into())
         })?;
-        Ok(EnvironmentKeyRing(Keys::parse(&text)?))
+        Ok(EnvironmentKeyRing(KeyList::parse(&text)?))
     }
 
     /// The ids of all keys, the current one first.

@@ -36,7 +36,8 @@ fn every_type_survives_at_its_extremes() {
     integers!(i8: Int32, u8: Int32, i16: Int32, u16: Int32, i32: Int32, u32: Int64, i64: Int64);
     check(0u64, EdmType::Int64);
     check(i64::MAX as u64, EdmType::Int64);
-    for double in [0.0, -0.0, f64::MIN, f64::MAX, f64::MIN_POSITIVE, 5e-324, f64::INFINITY, f64::NEG_INFINITY] {
+    for double in [0.0, -0.0, f64::MIN, f64::MAX, f64::MIN_POSITIVE, 5e-324, f64::INFINITY, f64::NEG_INFINITY]
+    {
         check(double, EdmType::Double);
     }
     for single in [0.0, f32::MIN, f32::MAX, f32::MIN_POSITIVE, 1e-45, 0.1, f32::INFINITY] {
@@ -53,7 +54,10 @@ fn every_type_survives_at_its_extremes() {
         check(time, EdmType::DateTime);
         assert_eq!(time.to_value("x").unwrap(), Some(Value::DateTime(date)));
         #[cfg(feature = "chrono")]
-        check(chrono::DateTime::<chrono::Utc>::from_value("x", Some(Value::DateTime(date))).unwrap(), EdmType::DateTime);
+        check(
+            chrono::DateTime::<chrono::Utc>::from_value("x", Some(Value::DateTime(date))).unwrap(),
+            EdmType::DateTime,
+        );
         #[cfg(feature = "time")]
         check(time::OffsetDateTime::from_value("x", Some(Value::DateTime(date))).unwrap(), EdmType::DateTime);
     }

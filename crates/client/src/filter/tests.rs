@@ -92,7 +92,10 @@ fn constants_vanish_where_they_can() {
 #[test]
 fn raw_filters_are_checked_and_can_be_combined() {
     let raw = |text: &str| Condition::raw(text).unwrap();
-    check(raw("3 lt x or (y and not z)") & column::<i32>("n").eq(1), "(x gt 3 or (y and not (z))) and n eq 1");
+    check(
+        raw("3 lt x or (y and not z)") & column::<i32>("n").eq(1),
+        "(x gt 3 or (y and not (z))) and n eq 1",
+    );
     check(raw("a and (b and (c and d))"), "a and b and c and d");
     assert!(raw("  ").is_all());
     for (text, message) in [
@@ -121,13 +124,16 @@ fn arguments_of_a_filter_never_become_syntax() {
     }
     let refused: Result<Condition, _> = crate::filter!("x eq {}", u64::MAX);
     assert!(refused.is_err());
-    assert!(DynamicEntity::column::<i32>("not").is_err() && DynamicEntity::column::<i32>("x eq 1 or y").is_err());
+    assert!(
+        DynamicEntity::column::<i32>("not").is_err() && DynamicEntity::column::<i32>("x eq 1 or y").is_err()
+    );
 }
 
 const NAMES: [&str; 5] = ["x", "PartitionKey", "RowKey", "größe", "_y2"];
 
 fn random_text(random: &mut Rng) -> String {
-    let pieces = ["", "a", "b", "'", "''", " or ", "\u{D7FF}", "\u{10FFFF}", "\u{FFFF}", "(", "\n", "\0", "datetime'"];
+    let pieces =
+        ["", "a", "b", "'", "''", " or ", "\u{D7FF}", "\u{10FFFF}", "\u{FFFF}", "(", "\n", "\0", "datetime'"];
     (0..random.usize(..4)).map(|_| pieces[random.usize(..pieces.len())]).collect()
 }
 
@@ -136,7 +142,9 @@ fn random_value(random: &mut Rng) -> Value<'static> {
         0 => Value::String(random_text(random).into()),
         1 => Value::Int32(random.i32(..)),
         2 => Value::Int64(random.i64(..)),
-        3 => Value::Double(Some(f64::from_bits(random.u64(..))).filter(|value| !value.is_nan()).unwrap_or(0.5)),
+        3 => {
+            Value::Double(Some(f64::from_bits(random.u64(..))).filter(|value| !value.is_nan()).unwrap_or(0.5))
+        }
         4 => Value::Boolean(random.bool()),
         5 => Value::DateTime(DateTime::from_ticks(random.u64(..DateTime::MAX.ticks()))),
         6 => Value::Guid(Guid(std::array::from_fn(|_| random.u8(..)))),
@@ -180,7 +188,8 @@ fn the_text_of_any_filter_parses_to_its_tree() {
     for _ in 0..20_000 {
         let filter = random_filter(&mut random, 4);
         let text = filter.to_string();
-        let parsed = parse(&text, Schema::Entities).unwrap_or_else(|error| panic!("{text}: {error:?}")).unwrap();
+        let parsed =
+            parse(&text, Schema::Entities).unwrap_or_else(|error| panic!("{text}: {error:?}")).unwrap();
         assert_eq!(parsed.root, filter.to_tree(), "{text}");
         assert_eq!(Condition::raw(&text).unwrap(), filter, "{text}");
     }
@@ -227,7 +236,11 @@ fn filters_from_loops_need_no_stack() {
             assert_eq!(copy.plan(), Plan::TableScan);
         }
         // As deep as the service takes it.
-        let deepest = format!("{}x eq 1{}", "x eq 4 or x eq 3 and (".repeat(NESTING_DEPTH_MAX), ")".repeat(NESTING_DEPTH_MAX));
+        let deepest = format!(
+            "{}x eq 1{}",
+            "x eq 4 or x eq 3 and (".repeat(NESTING_DEPTH_MAX),
+            ")".repeat(NESTING_DEPTH_MAX)
+        );
         let filter = Condition::raw(&deepest).unwrap();
         assert_eq!(filter.plan(), Plan::TableScan);
     };

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use lazulite_client::{
-    CorsRule, DateTime, Error, Logging, PropertiesUpdate, PutOptions, ServiceProperties, StoredPolicy,
+    CorsRule, DateTime, Error, Logging, PropertiesUpdate, PutOptions, QueuePermissions, QueueSas,
+    QueueServiceClient, ServiceProperties, StoredPolicy,
 };
 use testkit::TestServer;
 
@@ -125,8 +126,10 @@ async fn queues_are_listed_page_by_page() {
 
     let first = service.list_queues().page_size(2).next_page().await.unwrap().unwrap();
     let marker = first.next_marker.unwrap();
-    let second = service.list_queues().page_size(2).from_marker(&marker).next_page().await.unwrap().unwrap();
+    let second = service.list_queues().page_size(2).resume(&marker).next_page().await.unwrap().unwrap();
     assert_eq!(second.queues[0].name, "list-2");
+
+    assert_eq!(service.list_queues().page_size(2).all().await.unwrap().len(), 8);
 
     // The same as a stream.
     let mut stream = std::pin::pin!(service.list_queues().prefix("list-").page_size(4).into_stream());
@@ -172,4 +175,22 @@ async fn the_replica_has_stats() {
     let stats = service(&server).stats().await.unwrap();
     assert_eq!(stats.status, "live");
     assert!(stats.last_sync.is_some());
+}
+
+#[tokio::test]
+async fn a_signature_reaches_what_it_allows() {
+    let server = TestServer::start();
+    let queue = queue(&server).await;
+    let service = service(&server);
+    let expiry = DateTime::parse("2090-01-01T00:00:00Z").unwrap();
+    let permissions = QueuePermissions::ADD | QueuePermissions::READ;
+    let sas = QueueSas::new("orders", permissions).expiry(expiry).sign(service.credential()).unwrap();
+    let narrow =
+        QueueServiceClient::from_sas_url(&sas.url(&service.endpoint())).unwrap().queue("orders").unwrap();
+    narrow.put("one", PutOptions::new()).await.unwrap();
+    assert_eq!(narrow.peek(1).await.unwrap()[0].text, "one");
+    let refused = narrow.take(1, HALF_A_MINUTE).await.unwrap_err();
+    assert_eq!(refused.code(), Some("AuthorizationPermissionMismatch"));
+    assert!(narrow.clear().await.is_err());
+    assert_eq!(queue.approximate_count().await.unwrap(), 1);
 }

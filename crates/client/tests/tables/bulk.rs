@@ -37,7 +37,7 @@ async fn five_thousand_entities_of_twenty_partitions_with_some_that_fail() {
     }
     // 20 partitions of 250: three transactions each, and one more for each failure.
     assert_eq!(report.requests, 60 + taken.len());
-    assert_eq!(table.query::<Age>().count().await.unwrap(), 5000);
+    assert_eq!(table.query::<PersonAge>().count().await.unwrap(), 5000);
     let old = table.query::<Person>().filter(Person::age().eq(-1)).count().await.unwrap();
     assert_eq!(old, taken.len() as u64);
 }
@@ -54,7 +54,7 @@ async fn many_failures_are_found_one_by_one() {
     assert_eq!((report.written, report.failures.len()), (50, 50));
     assert!(report.failures.iter().all(|failure| failure.index % 2 == 0 && failure.error.is_conflict()));
     assert!(report.requests <= 101, "{}", report.requests);
-    assert_eq!(table.query::<Age>().count().await.unwrap(), 100);
+    assert_eq!(table.query::<PersonAge>().count().await.unwrap(), 100);
 }
 
 #[tokio::test]
@@ -67,7 +67,7 @@ async fn a_row_twice_is_written_twice_in_order() {
     }
     let report = table.bulk(&rows, BulkMode::UpsertReplace).await;
     assert_eq!((report.written, report.failures.len(), report.requests), (750, 0, 10));
-    let last = table.query::<Age>().all().await.unwrap();
+    let last = table.query::<PersonAge>().all().await.unwrap();
     assert_eq!(last.len(), 150);
     assert!(last.iter().enumerate().all(|(number, row)| row.age == 4000 + number as i32));
     // The second insert of a row is a failure of the second.
@@ -104,7 +104,7 @@ async fn every_mode_does_what_its_operation_does() {
     check(BulkMode::UpsertReplace, &[], None).await;
     table.delete_entity(&missing, IfMatch::Any).await.unwrap();
     check(BulkMode::Delete, &[1], None).await;
-    assert_eq!(table.query::<Age>().count().await.unwrap(), 0);
+    assert_eq!(table.query::<PersonAge>().count().await.unwrap(), 0);
 }
 
 #[tokio::test]
@@ -144,5 +144,5 @@ async fn lost_answers_cost_nothing() {
     let (table, _) = faulty_table(&server, &faults);
     let report = table.bulk(&people(3, 300), BulkMode::Insert).await;
     assert_eq!((report.written, report.failures.len()), (300, 0));
-    assert_eq!(table.query::<Age>().count().await.unwrap(), 300);
+    assert_eq!(table.query::<PersonAge>().count().await.unwrap(), 300);
 }

@@ -40,7 +40,7 @@ async fn a_bulk_load_that_is_dropped_stops() {
     let sent = transport.methods().len();
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(transport.methods().len(), sent);
-    let count = table.query::<Age>().count().await.unwrap();
+    let count = table.query::<PersonAge>().count().await.unwrap();
     assert_eq!(count % 100, 0, "every transaction happened as a whole or not at all");
 }
 
@@ -51,7 +51,7 @@ async fn a_stream_that_is_dropped_fetches_no_more() {
     let people: Vec<Person> = (0..100).map(|number| person("t", &format!("{number:05}"), 1)).collect();
     plain.bulk(&people, BulkMode::Insert).await.into_result().unwrap();
     let (table, transport) = faulty_table(&server, &[]);
-    let mut stream = table.query::<Age>().page_size(10).stream();
+    let mut stream = table.query::<PersonAge>().page_size(10).stream();
     for _ in 0..15 {
         stream.next().await.unwrap().unwrap();
     }

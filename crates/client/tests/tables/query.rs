@@ -1,9 +1,14 @@
 //! Queries: filters, projections, pages, continuations, plans.
 
 use std::pin::Pin;
+use std::sync::Arc;
 
+use bytes::Bytes;
 use futures_core::Stream;
-use lazulite_client::{BulkMode, Continuation, DynamicEntity, Error, Filter, Plan, TableClient};
+use lazulite_client::{
+    BulkMode, ClientBuilder, Continuation, DynamicEntity, Error, Filter, Plan, Sending, TableClient,
+    Transport,
+};
 
 use crate::support::*;
 
@@ -57,7 +62,7 @@ async fn a_projection_reads_the_rows_as_another_struct() {
     let server = server();
     let table = table(&server);
     fill(&table, 1, 5).await;
-    let ages = table.query::<Person>().filter(Person::age().ge(3)).select::<Age>().all().await.unwrap();
+    let ages = table.query::<Person>().filter(Person::age().ge(3)).select::<PersonAge>().all().await.unwrap();
     assert_eq!(ages.iter().map(|age| age.age).collect::<Vec<_>>(), [3, 4]);
     assert_eq!(ages[0].name, "n00003");
 }
@@ -67,12 +72,13 @@ async fn all_pages_are_fetched() {
     let server = server();
     let table = table(&server);
     fill(&table, 3, 900).await;
-    let all = table.query::<Age>().all().await.unwrap();
+    let all = table.query::<PersonAge>().all().await.unwrap();
     assert_eq!(all.len(), 2700);
-    let keys = |ages: &[Age]| ages.iter().map(|age| (age.team.clone(), age.name.clone())).collect::<Vec<_>>();
+    let keys =
+        |ages: &[PersonAge]| ages.iter().map(|age| (age.team.clone(), age.name.clone())).collect::<Vec<_>>();
     assert!(keys(&all).is_sorted());
 
-    let mut pages = table.query::<Age>().pages();
+    let mut pages = table.query::<PersonAge>().pages();
     let mut sizes = Vec::new();
     while let Some(page) = pages.next().await {
         sizes.push(page.unwrap().entities.len());
@@ -80,7 +86,7 @@ async fn all_pages_are_fetched() {
     assert_eq!(sizes, [1000, 1000, 700]);
     assert!(pages.next().await.is_none());
 
-    let mut stream = table.query::<Age>().page_size(250).stream();
+    let mut stream = table.query::<PersonAge>().page_size(250).stream();
     let mut streamed = Vec::new();
     while let Some(age) = stream.next().await {
         streamed.push(age.unwrap());
@@ -93,7 +99,7 @@ async fn streams_are_streams() {
     let server = server();
     let table = table(&server);
     fill(&table, 1, 30).await;
-    let mut stream = table.query::<Age>().page_size(7).stream();
+    let mut stream = table.query::<PersonAge>().page_size(7).stream();
     let mut count = 0;
     while let Some(age) = std::future::poll_fn(|context| Pin::new(&mut stream).poll_next(context)).await {
         assert_eq!(age.unwrap().age, count);
@@ -108,7 +114,7 @@ async fn top_counts_over_pages() {
     let table = table(&server);
     fill(&table, 1, 1200).await;
     let check = async |top: usize, page_size: Option<usize>, expected: usize| {
-        let mut query = table.query::<Age>().top(top);
+        let mut query = table.query::<PersonAge>().top(top);
         if let Some(size) = page_size {
             query = query.page_size(size);
         }
@@ -121,8 +127,8 @@ async fn top_counts_over_pages() {
     check(5000, None, 1200).await;
     check(25, Some(10), 25).await;
     check(20, Some(10), 20).await;
-    assert_eq!(table.query::<Age>().top(1100).count().await.unwrap(), 1100);
-    assert_eq!(table.query::<Age>().first().await.unwrap().map(|age| age.age), Some(0));
+    assert_eq!(table.query::<PersonAge>().top(1100).count().await.unwrap(), 1100);
+    assert_eq!(table.query::<PersonAge>().first().await.unwrap().map(|age| age.age), Some(0));
 }
 
 #[tokio::test]
@@ -137,7 +143,7 @@ async fn a_continuation_can_be_stored_and_resumed() {
     let mut stored: Option<String> = None;
     loop {
         // Another client each time, with nothing but the text.
-        let mut query = table(&server).query::<Age>().page_size(1);
+        let mut query = table(&server).query::<PersonAge>().page_size(1);
         if let Some(text) = &stored {
             query = query.resume(text.parse::<Continuation>().unwrap());
         }
@@ -148,7 +154,7 @@ async fn a_continuation_can_be_stored_and_resumed() {
             None => break,
         }
     }
-    assert_eq!(seen, first.query::<Age>().all().await.unwrap());
+    assert_eq!(seen, first.query::<PersonAge>().all().await.unwrap());
     assert_eq!(seen.len(), 2 * AWKWARD.len());
 }
 
@@ -213,7 +219,7 @@ async fn a_page_of_no_size_is_refused() {
     let server = server();
     let table = table(&server);
     for size in [0, 1001] {
-        assert!(matches!(table.query::<Age>().page_size(size).all().await, Err(Error::Refused(_))));
+        assert!(matches!(table.query::<PersonAge>().page_size(size).all().await, Err(Error::Refused(_))));
     }
 }
 
@@ -222,8 +228,36 @@ async fn a_row_that_is_no_such_entity_is_an_error_and_ends_the_stream() {
     let server = server();
     let table = table(&server);
     table.insert(&DynamicEntity::new("p", "r").with("age", "young").unwrap()).await.unwrap();
-    let mut stream = table.query::<Age>().stream();
+    let mut stream = table.query::<PersonAge>().stream();
     assert!(matches!(stream.next().await, Some(Err(Error::Entity(_)))));
     assert!(stream.next().await.is_none());
-    assert!(matches!(table.get::<Age>("p", "r").await, Err(Error::Entity(_))));
+    assert!(matches!(table.get::<PersonAge>("p", "r").await, Err(Error::Entity(_))));
+}
+
+/// Answers with an empty page that goes on, then with a row.
+struct EmptyFirst;
+
+impl Transport for EmptyFirst {
+    fn send(&self, request: http::Request<Bytes>) -> Sending<'_> {
+        let goes_on = request.uri().query().is_some_and(|query| query.contains("NextPartitionKey=1%211%21x"));
+        let row = r#"{"value":[{"PartitionKey":"p","RowKey":"r","age":7}]}"#;
+        let mut answer = http::Response::new(Bytes::from(if goes_on { row } else { r#"{"value":[]}"# }));
+        if !goes_on {
+            answer.headers_mut().insert("x-ms-continuation-nextpartitionkey", "1!1!x".parse().unwrap());
+        }
+        Box::pin(async move { Ok(answer) })
+    }
+}
+
+#[tokio::test]
+async fn an_empty_page_is_not_the_end() {
+    let builder = ClientBuilder::from_connection_string("UseDevelopmentStorage=true").unwrap();
+    let table = builder.transport(Arc::new(EmptyFirst)).tables().unwrap().table(TABLE).unwrap();
+    let query = || table.query::<PersonAge>().partition("p");
+    assert_eq!(query().first().await.unwrap().map(|age| age.age), Some(7));
+    assert_eq!((query().count().await.unwrap(), query().all().await.unwrap().len()), (1, 1));
+    let page = query().page().await.unwrap();
+    assert!(page.entities.is_empty());
+    let rest = query().resume(page.continuation.unwrap()).page().await.unwrap();
+    assert_eq!((rest.entities.len(), rest.continuation), (1, None));
 }

@@ -221,9 +221,9 @@ async fn a_smaller_struct_fetches_only_its_properties() {
     let wide =
         DynamicEntity::new("math", "ada").with("age", 36).unwrap().with("note", "x".repeat(30_000)).unwrap();
     table.insert(&wide).await.unwrap();
-    let narrow: Age = table.get("math", "ada").await.unwrap();
+    let narrow: PersonAge = table.get("math", "ada").await.unwrap();
     assert_eq!(narrow.age, 36);
-    let pages = table.query::<Age>().partition("math").page().await.unwrap();
+    let pages = table.query::<PersonAge>().partition("math").page().await.unwrap();
     assert!(pages.body_bytes < 1000, "{}", pages.body_bytes);
 }
 

@@ -130,7 +130,7 @@ pub fn person(team: &str, name: &str, age: i32) -> Person {
 
 /// A smaller struct of the same rows.
 #[derive(Entity, Clone, PartialEq, Debug)]
-pub struct Age {
+pub struct PersonAge {
     #[entity(partition_key)]
     pub team: String,
     #[entity(row_key)]

@@ -105,7 +105,7 @@ async fn a_hundred_operations_fit_and_no_more() {
     assert!(transaction.is_full());
     refused(transaction.insert(&person("t", "more", 1)), "at most 100 operations");
     assert_eq!(transaction.send().await.unwrap().etags.len(), 100);
-    assert_eq!(table.query::<Age>().count().await.unwrap(), 100);
+    assert_eq!(table.query::<PersonAge>().count().await.unwrap(), 100);
 }
 
 #[tokio::test]

@@ -47,7 +47,7 @@ async fn properties_that_the_struct_does_not_know_are_kept() {
     let table = table(&server);
     let row = dynamic("t", "a", 1).with("hidden", "kept").unwrap().with("email", "x").unwrap();
     table.insert(&row).await.unwrap();
-    table.update("t", "a", |row: &mut Age| row.age = 2).await.unwrap();
+    table.update("t", "a", |row: &mut PersonAge| row.age = 2).await.unwrap();
     table.update("t", "a", |row: &mut Person| row.email = None).await.unwrap();
     let read: DynamicEntity = table.get("t", "a").await.unwrap();
     assert_eq!(read.get::<String>("hidden").unwrap(), "kept");
@@ -79,7 +79,7 @@ async fn what_cannot_be_updated_is_an_error() {
     assert!(matches!(moved, Error::Refused(_)), "{moved}");
     let elsewhere = table.update_or_insert("t", "c", || person("t", "d", 1), |_| {}).await.unwrap_err();
     assert!(matches!(elsewhere, Error::Refused(_)), "{elsewhere}");
-    assert_eq!(table.query::<Age>().count().await.unwrap(), 1);
+    assert_eq!(table.query::<PersonAge>().count().await.unwrap(), 1);
 }
 
 #[tokio::test]

@@ -297,13 +297,34 @@ impl Validity {
     fn check(self, now: DateTime) -> Result<(), ServiceError> {
         let expiry = self.expiry.ok_or_else(|| refused("neither the SAS nor its policy has an expiry"))?;
         if self.start.is_some_and(|start| now < start) {
-            return Err(refused("the SAS is not valid yet"));
+            return Err(self.is_over(expiry, now, "the SAS is not valid yet"));
         }
         if now >= expiry {
-            return Err(refused("the SAS has expired"));
+            return Err(self.is_over(expiry, now, "the SAS has expired"));
         }
         Ok(())
     }
+
+    /// The refusal of a token outside its time, in the service's words. Without a start, the service takes the present.
+    fn is_over(self, expiry: DateTime, now: DateTime, reason: &'static str) -> ServiceError {
+        let [start, expiry_text, current] = [self.start.unwrap_or(now), expiry, now].map(http_date);
+        let detail = match self.start {
+            Some(start) if start < expiry => format!(
+                "Signature not valid in the specified time frame: Start [{}] - Expiry [{expiry_text}] - Current [{current}]",
+                http_date(start)
+            ),
+            _ => format!("Signed expiry time [{expiry_text}] must be after signed start time [{start}]"),
+        };
+        let mut refusal = ServiceError::failed_authentication(detail);
+        refusal.source = Some(reason.into());
+        refusal
+    }
+}
+
+fn http_date(time: DateTime) -> String {
+    let mut text = Vec::new();
+    time.write_http(&mut text);
+    String::from_utf8_lossy(&text).into_owned()
 }
 
 /// Combines a token's terms with those of its stored policy. A term may be in either one, but not in both.

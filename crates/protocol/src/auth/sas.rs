@@ -14,11 +14,11 @@ use std::ops::RangeInclusive;
 use super::grant::KeyBounds;
 use super::service_kind::ServiceKind;
 use super::shared_key::{AccountKey, SIGNATURE_BYTES, decode_signature};
+use crate::ServiceError;
 use crate::common::percent::percent_decode;
 use crate::common::query::{Query, decode};
 use crate::common::version::is_version;
 use crate::common::{DateTime, parse_policy_time};
-use crate::{ErrorCode, ServiceError};
 
 /// The first version of service SAS. It has no `sip` and no `spr`.
 const VERSION_FIRST: &str = "2012-02-12";
@@ -120,10 +120,12 @@ impl fmt::Display for MalformedSas {
 
 impl std::error::Error for MalformedSas {}
 
-/// Callers only learn that the token was refused; the reason goes to the log.
+/// Which field it is goes to the log.
 impl From<MalformedSas> for ServiceError {
     fn from(error: MalformedSas) -> ServiceError {
-        ServiceError::with_source(ErrorCode::AuthenticationFailed, error)
+        let mut refusal = ServiceError::failed_authentication("Signature fields not well formed.");
+        refusal.source = Some(error.into());
+        refusal
     }
 }
 

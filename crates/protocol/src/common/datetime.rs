@@ -20,6 +20,7 @@ const MONTHS: [&[u8; 3]; 12] =
 /// Fraction digits that an instant can hold; further digits are dropped.
 const FRACTION_DIGITS_MAX: usize = 7;
 
+/// An instant in ticks of 100 ns since 0001-01-01T00:00:00Z, up to the end of the year 9999. Its text is UTC.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct DateTime(u64);
 
@@ -36,6 +37,7 @@ impl DateTime {
         DateTime(ticks.min(Self::MAX.0))
     }
 
+    /// Ticks of 100 ns since 0001-01-01T00:00:00Z.
     pub fn ticks(self) -> u64 {
         self.0
     }

@@ -187,6 +187,11 @@ impl ServiceError {
         self
     }
 
+    /// A refusal of credentials that tells people why. Services whose errors have no such element leave it out.
+    pub fn failed_authentication(why: impl Into<Cow<'static, str>>) -> ServiceError {
+        ServiceError::from(ErrorCode::AuthenticationFailed).with_element("AuthenticationErrorDetail", why)
+    }
+
     /// The names and values beside the message.
     pub fn elements(&self) -> impl ExactSizeIterator<Item = (&'static str, &str)> {
         let elements = self.elements.as_ref().map_or(&[][..], |elements| &elements.0);

@@ -50,12 +50,12 @@ pub(crate) fn invalid_value(reason: impl Into<Source>) -> ServiceError {
 
 /// How large a document may be.
 #[derive(Clone, Copy, Debug)]
-pub struct Bounds {
+pub struct XmlBounds {
     pub bytes_max: usize,
     pub element_count_max: usize,
 }
 
-const REQUEST: Bounds = Bounds { bytes_max: DOCUMENT_BYTES_MAX, element_count_max: ELEMENT_COUNT_MAX };
+const REQUEST: XmlBounds = XmlBounds { bytes_max: DOCUMENT_BYTES_MAX, element_count_max: ELEMENT_COUNT_MAX };
 
 /// Reads a document whose outermost element is named `root`, within the bounds of a request.
 pub fn read(body: &[u8], root: &str) -> Result<Element, ServiceError> {
@@ -63,7 +63,7 @@ pub fn read(body: &[u8], root: &str) -> Result<Element, ServiceError> {
 }
 
 /// Reads a document within other bounds: a client reads longer lists than the service does.
-pub fn read_within(body: &[u8], root: &str, bounds: Bounds) -> Result<Element, ServiceError> {
+pub fn read_within(body: &[u8], root: &str, bounds: XmlBounds) -> Result<Element, ServiceError> {
     if body.len() > bounds.bytes_max {
         return Err(ErrorCode::RequestBodyTooLarge.into());
     }

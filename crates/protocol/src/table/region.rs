@@ -266,15 +266,15 @@ fn dearest_kind(rectangles: &[Rectangle<'_>]) -> PlanKind {
 /// Whether every key is in one of the rectangles, counting a rectangle of several partitions as all rows of these.
 fn cover_everything(rectangles: &[Rectangle<'_>]) -> bool {
     // Most plans end here: nothing begins at the first key, or nothing reaches the last.
-    let begins = rectangles.iter().any(|rectangle| rectangle.start() == Place::START);
-    let ends = rectangles.iter().any(|rectangle| rectangle.end() == Place::END);
+    let begins = rectangles.iter().any(|rectangle| rectangle.start() == Corner::START);
+    let ends = rectangles.iter().any(|rectangle| rectangle.end() == Corner::END);
     if !begins || !ends {
         return false;
     }
-    let mut stretches: Vec<(Place<'_>, Place<'_>)> =
+    let mut stretches: Vec<(Corner<'_>, Corner<'_>)> =
         rectangles.iter().map(|rectangle| (rectangle.start(), rectangle.end())).collect();
     stretches.sort_by(|a, b| a.0.compare(&b.0));
-    let mut reached = Place::START;
+    let mut reached = Corner::START;
     for (start, end) in stretches {
         if start.compare(&reached).is_gt() {
             return false;
@@ -283,21 +283,21 @@ fn cover_everything(rectangles: &[Rectangle<'_>]) -> bool {
             reached = end;
         }
     }
-    reached == Place::END
+    reached == Corner::END
 }
 
 /// A position between the rows of a table. With a row, it is inside of the partition before whose end it lies.
 #[derive(Clone, Copy, PartialEq)]
-struct Place<'f> {
+struct Corner<'f> {
     partition: Cut<'f>,
     row: Cut<'f>,
 }
 
-impl<'f> Place<'f> {
-    const START: Place<'static> = Place { partition: Cut::START, row: Cut::START };
-    const END: Place<'static> = Place { partition: Cut::End, row: Cut::START };
+impl<'f> Corner<'f> {
+    const START: Corner<'static> = Corner { partition: Cut::START, row: Cut::START };
+    const END: Corner<'static> = Corner { partition: Cut::End, row: Cut::START };
 
-    fn compare(&self, other: &Place<'f>) -> Ordering {
+    fn compare(&self, other: &Corner<'f>) -> Ordering {
         self.partition.compare(&other.partition).then(self.row.compare(&other.row))
     }
 }
@@ -339,20 +339,20 @@ impl<'f> Rectangle<'f> {
     }
 
     /// Where the keys of the rectangle begin.
-    fn start(&self) -> Place<'f> {
+    fn start(&self) -> Corner<'f> {
         match self.partition.as_single() {
-            Some(partition) => Place { partition: Cut::Before(partition), row: self.row.low },
-            None => Place { partition: self.partition.low, row: Cut::START },
+            Some(partition) => Corner { partition: Cut::Before(partition), row: self.row.low },
+            None => Corner { partition: self.partition.low, row: Cut::START },
         }
     }
 
     /// Where the keys of the rectangle end.
-    fn end(&self) -> Place<'f> {
+    fn end(&self) -> Corner<'f> {
         match self.partition.as_single() {
             Some(partition) if self.row.high != Cut::End => {
-                Place { partition: Cut::Before(partition), row: self.row.high }
+                Corner { partition: Cut::Before(partition), row: self.row.high }
             }
-            _ => Place { partition: self.partition.high, row: Cut::START },
+            _ => Corner { partition: self.partition.high, row: Cut::START },
         }
     }
 

@@ -43,7 +43,10 @@ pub(crate) fn authenticate<'a>(
             Some(token) if token.verify(account.name.as_str(), &account.keys) => {
                 Ok(Caller::Sas(Box::new(token)))
             }
-            Some(_) => Err(ErrorCode::AuthenticationFailed.into()),
+            Some(token) => Err(ServiceError::failed_authentication(format!(
+                "Signature did not match. String to sign used was {}",
+                token.terms().string_to_sign(account.name.as_str())
+            ))),
             None => Err(without_credentials(head.sent_version)),
         };
     };
@@ -69,23 +72,21 @@ pub(crate) fn authenticate<'a>(
     let date = head.header(X_MS_DATE).or_else(|| head.header(DATE));
     let date = date.ok_or(ErrorCode::AuthenticationFailed)?;
     let sent = DateTime::parse_http(date).ok_or(ErrorCode::AuthenticationFailed)?;
-    if name != account.name.as_str()
-        || sent.ticks().abs_diff(now.ticks()) > CLOCK_SKEW_TICKS_MAX
-        || !is_signed(account, head, kind.shared_key, scheme, signature, date)
-    {
+    if name != account.name.as_str() || sent.ticks().abs_diff(now.ticks()) > CLOCK_SKEW_TICKS_MAX {
         return Err(ErrorCode::AuthenticationFailed.into());
     }
+    check_signature(account, head, kind.shared_key, scheme, signature, date)?;
     Ok(Caller::Granted(Grant::Everything))
 }
 
-fn is_signed(
+fn check_signature(
     account: &Account,
     head: &RequestHead<'_>,
     form: SharedKeyForm,
     scheme: Scheme,
     signature: &str,
     date: &str,
-) -> bool {
+) -> Result<(), ServiceError> {
     let (name, keys) = (account.name.as_str(), &account.keys);
     match form {
         SharedKeyForm::Short => {
@@ -99,7 +100,9 @@ fn is_signed(
                 path: head.path,
                 comp: comp.as_deref(),
             };
-            request.is_signed_by(keys, scheme, signature)
+            if !request.is_signed_by(keys, scheme, signature) {
+                return Err(ErrorCode::AuthenticationFailed.into());
+            }
         }
         SharedKeyForm::Full => {
             let headers: Vec<(&str, &str)> = head
@@ -115,9 +118,17 @@ fn is_signed(
                 version: head.sent_version,
                 headers: &headers,
             };
-            request.is_signed_by(keys, scheme, signature)
+            if !request.is_signed_by(keys, scheme, signature) {
+                let text = request.usual_string_to_sign(scheme).unwrap_or_default();
+                // The text repeats what the caller sent, and nothing of the key.
+                return Err(ServiceError::failed_authentication(format!(
+                    "The MAC signature found in the HTTP request '{signature}' is not the same as any computed \
+                     signature. Server used following string to sign: '{text}'."
+                )));
+            }
         }
     }
+    Ok(())
 }
 
 /// Versions are dates in a form that sorts as text.

@@ -251,12 +251,16 @@ fn errors_of_callers() {
         "",
     );
     let Credentials { account, .. } = queue.credentials().clone();
+    let forged = queue.send(list().credentials(&account, "AAAA"));
+    // `shared_key` tests its text.
+    let body = forged.text().to_owned();
+    let detail = body.split("AuthenticationErrorDetail>").nth(1).unwrap().trim_end_matches("</");
     check(
-        queue.send(list().credentials(&account, "AAAA")),
+        forged,
         403,
         "AuthenticationFailed",
         "Server failed to authenticate the request. Make sure the value of Authorization header is formed correctly including the signature.",
-        "",
+        &element("AuthenticationErrorDetail", detail),
     );
     let sas = || Sas::queue_account("2025-11-05");
     let not = "This request is not authorized to perform this operation";

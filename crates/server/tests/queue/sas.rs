@@ -378,3 +378,36 @@ fn a_token_works_by_host_and_on_the_secondary() {
         send(&queue, peek().path_account("devstoreaccount1-secondary"), &sas).expect(200);
     }
 }
+
+#[test]
+fn a_refusal_tells_why() {
+    let server = with_queue();
+    let queue = server.queue();
+    let detail = |sas: &str| {
+        let answer = queue.send(peek().sas(sas)).expect(403);
+        let text = answer.text().to_owned();
+        let (_, rest) = text.split_once("<AuthenticationErrorDetail>").expect("a detail");
+        rest.split_once("</AuthenticationErrorDetail>").expect("its end").0.to_owned()
+    };
+    let forged = detail(&service().with_signature("AAAA"));
+    assert_eq!(forged, "Signature fields not well formed.", "a signature has 32 bytes");
+    let other = testkit::percent_encode("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=");
+    let forged = detail(&service().with_signature(&other));
+    let expected = format!(
+        "Signature did not match. String to sign used was {}",
+        service().string_to_sign(testkit::EMULATOR_ACCOUNT)
+    );
+    assert_eq!(forged, expected);
+    let expired = detail(&service().set("se", "2020-01-01").sign(queue.credentials()));
+    assert!(
+        expired.starts_with(
+            "Signed expiry time [Wed, 01 Jan 2020 00:00:00 GMT] must be after signed start time ["
+        ),
+        "{expired}"
+    );
+    let early = service().set("st", "2090-01-01").set("se", "2099-01-01");
+    let early = detail(&early.sign(queue.credentials()));
+    let expected = "Signature not valid in the specified time frame: Start [Sun, 01 Jan 2090 00:00:00 GMT] - \
+                    Expiry [Thu, 01 Jan 2099 00:00:00 GMT] - Current [";
+    assert!(early.starts_with(expected), "{early}");
+}

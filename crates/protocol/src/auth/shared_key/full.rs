@@ -55,11 +55,16 @@ impl FullRequest<'_> {
         })
     }
 
-    /// The signature in Base64, for a client that sends this request. Headers are sorted as the live service sorts them
-    /// and as current official clients do. `None` when a query parameter is not percent-encoded UTF-8.
+    /// The signature in Base64, for a client that sends this request. `None` when a query parameter is not
+    /// percent-encoded UTF-8.
     pub fn sign(&self, key: &AccountKey, scheme: Scheme) -> Option<String> {
-        let text = self.string_to_sign(self.path, compare_by_culture, percent_decode, scheme)?;
-        Some(key.sign(&[&text]))
+        Some(key.sign(&[&self.usual_string_to_sign(scheme)?]))
+    }
+
+    /// The text that the live service and current official clients sign, also for people who look for the mistake in
+    /// theirs. `None` when a query parameter does not decode.
+    pub fn usual_string_to_sign(&self, scheme: Scheme) -> Option<String> {
+        self.string_to_sign(self.path, compare_by_culture, percent_decode, scheme)
     }
 
     /// Whether both ways to sort the headers agree.

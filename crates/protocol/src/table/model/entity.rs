@@ -9,7 +9,9 @@ use crate::common::DateTime;
 /// One custom property.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Property<'a> {
+    /// Names are case-sensitive.
     pub name: Cow<'a, str>,
+    /// A property without a value does not exist.
     pub value: Value<'a>,
 }
 

@@ -35,6 +35,7 @@ impl Guid {
         Some(Guid(bytes))
     }
 
+    /// Appends the text: hyphens, lower case.
     pub fn write(self, out: &mut Vec<u8>) {
         const HEX: &[u8; 16] = b"0123456789abcdef";
         for (index, byte) in self.0.iter().enumerate() {

@@ -5,15 +5,24 @@ use std::borrow::Cow;
 use super::Guid;
 use crate::common::DateTime;
 
+/// The types that a property can have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EdmType {
+    /// Text, at most 32,768 UTF-16 code units.
     String,
+    /// A signed integer of 32 bits.
     Int32,
+    /// A signed integer of 64 bits.
     Int64,
+    /// A floating-point number of 64 bits.
     Double,
+    /// True or false.
     Boolean,
+    /// An instant, in units of 100 ns.
     DateTime,
+    /// A GUID.
     Guid,
+    /// At most 65,536 bytes.
     Binary,
 }
 
@@ -32,6 +41,7 @@ impl EdmType {
         }
     }
 
+    /// The type with this name on the wire.
     pub fn from_name(name: &str) -> Option<EdmType> {
         Some(match name {
             "Edm.String" => EdmType::String,
@@ -50,17 +60,26 @@ impl EdmType {
 /// A property's value. It borrows where it can, from a request body or from stored bytes.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Value<'a> {
+    /// Edm.String.
     String(Cow<'a, str>),
+    /// Edm.Int32.
     Int32(i32),
+    /// Edm.Int64.
     Int64(i64),
+    /// Edm.Double.
     Double(f64),
+    /// Edm.Boolean.
     Boolean(bool),
+    /// Edm.DateTime.
     DateTime(DateTime),
+    /// Edm.Guid.
     Guid(Guid),
+    /// Edm.Binary.
     Binary(Cow<'a, [u8]>),
 }
 
 impl Value<'_> {
+    /// Its type.
     pub fn edm_type(&self) -> EdmType {
         match self {
             Value::String(_) => EdmType::String,
@@ -74,6 +93,7 @@ impl Value<'_> {
         }
     }
 
+    /// The same value without a borrow.
     pub fn into_owned(self) -> Value<'static> {
         match self {
             Value::String(text) => Value::String(Cow::Owned(text.into_owned())),

@@ -1,8 +1,9 @@
-//! Entity group transactions: reads the multipart request and writes the multipart answer; for clients, reads that answer.
+//! Entity group transactions: reads the multipart request and writes the multipart answer; for clients, reads that
+//! answer.
 //!
-//! Promises: reads every client's and every server's dialect, including CRLF or LF, delimiters without their final dashes,
-//! extra blank lines, header names in any case, and a wrong `Content-Length`. A part's body ends at its delimiter, whatever
-//! its headers say.
+//! Promises: reads every client's and every server's dialect, including CRLF or LF, delimiters without their final
+//! dashes, extra blank lines, header names in any case, and a wrong `Content-Length`. A part's body ends at its
+//! delimiter, whatever its headers say.
 
 use memchr::memmem;
 
@@ -179,8 +180,8 @@ pub struct AnswerPart<'a> {
     pub body: &'a [u8],
 }
 
-/// Reads the answer to a batch: calls `visit` for each part, in the order of the operations. A change set that failed has
-/// one part, that of the operation at fault. `None` when this is no such answer.
+/// Reads the answer to a batch: calls `visit` for each part, in the order of the operations. A change set that failed
+/// has one part, that of the operation at fault. `None` when this is no such answer.
 pub fn read_batch_answer<'a>(
     content_type: &str,
     body: &'a [u8],
@@ -384,7 +385,10 @@ mod tests {
             let mut count = 0;
             read_batch_answer(content_type, body.as_bytes(), |_| count += 1).map(|()| count)
         };
-        assert_eq!(read("multipart/mixed; boundary=b", "--b\r\n\r\nHTTP/1.1 404 Not Found\r\n\r\n{}\r\n--b--"), Some(1));
+        assert_eq!(
+            read("multipart/mixed; boundary=b", "--b\r\n\r\nHTTP/1.1 404 Not Found\r\n\r\n{}\r\n--b--"),
+            Some(1)
+        );
         for (content_type, body) in [
             ("application/json", "{}"),
             ("multipart/mixed", ""),
@@ -392,7 +396,10 @@ mod tests {
             ("multipart/mixed; boundary=b", "--b\r\n\r\nnonsense\r\n--b--"),
             ("multipart/mixed; boundary=b", "--b\r\n\r\nHTTP/1.1\r\n--b--"),
             ("multipart/mixed; boundary=b", "--b\r\n\r\nHTTP/1.1 99999999 X\r\n--b--"),
-            ("multipart/mixed; boundary=b", "--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n--d\r\n--b--"),
+            (
+                "multipart/mixed; boundary=b",
+                "--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n--d\r\n--b--",
+            ),
         ] {
             assert_eq!(read(content_type, body), None, "{body}");
         }

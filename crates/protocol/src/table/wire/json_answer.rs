@@ -63,7 +63,8 @@ pub fn read_page<'a>(body: &'a [u8], mut visit: impl FnMut(AnswerEntity<'a>)) ->
 }
 
 fn text(body: &[u8]) -> Result<&str, AnswerError> {
-    std::str::from_utf8(body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body)).map_err(|_| AnswerError::Malformed)
+    std::str::from_utf8(body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body))
+        .map_err(|_| AnswerError::Malformed)
 }
 
 fn name<'a>(reader: &mut Reader<'a>) -> Result<Cow<'a, str>, AnswerError> {
@@ -93,7 +94,8 @@ fn entities<'a>(
 }
 
 fn entity<'a>(reader: &mut Reader<'a>, property_count: usize) -> Result<AnswerEntity<'a>, AnswerError> {
-    let mut entity = AnswerEntity { properties: Vec::with_capacity(property_count), ..AnswerEntity::default() };
+    let mut entity =
+        AnswerEntity { properties: Vec::with_capacity(property_count), ..AnswerEntity::default() };
     // The last annotation, whose property mostly comes next, and earlier ones whose property has not come yet.
     let mut latest: Option<(Cow<'a, str>, Cow<'a, str>)> = None;
     let mut earlier: Vec<(Cow<'a, str>, Cow<'a, str>)> = Vec::new();
@@ -161,7 +163,12 @@ fn typed<'a>(name: &str, value: Value<'a>, annotation: &str) -> Result<Value<'a>
 }
 
 impl<'a> AnswerEntity<'a> {
-    fn add(&mut self, name: Cow<'a, str>, value: Value<'a>, annotation: Option<&str>) -> Result<(), AnswerError> {
+    fn add(
+        &mut self,
+        name: Cow<'a, str>,
+        value: Value<'a>,
+        annotation: Option<&str>,
+    ) -> Result<(), AnswerError> {
         match (&*name, value) {
             ("PartitionKey", Value::String(key)) => self.partition_key = Some(key),
             ("RowKey", Value::String(key)) => self.row_key = Some(key),
@@ -224,7 +231,9 @@ mod tests {
 
     #[test]
     fn annotations_may_follow_and_untyped_values_stay_as_they_are() {
-        let check = |json: &str, expected: Value<'static>| assert_eq!(read(json).properties[0].value, expected, "{json}");
+        let check = |json: &str, expected: Value<'static>| {
+            assert_eq!(read(json).properties[0].value, expected, "{json}")
+        };
         check(r#"{"x":"9223372036854775807","x@odata.type":"Edm.Int64"}"#, Value::Int64(i64::MAX));
         check(r#"{"x":9223372036854775807,"x@odata.type":"Edm.Int64"}"#, Value::Int64(i64::MAX));
         check(r#"{"x":5,"x@odata.type":"Edm.Double"}"#, Value::Double(5.0));
@@ -241,12 +250,16 @@ mod tests {
     fn pages_are_read_whatever_surrounds_them() {
         let page = |json: &'static str| {
             let mut rows = Vec::new();
-            read_page(json.as_bytes(), |entity| rows.push(entity.row_key.unwrap_or_default().into_owned())).map(|()| rows)
+            read_page(json.as_bytes(), |entity| rows.push(entity.row_key.unwrap_or_default().into_owned()))
+                .map(|()| rows)
         };
         assert_eq!(page(r#"{"value":[]}"#), Ok(vec![]));
-        let with_metadata = r#"{"odata.metadata":"m","value":[{"RowKey":"a"}, {"RowKey":"b"},{}],"more":{"x":[1]}}"#;
+        let with_metadata =
+            r#"{"odata.metadata":"m","value":[{"RowKey":"a"}, {"RowKey":"b"},{}],"more":{"x":[1]}}"#;
         assert_eq!(page(with_metadata), Ok(vec!["a".to_owned(), "b".to_owned(), String::new()]));
-        for bad in ["", "{}", "[]", r#"{"value":{}}"#, r#"{"value":[1]}"#, r#"{"value":[{}]"#, r#"{"value":[{}]}x"#] {
+        for bad in
+            ["", "{}", "[]", r#"{"value":{}}"#, r#"{"value":[1]}"#, r#"{"value":[{}]"#, r#"{"value":[{}]}x"#]
+        {
             assert_eq!(page(bad), Err(AnswerError::Malformed), "{bad}");
         }
     }

@@ -1,0 +1,10 @@
+use lazulite_client::Entity;
+
+#[derive(Entity)]
+struct Employee {
+    #[entity(partition_key)]
+    department: String,
+    name: String,
+}
+
+fn main() {}
