@@ -9,7 +9,7 @@ use std::ops::Range;
 use lazulite_client::{DateTime, Entity, Error, IfMatch, Keys, Property, TableClient, Value};
 
 use crate::keys;
-use crate::raw::{Raw, missing, rows_between};
+use crate::raw::{RawEntity, missing, rows_between};
 
 /// A property of type Binary has at most 64 KiB.
 const PROPERTY_BYTES_MAX: usize = 64 * 1024;
@@ -85,7 +85,7 @@ impl LargeRows {
     ) -> Result<Option<(E, Vec<u8>)>, Error> {
         let mut seen = None;
         for _ in 0..ATTEMPT_COUNT_MAX {
-            let Some(head) = self.table.try_get::<Raw>(partition_key, row_key).await? else {
+            let Some(head) = self.table.try_get::<RawEntity>(partition_key, row_key).await? else {
                 return Ok(None);
             };
             let described = Described::read(&head)?;
@@ -105,7 +105,7 @@ impl LargeRows {
     /// Deletes an entity and its payload. Returns whether it was there.
     pub async fn delete(&self, partition_key: &str, row_key: &str) -> Result<bool, Error> {
         for _ in 0..ATTEMPT_COUNT_MAX {
-            let Some(head) = self.table.try_get::<Raw>(partition_key, row_key).await? else {
+            let Some(head) = self.table.try_get::<RawEntity>(partition_key, row_key).await? else {
                 return Ok(false);
             };
             match self.table.delete(partition_key, row_key, IfMatch::ETag(head.read_etag()?)).await {
@@ -132,10 +132,10 @@ impl LargeRows {
     ) -> Result<usize, Error> {
         // Chunks first: a head that appears after this query belongs to chunks that are in use.
         let chunks = rows_between(&self.table, partition_key, &keys::part_range([row_key, CHUNK])).await?;
-        let head = self.table.try_get::<Raw>(partition_key, row_key).await?;
+        let head = self.table.try_get::<RawEntity>(partition_key, row_key).await?;
         let used = head.as_ref().map(Described::read).transpose()?;
         let used = used.map(|described| chunk_range(row_key, &described.generation));
-        let is_lost = |chunk: &&Raw| {
+        let is_lost = |chunk: &&RawEntity| {
             let is_used = used.as_ref().is_some_and(|range| range.contains(&chunk.keys.row_key.to_string()));
             !is_used && chunk.timestamp.is_some_and(|time| time < before)
         };
@@ -146,10 +146,10 @@ impl LargeRows {
     }
 
     /// Makes this the head, whatever was there. Returns the one that it replaced.
-    async fn put_head(&self, head: &Raw) -> Result<Option<Raw>, Error> {
+    async fn put_head(&self, head: &RawEntity) -> Result<Option<RawEntity>, Error> {
         let Keys { partition_key, row_key } = &head.keys;
         for _ in 0..ATTEMPT_COUNT_MAX {
-            let old = self.table.try_get::<Raw>(partition_key, row_key).await?;
+            let old = self.table.try_get::<RawEntity>(partition_key, row_key).await?;
             let outcome = match &old {
                 Some(old) => self.table.replace(head, IfMatch::ETag(old.read_etag()?)).await,
                 None => self.table.insert(head).await,
@@ -212,7 +212,7 @@ struct Described {
 }
 
 impl Described {
-    fn read(head: &Raw) -> Result<Described, Error> {
+    fn read(head: &RawEntity) -> Result<Described, Error> {
         let number = |name| {
             let number = head.number(name).and_then(|number| usize::try_from(number).ok());
             number.ok_or_else(|| Error::Entity(missing(name)))
@@ -227,7 +227,7 @@ impl Described {
     }
 
     /// The payload, if these are all of its chunks.
-    fn join(&self, chunks: &[Raw]) -> Option<Vec<u8>> {
+    fn join(&self, chunks: &[RawEntity]) -> Option<Vec<u8>> {
         if chunks.len() != self.count {
             return None;
         }
@@ -246,11 +246,16 @@ impl Described {
 
 const CHUNK: &str = "chunk";
 
-fn head_of<E: Entity>(entity: &E, generation: &str, count: usize, payload: &[u8]) -> Result<Raw, Error> {
+fn head_of<E: Entity>(
+    entity: &E,
+    generation: &str,
+    count: usize,
+    payload: &[u8],
+) -> Result<RawEntity, Error> {
     let keys = entity.keys()?;
     let mut properties: Vec<Property<'_>> = Vec::new();
     entity.write(&mut properties)?;
-    let mut head = Raw::new(keys.partition_key.as_ref(), keys.row_key.as_ref());
+    let mut head = RawEntity::new(keys.partition_key.as_ref(), keys.row_key.as_ref());
     for Property { name, value } in properties {
         head = head.with(name.into_owned(), value.into_owned());
     }
@@ -262,8 +267,8 @@ fn head_of<E: Entity>(entity: &E, generation: &str, count: usize, payload: &[u8]
         .with(CHECKSUM, Value::Int64(checksum(payload))))
 }
 
-fn chunk_row(head: &Keys<'_>, generation: &str, number: usize, chunk: &[u8]) -> Result<Raw, Error> {
-    let mut row = Raw::new(head.partition_key.as_ref(), chunk_key(&head.row_key, generation, number));
+fn chunk_row(head: &Keys<'_>, generation: &str, number: usize, chunk: &[u8]) -> Result<RawEntity, Error> {
+    let mut row = RawEntity::new(head.partition_key.as_ref(), chunk_key(&head.row_key, generation, number));
     for (n, bytes) in chunk.chunks(PROPERTY_BYTES_MAX).enumerate() {
         row = row.with(data_name(n), Value::Binary(bytes.to_vec().into()));
     }
