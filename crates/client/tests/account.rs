@@ -48,8 +48,8 @@ async fn tables_are_created_listed_and_deleted() {
 }
 
 #[tokio::test]
-async fn properties_and_policies_are_kept() {
-    let server = TestServer::with_table("people");
+async fn properties_are_kept() {
+    let server = TestServer::start();
     let tables = tables(&server);
     let rule = CorsRule {
         allowed_origins: vec!["https://shop.example".to_owned()],
@@ -65,11 +65,16 @@ async fn properties_and_policies_are_kept() {
     assert_eq!(after.cors, [rule]);
     assert_eq!(after.hour_metrics, before.hour_metrics);
     assert_eq!(tables.stats().await.unwrap().status, "live");
+}
 
+#[tokio::test]
+async fn policies_are_kept() {
+    let server = TestServer::with_table("people");
+    let tables = tables(&server);
     let policies = [StoredPolicy {
         id: "readers".to_owned(),
-        start: None,
-        expiry: DateTime::parse("2099-01-01T00:00:00Z"),
+        start: DateTime::parse("2026-01-01T00:00:00Z"),
+        expiry: DateTime::parse("2099-01-01T00:00:00.5Z"),
         permission: Some("r".to_owned()),
     }];
     tables.set_table_policies("people", &policies).await.unwrap();
@@ -77,6 +82,19 @@ async fn properties_and_policies_are_kept() {
     tables.set_table_policies("people", &[]).await.unwrap();
     assert!(tables.table_policies("people").await.unwrap().is_empty());
     assert!(tables.table_policies("nobody").await.unwrap_err().is_not_found());
+}
+
+#[tokio::test]
+async fn a_policy_may_leave_each_term_open() {
+    let server = TestServer::with_table("people");
+    let tables = tables(&server);
+    let expiry = DateTime::parse("2099-01-01T00:00:00Z");
+    let policies = [
+        StoredPolicy { id: "until".to_owned(), expiry, ..StoredPolicy::default() },
+        StoredPolicy { id: "bare".to_owned(), ..StoredPolicy::default() },
+    ];
+    tables.set_table_policies("people", &policies).await.unwrap();
+    assert_eq!(tables.table_policies("people").await.unwrap(), policies);
 }
 
 #[tokio::test]
