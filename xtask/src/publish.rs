@@ -13,12 +13,8 @@ use crate::toolchains::Missing;
 const PACKAGES: [&str; 3] = ["lazulite-protocol", "lazulite-client-derive", "lazulite-client"];
 
 /// What cargo says when it cannot reach the registry.
-const UNREACHABLE: [&str; 4] = [
-    "spurious network error",
-    "failed to download",
-    "Could not resolve host",
-    "failed to query replaced source",
-];
+const UNREACHABLE: [&str; 3] =
+    ["failed to download from", "spurious network error", "failed to get successful HTTP response"];
 
 pub fn run(arguments: &[String]) -> Result<bool, String> {
     if !arguments.is_empty() {
