@@ -89,8 +89,9 @@ async fn access_policies_are_kept() {
         expiry: DateTime::parse("2027-01-01T00:00:00.5Z"),
         permission: Some("rp".to_owned()),
     };
-    queue.set_access_policies(&[policy.clone()]).await.unwrap();
-    assert_eq!(queue.access_policies().await.unwrap(), [policy.clone()]);
+    let one = std::slice::from_ref(&policy);
+    queue.set_access_policies(one).await.unwrap();
+    assert_eq!(queue.access_policies().await.unwrap(), one);
     let wrong = StoredPolicy { permission: Some("pr".to_owned()), ..policy.clone() };
     for bad in [vec![wrong], vec![policy.clone(); 2], vec![StoredPolicy::default()]] {
         assert!(matches!(queue.set_access_policies(&bad).await, Err(Error::Refused(_))));
