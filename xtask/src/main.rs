@@ -15,6 +15,7 @@ mod differences;
 mod document;
 mod fuzz;
 mod golden;
+mod patterns;
 mod process;
 mod publish;
 mod raw_http;
@@ -34,8 +35,9 @@ Usage: cargo xtask COMMAND
 Commands:
   test [--only NAME]...    the whole gate: tidy, format, clippy, dependencies, rust tests, release build,
                            official SDKs, a slice of the long tests
-                           NAME is one of: tidy, format, clippy, deny, rust, build, cost, client-azurite,
-                           publish, python, javascript, go, java, rust-sdk, python-old, javascript-old, go-old, java-old, browser, crash,
+                           NAME is one of: tidy, format, clippy, deny, rust, build, cost, client-azurite, publish,
+                           patterns, python, javascript, go, java, rust-sdk, python-old, javascript-old, go-old,
+                           java-old, browser, crash,
                            queue-crash, employees, power, damage, disk, histories, queue-histories, simulate,
                            queue-simulate, backup, overload, fuzz
   tidy [--public]          check the tree against ARCHITECTURE.md: words, paths and uses of its rooms, module
@@ -57,6 +59,8 @@ Commands:
   deny                     licences, banned crates and duplicates among the dependencies, against deny.toml
   golden --endpoint URL    replay tests/golden against any server and print the differences
                            (`cargo xtask golden --help` lists its arguments)
+  patterns [--write]       run every example of crates/patterns against a release server and compare its output with
+                           docs/patterns; with --write, write it there
   fuzz [ARGUMENTS]...      mutated inputs for everything that reads bytes from the network or the disk
                            (`cargo xtask fuzz --help` lists its arguments)
   crash, queue-crash, employees, power, damage, disk, histories, queue-histories, simulate, queue-simulate,
@@ -80,6 +84,7 @@ fn main() -> ExitCode {
         "cost" => cost::run(&rest),
         "deny" => deny::run(&rest),
         "golden" => golden::run(&rest),
+        "patterns" => patterns::run(&rest),
         "fuzz" => fuzz::run(&rest),
         trial if trials::TRIALS.contains(&trial) => trials::run(trial, &rest),
         "help" | "--help" | "-h" => {

@@ -11,7 +11,7 @@ use crate::counts::{self, Counts};
 use crate::process::{self, cargo};
 use crate::suites::{self, SUITES, SetUps};
 use crate::toolchains::Missing;
-use crate::{client, cost, deny, fuzz, publish, tidy, trials};
+use crate::{client, cost, deny, fuzz, patterns, publish, tidy, trials};
 
 /// Name and purpose, in the order they run.
 const STEPS: [(&str, &str); 6] = [
@@ -29,13 +29,15 @@ const CLIENT: [(&str, &str); 2] = [
     ("client-azurite", "cargo xtask client: the client's suites against Azurite differ where a list says so"),
     ("publish", "cargo publish --dry-run: the client and the crates that it needs"),
 ];
+/// It needs the server. Its counts are the same on every machine.
+const PATTERNS: (&str, &str) = ("patterns", "every example of a pattern prints what its page shows");
 /// Runs in the background during the suites and the trials; the gate waits for it at the end.
 const FUZZ: (&str, &str) = ("fuzz", "a minute of mutated inputs for everything that reads untrusted bytes");
 
 /// Every step in the order they run. The build comes before the SDK suites and the trials, which need the server.
 fn steps() -> impl Iterator<Item = (&'static str, &'static str)> {
     let trials = trials::SLICES.iter().map(|(name, purpose, _)| (*name, *purpose));
-    STEPS.into_iter().chain([COST]).chain(CLIENT).chain(SUITES).chain(trials).chain([FUZZ])
+    STEPS.into_iter().chain([COST]).chain(CLIENT).chain([PATTERNS]).chain(SUITES).chain(trials).chain([FUZZ])
 }
 
 pub enum Outcome {
@@ -81,6 +83,7 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
             "publish" => publish::check().map(ran_or_missing),
             "fuzz" => finish_fuzzing(fuzzing.take().unwrap_or_else(fuzz::Slice::start)),
             _ if !built => Ok(Outcome::Skipped("the server was not built".to_owned())),
+            "patterns" => patterns::run(&[]).map(one_result),
             suite if is_suite(&suite) => run_suite(&set_ups, suite),
             trial => run_trial(trial),
         };
@@ -114,7 +117,8 @@ fn select(arguments: &[String]) -> Result<Vec<&'static str>, String> {
         return Ok(steps().map(|(name, _)| name).collect());
     }
     let needs_server = |name: &&str| {
-        SUITES.iter().any(|(suite, _)| suite == name)
+        *name == PATTERNS.0
+            || SUITES.iter().any(|(suite, _)| suite == name)
             || trials::SLICES.iter().any(|(trial, ..)| trial == name)
     };
     if selected.iter().any(needs_server) {
