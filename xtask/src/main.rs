@@ -37,9 +37,8 @@ Commands:
                            official SDKs, a slice of the long tests
                            NAME is one of: tidy, format, clippy, deny, rust, build, cost, client-azurite, publish,
                            patterns, python, javascript, go, java, rust-sdk, python-old, javascript-old, go-old,
-                           java-old, browser, crash,
-                           queue-crash, employees, power, damage, disk, histories, queue-histories, simulate,
-                           queue-simulate, backup, overload, fuzz
+                           java-old, browser, crash, queue-crash, employees, power, damage, disk, histories,
+                           queue-histories, simulate, queue-simulate, backup, overload, fuzz
   tidy [--public]          check the tree against ARCHITECTURE.md: words, paths and uses of its rooms, module
                            docs, names, links
   conformance [--against azurite] [--only NAME]...
