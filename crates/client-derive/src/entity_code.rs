@@ -384,7 +384,8 @@ impl EntityCode<'_> {
             let documentation = format!("The column `{name}`, for filters.");
             quote! {
                 #[doc = #documentation]
-                #[allow(dead_code, non_snake_case)]
+                // A struct `Name` with a field `name` is no constructor that is named after its type.
+                #[allow(dead_code, non_snake_case, clippy::self_named_constructors)]
                 #[must_use]
                 #visibility fn #function() -> #krate::Column<#entity, #ty> {
                     #krate::Column::named(#name)

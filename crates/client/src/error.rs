@@ -11,7 +11,7 @@ use http::{HeaderMap, StatusCode};
 use protocol::common::headers::{X_MS_ERROR_CODE, X_MS_REQUEST_ID};
 
 use crate::encryption::EncryptionError;
-use crate::{Keys, TransportError};
+use crate::{FilterError, Keys, TransportError};
 
 /// A refusal's code and message are cut after this many bytes: they are for people, and a proxy may answer with a page.
 const TEXT_BYTES_MAX: usize = 4096;
@@ -218,6 +218,13 @@ impl std::error::Error for Error {
 impl From<EntityError> for Error {
     fn from(error: EntityError) -> Error {
         Error::Entity(error)
+    }
+}
+
+/// A filter that cannot be written is refused before anything is sent.
+impl From<FilterError> for Error {
+    fn from(error: FilterError) -> Error {
+        Error::Refused(error.to_string())
     }
 }
 
