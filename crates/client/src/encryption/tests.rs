@@ -130,8 +130,8 @@ fn the_metadata_reads_like_the_one_of_net() {
 #[test]
 fn ciphertext_is_bound_to_table_keys_and_property() {
     let row = sealed();
-    let opened = now(unseal(&mut row.clone(), NAMES, "PEOPLE", &ring())).map(|names| names.len());
-    assert_eq!(opened, Ok(NAMES.len()), "names of tables ignore case");
+    let names = now(unseal(&mut row.clone(), NAMES, "PEOPLE", &ring())).map(|names| names.len());
+    assert_eq!(names, Ok(NAMES.len()), "names of tables ignore case");
     let list = not_authentic(LIST_PROPERTY);
     assert_eq!(now(unseal(&mut row.clone(), NAMES, "others", &ring())), Err(list.clone()));
     for (partition_key, row_key) in [("q", "r"), ("p", "s"), ("pr", ""), ("", "pr"), ("r", "p")] {
