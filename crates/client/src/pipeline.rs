@@ -216,7 +216,8 @@ impl Pipeline {
             };
             let status = failure.error.status();
             self.record(attempt_count, status);
-            let had_begun = std::mem::replace(&mut was_repeated, was_repeated || failure.may_have_begun);
+            let had_begun = was_repeated;
+            was_repeated |= failure.may_have_begun;
 
             // A kept connection that the server closed says nothing about the server, so there is nothing to wait for.
             let is_stale = matches!(&failure.error, Error::Transport(error) if error.was_stale);
