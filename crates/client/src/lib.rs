@@ -90,7 +90,7 @@ pub use sas::{
 };
 pub use table::TableClient;
 pub use transaction::{Committed, Transaction};
-pub use transport::{Sending, Transport, TransportError};
+pub use transport::{Progress, Sending, Transport, TransportError};
 pub use write::{IfMatch, Written};
 
 /// The page that shows the client task by task. Its pieces of Rust compile, or the doc tests fail. It is not in the

@@ -11,7 +11,6 @@ use std::pin::Pin;
 use std::str::FromStr;
 use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
 use futures_core::Stream;
 use http::{HeaderMap, HeaderName, Method};
 use protocol::common::percent::percent_decode;
@@ -19,7 +18,7 @@ use protocol::table::wire::headers::{CONTINUATION_NEXT_PARTITION_KEY, CONTINUATI
 
 use crate::path::percent_encode;
 use crate::pipeline::{Answer, Call, Repeat};
-use crate::sealing::own_row;
+use crate::sealing::{Marks, own_row};
 use crate::{Entity, Error, Row, TableClient, json};
 
 /// The most entities that a service puts on a page.
@@ -176,14 +175,8 @@ impl Source {
             }
         }
         let headers = self.explains.then(|| (EXPLAIN, "1".to_owned())).into_iter().collect();
-        Call {
-            method: Method::GET,
-            path: format!("{}()", self.table.name()),
-            query,
-            headers,
-            body: Bytes::new(),
-            repeat: Repeat::Freely,
-        }
+        let path = format!("{}()", self.table.name());
+        Call { query, headers, ..Call::new(Method::GET, path, Repeat::Freely) }
     }
 }
 
@@ -199,15 +192,15 @@ struct Fetched {
 }
 
 /// Knows no entity type, so that the streams need not be told that entities borrow nothing.
-async fn fetch(table: TableClient, call: Call, encrypted: &'static [&'static str]) -> Result<Fetched, Error> {
+async fn fetch(table: TableClient, call: Call, marks: Marks) -> Result<Fetched, Error> {
     let answer = table.call(call, None).await?;
-    if encrypted.is_empty() {
+    if marks.encrypted.is_empty() {
         return Ok(Fetched { answer, opened: None });
     }
     let rows = json::read_page(&answer.body)?;
     let mut opened = Vec::with_capacity(rows.len());
     for mut row in rows {
-        table.inner.sealing.unseal(encrypted, &mut row, table.name()).await?;
+        table.inner.sealing.unseal(marks, &mut row, table.name()).await?;
         opened.push(own_row(row));
     }
     Ok(Fetched { answer, opened: Some(opened) })
@@ -289,7 +282,7 @@ impl<E: Entity> Stream for Pages<E> {
                 State::Next(from) => {
                     let call = this.source.call(from.as_ref());
                     let table = this.source.table.clone();
-                    this.state = State::Fetching(Box::pin(fetch(table, call, E::ENCRYPTED)));
+                    this.state = State::Fetching(Box::pin(fetch(table, call, Marks::of::<E>())));
                 }
                 State::Fetching(fetching) => {
                     let outcome = ready!(fetching.as_mut().poll(context));
