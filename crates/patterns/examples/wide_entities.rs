@@ -8,8 +8,8 @@ use lazulite_patterns::data::{self, Size};
 use lazulite_patterns::showcase::{self, AnyError, Demo, Report};
 use lazulite_patterns::wide::WideRows;
 
-const READ: &str = "Read one employee's cost of a year";
-const WRITE: &str = "Write one employee's cost of a year";
+const READ: &str = "Read one employee's counts of a year";
+const WRITE: &str = "Write one employee's counts of a year";
 const DAYS: i32 = 365;
 const YEAR: &str = "2025";
 

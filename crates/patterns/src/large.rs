@@ -17,6 +17,8 @@ const PROPERTY_BYTES_MAX: usize = 64 * 1024;
 const CHUNK_PROPERTY_COUNT_MAX: usize = 15;
 /// The bytes of a payload in one row.
 pub const CHUNK_BYTES_MAX: usize = PROPERTY_BYTES_MAX * CHUNK_PROPERTY_COUNT_MAX;
+/// With smaller ones the largest payload would have more chunks than their keys can count.
+pub const CHUNK_BYTES_MIN: usize = 1024;
 /// A payload beyond this belongs into another service.
 pub const PAYLOAD_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// A transaction has at most this many operations.
@@ -49,12 +51,20 @@ const CHECKSUM: &str = "PayloadChecksum";
 #[derive(Clone)]
 pub struct LargeRows {
     table: TableClient,
+    chunk_bytes: usize,
 }
 
 impl LargeRows {
     /// Heads and chunks are rows of this table.
     pub fn new(table: TableClient) -> LargeRows {
-        LargeRows { table }
+        LargeRows { table, chunk_bytes: CHUNK_BYTES_MAX }
+    }
+
+    /// Writes smaller chunks, and so smaller requests, for lines on which a request of 1 MiB takes too long. From
+    /// [`CHUNK_BYTES_MIN`] to [`CHUNK_BYTES_MAX`]. Readers take chunks of any size.
+    pub fn with_chunk_bytes(mut self, bytes: usize) -> LargeRows {
+        self.chunk_bytes = bytes.clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
+        self
     }
 
     /// Stores an entity and its payload, in place of what was there. The head is the entity with four more properties.
@@ -64,8 +74,8 @@ impl LargeRows {
         }
         let keys = entity.keys()?;
         let generation = crate::random_name()?;
-        let count = payload.chunks(CHUNK_BYTES_MAX).len();
-        for (number, chunk) in payload.chunks(CHUNK_BYTES_MAX).enumerate() {
+        let count = payload.chunks(self.chunk_bytes).len();
+        for (number, chunk) in payload.chunks(self.chunk_bytes).enumerate() {
             self.table.insert(&chunk_row(&keys, &generation, number, chunk)?).await?;
         }
         let head = head_of(entity, &generation, count, payload)?;
@@ -220,7 +230,8 @@ impl Described {
         let generation = head.text(GENERATION).ok_or_else(|| Error::Entity(missing(GENERATION)))?.to_owned();
         let checksum = head.number(CHECKSUM).ok_or_else(|| Error::Entity(missing(CHECKSUM)))?;
         let (count, length) = (number(COUNT)?, number(LENGTH)?);
-        if length > PAYLOAD_BYTES_MAX || count != length.div_ceil(CHUNK_BYTES_MAX) {
+        let is_possible = (length.div_ceil(CHUNK_BYTES_MAX)..=length).contains(&count);
+        if length > PAYLOAD_BYTES_MAX || !is_possible {
             return Err(Error::Unreadable(format!("a head describes {length} bytes in {count} chunks")));
         }
         Ok(Described { generation, count, length, checksum })

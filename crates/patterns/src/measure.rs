@@ -1,4 +1,4 @@
-//! Cost what a program asks of a service: requests, entities examined, bytes.
+//! Counts what a program asks of a service: requests, entities examined, bytes.
 //!
 //! [`Meter`] is a [`Transport`] around another one. It asks Lazulite to explain each query (`x-lazulite-explain`) and adds up
 //! what the plans say. Promises: the same work gives the same counts on every run, so a page can show them. Bytes are
@@ -29,7 +29,7 @@ pub struct Cost {
     pub bytes_received: u64,
 }
 
-/// Cost what passes through. Clones count together.
+/// Counts what passes through. Clones count together.
 #[derive(Clone)]
 pub struct Meter {
     inner: Arc<dyn Transport>,
