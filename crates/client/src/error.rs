@@ -38,6 +38,7 @@ impl std::error::Error for EntityError {}
 
 /// What the service said when it refused an operation.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct ServiceFailure {
     /// The status of the answer.
     pub status: StatusCode,
@@ -173,10 +174,7 @@ impl Error {
                 failure.was_repeated
                     || failure.status.is_server_error() && !refuses_before_work(failure.status, &failure.code)
             }
-            Error::Entity(_)
-            | Error::Refused(_)
-            | Error::Configuration(_)
-            | Error::Encryption(_) => false,
+            Error::Entity(_) | Error::Refused(_) | Error::Configuration(_) | Error::Encryption(_) => false,
         }
     }
 }

@@ -137,7 +137,7 @@ async fn no_server_is_a_failure_before_sending() {
 #[tokio::test]
 async fn reads_go_to_the_secondary_when_the_primary_is_away() {
     let server = TestServer::with_table("people");
-    let policy = RetryPolicy { reads_secondary: true, ..RetryPolicy::default() };
+    let policy = RetryPolicy::default().reads_secondary(true);
     let nowhere = ClientBuilder::new(NOWHERE, key()).unwrap().retry(policy);
     let tables =
         nowhere.secondary_endpoint(&format!("{}-secondary", server.base())).unwrap().tables().unwrap();
