@@ -19,7 +19,7 @@ use protocol::table::wire::headers::{CONTINUATION_NEXT_PARTITION_KEY, CONTINUATI
 
 use crate::path::percent_encode;
 use crate::pipeline::{Answer, Call, Repeat};
-use crate::sealing::own_row;
+use crate::sealing::{Marks, own_row};
 use crate::{Entity, Error, Row, TableClient, json};
 
 /// The most entities that a service puts on a page.
@@ -199,15 +199,15 @@ struct Fetched {
 }
 
 /// Knows no entity type, so that the streams need not be told that entities borrow nothing.
-async fn fetch(table: TableClient, call: Call, encrypted: &'static [&'static str]) -> Result<Fetched, Error> {
+async fn fetch(table: TableClient, call: Call, marks: Marks) -> Result<Fetched, Error> {
     let answer = table.call(call, None).await?;
-    if encrypted.is_empty() {
+    if marks.encrypted.is_empty() {
         return Ok(Fetched { answer, opened: None });
     }
     let rows = json::read_page(&answer.body)?;
     let mut opened = Vec::with_capacity(rows.len());
     for mut row in rows {
-        table.inner.sealing.unseal(encrypted, &mut row, table.name()).await?;
+        table.inner.sealing.unseal(marks, &mut row, table.name()).await?;
         opened.push(own_row(row));
     }
     Ok(Fetched { answer, opened: Some(opened) })
@@ -289,7 +289,7 @@ impl<E: Entity> Stream for Pages<E> {
                 State::Next(from) => {
                     let call = this.source.call(from.as_ref());
                     let table = this.source.table.clone();
-                    this.state = State::Fetching(Box::pin(fetch(table, call, E::ENCRYPTED)));
+                    this.state = State::Fetching(Box::pin(fetch(table, call, Marks::of::<E>())));
                 }
                 State::Fetching(fetching) => {
                     let outcome = ready!(fetching.as_mut().poll(context));

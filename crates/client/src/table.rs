@@ -19,7 +19,7 @@ use crate::limits;
 use crate::path::entity_path;
 use crate::pipeline::{Answer, Call, Pipeline, Repeat};
 use crate::query::Query;
-use crate::sealing::Sealing;
+use crate::sealing::{Marks, Sealing};
 use crate::transaction::Transaction;
 use crate::{Entity, Error, Keys, Property, TableServiceClient, json};
 
@@ -240,7 +240,7 @@ impl TableClient {
     pub(crate) async fn read_entity<E: Entity>(&self, body: &[u8]) -> Result<E, Error> {
         let mut row = json::read_row(body)?;
         if !E::ENCRYPTED.is_empty() {
-            self.inner.sealing.unseal(E::ENCRYPTED, &mut row, self.name()).await?;
+            self.inner.sealing.unseal(Marks::of::<E>(), &mut row, self.name()).await?;
         }
         Ok(E::read(row)?)
     }

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::sealing::own_property;
+use crate::sealing::{Marks, own_property};
 use crate::table::{is_row_missing, keys};
 use crate::write::{Inserted, Verb, Write, Written};
 use crate::{Entity, Error, Keys, Property, RetryPolicy, TableClient, json, limits};
@@ -27,7 +27,7 @@ struct Before<E> {
 #[derive(Default)]
 struct Others {
     properties: Vec<Property<'static>>,
-    /// Those of them that were sealed, and must be again.
+    /// The properties of the row that were sealed, and must be again: of these and of those that the struct knows.
     sealed: Vec<String>,
 }
 
@@ -145,20 +145,10 @@ impl TableClient {
         let etag = etag.ok_or_else(|| Error::Unreadable("a row came without its ETag".to_owned()))?;
         let is_other =
             |property: &&Property<'_>| E::COLUMNS.is_some_and(|columns| !columns.contains(&&*property.name));
-        let mut others = Others::default();
-        if E::ENCRYPTED.is_empty() {
-            others.properties = row.properties.iter().filter(is_other).cloned().map(own_property).collect();
-        } else {
-            let stored: Vec<_> = row.properties.iter().filter(is_other).cloned().map(own_property).collect();
-            self.inner.sealing.unseal(E::ENCRYPTED, &mut row, self.name()).await?;
-            // Opening a row opens all of it. What it changed has to be sealed again.
-            for property in row.properties.iter().filter(is_other).cloned().map(own_property) {
-                if !stored.contains(&property) {
-                    others.sealed.push(property.name.to_string());
-                }
-                others.properties.push(property);
-            }
-        }
+        // Opening a row opens all of it. All that was opened has to be sealed again.
+        let sealed = self.inner.sealing.unseal(Marks::of::<E>(), &mut row, self.name()).await?;
+        let properties = row.properties.iter().filter(is_other).cloned().map(own_property).collect();
+        let others = Others { properties, sealed };
         Ok(Before { entity: E::read(row)?, etag, others })
     }
 
@@ -197,7 +187,7 @@ impl TableClient {
         row.etag = Some(written.etag.into());
         row.timestamp = written.timestamp;
         if !E::ENCRYPTED.is_empty() {
-            self.inner.sealing.unseal(E::ENCRYPTED, &mut row, self.name()).await?;
+            self.inner.sealing.unseal(Marks::of::<E>(), &mut row, self.name()).await?;
         }
         Ok(E::read(row)?)
     }
