@@ -186,6 +186,12 @@ impl KindCode<'_> {
             },
             _ => quote!(Self::#ident(entity) => #krate::Entity::write(entity, out),),
         });
+        let knows = variants.iter().map(|Variant { ident, mark, .. }| match (self.apart, mark) {
+            (Apart::Property(own), Some(_)) => {
+                quote!(Self::#ident(entity) => name == #own || #krate::Entity::knows(entity, name),)
+            }
+            _ => quote!(Self::#ident(entity) => #krate::Entity::knows(entity, name),),
+        });
         let read = self.read();
         quote! {
             #[automatically_derived]
@@ -232,6 +238,12 @@ impl KindCode<'_> {
                 fn etag(&self) -> ::core::option::Option<&str> {
                     match self {
                         #(Self::#idents(entity) => #krate::Entity::etag(entity),)*
+                    }
+                }
+
+                fn knows(&self, name: &str) -> bool {
+                    match self {
+                        #(#knows)*
                     }
                 }
             }

@@ -87,6 +87,13 @@ pub trait Entity: Sized + Send {
     fn etag(&self) -> Option<&str> {
         None
     }
+
+    /// Whether this very entity has a place for a property of this name. The kinds of an enum differ in that, and
+    /// [`Entity::COLUMNS`] of the enum holds the properties of all of them.
+    #[doc(hidden)]
+    fn knows(&self, name: &str) -> bool {
+        Self::COLUMNS.is_none_or(|columns| columns.contains(&name))
+    }
 }
 
 /// An entity as the service sent it. Borrows from the answer's body.

@@ -246,7 +246,8 @@ impl TableClient {
     }
 
     /// Appends the entity as JSON and returns its keys. The encrypted properties, which are at least those of `E`, are
-    /// sealed. `others` are properties of the row that the entity does not know.
+    /// sealed. `others` are properties of the row that the entity did not know when it was read; it may know some of them
+    /// by now, if it is an enum that has become another kind.
     pub(crate) async fn write_entity<'a, E: Entity>(
         &self,
         entity: &'a E,
@@ -257,7 +258,11 @@ impl TableClient {
         let keys = entity.keys()?;
         limits::check_keys(&keys)?;
         let mut properties = properties_of(entity)?;
-        properties.extend_from_slice(others);
+        for other in others {
+            if !entity.knows(&other.name) && !properties.iter().any(|own| own.name == other.name) {
+                properties.push(other.clone());
+            }
+        }
         if !encrypted.is_empty() {
             self.inner.sealing.seal(encrypted, &mut properties, self.name(), &keys).await?;
         }

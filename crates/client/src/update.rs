@@ -143,13 +143,13 @@ impl TableClient {
         let mut row = json::read_row(body)?;
         let etag = row.etag.as_ref().map(|etag| etag.to_string());
         let etag = etag.ok_or_else(|| Error::Unreadable("a row came without its ETag".to_owned()))?;
-        let is_other =
-            |property: &&Property<'_>| E::COLUMNS.is_some_and(|columns| !columns.contains(&&*property.name));
         // Opening a row opens all of it. All that was opened has to be sealed again.
         let sealed = self.inner.sealing.unseal(Marks::of::<E>(), &mut row, self.name()).await?;
-        let properties = row.properties.iter().filter(is_other).cloned().map(own_property).collect();
-        let others = Others { properties, sealed };
-        Ok(Before { entity: E::read(row)?, etag, others })
+        let stored = row.properties.clone();
+        let entity = E::read(row)?;
+        let is_other = |property: &Property<'_>| !entity.knows(&property.name);
+        let properties = stored.into_iter().filter(is_other).map(own_property).collect();
+        Ok(Before { entity, etag, others: Others { properties, sealed } })
     }
 
     /// Replaces the row under the condition that it has this ETag, or inserts it where there is none. Returns the

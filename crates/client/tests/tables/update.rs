@@ -1,6 +1,6 @@
 //! Read-modify-write.
 
-use lazulite_client::{DynamicEntity, Entity as _, Error};
+use lazulite_client::{DynamicEntity, Entity, EntityKind, Error};
 
 use crate::support::*;
 
@@ -108,4 +108,62 @@ async fn a_change_of_another_client_is_seen_and_kept() {
         .unwrap();
     assert_eq!((calls, updated.age), (2, 11));
     assert!(updated.etag().is_some());
+}
+
+#[derive(Entity, Clone, PartialEq, Debug)]
+struct Label {
+    #[entity(partition_key)]
+    team: String,
+    #[entity(row_key)]
+    name: String,
+    label: String,
+}
+
+#[derive(EntityKind, Clone, PartialEq, Debug)]
+#[entity(property = "kind")]
+enum Known {
+    Aged(PersonAge),
+    Label(Label),
+}
+
+#[derive(EntityKind, Clone, PartialEq, Debug)]
+#[entity(property = "kind")]
+enum Any {
+    Aged(PersonAge),
+    #[entity(other)]
+    Other(DynamicEntity),
+}
+
+#[tokio::test]
+async fn properties_that_a_kind_does_not_know_are_kept() {
+    let server = server();
+    let table = table(&server);
+    // Another kind knows `label`, and the one for all others everything; this kind does not.
+    let row = dynamic("t", "a", 1).with("kind", "Aged").unwrap().with("label", "x").unwrap();
+    table.insert(&row.with("hidden", "kept").unwrap()).await.unwrap();
+    table
+        .update("t", "a", |row: &mut Known| match row {
+            Known::Aged(row) => row.age += 1,
+            Known::Label(_) => panic!("it is another kind"),
+        })
+        .await
+        .unwrap();
+    table
+        .update("t", "a", |row: &mut Any| match row {
+            Any::Aged(row) => row.age += 1,
+            Any::Other(_) => panic!("it is another kind"),
+        })
+        .await
+        .unwrap();
+    let read: DynamicEntity = table.get("t", "a").await.unwrap();
+    let kept = |name: &str| read.get::<String>(name).unwrap();
+    assert_eq!((kept("label"), kept("hidden"), kept("kind")), ("x".into(), "kept".into(), "Aged".into()));
+    assert_eq!((read.get::<i32>("age").unwrap(), read.len()), (3, 4));
+    // What becomes another kind leaves the properties of the first behind, and keeps those that it never knew.
+    let (team, name, label) = ("t".to_owned(), "a".to_owned(), "y".to_owned());
+    let changed = Known::Label(Label { team, name, label });
+    table.update("t", "a", |row: &mut Known| *row = changed.clone()).await.unwrap();
+    assert_eq!(table.get::<Known>("t", "a").await.unwrap(), changed);
+    let read: DynamicEntity = table.get("t", "a").await.unwrap();
+    assert_eq!((read.value("age"), read.get::<String>("hidden").unwrap()), (None, "kept".to_owned()));
 }
