@@ -52,7 +52,7 @@ pub struct ServiceFailure {
     /// The entity that was refused, where the client knows it.
     pub keys: Option<Keys<'static>>,
     /// Whether an earlier attempt may have reached the service too. If so, "already exists" or "not found" may be the
-    /// work of this very call.
+    /// work of this very call, and its outcome is unknown ([`Error::is_outcome_unknown`]).
     pub was_repeated: bool,
 }
 
@@ -162,20 +162,37 @@ impl Error {
         self.status() == Some(StatusCode::PRECONDITION_FAILED)
     }
 
-    /// Whether the service may have done what was asked although this error came back: the answer was lost, or it was a
-    /// failure of the server.
+    /// Whether the service may have done what was asked although this error came back: an answer was lost, that of this
+    /// attempt or of an earlier one, or the server failed.
     pub fn is_outcome_unknown(&self) -> bool {
         match self {
             Error::Timeout => true,
             Error::Transport(error) => !error.is_unsent,
             Error::Service(failure) => {
-                failure.status.is_server_error() && !refuses_before_work(failure.status, &failure.code)
+                failure.was_repeated
+                    || failure.status.is_server_error() && !refuses_before_work(failure.status, &failure.code)
             }
             Error::Entity(_)
             | Error::Refused(_)
             | Error::Configuration(_)
             | Error::Unreadable(_)
             | Error::Encryption(_) => false,
+        }
+    }
+}
+
+impl Error {
+    /// What a caller must hear when an attempt before the one that failed so may have happened: whatever the last one
+    /// says, the outcome is unknown.
+    pub(crate) fn after_lost_answer(self) -> Error {
+        match self {
+            Error::Service(mut failure) => {
+                failure.was_repeated = true;
+                Error::Service(failure)
+            }
+            Error::Transport(error) => Error::Transport(TransportError { is_unsent: false, ..error }),
+            Error::Timeout => Error::Timeout,
+            other => Error::Transport(TransportError::lost(other)),
         }
     }
 }

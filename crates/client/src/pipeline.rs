@@ -195,7 +195,7 @@ impl Pipeline {
         let (mut was_repeated, mut was_stale_once, mut was_forgotten) = (false, false, false);
         loop {
             attempt_count += 1;
-            let request = self.request(call, location, &id).await?;
+            let request = self.request(call, location, &id).await.map_err(|error| told(error, was_repeated))?;
             // Only a token is looked at again: the service may refuse one that has been revoked.
             let token = match &self.credential.0 {
                 Kind::Token(cache) => {
@@ -208,12 +208,13 @@ impl Pipeline {
                     self.record(attempt_count, Some(response.status()));
                     return Ok(Answer::new(response, was_repeated));
                 }
-                Ok(Ok(response)) => self.refusal(call, response, was_repeated),
+                Ok(Ok(response)) => self.refusal(call, response),
                 Ok(Err(error)) => self.silence(call, Some(error)),
                 Err(_elapsed) => self.silence(call, None),
             };
             let status = failure.error.status();
             self.record(attempt_count, status);
+            let had_begun = was_repeated;
             was_repeated |= failure.may_have_begun;
 
             // A kept connection that the server closed says nothing about the server, so there is nothing to wait for.
@@ -238,7 +239,7 @@ impl Pipeline {
             }
             failure_count += 1;
             if !failure.may_repeat || failure_count >= self.retry.attempts_max {
-                return Err(failure.error);
+                return Err(told(failure.error, had_begun));
             }
             if alternates {
                 location = location.other();
@@ -250,7 +251,7 @@ impl Pipeline {
                 _ => self.retry.delay(failure_count, self.environment().random()).max(asked),
             };
             if (clock::instant() - started).saturating_add(delay) > self.retry.total_max {
-                return Err(failure.error);
+                return Err(told(failure.error, had_begun));
             }
             tracing::debug!(
                 attempt = attempt_count,
@@ -274,10 +275,9 @@ impl Pipeline {
     }
 
     /// The service answered, and refused.
-    fn refusal(&self, call: &Call, response: Response<Bytes>, was_repeated: bool) -> Failure {
+    fn refusal(&self, call: &Call, response: Response<Bytes>) -> Failure {
         let (parts, body) = response.into_parts();
-        let mut failure = ServiceFailure::read(parts.status, &parts.headers, &body);
-        failure.was_repeated = was_repeated;
+        let failure = ServiceFailure::read(parts.status, &parts.headers, &body);
         Failure {
             may_repeat: retry::allows_after_answer(call.repeat, parts.status, &failure.code),
             may_have_begun: parts.status.is_server_error()
@@ -471,6 +471,11 @@ impl Location {
             Location::Secondary => Location::Primary,
         }
     }
+}
+
+/// What the caller hears of the last attempt, if an earlier one may have reached the server.
+fn told(error: Error, had_begun: bool) -> Error {
+    if had_begun { error.after_lost_answer() } else { error }
 }
 
 /// Percent-encodes everything except the unreserved characters of a URI, for a segment of a path or a part of a query.

@@ -311,6 +311,25 @@ async fn what_must_not_happen_twice_is_not_repeated_blindly() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_lost_attempt_is_not_forgotten_when_later_ones_fail_otherwise() {
+    let replace = || Call::new(Method::PUT, "people(PartitionKey='a',RowKey='b')", Repeat::Freely);
+    let busy = || Reply::Answer(503, &[("x-ms-error-code", "ServerBusy")], String::new());
+    let check = async |replies: Vec<Reply>, is_unknown: bool| {
+        let (result, log) = run(replace(), replies, |policy| policy.attempts_max = 2).await;
+        let error = result.unwrap_err();
+        assert_eq!(error.is_outcome_unknown(), is_unknown, "{error}: {log}");
+    };
+    check(vec![Reply::Lost, Reply::Unsent], true).await;
+    check(vec![Reply::Silent, busy()], true).await;
+    check(vec![answer(500), answer(429)], true).await;
+    check(vec![Reply::Lost, answer(412)], true).await;
+    check(vec![Reply::Unsent, Reply::Unsent], false).await;
+    check(vec![busy(), Reply::Unsent], false).await;
+    check(vec![Reply::Unsent, busy()], false).await;
+    check(vec![Reply::Unsent, answer(412)], false).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_closed_connection_is_no_reason_to_wait() {
     let (result, log) = run(get(), vec![Reply::Stale, answer(200)], |_| {}).await;
     assert_eq!((result.unwrap().was_repeated, log.as_str()), (true, "p0 p0"));
