@@ -128,7 +128,7 @@ impl Pipeline {
         Ok(Pipeline { kind, endpoints, credential, transport, retry, timeout, date, user_agent })
     }
 
-    /// Refusals (4xx, 5xx) are errors.
+    /// Whatever is not a success (2xx) is an error.
     pub(crate) async fn call(&self, call: Call) -> Result<Answer, Error> {
         self.run(call, Location::Primary).await
     }
@@ -204,7 +204,9 @@ impl Pipeline {
                 _ => None,
             };
             let failure = match tokio::time::timeout(self.timeout, self.transport.send(request)).await {
-                Ok(Ok(response)) if response.status().as_u16() < 400 => {
+                // Everything else is a refusal, a redirect too: no service redirects, and whatever stands between
+                // would have to see the credential again.
+                Ok(Ok(response)) if response.status().is_success() => {
                     self.record(attempt_count, Some(response.status()));
                     return Ok(Answer::new(response, was_repeated));
                 }

@@ -292,7 +292,7 @@ async fn reads_are_repeated_with_growing_waits() {
     let (result, log) = run(get(), vec![Reply::Unsent, answer(200)], |_| {}).await;
     assert_eq!((result.unwrap().was_repeated, log.as_str()), (false, "p0 p100"));
 
-    for status in [400, 403, 404, 409, 412, 501] {
+    for status in [301, 302, 304, 307, 400, 403, 404, 409, 412, 501] {
         let (result, log) = run(get(), vec![answer(status)], |_| {}).await;
         assert_eq!((result.unwrap_err().status().unwrap().as_u16(), log.as_str()), (status, "p0"));
     }
