@@ -1,8 +1,8 @@
 //! Lost answers: reads a row back and compares it with what was sent.
 //!
 //! Promises: `Done` is said only of a row that holds what the write would have left, so a caller that takes it for
-//! success is never wrong about the row. It may be the work of another client that wrote the same; nobody can tell,
-//! and nobody needs to.
+//! success is never wrong about the row. It may be the work of another client that wrote the same: nobody can tell. So
+//! this is not for a caller to whom it matters who wrote the row, as it does to one that counts.
 
 use bytes::Bytes;
 

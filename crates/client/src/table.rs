@@ -64,10 +64,13 @@ pub(crate) const JSON: &str = "application/json";
 /// A connection can break after the service did what it was asked, but before its answer arrived. This client then
 /// finds out what happened before it reports a failure or sends again:
 ///
-/// - an insert reads the row back. If the row is what was sent, the insert succeeded; if there is none, it is sent
+/// - an insert reads the row back. If the row is what was sent, this counts as success; if there is none, it is sent
 ///   again; if it is another one, the error is the usual conflict (409).
 /// - a replace or merge with an ETag is sent again. If the service then says that the ETag is not current (412), and
-///   the row is what was sent, the first attempt succeeded.
+///   the row is what was sent, this counts as success: the row is as the caller wants it, whoever wrote it.
+/// - what [`TableClient::update`] writes is sent again, too. But the content of a row cannot tell who wrote it (two
+///   clients that count to three at the same time write the same row), so if the service then refuses, the error says
+///   that the outcome is unknown ([`Error::is_outcome_unknown`]).
 /// - a delete is sent again. If the service then says that there is no such row (404), the first attempt succeeded.
 /// - the other writes end in the same way however often they happen; they are sent again.
 #[derive(Clone)]

@@ -1,13 +1,14 @@
 //! Read-modify-write: reads a row, lets the program change it, and writes it back if nobody else wrote it meanwhile.
 //!
-//! Promises: no change of another client is lost, and neither is a property that the struct does not know. Attempts are
+//! Promises: no change of another client is lost, and neither is a property that the struct does not know. A change is
+//! stored once if this returns `Ok`, and at most once otherwise: where nobody can tell, the error says so. Attempts are
 //! bounded, and competing clients are spread by a random wait.
 
 use std::time::Duration;
 
 use crate::sealing::{Marks, own_property};
 use crate::table::{is_row_missing, keys};
-use crate::write::{Inserted, Verb, Write, Written};
+use crate::write::{Verb, Write};
 use crate::{Entity, Error, Keys, Property, RetryPolicy, TableClient, json, limits};
 
 /// How often a row is read and written before somebody else's writes are given way to for good.
@@ -39,6 +40,9 @@ impl TableClient {
     /// Properties of the row that the struct does not know are kept; a field that became `None` is removed. The keys
     /// must stay as they are. Returns the entity as it was written, with its new ETag and Timestamp if it keeps them.
     /// A row that does not exist is an error ([`Error::is_not_found`]).
+    ///
+    /// The change is never stored twice. If an answer was lost, and the row cannot tell whether the change is in it, the
+    /// error says so ([`Error::is_outcome_unknown`]), whatever its status.
     ///
     /// ```no_run
     /// use lazulite_client::{Entity, Error, TableClient};
@@ -89,6 +93,8 @@ impl TableClient {
             }
             match self.write_back(&keys, &entity, Some(&etag), &others).await {
                 Ok(entity) => return Ok(Some(entity)),
+                // After a lost answer this may be the work of this very call: once more would be twice.
+                Err(error) if error.is_outcome_unknown() => return Err(error),
                 Err(error) if error.is_precondition_failed() && attempt < UPDATE_ATTEMPT_COUNT_MAX => {}
                 Err(error) => return Err(error),
             }
@@ -130,6 +136,7 @@ impl TableClient {
             };
             match outcome {
                 Ok(entity) => return Ok(entity),
+                Err(error) if error.is_outcome_unknown() => return Err(error),
                 // Somebody wrote, inserted or deleted the row after it was read.
                 Err(error) if is_raced(&error) && attempt < UPDATE_ATTEMPT_COUNT_MAX => {}
                 Err(error) => return Err(error),
@@ -175,13 +182,7 @@ impl TableClient {
         self.write_entity(entity, &encrypted, &others.properties, &mut body).await?;
         let verb = if etag.is_some() { Verb::Replace } else { Verb::Insert };
         let write = Write { verb, keys: now, if_match: etag, body: body.into(), returns_content: false };
-        let written = match etag {
-            Some(_) => self.write_surely(&write).await?,
-            None => match self.insert_surely(&write).await? {
-                Inserted::Answer(answer) => Written::of(&answer.headers)?,
-                Inserted::Found { etag, .. } => Written::new(etag),
-            },
-        };
+        let written = self.write_once(&write).await?;
         // What was sent is what is stored, but for the ETag and the Timestamp.
         let mut row = json::read_row(&write.body)?;
         row.etag = Some(written.etag.into());

@@ -161,7 +161,8 @@ impl Write<'_> {
 impl TableClient {
     /// Inserts a row. A row that exists already is a conflict ([`Error::is_conflict`]).
     ///
-    /// An insert whose answer was lost is looked up, not repeated blindly: see [`TableClient`].
+    /// An insert whose answer was lost is looked up, not repeated blindly: see [`TableClient`]. `Ok` then says that the
+    /// row is as you sent it; another client that inserted the same row at the same time hears the same.
     pub async fn insert<E: Entity>(&self, entity: &E) -> Result<Written, Error> {
         let write = self.prepare(Verb::Insert, entity, None).await?;
         match self.insert_surely(&write).await? {
@@ -181,6 +182,8 @@ impl TableClient {
 
     /// Replaces a row: it has exactly the entity's properties afterwards. The row must exist and fulfil the condition.
     ///
+    /// After a lost answer, `Ok` says that the row is as you sent it: see [`TableClient`].
+    ///
     /// ```no_run
     /// # use lazulite_client::{DynamicEntity, Error, IfMatch, TableClient};
     /// # async fn f(people: &TableClient) -> Result<(), Error> {
@@ -197,7 +200,8 @@ impl TableClient {
     /// Writes the entity's properties into a row and keeps the row's others. The row must exist and fulfil the
     /// condition.
     ///
-    /// A property that the entity lacks is not removed: absence and "leave it alone" are the same on the wire.
+    /// A property that the entity lacks is not removed: absence and "leave it alone" are the same on the wire. After a
+    /// lost answer, `Ok` says that the row has these properties as you sent them: see [`TableClient`].
     /// Refused for an entity with encrypted properties.
     pub async fn merge<E: Entity>(&self, entity: &E, condition: IfMatch<'_>) -> Result<Written, Error> {
         let if_match = condition.header(entity.etag())?;
@@ -278,6 +282,15 @@ impl TableClient {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Sends a write that must happen once, and neither looks at the row nor guesses: if an answer was lost and the
+    /// service then refuses, the error leaves the outcome open.
+    ///
+    /// It is sent again freely, because of two attempts at most one can succeed: an insert, or a write with an ETag.
+    pub(crate) async fn write_once(&self, write: &Write<'_>) -> Result<Written, Error> {
+        let answer = self.call(write.call(self.name(), Repeat::Freely), Some(&write.keys)).await?;
+        Written::of(&answer.headers)
     }
 
     /// Sends an insert until it is known what became of it, or the attempts are used up.
