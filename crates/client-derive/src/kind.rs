@@ -241,6 +241,12 @@ impl KindCode<'_> {
                     }
                 }
 
+                fn stamp(&mut self, etag: &str, timestamp: ::core::option::Option<#krate::DateTime>) {
+                    match self {
+                        #(Self::#idents(entity) => #krate::Entity::stamp(entity, etag, timestamp),)*
+                    }
+                }
+
                 fn knows(&self, name: &str) -> bool {
                     match self {
                         #(#knows)*

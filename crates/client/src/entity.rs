@@ -88,6 +88,12 @@ pub trait Entity: Sized + Send {
         None
     }
 
+    /// Takes over what the service said of a write of this entity: its new ETag, and when it was written, if the service
+    /// tells. An entity that keeps neither has nothing to do.
+    fn stamp(&mut self, etag: &str, timestamp: Option<DateTime>) {
+        let _ = (etag, timestamp);
+    }
+
     /// Whether this very entity has a place for a property of this name. The kinds of an enum differ in that, and
     /// [`Entity::COLUMNS`] of the enum holds the properties of all of them.
     #[doc(hidden)]

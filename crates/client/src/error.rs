@@ -120,7 +120,7 @@ pub enum Error {
     Entity(EntityError),
     /// The client refused before it sent anything.
     Refused(String),
-    /// The answer does not follow the protocol.
+    /// The answer does not follow the protocol. It said that the service did what it was asked, so a write happened.
     Unreadable(String),
     /// A connection string, an endpoint or a credential that cannot be used. Never quotes a secret.
     Configuration(String),
@@ -163,10 +163,11 @@ impl Error {
     }
 
     /// Whether the service may have done what was asked although this error came back: an answer was lost, that of this
-    /// attempt or of an earlier one, or the server failed.
+    /// attempt or of an earlier one, the server failed, or what it answered to a success could not be read.
     pub fn is_outcome_unknown(&self) -> bool {
         match self {
-            Error::Timeout => true,
+            // An answer is read only when it says that the service did what it was asked.
+            Error::Timeout | Error::Unreadable(_) => true,
             Error::Transport(error) => !error.is_unsent,
             Error::Service(failure) => {
                 failure.was_repeated
@@ -175,7 +176,6 @@ impl Error {
             Error::Entity(_)
             | Error::Refused(_)
             | Error::Configuration(_)
-            | Error::Unreadable(_)
             | Error::Encryption(_) => false,
         }
     }
@@ -191,7 +191,7 @@ impl Error {
                 Error::Service(failure)
             }
             Error::Transport(error) => Error::Transport(TransportError { is_unsent: false, ..error }),
-            Error::Timeout => Error::Timeout,
+            Error::Timeout | Error::Unreadable(_) => self,
             other => Error::Transport(TransportError::lost(other)),
         }
     }

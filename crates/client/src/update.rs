@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::sealing::{Marks, own_property};
 use crate::table::{is_row_missing, keys};
 use crate::write::{Verb, Write};
-use crate::{Entity, Error, Keys, Property, RetryPolicy, TableClient, json, limits};
+use crate::{Entity, EntityError, Error, Keys, Property, RetryPolicy, TableClient, json, limits};
 
 /// How often a row is read and written before somebody else's writes are given way to for good.
 const UPDATE_ATTEMPT_COUNT_MAX: u32 = 64;
@@ -91,8 +91,8 @@ impl TableClient {
             if !change(&mut entity) {
                 return Ok(None);
             }
-            match self.write_back(&keys, &entity, Some(&etag), &others).await {
-                Ok(entity) => return Ok(Some(entity)),
+            match self.write_back(&keys, &mut entity, Some(&etag), &others).await {
+                Ok(()) => return Ok(Some(entity)),
                 // After a lost answer this may be the work of this very call: once more would be twice.
                 Err(error) if error.is_outcome_unknown() => return Err(error),
                 Err(error) if error.is_precondition_failed() && attempt < UPDATE_ATTEMPT_COUNT_MAX => {}
@@ -122,20 +122,16 @@ impl TableClient {
         let keys = keys(partition_key, row_key)?;
         let mut attempt = 1;
         loop {
-            let outcome = match self.try_fetch(&keys, None).await? {
+            let (mut entity, etag, others) = match self.try_fetch(&keys, None).await? {
                 Some(body) => {
-                    let Before { mut entity, etag, others } = self.read_before::<E>(&body).await?;
-                    change(&mut entity);
-                    self.write_back(&keys, &entity, Some(&etag), &others).await
+                    let Before { entity, etag, others } = self.read_before::<E>(&body).await?;
+                    (entity, Some(etag), others)
                 }
-                None => {
-                    let mut entity = make();
-                    change(&mut entity);
-                    self.write_back(&keys, &entity, None, &Others::default()).await
-                }
+                None => (make(), None, Others::default()),
             };
-            match outcome {
-                Ok(entity) => return Ok(entity),
+            change(&mut entity);
+            match self.write_back(&keys, &mut entity, etag.as_deref(), &others).await {
+                Ok(()) => return Ok(entity),
                 Err(error) if error.is_outcome_unknown() => return Err(error),
                 // Somebody wrote, inserted or deleted the row after it was read.
                 Err(error) if is_raced(&error) && attempt < UPDATE_ATTEMPT_COUNT_MAX => {}
@@ -149,7 +145,10 @@ impl TableClient {
     async fn read_before<E: Entity>(&self, body: &[u8]) -> Result<Before<E>, Error> {
         let mut row = json::read_row(body)?;
         let etag = row.etag.as_ref().map(|etag| etag.to_string());
-        let etag = etag.ok_or_else(|| Error::Unreadable("a row came without its ETag".to_owned()))?;
+        let etag = etag.ok_or_else(|| EntityError {
+            property: "odata.etag".into(),
+            reason: "the row came without it, so it cannot be written back".into(),
+        })?;
         // Opening a row opens all of it. All that was opened has to be sealed again.
         let sealed = self.inner.sealing.unseal(Marks::of::<E>(), &mut row, self.name()).await?;
         let stored = row.properties.clone();
@@ -159,15 +158,15 @@ impl TableClient {
         Ok(Before { entity, etag, others: Others { properties, sealed } })
     }
 
-    /// Replaces the row under the condition that it has this ETag, or inserts it where there is none. Returns the
-    /// entity as it is now.
+    /// Replaces the row under the condition that it has this ETag, or inserts it where there is none. The entity receives
+    /// its new ETag and Timestamp; nothing else can fail once it is written.
     async fn write_back<E: Entity>(
         &self,
         keys: &Keys<'_>,
-        entity: &E,
+        entity: &mut E,
         etag: Option<&str>,
         others: &Others,
-    ) -> Result<E, Error> {
+    ) -> Result<(), Error> {
         let now = entity.keys()?;
         if now != *keys {
             return Err(Error::Refused(format!(
@@ -179,18 +178,13 @@ impl TableClient {
         let mut body = Vec::new();
         let encrypted: Vec<&str> =
             E::ENCRYPTED.iter().copied().chain(others.sealed.iter().map(String::as_str)).collect();
-        self.write_entity(entity, &encrypted, &others.properties, &mut body).await?;
+        self.write_entity(&*entity, &encrypted, &others.properties, &mut body).await?;
         let verb = if etag.is_some() { Verb::Replace } else { Verb::Insert };
-        let write = Write { verb, keys: now, if_match: etag, body: body.into(), returns_content: false };
+        let keys = keys.clone();
+        let write = Write { verb, keys, if_match: etag, body: body.into(), returns_content: false };
         let written = self.write_once(&write).await?;
-        // What was sent is what is stored, but for the ETag and the Timestamp.
-        let mut row = json::read_row(&write.body)?;
-        row.etag = Some(written.etag.into());
-        row.timestamp = written.timestamp;
-        if !E::ENCRYPTED.is_empty() {
-            self.inner.sealing.unseal(Marks::of::<E>(), &mut row, self.name()).await?;
-        }
-        Ok(E::read(row)?)
+        entity.stamp(&written.etag, written.timestamp);
+        Ok(())
     }
 
     /// Waits, so that clients that met at one row do not meet again.

@@ -174,10 +174,14 @@ impl TableClient {
     /// Inserts a row and returns it as it was stored, with the Timestamp and ETag that the service gave it.
     pub async fn insert_and_return<E: Entity>(&self, entity: &E) -> Result<E, Error> {
         let write = Write { returns_content: true, ..self.prepare(Verb::Insert, entity, None).await? };
-        match self.insert_surely(&write).await? {
-            Inserted::Answer(answer) => self.read_entity(&answer.body).await,
-            Inserted::Found { body, .. } => self.read_entity(&body).await,
-        }
+        let body = match self.insert_surely(&write).await? {
+            Inserted::Answer(answer) => answer.body,
+            Inserted::Found { body, .. } => body,
+        };
+        // It is inserted: an error that said otherwise would be a lie.
+        self.read_entity(&body).await.map_err(|error| {
+            Error::Unreadable(format!("the row was inserted, but cannot be read as it was returned: {error}"))
+        })
     }
 
     /// Replaces a row: it has exactly the entity's properties afterwards. The row must exist and fulfil the condition.
