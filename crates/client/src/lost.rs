@@ -29,7 +29,7 @@ pub(crate) async fn settle(
     if_match: Option<&str>,
     sent: &[u8],
 ) -> Result<Settled, Error> {
-    let body = match table.fetch(keys, None).await {
+    let body = match table.fetch_fresh(keys).await {
         Ok(body) => body,
         Err(error) if is_row_missing(&error) => {
             return Ok(match verb {

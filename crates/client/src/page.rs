@@ -11,7 +11,6 @@ use std::pin::Pin;
 use std::str::FromStr;
 use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
 use futures_core::Stream;
 use http::{HeaderMap, HeaderName, Method};
 use protocol::common::percent::percent_decode;
@@ -176,14 +175,8 @@ impl Source {
             }
         }
         let headers = self.explains.then(|| (EXPLAIN, "1".to_owned())).into_iter().collect();
-        Call {
-            method: Method::GET,
-            path: format!("{}()", self.table.name()),
-            query,
-            headers,
-            body: Bytes::new(),
-            repeat: Repeat::Freely,
-        }
+        let path = format!("{}()", self.table.name());
+        Call { query, headers, ..Call::new(Method::GET, path, Repeat::Freely) }
     }
 }
 

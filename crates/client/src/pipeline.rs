@@ -51,6 +51,8 @@ pub(crate) struct Call {
     pub headers: Vec<(HeaderName, String)>,
     pub body: Bytes,
     pub repeat: Repeat,
+    /// Whether it must see the latest state: the replica, which lags behind, is not asked even if reads may go there.
+    pub is_fresh: bool,
 }
 
 /// What may be done when no answer came, or a 5xx.
@@ -188,6 +190,7 @@ impl Pipeline {
         let id = self.guid();
         let is_read = matches!(call.method, Method::GET | Method::HEAD) && call.repeat == Repeat::Freely;
         let mut alternates = is_read
+            && !call.is_fresh
             && location == Location::Primary
             && self.retry.reads_secondary
             && self.endpoints.secondary.is_some();
@@ -462,7 +465,15 @@ impl Answer {
 impl Call {
     /// A call without query, headers and body.
     pub(crate) fn new(method: Method, path: impl Into<String>, repeat: Repeat) -> Call {
-        Call { method, path: path.into(), query: Vec::new(), headers: Vec::new(), body: Bytes::new(), repeat }
+        Call {
+            method,
+            path: path.into(),
+            query: Vec::new(),
+            headers: Vec::new(),
+            body: Bytes::new(),
+            repeat,
+            is_fresh: false,
+        }
     }
 }
 

@@ -35,7 +35,8 @@ pub struct RetryPolicy {
     /// No attempt begins later than this after the first one began.
     pub total_max: Duration,
     /// Reads go to the secondary endpoint in turn with the primary when the primary does not answer. What the secondary
-    /// knows is a few minutes old.
+    /// knows is a few minutes old. Reads that decide about a write, those of an update and those that look for a lost
+    /// write, go to the primary only.
     pub reads_secondary: bool,
 }
 

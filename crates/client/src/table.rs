@@ -152,7 +152,7 @@ impl TableClient {
     /// ```
     pub async fn try_get<E: Entity>(&self, partition_key: &str, row_key: &str) -> Result<Option<E>, Error> {
         let keys = keys(partition_key, row_key)?;
-        match self.try_fetch(&keys, self.columns::<E>()?).await? {
+        match present(self.fetch(&keys, self.columns::<E>()?).await)? {
             Some(body) => self.read_entity(&body).await.map(Some),
             None => Ok(None),
         }
@@ -170,7 +170,7 @@ impl TableClient {
     /// ```
     pub async fn exists(&self, partition_key: &str, row_key: &str) -> Result<bool, Error> {
         let keys = keys(partition_key, row_key)?;
-        Ok(self.try_fetch(&keys, Some("RowKey".to_owned())).await?.is_some())
+        Ok(present(self.fetch(&keys, Some("RowKey".to_owned())).await)?.is_some())
     }
 
     /// A query whose rows are read as `E`. See [`Query`] for filters, projections, pages and plans.
@@ -196,29 +196,18 @@ impl TableClient {
     }
 
     /// The body of one row's answer.
-    pub(crate) async fn fetch(&self, keys: &Keys<'_>, select: Option<String>) -> Result<Bytes, Error> {
-        let call = Call {
-            method: Method::GET,
-            path: entity_path(self.name(), keys),
-            query: select.map(|columns| ("$select", columns)).into_iter().collect(),
-            headers: Vec::new(),
-            body: Bytes::new(),
-            repeat: Repeat::Freely,
-        };
+    async fn fetch(&self, keys: &Keys<'_>, select: Option<String>) -> Result<Bytes, Error> {
+        let query = select.map(|columns| ("$select", columns)).into_iter().collect();
+        let path = entity_path(self.name(), keys);
+        let call = Call { query, ..Call::new(Method::GET, path, Repeat::Freely) };
         self.call(call, Some(keys)).await.map(|answer| answer.body)
     }
 
-    /// The same; `None` when there is no such row.
-    pub(crate) async fn try_fetch(
-        &self,
-        keys: &Keys<'_>,
-        select: Option<String>,
-    ) -> Result<Option<Bytes>, Error> {
-        match self.fetch(keys, select).await {
-            Ok(body) => Ok(Some(body)),
-            Err(error) if is_row_missing(&error) => Ok(None),
-            Err(error) => Err(error),
-        }
+    /// The same of the whole row as it is now, for a decision to write: never from the replica.
+    pub(crate) async fn fetch_fresh(&self, keys: &Keys<'_>) -> Result<Bytes, Error> {
+        let path = entity_path(self.name(), keys);
+        let call = Call { is_fresh: true, ..Call::new(Method::GET, path, Repeat::Freely) };
+        self.call(call, Some(keys)).await.map(|answer| answer.body)
     }
 
     /// Sends, and names the row in a refusal.
@@ -295,6 +284,15 @@ impl TableServiceClient {
     /// ```
     pub fn table(&self, name: &str) -> Result<TableClient, Error> {
         Ok(TableClient::new(self.pipeline().clone(), table_name(name)?))
+    }
+}
+
+/// What was fetched; `None` when there is no such row.
+pub(crate) fn present<T>(fetched: Result<T, Error>) -> Result<Option<T>, Error> {
+    match fetched {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if is_row_missing(&error) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

@@ -317,12 +317,9 @@ impl TableClient {
         let has_messages = batch.parts.iter().any(|part| part.has_message);
         let repeat = if is_guarded || !has_messages { Repeat::Freely } else { Repeat::OnlyUnsent };
         let call = Call {
-            method: Method::POST,
-            path: "$batch".to_owned(),
-            query: Vec::new(),
             headers: vec![(header::ACCEPT, JSON.to_owned()), (header::CONTENT_TYPE, batch.content_type())],
             body: batch.body.clone(),
-            repeat,
+            ..Call::new(Method::POST, "$batch", repeat)
         };
         let answer = self.call(call, None).await?;
         let content_type = answer.headers.get(header::CONTENT_TYPE).and_then(|text| text.to_str().ok());

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use crate::sealing::{Marks, own_property};
-use crate::table::{is_row_missing, keys};
+use crate::table::{is_row_missing, keys, present};
 use crate::write::{Verb, Write};
 use crate::{Entity, EntityError, Error, Keys, Property, RetryPolicy, TableClient, json, limits};
 
@@ -86,7 +86,7 @@ impl TableClient {
         let keys = keys(partition_key, row_key)?;
         let mut attempt = 1;
         loop {
-            let body = self.fetch(&keys, None).await?;
+            let body = self.fetch_fresh(&keys).await?;
             let Before { mut entity, etag, others } = self.read_before::<E>(&body).await?;
             if !change(&mut entity) {
                 return Ok(None);
@@ -122,7 +122,7 @@ impl TableClient {
         let keys = keys(partition_key, row_key)?;
         let mut attempt = 1;
         loop {
-            let (mut entity, etag, others) = match self.try_fetch(&keys, None).await? {
+            let (mut entity, etag, others) = match present(self.fetch_fresh(&keys).await)? {
                 Some(body) => {
                     let Before { entity, etag, others } = self.read_before::<E>(&body).await?;
                     (entity, Some(etag), others)

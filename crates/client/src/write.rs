@@ -154,7 +154,7 @@ impl Write<'_> {
             Verb::Insert => table.to_owned(),
             _ => entity_path(table, &self.keys),
         };
-        Call { method: self.verb.method(), path, query: Vec::new(), headers, body: self.body.clone(), repeat }
+        Call { headers, body: self.body.clone(), ..Call::new(self.verb.method(), path, repeat) }
     }
 }
 

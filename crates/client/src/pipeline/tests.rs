@@ -373,6 +373,26 @@ async fn reads_alternate_with_the_secondary_on_demand() {
     assert_eq!((result.is_ok(), log.as_str()), (true, "p0 s0 p0 p200"));
     let (_, log) = run(insert(), vec![Reply::Unsent, Reply::Unsent, answer(204)], with_secondary).await;
     assert_eq!(log, "p0 p100 p300", "writes do not");
+    let fresh = Call { is_fresh: true, ..get() };
+    let (_, log) = run(fresh, vec![answer(500), answer(500), answer(200)], with_secondary).await;
+    assert_eq!(log, "p0 p100 p300", "nor do reads on which a write depends");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_update_and_the_look_for_a_lost_insert_ask_the_primary_only() {
+    let row = r#"{"odata.etag":"W/\"1\"","PartitionKey":"p","RowKey":"r"}"#;
+    let written = || Reply::Answer(204, &[("etag", "W/\"2\"")], String::new());
+    let found = || Reply::Answer(200, &[], row.to_owned());
+    let replies = [answer(500), found(), written(), Reply::Lost, answer(500), found()];
+    let transport = FakeTransport::new(replies);
+    let policy = RetryPolicy { reads_secondary: true, ..RetryPolicy::default() };
+    let table = builder(EMULATOR, transport.clone()).retry(policy).tables().unwrap().table("people").unwrap();
+    table.update("p", "r", |_: &mut crate::DynamicEntity| {}).await.unwrap();
+    table.insert(&crate::DynamicEntity::new("p", "r")).await.unwrap();
+    let seen = transport.seen();
+    let methods: Vec<&str> = seen.iter().map(|seen| seen.method.as_str()).collect();
+    assert_eq!(methods, ["GET", "GET", "PUT", "POST", "GET", "GET"]);
+    assert!(seen.iter().all(|seen| !seen.url.contains("-secondary")));
 }
 
 #[tokio::test(start_paused = true)]
