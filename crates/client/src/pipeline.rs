@@ -119,11 +119,11 @@ struct Failure {
 impl Pipeline {
     pub(crate) fn new(kind: &'static ServiceKind, settings: Settings) -> Result<Pipeline, Error> {
         let Settings { endpoints, credential, transport, retry, timeout, environment, user_agent } = settings;
-        let is_private = endpoints.primary.is_https() || endpoints.primary.is_loopback();
-        if matches!(credential.0, Kind::Token(_)) && !is_private {
+        let is_open = |endpoint: &&Endpoint| !endpoint.is_https() && !endpoint.is_loopback();
+        let open = std::iter::once(&endpoints.primary).chain(&endpoints.secondary).find(is_open);
+        if let (Kind::Token(_), Some(endpoint)) = (&credential.0, open) {
             return Err(Error::Configuration(format!(
-                "{} is not https: a bearer token would be readable on the way",
-                endpoints.primary
+                "{endpoint} is not https: a bearer token would be readable on the way"
             )));
         }
         let date = DateText::new(environment);
@@ -139,8 +139,9 @@ impl Pipeline {
     pub(crate) async fn call_secondary(&self, call: Call) -> Result<Answer, Error> {
         if self.endpoints.secondary.is_none() {
             return Err(Error::Configuration(format!(
-                "{} has no secondary endpoint",
-                self.endpoints.primary
+                "nothing tells where the replica of {} is: name it with ClientBuilder::secondary_endpoint, or in the \
+                 connection string with {}SecondaryEndpoint",
+                self.endpoints.primary, self.kind.name
             )));
         }
         self.run(call, Location::Secondary).await

@@ -264,6 +264,10 @@ async fn tokens_are_sent_over_https_only_and_renewed_when_refused() {
     let open = ClientBuilder::new("http://acc.table.core.windows.net", credential.clone()).unwrap();
     assert!(matches!(open.pipeline(&protocol::table::KIND), Err(Error::Configuration(_))));
 
+    let mixed = ClientBuilder::new("https://acc.table.core.windows.net", credential.clone()).unwrap();
+    let mixed = mixed.secondary_endpoint("http://replica.example.com").unwrap();
+    assert!(matches!(mixed.pipeline(&protocol::table::KIND), Err(Error::Configuration(_))));
+
     let transport = FakeTransport::new([answer(200), answer(401), answer(200), answer(401), answer(401)]);
     let builder = ClientBuilder::new("https://acc.table.core.windows.net", credential).unwrap();
     let builder = builder.transport(transport.clone()).environment(Arc::new(Fixed));
@@ -409,6 +413,20 @@ async fn a_secondary_path_is_signed_as_it_is_sent() {
     let text = "GET\n\n\nTue, 21 Sep 2021 00:50:22 GMT\n/devstoreaccount1/devstoreaccount1-secondary/people(PartitionKey='a',RowKey='b%20c')";
     let signature = testkit::signature(testkit::EMULATOR_KEY, text);
     assert_eq!(seen.headers["authorization"], format!("SharedKey devstoreaccount1:{signature}"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_replica_nobody_is_asked_for_its_state() {
+    let transport = FakeTransport::new([]);
+    let connection = "AccountName=a;AccountKey=a2V5;TableEndpoint=https://example.com";
+    let tables = builder(connection, transport.clone()).tables().unwrap();
+    let error = tables.stats().await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "configuration: nothing tells where the replica of https://example.com is: name it with \
+         ClientBuilder::secondary_endpoint, or in the connection string with TableSecondaryEndpoint"
+    );
+    assert!(transport.seen().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
