@@ -99,7 +99,7 @@ impl ClientBuilder {
         self
     }
 
-    /// What one attempt may take, from the first byte to the last.
+    /// What one attempt may take: to get a token if one is needed, a connection, and the whole answer.
     pub fn timeout(mut self, timeout: Duration) -> ClientBuilder {
         self.timeout = timeout;
         self

@@ -199,23 +199,29 @@ impl Pipeline {
         let (mut was_repeated, mut was_stale_once, mut was_forgotten) = (false, false, false);
         loop {
             attempt_count += 1;
-            let request = self.request(call, location, &id).await.map_err(|error| told(error, was_repeated))?;
             // Only a token is looked at again: the service may refuse one that has been revoked.
-            let token = match &self.credential.0 {
-                Kind::Token(cache) => {
-                    request.headers().get(AUTHORIZATION).cloned().map(|token| (cache, token))
+            let (mut token, mut is_signed) = (None, false);
+            let attempt = async {
+                let request = self.request(call, location, &id).await?;
+                is_signed = true;
+                if let Kind::Token(cache) = &self.credential.0 {
+                    token = request.headers().get(AUTHORIZATION).cloned().map(|token| (cache, token));
                 }
-                _ => None,
+                Ok(self.transport.send(request).await)
             };
-            let failure = match tokio::time::timeout(self.timeout, self.transport.send(request)).await {
+            let failure = match tokio::time::timeout(self.timeout, attempt).await {
                 // Everything else is a refusal, a redirect too: no service redirects, and whatever stands between
                 // would have to see the credential again.
-                Ok(Ok(response)) if response.status().is_success() => {
+                Ok(Ok(Ok(response))) if response.status().is_success() => {
                     self.record(attempt_count, Some(response.status()));
                     return Ok(Answer::new(response, was_repeated));
                 }
-                Ok(Ok(response)) => self.refusal(call, response),
-                Ok(Err(error)) => self.silence(call, Some(error)),
+                Ok(Ok(Ok(response))) => self.refusal(call, response),
+                Ok(Ok(Err(error))) => self.silence(call, Some(error)),
+                Ok(Err(error)) => return Err(told(error, was_repeated)),
+                Err(_elapsed) if !is_signed => {
+                    self.silence(call, Some(TransportError::unsent("the provider gave no token in time")))
+                }
                 Err(_elapsed) => self.silence(call, None),
             };
             let status = failure.error.status();
@@ -230,7 +236,8 @@ impl Pipeline {
                 tracing::debug!(attempt = attempt_count, "the kept connection was closed; sending again");
                 continue;
             }
-            if let (Some((cache, token)), Some(StatusCode::UNAUTHORIZED)) = (token, status)
+            if let Some((cache, token)) = token
+                && refuses_token(&failure.error)
                 && !was_forgotten
             {
                 was_forgotten = true;
@@ -484,6 +491,16 @@ impl Location {
             Location::Primary => Location::Secondary,
             Location::Secondary => Location::Primary,
         }
+    }
+}
+
+/// Whether the service did not accept the token. Versions before 2019-12-12, of which the Table service's is one, say so
+/// with 403, as they do for every signature.
+fn refuses_token(error: &Error) -> bool {
+    match error.status() {
+        Some(StatusCode::UNAUTHORIZED) => true,
+        Some(StatusCode::FORBIDDEN) => error.code() == Some("AuthenticationFailed"),
+        _ => false,
     }
 }
 

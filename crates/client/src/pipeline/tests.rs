@@ -281,6 +281,44 @@ async fn tokens_are_sent_over_https_only_and_renewed_when_refused() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_token_that_old_versions_refuse_with_403_is_renewed_once() {
+    let count = Arc::new(std::sync::atomic::AtomicU32::new(0));
+    let provider = move || {
+        let number = count.fetch_add(1, std::sync::atomic::Ordering::SeqCst) + 1;
+        async move {
+            Ok(crate::AccessToken::new(format!("t{number}"), UNIX_EPOCH + Duration::from_secs(1_700_000_000)))
+        }
+    };
+    let failed = || Reply::Answer(403, &[("x-ms-error-code", "AuthenticationFailed")], String::new());
+    let mismatch =
+        || Reply::Answer(403, &[("x-ms-error-code", "AuthorizationPermissionMismatch")], String::new());
+    let transport = FakeTransport::new([failed(), answer(200), failed(), failed(), mismatch()]);
+    let builder = ClientBuilder::new("https://acc.table.core.windows.net", Credential::token(provider)).unwrap();
+    let builder = builder.transport(transport.clone()).environment(Arc::new(Fixed));
+    let pipeline = builder.pipeline(&protocol::table::KIND).unwrap();
+    pipeline.call(get()).await.unwrap();
+    assert_eq!(pipeline.call(get()).await.unwrap_err().code(), Some("AuthenticationFailed"));
+    // A missing role has nothing to do with the token.
+    assert!(pipeline.call(get()).await.is_err());
+    let sent: Vec<_> = transport.seen().iter().map(|seen| seen.headers["authorization"].clone()).collect();
+    assert_eq!(sent, ["Bearer t1", "Bearer t2", "Bearer t2", "Bearer t3", "Bearer t3"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_never_answers_is_given_up() {
+    let never = || std::future::pending::<Result<crate::AccessToken, crate::TokenError>>();
+    let transport = FakeTransport::new([]);
+    let builder = ClientBuilder::new("https://acc.table.core.windows.net", Credential::token(never)).unwrap();
+    let policy = RetryPolicy { attempts_max: 2, ..RetryPolicy::default() };
+    let builder = builder.transport(transport.clone()).retry(policy).timeout(Duration::from_secs(5));
+    let started = clock::instant();
+    let error = builder.pipeline(&protocol::table::KIND).unwrap().call(insert()).await.unwrap_err();
+    assert!(!error.is_outcome_unknown(), "{error}");
+    assert!(clock::instant() - started < Duration::from_secs(11));
+    assert!(transport.seen().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
 async fn reads_are_repeated_with_growing_waits() {
     let replies = vec![answer(500), Reply::Lost, Reply::Unsent, answer(503), answer(200)];
     let (result, log) = run(get(), replies, |_| {}).await;
