@@ -88,5 +88,5 @@ pub use sas::{
 };
 pub use table::TableClient;
 pub use transaction::{Committed, Transaction};
-pub use transport::{Sending, Transport, TransportError};
+pub use transport::{Progress, Sending, Transport, TransportError};
 pub use write::{IfMatch, Written};

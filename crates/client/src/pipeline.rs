@@ -23,7 +23,7 @@ use crate::credential::Kind;
 use crate::error::{ServiceFailure, refuses_before_work};
 use crate::operation_name::operation_name;
 use crate::retry::{self, RetryPolicy};
-use crate::{Credential, Error, Transport, TransportError};
+use crate::{Credential, Error, Progress, Transport, TransportError};
 
 /// The version of the Table service whose answers the client reads, which is the one that the official clients ask for.
 pub(crate) const TABLE_VERSION: &str = "2019-02-02";
@@ -200,14 +200,16 @@ impl Pipeline {
         loop {
             attempt_count += 1;
             // Only a token is looked at again: the service may refuse one that has been revoked.
-            let (mut token, mut is_signed) = (None, false);
+            let mut token = None;
+            let progress = Progress::default();
+            progress.wait();
             let attempt = async {
                 let request = self.request(call, location, &id).await?;
-                is_signed = true;
+                progress.begin();
                 if let Kind::Token(cache) = &self.credential.0 {
                     token = request.headers().get(AUTHORIZATION).cloned().map(|token| (cache, token));
                 }
-                Ok(self.transport.send(request).await)
+                Ok(self.transport.send_watched(request, &progress).await)
             };
             let failure = match tokio::time::timeout(self.timeout, attempt).await {
                 // Everything else is a refusal, a redirect too: no service redirects, and whatever stands between
@@ -219,8 +221,9 @@ impl Pipeline {
                 Ok(Ok(Ok(response))) => self.refusal(call, response),
                 Ok(Ok(Err(error))) => self.silence(call, Some(error)),
                 Ok(Err(error)) => return Err(told(error, was_repeated)),
-                Err(_elapsed) if !is_signed => {
-                    self.silence(call, Some(TransportError::unsent("the provider gave no token in time")))
+                Err(_elapsed) if progress.is_unsent() => {
+                    let reason = "there was no token or no free connection in time";
+                    self.silence(call, Some(TransportError::unsent(reason)))
                 }
                 Err(_elapsed) => self.silence(call, None),
             };
