@@ -6,6 +6,7 @@
 
 use bytes::Bytes;
 
+use crate::retry::Budget;
 use crate::table::is_row_missing;
 use crate::write::{ANY, Verb};
 use crate::{Error, Keys, Property, Row, TableClient, Value, json};
@@ -21,15 +22,16 @@ pub(crate) enum Settled {
     Otherwise,
 }
 
-/// Looks a row up. `sent` is the JSON of the write.
+/// Looks a row up. `sent` is the JSON of the write, and `budget` that of the operation that lost an answer.
 pub(crate) async fn settle(
     table: &TableClient,
     verb: Verb,
     keys: &Keys<'_>,
     if_match: Option<&str>,
     sent: &[u8],
+    budget: &Budget,
 ) -> Result<Settled, Error> {
-    let body = match table.fetch_fresh(keys).await {
+    let body = match table.fetch_fresh(keys, &mut budget.for_a_look()).await {
         Ok(body) => body,
         Err(error) if is_row_missing(&error) => {
             return Ok(match verb {

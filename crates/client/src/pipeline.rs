@@ -22,7 +22,7 @@ use crate::connection::{Endpoint, Endpoints};
 use crate::credential::Kind;
 use crate::error::{ServiceFailure, refuses_before_work};
 use crate::operation_name::operation_name;
-use crate::retry::{self, RetryPolicy};
+use crate::retry::{self, Budget, RetryPolicy};
 use crate::{Credential, Error, Progress, Transport, TransportError};
 
 /// The version of the Table service whose answers the client reads, which is the one that the official clients ask for.
@@ -132,7 +132,12 @@ impl Pipeline {
 
     /// Whatever is not a success (2xx) is an error.
     pub(crate) async fn call(&self, call: Call) -> Result<Answer, Error> {
-        self.run(call, Location::Primary).await
+        self.call_within(call, &mut Budget::new()).await
+    }
+
+    /// A call that is part of an operation of several.
+    pub(crate) async fn call_within(&self, call: Call, budget: &mut Budget) -> Result<Answer, Error> {
+        self.run(call, Location::Primary, budget).await
     }
 
     /// Asks the replica, and only it.
@@ -144,7 +149,7 @@ impl Pipeline {
                 self.endpoints.primary, self.kind.name
             )));
         }
-        self.run(call, Location::Secondary).await
+        self.run(call, Location::Secondary, &mut Budget::new()).await
     }
 
     /// Where the service is: `http://host/account`, or `https://account.host`.
@@ -157,13 +162,15 @@ impl Pipeline {
         clock::guid(self.environment().random())
     }
 
-    pub(crate) fn policy(&self) -> &RetryPolicy {
-        &self.retry
-    }
-
-    /// The wait after this many failures, for whoever repeats more than one call.
-    pub(crate) async fn pause(&self, failure_count: u32) {
-        tokio::time::sleep(self.retry.delay(failure_count, self.environment().random())).await;
+    /// The wait after a failure, for whoever repeats more than one call. `false` at once if the policy allows no more.
+    pub(crate) async fn pause(&self, budget: &Budget, asked: Option<Duration>) -> bool {
+        match budget.next_delay(&self.retry, self.environment().random(), asked) {
+            Some(delay) => {
+                tokio::time::sleep(delay).await;
+                true
+            }
+            None => false,
+        }
     }
 
     pub(crate) fn credential(&self) -> &Credential {
@@ -175,7 +182,7 @@ impl Pipeline {
         self.date.environment()
     }
 
-    async fn run(&self, call: Call, location: Location) -> Result<Answer, Error> {
+    async fn run(&self, call: Call, location: Location, budget: &mut Budget) -> Result<Answer, Error> {
         let span = tracing::debug_span!(
             "azure_storage_call",
             service = self.kind.name,
@@ -183,11 +190,15 @@ impl Pipeline {
             attempts = tracing::field::Empty,
             status = tracing::field::Empty,
         );
-        self.attempts(&call, location).instrument(span).await
+        self.attempts(&call, location, budget).instrument(span).await
     }
 
-    async fn attempts(&self, call: &Call, mut location: Location) -> Result<Answer, Error> {
-        let started = clock::instant();
+    async fn attempts(
+        &self,
+        call: &Call,
+        mut location: Location,
+        budget: &mut Budget,
+    ) -> Result<Answer, Error> {
         let id = self.guid();
         let is_read = matches!(call.method, Method::GET | Method::HEAD) && call.repeat == Repeat::Freely;
         let mut alternates = is_read
@@ -195,7 +206,7 @@ impl Pipeline {
             && location == Location::Primary
             && self.retry.reads_secondary
             && self.endpoints.secondary.is_some();
-        let (mut attempt_count, mut failure_count) = (0, 0);
+        let mut attempt_count = 0;
         let (mut was_repeated, mut was_stale_once, mut was_forgotten) = (false, false, false);
         loop {
             attempt_count += 1;
@@ -253,22 +264,21 @@ impl Pipeline {
                 location = Location::Primary;
                 continue;
             }
-            failure_count += 1;
-            if !failure.may_repeat || failure_count >= self.retry.attempts_max {
+            budget.failure_count += 1;
+            if !failure.may_repeat || budget.failure_count >= self.retry.attempts_max {
                 return Err(told(failure.error, had_begun));
             }
             if alternates {
                 location = location.other();
             }
-            let asked = failure.asked.unwrap_or_default();
             let delay = match location {
                 // The other server may well be healthy.
-                Location::Secondary if alternates => asked,
-                _ => self.retry.delay(failure_count, self.environment().random()).max(asked),
+                Location::Secondary if alternates => {
+                    budget.within(&self.retry, failure.asked.unwrap_or_default())
+                }
+                _ => budget.next_delay(&self.retry, self.environment().random(), failure.asked),
             };
-            if (clock::instant() - started).saturating_add(delay) > self.retry.total_max {
-                return Err(told(failure.error, had_begun));
-            }
+            let Some(delay) = delay else { return Err(told(failure.error, had_begun)) };
             tracing::debug!(
                 attempt = attempt_count,
                 status = status.map(|status| status.as_u16()),

@@ -6,8 +6,10 @@
 use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, StatusCode};
+use tokio::time::Instant;
 
 use crate::TransportError;
+use crate::clock;
 use crate::error::refuses_before_work;
 use crate::pipeline::Repeat;
 
@@ -26,7 +28,8 @@ const DOUBLINGS_MAX: u32 = 16;
 /// ```
 #[derive(Clone, PartialEq, Debug)]
 pub struct RetryPolicy {
-    /// How often an operation is sent at most, the first time included.
+    /// How often an operation is sent at most, the first time included. The reads that look for a lost write are not
+    /// counted.
     pub attempts_max: u32,
     /// The wait before the second attempt. Each further wait is twice as long.
     pub delay_first: Duration,
@@ -67,6 +70,45 @@ impl RetryPolicy {
         let share = (random as u32) as f64 / f64::from(u32::MAX);
         let half = whole / 2;
         half.saturating_add(half.mul_f64(share))
+    }
+}
+
+/// How much of its policy an operation has used, however many calls it is made of.
+#[derive(Clone, Debug)]
+pub(crate) struct Budget {
+    /// How many attempts have failed.
+    pub failure_count: u32,
+    /// When the first attempt began.
+    pub started: Instant,
+}
+
+impl Budget {
+    pub(crate) fn new() -> Budget {
+        Budget { failure_count: 0, started: clock::instant() }
+    }
+
+    /// For a look at the state in between: it has attempts of its own, and the time that is left.
+    pub(crate) fn for_a_look(&self) -> Budget {
+        Budget { failure_count: 0, started: self.started }
+    }
+
+    /// The wait before the next attempt, at least as long as the server asked. `None` if there is to be none.
+    pub(crate) fn next_delay(
+        &self,
+        policy: &RetryPolicy,
+        random: u128,
+        asked: Option<Duration>,
+    ) -> Option<Duration> {
+        if self.failure_count >= policy.attempts_max {
+            return None;
+        }
+        self.within(policy, policy.delay(self.failure_count, random).max(asked.unwrap_or_default()))
+    }
+
+    /// The wait, if it ends in time.
+    pub(crate) fn within(&self, policy: &RetryPolicy, delay: Duration) -> Option<Duration> {
+        let end = (clock::instant() - self.started).saturating_add(delay);
+        (end <= policy.total_max).then_some(delay)
     }
 }
 

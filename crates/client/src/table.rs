@@ -19,6 +19,7 @@ use crate::limits;
 use crate::path::entity_path;
 use crate::pipeline::{Answer, Call, Pipeline, Repeat};
 use crate::query::Query;
+use crate::retry::Budget;
 use crate::sealing::{Marks, Sealing};
 use crate::transaction::Transaction;
 use crate::{Entity, Error, Keys, Property, TableServiceClient, json};
@@ -204,15 +205,25 @@ impl TableClient {
     }
 
     /// The same of the whole row as it is now, for a decision to write: never from the replica.
-    pub(crate) async fn fetch_fresh(&self, keys: &Keys<'_>) -> Result<Bytes, Error> {
+    pub(crate) async fn fetch_fresh(&self, keys: &Keys<'_>, budget: &mut Budget) -> Result<Bytes, Error> {
         let path = entity_path(self.name(), keys);
         let call = Call { is_fresh: true, ..Call::new(Method::GET, path, Repeat::Freely) };
-        self.call(call, Some(keys)).await.map(|answer| answer.body)
+        self.call_within(call, Some(keys), budget).await.map(|answer| answer.body)
     }
 
     /// Sends, and names the row in a refusal.
     pub(crate) async fn call(&self, call: Call, keys: Option<&Keys<'_>>) -> Result<Answer, Error> {
-        let mut outcome = self.inner.pipeline.call(call).await;
+        self.call_within(call, keys, &mut Budget::new()).await
+    }
+
+    /// The same for a call that is part of an operation of several.
+    pub(crate) async fn call_within(
+        &self,
+        call: Call,
+        keys: Option<&Keys<'_>>,
+        budget: &mut Budget,
+    ) -> Result<Answer, Error> {
+        let mut outcome = self.inner.pipeline.call_within(call, budget).await;
         if let (Err(Error::Service(failure)), Some(keys)) = (&mut outcome, keys) {
             failure.keys = Some(keys.clone().into_owned());
         }

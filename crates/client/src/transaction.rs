@@ -16,6 +16,7 @@ use crate::limits::{self, TRANSACTION_BYTES_MAX, TRANSACTION_OPERATION_COUNT_MAX
 use crate::lost::{Settled, settle};
 use crate::multipart::{Batch, BatchOutcome, Sealed, read_outcome, split_index};
 use crate::pipeline::{Call, Repeat};
+use crate::retry::Budget;
 use crate::sealing::own_property;
 use crate::table::{JSON, properties_of};
 use crate::write::{ANY, IfMatch, Verb};
@@ -321,7 +322,8 @@ impl TableClient {
             body: batch.body.clone(),
             ..Call::new(Method::POST, "$batch", repeat)
         };
-        let answer = self.call(call, None).await?;
+        let mut budget = Budget::new();
+        let answer = self.call_within(call, None, &mut budget).await?;
         let content_type = answer.headers.get(header::CONTENT_TYPE).and_then(|text| text.to_str().ok());
         let outcome = read_outcome(content_type.unwrap_or_default(), &answer.body, batch.parts.len())?;
         let (status, body) = match outcome {
@@ -343,18 +345,23 @@ impl TableClient {
         failure.message = message;
         failure.was_repeated = answer.was_repeated;
         let may_be_own_work = answer.was_repeated && matches!(status.as_u16(), 404 | 409 | 412);
-        if may_be_own_work && let Some(etags) = self.find_committed(partition_key, batch).await {
+        if may_be_own_work && let Some(etags) = self.find_committed(partition_key, batch, &budget).await {
             return Ok(etags);
         }
         Err(failure.into())
     }
 
     /// The ETags of the rows, if all of them are as the batch leaves them: it was committed, and its answer was lost.
-    async fn find_committed(&self, partition_key: &str, batch: &Sealed) -> Option<Vec<Option<String>>> {
+    async fn find_committed(
+        &self,
+        partition_key: &str,
+        batch: &Sealed,
+        budget: &Budget,
+    ) -> Option<Vec<Option<String>>> {
         let mut etags = Vec::with_capacity(batch.parts.len());
         for (index, part) in batch.parts.iter().enumerate() {
             let keys = Keys::new(partition_key, &*part.row_key);
-            match settle(self, part.verb, &keys, part.if_match(), batch.json(index)).await {
+            match settle(self, part.verb, &keys, part.if_match(), batch.json(index), budget).await {
                 Ok(Settled::Done { etag, .. }) => etags.push((part.verb != Verb::Delete).then_some(etag)),
                 _ => return None,
             }

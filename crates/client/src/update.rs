@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use crate::retry::Budget;
 use crate::sealing::{Marks, own_property};
 use crate::table::{is_row_missing, keys, present};
 use crate::write::{Verb, Write};
@@ -86,7 +87,7 @@ impl TableClient {
         let keys = keys(partition_key, row_key)?;
         let mut attempt = 1;
         loop {
-            let body = self.fetch_fresh(&keys).await?;
+            let body = self.fetch_fresh(&keys, &mut Budget::new()).await?;
             let Before { mut entity, etag, others } = self.read_before::<E>(&body).await?;
             if !change(&mut entity) {
                 return Ok(None);
@@ -122,7 +123,7 @@ impl TableClient {
         let keys = keys(partition_key, row_key)?;
         let mut attempt = 1;
         loop {
-            let (mut entity, etag, others) = match present(self.fetch_fresh(&keys).await)? {
+            let (mut entity, etag, others) = match present(self.fetch_fresh(&keys, &mut Budget::new()).await)? {
                 Some(body) => {
                     let Before { entity, etag, others } = self.read_before::<E>(&body).await?;
                     (entity, Some(etag), others)

@@ -13,6 +13,7 @@ use crate::encryption::check_merge;
 use crate::lost::{Settled, settle};
 use crate::path::entity_path;
 use crate::pipeline::{Answer, Call, Repeat};
+use crate::retry::Budget;
 use crate::table::{JSON, is_row_missing, keys};
 use crate::{DateTime, Entity, Error, Keys, ServiceFailure, TableClient};
 
@@ -276,10 +277,12 @@ impl TableClient {
     /// Replace, merge and the upserts: sent again freely. If a repeat finds that the ETag is no longer current, the row
     /// tells whether that was the work of this very call.
     pub(crate) async fn write_surely(&self, write: &Write<'_>) -> Result<Written, Error> {
-        match self.call(write.call(self.name(), Repeat::Freely), Some(&write.keys)).await {
+        let mut budget = Budget::new();
+        let call = write.call(self.name(), Repeat::Freely);
+        match self.call_within(call, Some(&write.keys), &mut budget).await {
             Ok(answer) => Written::of(&answer.headers),
             Err(error) if was_repeated(&error) && error.is_precondition_failed() => {
-                match settle(self, write.verb, &write.keys, write.if_match, &write.body).await {
+                match settle(self, write.verb, &write.keys, write.if_match, &write.body, &budget).await {
                     Ok(Settled::Done { etag, .. }) => Ok(Written::new(etag)),
                     _ => Err(error),
                 }
@@ -297,33 +300,32 @@ impl TableClient {
         Written::of(&answer.headers)
     }
 
-    /// Sends an insert until it is known what became of it, or the attempts are used up.
+    /// Sends an insert until it is known what became of it, or the policy allows no more.
     pub(crate) async fn insert_surely(&self, write: &Write<'_>) -> Result<Inserted, Error> {
-        let pipeline = &self.inner.pipeline;
-        let mut attempt = 1;
+        let mut budget = Budget::new();
         let mut may_have_happened = false;
         loop {
-            let error = match self.call(write.call(self.name(), Repeat::OnlyUnsent), Some(&write.keys)).await
-            {
+            let call = write.call(self.name(), Repeat::OnlyUnsent);
+            let error = match self.call_within(call, Some(&write.keys), &mut budget).await {
                 Ok(answer) => return Ok(Inserted::Answer(answer)),
                 Err(error) => error,
             };
             let is_unknown = error.is_outcome_unknown();
             // After a lost answer, a conflict may be with the row that this very call inserted.
             let may_be_own_work = may_have_happened && error.is_conflict();
+            // The row was not there yet, but the attempt whose answer was lost may still be on its way.
+            let error = if may_have_happened { error.after_lost_answer() } else { error };
             if !is_unknown && !may_be_own_work {
                 return Err(error);
             }
-            match settle(self, write.verb, &write.keys, None, &write.body).await {
+            match settle(self, write.verb, &write.keys, None, &write.body, &budget).await {
                 Ok(Settled::Done { etag, body }) => return Ok(Inserted::Found { etag, body }),
                 Ok(Settled::Otherwise) => return Err(conflict(&write.keys)),
-                Ok(Settled::NotYet) if is_unknown && attempt < pipeline.policy().attempts_max => {}
+                Ok(Settled::NotYet) if is_unknown && self.inner.pipeline.pause(&budget, None).await => {}
                 // The lost answer says more than the failure to look it up.
                 Ok(Settled::NotYet) | Err(_) => return Err(error),
             }
             may_have_happened = true;
-            pipeline.pause(attempt).await;
-            attempt += 1;
         }
     }
 }

@@ -438,6 +438,32 @@ async fn an_update_and_the_look_for_a_lost_insert_ask_the_primary_only() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_insert_as_a_whole_keeps_to_the_policy() {
+    let missing = || Reply::Answer(404, &[("x-ms-error-code", "ResourceNotFound")], String::new());
+    let check = async |round: &dyn Fn() -> Vec<Reply>, total: u64, expected: &str| {
+        let transport = FakeTransport::new((0..9).flat_map(|_| round()));
+        let policy = RetryPolicy {
+            attempts_max: 3,
+            delay_first: Duration::from_millis(100),
+            total_max: Duration::from_millis(total),
+            ..RetryPolicy::default()
+        };
+        let builder = builder(EMULATOR, transport.clone()).retry(policy);
+        let table = builder.tables().unwrap().table("people").unwrap();
+        let error = table.insert(&crate::DynamicEntity::new("p", "r")).await.unwrap_err();
+        assert!(error.is_outcome_unknown(), "{error}");
+        let log = transport.seen().iter().map(|seen| format!("{}{}", seen.method, seen.at.as_millis())).collect::<Vec<_>>();
+        assert_eq!(log.join(" "), expected);
+    };
+    // Every attempt counts, whether it was lost or could not be sent.
+    check(&|| vec![Reply::Lost, missing()], 10_000, "POST0 GET0 POST100 GET100 POST300 GET300").await;
+    check(&|| vec![Reply::Lost, missing(), Reply::Unsent], 10_000, "POST0 GET0 POST100 POST300 GET300").await;
+    // And so does all their time, that of the looks included.
+    check(&|| vec![Reply::Lost, missing()], 250, "POST0 GET0 POST100 GET100").await;
+    check(&|| vec![Reply::Lost, answer(500)], 50, "POST0 GET0").await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_secondary_path_is_signed_as_it_is_sent() {
     let transport = FakeTransport::new([]);
     let pipeline = pipeline(&protocol::table::KIND, transport.clone());
