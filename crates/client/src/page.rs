@@ -209,7 +209,8 @@ async fn fetch(table: TableClient, call: Call, marks: Marks) -> Result<Fetched, 
 enum State {
     /// The next page begins here, or at the beginning.
     Next(Option<Continuation>),
-    Fetching(Fetching),
+    /// With the place where the page that is on its way begins.
+    Fetching(Fetching, Option<Continuation>),
     Refused(Error),
     Ended,
 }
@@ -239,13 +240,17 @@ impl<E: Entity> Pages<E> {
         poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
     }
 
-    fn read(&mut self, fetched: Fetched) -> Result<Page<E>, Error> {
+    fn read(&mut self, fetched: Fetched, from: Option<&Continuation>) -> Result<Page<E>, Error> {
         let Fetched { answer, opened } = fetched;
         let rows = match opened {
             Some(rows) => rows,
             None => json::read_page(&answer.body)?,
         };
         let mut continuation = Continuation::of(&answer.headers)?;
+        // A server that repeats its continuation would never come to an end.
+        if continuation.is_some() && continuation.as_ref() == from {
+            return Err(Error::Unreadable("the pages of the query do not advance".to_owned()));
+        }
         let wanted = self.source.wanted.unwrap_or(usize::MAX);
         if rows.len() > wanted {
             // Going on there would skip rows. No service does this: it was asked for no more than are wanted.
@@ -280,14 +285,15 @@ impl<E: Entity> Stream for Pages<E> {
                     return Poll::Ready(Some(Err(error)));
                 }
                 State::Next(from) => {
-                    let call = this.source.call(from.as_ref());
+                    let (call, from) = (this.source.call(from.as_ref()), from.take());
                     let table = this.source.table.clone();
-                    this.state = State::Fetching(Box::pin(fetch(table, call, Marks::of::<E>())));
+                    this.state = State::Fetching(Box::pin(fetch(table, call, Marks::of::<E>())), from);
                 }
-                State::Fetching(fetching) => {
+                State::Fetching(fetching, from) => {
                     let outcome = ready!(fetching.as_mut().poll(context));
+                    let from = from.take();
                     this.state = State::Ended;
-                    let page = outcome.and_then(|fetched| this.read(fetched));
+                    let page = outcome.and_then(|fetched| this.read(fetched, from.as_ref()));
                     if let Ok(Page { continuation: Some(next), .. }) = &page
                         && this.source.wanted != Some(0)
                     {
@@ -358,6 +364,19 @@ impl<E: Entity> Stream for Entities<E> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::DynamicEntity;
+    use crate::pipeline::tests::{EMULATOR, FakeTransport, Reply, builder};
+
+    #[tokio::test(start_paused = true)]
+    async fn a_continuation_that_is_repeated_is_no_continuation() {
+        const NEXT: &[(&str, &str)] = &[("x-ms-continuation-NextPartitionKey", "1!4!bcd")];
+        let page = || Reply::Answer(200, NEXT, "{\"value\":[]}".to_owned());
+        let transport = FakeTransport::new((0..9).map(|_| page()));
+        let table = builder(EMULATOR, transport.clone()).tables().unwrap().table("people").unwrap();
+        let error = table.query::<DynamicEntity>().all().await.unwrap_err();
+        assert!(matches!(&error, Error::Unreadable(text) if text.contains("advance")), "{error}");
+        assert_eq!(transport.seen().len(), 2);
+    }
 
     #[test]
     fn continuations_survive_as_text() {
