@@ -165,7 +165,8 @@ impl KindCode<'_> {
             Apart::Prefix => quote!("RowKey"),
         };
         // What is written must be read back as the same kind, so the reader's decision is made here too.
-        let marks: Vec<String> = variants.iter().flat_map(|variant| &variant.mark).map(LitStr::value).collect();
+        let marks: Vec<String> =
+            variants.iter().flat_map(|variant| &variant.mark).map(LitStr::value).collect();
         let keys = variants.iter().map(|Variant { ident, mark, .. }| match (self.apart, mark) {
             (Apart::Prefix, mark) => {
                 let prefix = mark.as_ref().map(LitStr::value).unwrap_or_default();

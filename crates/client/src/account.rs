@@ -62,7 +62,8 @@ impl TableServiceClient {
         ClientBuilder::new(endpoint, credential)?.tables()
     }
 
-    /// The URL of the service with a shared access signature as its query.
+    /// The URL of the service with a shared access signature as its query. That of one table is for
+    /// [`TableClient::from_sas_url`](crate::TableClient::from_sas_url).
     pub fn from_sas_url(url: &str) -> Result<TableServiceClient, Error> {
         ClientBuilder::from_sas_url(url)?.tables()
     }
@@ -123,7 +124,11 @@ impl TableServiceClient {
         let path = format!("Tables('{}')", table_name(name)?.as_str());
         match self.pipeline.call(Call::new(Method::DELETE, path, Repeat::Freely)).await {
             // The attempt before this one has deleted it.
-            Err(Error::Service(failure)) if failure.was_repeated && failure.status.as_u16() == 404 => Ok(()),
+            Err(error)
+                if error.failure().is_some_and(|failure| failure.was_repeated) && is_missing(&error) =>
+            {
+                Ok(())
+            }
             other => other.map(drop),
         }
     }
@@ -132,7 +137,7 @@ impl TableServiceClient {
     pub async fn delete_table_if_present(&self, name: &str) -> Result<bool, Error> {
         match self.delete_table(name).await {
             Ok(()) => Ok(true),
-            Err(error) if error.is_not_found() => Ok(false),
+            Err(error) if is_missing(&error) => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -201,6 +206,11 @@ impl fmt::Debug for TableServiceClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TableServiceClient").field("endpoint", &self.endpoint()).finish_non_exhaustive()
     }
+}
+
+/// A 404 that means the table itself. One without a code may be a proxy's, and tells nothing.
+fn is_missing(error: &Error) -> bool {
+    error.is_not_found() && matches!(error.code(), Some("ResourceNotFound" | "TableNotFound"))
 }
 
 /// A name that the service would take.

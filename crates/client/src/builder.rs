@@ -74,10 +74,26 @@ impl ClientBuilder {
     }
 
     /// The URL of a service with a shared access signature as its query, as the portal shows it.
+    ///
+    /// The URL of one table or queue is for [`TableClient::from_sas_url`](crate::TableClient::from_sas_url) or
+    /// [`QueueClient::from_sas_url`](crate::QueueClient::from_sas_url), and refused here.
     pub fn from_sas_url(url: &str) -> Result<ClientBuilder, Error> {
+        match ClientBuilder::from_resource_sas_url(url)? {
+            (builder, None) => Ok(builder),
+            (_, Some(name)) => Err(Error::Configuration(format!(
+                "the URL is not that of a service, but of {name:?} in it: take TableClient::from_sas_url or \
+                 QueueClient::from_sas_url, or leave the name out of the URL"
+            ))),
+        }
+    }
+
+    /// The URL of a service, or of a table or queue, whose name is returned.
+    pub(crate) fn from_resource_sas_url(url: &str) -> Result<(ClientBuilder, Option<String>), Error> {
         let credential = Credential::sas(url)?;
         let endpoint = url.trim().split('?').next().unwrap_or_default();
-        ClientBuilder::new(endpoint, credential)
+        let mut endpoint = Endpoint::parse(endpoint, "the URL")?;
+        let name = endpoint.split_resource(credential.table());
+        Ok((ClientBuilder::of(Whereabouts::Endpoint(Box::new((endpoint, credential)))), name))
     }
 
     fn of(source: Whereabouts) -> ClientBuilder {

@@ -106,8 +106,25 @@ impl Endpoint {
         let mut labels = self.authority.host().splitn(3, '.');
         let is_label = |label: Option<&str>| label.is_some_and(|label| !label.is_empty());
         is_label(labels.next())
-            && labels.next().is_some_and(|service| SERVICE_LABELS.contains(&service.to_ascii_lowercase().as_str()))
+            && labels
+                .next()
+                .is_some_and(|service| SERVICE_LABELS.contains(&service.to_ascii_lowercase().as_str()))
             && is_label(labels.next())
+    }
+
+    /// Takes the name of a table or queue off the end of the path, if there is one behind the account. `table` is the one
+    /// that the signature is for, if it names one.
+    pub(crate) fn split_resource(&mut self, table: Option<&str>) -> Option<String> {
+        let (account_path, name) = self.path.rsplit_once('/')?;
+        let is_resource = self.is_host_style()
+            || !account_path.is_empty()
+            || table.is_some_and(|table| table.eq_ignore_ascii_case(name));
+        if !is_resource {
+            return None;
+        }
+        let (account_path, name) = (account_path.to_owned(), name.to_owned());
+        self.path = account_path;
+        Some(name)
     }
 
     pub(crate) fn is_https(&self) -> bool {

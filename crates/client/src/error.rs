@@ -173,10 +173,7 @@ impl Error {
                 failure.was_repeated
                     || failure.status.is_server_error() && !refuses_before_work(failure.status, &failure.code)
             }
-            Error::Entity(_)
-            | Error::Refused(_)
-            | Error::Configuration(_)
-            | Error::Encryption(_) => false,
+            Error::Entity(_) | Error::Refused(_) | Error::Configuration(_) | Error::Encryption(_) => false,
         }
     }
 }

@@ -138,8 +138,9 @@ pub fn check_prefix(prefix: &'static str, longer: &[&'static str], row_key: &str
     match longer.iter().find(|other| row_key.starts_with(**other)) {
         None => Ok(()),
         Some(other) => {
-            let reason =
-                format!("{row_key:?} would be read as another kind of entity, whose row keys start with {other:?}");
+            let reason = format!(
+                "{row_key:?} would be read as another kind of entity, whose row keys start with {other:?}"
+            );
             Err(refused("RowKey", reason))
         }
     }

@@ -25,7 +25,7 @@ use protocol::queue::message_text::{TEXT_BYTES_MAX, write_message};
 use crate::account::XML;
 use crate::pipeline::{Answer, Call, Pipeline, Repeat, push_escaped};
 use crate::policy::{read_policies, write_policies};
-use crate::{DateTime, Error, queue_xml};
+use crate::{ClientBuilder, DateTime, Error, queue_xml};
 
 /// The most messages that one take or peek returns.
 pub const MESSAGE_COUNT_MAX: usize = 32;
@@ -281,6 +281,21 @@ impl QueueClient {
             ))
         })?;
         Ok(QueueClient { pipeline, name })
+    }
+
+    /// The URL of one queue with a shared access signature as its query.
+    ///
+    /// ```
+    /// use lazulite_client::QueueClient;
+    ///
+    /// let url = "https://shop.queue.core.windows.net/orders?sv=2025-11-05&sp=raup&se=2030-01-01&sig=c2lnbg";
+    /// assert_eq!(QueueClient::from_sas_url(url)?.name(), "orders");
+    /// # Ok::<(), lazulite_client::Error>(())
+    /// ```
+    pub fn from_sas_url(url: &str) -> Result<QueueClient, Error> {
+        let (builder, name) = ClientBuilder::from_resource_sas_url(url)?;
+        let name = name.ok_or_else(|| Error::Configuration("the URL names no queue".to_owned()))?;
+        builder.queues()?.queue(&name)
     }
 
     /// The queue's name.

@@ -86,7 +86,8 @@ impl QueueServiceClient {
         ClientBuilder::new(endpoint, credential)?.queues()
     }
 
-    /// Connects with the URL of a service that has a shared access signature as its query.
+    /// Connects with the URL of a service that has a shared access signature as its query. That of one queue is for
+    /// [`QueueClient::from_sas_url`].
     pub fn from_sas_url(url: &str) -> Result<QueueServiceClient, Error> {
         ClientBuilder::from_sas_url(url)?.queues()
     }

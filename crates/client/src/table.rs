@@ -22,7 +22,7 @@ use crate::query::Query;
 use crate::retry::Budget;
 use crate::sealing::{Marks, Sealing};
 use crate::transaction::Transaction;
-use crate::{Entity, Error, Keys, Property, TableServiceClient, json};
+use crate::{ClientBuilder, Entity, Error, Keys, Property, TableServiceClient, json};
 
 pub(crate) const JSON: &str = "application/json";
 
@@ -97,6 +97,22 @@ impl TableClient {
     pub(crate) fn new(pipeline: Arc<Pipeline>, name: TableName) -> TableClient {
         let address = format!("{}/{}", pipeline.root(), name.as_str()).into();
         TableClient { inner: Arc::new(Inner { pipeline, name, address, sealing: Sealing::default() }) }
+    }
+
+    /// The URL of one table with a shared access signature as its query. The name may also stand in the signature alone.
+    ///
+    /// ```
+    /// use lazulite_client::TableClient;
+    ///
+    /// let url = "https://shop.table.core.windows.net/people?sv=2019-02-02&tn=people&sp=r&se=2030-01-01&sig=c2lnbg";
+    /// assert_eq!(TableClient::from_sas_url(url)?.name(), "people");
+    /// # Ok::<(), lazulite_client::Error>(())
+    /// ```
+    pub fn from_sas_url(url: &str) -> Result<TableClient, Error> {
+        let (builder, name) = ClientBuilder::from_resource_sas_url(url)?;
+        let tables = builder.tables()?;
+        let name = name.or_else(|| tables.credential().table().map(str::to_owned));
+        tables.table(&name.ok_or_else(|| Error::Configuration("the URL names no table".to_owned()))?)
     }
 
     /// The same table, for structs with encrypted properties (`#[entity(encrypt)]`): they are sealed under keys that
@@ -307,9 +323,10 @@ pub(crate) fn present<T>(fetched: Result<T, Error>) -> Result<Option<T>, Error> 
     }
 }
 
-/// A 404 that means the row, and not its table.
+/// A 404 that means the row, and not its table. The service says `ResourceNotFound`, its documentation `EntityNotFound`,
+/// and emulators either. One without a code may be a proxy's or a wrong address, and tells nothing about the row.
 pub(crate) fn is_row_missing(error: &Error) -> bool {
-    error.is_not_found() && error.code() != Some("TableNotFound")
+    error.is_not_found() && matches!(error.code(), Some("ResourceNotFound" | "EntityNotFound"))
 }
 
 /// Keys of a request, checked.

@@ -327,9 +327,10 @@ impl TableClient {
         let mut budget = Budget::new();
         let mut may_have_happened = false;
         loop {
-            let answer = self.call_within(call.clone(), None, &mut budget).await.map_err(|error| {
-                if may_have_happened { error.after_lost_answer() } else { error }
-            })?;
+            let answer = self
+                .call_within(call.clone(), None, &mut budget)
+                .await
+                .map_err(|error| if may_have_happened { error.after_lost_answer() } else { error })?;
             may_have_happened |= answer.was_repeated;
             let content_type = answer.headers.get(header::CONTENT_TYPE).and_then(|text| text.to_str().ok());
             let outcome = read_outcome(content_type.unwrap_or_default(), &answer.body, batch.parts.len())?;
@@ -349,8 +350,7 @@ impl TableClient {
             failure.message = message;
             // The server's own trouble, not that of an operation, although one may be named.
             if retry::is_transient(status) {
-                may_have_happened |=
-                    status.is_server_error() && !refuses_before_work(status, &failure.code);
+                may_have_happened |= status.is_server_error() && !refuses_before_work(status, &failure.code);
                 budget.failure_count += 1;
                 let asked = retry::asked_delay(&answer.headers, self.inner.pipeline.environment().now());
                 if retry::allows_after_answer(repeat, status, &failure.code)
@@ -406,7 +406,9 @@ mod tests {
     fn answer(parts: &[&str]) -> Reply {
         let mut body = String::from("--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n");
         for part in parts {
-            body.push_str("--c\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n");
+            body.push_str(
+                "--c\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n",
+            );
             body.push_str(&format!("HTTP/1.1 {part}\r\n"));
         }
         body.push_str("--c--\r\n--b--\r\n");
@@ -456,8 +458,16 @@ mod tests {
         let (outcome, seen) = send(vec![
             broken(),
             refusal("409 Conflict", "EntityAlreadyExists"),
-            Reply::Answer(200, &[], "{\"odata.etag\":\"1\",\"PartitionKey\":\"p\",\"RowKey\":\"a\"}".to_owned()),
-            Reply::Answer(200, &[], "{\"odata.etag\":\"2\",\"PartitionKey\":\"p\",\"RowKey\":\"b\"}".to_owned()),
+            Reply::Answer(
+                200,
+                &[],
+                "{\"odata.etag\":\"1\",\"PartitionKey\":\"p\",\"RowKey\":\"a\"}".to_owned(),
+            ),
+            Reply::Answer(
+                200,
+                &[],
+                "{\"odata.etag\":\"2\",\"PartitionKey\":\"p\",\"RowKey\":\"b\"}".to_owned(),
+            ),
         ])
         .await;
         assert_eq!((outcome.unwrap().etags.len(), seen.len()), (2, 4));

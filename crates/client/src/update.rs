@@ -123,7 +123,8 @@ impl TableClient {
         let keys = keys(partition_key, row_key)?;
         let mut attempt = 1;
         loop {
-            let (mut entity, etag, others) = match present(self.fetch_fresh(&keys, &mut Budget::new()).await)? {
+            let (mut entity, etag, others) = match present(self.fetch_fresh(&keys, &mut Budget::new()).await)?
+            {
                 Some(body) => {
                     let Before { entity, etag, others } = self.read_before::<E>(&body).await?;
                     (entity, Some(etag), others)

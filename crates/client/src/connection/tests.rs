@@ -104,13 +104,7 @@ fn endpoints_may_be_named() {
     // A host without the account's name in front tells nothing about a replica.
     check(
         "AccountName=a;AccountKey=KEY;TableEndpoint=https://example.com;QueueEndpoint=https://queue.example.com:1",
-        &[
-            "https://example.com",
-            "-",
-            "https://queue.example.com:1",
-            "-",
-            "Credential::SharedKey(\"a\", ..)",
-        ],
+        &["https://example.com", "-", "https://queue.example.com:1", "-", "Credential::SharedKey(\"a\", ..)"],
     );
     // The endpoint tells the account.
     check(

@@ -293,7 +293,8 @@ async fn a_token_that_old_versions_refuse_with_403_is_renewed_once() {
     let mismatch =
         || Reply::Answer(403, &[("x-ms-error-code", "AuthorizationPermissionMismatch")], String::new());
     let transport = FakeTransport::new([failed(), answer(200), failed(), failed(), mismatch()]);
-    let builder = ClientBuilder::new("https://acc.table.core.windows.net", Credential::token(provider)).unwrap();
+    let builder =
+        ClientBuilder::new("https://acc.table.core.windows.net", Credential::token(provider)).unwrap();
     let builder = builder.transport(transport.clone()).environment(Arc::new(Fixed));
     let pipeline = builder.pipeline(&protocol::table::KIND).unwrap();
     pipeline.call(get()).await.unwrap();
@@ -452,7 +453,11 @@ async fn an_insert_as_a_whole_keeps_to_the_policy() {
         let table = builder.tables().unwrap().table("people").unwrap();
         let error = table.insert(&crate::DynamicEntity::new("p", "r")).await.unwrap_err();
         assert!(error.is_outcome_unknown(), "{error}");
-        let log = transport.seen().iter().map(|seen| format!("{}{}", seen.method, seen.at.as_millis())).collect::<Vec<_>>();
+        let log = transport
+            .seen()
+            .iter()
+            .map(|seen| format!("{}{}", seen.method, seen.at.as_millis()))
+            .collect::<Vec<_>>();
         assert_eq!(log.join(" "), expected);
     };
     // Every attempt counts, whether it was lost or could not be sent.
@@ -512,6 +517,62 @@ async fn values_that_no_request_can_have_are_refused() {
     let call = Call::new(Method::GET, "a b", Repeat::Freely);
     assert!(matches!(pipeline.call(call).await, Err(Error::Refused(_))));
     assert!(transport.seen().is_empty());
+}
+
+#[test]
+fn the_url_of_a_resource_is_told_from_that_of_its_service() {
+    use crate::{QueueClient, QueueServiceClient, TableClient, TableServiceClient};
+    const SAS: &str = "sv=2019-02-02&sp=r&se=2030-01-01&sig=c2VjcmV0";
+    let table = |path: &str| {
+        let url = format!("{path}?tn=people&{SAS}");
+        let table = TableClient::from_sas_url(&url).unwrap();
+        (
+            table.inner.address.to_string(),
+            TableServiceClient::from_sas_url(&url).map(|tables| tables.endpoint()).ok(),
+        )
+    };
+    let azure = "https://acc.table.core.windows.net";
+    let emulator = "http://127.0.0.1:10002/acc";
+    let own = "https://tables.example.com";
+    for service in [azure, emulator, own] {
+        let resource = format!("{service}/people");
+        assert_eq!(table(&resource), (resource.clone(), None));
+        assert_eq!(table(&format!("{service}/")), (resource.clone(), Some(service.to_owned())));
+        assert!(QueueClient::from_sas_url(&format!("{service}?{SAS}")).is_err());
+    }
+    assert_eq!(TableServiceClient::from_sas_url(&format!("{azure}?{SAS}")).unwrap().endpoint(), azure);
+    assert!(TableClient::from_sas_url(&format!("{azure}?{SAS}")).is_err());
+
+    let queue =
+        |url: &str| QueueClient::from_sas_url(&format!("{url}?{SAS}")).map(|queue| queue.name().to_owned());
+    assert_eq!(queue("https://acc.queue.core.windows.net/orders").unwrap(), "orders");
+    assert_eq!(queue("http://127.0.0.1:10001/acc/orders").unwrap(), "orders");
+    let error =
+        QueueServiceClient::from_sas_url(&format!("http://127.0.0.1:10001/acc/orders?{SAS}")).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "configuration: the URL is not that of a service, but of \"orders\" in it: take TableClient::from_sas_url or \
+         QueueClient::from_sas_url, or leave the name out of the URL"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_404_of_nobody_knows_whom_is_no_missing_row() {
+    let code = |code: &'static [(&'static str, &'static str)]| Reply::Answer(404, code, String::new());
+    let transport = FakeTransport::new([
+        answer(404),
+        code(&[("x-ms-error-code", "TableNotFound")]),
+        code(&[("x-ms-error-code", "ResourceNotFound")]),
+        code(&[("x-ms-error-code", "EntityNotFound")]),
+        answer(404),
+    ]);
+    let tables = builder(EMULATOR, transport).tables().unwrap();
+    let table = tables.table("people").unwrap();
+    assert!(table.exists("p", "r").await.unwrap_err().is_not_found());
+    assert!(table.exists("p", "r").await.unwrap_err().is_not_found());
+    assert!(!table.exists("p", "r").await.unwrap());
+    assert!(!table.exists("p", "r").await.unwrap());
+    assert!(tables.delete_table_if_present("people").await.unwrap_err().is_not_found());
 }
 
 #[test]

@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lazulite_client::encryption::{EncryptionError, InMemoryKeyRing};
-use lazulite_client::{
-    BulkMode, DynamicEntity, Entity, EntityKind, Error, IfMatch, TableClient, Value,
-};
+use lazulite_client::{BulkMode, DynamicEntity, Entity, EntityKind, Error, IfMatch, TableClient, Value};
 use testkit::TestServer;
 
 use crate::support::*;
