@@ -24,7 +24,7 @@ const USER_AGENT: &str = concat!("lazulite-client/", env!("CARGO_PKG_VERSION"));
 /// use lazulite_client::{ClientBuilder, RetryPolicy};
 ///
 /// let tables = ClientBuilder::from_connection_string("UseDevelopmentStorage=true")?
-///     .retry(RetryPolicy { attempts_max: 3, reads_secondary: true, ..RetryPolicy::default() })
+///     .retry(RetryPolicy::default().attempts_max(3).reads_secondary(true))
 ///     .timeout(Duration::from_secs(5))
 ///     .application("shop/1.0")
 ///     .tables()?;

@@ -38,6 +38,7 @@ impl std::error::Error for EntityError {}
 
 /// What the service said when it refused an operation.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct ServiceFailure {
     /// The status of the answer.
     pub status: StatusCode,

@@ -97,6 +97,7 @@ impl FromStr for Continuation {
 ///
 /// [`Query::explain`]: crate::Query::explain
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Explanation {
     /// The plan's name: `point`, `row range`, `partition scan`, `partition range` or `table scan`.
     pub plan: String,
@@ -125,6 +126,7 @@ impl Explanation {
 
 /// One answer of a query.
 #[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
 pub struct Page<E> {
     /// The rows of this page, in the order of their keys. May be empty although there are more pages.
     pub entities: Vec<E>,

@@ -179,6 +179,7 @@ impl QueueServiceClient {
 
 /// A queue of a list.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct QueueItem {
     /// The queue's name.
     pub name: String,
@@ -188,6 +189,7 @@ pub struct QueueItem {
 
 /// One page of a list.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct QueuePage {
     /// Queues in the order of their names; a page can be empty although more follow.
     pub queues: Vec<QueueItem>,

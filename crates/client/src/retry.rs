@@ -22,11 +22,12 @@ const DOUBLINGS_MAX: u32 = 16;
 /// use std::time::Duration;
 /// use lazulite_client::RetryPolicy;
 ///
-/// let patient = RetryPolicy { attempts_max: 8, total_max: Duration::from_secs(300), ..RetryPolicy::default() };
+/// let patient = RetryPolicy::default().attempts_max(8).total_max(Duration::from_secs(300));
 /// let once = RetryPolicy::never();
 /// assert!(patient.attempts_max > once.attempts_max);
 /// ```
 #[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
 pub struct RetryPolicy {
     /// How often an operation is sent at most, the first time included. The reads that look for a lost write are not
     /// counted.
@@ -60,6 +61,36 @@ impl RetryPolicy {
     /// One attempt.
     pub fn never() -> RetryPolicy {
         RetryPolicy { attempts_max: 1, ..RetryPolicy::default() }
+    }
+
+    /// Changes [`RetryPolicy::attempts_max`](field@RetryPolicy::attempts_max).
+    pub fn attempts_max(mut self, count: u32) -> RetryPolicy {
+        self.attempts_max = count;
+        self
+    }
+
+    /// Changes [`RetryPolicy::delay_first`](field@RetryPolicy::delay_first).
+    pub fn delay_first(mut self, delay: Duration) -> RetryPolicy {
+        self.delay_first = delay;
+        self
+    }
+
+    /// Changes [`RetryPolicy::delay_max`](field@RetryPolicy::delay_max).
+    pub fn delay_max(mut self, delay: Duration) -> RetryPolicy {
+        self.delay_max = delay;
+        self
+    }
+
+    /// Changes [`RetryPolicy::total_max`](field@RetryPolicy::total_max).
+    pub fn total_max(mut self, time: Duration) -> RetryPolicy {
+        self.total_max = time;
+        self
+    }
+
+    /// Changes [`RetryPolicy::reads_secondary`](field@RetryPolicy::reads_secondary).
+    pub fn reads_secondary(mut self, reads: bool) -> RetryPolicy {
+        self.reads_secondary = reads;
+        self
     }
 
     /// The wait after this many failures. A random part spreads clients that failed together: half of the wait is

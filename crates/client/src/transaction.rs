@@ -77,6 +77,7 @@ struct Unsealed {
 
 /// What the service says of a transaction that it committed.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Committed {
     /// The new ETag of each row, in the order of the operations; `None` where a row was deleted.
     pub etags: Vec<Option<String>>,

@@ -75,6 +75,7 @@ pub type Sending<'a> =
 
 /// No answer came.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct TransportError {
     /// Whether the server cannot have seen the request: the connection was never made.
     pub is_unsent: bool,

@@ -72,6 +72,7 @@ pub(crate) const ANY: &str = "*";
 
 /// What the service says of a row that it wrote.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Written {
     /// The row's new ETag, for the next conditional write.
     pub etag: String,

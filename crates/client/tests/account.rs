@@ -115,7 +115,7 @@ async fn a_wrong_key_is_a_refusal_and_no_server_is_a_failure() {
 #[tokio::test]
 async fn reads_go_to_the_secondary_when_the_primary_is_away() {
     let server = TestServer::with_table("people");
-    let policy = RetryPolicy { reads_secondary: true, ..RetryPolicy::default() };
+    let policy = RetryPolicy::default().reads_secondary(true);
     // Nothing listens at this port.
     let nowhere = ClientBuilder::new("http://127.0.0.1:9/devstoreaccount1", key()).unwrap().retry(policy);
     let tables =

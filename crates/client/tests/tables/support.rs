@@ -22,7 +22,7 @@ pub fn server() -> TestServer {
 pub fn builder(server: &TestServer) -> ClientBuilder {
     let endpoint = server.base();
     let text = format!("AccountName={EMULATOR_ACCOUNT};AccountKey={EMULATOR_KEY};TableEndpoint={endpoint}");
-    let retry = RetryPolicy { delay_first: Duration::from_millis(1), ..RetryPolicy::default() };
+    let retry = RetryPolicy::default().delay_first(Duration::from_millis(1));
     ClientBuilder::from_connection_string(&text).unwrap().retry(retry)
 }
 
