@@ -429,7 +429,7 @@ impl EntityCode<'_> {
             let documentation = format!("The column `{name}`, for filters.");
             quote! {
                 #[doc = #documentation]
-                #[allow(dead_code, non_snake_case)]
+                #[allow(dead_code, non_snake_case, clippy::self_named_constructors)]
                 #[must_use]
                 #visibility fn #function() -> #krate::Column<#entity, #ty> {
                     #krate::Column::named(#name)
