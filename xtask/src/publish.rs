@@ -3,6 +3,7 @@
 //! Promises: each is packaged as it would be uploaded, and built from its package, so that a file outside of its folder
 //! or a dependency without a version is found here. Nothing is uploaded. Without the registry it is skipped.
 
+use std::path::PathBuf;
 use std::process::Stdio;
 
 use crate::counts::Counts;
@@ -30,6 +31,7 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
 }
 
 pub fn check() -> Result<Result<Counts, Missing>, String> {
+    forget_earlier_packages();
     let mut command = cargo();
     // A tree with changes in it is what people test.
     command.args(["publish", "--dry-run", "--allow-dirty"]);
@@ -45,5 +47,26 @@ pub fn check() -> Result<Result<Counts, Missing>, String> {
     match UNREACHABLE.iter().any(|words| said.contains(words)) {
         true => Ok(Err("the registry cannot be reached".to_owned())),
         false => Ok(Ok(Counts::ONE_FAILED)),
+    }
+}
+
+/// Removes the packages that an earlier dry run has unpacked in cargo's home. Cargo knows a package by its version, so it
+/// would build the next one against the old sources of this version.
+fn forget_earlier_packages() {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| std::env::home_dir().map(|home| home.join(".cargo")));
+    let registries = home.and_then(|home| std::fs::read_dir(home.join("registry").join("src")).ok());
+    for registry in registries.into_iter().flatten().flatten() {
+        for unpacked in std::fs::read_dir(registry.path()).into_iter().flatten().flatten() {
+            let name = unpacked.file_name();
+            let name = name.to_string_lossy();
+            let is_ours = |package: &&str| {
+                let version = name.strip_prefix(*package).and_then(|rest| rest.strip_prefix('-'));
+                version.is_some_and(|version| version.starts_with(|c: char| c.is_ascii_digit()))
+            };
+            if PACKAGES.iter().any(is_ours) {
+                let _ = std::fs::remove_dir_all(unpacked.path());
+            }
+        }
     }
 }
