@@ -7,7 +7,7 @@ const AREAS: [(&str, &[&str]); 40] = [
     ("Property types", &["types"]),
     ("Keys", &["keys", "traps_keys"]),
     // The second one is a class of tests of the older Python client.
-    ("ETags", &["etags", "testconditions"]),
+    ("ETags", &["etags", "testconditions", "test_conditions"]),
     ("Queries and filters", &["queries", "query", "filters", "traps_filters"]),
     ("Paging", &["paging"]),
     ("Transactions", &["transactions", "batch", "batch_dialects", "batch_rules", "traps_batch"]),

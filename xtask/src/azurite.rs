@@ -1,4 +1,4 @@
-//! Azurite from npm: installs it, and runs the raw HTTP suites against it.
+//! Azurite from npm: installs it, and runs suites of tests against it: the raw HTTP suites, and those of the client.
 //!
 //! Promises: no test influences the next. Each runs in a process of its own with a time limit, and Azurite is restarted
 //! when it stops answering. The output of all tests goes to a log, to help explain differences in `differences.txt`.
@@ -14,7 +14,6 @@ use std::time::Duration;
 use crate::differences::{Comparison, Found};
 use crate::document;
 use crate::process::{self, cargo};
-use crate::raw_http;
 use crate::toolchains::{self, Missing};
 use crate::{set_up, suites};
 
@@ -51,20 +50,39 @@ fn script(package: &Path, word: &str) -> PathBuf {
 }
 
 /// A service of Azurite: the word in its script's path and options, and the variable that leads tests to it.
-#[derive(Clone, Copy)]
-struct Kind {
-    suite: &'static str,
+struct Service {
     word: &'static str,
     variable: &'static str,
 }
 
-const KINDS: [Kind; 2] = [
-    Kind { suite: "it", word: "table", variable: "LAZULITE_TEST_ENDPOINT" },
-    Kind { suite: "queue", word: "queue", variable: "LAZULITE_TEST_QUEUE_ENDPOINT" },
+const TABLES: Service = Service { word: "table", variable: "LAZULITE_TEST_ENDPOINT" };
+const QUEUES: Service = Service { word: "queue", variable: "LAZULITE_TEST_QUEUE_ENDPOINT" };
+
+/// A test binary whose tests get their servers from `testkit`.
+pub struct Suite {
+    /// The folder below `crates`; the package has the same name after `lazulite-`.
+    folder: &'static str,
+    test: &'static str,
+    /// What stands in front of its tests' names.
+    prefix: &'static str,
+    service: Service,
+}
+
+/// The raw HTTP suites of the server.
+pub const RAW_HTTP: [Suite; 2] = [
+    Suite { folder: "server", test: "it", prefix: "", service: TABLES },
+    Suite { folder: "server", test: "queue", prefix: "queue_", service: QUEUES },
 ];
 
-/// Runs every test that the suites list against Azurite.
-pub fn compare() -> Result<Result<Comparison, Missing>, String> {
+/// The suites of the client that ask a server.
+pub const CLIENT: [Suite; 3] = [
+    Suite { folder: "client", test: "account", prefix: "account::", service: TABLES },
+    Suite { folder: "client", test: "tables", prefix: "tables::", service: TABLES },
+    Suite { folder: "client", test: "queues", prefix: "queues::", service: QUEUES },
+];
+
+/// Runs every test that these suites list against Azurite.
+pub fn compare(suites: &[Suite]) -> Result<Result<Comparison, Missing>, String> {
     let program = match install()? {
         Ok(program) => program,
         Err(missing) => return Ok(Err(missing)),
@@ -73,22 +91,22 @@ pub fn compare() -> Result<Result<Comparison, Missing>, String> {
     let version = package.split_once("\"version\":").and_then(|(_, rest)| document::first_version(rest));
     let version = version.ok_or("the installed Azurite does not say its version")?;
     let mut tests = BTreeMap::new();
-    for (suite, prefix) in raw_http::SUITES {
-        let kind =
-            KINDS.iter().find(|kind| kind.suite == suite).ok_or("a suite without a service of Azurite")?;
-        for (name, found) in compare_suite(kind, &program, &version)? {
-            tests.insert(format!("{prefix}{name}"), found);
+    for suite in suites {
+        for (name, found) in compare_suite(suite, &program, &version)? {
+            tests.insert(format!("{}{name}", suite.prefix), found);
         }
     }
     Ok(Ok(Comparison { version, tests }))
 }
 
-fn compare_suite(kind: &Kind, program: &Path, version: &str) -> Result<Vec<(String, Found)>, String> {
-    let suite = suite_binary(kind.suite)?;
-    let listed = process::answer(Command::new(&suite).args(["--list", "--format", "terse"]));
-    let names = names(&listed.ok_or("the raw HTTP suite does not list its tests")?);
-    let place = suites::directory()?.join("azurite").join(kind.word);
-    let mut azurite = Azurite::start(kind, program, &place)?;
+fn compare_suite(suite: &Suite, program: &Path, version: &str) -> Result<Vec<(String, Found)>, String> {
+    let Suite { folder, test, prefix, service } = suite;
+    let binary = test_binary(folder, test)?;
+    let listed = process::answer(Command::new(&binary).args(["--list", "--format", "terse"]));
+    let names =
+        names(&listed.ok_or_else(|| format!("the suite {test} of {folder} does not list its tests"))?);
+    let place = suites::directory()?.join("azurite").join(format!("{folder}-{test}"));
+    let mut azurite = Azurite::start(service, program, &place)?;
     let log_path = place.join("suite.log");
     let cannot_write = |error| format!("cannot write {}: {error}", log_path.display());
     let mut log = File::create(&log_path).map_err(cannot_write)?;
@@ -100,36 +118,32 @@ fn compare_suite(kind: &Kind, program: &Path, version: &str) -> Result<Vec<(Stri
             tests.push((name, Found::NotComparable));
             continue;
         }
-        let said = run_test(&suite, &name, (kind.variable, azurite.address), &place.join("test.log"))?;
+        let said =
+            run_test(&binary, &name, folder, (service.variable, azurite.address), &place.join("test.log"))?;
         writeln!(log, "==== {name}: {:?}\n{}", said.found(), said.text).map_err(cannot_write)?;
         if said.found() == Found::Different {
-            println!("different: {name}");
+            println!("different: {prefix}{name}");
         }
         tests.push((name, said.found()));
         if !said.has_ended || said.text.contains(NO_ANSWER) || azurite.has_ended() {
             drop(azurite);
-            azurite = Azurite::start(kind, program, &place)?;
+            azurite = Azurite::start(service, program, &place)?;
         }
     }
     Ok(tests)
 }
 
-/// Builds the test binary of a raw HTTP suite and returns its path.
-fn suite_binary(suite: &str) -> Result<PathBuf, String> {
+/// Builds a test binary of the package in this folder and returns its path.
+fn test_binary(folder: &str, test: &str) -> Result<PathBuf, String> {
     let mut build = cargo();
-    build.args([
-        "test",
-        "--package",
-        "lazulite-server",
-        "--test",
-        suite,
-        "--no-run",
-        "--message-format=json",
-    ]);
+    build.args(["test", "--package", &format!("lazulite-{folder}"), "--test", test]);
+    build.args(["--no-run", "--message-format=json"]);
     let built = build.stderr(Stdio::inherit()).output();
     let built = built.map_err(|error| format!("cannot start cargo: {error}"))?;
     let found = executable(&String::from_utf8_lossy(&built.stdout));
-    found.filter(|_| built.status.success()).ok_or_else(|| "the raw HTTP suite was not built".to_owned())
+    found
+        .filter(|_| built.status.success())
+        .ok_or_else(|| format!("the suite {test} of {folder} was not built"))
 }
 
 /// The last program named in cargo's messages.
@@ -163,14 +177,20 @@ impl Said {
     }
 }
 
-/// `server` is the variable that leads the test to a server, and its address.
-fn run_test(suite: &Path, name: &str, server: (&str, SocketAddr), log: &Path) -> Result<Said, String> {
+/// `folder` is its package's, and `server` the variable that leads the test to a server, and its address.
+fn run_test(
+    binary: &Path,
+    name: &str,
+    folder: &str,
+    server: (&str, SocketAddr),
+    log: &Path,
+) -> Result<Said, String> {
     let (out, errors) = process::log_files(log)?;
-    let mut command = Command::new(suite);
+    let mut command = Command::new(binary);
     command.args(["--exact", name, "--show-output", "--test-threads=1"]);
     command.env(server.0, server.1.to_string()).env("RUST_BACKTRACE", "0");
     // The directory in which cargo runs it.
-    command.current_dir(process::root().join("crates").join("server"));
+    command.current_dir(process::root().join("crates").join(folder));
     let child = command.stdin(Stdio::null()).stdout(out).stderr(errors).spawn();
     let mut child = child.map_err(|error| format!("cannot start the test {name}: {error}"))?;
     let deadline = process::now() + TEST_TIMEOUT;
@@ -200,7 +220,7 @@ struct Azurite {
 }
 
 impl Azurite {
-    fn start(kind: &Kind, program: &Path, place: &Path) -> Result<Azurite, String> {
+    fn start(service: &Service, program: &Path, place: &Path) -> Result<Azurite, String> {
         let data = place.join("data");
         let _ = fs::remove_dir_all(&data);
         fs::create_dir_all(&data).map_err(|error| format!("cannot create {}: {error}", data.display()))?;
@@ -209,9 +229,9 @@ impl Azurite {
         let (out, errors) = process::log_files(&log)?;
         // Started as its users do: strict (no --loose), and checking API versions.
         let mut command = Command::new("node");
-        command.arg(script(program, kind.word)).arg("--location").arg(&data);
-        command.arg(format!("--{}Host", kind.word)).arg("127.0.0.1");
-        command.arg(format!("--{}Port", kind.word)).arg(address.port().to_string());
+        command.arg(script(program, service.word)).arg("--location").arg(&data);
+        command.arg(format!("--{}Host", service.word)).arg("127.0.0.1");
+        command.arg(format!("--{}Port", service.word)).arg(address.port().to_string());
         command.args(["--silent", "--disableTelemetry"]).stdin(Stdio::null()).stdout(out).stderr(errors);
         let child = command.spawn().map_err(|error| format!("cannot start node: {error}"))?;
         let mut azurite = Azurite { child, address };

@@ -202,7 +202,7 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
     }
     if choice.against_azurite {
         println!("\n==> azurite: the raw HTTP suites against Azurite");
-        match azurite::compare()? {
+        match azurite::compare(&azurite::RAW_HTTP)? {
             Ok(comparison) => comparison.write()?,
             Err(missing) => {
                 println!("SKIPPED azurite: {missing}");

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::suites;
 
@@ -107,9 +107,14 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// All of them, in the order of their tests.
+    /// All of the raw HTTP suites, in the order of their tests.
     pub fn read_all() -> Result<Vec<Difference>, String> {
-        let text = suites::read(&suites::tests("azurite").join("differences.txt"))?;
+        Difference::read_file(&suites::tests("azurite").join("differences.txt"))
+    }
+
+    /// All of a file, in the order of their tests.
+    pub fn read_file(path: &Path) -> Result<Vec<Difference>, String> {
+        let text = suites::read(path)?;
         let mut found = lines(&text).map(Difference::parse).collect::<Result<Vec<_>, _>>()?;
         found.sort_by(|a, b| a.test.cmp(&b.test));
         Ok(found)

@@ -6,6 +6,7 @@ mod areas;
 mod azurite;
 mod bench;
 mod cases;
+mod client;
 mod conformance;
 mod cost;
 mod counts;
@@ -16,6 +17,7 @@ mod fuzz;
 mod golden;
 mod patterns;
 mod process;
+mod publish;
 mod raw_http;
 mod server;
 mod set_up;
@@ -33,10 +35,10 @@ Usage: cargo xtask COMMAND
 Commands:
   test [--only NAME]...    the whole gate: tidy, format, clippy, dependencies, rust tests, release build,
                            official SDKs, a slice of the long tests
-                           NAME is one of: tidy, format, clippy, deny, rust, build, cost, patterns, python, javascript,
-                           go, java, rust-sdk, python-old, javascript-old, go-old, java-old, browser, crash,
-                           queue-crash, employees, power, damage, disk, histories, queue-histories, simulate,
-                           queue-simulate, backup, overload, fuzz
+                           NAME is one of: tidy, format, clippy, deny, rust, build, cost, client-azurite, publish,
+                           patterns, python, javascript, go, java, rust-sdk, python-old, javascript-old, go-old,
+                           java-old, browser, crash, queue-crash, employees, power, damage, disk, histories,
+                           queue-histories, simulate, queue-simulate, backup, overload, fuzz
   tidy [--public]          check the tree against ARCHITECTURE.md: words, paths and uses of its rooms, module
                            docs, names, links
   conformance [--against azurite] [--only NAME]...
@@ -44,6 +46,10 @@ Commands:
                            docs/conformance.md; with --against, the raw HTTP suite against Azurite too
                            NAME is one of: raw-http, python, javascript, go, java, rust-sdk, python-old,
                            javascript-old, go-old, java-old, az, browser (with --only, nothing is written)
+  client --against azurite
+                           the client's suites against Azurite; what differs must be in
+                           crates/client/tests/azurite.txt
+  publish                  a dry run of publishing the client and the crates that it needs
   bench [ARGUMENTS]...     Lazulite beside Azurite, a bare HTTP server and the raw engine; with --write,
                            writes the result to docs/performance.md
                            (`cargo xtask bench --help` lists its arguments)
@@ -71,6 +77,8 @@ fn main() -> ExitCode {
         "test" => test::run(&rest),
         "tidy" => tidy::run(&rest),
         "conformance" => conformance::run(&rest),
+        "client" => client::run(&rest),
+        "publish" => publish::run(&rest),
         "bench" => bench::run(&rest),
         "cost" => cost::run(&rest),
         "deny" => deny::run(&rest),

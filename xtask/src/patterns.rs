@@ -1,7 +1,7 @@
 //! `cargo xtask patterns [--write]`: runs every example of `crates/patterns` and compares its output with its page.
 //!
-//! An example NAME has a page `docs/patterns/NAME.md`. The output stands there between two comments. `--write` puts it
-//! there; without it, a page that shows anything else is an error. The examples print counts and no times, so the same code
+//! Every example has a page in `docs/patterns`, with its name. The output stands there between two comments. `--write` puts
+//! it there; without it, a page that shows anything else is an error. The examples print counts and no times, so the same code
 //! gives the same pages on every machine.
 
 use std::path::{Path, PathBuf};

@@ -10,7 +10,8 @@ use std::time::Duration;
 use crate::counts::{self, Counts};
 use crate::process::{self, cargo};
 use crate::suites::{self, SUITES, SetUps};
-use crate::{cost, deny, fuzz, patterns, tidy, trials};
+use crate::toolchains::Missing;
+use crate::{client, cost, deny, fuzz, patterns, publish, tidy, trials};
 
 /// Name and purpose, in the order they run.
 const STEPS: [(&str, &str); 6] = [
@@ -23,6 +24,11 @@ const STEPS: [(&str, &str); 6] = [
 ];
 /// It counts instead of timing, so a busy machine does not matter.
 const COST: (&str, &str) = ("cost", "instructions and allocations of the hot paths, against their budgets");
+/// Neither needs the built server: the client's suites are given Azurite, and publishing builds packages.
+const CLIENT: [(&str, &str); 2] = [
+    ("client-azurite", "cargo xtask client: the client's suites against Azurite differ where a list says so"),
+    ("publish", "cargo publish --dry-run: the client and the crates that it needs"),
+];
 /// It needs the server. Its counts are the same on every machine.
 const PATTERNS: (&str, &str) = ("patterns", "every example of a pattern prints what its page shows");
 /// Runs in the background during the suites and the trials; the gate waits for it at the end.
@@ -31,7 +37,7 @@ const FUZZ: (&str, &str) = ("fuzz", "a minute of mutated inputs for everything t
 /// Every step in the order they run. The build comes before the SDK suites and the trials, which need the server.
 fn steps() -> impl Iterator<Item = (&'static str, &'static str)> {
     let trials = trials::SLICES.iter().map(|(name, purpose, _)| (*name, *purpose));
-    STEPS.into_iter().chain([COST, PATTERNS]).chain(SUITES).chain(trials).chain([FUZZ])
+    STEPS.into_iter().chain([COST]).chain(CLIENT).chain([PATTERNS]).chain(SUITES).chain(trials).chain([FUZZ])
 }
 
 pub enum Outcome {
@@ -73,6 +79,8 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
                 outcome
             }
             "cost" => costs(),
+            "client-azurite" => client::check().map(ran_or_missing),
+            "publish" => publish::check().map(ran_or_missing),
             "fuzz" => finish_fuzzing(fuzzing.take().unwrap_or_else(fuzz::Slice::start)),
             _ if !built => Ok(Outcome::Skipped("the server was not built".to_owned())),
             "patterns" => patterns::run(&[]).map(one_result),
@@ -197,8 +205,13 @@ fn one_result(succeeded: bool) -> Outcome {
 }
 
 fn run_suite(set_ups: &SetUps, name: &str) -> Result<Outcome, String> {
-    Ok(match set_ups.run(name, &process::release_program("lazulite")?)? {
-        Ok(ran) => Outcome::Ran(ran.counts),
+    let ran = set_ups.run(name, &process::release_program("lazulite")?)?;
+    Ok(ran_or_missing(ran.map(|ran| ran.counts)))
+}
+
+fn ran_or_missing(ran: Result<Counts, Missing>) -> Outcome {
+    match ran {
+        Ok(counts) => Outcome::Ran(counts),
         Err(missing) => Outcome::Skipped(missing),
-    })
+    }
 }

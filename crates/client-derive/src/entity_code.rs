@@ -40,6 +40,7 @@ impl EntityCode<'_> {
                 }
             }
         });
+        let stamp = self.stamp();
         quote! {
             #[automatically_derived]
             impl #impl_generics #krate::Entity for #ident #type_generics #where_clause {
@@ -64,8 +65,52 @@ impl EntityCode<'_> {
                 }
 
                 #etag
+
+                #stamp
             }
         }
+    }
+
+    /// The fields that a write changes.
+    fn stamp(&self) -> Option<TokenStream> {
+        let krate = &self.krate;
+        let stamps: Vec<TokenStream> = self
+            .fields
+            .iter()
+            .filter_map(|field| {
+                let (ident, ty) = (&field.ident, &field.ty);
+                match field.role()? {
+                    Role::ETag => {
+                        let from_etag =
+                            quote_spanned!(span_of(ty)=> <#ty as #krate::__private::ETagField>::from_etag);
+                        Some(quote! {
+                            self.#ident =
+                                #from_etag(::core::option::Option::Some(::std::borrow::Cow::Borrowed(etag)));
+                        })
+                    }
+                    Role::Timestamp => {
+                        let from_value = quote_spanned!(span_of(ty)=> <#ty as #krate::Field>::from_value);
+                        // A field that must have a time keeps the old one when the service tells none.
+                        Some(quote! {
+                            if let ::core::result::Result::Ok(value) =
+                                #from_value("Timestamp", timestamp.map(#krate::Value::DateTime))
+                            {
+                                self.#ident = value;
+                            }
+                        })
+                    }
+                    _ => None,
+                }
+            })
+            .collect();
+        (!stamps.is_empty()).then(|| {
+            quote! {
+                fn stamp(&mut self, etag: &str, timestamp: ::core::option::Option<#krate::DateTime>) {
+                    let _ = (etag, timestamp);
+                    #(#stamps)*
+                }
+            }
+        })
     }
 
     fn properties(&self) -> impl Iterator<Item = (&Field, &LitStr)> {
@@ -384,7 +429,8 @@ impl EntityCode<'_> {
             let documentation = format!("The column `{name}`, for filters.");
             quote! {
                 #[doc = #documentation]
-                #[allow(dead_code, non_snake_case)]
+                // A struct `Name` with a field `name` is no constructor that is named after its type.
+                #[allow(dead_code, non_snake_case, clippy::self_named_constructors)]
                 #[must_use]
                 #visibility fn #function() -> #krate::Column<#entity, #ty> {
                     #krate::Column::named(#name)

@@ -164,16 +164,22 @@ impl KindCode<'_> {
             Apart::Property(name) => quote!(#name),
             Apart::Prefix => quote!("RowKey"),
         };
+        // What is written must be read back as the same kind, so the reader's decision is made here too.
+        let marks: Vec<String> =
+            variants.iter().flat_map(|variant| &variant.mark).map(LitStr::value).collect();
         let keys = variants.iter().map(|Variant { ident, mark, .. }| match (self.apart, mark) {
-            (Apart::Prefix, Some(prefix)) => quote! {
-                Self::#ident(entity) => {
-                    let keys = #krate::Entity::keys(entity)?;
-                    if !keys.row_key.starts_with(#prefix) {
-                        return ::core::result::Result::Err(#krate::__private::wrong_prefix(#prefix, &keys.row_key));
+            (Apart::Prefix, mark) => {
+                let prefix = mark.as_ref().map(LitStr::value).unwrap_or_default();
+                // Of two prefixes that fit, the reader takes the longer one.
+                let longer = marks.iter().filter(|other| **other != prefix && other.starts_with(&prefix));
+                quote! {
+                    Self::#ident(entity) => {
+                        let keys = #krate::Entity::keys(entity)?;
+                        #krate::__private::check_prefix(#prefix, &[#(#longer),*], &keys.row_key)?;
+                        ::core::result::Result::Ok(keys)
                     }
-                    ::core::result::Result::Ok(keys)
                 }
-            },
+            }
             _ => quote!(Self::#ident(entity) => #krate::Entity::keys(entity),),
         });
         let writes = variants.iter().map(|Variant { ident, mark, .. }| match (self.apart, mark) {
@@ -184,7 +190,20 @@ impl KindCode<'_> {
                     #krate::__private::write_kind(#name, #value, out, from)
                 }
             },
+            (Apart::Property(name), None) => quote! {
+                Self::#ident(entity) => {
+                    let from = out.len();
+                    #krate::Entity::write(entity, out)?;
+                    #krate::__private::check_other_kind(#name, &[#(#marks),*], &out[from..])
+                }
+            },
             _ => quote!(Self::#ident(entity) => #krate::Entity::write(entity, out),),
+        });
+        let knows = variants.iter().map(|Variant { ident, mark, .. }| match (self.apart, mark) {
+            (Apart::Property(own), Some(_)) => {
+                quote!(Self::#ident(entity) => name == #own || #krate::Entity::knows(entity, name),)
+            }
+            _ => quote!(Self::#ident(entity) => #krate::Entity::knows(entity, name),),
         });
         let read = self.read();
         quote! {
@@ -232,6 +251,18 @@ impl KindCode<'_> {
                 fn etag(&self) -> ::core::option::Option<&str> {
                     match self {
                         #(Self::#idents(entity) => #krate::Entity::etag(entity),)*
+                    }
+                }
+
+                fn stamp(&mut self, etag: &str, timestamp: ::core::option::Option<#krate::DateTime>) {
+                    match self {
+                        #(Self::#idents(entity) => #krate::Entity::stamp(entity, etag, timestamp),)*
+                    }
+                }
+
+                fn knows(&self, name: &str) -> bool {
+                    match self {
+                        #(#knows)*
                     }
                 }
             }

@@ -62,7 +62,8 @@ impl TableServiceClient {
         ClientBuilder::new(endpoint, credential)?.tables()
     }
 
-    /// The URL of the service with a shared access signature as its query.
+    /// The URL of the service with a shared access signature as its query. That of one table is for
+    /// [`TableClient::from_sas_url`](crate::TableClient::from_sas_url).
     pub fn from_sas_url(url: &str) -> Result<TableServiceClient, Error> {
         ClientBuilder::from_sas_url(url)?.tables()
     }
@@ -123,7 +124,11 @@ impl TableServiceClient {
         let path = format!("Tables('{}')", table_name(name)?.as_str());
         match self.pipeline.call(Call::new(Method::DELETE, path, Repeat::Freely)).await {
             // The attempt before this one has deleted it.
-            Err(Error::Service(failure)) if failure.was_repeated && failure.status.as_u16() == 404 => Ok(()),
+            Err(error)
+                if error.failure().is_some_and(|failure| failure.was_repeated) && is_missing(&error) =>
+            {
+                Ok(())
+            }
             other => other.map(drop),
         }
     }
@@ -132,7 +137,7 @@ impl TableServiceClient {
     pub async fn delete_table_if_present(&self, name: &str) -> Result<bool, Error> {
         match self.delete_table(name).await {
             Ok(()) => Ok(true),
-            Err(error) if error.is_not_found() => Ok(false),
+            Err(error) if is_missing(&error) => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -157,6 +162,7 @@ impl TableServiceClient {
             next: NextTables::First,
             names: Vec::new().into_iter(),
             fetching: None,
+            has_failed: false,
         }
     }
 
@@ -202,6 +208,11 @@ impl fmt::Debug for TableServiceClient {
     }
 }
 
+/// A 404 that means the table itself. One without a code may be a proxy's, and tells nothing.
+fn is_missing(error: &Error) -> bool {
+    error.is_not_found() && matches!(error.code(), Some("ResourceNotFound" | "TableNotFound"))
+}
+
 /// A name that the service would take.
 pub(crate) fn table_name(name: &str) -> Result<TableName, Error> {
     TableName::parse(name).map_err(|_| {
@@ -236,8 +247,9 @@ type FetchingNames = Pin<Box<dyn Future<Output = Result<NamePage, Error>> + Send
 
 /// The tables of an account. Fetches a page when one is asked for.
 ///
-/// It is a [`Stream`] of names. [`TableList::next_page`] gives whole pages, and [`TableList::continuation`] what another
-/// program needs to go on from there.
+/// It is a [`Stream`] of names, which ends after the last one and after an error. [`TableList::next_page`] gives whole
+/// pages, and can be asked again after an error; [`TableList::continuation`] is what another program needs to go on from
+/// there.
 pub struct TableList {
     pipeline: Arc<Pipeline>,
     filter: Option<String>,
@@ -247,6 +259,8 @@ pub struct TableList {
     names: std::vec::IntoIter<String>,
     /// The page that the stream waits for.
     fetching: Option<FetchingNames>,
+    /// Whether the stream has told an error, after which it has no more to say.
+    has_failed: bool,
 }
 
 impl TableList {
@@ -284,7 +298,7 @@ impl TableList {
         }
         let Some(call) = self.call() else { return Ok(None) };
         let page = fetch(self.pipeline.clone(), call).await?;
-        Ok(Some(self.turn(page)))
+        self.turn(page).map(Some)
     }
 
     /// All names that are left.
@@ -296,9 +310,14 @@ impl TableList {
         Ok(names)
     }
 
-    fn turn(&mut self, (names, next): NamePage) -> Vec<String> {
-        self.next = next.map_or(NextTables::Done, NextTables::At);
-        names
+    fn turn(&mut self, (names, next): NamePage) -> Result<Vec<String>, Error> {
+        let next = next.map_or(NextTables::Done, NextTables::At);
+        // A server that repeats its continuation would never come to an end.
+        if next == self.next {
+            return Err(unreadable("the list of tables does not advance"));
+        }
+        self.next = next;
+        Ok(names)
     }
 
     fn call(&self) -> Option<Call> {
@@ -345,11 +364,15 @@ impl Stream for TableList {
             if let Some(fetching) = &mut self.fetching {
                 let page = std::task::ready!(fetching.as_mut().poll(context));
                 self.fetching = None;
-                match page {
-                    Ok(page) => self.names = self.turn(page).into_iter(),
-                    // The same page may be asked for again.
-                    Err(error) => return Poll::Ready(Some(Err(error))),
+                match page.and_then(|page| self.turn(page)) {
+                    Ok(names) => self.names = names.into_iter(),
+                    Err(error) => {
+                        self.has_failed = true;
+                        return Poll::Ready(Some(Err(error)));
+                    }
                 }
+            } else if self.has_failed {
+                return Poll::Ready(None);
             } else {
                 let Some(call) = self.call() else { return Poll::Ready(None) };
                 self.fetching = Some(Box::pin(fetch(self.pipeline.clone(), call)));

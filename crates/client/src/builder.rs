@@ -24,7 +24,7 @@ const USER_AGENT: &str = concat!("lazulite-client/", env!("CARGO_PKG_VERSION"));
 /// use lazulite_client::{ClientBuilder, RetryPolicy};
 ///
 /// let tables = ClientBuilder::from_connection_string("UseDevelopmentStorage=true")?
-///     .retry(RetryPolicy { attempts_max: 3, reads_secondary: true, ..RetryPolicy::default() })
+///     .retry(RetryPolicy::default().attempts_max(3).reads_secondary(true))
 ///     .timeout(Duration::from_secs(5))
 ///     .application("shop/1.0")
 ///     .tables()?;
@@ -74,10 +74,26 @@ impl ClientBuilder {
     }
 
     /// The URL of a service with a shared access signature as its query, as the portal shows it.
+    ///
+    /// The URL of one table or queue is for [`TableClient::from_sas_url`](crate::TableClient::from_sas_url) or
+    /// [`QueueClient::from_sas_url`](crate::QueueClient::from_sas_url), and refused here.
     pub fn from_sas_url(url: &str) -> Result<ClientBuilder, Error> {
+        match ClientBuilder::from_resource_sas_url(url)? {
+            (builder, None) => Ok(builder),
+            (_, Some(name)) => Err(Error::Configuration(format!(
+                "the URL is not that of a service, but of {name:?} in it: take TableClient::from_sas_url or \
+                 QueueClient::from_sas_url, or leave the name out of the URL"
+            ))),
+        }
+    }
+
+    /// The URL of a service, or of a table or queue, whose name is returned.
+    pub(crate) fn from_resource_sas_url(url: &str) -> Result<(ClientBuilder, Option<String>), Error> {
         let credential = Credential::sas(url)?;
         let endpoint = url.trim().split('?').next().unwrap_or_default();
-        ClientBuilder::new(endpoint, credential)
+        let mut endpoint = Endpoint::parse(endpoint, "the URL")?;
+        let name = endpoint.split_resource(credential.table());
+        Ok((ClientBuilder::of(Whereabouts::Endpoint(Box::new((endpoint, credential)))), name))
     }
 
     fn of(source: Whereabouts) -> ClientBuilder {
@@ -99,7 +115,7 @@ impl ClientBuilder {
         self
     }
 
-    /// What one attempt may take, from the first byte to the last.
+    /// What one attempt may take: to get a token if one is needed, a connection, and the whole answer.
     pub fn timeout(mut self, timeout: Duration) -> ClientBuilder {
         self.timeout = timeout;
         self

@@ -91,6 +91,7 @@ pub struct Bulk<'a, E> {
 
 /// What became of a bulk load.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct BulkReport {
     /// How many entities were written.
     pub written: usize,
@@ -122,6 +123,7 @@ impl BulkReport {
 
 /// One entity that a bulk load did not write.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct BulkFailure {
     /// Its place in the input.
     pub index: usize,

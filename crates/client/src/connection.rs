@@ -22,6 +22,8 @@ const EMULATOR_KEY: &str =
 const EMULATOR_PROXY: &str = "http://127.0.0.1";
 const ENDPOINT_SUFFIX: &str = "core.windows.net";
 const SECONDARY: &str = "-secondary";
+/// The second label of the hosts of an account's services.
+const SERVICE_LABELS: [&str; 3] = ["table", "queue", "blob"];
 
 /// Every part that a connection string may have. Those of other services are known, so that they are not reported.
 const PARTS: [&str; 15] = [
@@ -85,18 +87,44 @@ impl Endpoint {
         Some(name.strip_suffix(SECONDARY).unwrap_or(name))
     }
 
-    /// Where the account's replica is by convention: `-secondary` after its name.
+    /// Where the account's replica is by convention: `-secondary` after its name, in the path of an emulator or in a host
+    /// of the form `account.table.suffix`. Any other host is not asked: `example-secondary.com` may be anybody's.
     pub(crate) fn to_secondary(&self) -> Option<Endpoint> {
         if !self.path.is_empty() {
             return Some(Endpoint { path: format!("{}{SECONDARY}", self.path), ..self.clone() });
         }
-        let (label, rest) = self.authority.as_str().split_once('.')?;
-        let is_address = self.authority.host().bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-        if is_address {
+        if !self.is_host_style() {
             return None;
         }
+        let (label, rest) = self.authority.as_str().split_once('.')?;
         let authority = format!("{label}{SECONDARY}.{rest}").parse().ok()?;
         Some(Endpoint { authority, ..self.clone() })
+    }
+
+    /// Whether the host names the account and the service, as it does in Azure: `account.table.core.windows.net`.
+    pub(crate) fn is_host_style(&self) -> bool {
+        let mut labels = self.authority.host().splitn(3, '.');
+        let is_label = |label: Option<&str>| label.is_some_and(|label| !label.is_empty());
+        is_label(labels.next())
+            && labels
+                .next()
+                .is_some_and(|service| SERVICE_LABELS.contains(&service.to_ascii_lowercase().as_str()))
+            && is_label(labels.next())
+    }
+
+    /// Takes the name of a table or queue off the end of the path, if there is one behind the account. `table` is the one
+    /// that the signature is for, if it names one.
+    pub(crate) fn split_resource(&mut self, table: Option<&str>) -> Option<String> {
+        let (account_path, name) = self.path.rsplit_once('/')?;
+        let is_resource = self.is_host_style()
+            || !account_path.is_empty()
+            || table.is_some_and(|table| table.eq_ignore_ascii_case(name));
+        if !is_resource {
+            return None;
+        }
+        let (account_path, name) = (account_path.to_owned(), name.to_owned());
+        self.path = account_path;
+        Some(name)
     }
 
     pub(crate) fn is_https(&self) -> bool {

@@ -92,6 +92,12 @@ impl Credential {
         })))
     }
 
+    /// The table that a shared access signature is for, if it names one.
+    pub(crate) fn table(&self) -> Option<&str> {
+        let Kind::Sas(query) = &self.0 else { return None };
+        query.split('&').find_map(|pair| pair.strip_prefix("tn=")).filter(|name| !name.is_empty())
+    }
+
     /// The account's name and key, if this is a key: only a key can make signatures.
     pub(crate) fn key(&self) -> Option<(&str, &AccountKey)> {
         match &self.0 {

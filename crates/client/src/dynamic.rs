@@ -167,6 +167,11 @@ impl Entity for DynamicEntity {
     fn etag(&self) -> Option<&str> {
         self.etag.as_deref()
     }
+
+    fn stamp(&mut self, etag: &str, timestamp: Option<DateTime>) {
+        self.etag = Some(etag.to_owned());
+        self.timestamp = timestamp;
+    }
 }
 
 #[cfg(test)]

@@ -87,6 +87,19 @@ pub trait Entity: Sized + Send {
     fn etag(&self) -> Option<&str> {
         None
     }
+
+    /// Takes over what the service said of a write of this entity: its new ETag, and when it was written, if the service
+    /// tells. An entity that keeps neither has nothing to do.
+    fn stamp(&mut self, etag: &str, timestamp: Option<DateTime>) {
+        let _ = (etag, timestamp);
+    }
+
+    /// Whether this very entity has a place for a property of this name. The kinds of an enum differ in that, and
+    /// [`Entity::COLUMNS`] of the enum holds the properties of all of them.
+    #[doc(hidden)]
+    fn knows(&self, name: &str) -> bool {
+        Self::COLUMNS.is_none_or(|columns| columns.contains(&name))
+    }
 }
 
 /// An entity as the service sent it. Borrows from the answer's body.

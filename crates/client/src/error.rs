@@ -11,7 +11,7 @@ use http::{HeaderMap, StatusCode};
 use protocol::common::headers::{X_MS_ERROR_CODE, X_MS_REQUEST_ID};
 
 use crate::encryption::EncryptionError;
-use crate::{Keys, TransportError};
+use crate::{FilterError, Keys, TransportError};
 
 /// A refusal's code and message are cut after this many bytes: they are for people, and a proxy may answer with a page.
 const TEXT_BYTES_MAX: usize = 4096;
@@ -38,6 +38,7 @@ impl std::error::Error for EntityError {}
 
 /// What the service said when it refused an operation.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct ServiceFailure {
     /// The status of the answer.
     pub status: StatusCode,
@@ -52,7 +53,7 @@ pub struct ServiceFailure {
     /// The entity that was refused, where the client knows it.
     pub keys: Option<Keys<'static>>,
     /// Whether an earlier attempt may have reached the service too. If so, "already exists" or "not found" may be the
-    /// work of this very call.
+    /// work of this very call, and its outcome is unknown ([`Error::is_outcome_unknown`]).
     pub was_repeated: bool,
 }
 
@@ -120,7 +121,7 @@ pub enum Error {
     Entity(EntityError),
     /// The client refused before it sent anything.
     Refused(String),
-    /// The answer does not follow the protocol.
+    /// The answer does not follow the protocol. It said that the service did what it was asked, so a write happened.
     Unreadable(String),
     /// A connection string, an endpoint or a credential that cannot be used. Never quotes a secret.
     Configuration(String),
@@ -162,20 +163,34 @@ impl Error {
         self.status() == Some(StatusCode::PRECONDITION_FAILED)
     }
 
-    /// Whether the service may have done what was asked although this error came back: the answer was lost, or it was a
-    /// failure of the server.
+    /// Whether the service may have done what was asked although this error came back: an answer was lost, that of this
+    /// attempt or of an earlier one, the server failed, or what it answered to a success could not be read.
     pub fn is_outcome_unknown(&self) -> bool {
         match self {
-            Error::Timeout => true,
+            // An answer is read only when it says that the service did what it was asked.
+            Error::Timeout | Error::Unreadable(_) => true,
             Error::Transport(error) => !error.is_unsent,
             Error::Service(failure) => {
-                failure.status.is_server_error() && !refuses_before_work(failure.status, &failure.code)
+                failure.was_repeated
+                    || failure.status.is_server_error() && !refuses_before_work(failure.status, &failure.code)
             }
-            Error::Entity(_)
-            | Error::Refused(_)
-            | Error::Configuration(_)
-            | Error::Unreadable(_)
-            | Error::Encryption(_) => false,
+            Error::Entity(_) | Error::Refused(_) | Error::Configuration(_) | Error::Encryption(_) => false,
+        }
+    }
+}
+
+impl Error {
+    /// What a caller must hear when an attempt before the one that failed so may have happened: whatever the last one
+    /// says, the outcome is unknown.
+    pub(crate) fn after_lost_answer(self) -> Error {
+        match self {
+            Error::Service(mut failure) => {
+                failure.was_repeated = true;
+                Error::Service(failure)
+            }
+            Error::Transport(error) => Error::Transport(TransportError { is_unsent: false, ..error }),
+            Error::Timeout | Error::Unreadable(_) => self,
+            other => Error::Transport(TransportError::lost(other)),
         }
     }
 }
@@ -218,6 +233,13 @@ impl std::error::Error for Error {
 impl From<EntityError> for Error {
     fn from(error: EntityError) -> Error {
         Error::Entity(error)
+    }
+}
+
+/// A filter that cannot be written is refused before anything is sent.
+impl From<FilterError> for Error {
+    fn from(error: FilterError) -> Error {
+        Error::Refused(error.to_string())
     }
 }
 

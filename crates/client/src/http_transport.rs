@@ -27,7 +27,7 @@ use std::pin::{Pin, pin};
 use std::task::Poll;
 
 use crate::Error;
-use crate::transport::{Sending, Transport, TransportError};
+use crate::transport::{Progress, Sending, Transport, TransportError};
 use body::{Pieces, Whole};
 use pool::{Live, Pool};
 
@@ -162,7 +162,12 @@ impl HttpTransport {
         Ok(pool)
     }
 
-    async fn exchange(&self, request: Request<Bytes>) -> Result<Response<Bytes>, TransportError> {
+    async fn exchange(
+        &self,
+        request: Request<Bytes>,
+        progress: &Progress,
+    ) -> Result<Response<Bytes>, TransportError> {
+        progress.wait();
         let pool = self.pool(request.uri())?;
         // A connection belongs to a permit while it is used.
         let _permit = pool.permit().await?;
@@ -175,6 +180,7 @@ impl HttpTransport {
                 Some(live) => (live, true),
                 None => (pool.connect().await?, false),
             };
+            progress.begin();
             let failure = match live.send(request, self.options.answer_bytes_max).await {
                 Ok(response) => {
                     if is_reusable(&response) {
@@ -186,7 +192,10 @@ impl HttpTransport {
             };
             match failure {
                 // It had been closed after all, and nothing was sent.
-                Unanswered::Unsent(returned, _) if is_kept => request = *returned,
+                Unanswered::Unsent(returned, _) if is_kept => {
+                    progress.wait();
+                    request = *returned;
+                }
                 Unanswered::Unsent(_, error) => return Err(TransportError::unsent(error)),
                 Unanswered::Lost(error) => {
                     let was_stale = is_kept && !live.has_answer.load(Ordering::Relaxed);
@@ -203,7 +212,11 @@ impl HttpTransport {
 
 impl Transport for HttpTransport {
     fn send(&self, request: Request<Bytes>) -> Sending<'_> {
-        Box::pin(self.exchange(request))
+        Box::pin(async move { self.exchange(request, &Progress::default()).await })
+    }
+
+    fn send_watched<'a>(&'a self, request: Request<Bytes>, progress: &'a Progress) -> Sending<'a> {
+        Box::pin(self.exchange(request, progress))
     }
 }
 

@@ -127,10 +127,36 @@ pub fn unknown_prefix(row: &Row<'_>) -> EntityError {
     refused("RowKey", format!("no kind of entity has a row key like {:?}", row.row_key))
 }
 
-/// The error for an entity whose own key would make it another kind.
-pub fn wrong_prefix(prefix: &'static str, row_key: &str) -> EntityError {
-    refused(
-        "RowKey",
-        format!("an entity of this kind has a row key that starts with {prefix:?}, not {row_key:?}"),
-    )
+/// Checks that an entity's own key makes it the kind that it is: it has the prefix, which is empty for the kind of all
+/// others, and none of the longer ones that other kinds have.
+pub fn check_prefix(prefix: &'static str, longer: &[&'static str], row_key: &str) -> Result<(), EntityError> {
+    if !row_key.starts_with(prefix) {
+        let reason =
+            format!("an entity of this kind has a row key that starts with {prefix:?}, not {row_key:?}");
+        return Err(refused("RowKey", reason));
+    }
+    match longer.iter().find(|other| row_key.starts_with(**other)) {
+        None => Ok(()),
+        Some(other) => {
+            let reason = format!(
+                "{row_key:?} would be read as another kind of entity, whose row keys start with {other:?}"
+            );
+            Err(refused("RowKey", reason))
+        }
+    }
+}
+
+/// Checks that an entity of the kind for all others does not name one of the kinds.
+pub fn check_other_kind(
+    name: &'static str,
+    kinds: &[&'static str],
+    written: &[Property<'_>],
+) -> Result<(), EntityError> {
+    let kind = written.iter().find(|property| property.name == name).map(|property| &property.value);
+    match kind {
+        Some(Value::String(kind)) if kinds.contains(&&**kind) => {
+            Err(refused(name, format!("with the value {kind:?} it would be read as another kind of entity")))
+        }
+        _ => Ok(()),
+    }
 }

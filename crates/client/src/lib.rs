@@ -1,4 +1,6 @@
 //! A client for the Table and Queue services of Azure Storage, for Cosmos DB's Table API, Azurite and Lazulite.
+//!
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 // Derived code names the crate, also inside of it.
@@ -88,5 +90,11 @@ pub use sas::{
 };
 pub use table::TableClient;
 pub use transaction::{Committed, Transaction};
-pub use transport::{Sending, Transport, TransportError};
+pub use transport::{Progress, Sending, Transport, TransportError};
 pub use write::{IfMatch, Written};
+
+/// The page that shows the client task by task. Its pieces of Rust compile, or the doc tests fail. It is not in the
+/// package, and nothing but doc tests asks for it.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/client.md")]
+struct ClientPage;

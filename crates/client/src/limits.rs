@@ -4,23 +4,18 @@
 //! Promises: what passes here is not refused by the service for its size, its number of properties or the characters of
 //! its keys. Leaves to the service: everything that depends on what is stored.
 
+use protocol::table::limits::{
+    BATCH_OPERATION_COUNT_MAX, ENTITY_SIZE_BYTES_MAX, KEY_UTF16_UNITS_MAX, PROPERTY_COUNT_MAX,
+    STRING_UTF16_UNITS_MAX, entity_base_size, is_key_too_long, is_value_too_large, property_size,
+};
 use protocol::table::model::find_forbidden_key_char;
 
-use crate::{Error, Keys, Property, Value};
+use crate::{Error, Keys, Property};
 
 /// The most operations of a transaction.
-pub(crate) const TRANSACTION_OPERATION_COUNT_MAX: usize = protocol::table::BATCH_OPERATION_COUNT_MAX;
+pub(crate) const TRANSACTION_OPERATION_COUNT_MAX: usize = BATCH_OPERATION_COUNT_MAX;
 /// The largest body of a transaction, all headers of its parts included.
 pub(crate) const TRANSACTION_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// The most properties of an entity, without its keys and its Timestamp.
-const PROPERTY_COUNT_MAX: usize = 252;
-/// The largest entity, as the service counts: see [`entity_size`].
-const ENTITY_BYTES_MAX: usize = 1024 * 1024;
-/// The longest PartitionKey or RowKey, in units of UTF-16: 1 KiB.
-const KEY_UTF16_UNITS_MAX: usize = 512;
-/// The longest string, in units of UTF-16: 64 KiB.
-const STRING_UTF16_UNITS_MAX: usize = 32 * 1024;
-const BINARY_BYTES_MAX: usize = 64 * 1024;
 
 /// Refuses keys that the service cannot store. In a URL, some of them would even name something else.
 pub(crate) fn check_keys(keys: &Keys<'_>) -> Result<(), Error> {
@@ -35,7 +30,7 @@ pub(crate) fn check_key(name: &str, key: &str) -> Result<(), Error> {
              / \\ # ? and control characters are forbidden"
         )));
     }
-    if utf16_units_exceed(key, KEY_UTF16_UNITS_MAX) {
+    if is_key_too_long(key) {
         return Err(Error::Refused(format!(
             "the {name} has more than {KEY_UTF16_UNITS_MAX} characters: keys are limited to 1 KiB of UTF-16"
         )));
@@ -62,24 +57,19 @@ pub(crate) fn check_entity(
     const BYTES_PER_PROPERTY_MAX: usize = 24;
     const SMALL_VALUE_BYTES: usize = STRING_UTF16_UNITS_MAX;
     if json_bytes <= SMALL_VALUE_BYTES
-        && 2 * json_bytes + (properties.len() + 3) * BYTES_PER_PROPERTY_MAX <= ENTITY_BYTES_MAX
+        && 2 * json_bytes + (properties.len() + 3) * BYTES_PER_PROPERTY_MAX <= ENTITY_SIZE_BYTES_MAX
     {
         return Ok(());
     }
     let size = entity_size(keys, properties);
-    if size > ENTITY_BYTES_MAX {
+    if size > ENTITY_SIZE_BYTES_MAX {
         return Err(Error::Refused(format!(
-            "the entity {} has {size} bytes as the service counts, and it stores at most {ENTITY_BYTES_MAX}",
+            "the entity {} has {size} bytes as the service counts, and it stores at most {ENTITY_SIZE_BYTES_MAX}",
             describe(keys)
         )));
     }
     for property in properties {
-        let is_too_large = match &property.value {
-            Value::String(text) => utf16_units_exceed(text, STRING_UTF16_UNITS_MAX),
-            Value::Binary(bytes) => bytes.len() > BINARY_BYTES_MAX,
-            _ => false,
-        };
-        if is_too_large {
+        if is_value_too_large(&property.value) {
             return Err(Error::Refused(format!(
                 "the property {:?} of the entity {} is larger than 64 KiB",
                 property.name,
@@ -95,37 +85,15 @@ pub(crate) fn describe(keys: &Keys<'_>) -> String {
     format!("({:?}, {:?})", keys.partition_key, keys.row_key)
 }
 
-/// The published formula of the service: texts count as UTF-16, and the Timestamp counts as a property.
 fn entity_size(keys: &Keys<'_>, properties: &[Property<'_>]) -> usize {
-    let base = 4 + 2 * (utf16_units(&keys.partition_key) + utf16_units(&keys.row_key));
-    let timestamp = 8 + 2 * "Timestamp".len() + 8;
-    base + timestamp + properties.iter().map(property_size).sum::<usize>()
-}
-
-fn property_size(property: &Property<'_>) -> usize {
-    let value_size = match &property.value {
-        Value::String(text) => 2 * utf16_units(text) + 4,
-        Value::Binary(bytes) => bytes.len() + 4,
-        Value::Boolean(_) => 1,
-        Value::Int32(_) => 4,
-        Value::Int64(_) | Value::Double(_) | Value::DateTime(_) => 8,
-        Value::Guid(_) => 16,
-    };
-    8 + 2 * utf16_units(&property.name) + value_size
-}
-
-fn utf16_units(text: &str) -> usize {
-    if text.is_ascii() { text.len() } else { text.encode_utf16().count() }
-}
-
-/// A text never has more units of UTF-16 than bytes of UTF-8, so for most the byte length is enough.
-fn utf16_units_exceed(text: &str, units_max: usize) -> bool {
-    text.len() > units_max && utf16_units(text) > units_max
+    let own = properties.iter().map(|property| property_size(&property.name, &property.value));
+    entity_base_size(&keys.partition_key, &keys.row_key) + own.sum::<usize>()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Value;
 
     fn keys(partition_key: &'static str, row_key: &'static str) -> Keys<'static> {
         Keys { partition_key: partition_key.into(), row_key: row_key.into() }

@@ -1,11 +1,12 @@
 //! Lost answers: reads a row back and compares it with what was sent.
 //!
 //! Promises: `Done` is said only of a row that holds what the write would have left, so a caller that takes it for
-//! success is never wrong about the row. It may be the work of another client that wrote the same; nobody can tell,
-//! and nobody needs to.
+//! success is never wrong about the row. It may be the work of another client that wrote the same: nobody can tell. So
+//! this is not for a caller to whom it matters who wrote the row, as it does to one that counts.
 
 use bytes::Bytes;
 
+use crate::retry::Budget;
 use crate::table::is_row_missing;
 use crate::write::{ANY, Verb};
 use crate::{Error, Keys, Property, Row, TableClient, Value, json};
@@ -21,15 +22,16 @@ pub(crate) enum Settled {
     Otherwise,
 }
 
-/// Looks a row up. `sent` is the JSON of the write.
+/// Looks a row up. `sent` is the JSON of the write, and `budget` that of the operation that lost an answer.
 pub(crate) async fn settle(
     table: &TableClient,
     verb: Verb,
     keys: &Keys<'_>,
     if_match: Option<&str>,
     sent: &[u8],
+    budget: &Budget,
 ) -> Result<Settled, Error> {
-    let body = match table.fetch(keys, None).await {
+    let body = match table.fetch_fresh(keys, &mut budget.for_a_look()).await {
         Ok(body) => body,
         Err(error) if is_row_missing(&error) => {
             return Ok(match verb {

@@ -11,7 +11,6 @@ use std::pin::Pin;
 use std::str::FromStr;
 use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
 use futures_core::Stream;
 use http::{HeaderMap, HeaderName, Method};
 use protocol::common::percent::percent_decode;
@@ -19,7 +18,7 @@ use protocol::table::wire::headers::{CONTINUATION_NEXT_PARTITION_KEY, CONTINUATI
 
 use crate::path::percent_encode;
 use crate::pipeline::{Answer, Call, Repeat};
-use crate::sealing::own_row;
+use crate::sealing::{Marks, own_row};
 use crate::{Entity, Error, Row, TableClient, json};
 
 /// The most entities that a service puts on a page.
@@ -98,6 +97,7 @@ impl FromStr for Continuation {
 ///
 /// [`Query::explain`]: crate::Query::explain
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Explanation {
     /// The plan's name: `point`, `row range`, `partition scan`, `partition range` or `table scan`.
     pub plan: String,
@@ -126,6 +126,7 @@ impl Explanation {
 
 /// One answer of a query.
 #[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
 pub struct Page<E> {
     /// The rows of this page, in the order of their keys. May be empty although there are more pages.
     pub entities: Vec<E>,
@@ -176,14 +177,8 @@ impl Source {
             }
         }
         let headers = self.explains.then(|| (EXPLAIN, "1".to_owned())).into_iter().collect();
-        Call {
-            method: Method::GET,
-            path: format!("{}()", self.table.name()),
-            query,
-            headers,
-            body: Bytes::new(),
-            repeat: Repeat::Freely,
-        }
+        let path = format!("{}()", self.table.name());
+        Call { query, headers, ..Call::new(Method::GET, path, Repeat::Freely) }
     }
 }
 
@@ -199,15 +194,15 @@ struct Fetched {
 }
 
 /// Knows no entity type, so that the streams need not be told that entities borrow nothing.
-async fn fetch(table: TableClient, call: Call, encrypted: &'static [&'static str]) -> Result<Fetched, Error> {
+async fn fetch(table: TableClient, call: Call, marks: Marks) -> Result<Fetched, Error> {
     let answer = table.call(call, None).await?;
-    if encrypted.is_empty() {
+    if marks.encrypted.is_empty() {
         return Ok(Fetched { answer, opened: None });
     }
     let rows = json::read_page(&answer.body)?;
     let mut opened = Vec::with_capacity(rows.len());
     for mut row in rows {
-        table.inner.sealing.unseal(encrypted, &mut row, table.name()).await?;
+        table.inner.sealing.unseal(marks, &mut row, table.name()).await?;
         opened.push(own_row(row));
     }
     Ok(Fetched { answer, opened: Some(opened) })
@@ -216,7 +211,8 @@ async fn fetch(table: TableClient, call: Call, encrypted: &'static [&'static str
 enum State {
     /// The next page begins here, or at the beginning.
     Next(Option<Continuation>),
-    Fetching(Fetching),
+    /// With the place where the page that is on its way begins.
+    Fetching(Fetching, Option<Continuation>),
     Refused(Error),
     Ended,
 }
@@ -246,13 +242,17 @@ impl<E: Entity> Pages<E> {
         poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
     }
 
-    fn read(&mut self, fetched: Fetched) -> Result<Page<E>, Error> {
+    fn read(&mut self, fetched: Fetched, from: Option<&Continuation>) -> Result<Page<E>, Error> {
         let Fetched { answer, opened } = fetched;
         let rows = match opened {
             Some(rows) => rows,
             None => json::read_page(&answer.body)?,
         };
         let mut continuation = Continuation::of(&answer.headers)?;
+        // A server that repeats its continuation would never come to an end.
+        if continuation.is_some() && continuation.as_ref() == from {
+            return Err(Error::Unreadable("the pages of the query do not advance".to_owned()));
+        }
         let wanted = self.source.wanted.unwrap_or(usize::MAX);
         if rows.len() > wanted {
             // Going on there would skip rows. No service does this: it was asked for no more than are wanted.
@@ -287,14 +287,15 @@ impl<E: Entity> Stream for Pages<E> {
                     return Poll::Ready(Some(Err(error)));
                 }
                 State::Next(from) => {
-                    let call = this.source.call(from.as_ref());
+                    let (call, from) = (this.source.call(from.as_ref()), from.take());
                     let table = this.source.table.clone();
-                    this.state = State::Fetching(Box::pin(fetch(table, call, E::ENCRYPTED)));
+                    this.state = State::Fetching(Box::pin(fetch(table, call, Marks::of::<E>())), from);
                 }
-                State::Fetching(fetching) => {
+                State::Fetching(fetching, from) => {
                     let outcome = ready!(fetching.as_mut().poll(context));
+                    let from = from.take();
                     this.state = State::Ended;
-                    let page = outcome.and_then(|fetched| this.read(fetched));
+                    let page = outcome.and_then(|fetched| this.read(fetched, from.as_ref()));
                     if let Ok(Page { continuation: Some(next), .. }) = &page
                         && this.source.wanted != Some(0)
                     {
@@ -365,6 +366,19 @@ impl<E: Entity> Stream for Entities<E> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::DynamicEntity;
+    use crate::pipeline::tests::{EMULATOR, FakeTransport, Reply, builder};
+
+    #[tokio::test(start_paused = true)]
+    async fn a_continuation_that_is_repeated_is_no_continuation() {
+        const NEXT: &[(&str, &str)] = &[("x-ms-continuation-NextPartitionKey", "1!4!bcd")];
+        let page = || Reply::Answer(200, NEXT, "{\"value\":[]}".to_owned());
+        let transport = FakeTransport::new((0..9).map(|_| page()));
+        let table = builder(EMULATOR, transport.clone()).tables().unwrap().table("people").unwrap();
+        let error = table.query::<DynamicEntity>().all().await.unwrap_err();
+        assert!(matches!(&error, Error::Unreadable(text) if text.contains("advance")), "{error}");
+        assert_eq!(transport.seen().len(), 2);
+    }
 
     #[test]
     fn continuations_survive_as_text() {

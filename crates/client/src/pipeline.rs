@@ -22,8 +22,8 @@ use crate::connection::{Endpoint, Endpoints};
 use crate::credential::Kind;
 use crate::error::{ServiceFailure, refuses_before_work};
 use crate::operation_name::operation_name;
-use crate::retry::{self, RetryPolicy};
-use crate::{Credential, Error, Transport, TransportError};
+use crate::retry::{self, Budget, RetryPolicy};
+use crate::{Credential, Error, Progress, Transport, TransportError};
 
 /// The version of the Table service whose answers the client reads, which is the one that the official clients ask for.
 pub(crate) const TABLE_VERSION: &str = "2019-02-02";
@@ -51,6 +51,8 @@ pub(crate) struct Call {
     pub headers: Vec<(HeaderName, String)>,
     pub body: Bytes,
     pub repeat: Repeat,
+    /// Whether it must see the latest state: the replica, which lags behind, is not asked even if reads may go there.
+    pub is_fresh: bool,
 }
 
 /// What may be done when no answer came, or a 5xx.
@@ -117,31 +119,37 @@ struct Failure {
 impl Pipeline {
     pub(crate) fn new(kind: &'static ServiceKind, settings: Settings) -> Result<Pipeline, Error> {
         let Settings { endpoints, credential, transport, retry, timeout, environment, user_agent } = settings;
-        let is_private = endpoints.primary.is_https() || endpoints.primary.is_loopback();
-        if matches!(credential.0, Kind::Token(_)) && !is_private {
+        let is_open = |endpoint: &&Endpoint| !endpoint.is_https() && !endpoint.is_loopback();
+        let open = std::iter::once(&endpoints.primary).chain(&endpoints.secondary).find(is_open);
+        if let (Kind::Token(_), Some(endpoint)) = (&credential.0, open) {
             return Err(Error::Configuration(format!(
-                "{} is not https: a bearer token would be readable on the way",
-                endpoints.primary
+                "{endpoint} is not https: a bearer token would be readable on the way"
             )));
         }
         let date = DateText::new(environment);
         Ok(Pipeline { kind, endpoints, credential, transport, retry, timeout, date, user_agent })
     }
 
-    /// Refusals (4xx, 5xx) are errors.
+    /// Whatever is not a success (2xx) is an error.
     pub(crate) async fn call(&self, call: Call) -> Result<Answer, Error> {
-        self.run(call, Location::Primary).await
+        self.call_within(call, &mut Budget::new()).await
+    }
+
+    /// A call that is part of an operation of several.
+    pub(crate) async fn call_within(&self, call: Call, budget: &mut Budget) -> Result<Answer, Error> {
+        self.run(call, Location::Primary, budget).await
     }
 
     /// Asks the replica, and only it.
     pub(crate) async fn call_secondary(&self, call: Call) -> Result<Answer, Error> {
         if self.endpoints.secondary.is_none() {
             return Err(Error::Configuration(format!(
-                "{} has no secondary endpoint",
-                self.endpoints.primary
+                "nothing tells where the replica of {} is: name it with ClientBuilder::secondary_endpoint, or in the \
+                 connection string with {}SecondaryEndpoint",
+                self.endpoints.primary, self.kind.name
             )));
         }
-        self.run(call, Location::Secondary).await
+        self.run(call, Location::Secondary, &mut Budget::new()).await
     }
 
     /// Where the service is: `http://host/account`, or `https://account.host`.
@@ -154,13 +162,15 @@ impl Pipeline {
         clock::guid(self.environment().random())
     }
 
-    pub(crate) fn policy(&self) -> &RetryPolicy {
-        &self.retry
-    }
-
-    /// The wait after this many failures, for whoever repeats more than one call.
-    pub(crate) async fn pause(&self, failure_count: u32) {
-        tokio::time::sleep(self.retry.delay(failure_count, self.environment().random())).await;
+    /// The wait after a failure, for whoever repeats more than one call. `false` at once if the policy allows no more.
+    pub(crate) async fn pause(&self, budget: &Budget, asked: Option<Duration>) -> bool {
+        match budget.next_delay(&self.retry, self.environment().random(), asked) {
+            Some(delay) => {
+                tokio::time::sleep(delay).await;
+                true
+            }
+            None => false,
+        }
     }
 
     pub(crate) fn credential(&self) -> &Credential {
@@ -172,7 +182,7 @@ impl Pipeline {
         self.date.environment()
     }
 
-    async fn run(&self, call: Call, location: Location) -> Result<Answer, Error> {
+    async fn run(&self, call: Call, location: Location, budget: &mut Budget) -> Result<Answer, Error> {
         let span = tracing::debug_span!(
             "azure_storage_call",
             service = self.kind.name,
@@ -180,40 +190,57 @@ impl Pipeline {
             attempts = tracing::field::Empty,
             status = tracing::field::Empty,
         );
-        self.attempts(&call, location).instrument(span).await
+        self.attempts(&call, location, budget).instrument(span).await
     }
 
-    async fn attempts(&self, call: &Call, mut location: Location) -> Result<Answer, Error> {
-        let started = clock::instant();
+    async fn attempts(
+        &self,
+        call: &Call,
+        mut location: Location,
+        budget: &mut Budget,
+    ) -> Result<Answer, Error> {
         let id = self.guid();
         let is_read = matches!(call.method, Method::GET | Method::HEAD) && call.repeat == Repeat::Freely;
         let mut alternates = is_read
+            && !call.is_fresh
             && location == Location::Primary
             && self.retry.reads_secondary
             && self.endpoints.secondary.is_some();
-        let (mut attempt_count, mut failure_count) = (0, 0);
+        let mut attempt_count = 0;
         let (mut was_repeated, mut was_stale_once, mut was_forgotten) = (false, false, false);
         loop {
             attempt_count += 1;
-            let request = self.request(call, location, &id).await?;
             // Only a token is looked at again: the service may refuse one that has been revoked.
-            let token = match &self.credential.0 {
-                Kind::Token(cache) => {
-                    request.headers().get(AUTHORIZATION).cloned().map(|token| (cache, token))
+            let mut token = None;
+            let progress = Progress::default();
+            progress.wait();
+            let attempt = async {
+                let request = self.request(call, location, &id).await?;
+                progress.begin();
+                if let Kind::Token(cache) = &self.credential.0 {
+                    token = request.headers().get(AUTHORIZATION).cloned().map(|token| (cache, token));
                 }
-                _ => None,
+                Ok(self.transport.send_watched(request, &progress).await)
             };
-            let failure = match tokio::time::timeout(self.timeout, self.transport.send(request)).await {
-                Ok(Ok(response)) if response.status().as_u16() < 400 => {
+            let failure = match tokio::time::timeout(self.timeout, attempt).await {
+                // Everything else is a refusal, a redirect too: no service redirects, and whatever stands between
+                // would have to see the credential again.
+                Ok(Ok(Ok(response))) if response.status().is_success() => {
                     self.record(attempt_count, Some(response.status()));
                     return Ok(Answer::new(response, was_repeated));
                 }
-                Ok(Ok(response)) => self.refusal(call, response, was_repeated),
-                Ok(Err(error)) => self.silence(call, Some(error)),
+                Ok(Ok(Ok(response))) => self.refusal(call, response),
+                Ok(Ok(Err(error))) => self.silence(call, Some(error)),
+                Ok(Err(error)) => return Err(told(error, was_repeated)),
+                Err(_elapsed) if progress.is_unsent() => {
+                    let reason = "there was no token or no free connection in time";
+                    self.silence(call, Some(TransportError::unsent(reason)))
+                }
                 Err(_elapsed) => self.silence(call, None),
             };
             let status = failure.error.status();
             self.record(attempt_count, status);
+            let had_begun = was_repeated;
             was_repeated |= failure.may_have_begun;
 
             // A kept connection that the server closed says nothing about the server, so there is nothing to wait for.
@@ -223,7 +250,8 @@ impl Pipeline {
                 tracing::debug!(attempt = attempt_count, "the kept connection was closed; sending again");
                 continue;
             }
-            if let (Some((cache, token)), Some(StatusCode::UNAUTHORIZED)) = (token, status)
+            if let Some((cache, token)) = token
+                && refuses_token(&failure.error)
                 && !was_forgotten
             {
                 was_forgotten = true;
@@ -236,22 +264,21 @@ impl Pipeline {
                 location = Location::Primary;
                 continue;
             }
-            failure_count += 1;
-            if !failure.may_repeat || failure_count >= self.retry.attempts_max {
-                return Err(failure.error);
+            budget.failure_count += 1;
+            if !failure.may_repeat || budget.failure_count >= self.retry.attempts_max {
+                return Err(told(failure.error, had_begun));
             }
             if alternates {
                 location = location.other();
             }
-            let asked = failure.asked.unwrap_or_default();
             let delay = match location {
                 // The other server may well be healthy.
-                Location::Secondary if alternates => asked,
-                _ => self.retry.delay(failure_count, self.environment().random()).max(asked),
+                Location::Secondary if alternates => {
+                    budget.within(&self.retry, failure.asked.unwrap_or_default())
+                }
+                _ => budget.next_delay(&self.retry, self.environment().random(), failure.asked),
             };
-            if (clock::instant() - started).saturating_add(delay) > self.retry.total_max {
-                return Err(failure.error);
-            }
+            let Some(delay) = delay else { return Err(told(failure.error, had_begun)) };
             tracing::debug!(
                 attempt = attempt_count,
                 status = status.map(|status| status.as_u16()),
@@ -274,10 +301,9 @@ impl Pipeline {
     }
 
     /// The service answered, and refused.
-    fn refusal(&self, call: &Call, response: Response<Bytes>, was_repeated: bool) -> Failure {
+    fn refusal(&self, call: &Call, response: Response<Bytes>) -> Failure {
         let (parts, body) = response.into_parts();
-        let mut failure = ServiceFailure::read(parts.status, &parts.headers, &body);
-        failure.was_repeated = was_repeated;
+        let failure = ServiceFailure::read(parts.status, &parts.headers, &body);
         Failure {
             may_repeat: retry::allows_after_answer(call.repeat, parts.status, &failure.code),
             may_have_begun: parts.status.is_server_error()
@@ -460,7 +486,15 @@ impl Answer {
 impl Call {
     /// A call without query, headers and body.
     pub(crate) fn new(method: Method, path: impl Into<String>, repeat: Repeat) -> Call {
-        Call { method, path: path.into(), query: Vec::new(), headers: Vec::new(), body: Bytes::new(), repeat }
+        Call {
+            method,
+            path: path.into(),
+            query: Vec::new(),
+            headers: Vec::new(),
+            body: Bytes::new(),
+            repeat,
+            is_fresh: false,
+        }
     }
 }
 
@@ -471,6 +505,21 @@ impl Location {
             Location::Secondary => Location::Primary,
         }
     }
+}
+
+/// Whether the service did not accept the token. Versions before 2019-12-12, of which the Table service's is one, say so
+/// with 403, as they do for every signature.
+fn refuses_token(error: &Error) -> bool {
+    match error.status() {
+        Some(StatusCode::UNAUTHORIZED) => true,
+        Some(StatusCode::FORBIDDEN) => error.code() == Some("AuthenticationFailed"),
+        _ => false,
+    }
+}
+
+/// What the caller hears of the last attempt, if an earlier one may have reached the server.
+fn told(error: Error, had_begun: bool) -> Error {
+    if had_begun { error.after_lost_answer() } else { error }
 }
 
 /// Percent-encodes everything except the unreserved characters of a URI, for a segment of a path or a part of a query.

@@ -20,6 +20,7 @@ use protocol::table::region::{self, PlanKind};
 /// assert_eq!(b_to_c.plan().to_string(), "row range");
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[non_exhaustive]
 pub enum Plan {
     /// Both keys are known, of one entity or of several. Also used when nothing can match and nothing is read.
     Point,

@@ -25,7 +25,7 @@ use protocol::queue::message_text::{TEXT_BYTES_MAX, write_message};
 use crate::account::XML;
 use crate::pipeline::{Answer, Call, Pipeline, Repeat, push_escaped};
 use crate::policy::{read_policies, write_policies};
-use crate::{DateTime, Error, queue_xml};
+use crate::{ClientBuilder, DateTime, Error, queue_xml};
 
 /// The most messages that one take or peek returns.
 pub const MESSAGE_COUNT_MAX: usize = 32;
@@ -34,6 +34,7 @@ pub const VISIBILITY_MAX: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// A message that was taken. It is hidden from others until [`Message::next_visible`].
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Message {
     /// Stays the same as long as the message lives.
     pub id: String,
@@ -53,6 +54,7 @@ pub struct Message {
 
 /// A message that was looked at, and not taken. It has no receipt, so it cannot be deleted.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct PeekedMessage {
     /// Stays the same as long as the message lives.
     pub id: String,
@@ -68,6 +70,7 @@ pub struct PeekedMessage {
 
 /// A message that was put. Its receipt can update or delete the message until somebody takes it.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct SentMessage {
     /// Stays the same as long as the message lives.
     pub id: String,
@@ -83,6 +86,7 @@ pub struct SentMessage {
 
 /// What an update gives: the old receipt is no longer valid.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct UpdatedReceipt {
     /// The receipt for the next update or delete.
     pub pop_receipt: String,
@@ -94,11 +98,12 @@ impl Message {
     /// Takes over what an update gave, so that this message can be updated again or deleted.
     ///
     /// ```
-    /// # use lazulite_client::{DateTime, Message, UpdatedReceipt};
-    /// # fn example(mut message: Message) {
-    /// let updated = UpdatedReceipt { pop_receipt: "new".to_owned(), next_visible: DateTime::MAX };
+    /// # use std::time::Duration;
+    /// # use lazulite_client::{Error, Message, QueueClient};
+    /// # async fn example(queue: &QueueClient, message: &mut Message) -> Result<(), Error> {
+    /// let updated = queue.update(&*message, None, Duration::from_secs(30)).await?;
     /// message.renew(updated);
-    /// assert_eq!(message.pop_receipt, "new");
+    /// # Ok(())
     /// # }
     /// ```
     pub fn renew(&mut self, updated: UpdatedReceipt) {
@@ -235,6 +240,7 @@ impl PutOptions {
 
 /// What a queue tells about itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct QueueProperties {
     /// How many messages there are, hidden ones included: never less than the truth, and sometimes more.
     pub approximate_message_count: u64,
@@ -281,6 +287,21 @@ impl QueueClient {
             ))
         })?;
         Ok(QueueClient { pipeline, name })
+    }
+
+    /// The URL of one queue with a shared access signature as its query.
+    ///
+    /// ```
+    /// use lazulite_client::QueueClient;
+    ///
+    /// let url = "https://shop.queue.core.windows.net/orders?sv=2025-11-05&sp=raup&se=2030-01-01&sig=c2lnbg";
+    /// assert_eq!(QueueClient::from_sas_url(url)?.name(), "orders");
+    /// # Ok::<(), lazulite_client::Error>(())
+    /// ```
+    pub fn from_sas_url(url: &str) -> Result<QueueClient, Error> {
+        let (builder, name) = ClientBuilder::from_resource_sas_url(url)?;
+        let name = name.ok_or_else(|| Error::Configuration("the URL names no queue".to_owned()))?;
+        builder.queues()?.queue(&name)
     }
 
     /// The queue's name.

@@ -86,7 +86,8 @@ impl QueueServiceClient {
         ClientBuilder::new(endpoint, credential)?.queues()
     }
 
-    /// Connects with the URL of a service that has a shared access signature as its query.
+    /// Connects with the URL of a service that has a shared access signature as its query. That of one queue is for
+    /// [`QueueClient::from_sas_url`].
     pub fn from_sas_url(url: &str) -> Result<QueueServiceClient, Error> {
         ClientBuilder::from_sas_url(url)?.queues()
     }
@@ -178,6 +179,7 @@ impl QueueServiceClient {
 
 /// A queue of a list.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct QueueItem {
     /// The queue's name.
     pub name: String,
@@ -187,6 +189,7 @@ pub struct QueueItem {
 
 /// One page of a list.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct QueuePage {
     /// Queues in the order of their names; a page can be empty although more follow.
     pub queues: Vec<QueueItem>,

@@ -6,8 +6,10 @@
 use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, StatusCode};
+use tokio::time::Instant;
 
 use crate::TransportError;
+use crate::clock;
 use crate::error::refuses_before_work;
 use crate::pipeline::Repeat;
 
@@ -20,13 +22,15 @@ const DOUBLINGS_MAX: u32 = 16;
 /// use std::time::Duration;
 /// use lazulite_client::RetryPolicy;
 ///
-/// let patient = RetryPolicy { attempts_max: 8, total_max: Duration::from_secs(300), ..RetryPolicy::default() };
+/// let patient = RetryPolicy::default().attempts_max(8).total_max(Duration::from_secs(300));
 /// let once = RetryPolicy::never();
 /// assert!(patient.attempts_max > once.attempts_max);
 /// ```
 #[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
 pub struct RetryPolicy {
-    /// How often an operation is sent at most, the first time included.
+    /// How often an operation is sent at most, the first time included. The reads that look for a lost write are not
+    /// counted.
     pub attempts_max: u32,
     /// The wait before the second attempt. Each further wait is twice as long.
     pub delay_first: Duration,
@@ -35,7 +39,8 @@ pub struct RetryPolicy {
     /// No attempt begins later than this after the first one began.
     pub total_max: Duration,
     /// Reads go to the secondary endpoint in turn with the primary when the primary does not answer. What the secondary
-    /// knows is a few minutes old.
+    /// knows is a few minutes old. Reads that decide about a write, those of an update and those that look for a lost
+    /// write, go to the primary only.
     pub reads_secondary: bool,
 }
 
@@ -58,6 +63,36 @@ impl RetryPolicy {
         RetryPolicy { attempts_max: 1, ..RetryPolicy::default() }
     }
 
+    /// Changes [`RetryPolicy::attempts_max`](field@RetryPolicy::attempts_max).
+    pub fn attempts_max(mut self, count: u32) -> RetryPolicy {
+        self.attempts_max = count;
+        self
+    }
+
+    /// Changes [`RetryPolicy::delay_first`](field@RetryPolicy::delay_first).
+    pub fn delay_first(mut self, delay: Duration) -> RetryPolicy {
+        self.delay_first = delay;
+        self
+    }
+
+    /// Changes [`RetryPolicy::delay_max`](field@RetryPolicy::delay_max).
+    pub fn delay_max(mut self, delay: Duration) -> RetryPolicy {
+        self.delay_max = delay;
+        self
+    }
+
+    /// Changes [`RetryPolicy::total_max`](field@RetryPolicy::total_max).
+    pub fn total_max(mut self, time: Duration) -> RetryPolicy {
+        self.total_max = time;
+        self
+    }
+
+    /// Changes [`RetryPolicy::reads_secondary`](field@RetryPolicy::reads_secondary).
+    pub fn reads_secondary(mut self, reads: bool) -> RetryPolicy {
+        self.reads_secondary = reads;
+        self
+    }
+
     /// The wait after this many failures. A random part spreads clients that failed together: half of the wait is
     /// certain, the other half is drawn.
     pub(crate) fn delay(&self, failure_count: u32, random: u128) -> Duration {
@@ -66,6 +101,45 @@ impl RetryPolicy {
         let share = (random as u32) as f64 / f64::from(u32::MAX);
         let half = whole / 2;
         half.saturating_add(half.mul_f64(share))
+    }
+}
+
+/// How much of its policy an operation has used, however many calls it is made of.
+#[derive(Clone, Debug)]
+pub(crate) struct Budget {
+    /// How many attempts have failed.
+    pub failure_count: u32,
+    /// When the first attempt began.
+    pub started: Instant,
+}
+
+impl Budget {
+    pub(crate) fn new() -> Budget {
+        Budget { failure_count: 0, started: clock::instant() }
+    }
+
+    /// For a look at the state in between: it has attempts of its own, and the time that is left.
+    pub(crate) fn for_a_look(&self) -> Budget {
+        Budget { failure_count: 0, started: self.started }
+    }
+
+    /// The wait before the next attempt, at least as long as the server asked. `None` if there is to be none.
+    pub(crate) fn next_delay(
+        &self,
+        policy: &RetryPolicy,
+        random: u128,
+        asked: Option<Duration>,
+    ) -> Option<Duration> {
+        if self.failure_count >= policy.attempts_max {
+            return None;
+        }
+        self.within(policy, policy.delay(self.failure_count, random).max(asked.unwrap_or_default()))
+    }
+
+    /// The wait, if it ends in time.
+    pub(crate) fn within(&self, policy: &RetryPolicy, delay: Duration) -> Option<Duration> {
+        let end = (clock::instant() - self.started).saturating_add(delay);
+        (end <= policy.total_max).then_some(delay)
     }
 }
 

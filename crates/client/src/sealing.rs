@@ -1,18 +1,38 @@
 //! Where encryption meets the operations: what is sealed, what is unsealed, and what must be refused.
 //!
-//! Promises: a struct with encrypted properties is neither written nor read without a key ring. Leaves to others: the
+//! Promises: a struct with encrypted properties is neither written nor read without a key ring, and reads no property
+//! that was sealed unless it marks it, so that it cannot store it in the clear. Leaves to others: the
 //! ciphers, the keys and the stored form (`encryption`).
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::encryption::{KeyRing, Place, seal, unseal};
+use crate::encryption::{EncryptionError, KeyRing, Place, seal, unseal};
 use crate::{Entity, Error, Keys, Property, Row};
 
 /// The key ring of a table client, if it has one.
 #[derive(Clone, Default)]
 pub(crate) struct Sealing {
     pub(crate) ring: Option<Arc<dyn KeyRing>>,
+}
+
+/// What a type of entity reads, and what it marks as encrypted.
+#[derive(Clone, Copy)]
+pub(crate) struct Marks {
+    /// `None` means every property.
+    columns: Option<&'static [&'static str]>,
+    pub(crate) encrypted: &'static [&'static str],
+}
+
+impl Marks {
+    pub(crate) fn of<E: Entity>() -> Marks {
+        Marks { columns: E::COLUMNS, encrypted: E::ENCRYPTED }
+    }
+
+    /// Whether the type would read this property as one that was never sealed.
+    fn takes_for_plain(&self, name: &str) -> bool {
+        !self.encrypted.contains(&name) && self.columns.is_none_or(|columns| columns.contains(&name))
+    }
 }
 
 impl Sealing {
@@ -45,16 +65,19 @@ impl Sealing {
         }
     }
 
-    /// Opens the encrypted properties of a row.
+    /// Opens the encrypted properties of a row, and returns their names. For a type without encrypted properties the
+    /// row stays as it is.
     pub(crate) async fn unseal(
         &self,
-        encrypted: &[&str],
+        marks: Marks,
         row: &mut Row<'_>,
         table: &str,
-    ) -> Result<(), Error> {
-        match self.ring(encrypted)? {
-            Some(ring) => Ok(unseal(row, encrypted, table, ring).await?),
-            None => Ok(()),
+    ) -> Result<Vec<String>, Error> {
+        let Some(ring) = self.ring(marks.encrypted)? else { return Ok(Vec::new()) };
+        let opened = unseal(row, marks.encrypted, table, ring).await?;
+        match opened.iter().find(|name| marks.takes_for_plain(name)) {
+            Some(property) => Err(EncryptionError::Unmarked { property: property.clone() }.into()),
+            None => Ok(opened),
         }
     }
 }

@@ -19,9 +19,10 @@ use crate::limits;
 use crate::path::entity_path;
 use crate::pipeline::{Answer, Call, Pipeline, Repeat};
 use crate::query::Query;
-use crate::sealing::Sealing;
+use crate::retry::Budget;
+use crate::sealing::{Marks, Sealing};
 use crate::transaction::Transaction;
-use crate::{Entity, Error, Keys, Property, TableServiceClient, json};
+use crate::{ClientBuilder, Entity, Error, Keys, Property, TableServiceClient, json};
 
 pub(crate) const JSON: &str = "application/json";
 
@@ -64,10 +65,13 @@ pub(crate) const JSON: &str = "application/json";
 /// A connection can break after the service did what it was asked, but before its answer arrived. This client then
 /// finds out what happened before it reports a failure or sends again:
 ///
-/// - an insert reads the row back. If the row is what was sent, the insert succeeded; if there is none, it is sent
+/// - an insert reads the row back. If the row is what was sent, this counts as success; if there is none, it is sent
 ///   again; if it is another one, the error is the usual conflict (409).
 /// - a replace or merge with an ETag is sent again. If the service then says that the ETag is not current (412), and
-///   the row is what was sent, the first attempt succeeded.
+///   the row is what was sent, this counts as success: the row is as the caller wants it, whoever wrote it.
+/// - what [`TableClient::update`] writes is sent again, too. But the content of a row cannot tell who wrote it (two
+///   clients that count to three at the same time write the same row), so if the service then refuses, the error says
+///   that the outcome is unknown ([`Error::is_outcome_unknown`]).
 /// - a delete is sent again. If the service then says that there is no such row (404), the first attempt succeeded.
 /// - the other writes end in the same way however often they happen; they are sent again.
 #[derive(Clone)]
@@ -93,6 +97,22 @@ impl TableClient {
     pub(crate) fn new(pipeline: Arc<Pipeline>, name: TableName) -> TableClient {
         let address = format!("{}/{}", pipeline.root(), name.as_str()).into();
         TableClient { inner: Arc::new(Inner { pipeline, name, address, sealing: Sealing::default() }) }
+    }
+
+    /// The URL of one table with a shared access signature as its query. The name may also stand in the signature alone.
+    ///
+    /// ```
+    /// use lazulite_client::TableClient;
+    ///
+    /// let url = "https://shop.table.core.windows.net/people?sv=2019-02-02&tn=people&sp=r&se=2030-01-01&sig=c2lnbg";
+    /// assert_eq!(TableClient::from_sas_url(url)?.name(), "people");
+    /// # Ok::<(), lazulite_client::Error>(())
+    /// ```
+    pub fn from_sas_url(url: &str) -> Result<TableClient, Error> {
+        let (builder, name) = ClientBuilder::from_resource_sas_url(url)?;
+        let tables = builder.tables()?;
+        let name = name.or_else(|| tables.credential().table().map(str::to_owned));
+        tables.table(&name.ok_or_else(|| Error::Configuration("the URL names no table".to_owned()))?)
     }
 
     /// The same table, for structs with encrypted properties (`#[entity(encrypt)]`): they are sealed under keys that
@@ -149,7 +169,7 @@ impl TableClient {
     /// ```
     pub async fn try_get<E: Entity>(&self, partition_key: &str, row_key: &str) -> Result<Option<E>, Error> {
         let keys = keys(partition_key, row_key)?;
-        match self.try_fetch(&keys, self.columns::<E>()?).await? {
+        match present(self.fetch(&keys, self.columns::<E>()?).await)? {
             Some(body) => self.read_entity(&body).await.map(Some),
             None => Ok(None),
         }
@@ -167,7 +187,7 @@ impl TableClient {
     /// ```
     pub async fn exists(&self, partition_key: &str, row_key: &str) -> Result<bool, Error> {
         let keys = keys(partition_key, row_key)?;
-        Ok(self.try_fetch(&keys, Some("RowKey".to_owned())).await?.is_some())
+        Ok(present(self.fetch(&keys, Some("RowKey".to_owned())).await)?.is_some())
     }
 
     /// A query whose rows are read as `E`. See [`Query`] for filters, projections, pages and plans.
@@ -193,34 +213,33 @@ impl TableClient {
     }
 
     /// The body of one row's answer.
-    pub(crate) async fn fetch(&self, keys: &Keys<'_>, select: Option<String>) -> Result<Bytes, Error> {
-        let call = Call {
-            method: Method::GET,
-            path: entity_path(self.name(), keys),
-            query: select.map(|columns| ("$select", columns)).into_iter().collect(),
-            headers: Vec::new(),
-            body: Bytes::new(),
-            repeat: Repeat::Freely,
-        };
+    async fn fetch(&self, keys: &Keys<'_>, select: Option<String>) -> Result<Bytes, Error> {
+        let query = select.map(|columns| ("$select", columns)).into_iter().collect();
+        let path = entity_path(self.name(), keys);
+        let call = Call { query, ..Call::new(Method::GET, path, Repeat::Freely) };
         self.call(call, Some(keys)).await.map(|answer| answer.body)
     }
 
-    /// The same; `None` when there is no such row.
-    pub(crate) async fn try_fetch(
-        &self,
-        keys: &Keys<'_>,
-        select: Option<String>,
-    ) -> Result<Option<Bytes>, Error> {
-        match self.fetch(keys, select).await {
-            Ok(body) => Ok(Some(body)),
-            Err(error) if is_row_missing(&error) => Ok(None),
-            Err(error) => Err(error),
-        }
+    /// The same of the whole row as it is now, for a decision to write: never from the replica.
+    pub(crate) async fn fetch_fresh(&self, keys: &Keys<'_>, budget: &mut Budget) -> Result<Bytes, Error> {
+        let path = entity_path(self.name(), keys);
+        let call = Call { is_fresh: true, ..Call::new(Method::GET, path, Repeat::Freely) };
+        self.call_within(call, Some(keys), budget).await.map(|answer| answer.body)
     }
 
     /// Sends, and names the row in a refusal.
     pub(crate) async fn call(&self, call: Call, keys: Option<&Keys<'_>>) -> Result<Answer, Error> {
-        let mut outcome = self.inner.pipeline.call(call).await;
+        self.call_within(call, keys, &mut Budget::new()).await
+    }
+
+    /// The same for a call that is part of an operation of several.
+    pub(crate) async fn call_within(
+        &self,
+        call: Call,
+        keys: Option<&Keys<'_>>,
+        budget: &mut Budget,
+    ) -> Result<Answer, Error> {
+        let mut outcome = self.inner.pipeline.call_within(call, budget).await;
         if let (Err(Error::Service(failure)), Some(keys)) = (&mut outcome, keys) {
             failure.keys = Some(keys.clone().into_owned());
         }
@@ -240,13 +259,14 @@ impl TableClient {
     pub(crate) async fn read_entity<E: Entity>(&self, body: &[u8]) -> Result<E, Error> {
         let mut row = json::read_row(body)?;
         if !E::ENCRYPTED.is_empty() {
-            self.inner.sealing.unseal(E::ENCRYPTED, &mut row, self.name()).await?;
+            self.inner.sealing.unseal(Marks::of::<E>(), &mut row, self.name()).await?;
         }
         Ok(E::read(row)?)
     }
 
     /// Appends the entity as JSON and returns its keys. The encrypted properties, which are at least those of `E`, are
-    /// sealed. `others` are properties of the row that the entity does not know.
+    /// sealed. `others` are properties of the row that the entity did not know when it was read; it may know some of them
+    /// by now, if it is an enum that has become another kind.
     pub(crate) async fn write_entity<'a, E: Entity>(
         &self,
         entity: &'a E,
@@ -257,7 +277,11 @@ impl TableClient {
         let keys = entity.keys()?;
         limits::check_keys(&keys)?;
         let mut properties = properties_of(entity)?;
-        properties.extend_from_slice(others);
+        for other in others {
+            if !entity.knows(&other.name) && !properties.iter().any(|own| own.name == other.name) {
+                properties.push(other.clone());
+            }
+        }
         if !encrypted.is_empty() {
             self.inner.sealing.seal(encrypted, &mut properties, self.name(), &keys).await?;
         }
@@ -290,9 +314,19 @@ impl TableServiceClient {
     }
 }
 
-/// A 404 that means the row, and not its table.
+/// What was fetched; `None` when there is no such row.
+pub(crate) fn present<T>(fetched: Result<T, Error>) -> Result<Option<T>, Error> {
+    match fetched {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if is_row_missing(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// A 404 that means the row, and not its table. The service says `ResourceNotFound`, its documentation `EntityNotFound`,
+/// and emulators either. One without a code may be a proxy's or a wrong address, and tells nothing about the row.
 pub(crate) fn is_row_missing(error: &Error) -> bool {
-    error.is_not_found() && error.code() != Some("TableNotFound")
+    error.is_not_found() && matches!(error.code(), Some("ResourceNotFound" | "EntityNotFound"))
 }
 
 /// Keys of a request, checked.

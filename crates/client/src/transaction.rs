@@ -12,10 +12,12 @@ use protocol::queue::QueueName;
 use protocol::queue::message_text::TEXT_BYTES_MAX;
 
 use crate::encryption::check_merge;
+use crate::error::refuses_before_work;
 use crate::limits::{self, TRANSACTION_BYTES_MAX, TRANSACTION_OPERATION_COUNT_MAX};
 use crate::lost::{Settled, settle};
 use crate::multipart::{Batch, BatchOutcome, Sealed, read_outcome, split_index};
 use crate::pipeline::{Call, Repeat};
+use crate::retry::{self, Budget};
 use crate::sealing::own_property;
 use crate::table::{JSON, properties_of};
 use crate::write::{ANY, IfMatch, Verb};
@@ -53,9 +55,9 @@ const BODY_BYTES_USUAL: usize = 4096;
 ///
 /// # When it fails
 ///
-/// Nothing was written. The error is that of the operation at fault:
-/// [`operation_index`](ServiceFailure::operation_index) counts from zero, and [`keys`](ServiceFailure::keys) names
-/// its row.
+/// Nothing was written, unless the outcome is unknown ([`Error::is_outcome_unknown`]). The error is that of the
+/// operation at fault: [`operation_index`](ServiceFailure::operation_index) counts from zero, and
+/// [`keys`](ServiceFailure::keys) names its row. A failure of the server itself is of no operation.
 #[must_use = "a transaction does nothing until it is sent"]
 pub struct Transaction {
     table: TableClient,
@@ -75,6 +77,7 @@ struct Unsealed {
 
 /// What the service says of a transaction that it committed.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Committed {
     /// The new ETag of each row, in the order of the operations; `None` where a row was deleted.
     pub etags: Vec<Option<String>>,
@@ -198,10 +201,11 @@ impl Transaction {
         }
     }
 
-    /// Sends it. Every operation happened when this returns `Ok`, and none if it returns a refusal of the service.
+    /// Sends it. Every operation happened when this returns `Ok`, and none if it returns a refusal of the service whose
+    /// outcome is known.
     ///
     /// If an answer is lost, the transaction is sent again, and what the service then says is compared with the rows:
-    /// a conflict with its own first attempt is a success. The one exception is a transaction that has a message and
+    /// if all of them are as they were sent, it is a success. The one exception is a transaction that has a message and
     /// nothing that could happen only once (an insert, a delete, or an ETag): it is not sent again, because the
     /// message could be put twice. Then the error is that of the lost answer ([`Error::is_outcome_unknown`]).
     ///
@@ -317,51 +321,172 @@ impl TableClient {
         let has_messages = batch.parts.iter().any(|part| part.has_message);
         let repeat = if is_guarded || !has_messages { Repeat::Freely } else { Repeat::OnlyUnsent };
         let call = Call {
-            method: Method::POST,
-            path: "$batch".to_owned(),
-            query: Vec::new(),
             headers: vec![(header::ACCEPT, JSON.to_owned()), (header::CONTENT_TYPE, batch.content_type())],
             body: batch.body.clone(),
-            repeat,
+            ..Call::new(Method::POST, "$batch", repeat)
         };
-        let answer = self.call(call, None).await?;
-        let content_type = answer.headers.get(header::CONTENT_TYPE).and_then(|text| text.to_str().ok());
-        let outcome = read_outcome(content_type.unwrap_or_default(), &answer.body, batch.parts.len())?;
-        let (status, body) = match outcome {
-            BatchOutcome::Done(etags) => {
-                return Ok(etags.into_iter().map(|etag| etag.map(str::to_owned)).collect());
+        let mut budget = Budget::new();
+        let mut may_have_happened = false;
+        loop {
+            let answer = self
+                .call_within(call.clone(), None, &mut budget)
+                .await
+                .map_err(|error| if may_have_happened { error.after_lost_answer() } else { error })?;
+            may_have_happened |= answer.was_repeated;
+            let content_type = answer.headers.get(header::CONTENT_TYPE).and_then(|text| text.to_str().ok());
+            let outcome = read_outcome(content_type.unwrap_or_default(), &answer.body, batch.parts.len())?;
+            let (status, body) = match outcome {
+                BatchOutcome::Done(etags) => {
+                    return Ok(etags.into_iter().map(|etag| etag.map(str::to_owned)).collect());
+                }
+                BatchOutcome::Failed { status, body } => (status, body),
+            };
+            let status = StatusCode::from_u16(status).map_err(|_| {
+                Error::Unreadable(format!("an operation was answered with the status {status}"))
+            })?;
+            let mut failure = ServiceFailure::read(status, &answer.headers, body);
+            failure.was_repeated = may_have_happened;
+            let (index, message) = split_index(&failure.message);
+            let message = message.to_owned();
+            failure.message = message;
+            // The server's own trouble, not that of an operation, although one may be named.
+            if retry::is_transient(status) {
+                may_have_happened |= status.is_server_error() && !refuses_before_work(status, &failure.code);
+                budget.failure_count += 1;
+                let asked = retry::asked_delay(&answer.headers, self.inner.pipeline.environment().now());
+                if retry::allows_after_answer(repeat, status, &failure.code)
+                    && self.inner.pipeline.pause(&budget, asked).await
+                {
+                    continue;
+                }
+                return Err(failure.into());
             }
-            BatchOutcome::Failed { status, body } => (status, body),
-        };
-        let status = StatusCode::from_u16(status)
-            .map_err(|_| Error::Unreadable(format!("an operation was answered with the status {status}")))?;
-        let mut failure = ServiceFailure::read(status, &answer.headers, body);
-        let (index, message) = split_index(&failure.message);
-        let message = message.to_owned();
-        // A transaction of one operation is refused without its index.
-        let index =
-            index.or((batch.parts.len() == 1).then_some(0)).filter(|index| *index < batch.parts.len());
-        failure.operation_index = index;
-        failure.keys = index.map(|index| Keys::new(partition_key, &*batch.parts[index].row_key).into_owned());
-        failure.message = message;
-        failure.was_repeated = answer.was_repeated;
-        let may_be_own_work = answer.was_repeated && matches!(status.as_u16(), 404 | 409 | 412);
-        if may_be_own_work && let Some(etags) = self.find_committed(partition_key, batch).await {
-            return Ok(etags);
+            // A transaction of one operation is refused without its index.
+            let index =
+                index.or((batch.parts.len() == 1).then_some(0)).filter(|index| *index < batch.parts.len());
+            let index = index.filter(|_| !status.is_server_error());
+            failure.operation_index = index;
+            failure.keys =
+                index.map(|index| Keys::new(partition_key, &*batch.parts[index].row_key).into_owned());
+            let may_be_own_work = may_have_happened && matches!(status.as_u16(), 404 | 409 | 412);
+            if may_be_own_work && let Some(etags) = self.find_committed(partition_key, batch, &budget).await {
+                return Ok(etags);
+            }
+            return Err(failure.into());
         }
-        Err(failure.into())
     }
 
     /// The ETags of the rows, if all of them are as the batch leaves them: it was committed, and its answer was lost.
-    async fn find_committed(&self, partition_key: &str, batch: &Sealed) -> Option<Vec<Option<String>>> {
+    async fn find_committed(
+        &self,
+        partition_key: &str,
+        batch: &Sealed,
+        budget: &Budget,
+    ) -> Option<Vec<Option<String>>> {
         let mut etags = Vec::with_capacity(batch.parts.len());
         for (index, part) in batch.parts.iter().enumerate() {
             let keys = Keys::new(partition_key, &*part.row_key);
-            match settle(self, part.verb, &keys, part.if_match(), batch.json(index)).await {
+            match settle(self, part.verb, &keys, part.if_match(), batch.json(index), budget).await {
                 Ok(Settled::Done { etag, .. }) => etags.push((part.verb != Verb::Delete).then_some(etag)),
                 _ => return None,
             }
         }
         Some(etags)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::pipeline::tests::{EMULATOR, FakeTransport, Reply, builder};
+    use crate::{BulkMode, DynamicEntity};
+
+    /// The answer to a whole transaction, with these parts.
+    fn answer(parts: &[&str]) -> Reply {
+        let mut body = String::from("--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n");
+        for part in parts {
+            body.push_str(
+                "--c\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n",
+            );
+            body.push_str(&format!("HTTP/1.1 {part}\r\n"));
+        }
+        body.push_str("--c--\r\n--b--\r\n");
+        Reply::Answer(202, &[("content-type", "multipart/mixed; boundary=b")], body)
+    }
+
+    fn refusal(status: &str, code: &str) -> Reply {
+        answer(&[&format!(
+            "{status}\r\nContent-Type: application/json\r\n\r\n\
+             {{\"odata.error\":{{\"code\":\"{code}\",\"message\":{{\"value\":\"1:no\"}}}}}}"
+        )])
+    }
+
+    const DONE: &str = "204 No Content\r\nETag: W/\"1\"\r\n\r\n";
+
+    fn table(replies: Vec<Reply>) -> (TableClient, Arc<FakeTransport>) {
+        let transport = FakeTransport::new(replies);
+        (builder(EMULATOR, transport.clone()).tables().unwrap().table("people").unwrap(), transport)
+    }
+
+    fn rows() -> [DynamicEntity; 2] {
+        ["a", "b"].map(|row_key| DynamicEntity::new("p", row_key))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_in_trouble_is_given_time() {
+        let busy = || refusal("503 Service Unavailable", "ServerBusy");
+        let broken = || refusal("500 Internal Server Error", "InternalError");
+        let send = async |replies: Vec<Reply>| {
+            let (table, transport) = table(replies);
+            let mut transaction = table.transaction("p");
+            let [a, b] = rows();
+            transaction.insert(&a).unwrap().insert(&b).unwrap();
+            let outcome = transaction.send().await;
+            (outcome, transport.seen())
+        };
+        let (outcome, seen) = send(vec![busy(), broken(), answer(&[DONE, DONE])]).await;
+        assert_eq!((outcome.unwrap().etags.len(), seen.len()), (2, 3));
+        assert!(seen[1].at > seen[0].at && seen[2].at > seen[1].at);
+        // As often as the policy allows, and then no operation is to blame.
+        let (outcome, seen) = send((0..9).map(|_| busy()).collect()).await;
+        let error = outcome.unwrap_err();
+        assert!(!error.is_outcome_unknown());
+        let failure = error.failure().unwrap();
+        assert_eq!((failure.operation_index, &failure.keys, seen.len()), (None, &None, 5));
+        // What happened at first is looked for when the second attempt finds it.
+        let (outcome, seen) = send(vec![
+            broken(),
+            refusal("409 Conflict", "EntityAlreadyExists"),
+            Reply::Answer(
+                200,
+                &[],
+                "{\"odata.etag\":\"1\",\"PartitionKey\":\"p\",\"RowKey\":\"a\"}".to_owned(),
+            ),
+            Reply::Answer(
+                200,
+                &[],
+                "{\"odata.etag\":\"2\",\"PartitionKey\":\"p\",\"RowKey\":\"b\"}".to_owned(),
+            ),
+        ])
+        .await;
+        assert_eq!((outcome.unwrap().etags.len(), seen.len()), (2, 4));
+        // A message must not be put twice.
+        let (table, transport) = table(vec![broken()]);
+        let mut transaction = table.transaction("p");
+        transaction.upsert_replace(&rows()[0]).unwrap().enqueue("jobs", "one").unwrap();
+        assert!(transaction.send().await.unwrap_err().is_outcome_unknown());
+        assert_eq!(transport.seen().len(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_bulk_load_blames_no_entity_for_a_server_in_trouble() {
+        let (table, transport) = table((0..5).map(|_| refusal("503 x", "ServerBusy")).collect());
+        let report = table.bulk(&rows(), BulkMode::Insert).await;
+        assert_eq!((report.written, report.failures.len(), report.requests), (0, 2, 1));
+        assert_eq!(transport.seen().len(), 5);
+        let (table, _) = self::table(vec![refusal("503 x", "ServerBusy"), answer(&[DONE, DONE])]);
+        assert_eq!(table.bulk(&rows(), BulkMode::Insert).await.written, 2);
     }
 }

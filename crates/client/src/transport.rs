@@ -3,6 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 
@@ -26,6 +27,46 @@ use bytes::Bytes;
 pub trait Transport: Send + Sync + 'static {
     /// Sends once: whether to send again is decided above. Dropping the future gives the request up.
     fn send(&self, request: http::Request<Bytes>) -> Sending<'_>;
+
+    /// The same, for a transport that can tell whether it has begun to write. If the time is up before that, the client
+    /// knows that the server has not seen the request, and may send it again without a doubt.
+    ///
+    /// A transport that says nothing is assumed to have written.
+    fn send_watched<'a>(&'a self, request: http::Request<Bytes>, progress: &'a Progress) -> Sending<'a> {
+        let _ = progress;
+        self.send(request)
+    }
+}
+
+/// How far a request has come: see [`Transport::send_watched`].
+///
+/// ```
+/// use lazulite_client::Progress;
+///
+/// let progress = Progress::default();
+/// progress.wait(); // for a connection
+/// assert!(progress.is_unsent());
+/// progress.begin(); // to write the request
+/// assert!(!progress.is_unsent());
+/// ```
+#[derive(Debug, Default)]
+pub struct Progress(AtomicBool);
+
+impl Progress {
+    /// No byte of the request has been written so far.
+    pub fn wait(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// From now on the server may see the request.
+    pub fn begin(&self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether the transport has said that it is still waiting.
+    pub fn is_unsent(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 /// A request on its way.
@@ -34,6 +75,7 @@ pub type Sending<'a> =
 
 /// No answer came.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct TransportError {
     /// Whether the server cannot have seen the request: the connection was never made.
     pub is_unsent: bool,

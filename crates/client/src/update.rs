@@ -1,14 +1,16 @@
 //! Read-modify-write: reads a row, lets the program change it, and writes it back if nobody else wrote it meanwhile.
 //!
-//! Promises: no change of another client is lost, and neither is a property that the struct does not know. Attempts are
+//! Promises: no change of another client is lost, and neither is a property that the struct does not know. A change is
+//! stored once if this returns `Ok`, and at most once otherwise: where nobody can tell, the error says so. Attempts are
 //! bounded, and competing clients are spread by a random wait.
 
 use std::time::Duration;
 
-use crate::sealing::own_property;
-use crate::table::{is_row_missing, keys};
-use crate::write::{Inserted, Verb, Write, Written};
-use crate::{Entity, Error, Keys, Property, RetryPolicy, TableClient, json, limits};
+use crate::retry::Budget;
+use crate::sealing::{Marks, own_property};
+use crate::table::{is_row_missing, keys, present};
+use crate::write::{Verb, Write};
+use crate::{Entity, EntityError, Error, Keys, Property, RetryPolicy, TableClient, json, limits};
 
 /// How often a row is read and written before somebody else's writes are given way to for good.
 const UPDATE_ATTEMPT_COUNT_MAX: u32 = 64;
@@ -27,7 +29,7 @@ struct Before<E> {
 #[derive(Default)]
 struct Others {
     properties: Vec<Property<'static>>,
-    /// Those of them that were sealed, and must be again.
+    /// The properties of the row that were sealed, and must be again: of these and of those that the struct knows.
     sealed: Vec<String>,
 }
 
@@ -39,6 +41,9 @@ impl TableClient {
     /// Properties of the row that the struct does not know are kept; a field that became `None` is removed. The keys
     /// must stay as they are. Returns the entity as it was written, with its new ETag and Timestamp if it keeps them.
     /// A row that does not exist is an error ([`Error::is_not_found`]).
+    ///
+    /// The change is never stored twice. If an answer was lost, and the row cannot tell whether the change is in it, the
+    /// error says so ([`Error::is_outcome_unknown`]), whatever its status.
     ///
     /// ```no_run
     /// use lazulite_client::{Entity, Error, TableClient};
@@ -82,13 +87,15 @@ impl TableClient {
         let keys = keys(partition_key, row_key)?;
         let mut attempt = 1;
         loop {
-            let body = self.fetch(&keys, None).await?;
+            let body = self.fetch_fresh(&keys, &mut Budget::new()).await?;
             let Before { mut entity, etag, others } = self.read_before::<E>(&body).await?;
             if !change(&mut entity) {
                 return Ok(None);
             }
-            match self.write_back(&keys, &entity, Some(&etag), &others).await {
-                Ok(entity) => return Ok(Some(entity)),
+            match self.write_back(&keys, &mut entity, Some(&etag), &others).await {
+                Ok(()) => return Ok(Some(entity)),
+                // After a lost answer this may be the work of this very call: once more would be twice.
+                Err(error) if error.is_outcome_unknown() => return Err(error),
                 Err(error) if error.is_precondition_failed() && attempt < UPDATE_ATTEMPT_COUNT_MAX => {}
                 Err(error) => return Err(error),
             }
@@ -116,20 +123,18 @@ impl TableClient {
         let keys = keys(partition_key, row_key)?;
         let mut attempt = 1;
         loop {
-            let outcome = match self.try_fetch(&keys, None).await? {
+            let (mut entity, etag, others) = match present(self.fetch_fresh(&keys, &mut Budget::new()).await)?
+            {
                 Some(body) => {
-                    let Before { mut entity, etag, others } = self.read_before::<E>(&body).await?;
-                    change(&mut entity);
-                    self.write_back(&keys, &entity, Some(&etag), &others).await
+                    let Before { entity, etag, others } = self.read_before::<E>(&body).await?;
+                    (entity, Some(etag), others)
                 }
-                None => {
-                    let mut entity = make();
-                    change(&mut entity);
-                    self.write_back(&keys, &entity, None, &Others::default()).await
-                }
+                None => (make(), None, Others::default()),
             };
-            match outcome {
-                Ok(entity) => return Ok(entity),
+            change(&mut entity);
+            match self.write_back(&keys, &mut entity, etag.as_deref(), &others).await {
+                Ok(()) => return Ok(entity),
+                Err(error) if error.is_outcome_unknown() => return Err(error),
                 // Somebody wrote, inserted or deleted the row after it was read.
                 Err(error) if is_raced(&error) && attempt < UPDATE_ATTEMPT_COUNT_MAX => {}
                 Err(error) => return Err(error),
@@ -142,35 +147,28 @@ impl TableClient {
     async fn read_before<E: Entity>(&self, body: &[u8]) -> Result<Before<E>, Error> {
         let mut row = json::read_row(body)?;
         let etag = row.etag.as_ref().map(|etag| etag.to_string());
-        let etag = etag.ok_or_else(|| Error::Unreadable("a row came without its ETag".to_owned()))?;
-        let is_other =
-            |property: &&Property<'_>| E::COLUMNS.is_some_and(|columns| !columns.contains(&&*property.name));
-        let mut others = Others::default();
-        if E::ENCRYPTED.is_empty() {
-            others.properties = row.properties.iter().filter(is_other).cloned().map(own_property).collect();
-        } else {
-            let stored: Vec<_> = row.properties.iter().filter(is_other).cloned().map(own_property).collect();
-            self.inner.sealing.unseal(E::ENCRYPTED, &mut row, self.name()).await?;
-            // Opening a row opens all of it. What it changed has to be sealed again.
-            for property in row.properties.iter().filter(is_other).cloned().map(own_property) {
-                if !stored.contains(&property) {
-                    others.sealed.push(property.name.to_string());
-                }
-                others.properties.push(property);
-            }
-        }
-        Ok(Before { entity: E::read(row)?, etag, others })
+        let etag = etag.ok_or_else(|| EntityError {
+            property: "odata.etag".into(),
+            reason: "the row came without it, so it cannot be written back".into(),
+        })?;
+        // Opening a row opens all of it. All that was opened has to be sealed again.
+        let sealed = self.inner.sealing.unseal(Marks::of::<E>(), &mut row, self.name()).await?;
+        let stored = row.properties.clone();
+        let entity = E::read(row)?;
+        let is_other = |property: &Property<'_>| !entity.knows(&property.name);
+        let properties = stored.into_iter().filter(is_other).map(own_property).collect();
+        Ok(Before { entity, etag, others: Others { properties, sealed } })
     }
 
-    /// Replaces the row under the condition that it has this ETag, or inserts it where there is none. Returns the
-    /// entity as it is now.
+    /// Replaces the row under the condition that it has this ETag, or inserts it where there is none. The entity receives
+    /// its new ETag and Timestamp; nothing else can fail once it is written.
     async fn write_back<E: Entity>(
         &self,
         keys: &Keys<'_>,
-        entity: &E,
+        entity: &mut E,
         etag: Option<&str>,
         others: &Others,
-    ) -> Result<E, Error> {
+    ) -> Result<(), Error> {
         let now = entity.keys()?;
         if now != *keys {
             return Err(Error::Refused(format!(
@@ -182,24 +180,13 @@ impl TableClient {
         let mut body = Vec::new();
         let encrypted: Vec<&str> =
             E::ENCRYPTED.iter().copied().chain(others.sealed.iter().map(String::as_str)).collect();
-        self.write_entity(entity, &encrypted, &others.properties, &mut body).await?;
+        self.write_entity(&*entity, &encrypted, &others.properties, &mut body).await?;
         let verb = if etag.is_some() { Verb::Replace } else { Verb::Insert };
-        let write = Write { verb, keys: now, if_match: etag, body: body.into(), returns_content: false };
-        let written = match etag {
-            Some(_) => self.write_surely(&write).await?,
-            None => match self.insert_surely(&write).await? {
-                Inserted::Answer(answer) => Written::of(&answer.headers)?,
-                Inserted::Found { etag, .. } => Written::new(etag),
-            },
-        };
-        // What was sent is what is stored, but for the ETag and the Timestamp.
-        let mut row = json::read_row(&write.body)?;
-        row.etag = Some(written.etag.into());
-        row.timestamp = written.timestamp;
-        if !E::ENCRYPTED.is_empty() {
-            self.inner.sealing.unseal(E::ENCRYPTED, &mut row, self.name()).await?;
-        }
-        Ok(E::read(row)?)
+        let keys = keys.clone();
+        let write = Write { verb, keys, if_match: etag, body: body.into(), returns_content: false };
+        let written = self.write_once(&write).await?;
+        entity.stamp(&written.etag, written.timestamp);
+        Ok(())
     }
 
     /// Waits, so that clients that met at one row do not meet again.

@@ -13,6 +13,7 @@ use crate::encryption::check_merge;
 use crate::lost::{Settled, settle};
 use crate::path::entity_path;
 use crate::pipeline::{Answer, Call, Repeat};
+use crate::retry::Budget;
 use crate::table::{JSON, is_row_missing, keys};
 use crate::{DateTime, Entity, Error, Keys, ServiceFailure, TableClient};
 
@@ -71,6 +72,7 @@ pub(crate) const ANY: &str = "*";
 
 /// What the service says of a row that it wrote.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Written {
     /// The row's new ETag, for the next conditional write.
     pub etag: String,
@@ -154,14 +156,15 @@ impl Write<'_> {
             Verb::Insert => table.to_owned(),
             _ => entity_path(table, &self.keys),
         };
-        Call { method: self.verb.method(), path, query: Vec::new(), headers, body: self.body.clone(), repeat }
+        Call { headers, body: self.body.clone(), ..Call::new(self.verb.method(), path, repeat) }
     }
 }
 
 impl TableClient {
     /// Inserts a row. A row that exists already is a conflict ([`Error::is_conflict`]).
     ///
-    /// An insert whose answer was lost is looked up, not repeated blindly: see [`TableClient`].
+    /// An insert whose answer was lost is looked up, not repeated blindly: see [`TableClient`]. `Ok` then says that the
+    /// row is as you sent it; another client that inserted the same row at the same time hears the same.
     pub async fn insert<E: Entity>(&self, entity: &E) -> Result<Written, Error> {
         let write = self.prepare(Verb::Insert, entity, None).await?;
         match self.insert_surely(&write).await? {
@@ -173,13 +176,19 @@ impl TableClient {
     /// Inserts a row and returns it as it was stored, with the Timestamp and ETag that the service gave it.
     pub async fn insert_and_return<E: Entity>(&self, entity: &E) -> Result<E, Error> {
         let write = Write { returns_content: true, ..self.prepare(Verb::Insert, entity, None).await? };
-        match self.insert_surely(&write).await? {
-            Inserted::Answer(answer) => self.read_entity(&answer.body).await,
-            Inserted::Found { body, .. } => self.read_entity(&body).await,
-        }
+        let body = match self.insert_surely(&write).await? {
+            Inserted::Answer(answer) => answer.body,
+            Inserted::Found { body, .. } => body,
+        };
+        // It is inserted: an error that said otherwise would be a lie.
+        self.read_entity(&body).await.map_err(|error| {
+            Error::Unreadable(format!("the row was inserted, but cannot be read as it was returned: {error}"))
+        })
     }
 
     /// Replaces a row: it has exactly the entity's properties afterwards. The row must exist and fulfil the condition.
+    ///
+    /// After a lost answer, `Ok` says that the row is as you sent it: see [`TableClient`].
     ///
     /// ```no_run
     /// # use lazulite_client::{DynamicEntity, Error, IfMatch, TableClient};
@@ -197,7 +206,8 @@ impl TableClient {
     /// Writes the entity's properties into a row and keeps the row's others. The row must exist and fulfil the
     /// condition.
     ///
-    /// A property that the entity lacks is not removed: absence and "leave it alone" are the same on the wire.
+    /// A property that the entity lacks is not removed: absence and "leave it alone" are the same on the wire. After a
+    /// lost answer, `Ok` says that the row has these properties as you sent them: see [`TableClient`].
     /// Refused for an entity with encrypted properties.
     pub async fn merge<E: Entity>(&self, entity: &E, condition: IfMatch<'_>) -> Result<Written, Error> {
         let if_match = condition.header(entity.etag())?;
@@ -268,10 +278,12 @@ impl TableClient {
     /// Replace, merge and the upserts: sent again freely. If a repeat finds that the ETag is no longer current, the row
     /// tells whether that was the work of this very call.
     pub(crate) async fn write_surely(&self, write: &Write<'_>) -> Result<Written, Error> {
-        match self.call(write.call(self.name(), Repeat::Freely), Some(&write.keys)).await {
+        let mut budget = Budget::new();
+        let call = write.call(self.name(), Repeat::Freely);
+        match self.call_within(call, Some(&write.keys), &mut budget).await {
             Ok(answer) => Written::of(&answer.headers),
             Err(error) if was_repeated(&error) && error.is_precondition_failed() => {
-                match settle(self, write.verb, &write.keys, write.if_match, &write.body).await {
+                match settle(self, write.verb, &write.keys, write.if_match, &write.body, &budget).await {
                     Ok(Settled::Done { etag, .. }) => Ok(Written::new(etag)),
                     _ => Err(error),
                 }
@@ -280,33 +292,41 @@ impl TableClient {
         }
     }
 
-    /// Sends an insert until it is known what became of it, or the attempts are used up.
+    /// Sends a write that must happen once, and neither looks at the row nor guesses: if an answer was lost and the
+    /// service then refuses, the error leaves the outcome open.
+    ///
+    /// It is sent again freely, because of two attempts at most one can succeed: an insert, or a write with an ETag.
+    pub(crate) async fn write_once(&self, write: &Write<'_>) -> Result<Written, Error> {
+        let answer = self.call(write.call(self.name(), Repeat::Freely), Some(&write.keys)).await?;
+        Written::of(&answer.headers)
+    }
+
+    /// Sends an insert until it is known what became of it, or the policy allows no more.
     pub(crate) async fn insert_surely(&self, write: &Write<'_>) -> Result<Inserted, Error> {
-        let pipeline = &self.inner.pipeline;
-        let mut attempt = 1;
+        let mut budget = Budget::new();
         let mut may_have_happened = false;
         loop {
-            let error = match self.call(write.call(self.name(), Repeat::OnlyUnsent), Some(&write.keys)).await
-            {
+            let call = write.call(self.name(), Repeat::OnlyUnsent);
+            let error = match self.call_within(call, Some(&write.keys), &mut budget).await {
                 Ok(answer) => return Ok(Inserted::Answer(answer)),
                 Err(error) => error,
             };
             let is_unknown = error.is_outcome_unknown();
             // After a lost answer, a conflict may be with the row that this very call inserted.
             let may_be_own_work = may_have_happened && error.is_conflict();
+            // The row was not there yet, but the attempt whose answer was lost may still be on its way.
+            let error = if may_have_happened { error.after_lost_answer() } else { error };
             if !is_unknown && !may_be_own_work {
                 return Err(error);
             }
-            match settle(self, write.verb, &write.keys, None, &write.body).await {
+            match settle(self, write.verb, &write.keys, None, &write.body, &budget).await {
                 Ok(Settled::Done { etag, body }) => return Ok(Inserted::Found { etag, body }),
                 Ok(Settled::Otherwise) => return Err(conflict(&write.keys)),
-                Ok(Settled::NotYet) if is_unknown && attempt < pipeline.policy().attempts_max => {}
+                Ok(Settled::NotYet) if is_unknown && self.inner.pipeline.pause(&budget, None).await => {}
                 // The lost answer says more than the failure to look it up.
                 Ok(Settled::NotYet) | Err(_) => return Err(error),
             }
             may_have_happened = true;
-            pipeline.pause(attempt).await;
-            attempt += 1;
         }
     }
 }

@@ -482,6 +482,53 @@ fn a_kind_may_have_the_property_itself_but_no_other_value() {
     assert_eq!(labelled("Bad").write(&mut Vec::new()).unwrap_err().property, "label");
 }
 
+#[derive(PartialEq, Debug, Entity)]
+struct Keyed {
+    #[entity(partition_key)]
+    partition_key: String,
+    #[entity(row_key)]
+    row_key: String,
+}
+
+#[derive(PartialEq, Debug, EntityKind)]
+#[entity(row_key_prefix)]
+enum Overlapping {
+    #[entity(prefix = "emp")]
+    Employee(Keyed),
+    #[entity(prefix = "empdept_")]
+    Department(Person),
+    #[entity(other)]
+    Other(DynamicEntity),
+}
+
+#[test]
+fn what_would_be_read_as_another_kind_is_not_written() {
+    let employee =
+        |row_key: &str| Overlapping::Employee(Keyed { partition_key: "p".into(), row_key: row_key.into() });
+    let reason = |kind: &Overlapping| kind.keys().unwrap_err().reason.into_owned();
+    assert_eq!(employee("emp_1").keys(), Ok(Keys::new("p", "emp_1")));
+    assert_eq!(
+        reason(&employee("empdept_1")),
+        "\"empdept_1\" would be read as another kind of entity, whose row keys start with \"empdept_\""
+    );
+    assert!(reason(&employee("x")).contains("starts with \"emp\""));
+    let other = |row_key: &str| Overlapping::Other(DynamicEntity::new("p", row_key));
+    assert_eq!(other("em").keys(), Ok(Keys::new("p", "em")));
+    assert!(reason(&other("emp")).contains("another kind"));
+    assert!(reason(&other("empdept_1")).contains("another kind"));
+
+    let any = |kind: &str| AnyStaff::Other(DynamicEntity::new("p", "r").with("EntityType", kind).unwrap());
+    let write = |entity: &AnyStaff| entity.write(&mut Vec::new()).map_err(|error| error.reason.into_owned());
+    assert_eq!(write(&any("Robot")), Ok(()));
+    assert_eq!(write(&AnyStaff::Other(DynamicEntity::new("p", "r"))), Ok(()));
+    let number = DynamicEntity::new("p", "r").with("EntityType", 1).unwrap();
+    assert_eq!(write(&AnyStaff::Other(number)), Ok(()));
+    assert_eq!(
+        write(&any("Person")),
+        Err("with the value \"Person\" it would be read as another kind of entity".to_owned())
+    );
+}
+
 #[test]
 fn enumerations_have_their_names_as_text_and_as_keys() {
     assert_eq!(Level::SeniorEngineer.to_string(), "seniorEngineer");

@@ -48,14 +48,7 @@ pub fn fill_with(
     stop: Option<&Arc<AtomicBool>>,
     progress: impl FnMut(&Filled),
 ) -> Result<Filled, Error> {
-    let load = DataLoad {
-        address: endpoint.address,
-        connection_count: FILL_CONNECTION_COUNT,
-        per_request: 1,
-        wanted: message_count,
-        time_max,
-        stop,
-    };
+    let load = load(endpoint, message_count, time_max, stop);
     load.run(&mut Puts::new(QueueSigner::of(endpoint)?, queue, options, message_count), progress)
 }
 
@@ -66,14 +59,24 @@ pub fn drain(
     message_count: u64,
     time_max: Duration,
 ) -> Result<Filled, Error> {
-    let load = DataLoad {
+    let load = load(endpoint, message_count, time_max, None);
+    let takes = Takes::new(&QueueSigner::of(endpoint)?, queue, 1);
+    load.run(&mut *takes.at_most(message_count), |_| {})
+}
+
+/// One message in each request, on many connections.
+fn load<'a>(
+    endpoint: &Endpoint,
+    message_count: u64,
+    time_max: Duration,
+    stop: Option<&'a Arc<AtomicBool>>,
+) -> DataLoad<'a> {
+    DataLoad {
         address: endpoint.address,
         connection_count: FILL_CONNECTION_COUNT,
         per_request: 1,
         wanted: message_count,
         time_max,
-        stop: None,
-    };
-    let takes = Takes::new(&QueueSigner::of(endpoint)?, queue, 1);
-    load.run(&mut *takes.at_most(message_count), |_| {})
+        stop,
+    }
 }

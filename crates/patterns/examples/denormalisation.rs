@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use lazulite_client::{Entity, Error, IfMatch};
 use lazulite_patterns::data::{self, DEPARTMENTS, Employee, Size};
-use lazulite_patterns::showcase::{self, Failure, Report, Stage};
+use lazulite_patterns::showcase::{self, AnyError, Demo, Report};
 
 const SHOW: &str = "Show a department with the name and address of its manager";
 const CHANGE: &str = "Change the address of a manager";
@@ -48,13 +48,13 @@ fn main() -> ExitCode {
     showcase::main(run)
 }
 
-pub async fn run(stage: &Stage, size: Size, report: &mut Report) -> Result<(), Failure> {
+pub async fn run(demo: &Demo, size: Size, report: &mut Report) -> Result<(), AnyError> {
     let staff = data::employees(size);
     let manager_of = |name: &str| staff.iter().find(|employee| employee.department == name);
     let managers: Vec<&Employee> = DEPARTMENTS.into_iter().filter_map(manager_of).collect();
 
-    let (departments, employees) = (stage.table("Departments").await?, stage.table("Employees").await?);
-    stage.load(&employees, &staff).await?;
+    let (departments, employees) = (demo.table("Departments").await?, demo.table("Employees").await?);
+    demo.load(&employees, &staff).await?;
     let lean: Vec<Department> = managers
         .iter()
         .map(|manager| Department {
@@ -63,16 +63,16 @@ pub async fn run(stage: &Stage, size: Size, report: &mut Report) -> Result<(), F
             manager_id: manager.id.clone(),
         })
         .collect();
-    stage.load(&departments, &lean).await?;
+    demo.load(&departments, &lean).await?;
     let two_reads = async {
         let sales: Department = departments.get("Sales", "department").await?;
         employees.get::<Contact>(&sales.name, &sales.manager_id).await
     };
-    let (counts, contact) = stage.measure(two_reads).await?;
-    report.add(SHOW, size, "before", counts);
+    let (cost, contact) = demo.measure(two_reads).await?;
+    report.add(SHOW, size, "before", cost);
 
-    let table = stage.table("Company").await?;
-    stage.load(&table, &staff).await?;
+    let table = demo.table("Company").await?;
+    demo.load(&table, &staff).await?;
     let full: Vec<FullDepartment> = managers
         .iter()
         .map(|manager| FullDepartment {
@@ -83,10 +83,10 @@ pub async fn run(stage: &Stage, size: Size, report: &mut Report) -> Result<(), F
             manager_email: manager.email.clone(),
         })
         .collect();
-    stage.load(&table, &full).await?;
-    let (counts, sales) = stage.measure(table.get::<FullDepartment>("Sales", "department")).await?;
+    demo.load(&table, &full).await?;
+    let (cost, sales) = demo.measure(table.get::<FullDepartment>("Sales", "department")).await?;
     assert_eq!((sales.manager_name, sales.manager_email), (contact.last_name, contact.email));
-    report.add(SHOW, size, "after", counts);
+    report.add(SHOW, size, "after", cost);
 
     let moved = Contact {
         department: contact.department,
@@ -94,8 +94,8 @@ pub async fn run(stage: &Stage, size: Size, report: &mut Report) -> Result<(), F
         last_name: "Jones".to_owned(),
         email: "boss@contoso.com".to_owned(),
     };
-    let (counts, _) = stage.measure(employees.merge(&moved, IfMatch::Any)).await?;
-    report.add(CHANGE, size, "before", counts);
+    let (cost, _) = demo.measure(employees.merge(&moved, IfMatch::Any)).await?;
+    report.add(CHANGE, size, "before", cost);
     // One transaction keeps the copy right: both rows are in the partition of the department.
     let both = async {
         let mut transaction = table.transaction("Sales");
@@ -113,7 +113,7 @@ pub async fn run(stage: &Stage, size: Size, report: &mut Report) -> Result<(), F
         transaction.send().await?;
         Ok::<_, Error>(())
     };
-    let (counts, ()) = stage.measure(both).await?;
-    report.add(CHANGE, size, "after", counts);
+    let (cost, ()) = demo.measure(both).await?;
+    report.add(CHANGE, size, "after", cost);
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use lazulite_client::{Entity, Error, IfMatch};
 use lazulite_patterns::archive::{Archive, Moved};
 use lazulite_patterns::data::{self, Employee, Size};
-use lazulite_patterns::showcase::{self, Failure, Report, Stage};
+use lazulite_patterns::showcase::{self, AnyError, Demo, Report};
 
 const ARCHIVE: &str = "Archive ten employees of Sales, the worker's requests included";
 const LEAVER_COUNT: usize = 10;
@@ -15,13 +15,13 @@ fn main() -> ExitCode {
     showcase::main(run)
 }
 
-pub async fn run(stage: &Stage, size: Size, report: &mut Report) -> Result<(), Failure> {
+pub async fn run(demo: &Demo, size: Size, report: &mut Report) -> Result<(), AnyError> {
     let staff = data::employees(size);
     let leavers = &data::employees_of(size, "Sales")[..LEAVER_COUNT];
 
     // Two requests that nothing ties together: a program that dies between them leaves an employee in both tables.
-    let (current, archive) = (stage.table("Current").await?, stage.table("Archive").await?);
-    stage.load(&current, &staff).await?;
+    let (current, archive) = (demo.table("Current").await?, demo.table("Archive").await?);
+    demo.load(&current, &staff).await?;
     let by_hand = async {
         for leaver in leavers {
             let employee: Employee = current.get(&leaver.department, &leaver.id).await?;
@@ -30,18 +30,18 @@ pub async fn run(stage: &Stage, size: Size, report: &mut Report) -> Result<(), F
         }
         Ok::<_, Error>(())
     };
-    let (counts, ()) = stage.measure(by_hand).await?;
-    report.add(ARCHIVE, size, "before", counts);
+    let (cost, ()) = demo.measure(by_hand).await?;
+    report.add(ARCHIVE, size, "before", cost);
 
     for way in ["after, queue", "after, outbox"] {
         let mover = Archive {
-            current: stage.table("Current").await?,
-            archive: stage.table("Archive").await?,
-            queue: stage.queue("leaving").await?,
-            poison: stage.queue("poison").await?,
+            current: demo.table("Current").await?,
+            archive: demo.table("Archive").await?,
+            queue: demo.queue("leaving").await?,
+            poison: demo.queue("poison").await?,
             visibility: Duration::from_secs(30),
         };
-        stage.load(&mover.current, &staff).await?;
+        demo.load(&mover.current, &staff).await?;
         let through_queue = async {
             for leaver in leavers {
                 if way == "after, queue" {
@@ -55,8 +55,8 @@ pub async fn run(stage: &Stage, size: Size, report: &mut Report) -> Result<(), F
             while mover.work().await? != Moved::Nothing {}
             Ok::<_, Error>(())
         };
-        let (counts, ()) = stage.measure(through_queue).await?;
-        report.add(ARCHIVE, size, way, counts);
+        let (cost, ()) = demo.measure(through_queue).await?;
+        report.add(ARCHIVE, size, way, cost);
         let archived = mover.archive.query::<Employee>().partition("Sales").all().await?;
         assert_eq!(archived.len(), LEAVER_COUNT);
         assert!(!mover.current.exists("Sales", &leavers[0].id).await?);

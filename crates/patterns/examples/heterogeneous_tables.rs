@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use lazulite_client::{Entity, EntityKind, Error};
 use lazulite_patterns::data::{self, DEPARTMENTS, Employee, Size};
-use lazulite_patterns::showcase::{self, Failure, Report, Stage};
+use lazulite_patterns::showcase::{self, AnyError, Demo, Report};
 
 const READ: &str = "Read a department and its employees";
 const FOUND: &str = "Found a department with its first employee";
@@ -33,7 +33,7 @@ fn main() -> ExitCode {
     showcase::main(run)
 }
 
-pub async fn run(stage: &Stage, size: Size, report: &mut Report) -> Result<(), Failure> {
+pub async fn run(demo: &Demo, size: Size, report: &mut Report) -> Result<(), AnyError> {
     let staff = data::employees(size);
     let department =
         |name: &str| Department { name: name.to_owned(), row: "department".to_owned(), budget: 1_000_000 };
@@ -42,28 +42,28 @@ pub async fn run(stage: &Stage, size: Size, report: &mut Report) -> Result<(), F
         |employee: &Employee| Employee { id: format!("empid_{}", employee.id), ..employee.clone() };
     let first = Employee { department: "Research".to_owned(), ..data::employee(1) };
 
-    let (ones, many) = (stage.table("Departments").await?, stage.table("Employees").await?);
-    stage.load(&ones, &departments).await?;
-    stage.load(&many, &staff).await?;
+    let (ones, many) = (demo.table("Departments").await?, demo.table("Employees").await?);
+    demo.load(&ones, &departments).await?;
+    demo.load(&many, &staff).await?;
     let two_queries = async {
         ones.get::<Department>("Sales", "department").await?;
         many.query::<Employee>().partition("Sales").all().await
     };
-    let (counts, expected) = stage.measure(two_queries).await?;
-    report.add(READ, size, "before", counts);
+    let (cost, expected) = demo.measure(two_queries).await?;
+    report.add(READ, size, "before", cost);
     // Nothing ties these two together: the department may stay without anybody.
     let two_writes = async {
         ones.insert(&department("Research")).await?;
         many.insert(&first).await
     };
-    let (counts, _) = stage.measure(two_writes).await?;
-    report.add(FOUND, size, "before", counts);
+    let (cost, _) = demo.measure(two_writes).await?;
+    report.add(FOUND, size, "before", cost);
 
-    let table = stage.table("Company").await?;
+    let table = demo.table("Company").await?;
     let mut company: Vec<Company> = departments.into_iter().map(Company::Department).collect();
     company.extend(staff.iter().map(with_prefix).map(Company::Employee));
-    stage.load(&table, &company).await?;
-    let (counts, rows) = stage.measure(table.query::<Company>().partition("Sales").all()).await?;
+    demo.load(&table, &company).await?;
+    let (cost, rows) = demo.measure(table.query::<Company>().partition("Sales").all()).await?;
     let employee_count = rows.iter().filter(|row| matches!(row, Company::Employee(_))).count();
     let budget: i64 = rows
         .iter()
@@ -73,14 +73,14 @@ pub async fn run(stage: &Stage, size: Size, report: &mut Report) -> Result<(), F
         })
         .sum();
     assert_eq!((employee_count, budget), (expected.len(), 1_000_000));
-    report.add(READ, size, "after", counts);
+    report.add(READ, size, "after", cost);
     let together = async {
         let mut transaction = table.transaction("Research");
         transaction.insert(&department("Research"))?.insert(&with_prefix(&first))?;
         transaction.send().await?;
         Ok::<_, Error>(())
     };
-    let (counts, ()) = stage.measure(together).await?;
-    report.add(FOUND, size, "after", counts);
+    let (cost, ()) = demo.measure(together).await?;
+    report.add(FOUND, size, "after", cost);
     Ok(())
 }

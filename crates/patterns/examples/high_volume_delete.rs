@@ -6,7 +6,7 @@ use lazulite_client::{BulkMode, Entity};
 use lazulite_patterns::daily::DailyTables;
 use lazulite_patterns::data::{self, Size};
 use lazulite_patterns::keys;
-use lazulite_patterns::showcase::{self, Failure, Report, Stage};
+use lazulite_patterns::showcase::{self, AnyError, Demo, Report};
 
 const DELETE: &str = "Delete the logins of the day before";
 const DAY_SECONDS: u64 = 24 * 3600;
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
     showcase::main(run)
 }
 
-pub async fn run(stage: &Stage, size: Size, report: &mut Report) -> Result<(), Failure> {
+pub async fn run(demo: &Demo, size: Size, report: &mut Report) -> Result<(), AnyError> {
     report.count_as("logins");
     let login = |n: u64, day: u64| Login {
         user: data::employee_id(n / LOGINS_PER_USER),
@@ -48,25 +48,25 @@ pub async fn run(stage: &Stage, size: Size, report: &mut Report) -> Result<(), F
     let (yesterday, today) = (data::moment(0), data::moment(DAY_SECONDS));
 
     // One table: find the old ones (their time is in the RowKey, and every partition has some), then delete them.
-    let table = stage.table("Logins").await?;
-    stage.load(&table, &days.concat()).await?;
+    let table = demo.table("Logins").await?;
+    demo.load(&table, &days.concat()).await?;
     let by_row = async {
         let old = LoginKeys::time().lt(keys::chronological(today).as_str());
         let old = table.query::<LoginKeys>().filter(old).all().await?;
         table.bulk(&old, BulkMode::Delete).send().await.into_result()?;
-        Ok::<_, Failure>(())
+        Ok::<_, AnyError>(())
     };
-    let (counts, ()) = stage.measure(by_row).await?;
+    let (cost, ()) = demo.measure(by_row).await?;
     assert_eq!(table.query::<LoginKeys>().count().await?, size.count());
-    report.add(DELETE, size, "before", counts);
+    report.add(DELETE, size, "before", cost);
 
-    let tables = DailyTables::new(stage.tables().clone(), stage.name("Day"));
+    let tables = DailyTables::new(demo.tables().clone(), demo.name("Day"));
     for (day, logins) in [yesterday, today].into_iter().zip(&days) {
-        stage.load(&tables.open(day).await?, logins).await?;
+        demo.load(&tables.open(day).await?, logins).await?;
     }
-    let (counts, gone) = stage.measure(tables.delete_before(today)).await?;
+    let (cost, gone) = demo.measure(tables.delete_before(today)).await?;
     assert_eq!(gone, [tables.name(yesterday)]);
-    report.add(DELETE, size, "after", counts);
-    stage.tables().delete_table(&tables.name(today)).await?;
+    report.add(DELETE, size, "after", cost);
+    demo.tables().delete_table(&tables.name(today)).await?;
     Ok(())
 }

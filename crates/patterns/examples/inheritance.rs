@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use lazulite_client::{DynamicEntity, Entity, EntityKind, Error};
 use lazulite_patterns::data::{self, Employee, Size};
-use lazulite_patterns::showcase::{self, Failure, Report, Stage};
+use lazulite_patterns::showcase::{self, AnyError, Demo, Report};
 
 const LIST: &str = "List ten employees of Sales in the order of their ids, whatever they are";
 const ONE: &str = "Read one employee, whatever it is";
@@ -62,12 +62,12 @@ fn staff_of(employee: &Employee, number: usize) -> Staff {
     }
 }
 
-pub async fn run(stage: &Stage, size: Size, report: &mut Report) -> Result<(), Failure> {
+pub async fn run(demo: &Demo, size: Size, report: &mut Report) -> Result<(), AnyError> {
     let all = data::employees(size);
     let staff = || all.iter().enumerate().map(|(number, employee)| staff_of(employee, number));
     let wanted = data::someone(size).id;
 
-    let (managers, engineers) = (stage.table("Managers").await?, stage.table("Engineers").await?);
+    let (managers, engineers) = (demo.table("Managers").await?, demo.table("Engineers").await?);
     let (mut first, mut second) = (Vec::new(), Vec::new());
     for member in staff() {
         match member {
@@ -76,8 +76,8 @@ pub async fn run(stage: &Stage, size: Size, report: &mut Report) -> Result<(), F
             Staff::Other(_) => {}
         }
     }
-    stage.load(&managers, &first).await?;
-    stage.load(&engineers, &second).await?;
+    demo.load(&managers, &first).await?;
+    demo.load(&engineers, &second).await?;
     // Each table may have all ten, so each is asked for ten.
     let two_queries = async {
         let managers = managers.query::<Manager>().partition("Sales").top(WANTED).all().await?;
@@ -88,25 +88,25 @@ pub async fn run(stage: &Stage, size: Size, report: &mut Report) -> Result<(), F
         both.truncate(WANTED);
         Ok::<_, Error>(both)
     };
-    let (counts, expected) = stage.measure(two_queries).await?;
-    report.add(LIST, size, "before", counts);
+    let (cost, expected) = demo.measure(two_queries).await?;
+    report.add(LIST, size, "before", cost);
     let either = async {
         if let Some(manager) = managers.try_get::<Manager>("Sales", &wanted).await? {
             return Ok(Staff::Manager(manager));
         }
         Ok::<_, Error>(Staff::Engineer(engineers.get("Sales", &wanted).await?))
     };
-    let (counts, found) = stage.measure(either).await?;
+    let (cost, found) = demo.measure(either).await?;
     assert_eq!(found.id(), wanted);
-    report.add(ONE, size, "before", counts);
+    report.add(ONE, size, "before", cost);
 
-    let table = stage.table("Staff").await?;
-    stage.load(&table, &staff().collect::<Vec<_>>()).await?;
-    let (counts, rows) = stage.measure(table.query::<Staff>().partition("Sales").top(WANTED).all()).await?;
+    let table = demo.table("Staff").await?;
+    demo.load(&table, &staff().collect::<Vec<_>>()).await?;
+    let (cost, rows) = demo.measure(table.query::<Staff>().partition("Sales").top(WANTED).all()).await?;
     assert!(rows.iter().map(Staff::id).eq(expected.iter().map(Staff::id)));
-    report.add(LIST, size, "after", counts);
-    let (counts, found) = stage.measure(table.get::<Staff>("Sales", &wanted)).await?;
+    report.add(LIST, size, "after", cost);
+    let (cost, found) = demo.measure(table.get::<Staff>("Sales", &wanted)).await?;
     assert_eq!(found.id(), wanted);
-    report.add(ONE, size, "after", counts);
+    report.add(ONE, size, "after", cost);
     Ok(())
 }

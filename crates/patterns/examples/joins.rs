@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use lazulite_client::{Entity, Keys};
 use lazulite_patterns::data::{self, Employee, Size};
 use lazulite_patterns::join;
-use lazulite_patterns::showcase::{self, Failure, Report, Stage};
+use lazulite_patterns::showcase::{self, AnyError, Demo, Report};
 
 const JOIN: &str = "List this year's reviews with the names of the employees";
 /// One employee of five has a review that shows up here, and at most so many.
@@ -26,10 +26,10 @@ fn main() -> ExitCode {
     showcase::main(run)
 }
 
-pub async fn run(stage: &Stage, size: Size, report: &mut Report) -> Result<(), Failure> {
+pub async fn run(demo: &Demo, size: Size, report: &mut Report) -> Result<(), AnyError> {
     let staff = data::employees(size);
-    let (employees, reviews) = (stage.table("Employees").await?, stage.table("Reviews").await?);
-    stage.load(&employees, &staff).await?;
+    let (employees, reviews) = (demo.table("Employees").await?, demo.table("Reviews").await?);
+    demo.load(&employees, &staff).await?;
     let reviewed = (1..=size.count()).filter(|n| n % 5 == 3 || n % 7 == 1);
     let all: Vec<Review> = reviewed
         .take(usize::try_from(REVIEW_COUNT_MAX)?)
@@ -40,7 +40,7 @@ pub async fn run(stage: &Stage, size: Size, report: &mut Report) -> Result<(), F
             rating: 4,
         })
         .collect();
-    stage.load(&reviews, &all).await?;
+    demo.load(&reviews, &all).await?;
     let keys_of = |reviews: &[Review]| -> Vec<Keys<'static>> {
         let keys = |review: &Review| Keys {
             partition_key: review.department.clone().into(),
@@ -53,15 +53,15 @@ pub async fn run(stage: &Stage, size: Size, report: &mut Report) -> Result<(), F
         let found = reviews.query::<Review>().partition("2026").all().await?;
         join::fetch_each::<Employee>(&employees, keys_of(&found)).await
     };
-    let (counts, one_by_one) = stage.measure(one_by_one).await?;
+    let (cost, one_by_one) = demo.measure(one_by_one).await?;
     assert_eq!(one_by_one.len(), all.len());
-    report.add(JOIN, size, "before", counts);
+    report.add(JOIN, size, "before", cost);
     let together = async {
         let found = reviews.query::<Review>().partition("2026").all().await?;
         join::fetch::<Employee>(&employees, keys_of(&found)).await
     };
-    let (counts, together) = stage.measure(together).await?;
+    let (cost, together) = demo.measure(together).await?;
     assert!(together.keys().eq(one_by_one.keys()));
-    report.add(JOIN, size, "after", counts);
+    report.add(JOIN, size, "after", cost);
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use lazulite_client::{Entity, Error};
 use lazulite_patterns::data::{self, Size};
 use lazulite_patterns::keys;
-use lazulite_patterns::showcase::{self, Failure, Report, Stage};
+use lazulite_patterns::showcase::{self, AnyError, Demo, Report};
 
 const READ: &str = "Read the messages of all sources in half an hour of a day";
 const BUCKET_COUNT: u16 = 8;
@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     showcase::main(run)
 }
 
-pub async fn run(stage: &Stage, size: Size, report: &mut Report) -> Result<(), Failure> {
+pub async fn run(demo: &Demo, size: Size, report: &mut Report) -> Result<(), AnyError> {
     report.count_as("messages");
     let seconds = |n: u64| n * DAY_SECONDS / size.count();
     let source = |n: u64| format!("server-{:02}", n % SOURCE_COUNT);
@@ -49,23 +49,23 @@ pub async fn run(stage: &Stage, size: Size, report: &mut Report) -> Result<(), F
     };
 
     let by_hour = entries(&|n| Ok(hour(seconds(n))))?;
-    let table = stage.table("ByHour").await?;
-    stage.load(&table, &by_hour).await?;
+    let table = demo.table("ByHour").await?;
+    demo.load(&table, &by_hour).await?;
     let filter = Entry::partition().eq(hour(from).as_str()) & rows();
-    let (counts, expected) = stage.measure(table.query::<Entry>().filter(filter).all()).await?;
-    report.add(READ, size, "before, by hour", counts);
+    let (cost, expected) = demo.measure(table.query::<Entry>().filter(filter).all()).await?;
+    report.add(READ, size, "before, by hour", cost);
 
     let by_source = entries(&|n| Ok(source(n)))?;
-    let table = stage.table("BySource").await?;
-    stage.load(&table, &by_source).await?;
-    let (counts, found) = stage.measure(table.query::<Entry>().filter(rows()).all()).await?;
+    let table = demo.table("BySource").await?;
+    demo.load(&table, &by_source).await?;
+    let (cost, found) = demo.measure(table.query::<Entry>().filter(rows()).all()).await?;
     assert_eq!(found.len(), expected.len());
-    report.add(READ, size, "before, by source", counts);
+    report.add(READ, size, "before, by source", cost);
 
     let bucket = |n: u64| keys::bucket(&format!("{n}"), BUCKET_COUNT).map(keys::bucket_name);
     let by_bucket = entries(&|n| Ok(keys::compose([hour(seconds(n)), bucket(n)?])))?;
-    let table = stage.table("ByBucket").await?;
-    stage.load(&table, &by_bucket).await?;
+    let table = demo.table("ByBucket").await?;
+    demo.load(&table, &by_bucket).await?;
     let read = async {
         let mut all = Vec::new();
         for bucket in keys::bucket_names(BUCKET_COUNT) {
@@ -76,10 +76,10 @@ pub async fn run(stage: &Stage, size: Size, report: &mut Report) -> Result<(), F
         all.sort_by(|left, right| left.row.cmp(&right.row));
         Ok::<_, Error>(all)
     };
-    let (counts, found) = stage.measure(read).await?;
+    let (cost, found) = demo.measure(read).await?;
     let order = |entries: &[Entry]| entries.iter().map(|entry| entry.row.clone()).collect::<Vec<_>>();
     assert_eq!(order(&found), order(&expected));
-    report.add(READ, size, "after, buckets", counts);
+    report.add(READ, size, "after, buckets", cost);
 
     let busiest = |entries: &[Entry]| {
         let mut loads: BTreeMap<&str, usize> = BTreeMap::new();

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use lazulite_client::Entity;
 use lazulite_patterns::data::{self, Size};
 use lazulite_patterns::keys;
-use lazulite_patterns::showcase::{self, Failure, Report, Stage};
+use lazulite_patterns::showcase::{self, AnyError, Demo, Report};
 
 const LATEST: &str = "Read the ten newest expense claims of one employee";
 const WANTED: usize = 10;
@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     showcase::main(run)
 }
 
-pub async fn run(stage: &Stage, size: Size, report: &mut Report) -> Result<(), Failure> {
+pub async fn run(demo: &Demo, size: Size, report: &mut Report) -> Result<(), AnyError> {
     report.count_as("claims");
     let employee = data::someone(Size::Small).id;
     let claim = |key: String, number: u64| Claim {
@@ -38,24 +38,23 @@ pub async fn run(stage: &Stage, size: Size, report: &mut Report) -> Result<(), F
     // The number after the time tells claims of the same tick apart.
     let id = |number: u64| format!("{number:06}");
 
-    let table = stage.table("Chronological").await?;
+    let table = demo.table("Chronological").await?;
     let oldest_first: Vec<Claim> = numbers
         .clone()
         .map(|n| claim(keys::compose([keys::chronological(data::moment(n)), id(n)]), n))
         .collect();
-    stage.load(&table, &oldest_first).await?;
+    demo.load(&table, &oldest_first).await?;
     // There is no way to ask for the last rows, so everything is read.
-    let (counts, all) = stage.measure(table.query::<Claim>().partition(&employee).all()).await?;
+    let (cost, all) = demo.measure(table.query::<Claim>().partition(&employee).all()).await?;
     let expected: Vec<i64> = all.iter().rev().take(WANTED).map(|claim| claim.number).collect();
-    report.add(LATEST, size, "before", counts);
+    report.add(LATEST, size, "before", cost);
 
-    let table = stage.table("Tail").await?;
+    let table = demo.table("Tail").await?;
     let newest_first: Vec<Claim> =
         numbers.map(|n| claim(keys::compose([keys::log_tail(data::moment(n)), id(n)]), n)).collect();
-    stage.load(&table, &newest_first).await?;
-    let (counts, found) =
-        stage.measure(table.query::<Claim>().partition(&employee).top(WANTED).all()).await?;
+    demo.load(&table, &newest_first).await?;
+    let (cost, found) = demo.measure(table.query::<Claim>().partition(&employee).top(WANTED).all()).await?;
     assert_eq!(found.iter().map(|claim| claim.number).collect::<Vec<_>>(), expected);
-    report.add(LATEST, size, "after", counts);
+    report.add(LATEST, size, "after", cost);
     Ok(())
 }

@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use lazulite_client::{Entity, Error, IfMatch};
-use lazulite_patterns::Raw;
+use lazulite_patterns::RawEntity;
 use lazulite_patterns::data::{self, DEPARTMENTS, Employee, Size};
-use lazulite_patterns::showcase::{self, Failure, Report, Stage};
+use lazulite_patterns::showcase::{self, AnyError, Demo, Report};
 
 const ONE: &str = "Show one employee with the budget of the department";
 const ALL: &str = "Show a department with all its employees";
@@ -40,7 +40,7 @@ fn main() -> ExitCode {
     showcase::main(run)
 }
 
-pub async fn run(stage: &Stage, size: Size, report: &mut Report) -> Result<(), Failure> {
+pub async fn run(demo: &Demo, size: Size, report: &mut Report) -> Result<(), AnyError> {
     let staff = data::employees(size);
     let wanted = data::someone(size);
     let department =
@@ -49,42 +49,42 @@ pub async fn run(stage: &Stage, size: Size, report: &mut Report) -> Result<(), F
     let richer = Department { budget: 2_000_000, ..department("Sales") };
 
     let way = "two tables";
-    let (ones, many) = (stage.table("Departments").await?, stage.table("Employees").await?);
-    stage.load(&ones, &departments).await?;
-    stage.load(&many, &staff).await?;
+    let (ones, many) = (demo.table("Departments").await?, demo.table("Employees").await?);
+    demo.load(&ones, &departments).await?;
+    demo.load(&many, &staff).await?;
     let one = async {
         let employee: Employee = many.get("Sales", &wanted.id).await?;
         ones.get::<Department>(&employee.department, "department").await
     };
-    let (counts, _) = stage.measure(one).await?;
-    report.add(ONE, size, way, counts);
+    let (cost, _) = demo.measure(one).await?;
+    report.add(ONE, size, way, cost);
     let all = async {
         ones.get::<Department>("Sales", "department").await?;
         many.query::<Employee>().partition("Sales").all().await
     };
-    let (counts, all) = stage.measure(all).await?;
-    report.add(ALL, size, way, counts);
-    let (counts, _) = stage.measure(ones.replace(&richer, IfMatch::Any)).await?;
-    report.add(CHANGE, size, way, counts);
+    let (cost, all) = demo.measure(all).await?;
+    report.add(ALL, size, way, cost);
+    let (cost, _) = demo.measure(ones.replace(&richer, IfMatch::Any)).await?;
+    report.add(CHANGE, size, way, cost);
 
     let way = "one partition";
-    let table = stage.table("Company").await?;
-    stage.load(&table, &departments).await?;
-    stage.load(&table, &staff).await?;
+    let table = demo.table("Company").await?;
+    demo.load(&table, &departments).await?;
+    demo.load(&table, &staff).await?;
     let one = async {
         table.get::<Employee>("Sales", &wanted.id).await?;
         table.get::<Department>("Sales", "department").await
     };
-    let (counts, _) = stage.measure(one).await?;
-    report.add(ONE, size, way, counts);
-    let (counts, rows) = stage.measure(table.query::<Raw>().partition("Sales").all()).await?;
+    let (cost, _) = demo.measure(one).await?;
+    report.add(ONE, size, way, cost);
+    let (cost, rows) = demo.measure(table.query::<RawEntity>().partition("Sales").all()).await?;
     assert_eq!(rows.len(), all.len() + 1);
-    report.add(ALL, size, way, counts);
-    let (counts, _) = stage.measure(table.replace(&richer, IfMatch::Any)).await?;
-    report.add(CHANGE, size, way, counts);
+    report.add(ALL, size, way, cost);
+    let (cost, _) = demo.measure(table.replace(&richer, IfMatch::Any)).await?;
+    report.add(CHANGE, size, way, cost);
 
     let way = "denormalised";
-    let table = stage.table("Full").await?;
+    let table = demo.table("Full").await?;
     let full: Vec<FullEmployee> = staff
         .iter()
         .map(|employee| FullEmployee {
@@ -95,12 +95,12 @@ pub async fn run(stage: &Stage, size: Size, report: &mut Report) -> Result<(), F
             budget: 1_000_000,
         })
         .collect();
-    stage.load(&table, &full).await?;
-    let (counts, _) = stage.measure(table.get::<FullEmployee>("Sales", &wanted.id)).await?;
-    report.add(ONE, size, way, counts);
-    let (counts, rows) = stage.measure(table.query::<FullEmployee>().partition("Sales").all()).await?;
+    demo.load(&table, &full).await?;
+    let (cost, _) = demo.measure(table.get::<FullEmployee>("Sales", &wanted.id)).await?;
+    report.add(ONE, size, way, cost);
+    let (cost, rows) = demo.measure(table.query::<FullEmployee>().partition("Sales").all()).await?;
     assert_eq!(rows.len(), all.len());
-    report.add(ALL, size, way, counts);
+    report.add(ALL, size, way, cost);
     // Every employee carries the budget, so every employee changes.
     let change = async {
         let mut rows = table.query::<FullEmployee>().partition("Sales").all().await?;
@@ -116,7 +116,7 @@ pub async fn run(stage: &Stage, size: Size, report: &mut Report) -> Result<(), F
         }
         Ok::<_, Error>(())
     };
-    let (counts, ()) = stage.measure(change).await?;
-    report.add(CHANGE, size, way, counts);
+    let (cost, ()) = demo.measure(change).await?;
+    report.add(CHANGE, size, way, cost);
     Ok(())
 }

@@ -3,10 +3,10 @@
 use std::process::ExitCode;
 
 use lazulite_client::{DynamicEntity, Entity};
-use lazulite_patterns::Raw;
+use lazulite_patterns::RawEntity;
 use lazulite_patterns::data::{self, Employee, Size};
 use lazulite_patterns::keys;
-use lazulite_patterns::showcase::{self, Failure, Report, Stage};
+use lazulite_patterns::showcase::{self, AnyError, Demo, Report};
 
 const BOTH: &str = "Show an employee with the contract";
 const NAME: &str = "Show the name of an employee";
@@ -51,7 +51,7 @@ fn main() -> ExitCode {
     showcase::main(run)
 }
 
-pub async fn run(stage: &Stage, size: Size, report: &mut Report) -> Result<(), Failure> {
+pub async fn run(demo: &Demo, size: Size, report: &mut Report) -> Result<(), AnyError> {
     let staff = data::employees(size);
     let wanted = data::someone(size);
     let terms = "Notice: three months. ".repeat(20);
@@ -63,22 +63,22 @@ pub async fn run(stage: &Stage, size: Size, report: &mut Report) -> Result<(), F
     };
 
     let way = "two tables";
-    let (employees, contracts) = (stage.table("Employees").await?, stage.table("Contracts").await?);
-    stage.load(&employees, &staff).await?;
+    let (employees, contracts) = (demo.table("Employees").await?, demo.table("Contracts").await?);
+    demo.load(&employees, &staff).await?;
     let apart: Vec<Contract> = staff.iter().map(|employee| contract(employee, employee.id.clone())).collect();
-    stage.load(&contracts, &apart).await?;
+    demo.load(&contracts, &apart).await?;
     let both = async {
         employees.get::<Employee>("Sales", &wanted.id).await?;
         contracts.get::<Contract>("Sales", &wanted.id).await
     };
-    let (counts, found) = stage.measure(both).await?;
+    let (cost, found) = demo.measure(both).await?;
     assert_eq!(found.terms, terms);
-    report.add(BOTH, size, way, counts);
-    let (counts, _) = stage.measure(employees.get::<Name>("Sales", &wanted.id)).await?;
-    report.add(NAME, size, way, counts);
+    report.add(BOTH, size, way, cost);
+    let (cost, _) = demo.measure(employees.get::<Name>("Sales", &wanted.id)).await?;
+    report.add(NAME, size, way, cost);
 
     let way = "one entity";
-    let table = stage.table("Whole").await?;
+    let table = demo.table("Whole").await?;
     let whole: Vec<WholeEmployee> = staff
         .iter()
         .map(|employee| WholeEmployee {
@@ -90,29 +90,29 @@ pub async fn run(stage: &Stage, size: Size, report: &mut Report) -> Result<(), F
             terms: terms.clone(),
         })
         .collect();
-    stage.load(&table, &whole).await?;
-    let (counts, found) = stage.measure(table.get::<WholeEmployee>("Sales", &wanted.id)).await?;
+    demo.load(&table, &whole).await?;
+    let (cost, found) = demo.measure(table.get::<WholeEmployee>("Sales", &wanted.id)).await?;
     assert_eq!(found.terms, terms);
-    report.add(BOTH, size, way, counts);
-    let (counts, found) = stage.measure(table.get::<Name>("Sales", &wanted.id)).await?;
+    report.add(BOTH, size, way, cost);
+    let (cost, found) = demo.measure(table.get::<Name>("Sales", &wanted.id)).await?;
     assert_eq!(found.last_name, wanted.last_name);
-    report.add(NAME, size, way, counts);
+    report.add(NAME, size, way, cost);
 
     let way = "two rows";
-    let table = stage.table("Rows").await?;
-    stage.load(&table, &staff).await?;
+    let table = demo.table("Rows").await?;
+    demo.load(&table, &staff).await?;
     let beside: Vec<Contract> = staff
         .iter()
         .map(|employee| contract(employee, keys::compose([employee.id.as_str(), "contract"])))
         .collect();
-    stage.load(&table, &beside).await?;
+    demo.load(&table, &beside).await?;
     let end = keys::part_range([&wanted.id]).end;
     let rows = DynamicEntity::partition_key().eq("Sales")
         & DynamicEntity::row_key().between(wanted.id.as_str(), end.as_str());
-    let (counts, rows) = stage.measure(table.query::<Raw>().filter(rows.cast()).all()).await?;
+    let (cost, rows) = demo.measure(table.query::<RawEntity>().filter(rows.cast()).all()).await?;
     assert_eq!(rows.len(), 2);
-    report.add(BOTH, size, way, counts);
-    let (counts, _) = stage.measure(table.get::<Name>("Sales", &wanted.id)).await?;
-    report.add(NAME, size, way, counts);
+    report.add(BOTH, size, way, cost);
+    let (cost, _) = demo.measure(table.get::<Name>("Sales", &wanted.id)).await?;
+    report.add(NAME, size, way, cost);
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use lazulite_client::{Entity, Error};
 use lazulite_patterns::data::{self, Size};
 use lazulite_patterns::keys;
-use lazulite_patterns::showcase::{self, Failure, Report, Stage};
+use lazulite_patterns::showcase::{self, AnyError, Demo, Report};
 
 const LOG: &str = "Log 200 events of one hour";
 const READ: &str = "Read what one employee did in that hour";
@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     showcase::main(run)
 }
 
-pub async fn run(stage: &Stage, size: Size, report: &mut Report) -> Result<(), Failure> {
+pub async fn run(demo: &Demo, size: Size, report: &mut Report) -> Result<(), AnyError> {
     let wanted = data::someone(size);
     // Everybody does something in turn; the employee that is looked for does every tenth thing.
     let actor = |n: u64| match n % 10 {
@@ -54,27 +54,27 @@ pub async fn run(stage: &Stage, size: Size, report: &mut Report) -> Result<(), F
 
     let mut found_before = 0;
     for (way, events) in [("before", by_hour), ("after", by_employee)] {
-        let table = stage.table("Events").await?;
+        let table = demo.table("Events").await?;
         let log = async {
             for event in &events {
                 table.insert(event).await?;
             }
             Ok::<_, Error>(())
         };
-        let (counts, ()) = stage.measure(log).await?;
-        report.add(LOG, size, way, counts);
+        let (cost, ()) = demo.measure(log).await?;
+        report.add(LOG, size, way, cost);
         if way == "before" {
             let filter = Event::partition().eq(HOUR) & Event::employee().eq(wanted.id.as_str());
-            let (counts, found) = stage.measure(table.query::<Event>().filter(filter).all()).await?;
+            let (cost, found) = demo.measure(table.query::<Event>().filter(filter).all()).await?;
             found_before = found.len();
-            report.add(READ, size, way, counts);
+            report.add(READ, size, way, cost);
         } else {
             let partition = keys::compose([wanted.department.as_str(), &wanted.id]);
             let hour = Event::row().between(time(0).as_str(), time(360).as_str());
             let filter = Event::partition().eq(partition.as_str()) & hour;
-            let (counts, found) = stage.measure(table.query::<Event>().filter(filter).all()).await?;
+            let (cost, found) = demo.measure(table.query::<Event>().filter(filter).all()).await?;
             assert_eq!(found.len(), found_before);
-            report.add(READ, size, way, counts);
+            report.add(READ, size, way, cost);
         }
         let (busiest, partitions) = busiest(&events);
         report.note(format!(

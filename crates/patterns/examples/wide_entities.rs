@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use lazulite_client::Value;
-use lazulite_patterns::Raw;
+use lazulite_patterns::RawEntity;
 use lazulite_patterns::data::{self, Size};
-use lazulite_patterns::showcase::{self, Failure, Report, Stage};
+use lazulite_patterns::showcase::{self, AnyError, Demo, Report};
 use lazulite_patterns::wide::WideRows;
 
 const READ: &str = "Read one employee's counts of a year";
@@ -17,38 +17,39 @@ fn main() -> ExitCode {
     showcase::main(run)
 }
 
-pub async fn run(stage: &Stage, size: Size, report: &mut Report) -> Result<(), Failure> {
+pub async fn run(demo: &Demo, size: Size, report: &mut Report) -> Result<(), AnyError> {
     // The other employees: each has a year too, in a partition of its own.
-    let others: Vec<Raw> = (1..=size.count()).map(|n| Raw::new(data::employee_id(n), "employee")).collect();
+    let others: Vec<RawEntity> =
+        (1..=size.count()).map(|n| RawEntity::new(data::employee_id(n), "employee")).collect();
     let employee = data::someone(size).id;
 
-    let table = stage.table("Days").await?;
-    stage.load(&table, &others).await?;
-    let days: Vec<Raw> = (1..=DAYS)
+    let table = demo.table("Days").await?;
+    demo.load(&table, &others).await?;
+    let days: Vec<RawEntity> = (1..=DAYS)
         .map(|day| {
-            Raw::new(employee.as_str(), format!("{YEAR}-{day:03}")).with("Messages", Value::Int32(day))
+            RawEntity::new(employee.as_str(), format!("{YEAR}-{day:03}")).with("Messages", Value::Int32(day))
         })
         .collect();
-    let write = async { stage.load(&table, &days).await };
-    let (counts, ()) = stage.measure(write).await?;
-    report.add(WRITE, size, "before", counts);
+    let write = async { demo.load(&table, &days).await };
+    let (cost, ()) = demo.measure(write).await?;
+    report.add(WRITE, size, "before", cost);
     let of_year = lazulite_client::DynamicEntity::partition_key().eq(employee.as_str())
         & lazulite_client::DynamicEntity::row_key().starts_with(YEAR);
-    let (counts, rows) = stage.measure(table.query::<Raw>().filter(of_year.cast()).all()).await?;
+    let (cost, rows) = demo.measure(table.query::<RawEntity>().filter(of_year.cast()).all()).await?;
     assert_eq!(rows.len(), DAYS as usize);
-    report.add(READ, size, "before", counts);
+    report.add(READ, size, "before", cost);
 
-    let table = stage.table("Years").await?;
-    stage.load(&table, &others).await?;
+    let table = demo.table("Years").await?;
+    demo.load(&table, &others).await?;
     let wide = WideRows::new(table);
-    let year = (1..=DAYS).fold(Raw::new(employee.as_str(), YEAR), |year, day| {
+    let year = (1..=DAYS).fold(RawEntity::new(employee.as_str(), YEAR), |year, day| {
         year.with(format!("Day{day:03}"), Value::Int32(day))
     });
-    let (counts, ()) = stage.measure(wide.write(&year)).await?;
-    report.add(WRITE, size, "after", counts);
-    let (counts, found) = stage.measure(wide.read::<Raw>(&employee, YEAR)).await?;
+    let (cost, ()) = demo.measure(wide.write(&year)).await?;
+    report.add(WRITE, size, "after", cost);
+    let (cost, found) = demo.measure(wide.read::<RawEntity>(&employee, YEAR)).await?;
     let found = found.ok_or("the year that was written")?;
     assert_eq!(found.properties, year.properties);
-    report.add(READ, size, "after", counts);
+    report.add(READ, size, "after", cost);
     Ok(())
 }

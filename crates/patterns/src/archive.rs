@@ -10,7 +10,7 @@ use lazulite_client::{Entity, Error, IfMatch, Keys, PutOptions, QueueClient, Tab
 use serde::{Deserialize, Serialize};
 
 use crate::poison;
-use crate::raw::Raw;
+use crate::raw::RawEntity;
 
 /// A message that was taken more often than this goes to the poison queue.
 pub const DEQUEUE_COUNT_MAX: u32 = 7;
@@ -83,7 +83,7 @@ impl Archive {
     async fn move_entity(&self, Request { partition_key, row_key }: &Request) -> Result<(), Error> {
         for _ in 0..ATTEMPT_COUNT_MAX {
             // If it is not here, another worker has moved it and died before it could delete the message.
-            let Some(entity) = self.current.try_get::<Raw>(partition_key, row_key).await? else {
+            let Some(entity) = self.current.try_get::<RawEntity>(partition_key, row_key).await? else {
                 return Ok(());
             };
             self.archive.upsert_replace(&entity).await?;

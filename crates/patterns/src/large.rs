@@ -9,7 +9,7 @@ use std::ops::Range;
 use lazulite_client::{DateTime, Entity, Error, IfMatch, Keys, Property, TableClient, Value};
 
 use crate::keys;
-use crate::raw::{Raw, missing, rows_between};
+use crate::raw::{RawEntity, missing, rows_between};
 
 /// A property of type Binary has at most 64 KiB.
 const PROPERTY_BYTES_MAX: usize = 64 * 1024;
@@ -17,6 +17,8 @@ const PROPERTY_BYTES_MAX: usize = 64 * 1024;
 const CHUNK_PROPERTY_COUNT_MAX: usize = 15;
 /// The bytes of a payload in one row.
 pub const CHUNK_BYTES_MAX: usize = PROPERTY_BYTES_MAX * CHUNK_PROPERTY_COUNT_MAX;
+/// With smaller ones the largest payload would have more chunks than their keys can count.
+pub const CHUNK_BYTES_MIN: usize = 1024;
 /// A payload beyond this belongs into another service.
 pub const PAYLOAD_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// A transaction has at most this many operations.
@@ -49,12 +51,20 @@ const CHECKSUM: &str = "PayloadChecksum";
 #[derive(Clone)]
 pub struct LargeRows {
     table: TableClient,
+    chunk_bytes: usize,
 }
 
 impl LargeRows {
     /// Heads and chunks are rows of this table.
     pub fn new(table: TableClient) -> LargeRows {
-        LargeRows { table }
+        LargeRows { table, chunk_bytes: CHUNK_BYTES_MAX }
+    }
+
+    /// Writes smaller chunks, and so smaller requests, for lines on which a request of 1 MiB takes too long. From
+    /// [`CHUNK_BYTES_MIN`] to [`CHUNK_BYTES_MAX`]. Readers take chunks of any size.
+    pub fn with_chunk_bytes(mut self, bytes: usize) -> LargeRows {
+        self.chunk_bytes = bytes.clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
+        self
     }
 
     /// Stores an entity and its payload, in place of what was there. The head is the entity with four more properties.
@@ -64,8 +74,8 @@ impl LargeRows {
         }
         let keys = entity.keys()?;
         let generation = crate::random_name()?;
-        let count = payload.chunks(CHUNK_BYTES_MAX).len();
-        for (number, chunk) in payload.chunks(CHUNK_BYTES_MAX).enumerate() {
+        let count = payload.chunks(self.chunk_bytes).len();
+        for (number, chunk) in payload.chunks(self.chunk_bytes).enumerate() {
             self.table.insert(&chunk_row(&keys, &generation, number, chunk)?).await?;
         }
         let head = head_of(entity, &generation, count, payload)?;
@@ -85,7 +95,7 @@ impl LargeRows {
     ) -> Result<Option<(E, Vec<u8>)>, Error> {
         let mut seen = None;
         for _ in 0..ATTEMPT_COUNT_MAX {
-            let Some(head) = self.table.try_get::<Raw>(partition_key, row_key).await? else {
+            let Some(head) = self.table.try_get::<RawEntity>(partition_key, row_key).await? else {
                 return Ok(None);
             };
             let described = Described::read(&head)?;
@@ -105,7 +115,7 @@ impl LargeRows {
     /// Deletes an entity and its payload. Returns whether it was there.
     pub async fn delete(&self, partition_key: &str, row_key: &str) -> Result<bool, Error> {
         for _ in 0..ATTEMPT_COUNT_MAX {
-            let Some(head) = self.table.try_get::<Raw>(partition_key, row_key).await? else {
+            let Some(head) = self.table.try_get::<RawEntity>(partition_key, row_key).await? else {
                 return Ok(false);
             };
             match self.table.delete(partition_key, row_key, IfMatch::ETag(head.read_etag()?)).await {
@@ -132,10 +142,10 @@ impl LargeRows {
     ) -> Result<usize, Error> {
         // Chunks first: a head that appears after this query belongs to chunks that are in use.
         let chunks = rows_between(&self.table, partition_key, &keys::part_range([row_key, CHUNK])).await?;
-        let head = self.table.try_get::<Raw>(partition_key, row_key).await?;
+        let head = self.table.try_get::<RawEntity>(partition_key, row_key).await?;
         let used = head.as_ref().map(Described::read).transpose()?;
         let used = used.map(|described| chunk_range(row_key, &described.generation));
-        let is_lost = |chunk: &&Raw| {
+        let is_lost = |chunk: &&RawEntity| {
             let is_used = used.as_ref().is_some_and(|range| range.contains(&chunk.keys.row_key.to_string()));
             !is_used && chunk.timestamp.is_some_and(|time| time < before)
         };
@@ -146,10 +156,10 @@ impl LargeRows {
     }
 
     /// Makes this the head, whatever was there. Returns the one that it replaced.
-    async fn put_head(&self, head: &Raw) -> Result<Option<Raw>, Error> {
+    async fn put_head(&self, head: &RawEntity) -> Result<Option<RawEntity>, Error> {
         let Keys { partition_key, row_key } = &head.keys;
         for _ in 0..ATTEMPT_COUNT_MAX {
-            let old = self.table.try_get::<Raw>(partition_key, row_key).await?;
+            let old = self.table.try_get::<RawEntity>(partition_key, row_key).await?;
             let outcome = match &old {
                 Some(old) => self.table.replace(head, IfMatch::ETag(old.read_etag()?)).await,
                 None => self.table.insert(head).await,
@@ -212,7 +222,7 @@ struct Described {
 }
 
 impl Described {
-    fn read(head: &Raw) -> Result<Described, Error> {
+    fn read(head: &RawEntity) -> Result<Described, Error> {
         let number = |name| {
             let number = head.number(name).and_then(|number| usize::try_from(number).ok());
             number.ok_or_else(|| Error::Entity(missing(name)))
@@ -220,14 +230,15 @@ impl Described {
         let generation = head.text(GENERATION).ok_or_else(|| Error::Entity(missing(GENERATION)))?.to_owned();
         let checksum = head.number(CHECKSUM).ok_or_else(|| Error::Entity(missing(CHECKSUM)))?;
         let (count, length) = (number(COUNT)?, number(LENGTH)?);
-        if length > PAYLOAD_BYTES_MAX || count != length.div_ceil(CHUNK_BYTES_MAX) {
+        let is_possible = (length.div_ceil(CHUNK_BYTES_MAX)..=length).contains(&count);
+        if length > PAYLOAD_BYTES_MAX || !is_possible {
             return Err(Error::Unreadable(format!("a head describes {length} bytes in {count} chunks")));
         }
         Ok(Described { generation, count, length, checksum })
     }
 
     /// The payload, if these are all of its chunks.
-    fn join(&self, chunks: &[Raw]) -> Option<Vec<u8>> {
+    fn join(&self, chunks: &[RawEntity]) -> Option<Vec<u8>> {
         if chunks.len() != self.count {
             return None;
         }
@@ -246,11 +257,16 @@ impl Described {
 
 const CHUNK: &str = "chunk";
 
-fn head_of<E: Entity>(entity: &E, generation: &str, count: usize, payload: &[u8]) -> Result<Raw, Error> {
+fn head_of<E: Entity>(
+    entity: &E,
+    generation: &str,
+    count: usize,
+    payload: &[u8],
+) -> Result<RawEntity, Error> {
     let keys = entity.keys()?;
     let mut properties: Vec<Property<'_>> = Vec::new();
     entity.write(&mut properties)?;
-    let mut head = Raw::new(keys.partition_key.as_ref(), keys.row_key.as_ref());
+    let mut head = RawEntity::new(keys.partition_key.as_ref(), keys.row_key.as_ref());
     for Property { name, value } in properties {
         head = head.with(name.into_owned(), value.into_owned());
     }
@@ -262,8 +278,8 @@ fn head_of<E: Entity>(entity: &E, generation: &str, count: usize, payload: &[u8]
         .with(CHECKSUM, Value::Int64(checksum(payload))))
 }
 
-fn chunk_row(head: &Keys<'_>, generation: &str, number: usize, chunk: &[u8]) -> Result<Raw, Error> {
-    let mut row = Raw::new(head.partition_key.as_ref(), chunk_key(&head.row_key, generation, number));
+fn chunk_row(head: &Keys<'_>, generation: &str, number: usize, chunk: &[u8]) -> Result<RawEntity, Error> {
+    let mut row = RawEntity::new(head.partition_key.as_ref(), chunk_key(&head.row_key, generation, number));
     for (n, bytes) in chunk.chunks(PROPERTY_BYTES_MAX).enumerate() {
         row = row.with(data_name(n), Value::Binary(bytes.to_vec().into()));
     }

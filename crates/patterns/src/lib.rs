@@ -36,7 +36,7 @@ pub mod wide;
 
 use lazulite_client::{Entity, EntityError, Error, Keys};
 
-pub use raw::Raw;
+pub use raw::RawEntity;
 
 /// A name that nobody else has: 32 hexadecimal digits.
 fn random_name() -> Result<String, Error> {

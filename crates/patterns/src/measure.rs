@@ -16,10 +16,10 @@ const PLAN: HeaderName = HeaderName::from_static("x-lazulite-plan");
 
 /// What was asked of the service.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Counts {
+pub struct Cost {
     /// Requests, refused ones included.
     pub requests: u64,
-    /// Entities that the service looked at to answer queries and point reads. Too low if [`Counts::unexplained`] is not 0.
+    /// Entities that the service looked at to answer queries and point reads. Too low if [`Cost::unexplained`] is not 0.
     pub entities_examined: u64,
     /// Queries that the service did not explain, because it is not Lazulite.
     pub unexplained: u64,
@@ -33,7 +33,7 @@ pub struct Counts {
 #[derive(Clone)]
 pub struct Meter {
     inner: Arc<dyn Transport>,
-    counts: Arc<Mutex<Counts>>,
+    counts: Arc<Mutex<Cost>>,
 }
 
 impl Meter {
@@ -43,11 +43,11 @@ impl Meter {
     }
 
     /// What was counted since the last call. The next count starts at zero.
-    pub fn take(&self) -> Counts {
+    pub fn take(&self) -> Cost {
         std::mem::take(&mut *self.counts.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn add(&self, more: Counts) {
+    fn add(&self, more: Cost) {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         counts.requests += more.requests;
         counts.entities_examined += more.entities_examined;
@@ -64,9 +64,9 @@ impl Transport for Meter {
         let read = Read::of(&request);
         let bytes_sent = sent_bytes(&request);
         Box::pin(async move {
-            self.add(Counts { requests: 1, bytes_sent, ..Counts::default() });
+            self.add(Cost { requests: 1, bytes_sent, ..Cost::default() });
             let response = self.inner.send(request).await?;
-            self.add(answer_counts(read, &response));
+            self.add(answer_cost(read, &response));
             Ok(response)
         })
     }
@@ -126,9 +126,9 @@ fn ends_with_seconds(text: &[u8]) -> bool {
     tens.is_ascii_digit() && ones.is_ascii_digit() && (rest.ends_with(b":") || rest.ends_with(b"%3A"))
 }
 
-fn answer_counts(read: Read, response: &Response<Bytes>) -> Counts {
+fn answer_cost(read: Read, response: &Response<Bytes>) -> Cost {
     let bytes_received = as_u64(steady_length(response.body()));
-    let mut counts = Counts { bytes_received, ..Counts::default() };
+    let mut counts = Cost { bytes_received, ..Cost::default() };
     let examined = response.headers().get(PLAN).and_then(|plan| examined(plan.to_str().ok()?));
     match read {
         Read::Entity => counts.entities_examined = u64::from(response.status() == StatusCode::OK),
@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(counts.entities_examined, 7 + 1);
         assert_eq!((counts.unexplained, counts.bytes_received), (0, 8));
         assert_eq!(counts.bytes_sent, sent as u64);
-        assert_eq!(meter.take(), Counts::default());
+        assert_eq!(meter.take(), Cost::default());
     }
 
     #[test]

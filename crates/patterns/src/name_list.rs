@@ -11,7 +11,7 @@ use lazulite_client::{Entity, Error, IfMatch, TableClient, Value};
 
 use crate::keys::{self, SEPARATOR};
 use crate::partition_index::own_etag;
-use crate::raw::Raw;
+use crate::raw::RawEntity;
 
 /// The property that holds a list: escaped keys with the separator between them.
 pub(crate) const LIST: &str = "Members";
@@ -44,7 +44,7 @@ impl<E: Entity + Sync> NameList<E> {
     }
 
     /// The lists of these entities, for a bulk load. They must be all entities of their partitions.
-    pub fn lists_of(&self, entities: &[E]) -> Result<Vec<Raw>, Error> {
+    pub fn lists_of(&self, entities: &[E]) -> Result<Vec<RawEntity>, Error> {
         let mut lists: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
         for entity in entities {
             let keys = entity.keys()?;
@@ -53,7 +53,7 @@ impl<E: Entity + Sync> NameList<E> {
         }
         lists
             .into_iter()
-            .map(|((partition, row), members)| write_list(Raw::new(partition, row), &members))
+            .map(|((partition, row), members)| write_list(RawEntity::new(partition, row), &members))
             .collect()
     }
 
@@ -75,7 +75,7 @@ impl<E: Entity + Sync> NameList<E> {
 
     /// The RowKeys of the entities with this name: one point read.
     pub async fn members(&self, partition_key: &str, name: &str) -> Result<Vec<String>, Error> {
-        let list = self.table.try_get::<Raw>(partition_key, &self.list_key(name)).await?;
+        let list = self.table.try_get::<RawEntity>(partition_key, &self.list_key(name)).await?;
         Ok(list.as_ref().map(read_list).transpose()?.unwrap_or_default().into_iter().collect())
     }
 
@@ -95,14 +95,14 @@ impl<E: Entity + Sync> NameList<E> {
             if before != after {
                 let leaves = before.iter().map(|name| (name, false));
                 for (name, joins) in leaves.chain(after.iter().map(|name| (name, true))) {
-                    let list = self.table.try_get::<Raw>(partition, &self.list_key(name)).await?;
+                    let list = self.table.try_get::<RawEntity>(partition, &self.list_key(name)).await?;
                     let mut members = list.as_ref().map(read_list).transpose()?.unwrap_or_default();
                     if joins {
                         members.insert(keys.row_key.to_string())
                     } else {
                         members.remove(&*keys.row_key)
                     };
-                    let changed = write_list(Raw::new(partition, self.list_key(name)), &members)?;
+                    let changed = write_list(RawEntity::new(partition, self.list_key(name)), &members)?;
                     match &list {
                         Some(list) if members.is_empty() => {
                             transaction.delete(&list.keys.row_key, IfMatch::ETag(list.read_etag()?))?
@@ -130,7 +130,7 @@ fn is_about_a_list(error: &Error) -> bool {
 }
 
 /// The members of a list.
-pub(crate) fn read_list(list: &Raw) -> Result<BTreeSet<String>, Error> {
+pub(crate) fn read_list(list: &RawEntity) -> Result<BTreeSet<String>, Error> {
     let text = list.text(LIST).ok_or_else(|| Error::Entity(crate::raw::missing(LIST)))?;
     let unreadable = |_| Error::Unreadable(format!("{text:?} is not a list of keys"));
     // An empty list is never stored, so an empty text is one member: the empty RowKey.
@@ -140,7 +140,7 @@ pub(crate) fn read_list(list: &Raw) -> Result<BTreeSet<String>, Error> {
 }
 
 /// The index entity with these members.
-pub(crate) fn write_list(list: Raw, members: &BTreeSet<String>) -> Result<Raw, Error> {
+pub(crate) fn write_list(list: RawEntity, members: &BTreeSet<String>) -> Result<RawEntity, Error> {
     let text = keys::compose(members);
     if text.len() > LIST_LENGTH_MAX {
         let count = members.len();

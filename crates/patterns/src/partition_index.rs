@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use lazulite_client::{Entity, Error, IfMatch, TableClient};
 
-use crate::raw::{Raw, rows_between};
+use crate::raw::{RawEntity, rows_between};
 
 /// The RowKeys of the copies.
 type CopyNames<E> = dyn Fn(&E) -> Vec<String> + Send + Sync;
@@ -52,10 +52,10 @@ impl<E: Entity + Sync> PartitionIndex<E> {
     }
 
     /// The copies of an entity, for a bulk load.
-    pub fn copies_of(&self, entity: &E) -> Result<Vec<Raw>, Error> {
+    pub fn copies_of(&self, entity: &E) -> Result<Vec<RawEntity>, Error> {
         let partition_key = entity.keys()?.partition_key;
         let names = (self.copies)(entity).into_iter();
-        Ok(names.map(|name| Raw::copy_of(entity, &partition_key, &name)).collect::<Result<_, _>>()?)
+        Ok(names.map(|name| RawEntity::copy_of(entity, &partition_key, &name)).collect::<Result<_, _>>()?)
     }
 
     /// Inserts an entity and its copies. Refused (409) if the entity or one of the copies' RowKeys exists.
@@ -82,7 +82,7 @@ impl<E: Entity + Sync> PartitionIndex<E> {
         let mut transaction = self.table.transaction(keys.partition_key.as_ref());
         transaction.replace(new, IfMatch::ETag(etag))?;
         for name in &after {
-            let copy = Raw::copy_of(new, &keys.partition_key, name)?;
+            let copy = RawEntity::copy_of(new, &keys.partition_key, name)?;
             // A copy that was there is under the primary's ETag; a new one must not take another entity's place.
             if before.contains(name) {
                 transaction.upsert_replace(&copy)?;
@@ -109,14 +109,14 @@ impl<E: Entity + Sync> PartitionIndex<E> {
 
     /// The entity with a copy of this name: one point read. Its ETag is that of the copy; read the primary to change it.
     pub async fn find(&self, partition_key: &str, name: &str) -> Result<Option<E>, Error> {
-        let copy = self.table.try_get::<Raw>(partition_key, name).await?;
-        Ok(copy.map(Raw::into_primary).transpose()?)
+        let copy = self.table.try_get::<RawEntity>(partition_key, name).await?;
+        Ok(copy.map(RawEntity::into_primary).transpose()?)
     }
 
     /// The entities whose copies have names in this range, in the order of those names: one row range.
     pub async fn list(&self, partition_key: &str, names: Range<String>) -> Result<Vec<E>, Error> {
         let copies = rows_between(&self.table, partition_key, &names).await?;
-        Ok(copies.into_iter().map(Raw::into_primary).collect::<Result<_, _>>()?)
+        Ok(copies.into_iter().map(RawEntity::into_primary).collect::<Result<_, _>>()?)
     }
 }
 

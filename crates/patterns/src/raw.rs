@@ -16,7 +16,7 @@ pub(crate) const PRIMARY_ROW_KEY: &str = "PrimaryRowKey";
 
 /// An entity with all its properties.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Raw {
+pub struct RawEntity {
     /// Where it is stored.
     pub keys: Keys<'static>,
     /// The ETag that it was read with.
@@ -27,15 +27,20 @@ pub struct Raw {
     pub properties: Vec<Property<'static>>,
 }
 
-impl Raw {
+impl RawEntity {
     /// An entity without properties.
-    pub fn new(partition_key: impl Into<String>, row_key: impl Into<String>) -> Raw {
+    pub fn new(partition_key: impl Into<String>, row_key: impl Into<String>) -> RawEntity {
         let (partition_key, row_key) = (Cow::Owned(partition_key.into()), Cow::Owned(row_key.into()));
-        Raw { keys: Keys { partition_key, row_key }, etag: None, timestamp: None, properties: Vec::new() }
+        RawEntity {
+            keys: Keys { partition_key, row_key },
+            etag: None,
+            timestamp: None,
+            properties: Vec::new(),
+        }
     }
 
     /// With one more property.
-    pub fn with(mut self, name: impl Into<Cow<'static, str>>, value: Value<'static>) -> Raw {
+    pub fn with(mut self, name: impl Into<Cow<'static, str>>, value: Value<'static>) -> RawEntity {
         self.properties.push(Property { name: name.into(), value });
         self
     }
@@ -45,11 +50,11 @@ impl Raw {
         entity: &E,
         partition_key: &str,
         row_key: &str,
-    ) -> Result<Raw, EntityError> {
+    ) -> Result<RawEntity, EntityError> {
         let primary = entity.keys()?;
         let mut written = Vec::new();
         entity.write(&mut written)?;
-        let mut copy = Raw::new(partition_key, row_key);
+        let mut copy = RawEntity::new(partition_key, row_key);
         copy.properties = written.into_iter().map(owned).collect();
         let own = [(PRIMARY_PARTITION_KEY, primary.partition_key), (PRIMARY_ROW_KEY, primary.row_key)];
         for (name, key) in own {
@@ -120,7 +125,7 @@ impl Raw {
     }
 }
 
-impl Entity for Raw {
+impl Entity for RawEntity {
     const COLUMNS: Option<&'static [&'static str]> = None;
 
     fn keys(&self) -> Result<Keys<'_>, EntityError> {
@@ -136,13 +141,13 @@ impl Entity for Raw {
         Ok(())
     }
 
-    fn read(row: Row<'_>) -> Result<Raw, EntityError> {
+    fn read(row: Row<'_>) -> Result<RawEntity, EntityError> {
         let keys = Keys {
             partition_key: Cow::Owned(row.partition_key.into_owned()),
             row_key: Cow::Owned(row.row_key.into_owned()),
         };
         let properties = row.properties.into_iter().map(owned).collect();
-        Ok(Raw { keys, etag: row.etag.map(Cow::into_owned), timestamp: row.timestamp, properties })
+        Ok(RawEntity { keys, etag: row.etag.map(Cow::into_owned), timestamp: row.timestamp, properties })
     }
 
     fn etag(&self) -> Option<&str> {
@@ -155,12 +160,12 @@ pub(crate) async fn rows_between(
     table: &TableClient,
     partition_key: &str,
     range: &Range<String>,
-) -> Result<Vec<Raw>, Error> {
-    table.query::<Raw>().filter(row_range(partition_key, range)).all().await
+) -> Result<Vec<RawEntity>, Error> {
+    table.query::<RawEntity>().filter(row_range(partition_key, range)).all().await
 }
 
 /// The filter for [`rows_between`].
-pub(crate) fn row_range(partition_key: &str, range: &Range<String>) -> Filter<Raw> {
+pub(crate) fn row_range(partition_key: &str, range: &Range<String>) -> Filter<RawEntity> {
     let rows = DynamicEntity::row_key().between(range.start.as_str(), range.end.as_str());
     (DynamicEntity::partition_key().eq(partition_key) & rows).cast()
 }

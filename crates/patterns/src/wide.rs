@@ -7,7 +7,7 @@ use lazulite_client::{Entity, Error, IfMatch, Keys, Property, TableClient, Value
 
 use crate::keys;
 use crate::large::is_race;
-use crate::raw::{Raw, missing, rows_between};
+use crate::raw::{RawEntity, missing, rows_between};
 
 /// The service allows 252 properties in a row. Two of them are the pattern's own.
 pub const ROW_PROPERTY_COUNT_MAX: usize = 250;
@@ -41,7 +41,7 @@ impl WideRows {
         let rows = split(entity, &keys, &crate::random_name()?)?;
         let (first, others) = rows.split_first().expect("an entity has at least one row");
         for _ in 0..ATTEMPT_COUNT_MAX {
-            let old = self.table.try_get::<Raw>(&keys.partition_key, &first.keys.row_key).await?;
+            let old = self.table.try_get::<RawEntity>(&keys.partition_key, &first.keys.row_key).await?;
             let mut transaction = self.table.transaction(keys.partition_key.as_ref());
             // Every writer changes the first row under its ETag, so whoever succeeds knows which other rows there are.
             match &old {
@@ -73,7 +73,7 @@ impl WideRows {
             if row_count(first)? != rows.len() || rows.iter().any(|row| row.text(VERSION) != Some(version)) {
                 continue;
             }
-            let mut whole = Raw::new(partition_key, row_key);
+            let mut whole = RawEntity::new(partition_key, row_key);
             whole.etag = first.etag.clone();
             let is_own = |property: &Property<'_>| property.name == VERSION || property.name == ROWS;
             whole.properties = rows
@@ -90,7 +90,7 @@ impl WideRows {
     pub async fn delete(&self, partition_key: &str, row_key: &str) -> Result<bool, Error> {
         for _ in 0..ATTEMPT_COUNT_MAX {
             let first_key = part_key(row_key, 0);
-            let Some(first) = self.table.try_get::<Raw>(partition_key, &first_key).await? else {
+            let Some(first) = self.table.try_get::<RawEntity>(partition_key, &first_key).await? else {
                 return Ok(false);
             };
             let mut transaction = self.table.transaction(partition_key);
@@ -111,7 +111,7 @@ impl WideRows {
 }
 
 /// How many rows an entity has, by its first row.
-fn row_count(first: &Raw) -> Result<usize, Error> {
+fn row_count(first: &RawEntity) -> Result<usize, Error> {
     let count = first.number(ROWS).and_then(|count| usize::try_from(count).ok());
     count.filter(|count| (1..=ROW_COUNT_MAX).contains(count)).ok_or_else(|| Error::Entity(missing(ROWS)))
 }
@@ -121,11 +121,11 @@ fn part_key(row_key: &str, number: usize) -> String {
 }
 
 /// The rows of an entity: as many properties in each as fit.
-fn split<E: Entity>(entity: &E, keys: &Keys<'_>, version: &str) -> Result<Vec<Raw>, Error> {
+fn split<E: Entity>(entity: &E, keys: &Keys<'_>, version: &str) -> Result<Vec<RawEntity>, Error> {
     let mut properties = Vec::new();
     entity.write(&mut properties)?;
     let row = |number: usize| {
-        let row = Raw::new(keys.partition_key.as_ref(), part_key(&keys.row_key, number));
+        let row = RawEntity::new(keys.partition_key.as_ref(), part_key(&keys.row_key, number));
         row.with(VERSION, Value::String(version.to_owned().into()))
     };
     let mut rows = vec![row(0)];
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn rows_hold_as_many_properties_as_fit() {
-        let mut wide = Raw::new("p", "r");
+        let mut wide = RawEntity::new("p", "r");
         for n in 0..501 {
             wide = wide.with(format!("P{n:03}"), Value::Int32(n));
         }
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_row_stays_below_its_size() {
-        let mut heavy = Raw::new("p", "r");
+        let mut heavy = RawEntity::new("p", "r");
         for n in 0..40 {
             heavy = heavy.with(format!("P{n:03}"), Value::Binary(vec![0; 64 * 1024].into()));
         }

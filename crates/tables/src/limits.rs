@@ -1,21 +1,19 @@
-//! The published limits as named constants, and the checks that enforce them.
+//! The checks that enforce the published limits, and the limits of a page.
 //!
 //! Promises: a violation is refused with the service's own error. Leaves to others: limits on requests as a whole,
 //! which the server enforces.
 
 use protocol::common::DateTime;
-pub use protocol::table::BATCH_OPERATION_COUNT_MAX;
+pub use protocol::table::limits::BATCH_OPERATION_COUNT_MAX;
+pub(crate) use protocol::table::limits::{
+    ENTITY_SIZE_BYTES_MAX, PROPERTY_COUNT_MAX, entity_base_size, property_size,
+};
+use protocol::table::limits::{is_key_too_long, is_value_too_large};
 use protocol::table::model::{Property, Value, check_property_name, find_forbidden_key_char};
 use protocol::{ErrorCode, ServiceError};
 
 const _: () = assert!(BATCH_OPERATION_COUNT_MAX <= engine::COMMIT_OP_COUNT_MAX, "a batch is one commit");
 
-pub(crate) const ENTITY_SIZE_BYTES_MAX: usize = 1024 * 1024;
-pub(crate) const PROPERTY_COUNT_MAX: usize = 252;
-pub(crate) const STRING_UTF16_UNITS_MAX: usize = 32 * 1024;
-pub(crate) const BINARY_BYTES_MAX: usize = 64 * 1024;
-/// 1 KiB of UTF-16.
-pub(crate) const KEY_UTF16_UNITS_MAX: usize = 512;
 /// Bytes of entities in one page, as written in the answer.
 pub(crate) const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Time one page may take before it ends with a continuation.
@@ -44,11 +42,7 @@ pub(crate) fn check_address_keys(partition_key: &str, row_key: &str) -> Result<(
 }
 
 fn check_key_size(key: &str) -> Result<(), ServiceError> {
-    if utf16_units_exceed(key, KEY_UTF16_UNITS_MAX) {
-        Err(ErrorCode::PropertyValueTooLarge.into())
-    } else {
-        Ok(())
-    }
+    if is_key_too_long(key) { Err(ErrorCode::PropertyValueTooLarge.into()) } else { Ok(()) }
 }
 
 /// Checks the properties' names, values and number, and returns the entity's size in bytes as the service counts it.
@@ -60,7 +54,7 @@ pub(crate) fn check_entity(
     if properties.len() > PROPERTY_COUNT_MAX {
         return Err(ErrorCode::TooManyProperties.into());
     }
-    let mut size = base_size(partition_key, row_key);
+    let mut size = entity_base_size(partition_key, row_key);
     let mut has_large_value = false;
     for property in properties {
         check_property_name(&property.name)?;
@@ -73,14 +67,6 @@ pub(crate) fn check_entity(
         return Err(ErrorCode::EntityTooLarge.into());
     }
     if has_large_value { Err(ErrorCode::PropertyValueTooLarge.into()) } else { Ok(size) }
-}
-
-fn is_value_too_large(value: &Value<'_>) -> bool {
-    match value {
-        Value::String(text) => utf16_units_exceed(text, STRING_UTF16_UNITS_MAX),
-        Value::Binary(bytes) => bytes.len() > BINARY_BYTES_MAX,
-        _ => false,
-    }
 }
 
 fn check_date(property: &Property<'_>) -> Result<(), ServiceError> {
@@ -97,32 +83,6 @@ fn check_date(property: &Property<'_>) -> Result<(), ServiceError> {
 fn out_of_range(name: &str, value: &str) -> ServiceError {
     let detail = format!("The '{name}' parameter of value '{value}' is out of range.");
     ServiceError::with_detail(ErrorCode::OutOfRangeInput, detail)
-}
-
-/// The size of an entity without properties: 4 bytes, the keys, and the Timestamp.
-pub(crate) fn base_size(partition_key: &str, row_key: &str) -> usize {
-    4 + 2 * (utf16_units(partition_key) + utf16_units(row_key)) + 8 + 2 * "Timestamp".len() + 8
-}
-
-pub(crate) fn property_size(name: &str, value: &Value<'_>) -> usize {
-    let value_size = match value {
-        Value::String(text) => 2 * utf16_units(text) + 4,
-        Value::Binary(bytes) => bytes.len() + 4,
-        Value::Boolean(_) => 1,
-        Value::Int32(_) => 4,
-        Value::Int64(_) | Value::Double(_) | Value::DateTime(_) => 8,
-        Value::Guid(_) => 16,
-    };
-    8 + 2 * utf16_units(name) + value_size
-}
-
-fn utf16_units(text: &str) -> usize {
-    if text.is_ascii() { text.len() } else { text.encode_utf16().count() }
-}
-
-/// A text never has more UTF-16 units than UTF-8 bytes, so for most the byte length is enough.
-fn utf16_units_exceed(text: &str, units_max: usize) -> bool {
-    text.len() > units_max && utf16_units(text) > units_max
 }
 
 #[cfg(test)]

@@ -518,7 +518,7 @@ mod tests {
         let raw = |properties: &[Property<'_>]| {
             let size =
                 properties.iter().map(|property| limits::property_size(&property.name, &property.value));
-            encode(limits::base_size("p", "r") + size.sum::<usize>(), properties)
+            encode(limits::entity_base_size("p", "r") + size.sum::<usize>(), properties)
         };
         let one = |name: &'static str, value: Value<'static>| raw(&[property(name, value)]);
         refused("p", "r", &one("Timestamp", Value::Int32(1)), "reserved");

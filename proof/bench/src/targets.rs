@@ -327,7 +327,7 @@ mod tests {
     fn a_smaller_table_does_not_pass_for_a_large_one() {
         let mut run = crate::report::tests::example().main.unwrap();
         run.facts.insert(fact::RESTART_MS.to_owned(), 7.0);
-        let mut results = Results { main: None, large: Some(run) };
+        let mut results = Results { large: Some(run), ..Results::default() };
         let target =
             TARGETS.iter().find(|target| target.what == "start to first answer, 10M entities").unwrap();
         assert_eq!((target.figure)(&results), None);

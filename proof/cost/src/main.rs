@@ -13,6 +13,7 @@
 mod allocations;
 mod budget;
 mod client;
+mod client_paths;
 mod instructions;
 mod paths;
 mod stage;

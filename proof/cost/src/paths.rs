@@ -11,6 +11,7 @@ use protocol::table::KIND;
 use testkit::{Batch, Credentials, EMULATOR_KEY, Request, Sas, entity_path, message_path};
 
 use crate::client::{Client, HOLE, Template};
+use crate::client_paths;
 use crate::stage::{self, PARTITION, PEER, QUEUE, Stage, TABLE, entity, put_message, row_key};
 
 pub struct Path {
@@ -38,6 +39,7 @@ enum PathKind {
     TakeAndDelete,
     SharedKey,
     Sas,
+    ClientRead,
 }
 
 pub const ALL: &[Path] = &[
@@ -58,6 +60,7 @@ pub const ALL: &[Path] = &[
     Path::new("take-and-delete", 400, PathKind::TakeAndDelete),
     Path::new("shared-key", 400, PathKind::SharedKey),
     Path::new("sas", 400, PathKind::Sas),
+    Path::new("client-point-read", 400, PathKind::ClientRead),
 ];
 
 impl Path {
@@ -75,6 +78,7 @@ pub fn run(path: &Path, repetitions: u64) {
     match path.kind {
         PathKind::SharedKey => return shared_key(repetitions),
         PathKind::Sas => return sas(repetitions),
+        PathKind::ClientRead => return block_on(client_paths::point_reads(repetitions)),
         PathKind::Hello => {
             return block_on(async {
                 let request = b"GET / HTTP/1.1\r\nHost: 127.0.0.1:10002\r\n\r\n".to_vec();
@@ -184,7 +188,8 @@ fn request(kind: PathKind) -> (Request, u16, &'static str) {
         | PathKind::PeekMessages
         | PathKind::TakeAndDelete
         | PathKind::SharedKey
-        | PathKind::Sas => {
+        | PathKind::Sas
+        | PathKind::ClientRead => {
             unreachable!("these paths do not use this request")
         }
     }

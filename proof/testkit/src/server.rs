@@ -84,6 +84,12 @@ impl Options {
         self
     }
 
+    /// The test is about something that no other server does.
+    pub fn own(mut self) -> Options {
+        self.needs_its_own = true;
+        self
+    }
+
     pub fn start(self) -> TestServer {
         let elsewhere = [ELSEWHERE, QUEUES_ELSEWHERE].map(|name| {
             let address = std::env::var(name).ok();

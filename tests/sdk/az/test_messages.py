@@ -47,7 +47,7 @@ def test_an_updated_message_has_a_new_text_and_receipt(messages, refused):
     place = ("--id", taken["id"], "--pop-receipt", taken["popReceipt"])
     updated = messages("update", *place, "--content", "two", "--visibility-timeout", "0")
     assert updated["popReceipt"] != taken["popReceipt"]
-    refused("pop receipt", messages, "delete", *place)
+    refused("The specified message does not exist.", messages, "delete", *place)
     found = messages("get")[0]
     assert found["content"] == "two" and found["dequeueCount"] == 2
 

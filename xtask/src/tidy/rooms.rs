@@ -170,7 +170,10 @@ fn used_by_crate(tree: &Tree, room: &Room) -> Vec<(String, String, usize)> {
         ["crates", "proof"].into_iter().flat_map(|folder| tree.crates_in(folder)).collect();
     let path = format!("{}/Cargo.toml", room.place);
     let dependencies = dependencies(tree.text(&path).unwrap_or_default());
-    let ours = dependencies.into_iter().filter(|(name, _)| ours.contains(name.as_str()));
+    // Crates for programs go by the names that programs know them by.
+    let folder = |name: String| name.strip_prefix("lazulite-").map_or(name.clone(), str::to_owned);
+    let folders = dependencies.into_iter().map(|(name, line)| (folder(name), line));
+    let ours = folders.filter(|(name, _)| ours.contains(name.as_str()));
     ours.map(|(name, line)| (name, path.clone(), line)).collect()
 }
 

@@ -61,6 +61,7 @@ async fn names_that_no_table_has_are_not_even_sent() {
 }
 
 const NEXT: &[(&str, &str)] = &[("x-ms-continuation-NextTableName", "1!4!bcd")];
+const AFTER_NEXT: &[(&str, &str)] = &[("x-ms-continuation-NextTableName", "1!4!bce")];
 
 #[tokio::test(start_paused = true)]
 async fn tables_are_listed_in_pages_or_as_a_stream() {
@@ -69,7 +70,7 @@ async fn tables_are_listed_in_pages_or_as_a_stream() {
             r#"{"odata.metadata":"x","value":[{"TableName":"aaa"},{"odata.id":"x","TableName":"abc"}]}"#;
         vec![
             Reply::Answer(200, NEXT, first.to_owned()),
-            Reply::Answer(200, NEXT, r#"{"value":[]}"#.to_owned()),
+            Reply::Answer(200, AFTER_NEXT, r#"{"value":[]}"#.to_owned()),
             answer(200, r#"{"value":[{"TableName":"bcd"}]}"#),
         ]
     };
@@ -85,8 +86,8 @@ async fn tables_are_listed_in_pages_or_as_a_stream() {
     let query = |url: &str| url.split_once('?').map(|(_, query)| query.to_owned()).unwrap_or_default();
     let seen: Vec<String> = transport.seen().iter().map(|seen| query(&seen.url)).collect();
     let filter = "%24filter=TableName%20ge%20%27a%27&%24top=2";
-    let next = format!("{filter}&NextTableName=1%214%21bcd");
-    assert_eq!(seen, [filter.to_owned(), next.clone(), next]);
+    let next = |token: &str| format!("{filter}&NextTableName=1%214%21{token}");
+    assert_eq!(seen, [filter.to_owned(), next("bcd"), next("bce")]);
 
     let (client, _) = tables(pages());
     assert_eq!(client.list_tables().all().await.unwrap(), ["aaa", "abc", "bcd"]);
@@ -102,14 +103,27 @@ async fn tables_are_listed_in_pages_or_as_a_stream() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_page_can_be_asked_for_again() {
+async fn a_failed_page_can_be_asked_for_again_but_a_stream_ends() {
     let good = || answer(200, r#"{"value":[{"TableName":"aaa"}]}"#);
     let (client, _) = tables(vec![answer(400, ""), good()]);
     let mut list = client.list_tables();
+    assert!(list.next_page().await.is_err());
+    assert_eq!(list.next_page().await.unwrap().unwrap(), ["aaa"]);
+    let (client, transport) = tables(vec![answer(400, ""), good()]);
+    let mut list = client.list_tables();
     let mut next = async || poll_fn(|context| Pin::new(&mut list).poll_next(context)).await;
     assert!(next().await.unwrap().is_err());
-    assert_eq!(next().await.unwrap().unwrap(), "aaa");
     assert!(next().await.is_none());
+    assert!(next().await.is_none());
+    assert_eq!(transport.seen().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_does_not_advance_is_unreadable() {
+    let page = || Reply::Answer(200, NEXT, r#"{"value":[]}"#.to_owned());
+    let (client, transport) = tables((0..9).map(|_| page()).collect());
+    assert!(matches!(client.list_tables().all().await, Err(Error::Unreadable(_))));
+    assert_eq!(transport.seen().len(), 2);
 }
 
 #[tokio::test(start_paused = true)]

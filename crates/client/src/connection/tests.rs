@@ -101,6 +101,11 @@ fn endpoints_may_be_named() {
             "Credential::SharedKey(\"cosmos\", ..)",
         ],
     );
+    // A host without the account's name in front tells nothing about a replica.
+    check(
+        "AccountName=a;AccountKey=KEY;TableEndpoint=https://example.com;QueueEndpoint=https://queue.example.com:1",
+        &["https://example.com", "-", "https://queue.example.com:1", "-", "Credential::SharedKey(\"a\", ..)"],
+    );
     // The endpoint tells the account.
     check(
         "TableEndpoint=http://127.0.0.1:10002/devstoreaccount1;AccountKey=KEY",

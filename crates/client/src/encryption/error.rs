@@ -51,6 +51,12 @@ pub enum EncryptionError {
         /// The property that is readable.
         property: String,
     },
+    /// The property is encrypted in this row, but the struct that reads it does not say so: a struct that wrote it back
+    /// would store it in the clear.
+    Unmarked {
+        /// The property that the struct takes for plain.
+        property: String,
+    },
     /// The sealed value would be larger than the service stores.
     TooLarge {
         /// The property that is too large.
@@ -113,6 +119,11 @@ impl fmt::Display for EncryptionError {
             NotEncrypted { property } => {
                 write!(f, "the property {property:?} should be encrypted, but it is stored in the clear")
             }
+            Unmarked { property } => write!(
+                f,
+                "the property {property:?} is encrypted, but the struct takes it for plain, and would store it in the \
+                 clear: give it a field with #[entity(encrypt)], or do not keep the rest of the properties"
+            ),
             TooLarge { property, bytes, bytes_max } => write!(
                 f,
                 "the property {property:?} takes {bytes} bytes when it is encrypted; the service stores {bytes_max}"

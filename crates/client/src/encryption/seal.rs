@@ -75,7 +75,8 @@ pub async fn seal(
     Ok(())
 }
 
-/// Opens every sealed property of the row, and removes the two properties of metadata.
+/// Opens every sealed property of the row, and removes the two properties of metadata. Returns the names of the
+/// properties that it opened: whoever writes the row back has to seal these again.
 ///
 /// `names` are the properties that the caller expects to be sealed. One of them that is stored in the clear is refused,
 /// and so is one that was sealed but is no longer there. On an error the row may be partly opened, and must not be
@@ -85,7 +86,7 @@ pub async fn unseal(
     names: &[&str],
     table: &str,
     ring: &dyn KeyRing,
-) -> Result<(), EncryptionError> {
+) -> Result<Vec<String>, EncryptionError> {
     let missing = |property| EncryptionError::MissingMetadata { property };
     let wrapped = match row.take(KEY_PROPERTY).ok_or(missing(KEY_PROPERTY))? {
         Value::String(text) => read_key(&text)?,
@@ -120,7 +121,10 @@ pub async fn unseal(
     let removed = sealed.iter().zip(&was_seen).find(|(name, seen)| !**seen && names.contains(name));
     match removed {
         Some((name, _)) => Err(EncryptionError::Removed { property: (*name).to_owned() }),
-        None => Ok(()),
+        None => {
+            let opened = sealed.iter().zip(&was_seen).filter(|(_, seen)| **seen);
+            Ok(opened.map(|(name, _)| (*name).to_owned()).collect())
+        }
     }
 }
 

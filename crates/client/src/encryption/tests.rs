@@ -52,7 +52,7 @@ fn sealed() -> Row<'static> {
 
 fn opened(row: &Row<'static>, ring: &dyn KeyRing) -> Result<Vec<Property<'static>>, EncryptionError> {
     let mut row = row.clone();
-    now(unseal(&mut row, NAMES, "people", ring)).map(|()| row.properties)
+    now(unseal(&mut row, NAMES, "people", ring)).map(|_| row.properties)
 }
 
 fn value<'r>(row: &'r mut Row<'static>, name: &str) -> &'r mut Value<'static> {
@@ -130,11 +130,8 @@ fn the_metadata_reads_like_the_one_of_net() {
 #[test]
 fn ciphertext_is_bound_to_table_keys_and_property() {
     let row = sealed();
-    assert_eq!(
-        now(unseal(&mut row.clone(), NAMES, "PEOPLE", &ring())),
-        Ok(()),
-        "names of tables ignore case"
-    );
+    let names = now(unseal(&mut row.clone(), NAMES, "PEOPLE", &ring())).map(|names| names.len());
+    assert_eq!(names, Ok(NAMES.len()), "names of tables ignore case");
     let list = not_authentic(LIST_PROPERTY);
     assert_eq!(now(unseal(&mut row.clone(), NAMES, "others", &ring())), Err(list.clone()));
     for (partition_key, row_key) in [("q", "r"), ("p", "s"), ("pr", ""), ("", "pr"), ("r", "p")] {
@@ -340,7 +337,7 @@ fn projections_need_metadata_and_keys() {
     // A projection that leaves out a sealed property can be opened by a struct that does not have it.
     let mut row = sealed();
     row.take("salary").unwrap();
-    assert_eq!(now(unseal(&mut row, &["ssn"], "people", &ring())), Ok(()));
+    assert_eq!(now(unseal(&mut row, &["ssn"], "people", &ring())), Ok(vec!["ssn".to_owned()]));
     assert_eq!(row.take("ssn"), Some(Value::String("078-05-1120".into())));
 }
 

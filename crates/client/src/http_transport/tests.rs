@@ -299,6 +299,44 @@ async fn a_dropped_call_takes_its_connection_with_it() {
 }
 
 #[tokio::test]
+async fn a_request_that_waits_for_a_connection_is_unsent() {
+    let server = serve(&[&[Step::Silence]]).await;
+    let transport =
+        Arc::new(HttpTransport::new(HttpOptions { connections_max: 1, ..HttpOptions::default() }));
+    let (first, second) = (Progress::default(), Progress::default());
+    let mut sending = transport.send_watched(request(&server, "x"), &first);
+    let mut waiting = transport.send_watched(request(&server, "y"), &second);
+    let both = async { tokio::join!(&mut sending, &mut waiting) };
+    let seen = async { until(|| !server.requests.lock().unwrap().is_empty()).await };
+    tokio::select! {
+        _ = both => panic!("the server never answers"),
+        () = seen => {}
+    }
+    assert_eq!((first.is_unsent(), second.is_unsent()), (false, true));
+    // What was written stays written, whatever happens to the connection.
+    drop((sending, waiting));
+    assert!(!first.is_unsent());
+}
+
+#[tokio::test]
+async fn an_attempt_that_found_no_free_connection_is_sent_again_even_if_it_must_not_happen_twice() {
+    let server = serve(&[&[Step::Silence]]).await;
+    let text = format!("AccountName=acc;AccountKey=a2V5;QueueEndpoint={}/acc", server.url);
+    let builder = crate::ClientBuilder::from_connection_string(&text).unwrap();
+    let retry = crate::RetryPolicy { delay_first: Duration::from_millis(1), ..crate::RetryPolicy::default() };
+    let options = HttpOptions { connections_max: 1, ..HttpOptions::default() };
+    let queues = builder.http(options).retry(retry).timeout(Duration::from_millis(100)).queues().unwrap();
+    let queue = queues.queue("orders").unwrap();
+    let put = async || queue.put("x", crate::PutOptions::new()).await.unwrap_err();
+    let (first, second) = tokio::join!(put(), put());
+    // The first was written to a server that never answers. The second was not, and is tried again: this time the
+    // server answers, although not with what a queue says.
+    assert!(matches!(first, Error::Timeout), "{first}");
+    assert!(matches!(second, Error::Unreadable(_)), "{second}");
+    assert_eq!(server.requests.lock().unwrap().len(), 2);
+}
+
+#[tokio::test]
 async fn dropping_at_any_moment_never_mixes_answers_up() {
     let server = serve(&[]).await;
     let transport =

@@ -264,6 +264,10 @@ async fn tokens_are_sent_over_https_only_and_renewed_when_refused() {
     let open = ClientBuilder::new("http://acc.table.core.windows.net", credential.clone()).unwrap();
     assert!(matches!(open.pipeline(&protocol::table::KIND), Err(Error::Configuration(_))));
 
+    let mixed = ClientBuilder::new("https://acc.table.core.windows.net", credential.clone()).unwrap();
+    let mixed = mixed.secondary_endpoint("http://replica.example.com").unwrap();
+    assert!(matches!(mixed.pipeline(&protocol::table::KIND), Err(Error::Configuration(_))));
+
     let transport = FakeTransport::new([answer(200), answer(401), answer(200), answer(401), answer(401)]);
     let builder = ClientBuilder::new("https://acc.table.core.windows.net", credential).unwrap();
     let builder = builder.transport(transport.clone()).environment(Arc::new(Fixed));
@@ -274,6 +278,45 @@ async fn tokens_are_sent_over_https_only_and_renewed_when_refused() {
     assert_eq!(pipeline.call(get()).await.unwrap_err().status(), Some(StatusCode::UNAUTHORIZED));
     let sent: Vec<_> = transport.seen().iter().map(|seen| seen.headers["authorization"].clone()).collect();
     assert_eq!(sent, ["Bearer t1", "Bearer t1", "Bearer t2", "Bearer t2", "Bearer t3"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_that_old_versions_refuse_with_403_is_renewed_once() {
+    let count = Arc::new(std::sync::atomic::AtomicU32::new(0));
+    let provider = move || {
+        let number = count.fetch_add(1, std::sync::atomic::Ordering::SeqCst) + 1;
+        async move {
+            Ok(crate::AccessToken::new(format!("t{number}"), UNIX_EPOCH + Duration::from_secs(1_700_000_000)))
+        }
+    };
+    let failed = || Reply::Answer(403, &[("x-ms-error-code", "AuthenticationFailed")], String::new());
+    let mismatch =
+        || Reply::Answer(403, &[("x-ms-error-code", "AuthorizationPermissionMismatch")], String::new());
+    let transport = FakeTransport::new([failed(), answer(200), failed(), failed(), mismatch()]);
+    let builder =
+        ClientBuilder::new("https://acc.table.core.windows.net", Credential::token(provider)).unwrap();
+    let builder = builder.transport(transport.clone()).environment(Arc::new(Fixed));
+    let pipeline = builder.pipeline(&protocol::table::KIND).unwrap();
+    pipeline.call(get()).await.unwrap();
+    assert_eq!(pipeline.call(get()).await.unwrap_err().code(), Some("AuthenticationFailed"));
+    // A missing role has nothing to do with the token.
+    assert!(pipeline.call(get()).await.is_err());
+    let sent: Vec<_> = transport.seen().iter().map(|seen| seen.headers["authorization"].clone()).collect();
+    assert_eq!(sent, ["Bearer t1", "Bearer t2", "Bearer t2", "Bearer t3", "Bearer t3"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_never_answers_is_given_up() {
+    let never = || std::future::pending::<Result<crate::AccessToken, crate::TokenError>>();
+    let transport = FakeTransport::new([]);
+    let builder = ClientBuilder::new("https://acc.table.core.windows.net", Credential::token(never)).unwrap();
+    let policy = RetryPolicy { attempts_max: 2, ..RetryPolicy::default() };
+    let builder = builder.transport(transport.clone()).retry(policy).timeout(Duration::from_secs(5));
+    let started = clock::instant();
+    let error = builder.pipeline(&protocol::table::KIND).unwrap().call(insert()).await.unwrap_err();
+    assert!(!error.is_outcome_unknown(), "{error}");
+    assert!(clock::instant() - started < Duration::from_secs(11));
+    assert!(transport.seen().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -292,7 +335,7 @@ async fn reads_are_repeated_with_growing_waits() {
     let (result, log) = run(get(), vec![Reply::Unsent, answer(200)], |_| {}).await;
     assert_eq!((result.unwrap().was_repeated, log.as_str()), (false, "p0 p100"));
 
-    for status in [400, 403, 404, 409, 412, 501] {
+    for status in [301, 302, 304, 307, 400, 403, 404, 409, 412, 501] {
         let (result, log) = run(get(), vec![answer(status)], |_| {}).await;
         assert_eq!((result.unwrap_err().status().unwrap().as_u16(), log.as_str()), (status, "p0"));
     }
@@ -308,6 +351,25 @@ async fn what_must_not_happen_twice_is_not_repeated_blindly() {
     let busy = Reply::Answer(503, &[("x-ms-error-code", "ServerBusy")], String::new());
     let (result, log) = run(insert(), vec![Reply::Unsent, busy, answer(429), answer(204)], |_| {}).await;
     assert_eq!((result.unwrap().was_repeated, log.as_str()), (false, "p0 p100 p300 p700"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_attempt_is_not_forgotten_when_later_ones_fail_otherwise() {
+    let replace = || Call::new(Method::PUT, "people(PartitionKey='a',RowKey='b')", Repeat::Freely);
+    let busy = || Reply::Answer(503, &[("x-ms-error-code", "ServerBusy")], String::new());
+    let check = async |replies: Vec<Reply>, is_unknown: bool| {
+        let (result, log) = run(replace(), replies, |policy| policy.attempts_max = 2).await;
+        let error = result.unwrap_err();
+        assert_eq!(error.is_outcome_unknown(), is_unknown, "{error}: {log}");
+    };
+    check(vec![Reply::Lost, Reply::Unsent], true).await;
+    check(vec![Reply::Silent, busy()], true).await;
+    check(vec![answer(500), answer(429)], true).await;
+    check(vec![Reply::Lost, answer(412)], true).await;
+    check(vec![Reply::Unsent, Reply::Unsent], false).await;
+    check(vec![busy(), Reply::Unsent], false).await;
+    check(vec![Reply::Unsent, busy()], false).await;
+    check(vec![Reply::Unsent, answer(412)], false).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -354,6 +416,56 @@ async fn reads_alternate_with_the_secondary_on_demand() {
     assert_eq!((result.is_ok(), log.as_str()), (true, "p0 s0 p0 p200"));
     let (_, log) = run(insert(), vec![Reply::Unsent, Reply::Unsent, answer(204)], with_secondary).await;
     assert_eq!(log, "p0 p100 p300", "writes do not");
+    let fresh = Call { is_fresh: true, ..get() };
+    let (_, log) = run(fresh, vec![answer(500), answer(500), answer(200)], with_secondary).await;
+    assert_eq!(log, "p0 p100 p300", "nor do reads on which a write depends");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_update_and_the_look_for_a_lost_insert_ask_the_primary_only() {
+    let row = r#"{"odata.etag":"W/\"1\"","PartitionKey":"p","RowKey":"r"}"#;
+    let written = || Reply::Answer(204, &[("etag", "W/\"2\"")], String::new());
+    let found = || Reply::Answer(200, &[], row.to_owned());
+    let replies = [answer(500), found(), written(), Reply::Lost, answer(500), found()];
+    let transport = FakeTransport::new(replies);
+    let policy = RetryPolicy { reads_secondary: true, ..RetryPolicy::default() };
+    let table = builder(EMULATOR, transport.clone()).retry(policy).tables().unwrap().table("people").unwrap();
+    table.update("p", "r", |_: &mut crate::DynamicEntity| {}).await.unwrap();
+    table.insert(&crate::DynamicEntity::new("p", "r")).await.unwrap();
+    let seen = transport.seen();
+    let methods: Vec<&str> = seen.iter().map(|seen| seen.method.as_str()).collect();
+    assert_eq!(methods, ["GET", "GET", "PUT", "POST", "GET", "GET"]);
+    assert!(seen.iter().all(|seen| !seen.url.contains("-secondary")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_insert_as_a_whole_keeps_to_the_policy() {
+    let missing = || Reply::Answer(404, &[("x-ms-error-code", "ResourceNotFound")], String::new());
+    let check = async |round: &dyn Fn() -> Vec<Reply>, total: u64, expected: &str| {
+        let transport = FakeTransport::new((0..9).flat_map(|_| round()));
+        let policy = RetryPolicy {
+            attempts_max: 3,
+            delay_first: Duration::from_millis(100),
+            total_max: Duration::from_millis(total),
+            ..RetryPolicy::default()
+        };
+        let builder = builder(EMULATOR, transport.clone()).retry(policy);
+        let table = builder.tables().unwrap().table("people").unwrap();
+        let error = table.insert(&crate::DynamicEntity::new("p", "r")).await.unwrap_err();
+        assert!(error.is_outcome_unknown(), "{error}");
+        let log = transport
+            .seen()
+            .iter()
+            .map(|seen| format!("{}{}", seen.method, seen.at.as_millis()))
+            .collect::<Vec<_>>();
+        assert_eq!(log.join(" "), expected);
+    };
+    // Every attempt counts, whether it was lost or could not be sent.
+    check(&|| vec![Reply::Lost, missing()], 10_000, "POST0 GET0 POST100 GET100 POST300 GET300").await;
+    check(&|| vec![Reply::Lost, missing(), Reply::Unsent], 10_000, "POST0 GET0 POST100 POST300 GET300").await;
+    // And so does all their time, that of the looks included.
+    check(&|| vec![Reply::Lost, missing()], 250, "POST0 GET0 POST100 GET100").await;
+    check(&|| vec![Reply::Lost, answer(500)], 50, "POST0 GET0").await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -370,6 +482,20 @@ async fn a_secondary_path_is_signed_as_it_is_sent() {
     let text = "GET\n\n\nTue, 21 Sep 2021 00:50:22 GMT\n/devstoreaccount1/devstoreaccount1-secondary/people(PartitionKey='a',RowKey='b%20c')";
     let signature = testkit::signature(testkit::EMULATOR_KEY, text);
     assert_eq!(seen.headers["authorization"], format!("SharedKey devstoreaccount1:{signature}"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_replica_nobody_is_asked_for_its_state() {
+    let transport = FakeTransport::new([]);
+    let connection = "AccountName=a;AccountKey=a2V5;TableEndpoint=https://example.com";
+    let tables = builder(connection, transport.clone()).tables().unwrap();
+    let error = tables.stats().await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "configuration: nothing tells where the replica of https://example.com is: name it with \
+         ClientBuilder::secondary_endpoint, or in the connection string with TableSecondaryEndpoint"
+    );
+    assert!(transport.seen().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -391,6 +517,62 @@ async fn values_that_no_request_can_have_are_refused() {
     let call = Call::new(Method::GET, "a b", Repeat::Freely);
     assert!(matches!(pipeline.call(call).await, Err(Error::Refused(_))));
     assert!(transport.seen().is_empty());
+}
+
+#[test]
+fn the_url_of_a_resource_is_told_from_that_of_its_service() {
+    use crate::{QueueClient, QueueServiceClient, TableClient, TableServiceClient};
+    const SAS: &str = "sv=2019-02-02&sp=r&se=2030-01-01&sig=c2VjcmV0";
+    let table = |path: &str| {
+        let url = format!("{path}?tn=people&{SAS}");
+        let table = TableClient::from_sas_url(&url).unwrap();
+        (
+            table.inner.address.to_string(),
+            TableServiceClient::from_sas_url(&url).map(|tables| tables.endpoint()).ok(),
+        )
+    };
+    let azure = "https://acc.table.core.windows.net";
+    let emulator = "http://127.0.0.1:10002/acc";
+    let own = "https://tables.example.com";
+    for service in [azure, emulator, own] {
+        let resource = format!("{service}/people");
+        assert_eq!(table(&resource), (resource.clone(), None));
+        assert_eq!(table(&format!("{service}/")), (resource.clone(), Some(service.to_owned())));
+        assert!(QueueClient::from_sas_url(&format!("{service}?{SAS}")).is_err());
+    }
+    assert_eq!(TableServiceClient::from_sas_url(&format!("{azure}?{SAS}")).unwrap().endpoint(), azure);
+    assert!(TableClient::from_sas_url(&format!("{azure}?{SAS}")).is_err());
+
+    let queue =
+        |url: &str| QueueClient::from_sas_url(&format!("{url}?{SAS}")).map(|queue| queue.name().to_owned());
+    assert_eq!(queue("https://acc.queue.core.windows.net/orders").unwrap(), "orders");
+    assert_eq!(queue("http://127.0.0.1:10001/acc/orders").unwrap(), "orders");
+    let error =
+        QueueServiceClient::from_sas_url(&format!("http://127.0.0.1:10001/acc/orders?{SAS}")).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "configuration: the URL is not that of a service, but of \"orders\" in it: take TableClient::from_sas_url or \
+         QueueClient::from_sas_url, or leave the name out of the URL"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_404_of_nobody_knows_whom_is_no_missing_row() {
+    let code = |code: &'static [(&'static str, &'static str)]| Reply::Answer(404, code, String::new());
+    let transport = FakeTransport::new([
+        answer(404),
+        code(&[("x-ms-error-code", "TableNotFound")]),
+        code(&[("x-ms-error-code", "ResourceNotFound")]),
+        code(&[("x-ms-error-code", "EntityNotFound")]),
+        answer(404),
+    ]);
+    let tables = builder(EMULATOR, transport).tables().unwrap();
+    let table = tables.table("people").unwrap();
+    assert!(table.exists("p", "r").await.unwrap_err().is_not_found());
+    assert!(table.exists("p", "r").await.unwrap_err().is_not_found());
+    assert!(!table.exists("p", "r").await.unwrap());
+    assert!(!table.exists("p", "r").await.unwrap());
+    assert!(tables.delete_table_if_present("people").await.unwrap_err().is_not_found());
 }
 
 #[test]

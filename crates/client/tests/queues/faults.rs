@@ -60,7 +60,7 @@ async fn faulty(server: &TestServer) -> (Arc<Faulty>, QueueClient) {
         sent_count: AtomicUsize::new(0),
     });
     let builder = ClientBuilder::from_connection_string(&connection_string(server)).unwrap();
-    let retry = RetryPolicy { delay_first: Duration::from_millis(1), ..RetryPolicy::default() };
+    let retry = RetryPolicy::default().delay_first(Duration::from_millis(1));
     let service = builder.transport(transport.clone()).retry(retry).queues().unwrap();
     let queue = service.queue("orders").unwrap();
     queue.create().await.unwrap();

@@ -1,9 +1,10 @@
 //! Encrypted properties through every operation.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lazulite_client::encryption::InMemoryKeyRing;
-use lazulite_client::{BulkMode, DynamicEntity, Entity, Error, IfMatch, TableClient, Value};
+use lazulite_client::encryption::{EncryptionError, InMemoryKeyRing};
+use lazulite_client::{BulkMode, DynamicEntity, Entity, EntityKind, Error, IfMatch, TableClient, Value};
 use testkit::TestServer;
 
 use crate::support::*;
@@ -50,6 +51,40 @@ struct Aged {
     #[entity(row_key)]
     id: String,
     age: i32,
+}
+
+/// Knows one of the encrypted properties, and keeps whatever else there is.
+#[derive(Entity, Clone, PartialEq, Debug)]
+struct NamedAndRest {
+    #[entity(partition_key)]
+    ward: String,
+    #[entity(row_key)]
+    id: String,
+    #[entity(encrypt)]
+    name: String,
+    #[entity(rest)]
+    rest: BTreeMap<String, Value<'static>>,
+}
+
+/// Takes one of two encrypted properties for plain.
+#[derive(Entity, Clone, PartialEq, Debug)]
+struct HalfCareless {
+    #[entity(partition_key)]
+    ward: String,
+    #[entity(row_key)]
+    id: String,
+    #[entity(encrypt)]
+    name: String,
+    diagnosis: Option<String>,
+}
+
+#[derive(EntityKind, Clone, PartialEq, Debug)]
+#[entity(row_key_prefix)]
+enum Anything {
+    #[entity(prefix = "named_")]
+    Named(Named),
+    #[entity(other)]
+    Other(DynamicEntity),
 }
 
 fn patient(id: &str) -> Patient {
@@ -165,4 +200,56 @@ async fn a_sealed_insert_whose_answer_was_lost_is_found() {
     table.insert(&patient("1")).await.unwrap();
     assert_eq!(transport.methods(), ["POST", "GET"]);
     assert_eq!(table.get::<Patient>("w", "1").await.unwrap(), patient("1"));
+}
+
+#[tokio::test]
+async fn a_sealed_property_is_not_read_by_a_struct_that_would_write_it_in_the_clear() {
+    let server = server();
+    let (table, plain) = tables(&server);
+    for id in ["1", "named_1"] {
+        table.insert(&patient(id)).await.unwrap();
+    }
+    for error in [
+        table.get::<NamedAndRest>("w", "1").await.unwrap_err(),
+        table.get::<Anything>("w", "1").await.unwrap_err(),
+        table.get::<Anything>("w", "named_1").await.unwrap_err(),
+        table.get::<HalfCareless>("w", "1").await.unwrap_err(),
+        table.query::<NamedAndRest>().all().await.unwrap_err(),
+        table.update("w", "1", |_: &mut NamedAndRest| {}).await.unwrap_err(),
+        table.update("w", "1", |_: &mut Anything| {}).await.unwrap_err(),
+        table.update("w", "1", |_: &mut HalfCareless| {}).await.unwrap_err(),
+    ] {
+        let refusal = EncryptionError::Unmarked { property: "diagnosis".to_owned() };
+        assert!(matches!(&error, Error::Encryption(found) if *found == refusal), "{error}");
+    }
+    is_sealed(&plain.get("w", "1").await.unwrap());
+    // Where all that is sealed is marked, the rest can be kept.
+    table.insert(&Patient { diagnosis: None, ..patient("2") }).await.unwrap();
+    let read: NamedAndRest = table.get("w", "2").await.unwrap();
+    assert_eq!(read.rest, BTreeMap::from([("age".to_owned(), Value::Int32(50))]));
+    table.replace(&read, IfMatch::Any).await.unwrap();
+    table.update("w", "2", |_: &mut NamedAndRest| {}).await.unwrap();
+    is_sealed(&plain.get("w", "2").await.unwrap());
+}
+
+#[tokio::test]
+async fn an_update_does_not_seal_what_was_plain() {
+    #[derive(Entity)]
+    struct Measured {
+        #[entity(partition_key)]
+        ward: String,
+        #[entity(row_key)]
+        id: String,
+        #[entity(encrypt)]
+        name: String,
+        temperature: f64,
+    }
+    let server = server();
+    let (table, plain) = tables(&server);
+    // NaN is not equal to itself.
+    let (ward, id, name) = ("w".to_owned(), "1".to_owned(), "Ada".to_owned());
+    table.insert(&Measured { ward, id, name, temperature: f64::NAN }).await.unwrap();
+    table.update("w", "1", |named: &mut Named| named.name = "Grace".to_owned()).await.unwrap();
+    let row: DynamicEntity = plain.get("w", "1").await.unwrap();
+    assert!(row.get::<f64>("temperature").unwrap().is_nan());
 }

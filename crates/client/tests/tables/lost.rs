@@ -115,16 +115,64 @@ async fn a_delete_that_happened_is_a_success() {
 }
 
 #[tokio::test]
-async fn an_update_counts_once_although_its_answer_is_lost() {
+async fn an_update_counts_once_or_says_that_it_does_not_know() {
     let server = server();
     let plain = table(&server);
     plain.insert(&person("t", "a", 0)).await.unwrap();
-    let (table, _) = faulty_table(&server, &[Fault::LoseAnswer, Fault::LoseRequest, Fault::FailAfterwards]);
-    for expected in 1..=3 {
-        let row = table.update("t", "a", |row: &mut Person| row.age += 1).await.unwrap();
-        assert_eq!(row.age, expected);
+    for (number, fault) in [Fault::LoseRequest, Fault::LoseAnswer, Fault::FailAfterwards].iter().enumerate() {
+        let (table, _) = faulty_table(&server, &[*fault]);
+        let mut calls = 0;
+        let outcome = table
+            .update("t", "a", |row: &mut Person| {
+                calls += 1;
+                row.age += 1;
+            })
+            .await;
+        match (fault, outcome) {
+            (Fault::LoseRequest, row) => assert_eq!(row.unwrap().age, 1),
+            (_, outcome) => assert!(outcome.unwrap_err().is_outcome_unknown(), "{fault:?}"),
+        }
+        assert_eq!(calls, 1);
+        assert_eq!(plain.get::<Person>("t", "a").await.unwrap().age, number as i32 + 1, "{fault:?}");
     }
-    assert_eq!(plain.get::<Person>("t", "a").await.unwrap().age, 3);
+}
+
+#[tokio::test]
+async fn an_update_takes_nobody_elses_work_for_its_own() {
+    let server = server();
+    let plain = table(&server);
+    plain.insert(&person("t", "a", 0)).await.unwrap();
+    // The other one counts to the same number, and writes the same content.
+    let count = async |other: TableClient| {
+        let first = || person("t", "a", 0);
+        other.update_or_insert("t", "a", first, |row| row.age += 1).await.unwrap();
+    };
+    let (table, transport) = faulty_table(&server, &[Fault::LoseRequest]);
+    transport.meanwhile(act(&server, count));
+    let error = table.update("t", "a", |row: &mut Person| row.age += 1).await.unwrap_err();
+    assert!(error.is_precondition_failed() && error.is_outcome_unknown(), "{error}");
+
+    plain.delete("t", "a", IfMatch::Any).await.unwrap();
+    let (table, transport) = faulty_table(&server, &[Fault::LoseRequest]);
+    transport.meanwhile(act(&server, count));
+    let first = || person("t", "a", 0);
+    let error = table.update_or_insert("t", "a", first, |row| row.age += 1).await.unwrap_err();
+    assert!(error.is_conflict() && error.is_outcome_unknown(), "{error}");
+}
+
+#[tokio::test]
+async fn a_change_that_may_be_stored_is_not_made_again() {
+    let server = server();
+    let plain = table(&server);
+    plain.insert(&person("t", "a", 0)).await.unwrap();
+    // The change happens, and then another client changes the row once more.
+    let (table, transport) = faulty_table(&server, &[Fault::LoseAnswer]);
+    transport.meanwhile(act(&server, async |other| {
+        other.update("t", "a", |row: &mut Person| row.age += 10).await.unwrap();
+    }));
+    let error = table.update("t", "a", |row: &mut Person| row.age += 1).await.unwrap_err();
+    assert!(error.is_outcome_unknown(), "{error}");
+    assert_eq!(plain.get::<Person>("t", "a").await.unwrap().age, 11);
 }
 
 #[tokio::test]

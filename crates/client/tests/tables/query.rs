@@ -160,7 +160,7 @@ async fn a_continuation_can_be_stored_and_resumed() {
 
 #[tokio::test]
 async fn the_plan_is_known_before_and_explained_after() {
-    let server = server();
+    let server = own_server();
     let table = table(&server);
     fill(&table, 2, 10).await;
     let check = async |filter: Option<Filter<Person>>, plan: Plan, returned: usize, examined: u64| {

@@ -19,10 +19,17 @@ pub fn server() -> TestServer {
     TestServer::with_table(TABLE)
 }
 
+/// A server of our own with an empty table, for what only Lazulite does.
+pub fn own_server() -> TestServer {
+    let server = TestServer::options().own().start();
+    server.create_table(TABLE);
+    server
+}
+
 pub fn builder(server: &TestServer) -> ClientBuilder {
     let endpoint = server.base();
     let text = format!("AccountName={EMULATOR_ACCOUNT};AccountKey={EMULATOR_KEY};TableEndpoint={endpoint}");
-    let retry = RetryPolicy { delay_first: Duration::from_millis(1), ..RetryPolicy::default() };
+    let retry = RetryPolicy::default().delay_first(Duration::from_millis(1));
     ClientBuilder::from_connection_string(&text).unwrap().retry(retry)
 }
 
@@ -155,7 +162,10 @@ pub const AWKWARD: [&str; 14] = [
     "a%2Fb",
     "a+b&c=d",
     "..",
-    "(x),RowKey='y'",
+    LIKE_AN_ADDRESS,
     "\"quoted\"",
     "日本\u{1F600}",
 ];
+
+/// A key with the marks that end a key in an address.
+pub const LIKE_AN_ADDRESS: &str = "(x),RowKey='y'";

@@ -6,7 +6,7 @@ use lazulite_client::{Entity, Error, IfMatch, Keys, TableClient};
 
 use super::Follows;
 use crate::keys;
-use crate::raw::Raw;
+use crate::raw::RawEntity;
 
 /// How often a copy may change between being read and being deleted.
 const ATTEMPT_COUNT_MAX: u32 = 16;
@@ -34,14 +34,14 @@ impl<E: Entity + Sync> CopyIndex<E> {
 
     /// The entity with a copy under these keys, as it was when the copy was made. One point read.
     pub async fn find(&self, partition_key: &str, row_key: &str) -> Result<Option<E>, Error> {
-        let copy = self.table.try_get::<Raw>(partition_key, row_key).await?;
-        Ok(copy.map(Raw::into_primary).transpose()?)
+        let copy = self.table.try_get::<RawEntity>(partition_key, row_key).await?;
+        Ok(copy.map(RawEntity::into_primary).transpose()?)
     }
 
     /// The copies of an entity, for a bulk load.
-    pub fn copies_of(&self, entity: &E) -> Result<Vec<Raw>, Error> {
+    pub fn copies_of(&self, entity: &E) -> Result<Vec<RawEntity>, Error> {
         let copies = (self.copies)(entity).into_iter();
-        let copy = |keys: Keys<'_>| Raw::copy_of(entity, &keys.partition_key, &keys.row_key);
+        let copy = |keys: Keys<'_>| RawEntity::copy_of(entity, &keys.partition_key, &keys.row_key);
         Ok(copies.map(copy).collect::<Result<_, _>>()?)
     }
 
@@ -62,11 +62,13 @@ impl<E: Entity + Sync> Follows<E> for CopyIndex<E> {
         let parts = keys::parts(place).map_err(|_| unreadable())?;
         let [partition_key, row_key] = parts.as_slice() else { return Err(unreadable()) };
         if let Some(entity) = entity {
-            let copy = Raw::copy_of(entity, partition_key, row_key)?;
+            let copy = RawEntity::copy_of(entity, partition_key, row_key)?;
             return self.table.upsert_replace(&copy).await.map(|_| ());
         }
         for _ in 0..ATTEMPT_COUNT_MAX {
-            let Some(copy) = self.table.try_get::<Raw>(partition_key, row_key).await? else { return Ok(()) };
+            let Some(copy) = self.table.try_get::<RawEntity>(partition_key, row_key).await? else {
+                return Ok(());
+            };
             if !copy.is_copy_of(keys) {
                 return Ok(());
             }

@@ -9,7 +9,7 @@ use super::Follows;
 use crate::keys;
 use crate::large::is_race;
 use crate::name_list::{ATTEMPT_COUNT_MAX, read_list, write_list};
-use crate::raw::Raw;
+use crate::raw::RawEntity;
 
 /// The RowKey of every list. Each name has a partition of its own, so that lists are spread.
 const LIST_ROW: &str = "list";
@@ -28,20 +28,23 @@ impl<E: Entity + Sync> NameLists<E> {
 
     /// The keys of the entities with this name. One point read.
     pub async fn members(&self, name: &str) -> Result<Vec<Keys<'static>>, Error> {
-        let list = self.table.try_get::<Raw>(&keys::escape(name), LIST_ROW).await?;
+        let list = self.table.try_get::<RawEntity>(&keys::escape(name), LIST_ROW).await?;
         let members = list.as_ref().map(read_list).transpose()?.unwrap_or_default();
         members.iter().map(|member| read_member(member)).collect()
     }
 
     /// The lists of these entities, for a bulk load. They must be all entities of their table.
-    pub fn lists_of(&self, entities: &[E]) -> Result<Vec<Raw>, Error> {
+    pub fn lists_of(&self, entities: &[E]) -> Result<Vec<RawEntity>, Error> {
         let mut lists: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for entity in entities {
             let Keys { partition_key, row_key } = entity.keys()?;
             let member = keys::compose([partition_key, row_key]);
             lists.entry(keys::escape(&(self.name)(entity)).into_owned()).or_default().insert(member);
         }
-        lists.into_iter().map(|(name, members)| write_list(Raw::new(name, LIST_ROW), &members)).collect()
+        lists
+            .into_iter()
+            .map(|(name, members)| write_list(RawEntity::new(name, LIST_ROW), &members))
+            .collect()
     }
 }
 
@@ -62,14 +65,14 @@ impl<E: Entity + Sync> Follows<E> for NameLists<E> {
         let partition_key = keys::escape(place);
         let member = keys::compose([&keys.partition_key, &keys.row_key]);
         for _ in 0..ATTEMPT_COUNT_MAX {
-            let list = self.table.try_get::<Raw>(&partition_key, LIST_ROW).await?;
+            let list = self.table.try_get::<RawEntity>(&partition_key, LIST_ROW).await?;
             let mut members = list.as_ref().map(read_list).transpose()?.unwrap_or_default();
             let has_changed =
                 if entity.is_some() { members.insert(member.clone()) } else { members.remove(&member) };
             if !has_changed {
                 return Ok(());
             }
-            let changed = write_list(Raw::new(partition_key.as_ref(), LIST_ROW), &members)?;
+            let changed = write_list(RawEntity::new(partition_key.as_ref(), LIST_ROW), &members)?;
             let outcome = match &list {
                 None => self.table.insert(&changed).await.map(|_| ()),
                 Some(list) if members.is_empty() => {

@@ -9,7 +9,7 @@ use lazulite_client::{Entity, Error, IfMatch, Keys, Message, QueueClient, TableC
 use super::Follows;
 use super::announcement::Announcement;
 use crate::poison;
-use crate::raw::Raw;
+use crate::raw::RawEntity;
 
 /// A worker that found no claim so often makes the change impossible. Together with [`WAIT`] this is the time that a
 /// client has between its announcement and its change.
@@ -101,7 +101,7 @@ impl<E: Entity + Sync, F: Follows<E>> Worker<E, F> {
             return Ok(None);
         }
         // If this succeeds, the transaction of the client cannot.
-        match self.table.insert(&Raw::new(partition_key, claim)).await {
+        match self.table.insert(&RawEntity::new(partition_key, claim)).await {
             Ok(_) => Ok(Some(false)),
             Err(error) if error.is_conflict() => Ok(Some(true)),
             Err(error) => Err(error),
@@ -112,16 +112,16 @@ impl<E: Entity + Sync, F: Follows<E>> Worker<E, F> {
     async fn settle(&self, announcement: &Announcement) -> Result<bool, Error> {
         let Announcement { partition_key, row_key, places, .. } = announcement;
         let keys = Keys { partition_key: partition_key.as_str().into(), row_key: row_key.as_str().into() };
-        let mut seen = self.table.try_get::<Raw>(partition_key, row_key).await?;
+        let mut seen = self.table.try_get::<RawEntity>(partition_key, row_key).await?;
         for _ in 0..ATTEMPT_COUNT_MAX {
-            let entity = seen.clone().map(Raw::into_entity::<E>).transpose()?;
+            let entity = seen.clone().map(RawEntity::into_entity::<E>).transpose()?;
             let current = entity.as_ref().map_or(Ok(Vec::new()), |entity| self.follows.places(entity))?;
             for place in places {
                 let entity = entity.as_ref().filter(|_| current.contains(place));
                 self.follows.settle(place, &keys, entity).await?;
             }
-            let now = self.table.try_get::<Raw>(partition_key, row_key).await?;
-            let etag = |raw: &Option<Raw>| raw.as_ref().and_then(|raw| raw.etag.clone());
+            let now = self.table.try_get::<RawEntity>(partition_key, row_key).await?;
+            let etag = |raw: &Option<RawEntity>| raw.as_ref().and_then(|raw| raw.etag.clone());
             if etag(&now) == etag(&seen) {
                 return Ok(true);
             }

@@ -10,7 +10,7 @@ use super::announcement::Announcement;
 use super::{Delivery, Follows};
 use crate::keys;
 use crate::partition_index::own_etag;
-use crate::raw::Raw;
+use crate::raw::RawEntity;
 
 /// The RowKey of a claim begins with this part.
 pub const CLAIM_PREFIX: &str = "claim";
@@ -82,7 +82,7 @@ impl<E: Entity + Sync, F: Follows<E>> Follower<E, F> {
             return transaction.send().await.map(|_| ());
         }
         let claim = keys::compose([CLAIM_PREFIX, &crate::random_name()?]);
-        transaction.insert(&Raw::new(keys.partition_key.as_ref(), claim.as_str()))?;
+        transaction.insert(&RawEntity::new(keys.partition_key.as_ref(), claim.as_str()))?;
         announcement.claim = Some(claim);
         let head_start = PutOptions::new().visible_after(HEAD_START);
         let sent = self.queue.put(&announcement.to_text()?, head_start).await?;

@@ -1,4 +1,4 @@
-//! The stage on which an example shows a pattern: a server, clients whose requests are counted, tables of its own.
+//! What an example needs to show a pattern: a server, clients whose requests are counted, tables of its own.
 //!
 //! The server is the one that `LAZULITE_CONNECTION_STRING` names, or one that the example starts itself. Promises: tables and
 //! queues have names that nobody else uses, and are deleted at the end. Leaves to others: what is shown.
@@ -15,11 +15,11 @@ use lazulite_client::{
     TableClient, TableServiceClient,
 };
 
-pub use report::{Report, Row, grouped};
-pub use server::{BINARY_VARIABLE, Server, connection_string};
+pub use report::{Measured, Report, grouped};
+pub use server::{BINARY_VARIABLE, DemoServer, connection_string};
 
 use crate::data::Size;
-use crate::measure::{Counts, Meter};
+use crate::measure::{Cost, Meter};
 
 /// Names a server to ask instead of starting one.
 pub const CONNECTION_VARIABLE: &str = "LAZULITE_CONNECTION_STRING";
@@ -27,38 +27,38 @@ pub const CONNECTION_VARIABLE: &str = "LAZULITE_CONNECTION_STRING";
 const SUFFIX_LENGTH: usize = 8;
 
 /// Whatever went wrong.
-pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+pub type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Clients of one account, whose requests are counted.
-pub struct Stage {
+pub struct Demo {
     tables: TableServiceClient,
     queues: QueueServiceClient,
     meter: Meter,
     suffix: String,
     table_names: Mutex<Vec<String>>,
     queue_names: Mutex<Vec<String>>,
-    /// Ends when the stage does.
-    _server: Option<Server>,
+    /// Ends when the demo does.
+    _server: Option<DemoServer>,
 }
 
-impl Stage {
+impl Demo {
     /// At the server that the environment names, or at a new one.
-    pub fn open() -> Result<Stage, Failure> {
+    pub fn open() -> Result<Demo, AnyError> {
         if let Ok(connection) = std::env::var(CONNECTION_VARIABLE) {
-            return Stage::at(&connection);
+            return Demo::at(&connection);
         }
-        let server = Server::start()?;
-        let stage = Stage::at(server.connection_string())?;
-        Ok(Stage { _server: Some(server), ..stage })
+        let server = DemoServer::start()?;
+        let demo = Demo::at(server.connection_string())?;
+        Ok(Demo { _server: Some(server), ..demo })
     }
 
     /// At this server.
-    pub fn at(connection_string: &str) -> Result<Stage, Failure> {
+    pub fn at(connection_string: &str) -> Result<Demo, AnyError> {
         let meter = Meter::new(Arc::new(HttpTransport::new(HttpOptions::default())));
         let builder =
             ClientBuilder::from_connection_string(connection_string)?.transport(Arc::new(meter.clone()));
         let suffix = crate::random_name()?[..SUFFIX_LENGTH].to_owned();
-        Ok(Stage {
+        Ok(Demo {
             tables: builder.tables()?,
             queues: builder.queues()?,
             meter,
@@ -74,13 +74,13 @@ impl Stage {
         &self.tables
     }
 
-    /// A name that only this stage uses.
+    /// A name that only this demo uses.
     pub fn name(&self, name: &str) -> String {
         format!("{name}{}", self.suffix)
     }
 
     /// A table that is new and empty.
-    pub async fn table(&self, name: &str) -> Result<TableClient, Failure> {
+    pub async fn table(&self, name: &str) -> Result<TableClient, AnyError> {
         let name = self.name(name);
         self.tables.delete_table_if_present(&name).await?;
         self.tables.create_table(&name).await?;
@@ -89,7 +89,7 @@ impl Stage {
     }
 
     /// A queue that is new and empty.
-    pub async fn queue(&self, name: &str) -> Result<QueueClient, Failure> {
+    pub async fn queue(&self, name: &str) -> Result<QueueClient, AnyError> {
         let name = self.name(&format!("{name}-"));
         let queue = self.queues.queue(&name)?;
         queue.delete_queue_if_present().await?;
@@ -99,23 +99,23 @@ impl Stage {
     }
 
     /// Stores many entities in as few requests as possible.
-    pub async fn load<E: Entity + Sync>(&self, table: &TableClient, entities: &[E]) -> Result<(), Failure> {
+    pub async fn load<E: Entity + Sync>(&self, table: &TableClient, entities: &[E]) -> Result<(), AnyError> {
         table.bulk(entities, BulkMode::UpsertReplace).send().await.into_result()?;
         Ok(())
     }
 
     /// What this work asks of the service.
-    pub async fn measure<T, E: Into<Failure>>(
+    pub async fn measure<T, E: Into<AnyError>>(
         &self,
         work: impl Future<Output = Result<T, E>>,
-    ) -> Result<(Counts, T), Failure> {
+    ) -> Result<(Cost, T), AnyError> {
         self.meter.take();
         let result = work.await.map_err(Into::into)?;
         Ok((self.meter.take(), result))
     }
 
-    /// Deletes everything that the stage made.
-    pub async fn clean_up(&self) -> Result<(), Failure> {
+    /// Deletes everything that the demo made.
+    pub async fn clean_up(&self) -> Result<(), AnyError> {
         let names = |names: &Mutex<Vec<String>>| {
             std::mem::take(&mut *names.lock().unwrap_or_else(PoisonError::into_inner))
         };
@@ -130,7 +130,7 @@ impl Stage {
 }
 
 /// The whole of an example: shows at every size, then prints the report.
-pub fn main(run: impl AsyncFn(&Stage, Size, &mut Report) -> Result<(), Failure>) -> ExitCode {
+pub fn main(run: impl AsyncFn(&Demo, Size, &mut Report) -> Result<(), AnyError>) -> ExitCode {
     match show(run) {
         Ok(report) => {
             print!("{report}");
@@ -143,15 +143,15 @@ pub fn main(run: impl AsyncFn(&Stage, Size, &mut Report) -> Result<(), Failure>)
     }
 }
 
-fn show(run: impl AsyncFn(&Stage, Size, &mut Report) -> Result<(), Failure>) -> Result<Report, Failure> {
+fn show(run: impl AsyncFn(&Demo, Size, &mut Report) -> Result<(), AnyError>) -> Result<Report, AnyError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let stage = Stage::open()?;
+    let demo = Demo::open()?;
     let mut report = Report::new();
     runtime.block_on(async {
         for size in Size::ALL {
-            run(&stage, size, &mut report).await?;
+            run(&demo, size, &mut report).await?;
         }
-        stage.clean_up().await?;
+        demo.clean_up().await?;
         Ok(report)
     })
 }

@@ -3,20 +3,20 @@
 use std::fmt::{self, Write as _};
 
 use crate::data::Size;
-use crate::measure::Counts;
+use crate::measure::Cost;
 
 /// The measurements of one example.
 #[derive(Debug)]
 pub struct Report {
     /// What the size counts.
     unit: &'static str,
-    rows: Vec<Row>,
+    rows: Vec<Measured>,
     notes: Vec<String>,
 }
 
 /// One measurement: which question, at which size, answered in which way.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct Measured {
     /// What was asked, in words.
     pub question: &'static str,
     /// On how many employees.
@@ -24,7 +24,7 @@ pub struct Row {
     /// "before", "after", or the name of a variant.
     pub way: &'static str,
     /// What it cost.
-    pub counts: Counts,
+    pub cost: Cost,
 }
 
 impl Report {
@@ -39,8 +39,8 @@ impl Report {
     }
 
     /// Adds a measurement.
-    pub fn add(&mut self, question: &'static str, size: Size, way: &'static str, counts: Counts) {
-        self.rows.push(Row { question, size, way, counts });
+    pub fn add(&mut self, question: &'static str, size: Size, way: &'static str, cost: Cost) {
+        self.rows.push(Measured { question, size, way, cost });
     }
 
     /// Adds a sentence for below the tables.
@@ -49,14 +49,14 @@ impl Report {
     }
 
     /// All measurements.
-    pub fn rows(&self) -> &[Row] {
+    pub fn rows(&self) -> &[Measured] {
         &self.rows
     }
 
     /// The measurement with this question, size and way.
-    pub fn find(&self, question: &str, size: Size, way: &str) -> Option<Counts> {
-        let is_it = |row: &&Row| row.question == question && row.size == size && row.way == way;
-        self.rows.iter().find(is_it).map(|row| row.counts)
+    pub fn find(&self, question: &str, size: Size, way: &str) -> Option<Cost> {
+        let is_it = |row: &&Measured| row.question == question && row.size == size && row.way == way;
+        self.rows.iter().find(is_it).map(|row| row.cost)
     }
 
     fn questions(&self) -> Vec<&'static str> {
@@ -95,8 +95,8 @@ impl fmt::Display for Report {
     }
 }
 
-fn cells(row: &Row) -> [String; 6] {
-    let Counts { requests, entities_examined, unexplained, bytes_sent, bytes_received } = row.counts;
+fn cells(row: &Measured) -> [String; 6] {
+    let Cost { requests, entities_examined, unexplained, bytes_sent, bytes_received } = row.cost;
     let examined = if unexplained == 0 { grouped(entities_examined) } else { "unknown".to_owned() };
     [
         grouped(row.size.count()),
@@ -153,15 +153,10 @@ mod tests {
     #[test]
     fn a_report_is_a_table_in_markdown() {
         let mut report = Report::new();
-        let counts = Counts {
-            requests: 1,
-            entities_examined: 2000,
-            bytes_sent: 90,
-            bytes_received: 5,
-            unexplained: 0,
-        };
-        report.add("Find one", Size::Small, "before", counts);
-        report.add("Find one", Size::Small, "after", Counts { unexplained: 1, ..counts });
+        let cost =
+            Cost { requests: 1, entities_examined: 2000, bytes_sent: 90, bytes_received: 5, unexplained: 0 };
+        report.add("Find one", Size::Small, "before", cost);
+        report.add("Find one", Size::Small, "after", Cost { unexplained: 1, ..cost });
         report.note("That is all.");
         let expected = "\
 Find one:
@@ -174,7 +169,7 @@ Find one:
 That is all.
 ";
         assert_eq!(report.to_string(), expected);
-        assert_eq!(report.find("Find one", Size::Small, "before"), Some(counts));
+        assert_eq!(report.find("Find one", Size::Small, "before"), Some(cost));
         assert_eq!(grouped(1_234_567), "1,234,567");
     }
 }

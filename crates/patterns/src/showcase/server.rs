@@ -1,6 +1,6 @@
 //! A server of one's own: the release binary as a child process, in memory, on free ports.
 //!
-//! Promises: the process ends with its [`Server`]. Building happens only when nobody named a binary.
+//! Promises: the process ends with its [`DemoServer`]. Building happens only when nobody named a binary.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use super::Failure;
+use super::AnyError;
 
 /// Names a server to start instead of building one.
 pub const BINARY_VARIABLE: &str = "LAZULITE_BINARY";
@@ -27,14 +27,14 @@ const ACCOUNT_KEY: &str =
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
 /// A running server. Dropping it ends the process.
-pub struct Server {
+pub struct DemoServer {
     child: Child,
     connection_string: String,
 }
 
-impl Server {
+impl DemoServer {
     /// Starts the binary that `LAZULITE_BINARY` names, or else builds one and starts it.
-    pub fn start() -> Result<Server, Failure> {
+    pub fn start() -> Result<DemoServer, AnyError> {
         let binary = match std::env::var_os(BINARY_VARIABLE) {
             Some(binary) => PathBuf::from(binary),
             None => build()?,
@@ -59,7 +59,7 @@ impl Server {
             .stdout(Stdio::piped())
             .spawn()
             .map_err(|error| format!("cannot start {}: {error}", binary.display()))?;
-        let mut server = Server { child, connection_string: String::new() };
+        let mut server = DemoServer { child, connection_string: String::new() };
         let addresses = server.wait_until_ready()?;
         server.connection_string = connection_string(&addresses);
         Ok(server)
@@ -70,7 +70,7 @@ impl Server {
         &self.connection_string
     }
 
-    fn wait_until_ready(&mut self) -> Result<[String; SERVICES.len()], Failure> {
+    fn wait_until_ready(&mut self) -> Result<[String; SERVICES.len()], AnyError> {
         let stdout = self.child.stdout.take().ok_or("the server has no standard output")?;
         let (found, ready) = mpsc::channel();
         // Keeps reading after the ready lines, or the server would block on a full pipe.
@@ -93,7 +93,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for DemoServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -110,7 +110,7 @@ pub fn connection_string(addresses: &[String; 2]) -> String {
 }
 
 /// Builds the server in release mode, which takes a moment only if it has changed.
-fn build() -> Result<PathBuf, Failure> {
+fn build() -> Result<PathBuf, AnyError> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
     let status = Command::new(cargo)

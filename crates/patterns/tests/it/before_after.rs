@@ -1,10 +1,10 @@
 //! What each pattern saves, by the example itself: it runs against a server in this process, at two sizes.
 
 use lazulite_patterns::data::Size;
-use lazulite_patterns::measure::Counts;
-use lazulite_patterns::showcase::{Failure, Report, Stage};
+use lazulite_patterns::measure::Cost;
+use lazulite_patterns::showcase::{AnyError, Demo, Report};
 
-use crate::stage;
+use crate::place;
 
 #[path = "../../examples/compound_key.rs"]
 #[allow(dead_code, reason = "an example has a main function too")]
@@ -62,20 +62,20 @@ mod prepend_append;
 mod wide_entities;
 
 /// Runs an example at two sizes.
-fn show(run: impl AsyncFn(&Stage, Size, &mut Report) -> Result<(), Failure>) -> Report {
-    let (_server, stage) = stage::open();
-    stage::run(async {
+fn show(run: impl AsyncFn(&Demo, Size, &mut Report) -> Result<(), AnyError>) -> Report {
+    let (_server, demo) = place::open();
+    place::run(async {
         let mut report = Report::new();
         for size in [Size::Small, Size::Medium] {
-            run(&stage, size, &mut report).await?;
+            run(&demo, size, &mut report).await?;
         }
         Ok(report)
     })
 }
 
-/// The counts of the n-th question, at both sizes, answered in two ways.
+/// The cost of the n-th question, at both sizes, answered in two ways.
 #[track_caller]
-fn both(report: &Report, question: usize, ways: [&str; 2]) -> Vec<[Counts; 2]> {
+fn both(report: &Report, question: usize, ways: [&str; 2]) -> Vec<[Cost; 2]> {
     let mut questions: Vec<&str> = report.rows().iter().map(|row| row.question).collect();
     questions.dedup();
     let mut seen: Vec<&str> = Vec::new();

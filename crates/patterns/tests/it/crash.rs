@@ -16,17 +16,16 @@ use lazulite_client::{
     ClientBuilder, DateTime, Entity, HttpOptions, HttpTransport, Keys, QueueClient, Sending, TableClient,
     Transport, Value,
 };
-use lazulite_patterns::Raw;
+use lazulite_patterns::RawEntity;
 use lazulite_patterns::archive::{Archive, Moved};
 use lazulite_patterns::data::{self, Employee};
 use lazulite_patterns::follow::{CopyIndex, Delivery, Follower, Follows, NameLists, Worked, Worker};
-use lazulite_patterns::keys;
-use lazulite_patterns::large::{CHUNK_BYTES_MAX, LargeRows};
-use lazulite_patterns::showcase::{Failure, Stage};
+use lazulite_patterns::large::LargeRows;
+use lazulite_patterns::showcase::{AnyError, Demo};
 use serde::{Deserialize, Serialize};
 use testkit::TestServer;
 
-use crate::stage;
+use crate::place;
 
 const CHILD_VARIABLE: &str = "LAZULITE_PATTERNS_CHILD";
 const STOPPED: &str = "the child stands still";
@@ -34,6 +33,7 @@ const STOPPED: &str = "the child stands still";
 const VISIBILITY: Duration = Duration::from_secs(1);
 /// No job needs more requests than this.
 const REQUEST_COUNT_MAX: usize = 40;
+const PHOTO_CHUNK_BYTES: usize = 100_000;
 /// How many steps are tried at once.
 const GROUP_STEP_COUNT: usize = 5;
 /// Hidden messages come back within seconds.
@@ -93,16 +93,15 @@ impl Transport for Stopping {
     }
 }
 
-/// Not a test: what a child process runs.
+/// What a child process runs. Without orders there is nothing to do.
 #[test]
-#[ignore = "only for child processes of the other tests"]
 fn child() {
     let Ok(text) = std::env::var(CHILD_VARIABLE) else { return };
     let orders: Orders = serde_json::from_str(&text).unwrap();
-    stage::run(obey(orders));
+    place::run(obey(orders));
 }
 
-async fn obey(orders: Orders) -> Result<(), Failure> {
+async fn obey(orders: Orders) -> Result<(), AnyError> {
     let transport = Stopping {
         inner: HttpTransport::new(HttpOptions::default()),
         count: AtomicUsize::new(0),
@@ -138,7 +137,7 @@ async fn obey(orders: Orders) -> Result<(), Failure> {
             let archive = archive([open(0)?, open(1)?], [queue(0)?, queue(1)?]);
             while archive.work().await? != Moved::Nothing {}
         }
-        Job::Photo => LargeRows::new(open(0)?).write(&photo_head("new"), &photo(1)).await?,
+        Job::Photo => photos(open(0)?).write(&photo_head("new"), &photo(1)).await?,
     }
     Ok(())
 }
@@ -164,7 +163,7 @@ fn archive([current, archive]: [TableClient; 2], [queue, poison]: [QueueClient; 
 /// Sends a child on its way and kills it where it stops. Returns `false` if it came to its end before that.
 fn kill_at(orders: &Orders) -> bool {
     let mut child: Child = Command::new(std::env::current_exe().expect("this program"))
-        .args(["--exact", "crash::child", "--ignored", "--nocapture"])
+        .args(["--exact", "crash::child", "--nocapture"])
         .env(CHILD_VARIABLE, serde_json::to_string(orders).expect("orders are JSON"))
         .stdout(Stdio::piped())
         .stderr(Stdio::inherit())
@@ -184,16 +183,14 @@ fn kill_at(orders: &Orders) -> bool {
 /// Runs a case for each request of a job, once killed before it is sent and once after. A case prepares, runs the child, and
 /// checks; it returns whether the child was stopped. Ends when the child comes to its end. Returns the number of cases.
 ///
-/// Cases mostly wait for messages to come back, so several run at once, each on a stage of its own.
-fn at_every_step(server: &TestServer, case: impl Fn(&Stage, usize, bool) -> bool + Sync) -> usize {
-    let connection = stage::connection_to(server);
+/// Cases mostly wait for messages to come back, so several run at once, each with tables of its own.
+fn at_every_step(server: &TestServer, case: impl Fn(&Demo, usize, bool) -> bool + Sync) -> usize {
+    let connection = place::connection_to(server);
     let (case, connection) = (&case, &connection);
     for group in (0..REQUEST_COUNT_MAX).collect::<Vec<_>>().chunks(GROUP_STEP_COUNT) {
         let first_unreached = std::thread::scope(|scope| {
             let run = |stop_at: usize, is_sent: bool| {
-                scope.spawn(move || {
-                    (stop_at, case(&Stage::at(connection).expect("a stage"), stop_at, is_sent))
-                })
+                scope.spawn(move || (stop_at, case(&Demo::at(connection).expect("a demo"), stop_at, is_sent)))
             };
             let cases: Vec<_> = group.iter().flat_map(|step| [run(*step, false), run(*step, true)]).collect();
             let ended = cases.into_iter().map(|case| case.join().expect("the case holds"));
@@ -213,16 +210,16 @@ struct Place {
 }
 
 impl Place {
-    async fn new(stage: &Stage) -> Result<Place, Failure> {
+    async fn new(demo: &Demo) -> Result<Place, AnyError> {
         Ok(Place {
-            tables: [stage.table("first").await?, stage.table("second").await?],
-            queues: [stage.queue("work").await?, stage.queue("poison").await?],
+            tables: [demo.table("first").await?, demo.table("second").await?],
+            queues: [demo.queue("work").await?, demo.queue("poison").await?],
         })
     }
 
     fn orders(&self, server: &TestServer, job: Job, stop_at: usize, is_sent: bool) -> Orders {
         Orders {
-            connection: stage::connection_to(server),
+            connection: place::connection_to(server),
             tables: self.tables.iter().map(|table| table.name().to_owned()).collect(),
             queues: self.queues.iter().map(|queue| queue.name().to_owned()).collect(),
             job,
@@ -232,7 +229,7 @@ impl Place {
     }
 
     /// Lets a worker run until no message is left, hidden ones included.
-    async fn settle<F: Follows<Employee>>(&self, follows: Arc<F>) -> Result<(), Failure> {
+    async fn settle<F: Follows<Employee>>(&self, follows: Arc<F>) -> Result<(), AnyError> {
         let [table, _] = self.tables.clone();
         let [queue, poison] = self.queues.clone();
         let worker = Worker::<Employee, F>::new(table, queue.clone(), poison.clone(), follows, VISIBILITY);
@@ -250,14 +247,14 @@ impl Place {
 }
 
 /// The employees of a table. Claims are skipped.
-async fn employees_in(table: &TableClient) -> Result<Vec<Employee>, Failure> {
-    let rows = table.query::<Raw>().all().await?;
+async fn employees_in(table: &TableClient) -> Result<Vec<Employee>, AnyError> {
+    let rows = table.query::<RawEntity>().all().await?;
     let employees = rows.into_iter().filter(|row| !row.keys.row_key.starts_with("claim!"));
-    Ok(employees.map(Raw::into_entity).collect::<Result<_, _>>()?)
+    Ok(employees.map(RawEntity::into_entity).collect::<Result<_, _>>()?)
 }
 
 /// The index holds a copy of every employee at the right place, and nothing else.
-async fn check_index(place: &Place) -> Result<(), Failure> {
+async fn check_index(place: &Place) -> Result<(), AnyError> {
     let index = by_email(place.tables[1].clone());
     let employees = employees_in(&place.tables[0]).await?;
     for employee in &employees {
@@ -265,13 +262,13 @@ async fn check_index(place: &Place) -> Result<(), Failure> {
             index.find(&employee.email, "").await?.ok_or_else(|| format!("no copy of {employee:?}"))?;
         assert_eq!(Employee { etag: None, ..copy }, Employee { etag: None, ..employee.clone() });
     }
-    assert_eq!(stage::contents(&place.tables[1]).await?.len(), employees.len());
+    assert_eq!(place::contents(&place.tables[1]).await?.len(), employees.len());
     Ok(())
 }
 
 /// A company of one department whose index is right.
-async fn found_company(stage: &Stage) -> Result<Place, Failure> {
-    let place = Place::new(stage).await?;
+async fn found_company(demo: &Demo) -> Result<Place, AnyError> {
+    let place = Place::new(demo).await?;
     let index = by_email(place.tables[1].clone());
     for number in [3, 8, 13] {
         let employee = data::employee(number);
@@ -286,9 +283,9 @@ async fn found_company(stage: &Stage) -> Result<Place, Failure> {
 /// Kills the client that makes a change, at every step.
 fn client_dies(job: Job) -> usize {
     let server = TestServer::start();
-    at_every_step(&server, |stage, stop_at, is_sent| {
-        stage::run(async {
-            let place = found_company(stage).await?;
+    at_every_step(&server, |demo, stop_at, is_sent| {
+        place::run(async {
+            let place = found_company(demo).await?;
             let was_stopped = kill_at(&place.orders(&server, job, stop_at, is_sent));
             place.settle(by_email(place.tables[1].clone())).await?;
             check_index(&place).await?;
@@ -300,9 +297,9 @@ fn client_dies(job: Job) -> usize {
 /// Kills the worker that settles a change, at every step.
 fn worker_dies(by_outbox: bool) -> usize {
     let server = TestServer::start();
-    at_every_step(&server, |stage, stop_at, is_sent| {
-        stage::run(async {
-            let place = found_company(stage).await?;
+    at_every_step(&server, |demo, stop_at, is_sent| {
+        place::run(async {
+            let place = found_company(demo).await?;
             let index = by_email(place.tables[1].clone());
             let follower = Follower::new(
                 place.tables[0].clone(),
@@ -316,7 +313,7 @@ fn worker_dies(by_outbox: bool) -> usize {
             place.settle(index).await?;
             check_index(&place).await?;
             // The claims of changes that happened are gone, unless their worker died between its last two requests.
-            let claims = stage::contents(&place.tables[0]).await?.len() - 3;
+            let claims = place::contents(&place.tables[0]).await?.len() - 3;
             assert!(claims <= usize::from(was_stopped), "{claims} claims are left");
             Ok(was_stopped)
         })
@@ -352,9 +349,9 @@ fn an_index_is_right_after_a_worker_with_claims_died_at_any_step() {
 #[test]
 fn lists_of_names_are_right_after_a_worker_died_at_any_step() {
     let server = TestServer::start();
-    let cases = at_every_step(&server, |stage, stop_at, is_sent| {
-        stage::run(async {
-            let place = Place::new(stage).await?;
+    let cases = at_every_step(&server, |demo, stop_at, is_sent| {
+        place::run(async {
+            let place = Place::new(demo).await?;
             let lists = by_name(place.tables[1].clone());
             let follower = Follower::new(
                 place.tables[0].clone(),
@@ -380,9 +377,9 @@ fn lists_of_names_are_right_after_a_worker_died_at_any_step() {
 #[test]
 fn an_employee_is_archived_once_whatever_worker_died() {
     let server = TestServer::start();
-    let cases = at_every_step(&server, |stage, stop_at, is_sent| {
-        stage::run(async {
-            let place = Place::new(stage).await?;
+    let cases = at_every_step(&server, |demo, stop_at, is_sent| {
+        place::run(async {
+            let place = Place::new(demo).await?;
             let mover = archive(place.tables.clone(), place.queues.clone());
             let jones = data::employee(3);
             mover.current.insert(&jones).await?;
@@ -400,8 +397,8 @@ fn an_employee_is_archived_once_whatever_worker_died() {
                     tokio::time::sleep(TURN).await;
                 }
             }
-            assert_eq!(stage::contents(&mover.current).await?.len(), 0);
-            assert_eq!(stage::contents(&mover.archive).await?.len(), 1);
+            assert_eq!(place::contents(&mover.current).await?.len(), 0);
+            assert_eq!(place::contents(&mover.archive).await?.len(), 1);
             assert_eq!(mover.poison.approximate_count().await?, 0);
             Ok(was_stopped)
         })
@@ -409,37 +406,40 @@ fn an_employee_is_archived_once_whatever_worker_died() {
     assert!(cases >= 2 * 5, "{cases}");
 }
 
-fn photo_head(title: &'static str) -> Raw {
-    Raw::new("000003", "photo").with("Title", Value::String(title.into()))
+fn photo_head(title: &'static str) -> RawEntity {
+    RawEntity::new("000003", "photo").with("Title", Value::String(title.into()))
+}
+
+fn photos(table: TableClient) -> LargeRows {
+    LargeRows::new(table).with_chunk_bytes(PHOTO_CHUNK_BYTES)
 }
 
 /// Two chunks and a bit.
 fn photo(kind: u8) -> Vec<u8> {
-    (0..2 * CHUNK_BYTES_MAX + 1000).map(|n| (n % 251) as u8 ^ kind).collect()
+    (0..2 * PHOTO_CHUNK_BYTES + 1000).map(|n| (n % 251) as u8 ^ kind).collect()
 }
 
 #[test]
 fn a_photo_is_the_old_one_or_the_new_one_whenever_its_writer_died() {
     let server = TestServer::start();
-    let cases = at_every_step(&server, |stage, stop_at, is_sent| {
-        stage::run(async {
-            let place = Place::new(stage).await?;
-            let photos = LargeRows::new(place.tables[0].clone());
+    let cases = at_every_step(&server, |demo, stop_at, is_sent| {
+        place::run(async {
+            let place = Place::new(demo).await?;
+            let photos = photos(place.tables[0].clone());
             photos.write(&photo_head("old"), &photo(0)).await?;
             let was_stopped = kill_at(&place.orders(&server, Job::Photo, stop_at, is_sent));
-            let (head, bytes) = photos.read::<Raw>("000003", "photo").await?.ok_or("a photo")?;
+            let (head, bytes) = photos.read::<RawEntity>("000003", "photo").await?.ok_or("a photo")?;
             let is_new = head.text("Title") == Some("new");
             assert!(bytes == photo(u8::from(is_new)), "the photo is torn");
             assert!(is_new || was_stopped);
             // What the dead writer left behind is found and deleted, and the photo stays.
             photos.collect("000003", "photo", DateTime::MAX).await?;
-            let left = stage::contents(&place.tables[0]).await?;
+            let left = place::contents(&place.tables[0]).await?;
             assert_eq!(left.len(), 1 + 3, "{:?}", left.keys());
-            let (_, bytes) = photos.read::<Raw>("000003", "photo").await?.ok_or("a photo")?;
+            let (_, bytes) = photos.read::<RawEntity>("000003", "photo").await?.ok_or("a photo")?;
             assert!(bytes == photo(u8::from(is_new)));
             Ok(was_stopped)
         })
     });
     assert!(cases >= 2 * 6, "{cases}");
-    assert_eq!(keys::parts("photo!chunk!g!000000").unwrap().len(), 4);
 }

@@ -3,5 +3,5 @@
 mod before_after;
 mod crash;
 mod pieces;
+mod place;
 mod races;
-mod stage;

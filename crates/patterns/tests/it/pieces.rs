@@ -1,7 +1,7 @@
 //! What each piece does when it is used alone: refusals, edges, and what is left behind.
 
 use lazulite_client::{DynamicEntity, Keys, PutOptions, Value};
-use lazulite_patterns::Raw;
+use lazulite_patterns::RawEntity;
 use lazulite_patterns::archive::{Archive, DEQUEUE_COUNT_MAX, Moved};
 use lazulite_patterns::daily::DailyTables;
 use lazulite_patterns::data::{self, Employee};
@@ -13,13 +13,13 @@ use lazulite_patterns::wide::WideRows;
 
 use std::time::Duration;
 
-use crate::stage;
+use crate::place;
 
 #[test]
 fn a_change_of_an_indexed_property_moves_the_copy() {
-    let (_server, stage) = stage::open();
-    stage::run(async {
-        let table = stage.table("Employees").await?;
+    let (_server, demo) = place::open();
+    place::run(async {
+        let table = demo.table("Employees").await?;
         let index = PartitionIndex::new(table.clone(), |employee: &Employee| {
             vec![format!("email_{}", employee.email)]
         });
@@ -42,16 +42,16 @@ fn a_change_of_an_indexed_property_moves_the_copy() {
 
         let read: Employee = table.get("Sales", &jones.id).await?;
         index.delete(&read).await?;
-        assert_eq!(stage::contents(&table).await?.len(), 0);
+        assert_eq!(place::contents(&table).await?.len(), 0);
         Ok(())
     });
 }
 
 #[test]
 fn a_list_loses_its_last_member_and_is_gone() {
-    let (_server, stage) = stage::open();
-    stage::run(async {
-        let table = stage.table("Employees").await?;
+    let (_server, demo) = place::open();
+    place::run(async {
+        let table = demo.table("Employees").await?;
         let list = NameList::new(table.clone(), "name", |employee: &Employee| employee.last_name.clone());
         let jones = Employee { last_name: "O/Neill #1".to_owned(), ..data::employee(3) };
         list.insert(&jones).await?;
@@ -59,25 +59,25 @@ fn a_list_loses_its_last_member_and_is_gone() {
         assert!(list.insert(&jones).await.unwrap_err().is_conflict());
         let read: Employee = table.get("Sales", &jones.id).await?;
         list.delete(&read).await?;
-        assert_eq!(stage::contents(&table).await?.len(), 0);
+        assert_eq!(place::contents(&table).await?.len(), 0);
         Ok(())
     });
 }
 
 #[test]
 fn payloads_of_every_length_come_back() {
-    let (_server, stage) = stage::open();
-    stage::run(async {
-        let table = stage.table("Photos").await?;
+    let (_server, demo) = place::open();
+    place::run(async {
+        let table = demo.table("Photos").await?;
         let photos = LargeRows::new(table.clone());
-        assert_eq!(photos.read::<Raw>("p", "photo").await?, None);
+        assert_eq!(photos.read::<RawEntity>("p", "photo").await?, None);
         let lengths = [5 * CHUNK_BYTES_MAX + 17, CHUNK_BYTES_MAX, CHUNK_BYTES_MAX + 1, 64 * 1024, 1, 0];
         for length in lengths {
             let payload: Vec<u8> = (0..length).map(|n| (n % 253) as u8).collect();
-            photos.write(&Raw::new("p", "photo"), &payload).await?;
-            let (_, found) = photos.read::<Raw>("p", "photo").await?.ok_or("a photo")?;
+            photos.write(&RawEntity::new("p", "photo"), &payload).await?;
+            let (_, found) = photos.read::<RawEntity>("p", "photo").await?.ok_or("a photo")?;
             assert!(found == payload, "{length}");
-            let rows = stage::contents(&table).await?.len();
+            let rows = place::contents(&table).await?.len();
             assert_eq!(rows, 1 + length.div_ceil(CHUNK_BYTES_MAX), "{length}");
         }
         Ok(())
@@ -86,18 +86,18 @@ fn payloads_of_every_length_come_back() {
 
 #[test]
 fn a_wide_entity_shrinks_without_a_trace() {
-    let (_server, stage) = stage::open();
-    stage::run(async {
-        let table = stage.table("Wide").await?;
+    let (_server, demo) = place::open();
+    place::run(async {
+        let table = demo.table("Wide").await?;
         let rows = WideRows::new(table.clone());
-        assert_eq!(rows.read::<Raw>("p", "r").await?, None);
+        assert_eq!(rows.read::<RawEntity>("p", "r").await?, None);
         for (count, expected_rows) in [(1000, 4), (250, 1), (251, 2), (0, 1)] {
-            let object =
-                (0..count).fold(Raw::new("p", "r"), |raw, n| raw.with(format!("P{n}"), Value::Int32(n)));
+            let object = (0..count)
+                .fold(RawEntity::new("p", "r"), |raw, n| raw.with(format!("P{n}"), Value::Int32(n)));
             rows.write(&object).await?;
-            let found = rows.read::<Raw>("p", "r").await?.ok_or("an entity")?;
+            let found = rows.read::<RawEntity>("p", "r").await?.ok_or("an entity")?;
             assert_eq!(found.properties, object.properties);
-            assert_eq!(stage::contents(&table).await?.len(), expected_rows, "{count}");
+            assert_eq!(place::contents(&table).await?.len(), expected_rows, "{count}");
         }
         Ok(())
     });
@@ -105,17 +105,17 @@ fn a_wide_entity_shrinks_without_a_trace() {
 
 #[test]
 fn days_are_deleted_and_other_tables_stay() {
-    let (_server, stage) = stage::open();
-    stage::run(async {
-        let tables = DailyTables::new(stage.tables().clone(), stage.name("Day"));
-        stage.table("Daylight").await?;
+    let (_server, demo) = place::open();
+    place::run(async {
+        let tables = DailyTables::new(demo.tables().clone(), demo.name("Day"));
+        demo.table("Daylight").await?;
         for day in 0..3 {
             let table = tables.open(data::moment(day * 24 * 3600)).await?;
-            table.insert(&Raw::new("p", "r")).await?;
+            table.insert(&RawEntity::new("p", "r")).await?;
         }
         let gone = tables.delete_before(data::moment(2 * 24 * 3600)).await?;
         assert_eq!(gone.len(), 2);
-        let left = stage.tables().list_tables().all().await?;
+        let left = demo.tables().list_tables().all().await?;
         assert_eq!(left.len(), 2, "{left:?}");
         Ok(())
     });
@@ -123,13 +123,13 @@ fn days_are_deleted_and_other_tables_stay() {
 
 #[test]
 fn messages_that_nobody_can_handle_are_set_aside() {
-    let (_server, stage) = stage::open();
-    stage::run(async {
+    let (_server, demo) = place::open();
+    place::run(async {
         let mover = Archive {
-            current: stage.table("Current").await?,
-            archive: stage.table("Archive").await?,
-            queue: stage.queue("leaving").await?,
-            poison: stage.queue("poison").await?,
+            current: demo.table("Current").await?,
+            archive: demo.table("Archive").await?,
+            queue: demo.queue("leaving").await?,
+            poison: demo.queue("poison").await?,
             visibility: Duration::from_secs(1),
         };
         mover.queue.put("archive everybody", PutOptions::new()).await?;
@@ -152,17 +152,17 @@ fn messages_that_nobody_can_handle_are_set_aside() {
 
 #[test]
 fn a_join_keeps_to_points_and_skips_what_is_gone() {
-    let (_server, stage) = stage::open();
-    stage::run(async {
-        let table = stage.table("Employees").await?;
-        stage.load(&table, &data::employees(data::Size::Medium)).await?;
+    let (_server, demo) = place::open();
+    place::run(async {
+        let table = demo.table("Employees").await?;
+        demo.load(&table, &data::employees(data::Size::Medium)).await?;
         let keys = (1..=30).chain([3, 5000]).map(|number| {
             let Employee { department, id, .. } = data::employee(number);
             Keys { partition_key: department.into(), row_key: id.into() }
         });
-        let (counts, found) = stage.measure(join::fetch::<DynamicEntity>(&table, keys)).await?;
+        let (cost, found) = demo.measure(join::fetch::<DynamicEntity>(&table, keys)).await?;
         assert_eq!(found.len(), 30);
-        assert_eq!((counts.requests, counts.entities_examined), (5, 30));
+        assert_eq!((cost.requests, cost.entities_examined), (5, 30));
         Ok(())
     });
 }

@@ -10,19 +10,19 @@ use lazulite_client::{
     ClientBuilder, Error, HttpOptions, HttpTransport, Keys, QueueServiceClient, Sending, TableClient,
     TableServiceClient, Transport, Value,
 };
-use lazulite_patterns::Raw;
+use lazulite_patterns::RawEntity;
 use lazulite_patterns::data::{self, Employee};
 use lazulite_patterns::follow::{CopyIndex, Delivery, Follower, Worked, Worker};
 use lazulite_patterns::large::LargeRows;
 use lazulite_patterns::name_list::NameList;
 use lazulite_patterns::partition_index::PartitionIndex;
-use lazulite_patterns::showcase::{Failure, Stage};
+use lazulite_patterns::showcase::{AnyError, Demo};
 use lazulite_patterns::wide::WideRows;
 use testkit::TestServer;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use crate::stage;
+use crate::place;
 
 const WRITER_COUNT: u64 = 6;
 const ROUND_COUNT: u64 = 20;
@@ -50,11 +50,11 @@ impl Transport for Delaying {
 
 fn services(server: &TestServer) -> Result<(TableServiceClient, QueueServiceClient), Error> {
     let transport = Arc::new(Delaying(HttpTransport::new(HttpOptions::default())));
-    let builder = ClientBuilder::from_connection_string(&stage::connection_to(server))?.transport(transport);
+    let builder = ClientBuilder::from_connection_string(&place::connection_to(server))?.transport(transport);
     Ok((builder.tables()?, builder.queues()?))
 }
 
-async fn join_all(mut tasks: JoinSet<Result<(), Failure>>) -> Result<(), Failure> {
+async fn join_all(mut tasks: JoinSet<Result<(), AnyError>>) -> Result<(), AnyError> {
     while let Some(ended) = tasks.join_next().await {
         ended??;
     }
@@ -72,14 +72,14 @@ fn by_email(copies: &TableClient) -> Arc<CopyIndex<Employee>> {
     }))
 }
 
-async fn index_converges(server: &TestServer, stage: &Stage, delivery: Delivery) -> Result<(), Failure> {
+async fn index_converges(server: &TestServer, demo: &Demo, delivery: Delivery) -> Result<(), AnyError> {
     let (tables, queues) = services(server)?;
-    let table = tables.table(stage.table("Employees").await?.name())?;
-    let copies = tables.table(stage.table("ByEmail").await?.name())?;
-    let queue = queues.queue(stage.queue("changes").await?.name())?;
-    let poison = queues.queue(stage.queue("poison").await?.name())?;
+    let table = tables.table(demo.table("Employees").await?.name())?;
+    let copies = tables.table(demo.table("ByEmail").await?.name())?;
+    let queue = queues.queue(demo.queue("changes").await?.name())?;
+    let poison = queues.queue(demo.queue("poison").await?.name())?;
     let index = by_email(&copies);
-    let mut tasks: JoinSet<Result<(), Failure>> = JoinSet::new();
+    let mut tasks: JoinSet<Result<(), AnyError>> = JoinSet::new();
     for writer in 0..WRITER_COUNT {
         let follower = Follower::new(table.clone(), queue.clone(), delivery, index.clone());
         let table = table.clone();
@@ -102,7 +102,7 @@ async fn index_converges(server: &TestServer, stage: &Stage, delivery: Delivery)
             Ok(())
         });
     }
-    let mut workers: JoinSet<Result<(), Failure>> = JoinSet::new();
+    let mut workers: JoinSet<Result<(), AnyError>> = JoinSet::new();
     let (sender, is_over) = tokio::sync::watch::channel(false);
     for _ in 0..4 {
         // The time is so short that workers lose their messages to others while they work.
@@ -130,13 +130,13 @@ async fn index_converges(server: &TestServer, stage: &Stage, delivery: Delivery)
     join_all(workers).await?;
     assert_eq!(poison.approximate_count().await?, 0);
 
-    let rows = table.query::<Raw>().all().await?;
+    let rows = table.query::<RawEntity>().all().await?;
     let primaries: BTreeMap<String, String> = rows
         .iter()
         .filter(|row| !row.keys.row_key.starts_with("claim!"))
         .map(|row| (row.text("EmailAddress").unwrap_or_default().to_owned(), row.keys.row_key.to_string()))
         .collect();
-    let copies = copies.query::<Raw>().all().await?;
+    let copies = copies.query::<RawEntity>().all().await?;
     let found: BTreeMap<String, String> = copies
         .iter()
         .map(|copy| {
@@ -150,14 +150,14 @@ async fn index_converges(server: &TestServer, stage: &Stage, delivery: Delivery)
 
 #[test]
 fn an_index_behind_the_outbox_converges() {
-    let (server, stage) = stage::open();
-    stage::run(index_converges(&server, &stage, Delivery::Outbox));
+    let (server, demo) = place::open();
+    place::run(index_converges(&server, &demo, Delivery::Outbox));
 }
 
 #[test]
 fn an_index_behind_a_queue_converges() {
-    let (server, stage) = stage::open();
-    stage::run(index_converges(&server, &stage, Delivery::Queue));
+    let (server, demo) = place::open();
+    place::run(index_converges(&server, &demo, Delivery::Queue));
 }
 
 /// Holds some requests back until they are let go.
@@ -176,7 +176,7 @@ impl Holding {
         let gate = Arc::new(Semaphore::new(0));
         let transport =
             Holding { inner: HttpTransport::new(HttpOptions::default()), holds, gate: gate.clone() };
-        let builder = ClientBuilder::from_connection_string(&stage::connection_to(server))?;
+        let builder = ClientBuilder::from_connection_string(&place::connection_to(server))?;
         Ok((builder.transport(Arc::new(transport)).timeout(Duration::from_secs(60)), gate))
     }
 }
@@ -192,11 +192,11 @@ impl Transport for Holding {
 
 #[test]
 fn a_client_that_stalls_after_its_announcement_cannot_write_any_more() {
-    let (server, stage) = stage::open();
-    stage::run(async {
+    let (server, demo) = place::open();
+    place::run(async {
         let (slow, gate) = Holding::builder(&server, |request| request.uri().path().ends_with("/$batch"))?;
-        let (table, copies) = (stage.table("Employees").await?, stage.table("ByEmail").await?);
-        let (queue, poison) = (stage.queue("changes").await?, stage.queue("poison").await?);
+        let (table, copies) = (demo.table("Employees").await?, demo.table("ByEmail").await?);
+        let (queue, poison) = (demo.queue("changes").await?, demo.queue("poison").await?);
         let index = by_email(&copies);
         let follower = Follower::new(
             slow.tables()?.table(table.name())?,
@@ -214,8 +214,8 @@ fn a_client_that_stalls_after_its_announcement_cannot_write_any_more() {
         assert_eq!(queue.approximate_count().await?, 0);
         gate.add_permits(1);
         assert!(stalled.await?.unwrap_err().is_conflict());
-        assert_eq!(stage::contents(&copies).await?.len(), 0);
-        let left = stage::contents(&table).await?;
+        assert_eq!(place::contents(&copies).await?.len(), 0);
+        let left = place::contents(&table).await?;
         assert!(left.keys().all(|(_, row)| row.starts_with("claim!")), "{left:?}");
         Ok(())
     });
@@ -223,10 +223,10 @@ fn a_client_that_stalls_after_its_announcement_cannot_write_any_more() {
 
 #[test]
 fn a_worker_that_stalls_before_it_settles_undoes_what_is_no_longer_right() {
-    let (server, stage) = stage::open();
-    stage::run(async {
-        let (table, copies) = (stage.table("Employees").await?, stage.table("ByEmail").await?);
-        let (queue, poison) = (stage.queue("changes").await?, stage.queue("poison").await?);
+    let (server, demo) = place::open();
+    place::run(async {
+        let (table, copies) = (demo.table("Employees").await?, demo.table("ByEmail").await?);
+        let (queue, poison) = (demo.queue("changes").await?, demo.queue("poison").await?);
         let visibility = Duration::from_secs(30);
         let index = by_email(&copies);
         let worker = Worker::<Employee, _>::new(
@@ -245,7 +245,7 @@ fn a_worker_that_stalls_before_it_settles_undoes_what_is_no_longer_right() {
             Worker::<Employee, _>::new(table.clone(), queue.clone(), poison, slow_index, visibility);
         follower.insert(&data::employee(3)).await?;
         let stalled = tokio::spawn(async move { slow_worker.work().await });
-        while queue.peek(1).await?.first().is_some() {
+        while !queue.peek(1).await?.is_empty() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
@@ -257,7 +257,7 @@ fn a_worker_that_stalls_before_it_settles_undoes_what_is_no_longer_right() {
         assert!(!stalled.is_finished());
         gate.add_permits(100);
         assert_eq!(stalled.await??, Worked::Settled);
-        let places: Vec<_> = stage::contents(&copies).await?.into_keys().map(|(place, _)| place).collect();
+        let places: Vec<_> = place::contents(&copies).await?.into_keys().map(|(place, _)| place).collect();
         assert_eq!(places, ["new@contoso.com"]);
         Ok(())
     });
@@ -265,11 +265,11 @@ fn a_worker_that_stalls_before_it_settles_undoes_what_is_no_longer_right() {
 
 #[test]
 fn an_index_in_the_partition_never_differs() {
-    let (server, stage) = stage::open();
-    stage::run(async {
+    let (server, demo) = place::open();
+    place::run(async {
         let (tables, _) = services(&server)?;
-        let table = tables.table(stage.table("Employees").await?.name())?;
-        let mut tasks: JoinSet<Result<(), Failure>> = JoinSet::new();
+        let table = tables.table(demo.table("Employees").await?.name())?;
+        let mut tasks: JoinSet<Result<(), AnyError>> = JoinSet::new();
         for writer in 0..WRITER_COUNT {
             let table = table.clone();
             let index = PartitionIndex::new(table.clone(), |employee: &Employee| {
@@ -289,11 +289,11 @@ fn an_index_in_the_partition_never_differs() {
                         Err(error) if !is_race(&error) => return Err(error.into()),
                         _ => {}
                     }
-                    let rows = table.query::<Raw>().partition("Sales").all().await?;
-                    let (copies, primaries): (Vec<&Raw>, Vec<&Raw>) =
+                    let rows = table.query::<RawEntity>().partition("Sales").all().await?;
+                    let (copies, primaries): (Vec<&RawEntity>, Vec<&RawEntity>) =
                         rows.iter().partition(|row| row.keys.row_key.starts_with("email_"));
                     let place =
-                        |row: &&Raw| format!("email_{}", row.text("EmailAddress").unwrap_or_default());
+                        |row: &&RawEntity| format!("email_{}", row.text("EmailAddress").unwrap_or_default());
                     let expected: BTreeSet<String> = primaries.iter().map(place).collect();
                     let found: BTreeSet<String> =
                         copies.iter().map(|row| row.keys.row_key.to_string()).collect();
@@ -309,11 +309,11 @@ fn an_index_in_the_partition_never_differs() {
 
 #[test]
 fn lists_in_the_partition_never_differ() {
-    let (server, stage) = stage::open();
-    stage::run(async {
+    let (server, demo) = place::open();
+    place::run(async {
         let (tables, _) = services(&server)?;
-        let table = tables.table(stage.table("Employees").await?.name())?;
-        let mut tasks: JoinSet<Result<(), Failure>> = JoinSet::new();
+        let table = tables.table(demo.table("Employees").await?.name())?;
+        let mut tasks: JoinSet<Result<(), AnyError>> = JoinSet::new();
         for writer in 0..WRITER_COUNT {
             let table = table.clone();
             tasks.spawn(async move {
@@ -335,7 +335,7 @@ fn lists_in_the_partition_never_differ() {
         }
         join_all(tasks).await?;
         let list = NameList::new(table.clone(), "name", |employee: &Employee| employee.last_name.clone());
-        let rows = table.query::<Raw>().partition("Sales").all().await?;
+        let rows = table.query::<RawEntity>().partition("Sales").all().await?;
         for name in ["Jones", "Smith"] {
             let with_name = rows.iter().filter(|row| row.text("LastName") == Some(name));
             let expected: Vec<String> = with_name.map(|row| row.keys.row_key.to_string()).collect();
@@ -347,27 +347,27 @@ fn lists_in_the_partition_never_differ() {
 
 #[test]
 fn readers_of_large_and_wide_entities_see_one_write_or_another() {
-    let (server, stage) = stage::open();
-    stage::run(async {
+    let (server, demo) = place::open();
+    place::run(async {
         let (tables, _) = services(&server)?;
-        let large = LargeRows::new(tables.table(stage.table("Large").await?.name())?);
-        let wide = WideRows::new(tables.table(stage.table("Wide").await?.name())?);
+        let large = LargeRows::new(tables.table(demo.table("Large").await?.name())?);
+        let wide = WideRows::new(tables.table(demo.table("Wide").await?.name())?);
         let payload = |n: u64| vec![(n % 250) as u8; 100_000 + 1000 * (n % 50) as usize];
         let object = |n: u64| {
             let count = 300 + 100 * (n % 4);
-            (0..count).fold(Raw::new("p", "object"), |raw, place| {
+            (0..count).fold(RawEntity::new("p", "object"), |raw, place| {
                 raw.with(format!("P{place:04}"), Value::Int64(i64::try_from(n).unwrap_or(0)))
             })
         };
-        large.write(&Raw::new("p", "photo"), &payload(0)).await?;
+        large.write(&RawEntity::new("p", "photo"), &payload(0)).await?;
         wide.write(&object(0)).await?;
-        let mut tasks: JoinSet<Result<(), Failure>> = JoinSet::new();
+        let mut tasks: JoinSet<Result<(), AnyError>> = JoinSet::new();
         for writer in 0..3 {
             let (large, wide) = (large.clone(), wide.clone());
             tasks.spawn(async move {
                 for round in 0..ROUND_COUNT {
                     let n = writer * ROUND_COUNT + round;
-                    large.write(&Raw::new("p", "photo"), &payload(n)).await?;
+                    large.write(&RawEntity::new("p", "photo"), &payload(n)).await?;
                     wide.write(&object(n)).await?;
                 }
                 Ok(())
@@ -377,11 +377,11 @@ fn readers_of_large_and_wide_entities_see_one_write_or_another() {
             let (large, wide) = (large.clone(), wide.clone());
             tasks.spawn(async move {
                 for _ in 0..ROUND_COUNT {
-                    let (_, bytes) = large.read::<Raw>("p", "photo").await?.ok_or("a photo")?;
+                    let (_, bytes) = large.read::<RawEntity>("p", "photo").await?.ok_or("a photo")?;
                     let first = u64::from(bytes[0]);
                     assert!(bytes.iter().all(|byte| u64::from(*byte) == first));
                     assert_eq!(bytes.len(), payload(first).len());
-                    let object = wide.read::<Raw>("p", "object").await?.ok_or("an object")?;
+                    let object = wide.read::<RawEntity>("p", "object").await?.ok_or("an object")?;
                     let value = object.properties[0].value.clone();
                     assert!(object.properties.iter().all(|property| property.value == value));
                     let Value::Int64(n) = value else { return Err("an integer".into()) };
@@ -394,7 +394,7 @@ fn readers_of_large_and_wide_entities_see_one_write_or_another() {
         assert!(large.delete("p", "photo").await? && wide.delete("p", "object").await?);
         assert!(!large.delete("p", "photo").await? && !wide.delete("p", "object").await?);
         for name in ["Large", "Wide"] {
-            let left = stage::contents(&tables.table(&stage.name(name))?).await?;
+            let left = place::contents(&tables.table(&demo.name(name))?).await?;
             assert_eq!(left.len(), 0, "{name}");
         }
         Ok(())

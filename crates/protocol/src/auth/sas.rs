@@ -141,7 +141,8 @@ impl<'a> SasToken<'a> {
         let signature = percent_decode(signature)
             .and_then(|text| decode_signature(&text))
             .ok_or(MalformedSas("the signature is not the Base64 of 32 bytes"))?;
-        let scope = if query.raw("ss").is_some() {
+        // An account SAS is one that has both: `ss` alone makes no account SAS of a service SAS.
+        let scope = if query.raw("ss").is_some() && query.raw("srt").is_some() {
             SasScope::Account(AccountScope {
                 services: text(query, "ss")?,
                 resource_types: text(query, "srt")?,

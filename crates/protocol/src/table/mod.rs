@@ -2,6 +2,7 @@
 //! language and the keys that a filter can match, its service SAS, and the texts of requests and answers.
 
 pub mod filter;
+pub mod limits;
 pub mod model;
 pub mod operation;
 mod permission;
@@ -14,9 +15,6 @@ pub use sas::TableScope;
 
 use crate::auth::{ServiceKind, SharedKeyForm};
 use crate::common::version::VersionOrder;
-
-/// The most operations that an entity group transaction may hold.
-pub const BATCH_OPERATION_COUNT_MAX: usize = 100;
 
 pub const KIND: ServiceKind = ServiceKind {
     name: "Table",

@@ -4,7 +4,7 @@
 //! (`protocol`), each write (`write`), and how a part is written (`part`).
 
 use engine::Version;
-use protocol::table::BATCH_OPERATION_COUNT_MAX;
+use protocol::table::limits::BATCH_OPERATION_COUNT_MAX;
 use protocol::table::model::TableName;
 use protocol::table::operation::{EntityRead, Operation};
 use protocol::table::wire::batch::{BatchAnswer, BatchPart, BatchRequest, read_batch};

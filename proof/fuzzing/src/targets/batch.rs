@@ -3,7 +3,7 @@
 //! An input is the value of `Content-Type` on a line of its own, then the body.
 
 use protocol::common::query::Query;
-use protocol::table::BATCH_OPERATION_COUNT_MAX;
+use protocol::table::limits::BATCH_OPERATION_COUNT_MAX;
 use protocol::table::operation::{Component, Operation};
 use protocol::table::wire::batch::{BatchAnswer, BatchPart, BatchRequest, read_batch};
 use protocol::table::wire::json_read::read_entity;

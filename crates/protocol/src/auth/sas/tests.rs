@@ -1,6 +1,7 @@
 //! The published test vectors of every version, and tokens that are wrong in one way each.
 
 use super::*;
+use crate::ErrorCode;
 use crate::table::model::TableName;
 use crate::table::{KIND, TableScope};
 

@@ -9,7 +9,7 @@ use memchr::memmem;
 
 use super::headers::OperationHeaders;
 use super::negotiate::parameter;
-use crate::table::BATCH_OPERATION_COUNT_MAX;
+use crate::table::limits::BATCH_OPERATION_COUNT_MAX;
 use crate::{ErrorCode, ServiceError};
 
 /// What a batch asks for.

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::future::Future;
 
 use lazulite_client::TableClient;
-use lazulite_patterns::Raw;
-use lazulite_patterns::showcase::{Failure, Stage, connection_string};
+use lazulite_patterns::RawEntity;
+use lazulite_patterns::showcase::{AnyError, Demo, connection_string};
 use testkit::TestServer;
 
-/// A stage at a server of its own. The server ends with the first value.
-pub fn open() -> (TestServer, Stage) {
+/// A demo at a server of its own. The server ends with the first value.
+pub fn open() -> (TestServer, Demo) {
     let server = TestServer::start();
-    let stage = Stage::at(&connection_to(&server)).expect("a stage");
-    (server, stage)
+    let demo = Demo::at(&connection_to(&server)).expect("a demo");
+    (server, demo)
 }
 
 pub fn connection_to(server: &TestServer) -> String {
@@ -21,7 +21,7 @@ pub fn connection_to(server: &TestServer) -> String {
 
 /// Runs a test's work to its end.
 #[track_caller]
-pub fn run<T>(work: impl Future<Output = Result<T, Failure>>) -> T {
+pub fn run<T>(work: impl Future<Output = Result<T, AnyError>>) -> T {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -33,9 +33,9 @@ pub fn run<T>(work: impl Future<Output = Result<T, Failure>>) -> T {
 /// Everything in a table: for each pair of keys the properties, by name.
 pub async fn contents(
     table: &TableClient,
-) -> Result<BTreeMap<(String, String), BTreeMap<String, String>>, Failure> {
+) -> Result<BTreeMap<(String, String), BTreeMap<String, String>>, AnyError> {
     let mut rows = BTreeMap::new();
-    for row in table.query::<Raw>().all().await? {
+    for row in table.query::<RawEntity>().all().await? {
         let properties = row
             .properties
             .iter()
