@@ -14,7 +14,9 @@ export const isReal = Boolean(process.env.LAZULITE_ADMIN);
 
 /** A browser and the address of the page: the admin port that LAZULITE_ADMIN names, or the stand-in. */
 export async function openExplorer() {
-  const served = isReal ? { url: process.env.LAZULITE_ADMIN.replace(/\/$/, ""), close: async () => {} } : await openDevServer(connectionString);
+  const served = isReal
+    ? { url: process.env.LAZULITE_ADMIN.replace(/\/$/, ""), close: async () => {} }
+    : await openDevServer(connectionString);
   const browser = await openBrowser();
   const close = () => Promise.all([browser.close(), served.close()]);
   return { url: served.url, context: browser.context, close };
@@ -23,6 +25,7 @@ export async function openExplorer() {
 /** A page of the explorer that notes every error, and every breach of its policy. */
 export async function openPage({ url, context }, size = "desktop", hash = "") {
   const page = await context.newPage();
+  page.setDefaultTimeout(15_000);
   await page.setViewportSize(SIZES[size]);
   const faults = [];
   page.on("pageerror", (error) => faults.push(String(error)));
@@ -60,7 +63,14 @@ function inAnHour() {
 export function accountSas(permissions = "rwdlacup") {
   const expiry = inAnHour();
   const text = [settings.AccountName, permissions, "tq", "sco", "", expiry, "", "", VERSION, ""].join("\n");
-  return new URLSearchParams({ sv: VERSION, ss: "tq", srt: "sco", sp: permissions, se: expiry, sig: hmac(text) }).toString();
+  return new URLSearchParams({
+    sv: VERSION,
+    ss: "tq",
+    srt: "sco",
+    sp: permissions,
+    se: expiry,
+    sig: hmac(text),
+  }).toString();
 }
 
 /** A token for one table. */
@@ -71,7 +81,7 @@ export function tableSas(table, permissions = "raud") {
   return new URLSearchParams({ sv: VERSION, tn: table, sp: permissions, se: expiry, sig }).toString();
 }
 
-/** Inserts many entities by transactions of a hundred. `entityOf(index)` gives the payload; keys are p0000, r00000000. */
+/** Inserts many entities by transactions of a hundred. `entityOf(index)` gives the properties. */
 export async function fill(table, count, entityOf = (index) => ({ index })) {
   const endpoint = settings.TableEndpoint.replace(/\/$/, "");
   const send = async (from) => {
@@ -79,22 +89,34 @@ export async function fill(table, count, entityOf = (index) => ({ index })) {
     const parts = [];
     for (let index = from; index < Math.min(from + 100, count); index += 1) {
       const entity = { PartitionKey: partition, RowKey: `r${String(index).padStart(8, "0")}`, ...entityOf(index) };
-      parts.push(`--c\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\nPOST ${endpoint}/${table} HTTP/1.1\r\n` +
-        `Content-Type: application/json\r\nAccept: application/json\r\nPrefer: return-no-content\r\n\r\n${JSON.stringify(entity)}\r\n`);
+      parts.push(
+        `--c\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n` +
+          `POST ${endpoint}/${table} HTTP/1.1\r\n` +
+          `Content-Type: application/json\r\nAccept: application/json\r\nPrefer: return-no-content\r\n\r\n` +
+          `${JSON.stringify(entity)}\r\n`,
+      );
     }
     const body = `--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n${parts.join("")}--c--\r\n--b--\r\n`;
     const url = new URL(`${endpoint}/$batch`);
     const date = new Date().toUTCString();
+    const text = `${date}\n/${settings.AccountName}${url.pathname}`;
     const headers = {
-      "x-ms-date": date, "x-ms-version": VERSION, accept: "application/json", "content-type": "multipart/mixed; boundary=b",
-      authorization: `SharedKeyLite ${settings.AccountName}:${hmac(`${date}\n/${settings.AccountName}${url.pathname}`)}`,
+      "x-ms-date": date,
+      "x-ms-version": VERSION,
+      accept: "application/json",
+      "content-type": "multipart/mixed; boundary=b",
+      authorization: `SharedKeyLite ${settings.AccountName}:${hmac(text)}`,
     };
     const response = await fetch(url, { method: "POST", headers, body });
-    const text = await response.text();
-    if (response.status !== 202 || / [45]\d\d /.test(text.match(/HTTP\/1.1 \d+ /g)?.join("") ?? "")) throw new Error(`${response.status} ${text.slice(0, 500)}`);
+    const answer = await response.text();
+    if (response.status !== 202 || /HTTP\/1.1 [45]/.test(answer)) {
+      throw new Error(`${response.status} ${answer.slice(0, 500)}`);
+    }
   };
   const left = Array.from({ length: Math.ceil(count / 100) }, (_, index) => index * 100);
-  await Promise.all(Array.from({ length: 8 }, async () => {
-    while (left.length > 0) await send(left.shift());
-  }));
+  await Promise.all(
+    Array.from({ length: 8 }, async () => {
+      while (left.length > 0) await send(left.shift());
+    }),
+  );
 }

@@ -1,8 +1,8 @@
 // The explorer: which view is shown, and what the views share.
 //
-// The address after # says where one is (`#/table/people?filter=…`), so that a view can be linked and the browser's own
-// buttons work. Promises: leaving a view ends its requests and timers. The explorer uses the public REST interface and the
-// admin endpoints, and nothing private.
+// The address after # says where one is (`#/table/people?filter=…`), so that a view can be linked and the browser's
+// own buttons work. Promises: leaving a view ends its requests and timers. The explorer uses the public REST
+// interface and the admin endpoints, and nothing private.
 
 import { AdviceView, PatternView } from "./advice.js";
 import { ConnectView } from "./connect.js";
@@ -26,9 +26,25 @@ class App {
     if (kept) this.connection = await open(kept).catch(() => undefined);
     this.main = h("main", { id: "main", tabindex: "-1" });
     this.sidebar = new Sidebar(this);
-    this.toggle = h("button", { type: "button", class: "icon-button menu-toggle", "aria-label": "Menu", "aria-controls": "sidebar", "aria-expanded": "false", onclick: () => this.#openMenu() }, icon("menu"));
+    this.toggle = h(
+      "button",
+      {
+        type: "button",
+        class: "icon-button menu-toggle",
+        "aria-label": "Menu",
+        "aria-controls": "sidebar",
+        "aria-expanded": "false",
+        onclick: () => this.#openMenu(),
+      },
+      icon("menu"),
+    );
     const shade = h("div", { class: "shade", onclick: () => this.#closeMenu() });
-    show(document.getElementById("app"), this.sidebar.element, shade, h("div", { class: "content" }, this.toggle, this.main));
+    show(
+      document.getElementById("app"),
+      this.sidebar.element,
+      shade,
+      h("div", { class: "content" }, this.toggle, this.main),
+    );
     document.getElementById("skip").addEventListener("click", (event) => {
       event.preventDefault();
       this.main.focus();
@@ -36,7 +52,10 @@ class App {
     addEventListener("hashchange", () => this.#route());
     addEventListener("keydown", (event) => this.#key(event));
     this.#route();
-    admin("/api/advice").then(({ findings = [] }) => this.setAdviceCount(findings.length), () => {});
+    admin("/api/advice").then(
+      ({ findings = [] }) => this.setAdviceCount(findings.length),
+      () => {},
+    );
   }
 
   // Places
@@ -90,7 +109,9 @@ class App {
     this.connection = connection;
     this.sidebar.show();
     this.place = undefined;
-    const only = connection.table ? `#/table/${encodeURIComponent(connection.table)}` : connection.queue && `#/queue/${encodeURIComponent(connection.queue)}`;
+    const only = connection.table
+      ? `#/table/${encodeURIComponent(connection.table)}`
+      : connection.queue && `#/queue/${encodeURIComponent(connection.queue)}`;
     if (only && location.hash !== only) this.go(only);
     else this.#route();
   }
@@ -133,7 +154,9 @@ class App {
 
   changeTheme() {
     const root = document.documentElement;
-    const isDark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    const isDark = root.dataset.theme
+      ? root.dataset.theme === "dark"
+      : matchMedia("(prefers-color-scheme: dark)").matches;
     root.dataset.theme = isDark ? "light" : "dark";
     localStorage.setItem(THEME, root.dataset.theme);
   }
@@ -163,15 +186,33 @@ class App {
 /** What is shown when nothing is chosen yet. */
 class WelcomeView {
   constructor(app) {
-    this.element = h("section", { class: "view welcome-view", "aria-labelledby": "view-title" },
-      h("div", { class: "welcome" },
+    this.element = h(
+      "section",
+      { class: "view welcome-view", "aria-labelledby": "view-title" },
+      h(
+        "div",
+        { class: "welcome" },
         h("h1", { id: "view-title", tabindex: "-1" }, app.connection.account),
         h("p", { class: "quiet" }, "Choose a table or a queue, or look at what the server does right now."),
-        h("p", { class: "welcome-links" },
+        h(
+          "p",
+          { class: "welcome-links" },
           h("a", { class: "button", href: "#/live" }, icon("live"), h("span", {}, "Live charts")),
-          h("a", { class: "button", href: "#/advice" }, icon("advice"), h("span", {}, "Advice"))),
-        h("dl", { class: "keys" }, [["/", "filter"], ["↑ ↓ ← →", "move in the grid"], ["Space", "select"], ["Enter", "open"], ["Delete", "delete"]].map(([key, what]) =>
-          h("div", {}, h("dt", {}, h("kbd", {}, key)), h("dd", {}, what))))));
+          h("a", { class: "button", href: "#/advice" }, icon("advice"), h("span", {}, "Advice")),
+        ),
+        h(
+          "dl",
+          { class: "keys" },
+          [
+            ["/", "filter"],
+            ["↑ ↓ ← →", "move in the grid"],
+            ["Space", "select"],
+            ["Enter", "open"],
+            ["Delete", "delete"],
+          ].map(([key, what]) => h("div", {}, h("dt", {}, h("kbd", {}, key)), h("dd", {}, what))),
+        ),
+      ),
+    );
   }
 
   close() {}

@@ -1,7 +1,7 @@
 // Charts in SVG: lines and stacked areas over the last minutes.
 //
-// Promises: a chart says in words what it shows, to those who do not see it; colours have names in the legend. Pointing at
-// a moment shows its values. Leaves to others: where the numbers come from (live.js).
+// Promises: a chart says in words what it shows, to those who do not see it; colours have names in the legend.
+// Pointing at a moment shows its values. Leaves to others: where the numbers come from (live.js).
 
 import { h, show, svg } from "./dom.js";
 
@@ -26,11 +26,29 @@ export class Chart {
     Object.assign(this, { title, lines, stacked, format, floor });
     this.values = lines.map(() => h("span", { class: "legend-value" }, "–"));
     this.plot = svg("svg", { class: "plot", role: "img", "aria-label": title, height: String(HEIGHT) });
-    this.element = h("figure", { class: "chart" },
-      h("figcaption", {}, h("h2", {}, title),
-        h("ul", { class: "legend" }, lines.map(({ label, tone }, index) =>
-          h("li", { class: `tone-${tone}` }, h("span", { class: "swatch", "aria-hidden": "true" }), h("span", {}, label), this.values[index])))),
-      this.plot);
+    this.element = h(
+      "figure",
+      { class: "chart" },
+      h(
+        "figcaption",
+        {},
+        h("h2", {}, title),
+        h(
+          "ul",
+          { class: "legend" },
+          lines.map(({ label, tone }, index) =>
+            h(
+              "li",
+              { class: `tone-${tone}` },
+              h("span", { class: "swatch", "aria-hidden": "true" }),
+              h("span", {}, label),
+              this.values[index],
+            ),
+          ),
+        ),
+      ),
+      this.plot,
+    );
     this.plot.addEventListener("pointermove", (event) => this.#point(event.offsetX));
     this.plot.addEventListener("pointerleave", () => this.#point(undefined));
     this.observer = new ResizeObserver(() => this.#draw());
@@ -43,7 +61,8 @@ export class Chart {
 
   /** Shows new series; `step` is the seconds between two values. */
   update(series, step) {
-    const numbers = (list) => (Array.isArray(list) ? list.slice(-POINTS_MAX).map((value) => (Number.isFinite(value) ? value : 0)) : []);
+    const numbers = (list) =>
+      Array.isArray(list) ? list.slice(-POINTS_MAX).map((value) => (Number.isFinite(value) ? value : 0)) : [];
     this.#data = this.lines.map(({ name }) => numbers(series[name]));
     this.#step = step;
     this.#draw();
@@ -68,25 +87,36 @@ export class Chart {
     const count = this.#length;
     if (width === 0 || count < 2) return;
     const inner = { width: width - PADDING.left - PADDING.right, height: HEIGHT - PADDING.top - PADDING.bottom };
-    const stacks = this.stacked ? stack(this.#data, count) : this.#data.map((list) => ({ low: undefined, high: list }));
+    const stacks = this.stacked
+      ? stack(this.#data, count)
+      : this.#data.map((list) => ({ low: undefined, high: list }));
     const top = Math.max(ceiling(Math.max(0, ...stacks.flatMap(({ high }) => high))), this.floor);
     const x = (index) => PADDING.left + (index / (count - 1)) * inner.width;
     const y = (value) => PADDING.top + (1 - value / top) * inner.height;
-    const line = (list) => list.map((value, index) => `${index === 0 ? "M" : "L"}${x(index).toFixed(1)} ${y(value).toFixed(1)}`).join("");
+    const line = (list) =>
+      list.map((value, index) => `${index === 0 ? "M" : "L"}${x(index).toFixed(1)} ${y(value).toFixed(1)}`).join("");
     const area = ({ low, high }) => {
       const under = low ?? high.map(() => 0);
-      const back = under.map((value, index) => `L${x(index).toFixed(1)} ${y(value).toFixed(1)}`).reverse().join("");
+      const back = under
+        .map((value, index) => `L${x(index).toFixed(1)} ${y(value).toFixed(1)}`)
+        .reverse()
+        .join("");
       return `${line(high)}${back}Z`;
     };
     this.plot.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
-    const grid = [0.5, 1].map((share) => svg("line", { class: "plot-grid", x1: 0, x2: width, y1: y(top * share), y2: y(top * share) }));
+    const grid = [0.5, 1].map((share) =>
+      svg("line", { class: "plot-grid", x1: 0, x2: width, y1: y(top * share), y2: y(top * share) }),
+    );
     const base = svg("line", { class: "plot-base", x1: 0, x2: width, y1: y(0), y2: y(0) });
     const shapes = stacks.map((part, index) => {
       const { tone } = this.lines[index];
       const filled = this.stacked || index === 0;
-      return svg("g", { class: `tone-${tone}` },
+      return svg(
+        "g",
+        { class: `tone-${tone}` },
         filled && svg("path", { class: this.stacked ? "plot-stack" : "plot-area", d: area(part) }),
-        !this.stacked && svg("path", { class: "plot-line", d: line(part.high) }));
+        !this.stacked && svg("path", { class: "plot-line", d: line(part.high) }),
+      );
     });
     const seconds = Math.round((count - 1) * this.#step);
     const ago = seconds >= 120 ? `${Math.round(seconds / 60)} min ago` : `${seconds} s ago`;
@@ -94,10 +124,16 @@ export class Chart {
     const texts = [
       svg("text", { class: "plot-text", x: PADDING.left, y: PADDING.top + 12 }, this.format(top)),
       svg("text", { class: "plot-text", x: PADDING.left, y: HEIGHT - 4 }, ago),
-      svg("text", { class: "plot-text", x: width - PADDING.right, y: HEIGHT - 4, "text-anchor": "end" },
-        this.#pointed === undefined ? "now" : `${Math.round((count - 1 - at) * this.#step)} s ago`),
+      svg(
+        "text",
+        { class: "plot-text", x: width - PADDING.right, y: HEIGHT - 4, "text-anchor": "end" },
+        this.#pointed === undefined ? "now" : `${Math.round((count - 1 - at) * this.#step)} s ago`,
+      ),
     ];
-    const cursor = this.#pointed === undefined ? undefined : svg("line", { class: "plot-cursor", x1: x(at), x2: x(at), y1: PADDING.top, y2: y(0) });
+    const cursor =
+      this.#pointed === undefined
+        ? undefined
+        : svg("line", { class: "plot-cursor", x1: x(at), x2: x(at), y1: PADDING.top, y2: y(0) });
     show(this.plot, grid, shapes, base, cursor, texts);
     const now = this.lines.map(({ label }, index) => {
       const text = this.format(this.#data[index][at] ?? 0);

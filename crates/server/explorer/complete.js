@@ -18,8 +18,15 @@ const EXAMPLES = {
   String: [["''", "text in quotes"]],
   Int32: [["0", "whole number"]],
   Int64: [["0L", "whole number with L"]],
-  Double: [["0.0", "with a point"], ["NaN", "not a number"], ["INF", "infinity"]],
-  Boolean: [["true", ""], ["false", ""]],
+  Double: [
+    ["0.0", "with a point"],
+    ["NaN", "not a number"],
+    ["INF", "infinity"],
+  ],
+  Boolean: [
+    ["true", ""],
+    ["false", ""],
+  ],
   DateTime: [["datetime'2026-01-01T00:00:00Z'", "UTC"]],
   Guid: [["guid'00000000-0000-0000-0000-000000000000'", ""]],
   Binary: [["X'00'", "hexadecimal"]],
@@ -38,7 +45,8 @@ export function complete(text, at, columns) {
   const start = at - word.length;
   const previous = word ? before.at(-2) : last;
   const wordAfter = /^[\p{L}\p{N}_$]*/u.exec(text.slice(at))[0];
-  const candidates = word && KEYWORDS.has(word) ? [] : expected(before, word ? before.length - 1 : before.length, previous, columns);
+  const candidates =
+    word && KEYWORDS.has(word) ? [] : expected(before, word ? before.length - 1 : before.length, previous, columns);
   const lower = word.toLowerCase();
   const matching = candidates.filter((one) => one.text.toLowerCase().includes(lower) && one.text !== word);
   matching.sort((a, b) => b.text.toLowerCase().startsWith(lower) - a.text.toLowerCase().startsWith(lower));
@@ -57,7 +65,8 @@ function expected(list, count, previous, columns) {
   if (!previous || previous.kind === "open" || ["and", "or", "not"].includes(previous.text)) return names();
   if (isOperator(previous)) {
     const property = list[count - 2];
-    const types = property?.kind === "word" ? columns.get(property.text) ?? Object.keys(EXAMPLES) : Object.keys(EXAMPLES);
+    const types =
+      property?.kind === "word" ? (columns.get(property.text) ?? Object.keys(EXAMPLES)) : Object.keys(EXAMPLES);
     return [...types].flatMap((type) => EXAMPLES[type] ?? []).map(([text, note]) => ({ text, note, kind: "value" }));
   }
   const beforeThat = list[count - 2];

@@ -9,15 +9,20 @@ import { getEntity, replaceEntity } from "./rest.js";
 import { sameValue } from "./types.js";
 
 /**
- * Lets the user choose between `mine` (a Map of properties) and the `stored` entity; `read` is what the form began with.
+ * Lets the user choose between `mine` (a Map of properties) and the `stored` entity; `read` is what the form began
+ * with.
  * Resolves to whether something was saved.
  */
 export function resolveConflict(connection, table, read, mine, stored) {
-  return dialog("Changed by somebody else", (close) => {
-    const body = h("div", { class: "dialog-body" });
-    draw(body, connection, table, read, mine, stored, close);
-    return body;
-  }, { wide: true });
+  return dialog(
+    "Changed by somebody else",
+    (close) => {
+      const body = h("div", { class: "dialog-body" });
+      draw(body, connection, table, read, mine, stored, close);
+      return body;
+    },
+    { wide: true },
+  );
 }
 
 function draw(body, connection, table, read, mine, stored, close) {
@@ -47,33 +52,81 @@ function draw(body, connection, table, read, mine, stored, close) {
         return;
       }
       toast("It was changed once more. Here is the newest.", "bad");
-      draw(body, connection, table, read, mine, await getEntity(connection, table, read.partitionKey, read.rowKey), close);
+      draw(
+        body,
+        connection,
+        table,
+        read,
+        mine,
+        await getEntity(connection, table, read.partitionKey, read.rowKey),
+        close,
+      );
     }
   };
-  show(body,
+  show(
+    body,
     h("p", {}, "The entity was changed after you opened it. Choose, for each property, which value to keep."),
     h("p", { class: "mono quiet" }, `${read.partitionKey} / ${read.rowKey}`),
-    h("div", { class: "conflict-scroll", tabindex: "0", role: "region", "aria-label": "Both versions" },
-      h("table", { class: "conflict" },
-        h("thead", {}, h("tr", {},
-          ["Property", "As you opened it", "Yours", "Stored now"].map((title) => h("th", { scope: "col" }, title)))),
-        h("tbody", {}, changed.map((row) => rowOf(row))))),
-    h("p", { class: "quiet" }, `${rows.length - changed.length} further properties are the same in both. Stored at ${stored.timestamp}.`),
+    h(
+      "div",
+      { class: "conflict-scroll", tabindex: "0", role: "region", "aria-label": "Both versions" },
+      h(
+        "table",
+        { class: "conflict" },
+        h(
+          "thead",
+          {},
+          h(
+            "tr",
+            {},
+            ["Property", "As you opened it", "Yours", "Stored now"].map((title) => h("th", { scope: "col" }, title)),
+          ),
+        ),
+        h(
+          "tbody",
+          {},
+          changed.map((row) => rowOf(row)),
+        ),
+      ),
+    ),
+    h(
+      "p",
+      { class: "quiet" },
+      `${rows.length - changed.length} further properties are the same in both. Stored at ${stored.timestamp}.`,
+    ),
     error,
-    h("footer", { class: "dialog-foot" },
+    h(
+      "footer",
+      { class: "dialog-foot" },
       button("Back to the form", () => close(false), { kind: "quiet" }),
-      button("Save this choice", save, { kind: "primary" })));
+      button("Save this choice", save, { kind: "primary" }),
+    ),
+  );
 }
 
 function rowOf(row) {
   const choice = (side, label) => {
     const value = row[side];
-    const input = h("input", { type: "radio", name: `take-${row.name}`, checked: row.take === side, "aria-label": `${row.name}: ${label}`,
-      onchange: () => { row.take = side; } });
+    const input = h("input", {
+      type: "radio",
+      name: `take-${row.name}`,
+      checked: row.take === side,
+      "aria-label": `${row.name}: ${label}`,
+      onchange: () => {
+        row.take = side;
+      },
+    });
     const differs = side === "mine" ? row.changedByMe : row.changedByThem;
     return h("td", { class: differs ? "is-changed" : "" }, h("label", {}, input, shown(value)));
   };
-  return h("tr", {}, h("th", { scope: "row", class: "mono" }, row.name), h("td", {}, shown(row.read)), choice("mine", "yours"), choice("stored", "stored now"));
+  return h(
+    "tr",
+    {},
+    h("th", { scope: "row", class: "mono" }, row.name),
+    h("td", {}, shown(row.read)),
+    choice("mine", "yours"),
+    choice("stored", "stored now"),
+  );
 }
 
 function shown(value) {

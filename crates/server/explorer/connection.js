@@ -1,7 +1,7 @@
 // Who we are: an account with its key or with a shared access signature, from whatever the user pasted.
 //
-// Promises: nothing is kept outside of this page's memory unless the user asks; forgetting removes it. Errors say what is
-// missing. Leaves to others: signing (sign.js), sending (rest.js).
+// Promises: nothing is kept outside of this page's memory unless the user asks; forgetting removes it. Errors say
+// what is missing. Leaves to others: signing (sign.js), sending (rest.js).
 
 import { importKey } from "./sign.js";
 
@@ -45,7 +45,10 @@ export function fromSas(account, text, resource = "") {
   if (/^https?:\/\//i.test(token)) {
     const url = new URL(token);
     account ||= accountOf(token);
-    const segments = url.pathname.split("/").filter(Boolean).filter((segment) => segment !== account);
+    const segments = url.pathname
+      .split("/")
+      .filter(Boolean)
+      .filter((segment) => segment !== account);
     named ||= decodeURIComponent(segments[0] ?? "").replace(/\(.*$/, "");
     token = url.search;
   }
@@ -62,7 +65,8 @@ export function fromSas(account, text, resource = "") {
 
 /** The name and key of an account as typed. */
 export function fromKey(account, key) {
-  if (!/^[a-z0-9]{3,24}$/.test(account.trim())) throw new Error("An account's name has 3 to 24 lower-case letters and digits.");
+  if (!/^[a-z0-9]{3,24}$/.test(account.trim()))
+    throw new Error("An account's name has 3 to 24 lower-case letters and digits.");
   if (!/^[A-Za-z0-9+/]+={0,2}$/.test(key.trim())) throw new Error("The key is not Base64.");
   return { account: account.trim(), key: key.trim() };
 }

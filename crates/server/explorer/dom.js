@@ -1,7 +1,7 @@
 // Building the page: elements, icons, dialogs, menus, messages.
 //
-// Promises: text goes into the page as text and never as markup; nothing here or elsewhere in the explorer parses HTML, and
-// an address is only ever of a kind that cannot be a script. Leaves to others: what to show.
+// Promises: text goes into the page as text and never as markup; nothing here or elsewhere in the explorer parses
+// HTML, and an address is only ever of a kind that cannot be a script. Leaves to others: what to show.
 
 const SVG = "http://www.w3.org/2000/svg";
 const TOAST_MS = 6000;
@@ -49,7 +49,7 @@ const PATHS = {
   add: "M12 5v14M5 12h14",
   close: "M6 6l12 12M18 6L6 18",
   menu: "M4 7h16M4 12h16M4 17h16",
-  more: "M5 12h.01M12 12h.01M19 12h.01",
+  more: "M5 11.5v1M12 11.5v1M19 11.5v1",
   refresh: "M20 11a8 8 0 1 0-2.3 6.3M20 5v6h-6",
   star: "M12 4l2.5 5.2 5.5.8-4 4 1 5.7-5-2.8-5 2.8 1-5.7-4-4 5.5-.8z",
   trash: "M4 7h16M9 7V4h6v3M6 7l1 13h10l1-13M10 11v5M14 11v5",
@@ -70,20 +70,32 @@ export function icon(name) {
 
 /** The mark of the product. */
 export function mark() {
-  return svg("svg", { viewBox: "0 0 32 32", class: "mark", "aria-hidden": "true" },
+  return svg(
+    "svg",
+    { viewBox: "0 0 32 32", class: "mark", "aria-hidden": "true" },
     svg("path", { class: "mark-body", d: "M16 2 28 9v14L16 30 4 23V9z" }),
     svg("path", { class: "mark-top", d: "M16 2 28 9 16 16 4 9z" }),
-    svg("path", { class: "mark-side", d: "M16 16 28 9v14L16 30z" }));
+    svg("path", { class: "mark-side", d: "M16 16 28 9v14L16 30z" }),
+  );
 }
 
 /** A button: `kind` is primary, danger, quiet or nothing. */
 export function button(label, onclick, { kind = "", symbol, ...rest } = {}) {
-  return h("button", { type: "button", class: `button ${kind}`, onclick, ...rest }, symbol && icon(symbol), h("span", {}, label));
+  return h(
+    "button",
+    { type: "button", class: `button ${kind}`, onclick, ...rest },
+    symbol && icon(symbol),
+    h("span", {}, label),
+  );
 }
 
 /** A button that shows only an icon; its label is for those who hear it, and a hint for those who point at it. */
 export function iconButton(label, symbol, onclick, rest = {}) {
-  return h("button", { type: "button", class: "icon-button", "aria-label": label, title: label, onclick, ...rest }, icon(symbol));
+  return h(
+    "button",
+    { type: "button", class: "icon-button", "aria-label": label, title: label, onclick, ...rest },
+    icon(symbol),
+  );
 }
 
 let fieldCount = 0;
@@ -127,13 +139,21 @@ export function dialog(title, build, { drawer = false, wide = false } = {}) {
   return new Promise((resolve) => {
     const returnTo = document.activeElement;
     let result;
-    const element = h("dialog", { class: `dialog ${drawer ? "drawer" : ""} ${wide ? "wide" : ""}`, "aria-labelledby": "dialog-title" });
+    const element = h("dialog", {
+      class: `dialog ${drawer ? "drawer" : ""} ${wide ? "wide" : ""}`,
+      "aria-labelledby": "dialog-title",
+    });
     const close = (value) => {
       result = value;
       element.close();
     };
     const heading = h("h2", { id: "dialog-title" }, title);
-    const head = h("header", { class: "dialog-head" }, heading, iconButton("Close", "close", () => close()));
+    const head = h(
+      "header",
+      { class: "dialog-head" },
+      heading,
+      iconButton("Close", "close", () => close()),
+    );
     element.append(head);
     append(element, [build(close, { element, heading })]);
     element.addEventListener("close", () => {
@@ -157,12 +177,18 @@ export function confirm(title, text, action, typed) {
       if (typed && input.value !== typed) return confirmField.fail(`This is not ${typed}.`);
       close(true);
     };
-    return h("form", { class: "dialog-body", onsubmit: submit },
+    return h(
+      "form",
+      { class: "dialog-body", onsubmit: submit },
       (Array.isArray(text) ? text : [text]).map((line) => (line instanceof Node ? line : h("p", {}, line))),
       confirmField,
-      h("footer", { class: "dialog-foot" },
+      h(
+        "footer",
+        { class: "dialog-foot" },
         button("Cancel", () => close(false), { kind: "quiet" }),
-        h("button", { type: "submit", class: "button danger", autofocus: !typed }, action)));
+        h("button", { type: "submit", class: "button danger", autofocus: !typed }, action),
+      ),
+    );
   });
 }
 
@@ -182,10 +208,17 @@ export function ask(title, label, action, { check, save, note, value = "" }) {
         line.fail(error.message);
       }
     };
-    return h("form", { class: "dialog-body", onsubmit: submit }, line,
-      h("footer", { class: "dialog-foot" },
+    return h(
+      "form",
+      { class: "dialog-body", onsubmit: submit },
+      line,
+      h(
+        "footer",
+        { class: "dialog-foot" },
         button("Cancel", () => close(), { kind: "quiet" }),
-        h("button", { type: "submit", class: "button primary" }, action)));
+        h("button", { type: "submit", class: "button primary" }, action),
+      ),
+    );
   });
 }
 
@@ -199,15 +232,18 @@ export function menuButton(trigger, items) {
   trigger.setAttribute("aria-expanded", "false");
   const buttons = () => [...menu.querySelectorAll("[role=menuitem]")];
   trigger.addEventListener("click", () => {
-    show(menu, items().map((item) => {
-      if (item === "-") return h("hr", {});
-      const [label, action, kind = ""] = item;
-      const choose = () => {
-        menu.hidePopover();
-        action();
-      };
-      return h("button", { type: "button", role: "menuitem", tabindex: "-1", class: kind, onclick: choose }, label);
-    }));
+    show(
+      menu,
+      items().map((item) => {
+        if (item === "-") return h("hr", {});
+        const [label, action, kind = ""] = item;
+        const choose = () => {
+          menu.hidePopover();
+          action();
+        };
+        return h("button", { type: "button", role: "menuitem", tabindex: "-1", class: kind, onclick: choose }, label);
+      }),
+    );
     menu.showPopover();
     const place = trigger.getBoundingClientRect();
     const left = Math.max(8, Math.min(place.right - menu.offsetWidth, innerWidth - menu.offsetWidth - 8));

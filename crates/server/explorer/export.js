@@ -1,8 +1,8 @@
 // Entities as files: JSON, which loses nothing, and CSV, which opens anywhere.
 //
-// Promises: JSON is what the service itself would send, type annotations included. CSV has a column for each property and
-// one for its type, every cell quoted; text that a spreadsheet would run as a formula gets a leading apostrophe unless the
-// user declines. Memory is bounded.
+// Promises: JSON is what the service itself would send, type annotations included. CSV has a column for each property
+// and one for its type, every cell quoted; text that a spreadsheet would run as a formula gets a leading apostrophe
+// unless the user declines. Memory is bounded.
 
 import { writeProperty } from "./types.js";
 
@@ -10,7 +10,12 @@ export const EXPORT_TEXT_MAX = 256 * 1024 * 1024;
 
 /** The members of an entity as JSON text. */
 function entityJson(entity) {
-  const system = [["PartitionKey", entity.partitionKey], ["RowKey", entity.rowKey], ["Timestamp", entity.timestamp], ["odata.etag", entity.etag]];
+  const system = [
+    ["PartitionKey", entity.partitionKey],
+    ["RowKey", entity.rowKey],
+    ["Timestamp", entity.timestamp],
+    ["odata.etag", entity.etag],
+  ];
   const own = [...entity.properties].map(([name, value]) => writeProperty(name, value));
   return `{${[...system.map(([name, text]) => `${JSON.stringify(name)}:${JSON.stringify(text)}`), ...own].join(",")}}`;
 }

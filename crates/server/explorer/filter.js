@@ -1,8 +1,8 @@
-// The language of filters: text into a tree, by the rules that the server has, so that the page knows what a filter means
-// before it is sent.
+// The language of filters: text into a tree, by the rules that the server has, so that the page knows what a filter
+// means before it is sent.
 //
-// Promises: what parses here is what the service accepts; refusals name a position. Leaves to others: what a filter reads
-// (plan.js), what could come next (complete.js), and the last word, which is the server's.
+// Promises: what parses here is what the service accepts; refusals name a position. Leaves to others: what a filter
+// reads (plan.js), what could come next (complete.js), and the last word, which is the server's.
 
 const DEPTH_MAX = 200;
 const COMPARISONS = { eq: "eq", ne: "ne", gt: "gt", ge: "ge", lt: "lt", le: "le" };
@@ -59,11 +59,13 @@ function literalOf({ kind, text, start }) {
       const inside = text.slice(text.indexOf("'") + 1, -1);
       if (text.startsWith("guid")) {
         return /^[{(]?[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}[})]?$/.test(inside)
-          ? { type: "Guid", text: inside } : bad("Guid");
+          ? { type: "Guid", text: inside }
+          : bad("Guid");
       }
       if (text.startsWith("datetime")) {
         return /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?)?(Z|[+-]\d\d:\d\d)?$/.test(inside)
-          ? { type: "DateTime", text: inside } : bad("DateTime");
+          ? { type: "DateTime", text: inside }
+          : bad("DateTime");
       }
       return /^([0-9a-fA-F]{2})*$/.test(inside) ? { type: "Binary", text: inside } : bad("Binary: hexadecimal digits");
     }
@@ -91,7 +93,8 @@ function literalOf({ kind, text, start }) {
 }
 
 /**
- * Parses a filter. The tree has nodes {is: "and"|"or", terms}, {is: "not", term}, {is: "compare", property, op, literal},
+ * Parses a filter. The tree has nodes {is: "and"|"or", terms}, {is: "not", term},
+ * {is: "compare", property, op, literal},
  * {is: "flag", property} and {is: "constant", value}. Empty text is undefined: no filter.
  */
 export function parse(text) {
@@ -131,7 +134,10 @@ export function parse(text) {
   function compare({ name }, op, { value }, token) {
     const declared = DECLARED[name];
     if (declared && declared !== value.type) {
-      throw new FilterError(`${name} is a ${declared} and cannot be compared with ${article(value.type)}.`, token.start);
+      throw new FilterError(
+        `${name} is a ${declared} and cannot be compared with ${article(value.type)}.`,
+        token.start,
+      );
     }
     return { is: "compare", property: name, op, literal: value };
   }

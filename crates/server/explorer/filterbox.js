@@ -1,7 +1,7 @@
 // The filter box: text with completion, saved filters, and the plan before the query runs and after.
 //
-// Promises: every suggestion can be reached by keyboard; the plan is there while typing, without asking the server. Filters
-// are kept in the browser only when somebody saves them. Leaves to others: running the query.
+// Promises: every suggestion can be reached by keyboard; the plan is there while typing, without asking the server.
+// Filters are kept in the browser only when somebody saves them. Leaves to others: running the query.
 
 import { complete } from "./complete.js";
 import { ask, h, iconButton, menuButton, number, show, toast } from "./dom.js";
@@ -42,13 +42,32 @@ export class FilterBox {
     this.#columns = columns;
     this.#run = run;
     this.input = h("input", {
-      type: "text", id: "filter", class: "filter-input", value: initial, spellcheck: "false", autocomplete: "off", autocapitalize: "off",
-      placeholder: "PartitionKey eq 'a' and RowKey ge 'b'", role: "combobox", "aria-expanded": "false",
-      "aria-autocomplete": "list", "aria-controls": "suggestions", "aria-label": "Filter", "aria-describedby": "plan-before",
-      oninput: () => this.#changed(), onkeydown: (event) => this.#key(event), onclick: () => this.#suggest(),
+      type: "text",
+      id: "filter",
+      class: "filter-input",
+      value: initial,
+      spellcheck: "false",
+      autocomplete: "off",
+      autocapitalize: "off",
+      placeholder: "PartitionKey eq 'a' and RowKey ge 'b'",
+      role: "combobox",
+      "aria-expanded": "false",
+      "aria-autocomplete": "list",
+      "aria-controls": "suggestions",
+      "aria-label": "Filter",
+      "aria-describedby": "plan-before",
+      oninput: () => this.#changed(),
+      onkeydown: (event) => this.#key(event),
+      onclick: () => this.#suggest(),
       onblur: () => this.#hide(),
     });
-    this.list = h("ul", { class: "suggestions", id: "suggestions", role: "listbox", "aria-label": "Suggestions", hidden: true });
+    this.list = h("ul", {
+      class: "suggestions",
+      id: "suggestions",
+      role: "listbox",
+      "aria-label": "Suggestions",
+      hidden: true,
+    });
     this.before = h("div", { class: "plan-before", id: "plan-before" });
     this.after = h("div", { class: "plan-after", "aria-live": "polite" });
     const star = iconButton("Saved filters", "star", undefined);
@@ -57,12 +76,18 @@ export class FilterBox {
       this.#hide();
       this.#run(this.input.value.trim());
     };
-    this.element = h("form", { class: "filter", role: "search", onsubmit: submit },
-      h("div", { class: "filter-line" },
+    this.element = h(
+      "form",
+      { class: "filter", role: "search", onsubmit: submit },
+      h(
+        "div",
+        { class: "filter-line" },
         h("div", { class: "filter-box" }, this.input, this.list),
         menuButton(star, () => this.#menu()),
-        h("button", { type: "submit", class: "button primary" }, h("span", {}, "Run"))),
-      h("div", { class: "plan" }, this.before, this.after));
+        h("button", { type: "submit", class: "button primary" }, h("span", {}, "Run")),
+      ),
+      h("div", { class: "plan" }, this.before, this.after),
+    );
     this.#plan();
   }
 
@@ -88,7 +113,10 @@ export class FilterBox {
   #save() {
     const text = this.text;
     const save = (name) => {
-      keep((all) => [...all.filter((one) => one.table !== this.#table || one.name !== name), { table: this.#table, name, text }]);
+      keep((all) => [
+        ...all.filter((one) => one.table !== this.#table || one.name !== name),
+        { table: this.#table, name, text },
+      ]);
       toast(`Saved as ${name}, in this browser.`);
     };
     const check = (name) => (name.trim() === "" ? "A name is needed." : undefined);
@@ -109,25 +137,39 @@ export class FilterBox {
     this.after.replaceChildren();
     try {
       const expected = plan(parse(this.input.value));
-      show(this.before, pill(expected.kind), h("span", { class: "plan-words" }, sentence(expected)));
+      show(this.before, label("Will be"), pill(expected.kind), h("span", { class: "plan-words" }, sentence(expected)));
       this.before.dataset.plan = expected.kind;
     } catch (error) {
       if (!(error instanceof FilterError)) throw error;
-      show(this.before, h("span", { class: "pill bad" }, "not a filter"), h("span", { class: "plan-words" }, `${error.message} (at ${error.at + 1})`));
+      show(
+        this.before,
+        h("span", { class: "pill bad" }, "not a filter"),
+        h("span", { class: "plan-words" }, `${error.message} (at ${error.at + 1})`),
+      );
       this.before.dataset.plan = "";
     }
   }
 
   /** Says what the query read, by the server's own account. */
   showAfter(actual, isComplete) {
-    if (!actual) return show(this.after, h("span", { class: "plan-words" }, "This server does not say how it found them."));
+    if (!actual)
+      return show(this.after, h("span", { class: "plan-words" }, "This server does not say how it found them."));
     const { kind, examined, returned } = actual;
     const share = examined === 0 ? 1 : Math.min(returned / examined, 1);
     const bar = h("span", { class: `plan-bar ${planNamed(kind).tone}`, "aria-hidden": "true" }, h("span", {}));
     bar.firstChild.style.setProperty("width", `${Math.max(share * 100, 1)}%`);
     this.after.dataset.plan = kind;
-    show(this.after, pill(kind), bar,
-      h("span", { class: "plan-words" }, `examined ${number(examined)}, returned ${number(returned)}${isComplete ? "" : " so far"}`));
+    show(
+      this.after,
+      label("Was"),
+      pill(kind),
+      bar,
+      h(
+        "span",
+        { class: "plan-words" },
+        `examined ${number(examined)}, returned ${number(returned)}${isComplete ? "" : " so far"}`,
+      ),
+    );
   }
 
   // Completion
@@ -139,9 +181,23 @@ export class FilterBox {
     this.#items = items;
     this.#range = [start, end];
     this.#choice = -1;
-    show(this.list, items.map(({ text, note, kind }, index) =>
-      h("li", { role: "option", id: `suggestion-${index}`, "aria-selected": "false", class: `is-${kind}`, onpointerdown: (event) => this.#pick(event, index) },
-        h("span", {}, text), h("small", {}, note))));
+    show(
+      this.list,
+      items.map(({ text, note, kind }, index) =>
+        h(
+          "li",
+          {
+            role: "option",
+            id: `suggestion-${index}`,
+            "aria-selected": "false",
+            class: `is-${kind}`,
+            onpointerdown: (event) => this.#pick(event, index),
+          },
+          h("span", {}, text),
+          h("small", {}, note),
+        ),
+      ),
+    );
     this.list.hidden = false;
     this.input.setAttribute("aria-expanded", "true");
     this.input.removeAttribute("aria-activedescendant");
@@ -187,7 +243,9 @@ export class FilterBox {
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       const step = event.key === "ArrowDown" ? 1 : -1;
       this.#choice = this.#choice < 0 && step < 0 ? count - 1 : (this.#choice + step + count) % count;
-      [...this.list.children].forEach((item, index) => item.setAttribute("aria-selected", String(index === this.#choice)));
+      [...this.list.children].forEach((item, index) =>
+        item.setAttribute("aria-selected", String(index === this.#choice)),
+      );
       this.list.children[this.#choice].scrollIntoView({ block: "nearest" });
       this.input.setAttribute("aria-activedescendant", `suggestion-${this.#choice}`);
     } else if (event.key === "Tab" && !event.shiftKey) {
@@ -201,6 +259,10 @@ export class FilterBox {
     }
     event.preventDefault();
   }
+}
+
+function label(text) {
+  return h("span", { class: "plan-label" }, text);
 }
 
 /** The name of a plan in its colour. */

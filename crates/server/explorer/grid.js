@@ -1,8 +1,8 @@
 // The grid: a window onto a result of any length.
 //
-// Promises: only the rows in sight are in the page, whatever the result's length; arrow keys, Page Up and Down, Home and
-// End, Space and Enter do what they do in a spreadsheet; a screen reader hears a grid with row and column numbers.
-// Leaves to others: reading pages (pages.js), and what happens when a row is opened or chosen.
+// Promises: only the rows in sight are in the page, whatever the result's length; arrow keys, Page Up and Down, Home
+// and End, Space and Enter do what they do in a spreadsheet; a screen reader hears a grid with row and column
+// numbers. Leaves to others: reading pages (pages.js), and what happens when a row is opened or chosen.
 
 import { h, icon, number, show } from "./dom.js";
 import { byteLength } from "./types.js";
@@ -16,8 +16,16 @@ const NUMERIC = new Set(["Int32", "Int64", "Double"]);
 
 /** The columns of a result: system ones first, then as they were met, each with the types seen. */
 export class Columns {
-  types = new Map(["PartitionKey", "RowKey"].map((name) => [name, new Set(["String"])]).concat([["Timestamp", new Set(["DateTime"])]]));
-  widths = new Map([["PartitionKey", 150], ["RowKey", 170], ["Timestamp", 245]]);
+  types = new Map(
+    ["PartitionKey", "RowKey"]
+      .map((name) => [name, new Set(["String"])])
+      .concat([["Timestamp", new Set(["DateTime"])]]),
+  );
+  widths = new Map([
+    ["PartitionKey", 150],
+    ["RowKey", 170],
+    ["Timestamp", 262],
+  ]);
   hidden = new Set();
 
   /** Learns from the entities of a page; returns whether something was new. */
@@ -50,7 +58,7 @@ export class Columns {
 }
 
 function width(name, type, text) {
-  const typical = { DateTime: 245, Guid: 300, Boolean: 90, Int32: 110, Int64: 180, Double: 150, Binary: 190 }[type];
+  const typical = { DateTime: 262, Guid: 322, Boolean: 90, Int32: 110, Int64: 180, Double: 150, Binary: 190 }[type];
   const letters = Math.min(Math.max(typical ? 0 : text.length * 7.6, 60), 300);
   return Math.max(typical ?? letters + 32, Math.min(name.length * 8.5 + 64, 260));
 }
@@ -82,10 +90,20 @@ export class Grid {
     this.space = h("div", { class: "grid-space" });
     this.body = h("div", { class: "grid-body", role: "rowgroup" }, this.space);
     this.message = h("div", { class: "grid-message", hidden: true });
-    this.element = h("div", {
-      class: "grid", role: "grid", tabindex: "0", "aria-label": "Entities", "aria-multiselectable": "true",
-      onscroll: () => this.draw(), onkeydown: (event) => this.#key(event),
-    }, this.head, this.body);
+    this.element = h(
+      "div",
+      {
+        class: "grid",
+        role: "grid",
+        tabindex: "0",
+        "aria-label": "Entities",
+        "aria-multiselectable": "true",
+        onscroll: () => this.draw(),
+        onkeydown: (event) => this.#key(event),
+      },
+      this.head,
+      this.body,
+    );
     this.element.addEventListener("click", (event) => this.#click(event));
     this.element.addEventListener("dblclick", (event) => this.#doubleClick(event));
     this.observer = new ResizeObserver(() => this.draw());
@@ -112,10 +130,21 @@ export class Grid {
     this.#cells = this.#columns.shown;
     const tracks = this.#cells.map((name) => `${this.#columns.widths.get(name)}px`);
     this.element.style.setProperty("--tracks", `var(--lead) ${tracks.join(" ")}`);
-    const header = h("div", { class: "grid-row grid-header", role: "row", "aria-rowindex": "1" },
-      h("div", { class: "grid-cell lead", role: "columnheader", "aria-colindex": "1" },
-        h("input", { type: "checkbox", tabindex: "-1", "aria-label": "Select all loaded entities", onchange: (event) => this.#on.selectAll(event.target.checked) })),
-      this.#cells.map((name, index) => this.#headerCell(name, index)));
+    const header = h(
+      "div",
+      { class: "grid-row grid-header", role: "row", "aria-rowindex": "1" },
+      h(
+        "div",
+        { class: "grid-cell lead", role: "columnheader", "aria-colindex": "1" },
+        h("input", {
+          type: "checkbox",
+          tabindex: "-1",
+          "aria-label": "Select all loaded entities",
+          onchange: (event) => this.#on.selectAll(event.target.checked),
+        }),
+      ),
+      this.#cells.map((name, index) => this.#headerCell(name, index)),
+    );
     show(this.head, header);
     this.#rows.forEach((row) => row.remove());
     this.#rows.clear();
@@ -124,8 +153,12 @@ export class Grid {
 
   #headerCell(name, index) {
     const types = [...this.#columns.types.get(name)];
-    const cell = h("div", { class: "grid-cell", role: "columnheader", "aria-colindex": String(index + 2) },
-      h("span", { class: "column-name", title: name }, name), h("span", { class: "column-type" }, types.join(" · ")));
+    const cell = h(
+      "div",
+      { class: "grid-cell", role: "columnheader", "aria-colindex": String(index + 2) },
+      h("span", { class: "column-name", title: name }, name),
+      h("span", { class: "column-type" }, types.join(" · ")),
+    );
     const handle = h("span", { class: "column-handle", "aria-hidden": "true" });
     handle.addEventListener("pointerdown", (event) => {
       event.preventDefault();
@@ -210,9 +243,18 @@ export class Grid {
       return row;
     }
     const label = `Select ${entity.partitionKey} ${entity.rowKey}`;
-    row.append(h("div", { class: "grid-cell lead", role: "gridcell", "aria-colindex": "1", id: `cell-${index}-0` },
-      h("input", { type: "checkbox", tabindex: "-1", "aria-label": label, checked: this.#on.isSelected(entity) }),
-      h("button", { type: "button", class: "row-open", tabindex: "-1", "aria-label": "Open", title: "Open" }, icon("edit"))));
+    row.append(
+      h(
+        "div",
+        { class: "grid-cell lead", role: "gridcell", "aria-colindex": "1", id: `cell-${index}-0` },
+        h("input", { type: "checkbox", tabindex: "-1", "aria-label": label, checked: this.#on.isSelected(entity) }),
+        h(
+          "button",
+          { type: "button", class: "row-open", tabindex: "-1", "aria-label": "Open", title: "Open" },
+          icon("edit"),
+        ),
+      ),
+    );
     this.#cells.forEach((name, at) => row.append(this.#cell(entity, name, index, at)));
     return row;
   }
@@ -224,8 +266,12 @@ export class Grid {
     const kind = NUMERIC.has(value.type) ? "is-number" : `is-${value.type.toLowerCase()}`;
     const empty = value.type === "String" && value.text === "" ? "is-empty" : "";
     const mixed = this.#columns.types.get(name).size > 1;
-    return h("div", { class: `grid-cell ${kind} ${empty}`, ...attributes },
-      h("span", { class: "cell-text" }, cellText(value)), mixed && h("span", { class: "cell-type" }, value.type));
+    return h(
+      "div",
+      { class: `grid-cell ${kind} ${empty}`, ...attributes },
+      h("span", { class: "cell-text" }, cellText(value)),
+      mixed && h("span", { class: "cell-type" }, value.type),
+    );
   }
 
   /** Shows again which rows are chosen and which cell is active. */
@@ -281,9 +327,14 @@ export class Grid {
     const lastColumn = this.#cells.length;
     const page = Math.max(1, Math.floor(this.#view.height / this.#rowHeight) - 1);
     const move = {
-      ArrowDown: [row + 1, column], ArrowUp: [row - 1, column], ArrowRight: [row, column + 1], ArrowLeft: [row, column - 1],
-      PageDown: [row + page, column], PageUp: [row - page, column],
-      Home: event.ctrlKey ? [0, 0] : [row, 0], End: event.ctrlKey ? [lastRow, column] : [row, lastColumn],
+      ArrowDown: [row + 1, column],
+      ArrowUp: [row - 1, column],
+      ArrowRight: [row, column + 1],
+      ArrowLeft: [row, column - 1],
+      PageDown: [row + page, column],
+      PageUp: [row - page, column],
+      Home: event.ctrlKey ? [0, 0] : [row, 0],
+      End: event.ctrlKey ? [lastRow, column] : [row, lastColumn],
     }[event.key];
     const entity = this.#pages.entity(row);
     if (move) {
@@ -308,7 +359,8 @@ export class Grid {
     const { height, scale, top } = this.#view;
     const place = this.#active.row * this.#rowHeight;
     if (place < top) this.element.scrollTop = place / scale;
-    else if (place + this.#rowHeight > top + height) this.element.scrollTop = (place + this.#rowHeight - height) / scale;
+    else if (place + this.#rowHeight > top + height)
+      this.element.scrollTop = (place + this.#rowHeight - height) / scale;
     const widths = this.#cells.map((name) => this.#columns.widths.get(name));
     const left = widths.slice(0, Math.max(this.#active.column - 1, 0)).reduce((sum, one) => sum + one, 0);
     const right = left + (widths[this.#active.column - 1] ?? 0);

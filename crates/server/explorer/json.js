@@ -78,7 +78,11 @@ export function readJson(text) {
       case '"':
         return string();
       default: {
-        for (const [word, meaning] of [["true", true], ["false", false], ["null", null]]) {
+        for (const [word, meaning] of [
+          ["true", true],
+          ["false", false],
+          ["null", null],
+        ]) {
           if (text.startsWith(word, at)) {
             at += word.length;
             return meaning;

@@ -1,8 +1,8 @@
 // The pages of a result: read as far as somebody scrolls, kept within a bound, read again when needed.
 //
-// A continuation token is all that a page needs to be read again, so tokens are kept and entities are not. Promises: at
-// most PAGES_KEPT_MAX pages and about TEXT_KEPT_MAX characters of them are in memory, however long the result is. One
-// request at a time. Leaves to others: the request itself, given as `fetchPage(token, signal)`.
+// A continuation token is all that a page needs to be read again, so tokens are kept and entities are not. Promises:
+// at most PAGES_KEPT_MAX pages and about TEXT_KEPT_MAX characters of them are in memory, however long the result is.
+// One request at a time. Leaves to others: the request itself, given as `fetchPage(token, signal)`.
 
 export const PAGES_KEPT_MAX = 8;
 export const TEXT_KEPT_MAX = 16 * 1024 * 1024;
@@ -67,7 +67,7 @@ export class Pages {
   }
 
   /**
-   * Reads what is missing for these rows: first what is shown, then one page ahead. Returns what was read, or undefined if
+   * Reads one page that is missing for these rows. Returns what was read, or undefined if
    * nothing is missing.
    */
   async need(first, last) {
@@ -97,7 +97,8 @@ export class Pages {
     const start = before ? before.start + before.count : 0;
     const { entities, next, size } = answer;
     const following = this.#pages[index + 1];
-    const isAsBefore = known && known.count === entities.length && sameToken(next, following ? following.token : this.#next);
+    const isAsBefore =
+      known && known.count === entities.length && sameToken(next, following ? following.token : this.#next);
     this.#pages[index] = { start, count: entities.length, token, entities, size, used: ++this.#clock };
     if (!isAsBefore) {
       // Somebody changed the table, or this page is new: what follows is found again by scrolling.
@@ -110,7 +111,9 @@ export class Pages {
   }
 
   #forget(current) {
-    const kept = this.#pages.filter((page, index) => page.entities && index !== current).sort((a, b) => a.used - b.used);
+    const kept = this.#pages
+      .filter((page, index) => page.entities && index !== current)
+      .sort((a, b) => a.used - b.used);
     let size = kept.reduce((sum, page) => sum + page.size, this.#pages[current].size);
     while (kept.length + 1 > PAGES_KEPT_MAX || (size > TEXT_KEPT_MAX && kept.length > 1)) {
       const oldest = kept.shift();

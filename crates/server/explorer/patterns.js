@@ -1,12 +1,11 @@
-// The patterns of table design in short: what each does, how its keys look, and when it fits. The pages under docs/patterns
-// have the whole story; a test compares titles and sketches with them.
+// The patterns of table design in short: what each does, how its keys look, and when it fits. The pages under
+// docs/patterns have the whole story; a test compares titles and sketches with them.
 
 /** By the name of the page, without its ending. */
 export const PATTERNS = {
   compound_key: {
     title: "Compound key",
-    text:
-      "Put the related entities of an entity into its partition, under RowKeys that begin with its own.",
+    text: "Put the related entities of an entity into its partition, under RowKeys that begin with its own.",
     sketch: `
 before   Employees  Sales    000123                          after   Sales   000123         employee
          Reviews    000123   2011                                    Sales   000123!2011    review
@@ -18,9 +17,7 @@ before   Employees  Sales    000123                          after   Sales   000
   },
   data_series: {
     title: "Data series",
-    text:
-      "Store a whole series in one entity, a property for each value, instead of an entity for each " +
-      "value.",
+    text: "Store a whole series in one entity, a property for each value, instead of an entity for each " + "value.",
     sketch: `
 before   000123  00   Messages: 4      after   000123  2026-01-31   Hour00: 4  Hour01: 0  ...  Hour23: 7
          000123  01   Messages: 0                                   ^ merge changes one property
@@ -31,8 +28,7 @@ before   000123  00   Messages: 4      after   000123  2026-01-31   Hour00: 4  H
   },
   denormalisation: {
     title: "Denormalisation",
-    text:
-      "Keep a copy of what is always read together in one entity.",
+    text: "Keep a copy of what is always read together in one entity.",
     sketch: `
 before   Departments  Sales  department    ManagerId: 000014        after   Sales  department   ManagerId, ManagerName,
          Employees    Sales  000014        FirstName, EmailAddress                              ManagerEmail`,
@@ -66,24 +62,20 @@ worker     1 take the message (hidden for a while, not gone)
 before   Departments  Sales       after   Sales   department       Kind: Department   Budget
          Employees    Sales  ...          Sales   empid_000004     Kind: Employee     FirstName ...
                                           Sales   empid_000009     Kind: Employee     FirstName ...`,
-    when:
-      "Use it for kinds that belong together: a department and its employees, an order and its lines.",
+    when: "Use it for kinds that belong together: a department and its employees, an order and its lines.",
   },
   high_volume_delete: {
     title: "High-volume delete",
-    text:
-      "Put what will be deleted together into a table of its own, and delete the table.",
+    text: "Put what will be deleted together into a table of its own, and delete the table.",
     sketch: `
 before   Logins          user  time ...    find all old ones, delete them in transactions of at most 100
 after    Logins20260101  user  time ...    DELETE the table: one request
          Logins20260102  user  time ...`,
-    when:
-      "Use it for data that ages: logins, events, sessions, measurements by day or month.",
+    when: "Use it for data that ages: logins, events, sessions, measurements by day or month.",
   },
   index_entities: {
     title: "Index entities",
-    text:
-      "Keep a list of keys for each value of a property that many entities share, such as a last name.",
+    text: "Keep a list of keys for each value of a property that many entities share, such as a last name.",
     sketch: `
 same partition                                      other table (for all departments)
 Sales   000152       LastName: Jones                Names   Jones   Employees: Sales!000152, Support!000310
@@ -105,8 +97,7 @@ a table per kind    Managers  Sales  000004    Engineers  Sales  000009     a qu
 one table           Sales  000004  Kind: Manager    FirstName  LastName  Reports
                     Sales  000009  Kind: Engineer   FirstName  LastName  Language
                            ^ one order, one query, one transaction`,
-    when:
-      "Use it if the kinds share their keys and most of their properties, and are listed together.",
+    when: "Use it if the kinds share their keys and most of their properties, and are listed together.",
   },
   inter_partition_index: {
     title: "Inter-partition secondary index",
@@ -150,8 +141,7 @@ Sales         empid_000223                      FirstName LastName Age EmailAddr
     sketch: `
 before   read the list of reviews, then one point read per employee         1 + n requests
 after    read the list of reviews, then points joined by \`or\`, 7 at a time   1 + n/7 requests`,
-    when:
-      "Use it for joins that are rare or small. For a join that every request needs, denormalise.",
+    when: "Use it for joins that are rare or small. For a join that every request needs, denormalise.",
   },
   large_entities: {
     title: "Large entities",
@@ -182,20 +172,17 @@ remedy       PartitionKey = hour!bucket     inserts spread over 8 partitions; a 
   },
   log_tail: {
     title: "Log tail",
-    text:
-      "Make the newest entity the first one of its partition: the RowKey counts down.",
+    text: "Make the newest entity the first one of its partition: the RowKey counts down.",
     sketch: `
 time of the claim        chronological key      inverted ticks
 2026-01-01T00:00:00Z     0639028224000000000    2516350751999999999   ▲ last
 2026-01-02T00:00:00Z     0639029088000000000    2516349887999999999   │
 2026-01-03T00:00:00Z     0639029952000000000    2516349023999999999   │ first: $top=1`,
-    when:
-      "Use it for \"the last ten of\": claims, logins, versions, messages of one owner.",
+    when: 'Use it for "the last ten of": claims, logins, versions, messages of one owner.',
   },
   one_to_many: {
     title: "One to many",
-    text:
-      "A department has many employees. Three layouts, by what is read together.",
+    text: "A department has many employees. Three layouts, by what is read together.",
     sketch: `
 two tables         Departments  Sales   department        Employees  Sales  000004 ...     two requests, no transaction
 one partition      Sales  department                      Sales  empid_000004 ...          one request, transactions
@@ -234,8 +221,7 @@ remedy    PartitionKey = department!id  Sales!000123  ◀── inserts spread o
   },
   wide_entities: {
     title: "Wide entities",
-    text:
-      "Split an entity of more than 252 properties over several rows, and read them back as one.",
+    text: "Split an entity of more than 252 properties over several rows, and read them back as one.",
     sketch: `
 000123  2026!wide!000   Day001 ... Day250   WideVersion: v   WideRows: 2      one transaction writes all rows,
 000123  2026!wide!001   Day251 ... Day365   WideVersion: v                    one query reads them`,
@@ -247,5 +233,8 @@ remedy    PartitionKey = department!id  Sales!000123  ◀── inserts spread o
 
 /** The name of a pattern from the ways in which it may be written: docs/patterns/log_tail.md, log_tail, log-tail. */
 export function patternName(text) {
-  return String(text).replace(/^.*\//, "").replace(/[.]md.*$/, "").replaceAll("-", "_");
+  return String(text)
+    .replace(/^.*\//, "")
+    .replace(/[.]md.*$/, "")
+    .replaceAll("-", "_");
 }

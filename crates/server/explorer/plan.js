@@ -1,4 +1,5 @@
-// What a filter makes the server read, told before it is asked: the server's own rules (region.rs of the protocol crate).
+// What a filter makes the server read, told before it is asked: the server's own rules (region.rs of the protocol
+// crate).
 //
 // The conditions on both keys describe rectangles in the plane that they span; `and` intersects, `or` unites, and a
 // condition on any other property is the whole plane. The dearest rectangle names the plan.
@@ -21,8 +22,8 @@ export function planNamed(kind) {
   return PLANS[RANK[kind]] ?? { kind, tone: "fair", reads: "" };
 }
 
-// A cut is a position between strings: [text, 0] before it, [text, 1] after it, and END. Strings of JavaScript compare by
-// UTF-16 code unit, which is the service's order.
+// A cut is a position between strings: [text, 0] before it, [text, 1] after it, and END. Strings of JavaScript
+// compare by UTF-16 code unit, which is the service's order.
 const START = ["", 0];
 const END = null;
 const EVERYTHING = { low: START, high: END };
@@ -43,17 +44,24 @@ function intervalsOf(op, text, negated) {
   const before = [text, 0];
   const after = [text, 1];
   switch (negated ? NEGATED[op] : op) {
-    case "eq": return interval(before, after);
-    case "ne": return [...interval(START, before), ...interval(after, END)];
-    case "lt": return interval(START, before);
-    case "ge": return interval(before, END);
-    case "gt": return interval(after, END);
-    default: return interval(START, after);
+    case "eq":
+      return interval(before, after);
+    case "ne":
+      return [...interval(START, before), ...interval(after, END)];
+    case "lt":
+      return interval(START, before);
+    case "ge":
+      return interval(before, END);
+    case "gt":
+      return interval(after, END);
+    default:
+      return interval(START, after);
   }
 }
 
 const isAll = ({ low, high }) => high === END && compareCuts(low, START) === 0;
-const single = ({ low, high }) => (high !== END && low[0] === high[0] && low[1] === 0 && high[1] === 1 ? low : undefined);
+const single = ({ low, high }) =>
+  high !== END && low[0] === high[0] && low[1] === 0 && high[1] === 1 ? low : undefined;
 
 function meet(a, b) {
   const low = compareCuts(a.low, b.low) < 0 ? b.low : a.low;

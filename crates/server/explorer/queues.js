@@ -1,11 +1,32 @@
 // One queue: what waits in it, what we have taken, and what can be done with both.
 //
-// Promises: looking (peeking) changes nothing; taking is a deliberate act; a taken message stays in sight with its time
-// until it is deleted, released, or its time is over. Text that is Base64 of readable text is shown decoded, and says so.
+// Promises: looking (peeking) changes nothing; taking is a deliberate act; a taken message stays in sight with its
+// time until it is deleted, released, or its time is over. Text that is Base64 of readable text is shown decoded, and
+// says so.
 
-import { button, confirm, dialog, field, h, iconButton, menuButton, number, plural, show, toast, toastError } from "./dom.js";
 import {
-  clearMessages, deleteMessage, deleteQueue, peekMessages, putMessage, queueProperties, takeMessages, updateMessage,
+  button,
+  confirm,
+  dialog,
+  field,
+  h,
+  iconButton,
+  menuButton,
+  number,
+  plural,
+  show,
+  toast,
+  toastError,
+} from "./dom.js";
+import {
+  clearMessages,
+  deleteMessage,
+  deleteQueue,
+  peekMessages,
+  putMessage,
+  queueProperties,
+  takeMessages,
+  updateMessage,
 } from "./rest.js";
 import { base64Of, bytesOf } from "./types.js";
 
@@ -29,7 +50,14 @@ export function decoded(text) {
 function age(date) {
   const seconds = Math.round((Date.now() - Date.parse(date)) / 1000);
   if (Number.isNaN(seconds)) return "";
-  const words = (value) => (value < 90 ? `${value} s` : value < 5400 ? `${Math.round(value / 60)} min` : value < 172800 ? `${Math.round(value / 3600)} h` : `${number(Math.round(value / 86400))} days`);
+  const words = (value) =>
+    value < 90
+      ? `${value} s`
+      : value < 5400
+        ? `${Math.round(value / 60)} min`
+        : value < 172800
+          ? `${Math.round(value / 3600)} h`
+          : `${number(Math.round(value / 86400))} days`;
   return seconds >= 0 ? `${words(seconds)} ago` : `in ${words(-seconds)}`;
 }
 
@@ -43,23 +71,43 @@ export class QueueView {
     this.summary = h("p", { class: "view-summary", "aria-live": "polite" });
     this.waitingList = h("ol", { class: "messages", "aria-label": "Waiting messages" });
     this.takenList = h("ol", { class: "messages", "aria-label": "Taken messages" });
-    this.takenPart = h("section", { class: "queue-part", hidden: true, "aria-labelledby": "taken-title" },
+    this.takenPart = h(
+      "section",
+      { class: "queue-part", hidden: true, "aria-labelledby": "taken-title" },
       h("h2", { id: "taken-title" }, "Taken by you"),
-      h("p", { class: "quiet" }, "Nobody else sees these until their time is over."), this.takenList);
+      h("p", { class: "quiet" }, "Nobody else sees these until their time is over."),
+      this.takenList,
+    );
     const more = iconButton("More for this queue", "more");
-    this.element = h("section", { class: "view queue-view", "aria-labelledby": "view-title" },
-      h("header", { class: "view-head" },
+    this.element = h(
+      "section",
+      { class: "view queue-view", "aria-labelledby": "view-title" },
+      h(
+        "header",
+        { class: "view-head" },
         h("div", { class: "view-title" }, h("h1", { id: "view-title", tabindex: "-1" }, queue), this.summary),
-        h("div", { class: "view-actions" },
+        h(
+          "div",
+          { class: "view-actions" },
           button("Put", () => this.#put(), { symbol: "add", kind: "primary-soft" }),
           button("Take", () => this.#take(), { symbol: "download" }),
           iconButton("Look again", "refresh", () => this.refresh()),
-          menuButton(more, () => this.#menu()))),
-      h("div", { class: "view-scroll" },
+          menuButton(more, () => this.#menu()),
+        ),
+      ),
+      h(
+        "div",
+        { class: "view-scroll" },
         this.takenPart,
-        h("section", { class: "queue-part", "aria-labelledby": "waiting-title" },
+        h(
+          "section",
+          { class: "queue-part", "aria-labelledby": "waiting-title" },
           h("h2", { id: "waiting-title" }, "Waiting"),
-          h("p", { class: "quiet" }, `The first ${PEEK_MAX} that are visible. Looking does not take them.`), this.waitingList)));
+          h("p", { class: "quiet" }, `The first ${PEEK_MAX} that are visible. Looking does not take them.`),
+          this.waitingList,
+        ),
+      ),
+    );
     this.timer = setInterval(() => this.#drawTaken(), 1000);
     this.refresh();
   }
@@ -78,8 +126,11 @@ export class QueueView {
   async refresh() {
     try {
       const waiting = await peekMessages(this.connection, this.queue, PEEK_MAX);
-      show(this.waitingList, waiting.map((message) => this.#message(message)),
-        waiting.length === 0 && h("li", { class: "messages-none" }, "No message is visible."));
+      show(
+        this.waitingList,
+        waiting.map((message) => this.#message(message)),
+        waiting.length === 0 && h("li", { class: "messages-none" }, "No message is visible."),
+      );
       this.#drawTaken();
       // A signature may allow peeking and not counting.
       const { count } = await queueProperties(this.connection, this.queue).catch(() => ({}));
@@ -95,31 +146,48 @@ export class QueueView {
     const plain = decoded(message.text);
     const text = plain ?? message.text;
     const short = text.length > SHOWN_CHARACTERS_MAX ? `${text.slice(0, SHOWN_CHARACTERS_MAX)}…` : text;
-    return h("li", { class: "message", "data-id": message.id },
+    return h(
+      "li",
+      { class: "message", "data-id": message.id },
       h("pre", { class: text === "" ? "is-empty" : "" }, text === "" ? "empty" : short),
-      h("p", { class: "message-facts" },
+      h(
+        "p",
+        { class: "message-facts" },
         plain !== undefined && h("span", { class: "tag" }, "Base64"),
         h("span", { title: message.inserted }, `put ${age(message.inserted)}`),
         h("span", { title: message.expires }, `expires ${expiry(message.expires)}`),
         h("span", {}, `taken ${plural(message.count, "time")}`),
-        h("span", { class: "mono message-id" }, message.id)),
-      actions);
+        h("span", { class: "mono message-id" }, message.id),
+      ),
+      actions,
+    );
   }
 
   #drawTaken() {
     const focused = document.activeElement?.closest?.(".message")?.dataset.id;
     if (focused && this.takenList.contains(document.activeElement)) {
       // Nothing is rebuilt under somebody's hands; only the clocks move.
-      for (const clock of this.takenList.querySelectorAll("[data-visible]")) clock.textContent = remaining(clock.dataset.visible);
+      for (const clock of this.takenList.querySelectorAll("[data-visible]"))
+        clock.textContent = remaining(clock.dataset.visible);
       return;
     }
     this.takenPart.hidden = this.taken.length === 0;
-    show(this.takenList, this.taken.map((message) => this.#message(message,
-      h("div", { class: "message-actions" },
-        h("span", { class: "tag", "data-visible": message.visible }, remaining(message.visible)),
-        button("Delete", () => this.#deleteMessage(message), { kind: "danger-quiet small" }),
-        button("Update…", () => this.#update(message), { kind: "quiet small" }),
-        button("Release", () => this.#release(message), { kind: "quiet small" })))));
+    show(
+      this.takenList,
+      this.taken.map((message) =>
+        this.#message(
+          message,
+          h(
+            "div",
+            { class: "message-actions" },
+            h("span", { class: "tag", "data-visible": message.visible }, remaining(message.visible)),
+            button("Delete", () => this.#deleteMessage(message), { kind: "danger-quiet small" }),
+            button("Update…", () => this.#update(message), { kind: "quiet small" }),
+            button("Release", () => this.#release(message), { kind: "quiet small" }),
+          ),
+        ),
+      ),
+    );
   }
 
   #drop(message) {
@@ -129,11 +197,16 @@ export class QueueView {
   }
 
   #put() {
-    return this.#messageDialog("Put a message", "Put", { text: "", visibility: "0", timeToLive: "604800" }, async ({ text, visibility, timeToLive }) => {
-      await putMessage(this.connection, this.queue, text, { visibility, timeToLive });
-      toast("Put.");
-      this.refresh();
-    });
+    return this.#messageDialog(
+      "Put a message",
+      "Put",
+      { text: "", visibility: "0", timeToLive: "604800" },
+      async ({ text, visibility, timeToLive }) => {
+        await putMessage(this.connection, this.queue, text, { visibility, timeToLive });
+        toast("Put.");
+        this.refresh();
+      },
+    );
   }
 
   #update(message) {
@@ -150,7 +223,13 @@ export class QueueView {
   /** A form for a message: its text, how it is encoded, when it becomes visible, how long it lives. */
   #messageDialog(title, action, values, save) {
     return dialog(title, (close) => {
-      const text = h("textarea", { rows: "6", class: "mono", value: values.text, spellcheck: "false", autofocus: true });
+      const text = h("textarea", {
+        rows: "6",
+        class: "mono",
+        value: values.text,
+        spellcheck: "false",
+        autofocus: true,
+      });
       const base64 = h("input", { type: "checkbox", checked: values.isBase64 ?? false });
       const visibility = h("input", { type: "number", min: "0", max: "604800", value: values.visibility });
       const life = values.timeToLive && h("input", { type: "number", min: "-1", value: values.timeToLive });
@@ -159,7 +238,8 @@ export class QueueView {
         event.preventDefault();
         const encoded = base64.checked ? base64Of(new TextEncoder().encode(text.value)) : text.value;
         const size = new TextEncoder().encode(encoded).length;
-        if (textField.fail(size > MESSAGE_BYTES_MAX ? `At most 65,536 bytes; this has ${number(size)}.` : undefined)) return;
+        if (textField.fail(size > MESSAGE_BYTES_MAX ? `At most 65,536 bytes; this has ${number(size)}.` : undefined))
+          return;
         try {
           await save({ text: encoded, visibility: visibility.value || "0", timeToLive: life?.value || "604800" });
           close(true);
@@ -167,11 +247,24 @@ export class QueueView {
           textField.fail(error.message);
         }
       };
-      return h("form", { class: "dialog-body", onsubmit: submit }, textField,
+      return h(
+        "form",
+        { class: "dialog-body", onsubmit: submit },
+        textField,
         h("label", { class: "check" }, base64, h("span", {}, "Encode as Base64, as many SDKs expect")),
-        h("div", { class: "fields" }, field("Visible after, seconds", visibility), life && field("Lives for, seconds", life, "-1 is for ever")),
-        h("footer", { class: "dialog-foot" }, button("Cancel", () => close(), { kind: "quiet" }),
-          h("button", { type: "submit", class: "button primary" }, action)));
+        h(
+          "div",
+          { class: "fields" },
+          field("Visible after, seconds", visibility),
+          life && field("Lives for, seconds", life, "-1 is for ever"),
+        ),
+        h(
+          "footer",
+          { class: "dialog-foot" },
+          button("Cancel", () => close(), { kind: "quiet" }),
+          h("button", { type: "submit", class: "button primary" }, action),
+        ),
+      );
     });
   }
 
@@ -182,7 +275,8 @@ export class QueueView {
       const countField = field("How many, up to 32", count);
       const submit = async (event) => {
         event.preventDefault();
-        if (this.taken.length >= TAKEN_MAX) return countField.fail("Delete or release some of those that you have taken.");
+        if (this.taken.length >= TAKEN_MAX)
+          return countField.fail("Delete or release some of those that you have taken.");
         try {
           const messages = await takeMessages(this.connection, this.queue, count.value, visibility.value);
           this.taken.unshift(...messages);
@@ -193,11 +287,22 @@ export class QueueView {
           countField.fail(error.message);
         }
       };
-      return h("form", { class: "dialog-body", onsubmit: submit },
-        h("p", {}, "A taken message is hidden from everybody else for the time that you give, and counts as taken once more."),
+      return h(
+        "form",
+        { class: "dialog-body", onsubmit: submit },
+        h(
+          "p",
+          {},
+          "A taken message is hidden from everybody else for the time that you give, and counts as taken once more.",
+        ),
         h("div", { class: "fields" }, countField, field("Hidden for, seconds", visibility)),
-        h("footer", { class: "dialog-foot" }, button("Cancel", () => close(), { kind: "quiet" }),
-          h("button", { type: "submit", class: "button primary" }, "Take")));
+        h(
+          "footer",
+          { class: "dialog-foot" },
+          button("Cancel", () => close(), { kind: "quiet" }),
+          h("button", { type: "submit", class: "button primary" }, "Take"),
+        ),
+      );
     });
   }
 
@@ -226,7 +331,14 @@ export class QueueView {
   }
 
   async #clear() {
-    if (!(await confirm(`Remove all messages of ${this.queue}?`, "Those that others have taken are removed too.", "Remove all"))) return;
+    if (
+      !(await confirm(
+        `Remove all messages of ${this.queue}?`,
+        "Those that others have taken are removed too.",
+        "Remove all",
+      ))
+    )
+      return;
     try {
       await clearMessages(this.connection, this.queue);
       this.taken.length = 0;

@@ -1,7 +1,7 @@
 // The public REST interface, one function per operation, through the passage of the page's own origin.
 //
-// Promises: every request is signed for the service's own path; every failure is a ServiceFailure with the service's code
-// and message. Nothing private is used. Leaves to others: what to do with the answers.
+// Promises: every request is signed for the service's own path; every failure is a ServiceFailure with the service's
+// code and message. Nothing private is used. Leaves to others: what to do with the answers.
 
 import { signQueue, signTable } from "./sign.js";
 import { readEntity, readPage, writeEntity } from "./types.js";
@@ -122,7 +122,11 @@ function explained(response) {
 }
 
 /** One page of a query: entities, the continuation, the plan, and how long the text was. */
-export async function queryEntities(connection, name, { filter, select, top = PAGE_ENTITIES_MAX, token, signal } = {}) {
+export async function queryEntities(
+  connection,
+  name,
+  { filter, select, top = PAGE_ENTITIES_MAX, token, signal } = {},
+) {
   const query = {
     $filter: filter || undefined,
     $select: select,
@@ -149,7 +153,10 @@ export async function getEntity(connection, name, partitionKey, rowKey) {
 
 export async function insertEntity(connection, name, partitionKey, rowKey, properties) {
   const headers = { "content-type": "application/json", prefer: "return-no-content" };
-  await table(connection, "POST", `/${encode(name)}`, { headers, body: writeEntity(partitionKey, rowKey, properties) });
+  await table(connection, "POST", `/${encode(name)}`, {
+    headers,
+    body: writeEntity(partitionKey, rowKey, properties),
+  });
 }
 
 /** Replaces an entity if it still has this ETag. */
@@ -193,15 +200,17 @@ export async function queueProperties(connection, name, signal) {
 }
 
 function messagesIn(text) {
-  return readXml(text).all("QueueMessage").map((one) => ({
-    id: one.textOf("MessageId"),
-    inserted: one.textOf("InsertionTime"),
-    expires: one.textOf("ExpirationTime"),
-    receipt: one.textOf("PopReceipt"),
-    visible: one.textOf("TimeNextVisible"),
-    count: Number(one.textOf("DequeueCount") || 0),
-    text: one.textOf("MessageText"),
-  }));
+  return readXml(text)
+    .all("QueueMessage")
+    .map((one) => ({
+      id: one.textOf("MessageId"),
+      inserted: one.textOf("InsertionTime"),
+      expires: one.textOf("ExpirationTime"),
+      receipt: one.textOf("PopReceipt"),
+      visible: one.textOf("TimeNextVisible"),
+      count: Number(one.textOf("DequeueCount") || 0),
+      text: one.textOf("MessageText"),
+    }));
 }
 
 export async function peekMessages(connection, name, count = 32) {

@@ -1,8 +1,8 @@
-// Signing in the browser: Shared Key by WebCrypto. The key never leaves the page, and is held as a CryptoKey that cannot
-// be read back.
+// Signing in the browser: Shared Key by WebCrypto. The key never leaves the page, and is held as a CryptoKey that
+// cannot be read back.
 //
-// Promises: Table requests are signed in the short form (Shared Key Lite), Queue requests in the full form, each over the
-// service's own path. Leaves to others: sending (rest.js), shared access signatures (connection.js).
+// Promises: Table requests are signed in the short form (Shared Key Lite), Queue requests in the full form, each over
+// the service's own path. Leaves to others: sending (rest.js), shared access signatures (connection.js).
 
 import { bytesOf } from "./types.js";
 
@@ -34,7 +34,8 @@ export function queueStringToSign(account, method, path, query, headers, content
   }
   const resource = [...parameters].sort(([a], [b]) => (a < b ? -1 : 1));
   return (
-    [method, "", "", length, "", contentType, "", "", "", "", "", ""].join("\n") + "\n" +
+    [method, "", "", length, "", contentType, "", "", "", "", "", ""].join("\n") +
+    "\n" +
     ours.map(([name, value]) => `${name}:${value.trim()}\n`).join("") +
     `/${account}${path}` +
     resource.map(([name, values]) => `\n${name}:${values.sort().join(",")}`).join("")

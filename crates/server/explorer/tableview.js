@@ -3,7 +3,20 @@
 // Promises: what is deleted is what was seen (by ETag), unless the user says otherwise; a selection is bounded.
 // Leaves to others: the grid (grid.js), the filter (filterbox.js), the form (forms.js), the files (export.js).
 
-import { button, confirm, dialog, download, h, iconButton, menuButton, number, plural, show, toast, toastError } from "./dom.js";
+import {
+  button,
+  confirm,
+  dialog,
+  download,
+  h,
+  iconButton,
+  menuButton,
+  number,
+  plural,
+  show,
+  toast,
+  toastError,
+} from "./dom.js";
 import { collect, namesIn, toCsv, toJson } from "./export.js";
 import { FilterBox } from "./filterbox.js";
 import { openEntity, removeEntity } from "./forms.js";
@@ -18,9 +31,11 @@ const HINTS_MAX = 30;
 /** Runs `work` for each item, a few at a time. */
 async function eachOf(items, work) {
   const left = [...items];
-  await Promise.all(Array.from({ length: REQUESTS_AT_ONCE }, async () => {
-    while (left.length > 0) await work(left.shift());
-  }));
+  await Promise.all(
+    Array.from({ length: REQUESTS_AT_ONCE }, async () => {
+      while (left.length > 0) await work(left.shift());
+    }),
+  );
 }
 
 export class TableView {
@@ -40,15 +55,25 @@ export class TableView {
     this.notice = h("div", { class: "grid-notice", hidden: true });
     this.selection = h("div", { class: "selection", hidden: true, role: "region", "aria-label": "Selection" });
     const more = iconButton("More for this table", "more");
-    this.element = h("section", { class: "view table-view", "aria-labelledby": "view-title" },
-      h("header", { class: "view-head" },
+    this.element = h(
+      "section",
+      { class: "view table-view", "aria-labelledby": "view-title" },
+      h(
+        "header",
+        { class: "view-head" },
         h("div", { class: "view-title" }, h("h1", { id: "view-title", tabindex: "-1" }, table), this.summary),
-        h("div", { class: "view-actions" },
+        h(
+          "div",
+          { class: "view-actions" },
           button("Insert", () => this.#insert(), { symbol: "add", kind: "primary-soft" }),
           iconButton("Read again", "refresh", () => this.run(this.box.text)),
-          menuButton(more, () => this.#menu()))),
-      this.box.element, this.selection,
-      h("div", { class: "grid-place" }, this.grid.element, this.notice));
+          menuButton(more, () => this.#menu()),
+        ),
+      ),
+      this.box.element,
+      this.selection,
+      h("div", { class: "grid-place" }, this.grid.element, this.notice),
+    );
     this.run(filter);
   }
 
@@ -80,11 +105,16 @@ export class TableView {
       const isNew = this.columns.learn(answer.entities);
       if (answer.plan) {
         const before = this.actual ?? { examined: 0, returned: 0 };
-        this.actual = { kind: answer.plan.kind, examined: before.examined + answer.plan.examined, returned: before.returned + answer.plan.returned };
+        this.actual = {
+          kind: answer.plan.kind,
+          examined: before.examined + answer.plan.examined,
+          returned: before.returned + answer.plan.returned,
+        };
       }
       this.box.showAfter(this.actual, pages.isComplete);
       this.#summarise();
-      if (pages.count === 0 && pages.isComplete) this.#say(this.filter ? "No entity matches this filter." : "This table is empty.");
+      if (pages.count === 0 && pages.isComplete)
+        this.#say(this.filter ? "No entity matches this filter." : "This table is empty.");
       if (isNew) this.grid.layOut();
       else this.grid.draw();
     } catch (error) {
@@ -96,8 +126,11 @@ export class TableView {
 
   #say(text, tone = "") {
     const isEmpty = !this.filter && tone === "";
-    show(this.notice, h("p", { class: tone, role: tone ? "alert" : undefined }, text),
-      isEmpty && button("Insert an entity", () => this.#insert(), { kind: "primary", symbol: "add" }));
+    show(
+      this.notice,
+      h("p", { class: tone, role: tone ? "alert" : undefined }, text),
+      isEmpty && button("Insert an entity", () => this.#insert(), { kind: "primary", symbol: "add" }),
+    );
     this.notice.hidden = false;
   }
 
@@ -105,7 +138,13 @@ export class TableView {
     const { count, isComplete, isFull } = this.pages;
     const hidden = this.columns.total - this.columns.shown.length;
     const words = isComplete ? plural(count, "entity", "entities") : `${number(count)} read so far`;
-    this.summary.textContent = [words, isFull && "narrow the filter to see more", hidden > 0 && `${hidden} columns hidden`].filter(Boolean).join(" · ");
+    this.summary.textContent = [
+      words,
+      isFull && "narrow the filter to see more",
+      hidden > 0 && `${hidden} columns hidden`,
+    ]
+      .filter(Boolean)
+      .join(" · ");
     this.element.dataset.count = String(count);
     this.element.dataset.kept = String(this.pages.kept);
     this.element.dataset.complete = String(isComplete);
@@ -185,11 +224,23 @@ export class TableView {
 
   #showSelection() {
     this.selection.hidden = this.selected.size === 0;
-    show(this.selection, h("strong", {}, `${number(this.selected.size)} selected`),
-      button("CSV", () => this.#export([...this.selected.values()], "csv"), { kind: "quiet small", symbol: "download", "aria-label": "Export the selected as CSV" }),
-      button("JSON", () => this.#export([...this.selected.values()], "json"), { kind: "quiet small", symbol: "download", "aria-label": "Export the selected as JSON" }),
+    show(
+      this.selection,
+      h("strong", {}, `${number(this.selected.size)} selected`),
+      button("CSV", () => this.#export([...this.selected.values()], "csv"), {
+        kind: "quiet small",
+        symbol: "download",
+        "aria-label": "Export the selected as CSV",
+      }),
+      button("JSON", () => this.#export([...this.selected.values()], "json"), {
+        kind: "quiet small",
+        symbol: "download",
+        "aria-label": "Export the selected as JSON",
+      }),
       button("Delete", () => this.#deleteSelected(), { kind: "danger-quiet small", symbol: "trash" }),
-      h("span", { class: "grow" }), button("Clear", () => this.#clearSelection(), { kind: "quiet small" }));
+      h("span", { class: "grow" }),
+      button("Clear", () => this.#clearSelection(), { kind: "quiet small" }),
+    );
   }
 
   async #deleteSelected() {
@@ -198,8 +249,9 @@ export class TableView {
     if (!(await confirm(title, `They are deleted from ${this.table}. This cannot be undone.`, "Delete"))) return;
     const changed = await this.#deleteEach(entities, (entity) => entity.etag);
     if (changed.length > 0) {
-      const text = `${plural(changed.length, "entity was", "entities were")} changed by somebody else after you read them, and kept.`;
-      if (await confirm("Delete the changed ones too?", text, "Delete anyway")) await this.#deleteEach(changed, () => "*");
+      const text = `${plural(changed.length, "entity was", "entities were")} changed by somebody else, and kept.`;
+      if (await confirm("Delete the changed ones too?", text, "Delete anyway"))
+        await this.#deleteEach(changed, () => "*");
     }
     this.#changed();
   }
@@ -227,7 +279,8 @@ export class TableView {
     const text = format === "csv" ? toCsv(entities, namesIn(entities)) : toJson(entities);
     const type = format === "csv" ? "text/csv" : "application/json";
     download(`${this.table}.${format}`, `${type};charset=utf-8`, [text]);
-    if (format === "csv") toast("Text that a spreadsheet would run as a formula has a leading apostrophe. JSON has all as it is.");
+    if (format === "csv")
+      toast("Text that a spreadsheet would run as a formula has a leading apostrophe. JSON has all as it is.");
   }
 
   /** Reads the whole result with a dialog that can stop it. */
@@ -237,12 +290,24 @@ export class TableView {
     const line = h("p", { "aria-live": "polite" }, "Reading…");
     const shown = dialog(title, (close) => {
       stop = close;
-      return h("div", { class: "dialog-body" }, line, h("footer", { class: "dialog-foot" }, button("Stop", () => close(), { kind: "quiet" })));
+      return h(
+        "div",
+        { class: "dialog-body" },
+        line,
+        h(
+          "footer",
+          { class: "dialog-foot" },
+          button("Stop", () => close(), { kind: "quiet" }),
+        ),
+      );
     });
     shown.then(() => abort.abort());
     try {
-      const page = (token) => queryEntities(this.connection, this.table, { filter: this.filter, select, token, signal: abort.signal });
-      await use(page, (count) => { line.textContent = `${plural(count, "entity", "entities")} read…`; });
+      const page = (token) =>
+        queryEntities(this.connection, this.table, { filter: this.filter, select, token, signal: abort.signal });
+      await use(page, (count) => {
+        line.textContent = `${plural(count, "entity", "entities")} read…`;
+      });
     } catch (error) {
       toastError(error);
     } finally {
@@ -254,7 +319,11 @@ export class TableView {
     return this.#readAll("Exporting", undefined, async (page, progress) => {
       const { entities, isCut } = await collect(page, progress);
       this.#export(entities, format);
-      if (isCut) toast(`The file ends after ${number(entities.length)} entities: it would be too large. Export by filters.`, "bad");
+      if (isCut)
+        toast(
+          `The file ends after ${number(entities.length)} entities: it would be too large. Export by filters.`,
+          "bad",
+        );
     });
   }
 
@@ -280,11 +349,28 @@ export class TableView {
         this.grid.layOut();
         this.#summarise();
       };
-      return h("div", { class: "dialog-body" },
-        h("div", { class: "column-list" }, [...this.columns.types].map(([name, types]) =>
-          h("label", {}, h("input", { type: "checkbox", checked: !this.columns.hidden.has(name), onchange: change(name) }),
-            h("span", { class: "mono" }, name), h("small", {}, [...types].join(", "))))),
-        h("footer", { class: "dialog-foot" }, button("Done", () => close(), { kind: "primary" })));
+      return h(
+        "div",
+        { class: "dialog-body" },
+        h(
+          "div",
+          { class: "column-list" },
+          [...this.columns.types].map(([name, types]) =>
+            h(
+              "label",
+              {},
+              h("input", { type: "checkbox", checked: !this.columns.hidden.has(name), onchange: change(name) }),
+              h("span", { class: "mono" }, name),
+              h("small", {}, [...types].join(", ")),
+            ),
+          ),
+        ),
+        h(
+          "footer",
+          { class: "dialog-foot" },
+          button("Done", () => close(), { kind: "primary" }),
+        ),
+      );
     });
   }
 
@@ -300,4 +386,3 @@ export class TableView {
     }
   }
 }
-

@@ -1,8 +1,8 @@
 // The types of properties: what the service stores, as type and text.
 //
-// Promises: a value is held as the text that the wire has, so an Int64 keeps all of its digits, a DateTime its 100 ns, a
-// Double its sign and its point. Checking says in plain words what is wrong before the service would.
-// Leaves to others: how values are edited (forms.js) and shown (grid.js).
+// Promises: a value is held as the text that the wire has, so an Int64 keeps all of its digits, a DateTime its 100
+// ns, a Double its sign and its point. Checking says in plain words what is wrong before the service would. Leaves to
+// others: how values are edited (forms.js) and shown (grid.js).
 
 import { NumberText, readJson } from "./json.js";
 
@@ -97,7 +97,7 @@ export function problem({ type, text }) {
   switch (type) {
     case "String":
       return text.length > STRING_UNITS_MAX
-        ? `A string holds at most ${STRING_UNITS_MAX.toLocaleString("en")} characters; this has ${text.length.toLocaleString("en")}.`
+        ? `A string holds at most 32,768 characters; this has ${text.length.toLocaleString("en")}.`
         : undefined;
     case "Int32":
       return integerProblem(text, 32n);
@@ -149,7 +149,8 @@ function dateProblem(text) {
 }
 
 function binaryProblem(text) {
-  if (!/^[A-Za-z0-9+/]*={0,2}$/.test(text) || text.length % 4 !== 0) return "Base64: A-Z a-z 0-9 + / and = at the end.";
+  if (!/^[A-Za-z0-9+/]*={0,2}$/.test(text) || text.length % 4 !== 0)
+    return "Base64: A-Z a-z 0-9 + / and = at the end.";
   if (byteLength(text) > BINARY_BYTES_MAX) return "At most 65,536 bytes.";
 }
 
@@ -209,7 +210,15 @@ export function literal({ type, text }) {
 
 /** A first value for a property of this type. */
 export function emptyValue(type) {
-  const texts = { String: "", Int32: "0", Int64: "0", Double: "0.0", Boolean: "false", Guid: crypto.randomUUID(), Binary: "" };
+  const texts = {
+    String: "",
+    Int32: "0",
+    Int64: "0",
+    Double: "0.0",
+    Boolean: "false",
+    Guid: crypto.randomUUID(),
+    Binary: "",
+  };
   return { type, text: type === "DateTime" ? now() : texts[type] };
 }
 
