@@ -160,7 +160,7 @@ impl CommitThread {
         let results = self.results(&requests, size_bytes);
         debug_assert_eq!(requests.len(), results.len());
         // Release the bytes before answering, so that a caller finds room for its next commit.
-        self.shared.release(size_bytes);
+        self.shared.release(requests.len(), size_bytes);
         for (queued, result) in requests.into_iter().zip(results) {
             // The caller may have gone away.
             let _ = queued.answer.send(result);
@@ -241,6 +241,7 @@ impl CommitThread {
         if self.record.is_empty() {
             return Some(results);
         }
+        let started = self.clock.monotonic();
         let (sequence, record_bytes) = match self.log.append(&mut self.record, counters, space_use) {
             Ok(appended) => appended,
             Err(AppendError::NoRoom(error)) => {
@@ -264,7 +265,8 @@ impl CommitThread {
             }
         };
         self.unfolded_log_bytes += record_bytes;
-        self.shared.count_group(requests.len());
+        let took = self.clock.monotonic().saturating_sub(started);
+        self.shared.count_group(requests.len(), took);
         self.shared.publish(sequence, written, counters);
         if space_use == SpaceUse::Any && !self.shared.is_folding_stuck() {
             self.shared.note_space();

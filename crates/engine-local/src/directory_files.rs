@@ -42,6 +42,11 @@ pub trait StoreFiles: fmt::Debug + Send + Sync + 'static {
     /// The beginning of a small file, without locking it.
     fn read(&self, name: &str, bytes_max: usize) -> io::Result<Vec<u8>>;
 
+    /// How long a file is, as far as that is known.
+    fn size_bytes(&self, _name: &str) -> io::Result<u64> {
+        Ok(0)
+    }
+
     /// Takes the lock that this file is; `None` when another process holds it.
     fn try_lock(&self, _name: &str) -> io::Result<Option<DirectoryLock>> {
         Ok(Some(DirectoryLock::unneeded()))
@@ -167,6 +172,11 @@ impl<B: StorageBackend, W: Fn(FileBackend) -> B + Send + Sync + 'static> StoreFi
         make_secret(&file, name);
         file.take(bytes_max as u64).read_to_end(&mut bytes)?;
         Ok(bytes)
+    }
+
+    fn size_bytes(&self, name: &str) -> io::Result<u64> {
+        // As above, it can wait. The file is not locked, so it is no trouble to those who use it.
+        Ok(self.handle()?.open_file(name, Access::Read)?.metadata()?.len())
     }
 
     fn try_lock(&self, name: &str) -> io::Result<Option<DirectoryLock>> {

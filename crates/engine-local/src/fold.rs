@@ -196,7 +196,11 @@ impl Folder {
             self.make_reserve();
         }
         let (started, size_bytes) = (self.clock.monotonic(), frozen.recent.size_bytes());
-        match catch_unwind(AssertUnwindSafe(|| self.write(frozen))) {
+        self.shared.note_folding(true);
+        let written = catch_unwind(AssertUnwindSafe(|| self.write(frozen)));
+        self.shared.note_folding(false);
+        self.shared.add_fold_time(self.clock.monotonic().saturating_sub(started));
+        match written {
             Ok(Ok(dropped_any)) => {
                 self.sweep_pending |= dropped_any;
                 self.folded_until(frozen);

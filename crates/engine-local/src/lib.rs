@@ -68,8 +68,8 @@ use engine::keys::{self, Key, KeyRange, OwnedKey};
 use engine::lane::Lane;
 use engine::pace::Pace;
 use engine::{
-    Budget, Commit, CommitError, Engine, Expect, Families, Load, Namespace, ReadError, Row, Sink, Snapshot,
-    TableId, TablePath, TableRows, Version,
+    Budget, Commit, CommitError, Engine, EngineGauges, Expect, Families, Health, Load, Namespace, ReadError,
+    Row, Sink, Snapshot, TableId, TablePath, TableRows, Version,
 };
 
 use crate::catch_panic::catch_panic;
@@ -314,7 +314,7 @@ impl LocalEngine {
         match requests.try_send(QueuedRequest { request, size_bytes, answer }) {
             Ok(()) => Ok(receiver),
             Err(error) => {
-                self.shared.release(size_bytes);
+                self.shared.release(1, size_bytes);
                 Err(match error {
                     TrySendError::Full(_) => CommitError::Busy,
                     TrySendError::Closed(_) => CommitError::Poisoned,
@@ -432,6 +432,17 @@ impl Engine for LocalEngine {
         self.stop_accepting();
         // An error means that the thread has ended, which is what we wait for.
         let _ = self.done.clone().wait_for(|done| *done).await;
+    }
+
+    fn gauges(&self) -> EngineGauges {
+        let is_closed = self.requests.read().unwrap_or_else(|poisoned| poisoned.into_inner()).is_none();
+        let gauges = self.shared.gauges();
+        EngineGauges {
+            health: if is_closed { Health::Closed } else { gauges.health },
+            log_bytes: self.segments.size_bytes(),
+            tree_bytes: self.place.files.size_bytes(TABLES).unwrap_or(0),
+            ..gauges
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock};
 use std::time::Duration;
 
+use engine::{EngineGauges, Health};
 use redb::{Database, ReadTransaction, ReadableDatabase, WriteTransaction};
 
 use crate::commit_log::Counters;
@@ -41,9 +42,13 @@ pub(crate) struct SharedState {
     /// The last write found no space.
     is_full: AtomicBool,
     queued_bytes: AtomicUsize,
+    queued_count: AtomicUsize,
     group_count: AtomicU64,
     request_count: AtomicU64,
+    sync_nanos: AtomicU64,
     fold_count: AtomicU64,
+    fold_nanos: AtomicU64,
+    is_folding: AtomicBool,
     swept_row_count: AtomicU64,
     /// When a reader last asked for the file to be reopened: milliseconds plus one, or 0 for never.
     reopen_asked_at_ms: AtomicU64,
@@ -105,9 +110,13 @@ impl SharedState {
             poisoned: AtomicBool::new(false),
             is_full: AtomicBool::new(false),
             queued_bytes: AtomicUsize::new(0),
+            queued_count: AtomicUsize::new(0),
             group_count: AtomicU64::new(0),
             request_count: AtomicU64::new(0),
+            sync_nanos: AtomicU64::new(0),
             fold_count: AtomicU64::new(0),
+            fold_nanos: AtomicU64::new(0),
+            is_folding: AtomicBool::new(false),
             swept_row_count: AtomicU64::new(0),
             reopen_asked_at_ms: AtomicU64::new(0),
             held: RwLock::new(TreeFile::Writable(database)),
@@ -354,16 +363,31 @@ impl SharedState {
             let sum = queued.checked_add(size_bytes)?;
             (queued == 0 || sum <= bytes_max).then_some(sum)
         };
-        self.queued_bytes.fetch_update(Ordering::AcqRel, Ordering::Acquire, reserve).is_ok()
+        let is_reserved =
+            self.queued_bytes.fetch_update(Ordering::AcqRel, Ordering::Acquire, reserve).is_ok();
+        self.queued_count.fetch_add(usize::from(is_reserved), Ordering::Relaxed);
+        is_reserved
     }
 
-    pub(crate) fn release(&self, size_bytes: usize) {
+    /// Gives back the room of so many requests.
+    pub(crate) fn release(&self, request_count: usize, size_bytes: usize) {
         self.queued_bytes.fetch_sub(size_bytes, Ordering::AcqRel);
+        self.queued_count.fetch_sub(request_count, Ordering::Relaxed);
     }
 
-    pub(crate) fn count_group(&self, request_count: usize) {
+    /// `took`: to write and sync the group's record.
+    pub(crate) fn count_group(&self, request_count: usize, took: Duration) {
         self.group_count.fetch_add(1, Ordering::Relaxed);
         self.request_count.fetch_add(request_count as u64, Ordering::Relaxed);
+        self.sync_nanos.fetch_add(took.as_nanos() as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn note_folding(&self, is_folding: bool) {
+        self.is_folding.store(is_folding, Ordering::Relaxed);
+    }
+
+    pub(crate) fn add_fold_time(&self, took: Duration) {
+        self.fold_nanos.fetch_add(took.as_nanos() as u64, Ordering::Relaxed);
     }
 
     pub(crate) fn count_fold(&self) {
@@ -372,6 +396,31 @@ impl SharedState {
 
     pub(crate) fn count_swept(&self, row_count: u64) {
         self.swept_row_count.fetch_add(row_count, Ordering::Relaxed);
+    }
+
+    /// Everything but the sizes of files.
+    pub(crate) fn gauges(&self) -> EngineGauges {
+        let view = self.view();
+        let seconds = |nanos: &AtomicU64| nanos.load(Ordering::Relaxed) as f64 / 1e9;
+        EngineGauges {
+            health: match (self.is_poisoned(), self.is_full.load(Ordering::Relaxed)) {
+                (true, _) => Health::Poisoned,
+                (_, true) => Health::Full,
+                _ => Health::Ready,
+            },
+            group_count: self.group_count.load(Ordering::Relaxed),
+            commit_count: self.request_count.load(Ordering::Relaxed),
+            sync_seconds: seconds(&self.sync_nanos),
+            queue_count: self.queued_count.load(Ordering::Relaxed) as u64,
+            queue_bytes: self.queued_bytes.load(Ordering::Relaxed) as u64,
+            recent_count: view.recent_count() as u64,
+            recent_bytes: view.recent_bytes() as u64,
+            fold_count: self.fold_count.load(Ordering::Relaxed),
+            fold_seconds: seconds(&self.fold_nanos),
+            is_folding: self.is_folding.load(Ordering::Relaxed),
+            log_bytes: 0,
+            tree_bytes: 0,
+        }
     }
 
     pub(crate) fn stats(&self) -> LocalStats {

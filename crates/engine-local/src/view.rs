@@ -48,6 +48,10 @@ impl View {
         Ok(self.base.len()? + recent as u64)
     }
 
+    pub(crate) fn recent_count(&self) -> usize {
+        self.layers().map(Recent::row_count).sum()
+    }
+
     pub(crate) fn recent_bytes(&self) -> usize {
         self.layers().map(Recent::size_bytes).sum()
     }

@@ -12,6 +12,7 @@ pub mod decide;
 pub mod env;
 mod families;
 pub mod faults;
+mod gauges;
 pub mod keys;
 pub mod lane;
 pub mod memory;
@@ -33,6 +34,7 @@ use bytes::Bytes;
 pub use families::{
     FAMILY_COUNT_MAX, Families, Family, MergeFn, MergeRefusal, Namespace, TablePath, ValueRules,
 };
+pub use gauges::{EngineGauges, Health};
 pub use keys::{Key, KeyRange, OwnedKey};
 pub use lane::Share;
 
@@ -342,4 +344,9 @@ pub trait Engine: Send + Sync + 'static {
 
     /// Finishes the accepted writes, makes them durable, and takes no more.
     async fn close(&self);
+
+    /// What the engine says about itself.
+    fn gauges(&self) -> EngineGauges {
+        EngineGauges::default()
+    }
 }

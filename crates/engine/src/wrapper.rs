@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use crate::{
-    Budget, Commit, CommitError, Engine, Expect, Key, KeyRange, Load, Namespace, OwnedKey, ReadError, Row,
-    Sink, Snapshot, TableId, TablePath, TableRows, Version,
+    Budget, Commit, CommitError, Engine, EngineGauges, Expect, Key, KeyRange, Load, Namespace, OwnedKey,
+    ReadError, Row, Sink, Snapshot, TableId, TablePath, TableRows, Version,
 };
 
 /// An engine that passes every call on to another one, except those that its author writes.
@@ -83,6 +83,10 @@ pub trait Wrapper: Send + Sync + 'static {
     async fn close(&self) {
         self.inner().close().await;
     }
+
+    fn gauges(&self) -> EngineGauges {
+        self.inner().gauges()
+    }
 }
 
 /// A wrapper as the engine that it is.
@@ -154,5 +158,9 @@ impl<W: Wrapper> Engine for Wrapped<W> {
 
     async fn close(&self) {
         self.0.close().await;
+    }
+
+    fn gauges(&self) -> EngineGauges {
+        self.0.gauges()
     }
 }

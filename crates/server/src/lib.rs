@@ -5,6 +5,7 @@
 //! Owns: addressing, authentication, and the bounds on what a client may cost.
 //! Leaves to others: every rule about data (`tables`, `queues`), every text of the protocol (`protocol`).
 
+mod admin;
 pub mod front;
 pub mod http;
 mod queue;
@@ -12,10 +13,13 @@ mod table;
 
 use engine::Families;
 
+pub use admin::passage::{Road, ServedService};
+pub use admin::{Admin, AdminConfig, bind_admin};
 pub use front::accounts::{Accounts, EMULATOR_ACCOUNT, EMULATOR_KEY};
 pub use front::current::Current;
 pub use front::handle::{Binding, BoundService, bind};
 pub use front::service::Service;
+pub use front::watch::{ACCESS_TARGET, LogRules, SLOW_TARGET, Watch};
 pub use front::{Front, FrontConfig};
 pub use http::limits::Limits;
 pub use http::listener::{Handler, Server, prepare_thread};

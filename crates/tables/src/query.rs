@@ -32,6 +32,9 @@ pub struct EntityQuery {
 
 /// Receives the entities of a page one by one.
 pub trait EntitySink: Send {
+    /// Hears how the rows are going to be found, before the first one.
+    fn planned(&mut self, _plan: PlanKind) {}
+
     /// Takes one entity and returns the page's size in bytes. `None` when it does not fit: then it was not taken, and the
     /// page ends before it.
     fn entity(&mut self, entity: &EntityView<'_>) -> Option<usize>;
@@ -78,6 +81,7 @@ impl TableService {
         let since = self.catalogue.ticket();
         let id = self.table_id(account, table).await?;
         let Plan { kind, ranges, predicate } = plan(query.filter);
+        sink.planned(kind);
         let mut page = PageSink {
             predicate: predicate.as_ref(),
             room: query.entity_count_max,

@@ -97,7 +97,8 @@ fn push_fixed(tag: u8, bytes: &[u8], out: &mut Vec<u8>) {
 /// A record in the engine's page, not copied.
 #[derive(Clone, Copy)]
 pub struct Record<'a> {
-    size: u32,
+    pub(crate) size: u32,
+    pub(crate) property_count: u8,
     entries: &'a [u8],
 }
 
@@ -114,7 +115,7 @@ impl<'a> Record<'a> {
     pub fn open(bytes: &'a [u8]) -> Option<Record<'a>> {
         let (head, entries) = bytes.split_first_chunk::<HEAD_BYTES>()?;
         let size = u32::from_le_bytes([head[1], head[2], head[3], head[4]]);
-        (head[0] == FORMAT).then_some(Record { size, entries })
+        (head[0] == FORMAT).then_some(Record { size, property_count: head[HEAD_BYTES - 1], entries })
     }
 
     fn entries(self) -> Entries<'a> {
@@ -331,6 +332,16 @@ impl<'a> EntityView<'a> {
     ) -> Option<EntityView<'a>> {
         let record = Record::open(value)?;
         Some(EntityView { partition_key, row_key, timestamp: DateTime::from_ticks(version.ticks()), record })
+    }
+
+    /// Its size by the service's rules, keys and names included.
+    pub fn size_bytes(&self) -> u32 {
+        self.record.size
+    }
+
+    /// Without the keys and the Timestamp.
+    pub fn property_count(&self) -> u8 {
+        self.record.property_count
     }
 }
 

@@ -90,6 +90,24 @@ impl Transaction {
         self.ops.get(index).map_or("", |op| &op.row)
     }
 
+    pub fn len(&self) -> usize {
+        self.ops.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.ops.is_empty()
+    }
+
+    /// The size of the largest entity or patch in it, and the largest number of properties.
+    pub fn extent(&self) -> (u32, u8) {
+        let records = self.ops.iter().filter_map(|op| match &op.effect {
+            Effect::Put(record) | Effect::Merge(record) => record::Record::open(record),
+            Effect::Delete | Effect::CheckOnly => None,
+        });
+        records
+            .fold((0, 0), |(size, count), record| (size.max(record.size), count.max(record.property_count)))
+    }
+
     /// The record that the insert or replace at this index writes, for an answer that repeats it.
     pub fn record(&self, index: usize) -> Option<Bytes> {
         match &self.ops.get(index)?.effect {

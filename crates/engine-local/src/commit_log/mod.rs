@@ -275,6 +275,14 @@ impl Segments {
         Ok(segment)
     }
 
+    /// Bytes of all files of the log, those in waiting included.
+    pub(super) fn size_bytes(&self) -> u64 {
+        let names = self.place.files.names().unwrap_or_default();
+        let ours = names.iter().filter(|name| is_ours(name));
+        // A file may be gone by now.
+        ours.filter_map(|name| self.place.files.size_bytes(name).ok()).sum()
+    }
+
     pub(super) fn wants_spare(&self) -> bool {
         self.wants_spare.load(Ordering::Acquire)
     }

@@ -13,8 +13,10 @@ use std::task::Poll;
 use std::time::Duration;
 
 use http::{Method, Request, Response};
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
+use observe::{Named, Notes, Observation};
 use protocol::auth::{Connection, Grant};
+use protocol::common::DateTime;
 use protocol::common::query::timeout_seconds;
 use protocol::{ErrorCode, ServiceError};
 use tls::Tls;
@@ -92,38 +94,96 @@ async fn handle<S: Service>(
 ) -> Response<ResponseBody> {
     let (parts, body) = request.into_parts();
     let front = &*bound.front;
+    let started = front.clock.monotonic();
     let id = front.request_ids.next();
     let connection = Connection { peer, is_https: bound.is_https };
     let head = RequestHead::read(&parts, id, connection, S::KIND, &bound.host_suffixes);
-    // Pinned here, because passing it by value would copy its whole state.
-    let work = pin!(async {
-        let mut body = Some(body);
-        let (account, outcome) = match find_account(front, &head) {
-            Err(refusal) => (None, Err(refusal)),
-            Ok(account) => match front.in_flight.admit(account.number) {
-                None => (None, Err(ErrorCode::ServerBusy.into())),
-                Some(_admitted) => {
-                    let outcome = process(bound, &head, &account, &parts.method, &mut body).await;
-                    (Some(account), outcome)
-                }
-            },
-        };
-        body::discard(body, &parts.headers, &front.limits);
-        let mut response = outcome.unwrap_or_else(|refusal| {
-            audit(front, &head, &refusal);
-            respond::refusal::<S>(refusal, &head, front.now())
+    let mut seen = Seen::<S>::default();
+    let response = {
+        let Seen { account, request, error, notes } = &mut seen;
+        // Pinned here, because passing it by value would copy its whole state.
+        let work = pin!(async {
+            let mut body = Some(body);
+            let outcome = match find_account(front, &head) {
+                Err(refusal) => Err(refusal),
+                Ok(found) => match front.in_flight.admit(found.number) {
+                    None => Err(ErrorCode::ServerBusy.into()),
+                    Some(_admitted) => {
+                        let account = &**account.insert(found);
+                        process(bound, &head, account, &parts.method, &mut body, request, notes).await
+                    }
+                },
+            };
+            body::discard(body, &parts.headers, &front.limits);
+            let mut response = outcome.unwrap_or_else(|refusal| {
+                *error = Some(refusal.error.code);
+                audit(front, &head, &refusal);
+                respond::refusal::<S>(refusal, &head, front.now())
+            });
+            if let Some(account) = account {
+                cors::decorate(bound.service.catalogue(), &account.name, &head, &mut response).await;
+            }
+            response
         });
-        if let Some(account) = account {
-            cors::decorate(bound.service.catalogue(), &account.name, &head, &mut response).await;
-        }
-        response
-    });
-    let mut response = catch_panic(work).await.unwrap_or_else(|| {
+        catch_panic(work).await
+    };
+    let mut response = response.unwrap_or_else(|| {
         let error = ServiceError::with_source(ErrorCode::InternalError, "the request's handler panicked");
+        seen.error = Some(error.code);
         respond::refusal::<S>(error.into(), &head, front.now())
     });
-    respond::add_date(response.headers_mut(), front.now());
+    let now = front.now();
+    respond::add_date(response.headers_mut(), now);
+    seen.observe(front, &head, &response, started, now);
     response
+}
+
+/// What is known of a request when it is finished, however far it came.
+struct Seen<'h, S: Service> {
+    account: Option<Arc<Account>>,
+    request: Option<S::Request<'h>>,
+    error: Option<ErrorCode>,
+    notes: Notes,
+}
+
+impl<S: Service> Default for Seen<'_, S> {
+    fn default() -> Self {
+        Seen { account: None, request: None, error: None, notes: Notes::default() }
+    }
+}
+
+impl<S: Service> Seen<'_, S> {
+    /// Shows the finished request to those who watch.
+    fn observe(
+        &self,
+        front: &Front,
+        head: &RequestHead<'_>,
+        response: &Response<ResponseBody>,
+        started: Duration,
+        now: DateTime,
+    ) {
+        let (operation, named) = match &self.request {
+            Some(request) => S::describe(request),
+            None if head.method == "OPTIONS" => (S::OBSERVED.preflight(), Named::default()),
+            None => (S::OBSERVED.unread(), Named::default()),
+        };
+        let at = front.clock.monotonic();
+        let is_sent = head.method != "HEAD";
+        let observation = Observation {
+            operation,
+            account: self.account.as_ref().map_or("", |account| account.name.as_str()),
+            status: response.status().as_u16(),
+            error: self.error.or_else(|| self.notes.noted_error()),
+            bytes_in: self.notes.payload_bytes(),
+            bytes_out: response.body().size_hint().exact().filter(|_| is_sent).unwrap_or(0),
+            took: at.saturating_sub(started),
+            at,
+            now,
+            request_id: head.request_id.as_str(),
+            detail: self.notes.detail(named),
+        };
+        front.watch.finished(head, &observation);
+    }
 }
 
 fn find_account(front: &Front, head: &RequestHead<'_>) -> Result<Arc<Account>, Refusal> {
@@ -133,12 +193,14 @@ fn find_account(front: &Front, head: &RequestHead<'_>) -> Result<Arc<Account>, R
     account.cloned().ok_or_else(|| Refusal::front(ErrorCode::ResourceNotFound))
 }
 
-async fn process<S: Service>(
+async fn process<'h, S: Service>(
     bound: &BoundService<S>,
-    head: &RequestHead<'_>,
+    head: &RequestHead<'h>,
     account: &Account,
     method: &Method,
     body: &mut Option<Incoming>,
+    read: &mut Option<S::Request<'h>>,
+    notes: &Notes,
 ) -> Result<Response<ResponseBody>, Refusal> {
     let BoundService { front, service, .. } = bound;
     if *method == Method::OPTIONS {
@@ -156,14 +218,14 @@ async fn process<S: Service>(
         let error = ServiceError::with_detail(ErrorCode::InsufficientAccountPermissions, detail);
         return Err(Refusal::front(error));
     }
-    let request = service.read(head, &account.name)?;
-    grant.authorize(S::KIND, &S::need(&request)).map_err(|error| S::forbid(&request, error))?;
+    let request = &*read.insert(service.read(head, &account.name)?);
+    grant.authorize(S::KIND, &S::need(request)).map_err(|error| S::forbid(request, error))?;
     let asked = Duration::from_secs(timeout_seconds(&head.query).map_err(Refusal::front)?);
 
     let scheme = if head.connection.is_https { "https" } else { "http" };
     let base = [scheme, "://", head.host.unwrap_or_default(), head.target.base_path].concat();
-    let session = Session { front, head, account: &account.name, base: &base, grant: &grant };
-    let form = S::payload(&request);
+    let session = Session { front, head, account: &account.name, base: &base, grant: &grant, notes };
+    let form = S::payload(request);
     let mut payload = match form {
         PayloadForm::Stream => Payload::stream(body.take(), head.headers, &front.limits)?,
         _ => Payload::none(),
@@ -176,12 +238,13 @@ async fn process<S: Service>(
                 let reserve = || front.payload_memory.small(front.holder(&account.name, head));
                 (payload, _reservation) =
                     body::read_whole(body, head.headers, &front.limits, reserve, may_be_absent).await?;
+                notes.payload(payload.bytes().len() as u64);
             }
-            let mut answer = service.run(&session, &request, &mut payload).await?;
+            let mut answer = service.run(&session, request, &mut payload).await?;
             reserve(answer.body(), &session)?;
             Ok(respond::answer(answer, head, S::KIND))
         });
-        within(S::time_max(&request, asked), work).await
+        within(S::time_max(request, asked), work).await
     };
     // A stream that was not read to its end has a sender who still waits to be heard.
     if let Some(stream) = payload.take_stream() {

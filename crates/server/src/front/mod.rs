@@ -13,11 +13,13 @@ pub(crate) mod handle;
 pub mod head;
 pub(crate) mod header_names;
 pub(crate) mod heavy;
+pub(crate) mod line_rate;
 pub mod refusal;
 pub(crate) mod request_id;
 pub(crate) mod respond;
 pub mod service;
 pub mod service_operations;
+pub(crate) mod watch;
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
@@ -34,6 +36,7 @@ use current::Current;
 use head::RequestHead;
 use heavy::HeavyLane;
 use request_id::RequestIds;
+use watch::Watch;
 
 use crate::http::connections::{Connections, network};
 use crate::http::fairness::InFlight;
@@ -66,12 +69,18 @@ pub struct Front {
     pub(crate) answer_memory: MemoryPool,
     pub(crate) heavy_lane: HeavyLane,
     pub(crate) audit: Audit,
+    pub(crate) watch: Watch,
     /// Makes numbers from holders' names that nobody else can predict.
     holders: RandomState,
 }
 
 impl Front {
     pub fn new(config: FrontConfig, clock: Arc<dyn Clock>) -> Arc<Front> {
+        Front::watched(config, clock, Watch::default())
+    }
+
+    /// The same, with these to see its requests.
+    pub fn watched(config: FrontConfig, clock: Arc<dyn Clock>, watch: Watch) -> Arc<Front> {
         let limits = config.limits;
         Arc::new(Front {
             accounts: config.accounts,
@@ -86,6 +95,7 @@ impl Front {
             answer_memory: MemoryPool::new(limits.answer_bytes_max),
             heavy_lane: HeavyLane::new(),
             audit: Audit::default(),
+            watch,
             holders: RandomState::new(),
             limits,
         })

@@ -134,15 +134,28 @@ pub fn put(headers: &mut HeaderMap, name: impl http::header::IntoHeaderName, val
     }
 }
 
-/// A response with the headers that all responses have.
+/// A response with this status and nothing else.
+fn empty(status: u16) -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::empty());
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response
+}
+
+/// A response with this status and body. The caller adds its headers.
+pub(crate) fn with_body(status: u16, body: Bytes) -> Response<ResponseBody> {
+    let mut response = empty(status);
+    *response.body_mut() = ResponseBody::Whole(Some(body));
+    response
+}
+
+/// A response with the headers that all responses of a service have.
 fn start(
     status: u16,
     header_count: usize,
     head: &RequestHead<'_>,
     kind: &ServiceKind,
 ) -> Response<ResponseBody> {
-    let mut response = Response::new(ResponseBody::empty());
-    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = empty(status);
     let headers = response.headers_mut();
     headers.reserve(header_count);
     headers.insert(SERVER, HeaderValue::from_static(kind.server_header));

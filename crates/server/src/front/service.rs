@@ -12,6 +12,7 @@ use catalogue::Catalogue;
 use engine::lane::{Share, Turn};
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
+use observe::{Named, Notes, Operation};
 use protocol::auth::ServiceKind;
 use protocol::auth::{Grant, Need};
 use protocol::common::{AccountName, DateTime};
@@ -27,6 +28,9 @@ pub trait Service: Send + Sync + 'static {
     /// Host label, port, SAS letter, form of Shared Key, roles.
     const KIND: &'static ServiceKind;
 
+    /// How metrics and logs name it.
+    const OBSERVED: observe::Service = observe::Service::Other;
+
     /// A request that has been read but not yet carried out.
     type Request<'a>: Send + Sync;
     type Answer: Answer;
@@ -41,6 +45,11 @@ pub trait Service: Send + Sync + 'static {
 
     /// Reads what the caller asks for. The caller is authenticated by now, but nothing is authorized yet.
     fn read<'a>(&self, head: &RequestHead<'a>, account: &AccountName) -> Result<Self::Request<'a>, Refusal>;
+
+    /// What the request is, for metrics and logs. What turns out later is written into [`Session::notes`].
+    fn describe<'r>(_request: &'r Self::Request<'_>) -> (Operation, Named<'r>) {
+        (Self::OBSERVED.unread(), Named::default())
+    }
 
     /// The permission that the request needs.
     fn need<'r>(request: &'r Self::Request<'_>) -> Need<'r>;
@@ -116,6 +125,8 @@ pub struct Session<'a> {
     /// The account's base URL as the caller knows it, without a trailing slash.
     pub base: &'a str,
     pub grant: &'a Grant,
+    /// What is learned about the request while it runs.
+    pub notes: &'a Notes,
 }
 
 impl Session<'_> {

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -15,6 +16,7 @@ pub struct Connections {
     free: Arc<Semaphore>,
     /// Only addresses that hold a connection have an entry.
     by_address: Mutex<HashMap<IpAddr, usize>>,
+    refused_count: AtomicU64,
 }
 
 impl Connections {
@@ -22,7 +24,13 @@ impl Connections {
         Arc::new(Connections {
             free: Arc::new(Semaphore::new(count_max)),
             by_address: Mutex::new(HashMap::new()),
+            refused_count: AtomicU64::new(0),
         })
+    }
+
+    /// How many were refused because their address had too many.
+    pub(crate) fn refused_count(&self) -> u64 {
+        self.refused_count.load(Ordering::Relaxed)
     }
 
     pub(crate) fn free_count(&self) -> usize {
@@ -41,6 +49,7 @@ impl Connections {
         let mut by_address = self.by_address();
         let held = by_address.get(&address).copied().unwrap_or(0) + 1;
         if !address_may_hold(held, self.free_count()) {
+            self.refused_count.fetch_add(1, Ordering::Relaxed);
             return None;
         }
         by_address.insert(address, held);

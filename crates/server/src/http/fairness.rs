@@ -45,6 +45,11 @@ impl InFlight {
         InFlight { count_max, total: AtomicUsize::new(0), by_slot }
     }
 
+    /// How many are in progress.
+    pub(crate) fn count(&self) -> usize {
+        self.total.load(Ordering::Relaxed)
+    }
+
     /// Lets a request in, unless there are too many of them, or too many of its account. `account` is the account's
     /// number.
     pub(crate) fn admit(&self, account: usize) -> Option<Admitted<'_>> {

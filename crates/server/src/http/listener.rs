@@ -67,6 +67,10 @@ impl<H: Handler> Server<H> {
         Ok(Server { listener, local_addr, handler: Arc::new(handler), tls })
     }
 
+    pub fn handler(&self) -> Arc<H> {
+        self.handler.clone()
+    }
+
     pub fn local_addr(&self) -> SocketAddr {
         self.local_addr
     }

@@ -32,6 +32,7 @@ pub(crate) struct Holder {
 
 /// Who holds how many steps. Only holders of large bodies have an entry, so there are never more than steps.
 struct Ledger {
+    total: usize,
     free: usize,
     by_account: HashMap<u64, usize>,
     by_caller: HashMap<u64, usize>,
@@ -72,13 +73,20 @@ impl Ledger {
 impl MemoryPool {
     pub fn new(bytes_max: usize) -> MemoryPool {
         let (by_account, by_caller) = (HashMap::new(), HashMap::new());
-        let ledger = Ledger { free: bytes_max / STEP_BYTES, by_account, by_caller };
+        let total = bytes_max / STEP_BYTES;
+        let ledger = Ledger { total, free: total, by_account, by_caller };
         MemoryPool { ledger: Arc::new(Mutex::new(ledger)) }
     }
 
     /// A reservation for a small body. It may grow.
     pub fn small(&self, holder: Holder) -> Reservation {
         Reservation { pool: self.clone(), holder, steps: 0 }
+    }
+
+    /// How much is reserved.
+    pub fn held_bytes(&self) -> usize {
+        let ledger = self.ledger();
+        (ledger.total - ledger.free) * STEP_BYTES
     }
 
     fn ledger(&self) -> MutexGuard<'_, Ledger> {

@@ -44,6 +44,7 @@ pub async fn run(
                     &mut fits_into(&mut reservation),
                 )
                 .await?;
+            session.notes.read(peeked.len() as u64, peeked.len() as u64);
             let messages = peeked.iter().map(of_peeked).collect::<Result<_, _>>()?;
             Ok(write_list(session, messages, reservation))
         }
@@ -86,6 +87,7 @@ async fn get(
         .get_messages(session.account, queue, count_max, visibility, session.share(), &mut fits)
         .await?;
     drop(fits);
+    session.notes.read(taken.len() as u64, taken.len() as u64);
     let messages = taken.iter().map(of_taken).collect::<Result<_, _>>()?;
     Ok(write_list(session, messages, reservation))
 }

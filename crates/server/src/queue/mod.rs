@@ -3,6 +3,7 @@
 //! `queues` runs the operations on queues and `messages` those on messages; `answer` and `refusal` write the result.
 
 mod answer;
+mod describe;
 mod header_names;
 mod messages;
 mod queues;
@@ -40,6 +41,7 @@ impl QueueHttp {
 
 impl Service for QueueHttp {
     const KIND: &'static ServiceKind = &KIND;
+    const OBSERVED: observe::Service = observe::Service::Queue;
     type Request<'a> = QueueOperation<'a>;
     type Answer = QueueAnswer;
 
@@ -54,6 +56,10 @@ impl Service for QueueHttp {
 
     fn read<'a>(&self, head: &RequestHead<'a>, _: &AccountName) -> Result<QueueOperation<'a>, Refusal> {
         read_operation(head)
+    }
+
+    fn describe<'r>(request: &'r QueueOperation<'_>) -> (observe::Operation, observe::Named<'r>) {
+        describe::describe(request)
     }
 
     fn need<'r>(request: &'r QueueOperation<'_>) -> Need<'r> {

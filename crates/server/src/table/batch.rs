@@ -6,7 +6,7 @@
 use engine::Version;
 use protocol::table::BATCH_OPERATION_COUNT_MAX;
 use protocol::table::model::TableName;
-use protocol::table::operation::Operation;
+use protocol::table::operation::{EntityRead, Operation};
 use protocol::table::wire::batch::{BatchAnswer, BatchPart, BatchRequest, read_batch};
 use protocol::{ErrorCode, ServiceError};
 use tables::{TableService, Transaction};
@@ -15,7 +15,7 @@ use super::TableHttp;
 use super::answer::{ContentKind, TableAnswer};
 use super::outbox::{self, Enqueues, read_enqueue};
 use super::request::{Asked, TableRequest};
-use super::write::{Reply, push, read_change, reserve};
+use super::write::{Reply, note_place, push, read_change, reserve};
 use super::{entities, part};
 use crate::front::heavy::TURN_BYTES;
 use crate::front::refusal::Refusal;
@@ -60,6 +60,7 @@ pub async fn run(
                 }
                 // A failed change set is answered with one part: that of the operation that failed.
                 Err(error) => {
+                    session.notes.error(error.code);
                     let index = error.operation.unwrap_or(0).min(parts.len() - 1);
                     let place = part::Place { index, is_alone: parts.len() == 1 };
                     answer.push(|out| part::refuse(&parts[index], &error, place, session, out));
@@ -75,6 +76,7 @@ pub async fn run(
                     reservation = found.body.release();
                 }
                 Err(refusal) => {
+                    session.notes.error(refusal.error.code);
                     let place = part::Place { index: 0, is_alone: false };
                     answer.push(|out| part::refuse(&part, &refusal.error, place, session, out));
                 }
@@ -145,6 +147,7 @@ async fn run_change_set(
     }
     let table = table.ok_or(ErrorCode::InvalidInput)?;
     drop(turn);
+    note_place(session, &table, &transaction);
     let bytes_max = |(reply, part): (&Reply, &BatchPart<'_>)| {
         reply.bytes_max(session, &table, part.body.len()) + part.content_id.map_or(0, str::len)
     };
@@ -161,7 +164,14 @@ async fn run_query(
 ) -> Result<TableAnswer, Refusal> {
     let TableRequest { operation, asked } = read_part(session, part, version, false)?;
     match operation {
-        Operation::Read(read) => entities::run(service, session, &read, &asked).await,
+        Operation::Read(read) => {
+            let table = match &read {
+                EntityRead::Query(table) => table,
+                EntityRead::Get { address, .. } => &address.table,
+            };
+            session.notes.place(table.as_str(), None);
+            entities::run(service, session, &read, &asked).await
+        }
         Operation::Tables(_) => Err(ErrorCode::NotImplemented.into()),
         // A write must be in a change set.
         _ => Err(ErrorCode::InvalidInput.into()),

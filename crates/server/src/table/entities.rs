@@ -3,6 +3,7 @@
 //! Promises: rows go from the scan straight into the answer, in reserved memory. Leaves to others: which rows match
 //! (`tables`), and their JSON (`protocol`).
 
+use observe::Notes;
 use protocol::common::DateTime;
 use protocol::table::filter::{self, Schema};
 use protocol::table::model::{ETag, TableName};
@@ -10,7 +11,7 @@ use protocol::table::operation::{Address, EntityRead};
 use protocol::table::wire::continuation;
 use protocol::table::wire::json_write::{self, EntityWriter};
 use protocol::{ErrorCode, ServiceError};
-use tables::{EntityQuery, EntitySink, EntityView, TableService};
+use tables::{EntityQuery, EntitySink, EntityView, PlanKind, TableService};
 
 use super::answer::{Continuation, TableAnswer};
 use super::request::Asked;
@@ -47,10 +48,13 @@ async fn get(
 ) -> Result<TableAnswer, Refusal> {
     let selection = asked.options.selection()?;
     let Address { table, partition_key, row_key } = address;
+    session.notes.plan(PlanKind::Point);
     let found = service.get_entity(session.account, table, partition_key, row_key).await?;
     // For the holder of a token, what is outside the token's bounds does not exist.
     let is_visible = session.grant.authorize_key(partition_key, row_key).is_ok();
-    let stored = found.filter(|_| is_visible).ok_or(ErrorCode::ResourceNotFound)?;
+    let found = found.filter(|_| is_visible);
+    session.notes.read(1, u64::from(found.is_some()));
+    let stored = found.ok_or(ErrorCode::ResourceNotFound)?;
     let etag = Some(DateTime::from_ticks(stored.version.ticks()));
     let names_this = |condition: ETag| match condition {
         ETag::Any => true,
@@ -65,6 +69,7 @@ async fn get(
     }
     let view = EntityView::open(partition_key, row_key, stored.version, &stored.value);
     let view = view.ok_or_else(unreadable_record)?;
+    session.notes.row(view.size_bytes().into(), view.property_count().into());
     let writer = EntityWriter {
         base: session.base,
         account: session.account.as_str(),
@@ -90,9 +95,14 @@ struct JsonSink<'a> {
     reservation: Reservation,
     /// An entity was not taken because there was no memory for it.
     has_refused: bool,
+    notes: &'a Notes,
 }
 
 impl EntitySink for JsonSink<'_> {
+    fn planned(&mut self, plan: PlanKind) {
+        self.notes.plan(plan);
+    }
+
     fn entity(&mut self, entity: &EntityView<'_>) -> Option<usize> {
         let before = self.json.len();
         self.writer.write_element(entity, &mut self.json);
@@ -114,8 +124,12 @@ async fn query(
 ) -> Result<TableAnswer, Refusal> {
     let options = &asked.options;
     let selection = options.selection()?;
+    let filter = filter::parse(options.filter.as_deref().unwrap_or_default(), Schema::Entities)?;
+    if let Some(filter) = &filter {
+        session.notes.shape(filter::shape_number(&filter.root));
+    }
     let query = EntityQuery {
-        filter: filter::parse(options.filter.as_deref().unwrap_or_default(), Schema::Entities)?,
+        filter,
         within: session.grant.bounds().cloned(),
         resume: options.next_entity()?,
         entity_count_max: options.page_count()?,
@@ -129,10 +143,16 @@ async fn query(
         selection: selection.as_ref(),
     };
     let reservation = session.reserve_answer();
-    let mut sink =
-        JsonSink { writer, json: Vec::with_capacity(PAGE_CAPACITY_BYTES), reservation, has_refused: false };
+    let mut sink = JsonSink {
+        writer,
+        json: Vec::with_capacity(PAGE_CAPACITY_BYTES),
+        reservation,
+        has_refused: false,
+        notes: session.notes,
+    };
     sink.writer.begin_set(&mut sink.json);
     let page = service.query_entities(session.account, table, query, &mut sink).await?;
+    session.notes.read(page.examined_count, page.returned_count);
     let JsonSink { mut json, reservation, has_refused, .. } = sink;
     // A page that ends before its first entity would lead the caller to the same place again and again.
     if has_refused && page.returned_count == 0 {
@@ -140,6 +160,9 @@ async fn query(
     }
     json_write::end_set(&mut json);
     check_text(&json)?;
+    if page.next.is_some() {
+        session.notes.has_more();
+    }
     let next = page.next.map(|key| Continuation::Entity {
         partition_key: continuation::encode(&key.partition),
         row_key: continuation::encode(&key.row),

@@ -1,11 +1,12 @@
 //! The Table service over HTTP: its requests, its answers and its refusals. `tables` carries the requests out.
 //!
 //! `request` reads a request or a part of a batch; `tables`, `entities`, `write`, `batch` and `acl` run it, and `outbox`
-//! commits; `answer`, `part` and `refusal` write the result.
+//! commits; `describe` names it for metrics; `answer`, `part` and `refusal` write the result.
 
 mod acl;
 mod answer;
 mod batch;
+mod describe;
 mod entities;
 mod header_names;
 mod outbox;
@@ -56,6 +57,7 @@ impl TableHttp {
 
 impl Service for TableHttp {
     const KIND: &'static ServiceKind = &KIND;
+    const OBSERVED: observe::Service = observe::Service::Table;
     type Request<'a> = TableRequest<'a>;
     type Answer = TableAnswer;
 
@@ -74,6 +76,10 @@ impl Service for TableHttp {
 
     fn read<'a>(&self, head: &RequestHead<'a>, account: &AccountName) -> Result<TableRequest<'a>, Refusal> {
         TableRequest::of_head(head, account)
+    }
+
+    fn describe<'r>(request: &'r TableRequest<'_>) -> (observe::Operation, observe::Named<'r>) {
+        describe::describe(request)
     }
 
     fn need<'r>(request: &'r TableRequest<'_>) -> Need<'r> {

@@ -4,6 +4,7 @@
 //! A write, alone or in a batch, that carries `x-lazulite-enqueue: QUEUE` and `x-lazulite-message: TEXT IN BASE64` puts the
 //! message if, and only if, the whole transaction is committed. The caller needs `a` on the queue too.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -16,8 +17,8 @@ use protocol::queue::{KIND, QueueName};
 use protocol::table::model::TableName;
 use protocol::table::wire::headers::{ENQUEUE, MESSAGE, OutboxHeaders};
 use protocol::{ErrorCode, ServiceError};
-use queues::{NewMessage, PlannedPut};
-use tables::Transaction;
+use queues::{NewMessage, PlannedPut, QueueService};
+use tables::{TableService, Transaction};
 
 use super::TableHttp;
 use crate::front::service::Session;
@@ -74,9 +75,28 @@ pub(crate) async fn commit(
     transaction: Transaction,
     enqueues: &Enqueues,
 ) -> Result<Version, ServiceError> {
-    if enqueues.is_empty() {
-        return service.commit(session.account, table, transaction).await;
+    let row_count = transaction.len() as u64;
+    let (size_bytes, property_count) = transaction.extent();
+    session.notes.row(size_bytes.into(), property_count.into());
+    let outcome = if enqueues.is_empty() {
+        service.commit(session.account, table, transaction).await
+    } else {
+        commit_with_messages(service, outbox, session, table, transaction, enqueues).await
+    };
+    if outcome.is_ok() {
+        session.notes.written(row_count);
     }
+    outcome
+}
+
+async fn commit_with_messages(
+    service: &TableService,
+    outbox: &Option<Arc<QueueService>>,
+    session: &Session<'_>,
+    table: &TableName,
+    transaction: Transaction,
+    enqueues: &Enqueues,
+) -> Result<Version, ServiceError> {
     let outbox = outbox.as_ref().ok_or(ErrorCode::NotImplemented)?;
     for _ in 0..ATTEMPT_COUNT_MAX {
         let mut planned = Vec::with_capacity(enqueues.len());

@@ -43,6 +43,9 @@ pub(crate) async fn run_one(
         let enqueue = outbox::read_enqueue(session, &asked.outbox)?;
         let reply = push(&mut transaction, change, asked)?;
         drop(turn);
+        if let EntityWrite::Insert(table) = write {
+            note_place(session, table, &transaction);
+        }
         let bytes_max = reply.bytes_max(session, table, payload.len());
         let reservation = reserve(session, bytes_max)?;
         let enqueues = enqueue.map(|enqueue| (0, enqueue)).into_iter().collect();
@@ -55,6 +58,12 @@ pub(crate) async fn run_one(
         Ok::<_, ServiceError>(answer)
     };
     repeat_preference(run.await.map_err(Refusal::from), asked.preference)
+}
+
+/// Notes where a transaction writes, when the head of the request does not say so.
+pub(crate) fn note_place(session: &Session<'_>, table: &TableName, transaction: &Transaction) {
+    let keys = (transaction.partition_key(), transaction.row_key(0));
+    session.notes.place(table.as_str(), Some(keys));
 }
 
 /// Reserves memory for the answers to writes before they happen: afterwards it would be too late to refuse.

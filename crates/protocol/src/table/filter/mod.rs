@@ -9,12 +9,14 @@ mod lexer;
 mod literal;
 mod parser;
 mod refusal;
+mod shape;
 mod tree;
 
 #[cfg(test)]
 mod tests;
 
 pub use parser::NESTING_DEPTH_MAX;
+pub use shape::{SHAPE_BYTES_MAX, shape, shape_number};
 pub use tree::{CompareOp, Expr, FilterProperty};
 
 use crate::table::model::Value;

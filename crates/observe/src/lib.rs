@@ -1,0 +1,43 @@
+//! What the server sees of its own requests: an [`Observation`] of each, and what is made of them.
+//!
+//! Promises: memory is bounded whatever strangers send, because everything that is kept by name has its name from a closed
+//! set. Observing a request takes no lock and, once its operation was seen, allocates nothing.
+//! Leaves to others: making observations (`server/front/handle.rs`), showing them (`server/admin`), and the time, which
+//! comes in as values.
+
+mod histogram;
+mod live;
+mod metrics;
+mod notes;
+mod observation;
+mod operation;
+mod prometheus;
+
+use std::time::Duration;
+
+pub use histogram::{Counts, Histogram};
+pub use live::{Live, SECONDS_MAX, Sample};
+pub use metrics::{Metrics, PlanCount, Totals};
+pub use notes::{Named, Notes};
+pub use observation::{Detail, Observation, Shape};
+pub use operation::{Operation, Service};
+pub use prometheus::{CONTENT_TYPE, Gauge, Kind, plan_label};
+pub use protocol::table::region::PlanKind;
+
+/// Sees every finished request. It is called on the thread that served the request, before the answer is sent: it must be
+/// quick, and must not block.
+pub trait Observer: Send + Sync {
+    fn observe(&self, observation: &Observation<'_>);
+}
+
+/// What has been concluded from the observations, for people and pages.
+pub trait Advice: Send + Sync {
+    /// The findings as a JSON array, the most important first. `now` is the monotonic time of the server's clock.
+    fn findings_json(&self, now: Duration) -> String;
+
+    /// The partitions with the most requests lately, as a JSON array of `{"account","table","partition","per_second"}`.
+    fn hot_partitions_json(&self, now: Duration) -> String;
+
+    /// How much memory it uses at most.
+    fn memory_bound_bytes(&self) -> usize;
+}
