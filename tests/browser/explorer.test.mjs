@@ -190,18 +190,14 @@ for (const size of ["desktop", "phone"]) {
     await page.keyboard.press("Escape");
     const strays = await page.locator("#app img, #app script, #app svg[onload], #app b, #app i").count();
     assert.equal(strays, 0);
-    await queueOwner(
-      "POST",
-      `/${queue}/messages`,
-      `<QueueMessage><MessageText>${MARKUP.replaceAll("&", "&amp;").replaceAll("<", "&lt;")}</MessageText></QueueMessage>`,
-    );
+    const escaped = MARKUP.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
+    const message = `<QueueMessage><MessageText>${escaped}</MessageText></QueueMessage>`;
+    await queueOwner("POST", `/${queue}/messages`, message);
     await visit(page, `#/queue/${queue}`);
     await page.locator(".message pre").first().waitFor();
     assert.equal(await page.locator(".message pre").first().textContent(), MARKUP);
-    await visit(
-      page,
-      `#/table/${encodeURIComponent("<img src=x onerror=alert(6)>")}?filter=${encodeURIComponent("<script>alert(7)</script>")}`,
-    );
+    const [name, filter] = ["<img src=x onerror=alert(6)>", "<script>alert(7)</script>"].map(encodeURIComponent);
+    await visit(page, `#/table/${name}?filter=${filter}`);
     await page.locator(".grid-notice .bad").waitFor();
     assert.equal(await page.locator("main img, main script").count(), 0);
     await queueOwner("DELETE", `/${queue}/messages`);

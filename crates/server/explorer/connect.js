@@ -5,7 +5,7 @@
 
 import { DEVELOPMENT, fromConnectionString, fromKey, fromSas, open, remember } from "./connection.js";
 import { button, fail, field, h, mark, show } from "./dom.js";
-import { listQueues, listTables, peekMessages, queryEntities } from "./rest.js";
+import { admin, listQueues, listTables, peekMessages, queryEntities } from "./rest.js";
 
 /** Refusals that come after the signature was found to be right. */
 const ALLOWED_ELSEWHERE = /^Authorization(PermissionMismatch|ResourceTypeMismatch|ServiceMismatch|Failure)$/;
@@ -113,6 +113,7 @@ export class ConnectView {
       ),
     );
     this.submit = h("button", { type: "submit", class: "button primary" }, "Connect");
+    this.development = button("Use the development account", () => this.#connect(DEVELOPMENT), { kind: "quiet" });
     this.element = h(
       "section",
       { class: "view connect-view", "aria-labelledby": "view-title" },
@@ -130,18 +131,24 @@ export class ConnectView {
         this.place,
         h("label", { class: "check" }, this.keep, h("span", {}, "Remember in this browser, key included")),
         this.error,
-        h(
-          "div",
-          { class: "connect-actions" },
-          this.submit,
-          button("Use the development account", () => this.#connect(DEVELOPMENT), { kind: "quiet" }),
-        ),
+        h("div", { class: "connect-actions" }, this.submit, this.development),
       ),
     );
     this.#choose("string");
+    this.#askWhichAccounts();
   }
 
   close() {}
+
+  /** The server says which accounts it has. Without an answer the fields stay as they are. */
+  async #askWhichAccounts() {
+    const status = await admin("/api/status").catch(() => ({}));
+    this.development.hidden = status.has_emulator_account === false;
+    const [first] = Array.isArray(status.accounts) ? status.accounts : [];
+    for (const input of [this.account, this.sasAccount]) {
+      if (typeof first === "string" && input.value === DEVELOPMENT.account) input.value = first;
+    }
+  }
 
   #choose(way) {
     this.way = way;

@@ -44,7 +44,7 @@ export function fromSas(account, text, resource = "") {
   let named = resource.trim();
   if (/^https?:\/\//i.test(token)) {
     const url = new URL(token);
-    account ||= accountOf(token);
+    account = accountOf(token) || account;
     const segments = url.pathname
       .split("/")
       .filter(Boolean)

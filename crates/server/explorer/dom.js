@@ -289,3 +289,10 @@ export function bytes(value) {
   while (value >= 1024 && unit < units.length - 1) [value, unit] = [value / 1024, unit + 1];
   return `${value >= 100 || unit === 0 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`;
 }
+
+/** A time given in microseconds. */
+export function duration(microseconds) {
+  if (microseconds >= 1e6) return `${(microseconds / 1e6).toFixed(2)} s`;
+  if (microseconds >= 1000) return `${(microseconds / 1000).toFixed(microseconds >= 1e4 ? 0 : 1)} ms`;
+  return `${Math.round(microseconds)} µs`;
+}

@@ -3,19 +3,13 @@
 // Promises: it asks once a second and only while it is in sight. Leaves to others: drawing (charts.js).
 
 import { Chart } from "./charts.js";
-import { bytes, h, number, show } from "./dom.js";
+import { bytes, duration, h, number, show } from "./dom.js";
 import { admin } from "./rest.js";
 
 const ASK_MS = 1000;
 /** What the real service promises for one partition. */
 const PARTITION_TARGET = 2000;
 const HOT_SHOWN_MAX = 10;
-
-function duration(microseconds) {
-  if (microseconds >= 1e6) return `${(microseconds / 1e6).toFixed(2)} s`;
-  if (microseconds >= 1000) return `${(microseconds / 1000).toFixed(microseconds >= 1e4 ? 0 : 1)} ms`;
-  return `${Math.round(microseconds)} µs`;
-}
 
 const rate = (value) => number(value >= 100 ? Math.round(value) : Math.round(value * 10) / 10);
 

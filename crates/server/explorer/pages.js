@@ -66,6 +66,12 @@ export class Pages {
     return page.entities[row - page.start];
   }
 
+  /** Forgets the page of a row, because the row has changed. It is read again when it is needed. */
+  forget(row) {
+    const page = this.#pages[this.#indexOf(row)];
+    if (page) page.entities = undefined;
+  }
+
   /**
    * Reads one page that is missing for these rows. Returns what was read, or undefined if
    * nothing is missing.
@@ -81,7 +87,8 @@ export class Pages {
   }
 
   #missing(first, last) {
-    for (let index = Math.max(this.#indexOf(first), 0); index < this.#pages.length; index += 1) {
+    const found = this.#indexOf(first);
+    for (let index = found < 0 ? this.#pages.length - 1 : found; index in this.#pages; index += 1) {
       const page = this.#pages[index];
       if (page.start > last) return undefined;
       if (!page.entities && page.count > 0) return index;
@@ -107,7 +114,7 @@ export class Pages {
       this.#isAtEnd = next === undefined;
     }
     this.#forget(index);
-    return answer;
+    return { ...answer, isAgain: known !== undefined };
   }
 
   #forget(current) {

@@ -103,7 +103,8 @@ export class TableView {
       const answer = await pages.need(first, last);
       if (!answer || pages !== this.pages) return;
       const isNew = this.columns.learn(answer.entities);
-      if (answer.plan) {
+      // A page that is read again has been counted before.
+      if (answer.plan && !answer.isAgain) {
         const before = this.actual ?? { examined: 0, returned: 0 };
         this.actual = {
           kind: answer.plan.kind,
@@ -169,7 +170,7 @@ export class TableView {
     try {
       // What the grid shows may be old, and the form must begin with what is stored.
       const fresh = await getEntity(this.connection, this.table, entity.partitionKey, entity.rowKey);
-      if (await openEntity(this.connection, this.table, fresh)) this.run(this.filter);
+      if (await openEntity(this.connection, this.table, fresh)) this.#readAgain(row);
     } catch (error) {
       if (error.status === 404) this.run(this.filter);
       toastError(error);
@@ -187,7 +188,14 @@ export class TableView {
   async #removeAt(row) {
     if (this.selected.size > 0) return this.#deleteSelected();
     const entity = this.pages.entity(row);
-    if (entity && (await removeEntity(this.connection, this.table, entity))) this.#changed();
+    if (entity && (await removeEntity(this.connection, this.table, entity))) this.#readAgain(row);
+  }
+
+  /** Shows a row as it is now, without leaving the place. */
+  #readAgain(row) {
+    this.pages.forget(row);
+    this.#clearSelection();
+    this.app.countTable(this.table);
   }
 
   #changed() {
