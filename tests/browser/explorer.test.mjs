@@ -524,7 +524,7 @@ for (const size of ["desktop", "phone"]) {
     const page = await openPage(explorer, size, "#/advice");
     const { findings } = isReal ? await (await fetch(`${explorer.url}/api/advice`)).json() : SAMPLE_ADVICE;
     await page.locator(".finding, .finding-none").first().waitFor();
-    const titles = await page.locator(".finding h2").allTextContents();
+    const titles = await page.locator(".finding[data-id] h2").allTextContents();
     assert.deepEqual(titles.sort(), findings.map((finding) => finding.title).sort());
     for (const { id, pattern } of findings) {
       if (!pattern) continue;
