@@ -49,7 +49,7 @@ const PATHS = {
   add: "M12 5v14M5 12h14",
   close: "M6 6l12 12M18 6L6 18",
   menu: "M4 7h16M4 12h16M4 17h16",
-  more: "M5 11.5v1M12 11.5v1M19 11.5v1",
+  more: "M5 12h.01M12 12h.01M19 12h.01",
   refresh: "M20 11a8 8 0 1 0-2.3 6.3M20 5v6h-6",
   star: "M12 4l2.5 5.2 5.5.8-4 4 1 5.7-5-2.8-5 2.8 1-5.7-4-4 5.5-.8z",
   trash: "M4 7h16M9 7V4h6v3M6 7l1 13h10l1-13M10 11v5M14 11v5",
@@ -65,7 +65,7 @@ const PATHS = {
 };
 
 export function icon(name) {
-  return svg("svg", { viewBox: "0 0 24 24", class: "icon", "aria-hidden": "true" }, svg("path", { d: PATHS[name] }));
+  return svg("svg", { viewBox: "0 0 24 24", class: `icon icon-${name}`, "aria-hidden": "true" }, svg("path", { d: PATHS[name] }));
 }
 
 /** The mark of the product. */

@@ -153,9 +153,10 @@ export class Grid {
 
   #headerCell(name, index) {
     const types = [...this.#columns.types.get(name)];
+    const kind = types.every((type) => NUMERIC.has(type)) ? "is-number" : "";
     const cell = h(
       "div",
-      { class: "grid-cell", role: "columnheader", "aria-colindex": String(index + 2) },
+      { class: `grid-cell ${kind}`, role: "columnheader", "aria-colindex": String(index + 2) },
       h("span", { class: "column-name", title: name }, name),
       h("span", { class: "column-type" }, types.join(" · ")),
     );
