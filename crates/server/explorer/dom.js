@@ -65,7 +65,11 @@ const PATHS = {
 };
 
 export function icon(name) {
-  return svg("svg", { viewBox: "0 0 24 24", class: `icon icon-${name}`, "aria-hidden": "true" }, svg("path", { d: PATHS[name] }));
+  return svg(
+    "svg",
+    { viewBox: "0 0 24 24", class: `icon icon-${name}`, "aria-hidden": "true" },
+    svg("path", { d: PATHS[name] }),
+  );
 }
 
 /** The mark of the product. */
