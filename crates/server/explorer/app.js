@@ -7,7 +7,7 @@
 import { AdviceView, PatternView } from "./advice.js";
 import { ConnectView } from "./connect.js";
 import { forget, open, remembered } from "./connection.js";
-import { h, icon, show, toastError } from "./dom.js";
+import { h, icon, keep, recall, show, toastError } from "./dom.js";
 import { LiveView } from "./live.js";
 import { QueueView } from "./queues.js";
 import { admin } from "./rest.js";
@@ -20,7 +20,7 @@ class App {
   #taken = new Map();
 
   async start() {
-    const theme = localStorage.getItem(THEME);
+    const theme = recall(THEME);
     if (theme) document.documentElement.dataset.theme = theme;
     const kept = remembered();
     if (kept) this.connection = await open(kept).catch(() => undefined);
@@ -158,7 +158,7 @@ class App {
       ? root.dataset.theme === "dark"
       : matchMedia("(prefers-color-scheme: dark)").matches;
     root.dataset.theme = isDark ? "light" : "dark";
-    localStorage.setItem(THEME, root.dataset.theme);
+    keep(THEME, root.dataset.theme);
   }
 
   #openMenu() {

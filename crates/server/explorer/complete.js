@@ -33,10 +33,11 @@ const EXAMPLES = {
 };
 
 /**
- * The suggestions for a text with the cursor at `at`. `columns` is a Map from the names that are known to their types.
+ * The suggestions for a text with the cursor at `at`. `columns` is a Map from the names that are known to their types,
+ * and `samples` one from names to values that occur, as literals.
  * Returns {start, end, items: [{text, note, kind}]}: what to replace, and with what.
  */
-export function complete(text, at, columns) {
+export function complete(text, at, columns, samples = new Map()) {
   const before = tokens(text.slice(0, at));
   const last = before.at(-1);
   const touches = last && last.end === at && !/\s$/.test(text.slice(0, at));
@@ -46,7 +47,9 @@ export function complete(text, at, columns) {
   const previous = word ? before.at(-2) : last;
   const wordAfter = /^[\p{L}\p{N}_$]*/u.exec(text.slice(at))[0];
   const candidates =
-    word && KEYWORDS.has(word) ? [] : expected(before, word ? before.length - 1 : before.length, previous, columns);
+    word && KEYWORDS.has(word)
+      ? []
+      : expected(before, word ? before.length - 1 : before.length, previous, columns, samples);
   const lower = word.toLowerCase();
   const matching = candidates.filter((one) => one.text.toLowerCase().includes(lower) && one.text !== word);
   matching.sort((a, b) => b.text.toLowerCase().startsWith(lower) - a.text.toLowerCase().startsWith(lower));
@@ -57,7 +60,7 @@ function isOperator(token) {
   return token?.kind === "word" && OPERATORS.some(([word]) => word === token.text);
 }
 
-function expected(list, count, previous, columns) {
+function expected(list, count, previous, columns, samples) {
   const names = () => [
     ...[...columns].map(([name, types]) => ({ text: name, note: [...types].join(", "), kind: "property" })),
     { text: "not", note: "negation", kind: "word" },
@@ -67,7 +70,12 @@ function expected(list, count, previous, columns) {
     const property = list[count - 2];
     const types =
       property?.kind === "word" ? (columns.get(property.text) ?? Object.keys(EXAMPLES)) : Object.keys(EXAMPLES);
-    return [...types].flatMap((type) => EXAMPLES[type] ?? []).map(([text, note]) => ({ text, note, kind: "value" }));
+    const forms = [...types].flatMap((type) => EXAMPLES[type] ?? []);
+    const seen = [...(samples.get(property?.text) ?? [])].filter((text) => forms.every(([form]) => form !== text));
+    return [
+      ...forms.map(([text, note]) => ({ text, note, kind: "value" })),
+      ...seen.map((text) => ({ text, note: "occurs", kind: "sample" })),
+    ];
   }
   const beforeThat = list[count - 2];
   const isOperand = previous.kind === "word" && !KEYWORDS.has(previous.text) && !isOperator(beforeThat);

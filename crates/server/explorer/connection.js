@@ -3,6 +3,7 @@
 // Promises: nothing is kept outside of this page's memory unless the user asks; forgetting removes it. Errors say
 // what is missing. Leaves to others: signing (sign.js), sending (rest.js).
 
+import { keep, recall } from "./dom.js";
 import { importKey } from "./sign.js";
 
 /** The account that every emulator has. Its key is published and protects nothing. */
@@ -84,12 +85,12 @@ export async function open(connection) {
 
 /** Keeps a connection in this browser, because the user asked for it. */
 export function remember({ account, key, sas, table, queue }) {
-  localStorage.setItem(REMEMBERED, JSON.stringify({ account, key, sas: sas?.toString(), table, queue }));
+  keep(REMEMBERED, JSON.stringify({ account, key, sas: sas?.toString(), table, queue }));
 }
 
 export function remembered() {
   try {
-    const kept = JSON.parse(localStorage.getItem(REMEMBERED));
+    const kept = JSON.parse(recall(REMEMBERED));
     return kept && { ...kept, sas: kept.sas && new URLSearchParams(kept.sas) };
   } catch {
     return null;
@@ -97,5 +98,5 @@ export function remembered() {
 }
 
 export function forget() {
-  localStorage.removeItem(REMEMBERED);
+  keep(REMEMBERED, null);
 }

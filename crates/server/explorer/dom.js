@@ -269,6 +269,25 @@ export function menuButton(trigger, items) {
   return h("span", { class: "menu-place" }, trigger, menu);
 }
 
+/** What this browser keeps under a name; null if nothing, or if it keeps nothing for us. */
+export function recall(name) {
+  try {
+    return localStorage.getItem(name);
+  } catch {
+    return null;
+  }
+}
+
+/** Keeps a text in this browser; null forgets it. */
+export function keep(name, text) {
+  try {
+    if (text === null) localStorage.removeItem(name);
+    else localStorage.setItem(name, text);
+  } catch {
+    toast("This browser keeps nothing for this page.", "bad");
+  }
+}
+
 /** Saves text as a file of the user. */
 export function download(name, type, parts) {
   const address = URL.createObjectURL(new Blob(parts, { type }));

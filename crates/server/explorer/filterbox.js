@@ -4,7 +4,7 @@
 // Filters are kept in the browser only when somebody saves them. Leaves to others: running the query.
 
 import { complete } from "./complete.js";
-import { ask, h, iconButton, menuButton, number, show, toast } from "./dom.js";
+import { ask, h, iconButton, keep, menuButton, number, recall, show, toast } from "./dom.js";
 import { FilterError, parse } from "./filter.js";
 import { plan, planNamed, sentence } from "./plan.js";
 
@@ -13,20 +13,20 @@ const SAVED_MAX = 200;
 
 function savedFilters(table) {
   try {
-    return JSON.parse(localStorage.getItem(SAVED) ?? "[]").filter((one) => one.table === table);
+    return JSON.parse(recall(SAVED) ?? "[]").filter((one) => one.table === table);
   } catch {
     return [];
   }
 }
 
-function keep(change) {
+function change(work) {
   let all = [];
   try {
-    all = JSON.parse(localStorage.getItem(SAVED) ?? "[]");
+    all = JSON.parse(recall(SAVED) ?? "[]");
   } catch {
     // What was kept is unreadable, so it begins anew.
   }
-  localStorage.setItem(SAVED, JSON.stringify(change(all).slice(-SAVED_MAX)));
+  keep(SAVED, JSON.stringify(work(all).slice(-SAVED_MAX)));
 }
 
 export class FilterBox {
@@ -113,7 +113,7 @@ export class FilterBox {
   #save() {
     const text = this.text;
     const save = (name) => {
-      keep((all) => [
+      change((all) => [
         ...all.filter((one) => one.table !== this.#table || one.name !== name),
         { table: this.#table, name, text },
       ]);
@@ -124,7 +124,7 @@ export class FilterBox {
   }
 
   #forget(name) {
-    keep((all) => all.filter((one) => one.table !== this.#table || one.name !== name));
+    change((all) => all.filter((one) => one.table !== this.#table || one.name !== name));
   }
 
   #changed() {
@@ -176,7 +176,7 @@ export class FilterBox {
 
   #suggest() {
     const at = this.input.selectionStart;
-    const { start, end, items } = complete(this.input.value, at, this.#columns.types);
+    const { start, end, items } = complete(this.input.value, at, this.#columns.types, this.#columns.samples);
     if (items.length === 0 || document.activeElement !== this.input) return this.#hide();
     this.#items = items;
     this.#range = [start, end];

@@ -5,11 +5,13 @@
 // numbers. Leaves to others: reading pages (pages.js), and what happens when a row is opened or chosen.
 
 import { h, icon, number, show } from "./dom.js";
-import { byteLength } from "./types.js";
+import { byteLength, literal } from "./types.js";
 
 const ROWS_BEYOND = 6;
 const COLUMNS_SHOWN_MAX = 64;
 const CELL_TEXT_MAX = 160;
+const SAMPLES_MAX = 6;
+const SAMPLE_TEXT_MAX = 40;
 /** Browsers lose precision in very tall boxes. A longer result is scrolled faster than it is tall. */
 const SCROLL_HEIGHT_MAX = 8_000_000;
 const NUMERIC = new Set(["Int32", "Int64", "Double"]);
@@ -27,12 +29,17 @@ export class Columns {
     ["Timestamp", 262],
   ]);
   hidden = new Set();
+  /** A few values of each column, as literals of a filter. */
+  samples = new Map();
 
   /** Learns from the entities of a page; returns whether something was new. */
   learn(entities) {
     let isNew = false;
-    for (const { properties } of entities) {
-      for (const [name, { type, text }] of properties) {
+    for (const { partitionKey, rowKey, properties } of entities) {
+      this.#sample("PartitionKey", { type: "String", text: partitionKey });
+      this.#sample("RowKey", { type: "String", text: rowKey });
+      for (const [name, value] of properties) {
+        const { type, text } = value;
         let types = this.types.get(name);
         if (!types) {
           if (this.types.size >= 2000) continue;
@@ -44,9 +51,17 @@ export class Columns {
           types.add(type);
           isNew = true;
         }
+        this.#sample(name, value);
       }
     }
     return isNew;
+  }
+
+  #sample(name, value) {
+    let samples = this.samples.get(name);
+    if (!samples) this.samples.set(name, (samples = new Set()));
+    const isPlain = value.type !== "Binary" && value.type !== "Boolean" && value.text.length <= SAMPLE_TEXT_MAX;
+    if (samples.size < SAMPLES_MAX && isPlain) samples.add(literal(value));
   }
 
   get shown() {
