@@ -1,8 +1,8 @@
 //! The log: each message is one line on standard error, as text for people or as JSON for programs.
 //!
-//! Promises: a closed standard error never stops the server. In JSON every line is one object with `time`, `level`, `target`
-//! and `message`, and the message's own fields. Which messages exist is up to the code that logs them, and so is that none
-//! holds a secret.
+//! Promises: a closed standard error never stops the server. In JSON every line is one object with `time`, `level`,
+//! `target` and `message`, and the message's own fields. Which messages exist is up to the code that logs them, and so
+//! is that none holds a secret.
 
 use std::fmt::Write as _;
 use std::io::Write as _;

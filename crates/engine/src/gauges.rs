@@ -1,7 +1,7 @@
 //! What an engine says about itself: whether it takes writes, how much waits, how large it is.
 //!
-//! For metrics and health checks. Nothing here is part of the contract about rows: an engine that has nothing to say leaves
-//! everything at zero.
+//! For metrics and health checks. Nothing here is part of the contract about rows: an engine that has nothing to say
+//! leaves everything at zero.
 
 /// Whether an engine takes writes.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]

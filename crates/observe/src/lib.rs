@@ -1,9 +1,9 @@
 //! What the server sees of its own requests: an [`Observation`] of each, and what is made of them.
 //!
-//! Promises: memory is bounded whatever strangers send, because everything that is kept by name has its name from a closed
-//! set. Observing a request takes no lock and, once its operation was seen, allocates nothing.
-//! Leaves to others: making observations (`server/front/handle.rs`), showing them (`server/admin`), and the time, which
-//! comes in as values.
+//! Promises: memory is bounded whatever strangers send, because everything that is kept by name has its name from a
+//! closed set. Observing a request takes no lock and, once its operation was seen, allocates nothing. Leaves to others:
+//! making observations (`server/front/handle.rs`), showing them (`server/admin`), and the time, which comes in as
+//! values.
 
 mod histogram;
 mod live;
@@ -24,8 +24,8 @@ pub use operation::{Operation, Service};
 pub use prometheus::{CONTENT_TYPE, Gauge, Kind, plan_label};
 pub use protocol::table::region::PlanKind;
 
-/// Sees every finished request. It is called on the thread that served the request, before the answer is sent: it must be
-/// quick, and must not block.
+/// Sees every finished request. It is called on the thread that served the request, before the answer is sent: it must
+/// be quick, and must not block.
 pub trait Observer: Send + Sync {
     fn observe(&self, observation: &Observation<'_>);
 }

@@ -1,8 +1,9 @@
-//! Counters of all requests since the start: by operation and outcome, durations, bytes, and how queries found their rows.
+//! Counters of all requests since the start: by operation and outcome, durations, bytes, and how queries found their
+//! rows.
 //!
 //! Promises: counting takes no lock and only relaxed additions, in counters that few threads share. Memory is bounded:
-//! operations, statuses, error codes and plans are closed sets, and the counters of an operation are made when it is first
-//! seen. What was counted before a reading begins is in it.
+//! operations, statuses, error codes and plans are closed sets, and the counters of an operation are made when it is
+//! first seen. What was counted before a reading begins is in it.
 
 use std::cell::Cell;
 use std::sync::OnceLock;

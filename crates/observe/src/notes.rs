@@ -1,7 +1,7 @@
 //! Notes: what a service learns about a request while it runs it.
 //!
-//! They are taken as soon as they are known, so that a request that times out or fails is observed with them too. Writing a
-//! note needs only a shared reference, since a request's future may move between threads; it takes no lock.
+//! They are taken as soon as they are known, so that a request that times out or fails is observed with them too.
+//! Writing a note needs only a shared reference, since a request's future may move between threads; it takes no lock.
 
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::Relaxed;

@@ -1,7 +1,7 @@
 //! One finished request, as everything that observes requests sees it.
 //!
-//! Promises: nothing here is a credential. What a caller stores or asks for is visible only as keys and names, and a filter
-//! only as its shape. Leaves to others: deciding what of it is kept, and for how long.
+//! Promises: nothing here is a credential. What a caller stores or asks for is visible only as keys and names, and a
+//! filter only as its shape. Leaves to others: deciding what of it is kept, and for how long.
 
 use std::fmt;
 use std::time::Duration;
@@ -48,7 +48,8 @@ impl Observation<'_> {
 /// What the request is about and what it cost, as far as its service knows.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Detail<'a> {
-    /// The table, queue or container, in the case in which the caller wrote it; empty when there is none.
+    /// The table, queue or container, as the caller wrote it; empty when there is none. Of a request that was refused
+    /// it may be any text.
     pub container: &'a str,
     /// PartitionKey and RowKey, when the request names or writes one row; of a batch, those of its first operation. A
     /// query has them in its filter: see [`Shape::partition`].
@@ -65,16 +66,16 @@ pub struct Detail<'a> {
     pub has_more: bool,
     /// Rows that were written or deleted: one, or as many as a batch has; 0 when nothing was.
     pub written: u64,
-    /// Of the largest row that was written, or of the one that was read by its keys: its size by the service's rules for
-    /// entities (docs/decisions/0014-observe.md), and how many properties it has besides the keys and Timestamp.
+    /// Of the largest row that was written, or of the one that was read by its keys: its size by the service's rules
+    /// for entities (`tables/limits.rs`), and how many properties it has besides the keys and Timestamp.
     pub row_bytes_max: u64,
     pub property_count_max: u32,
 }
 
 /// A filter without its values: names of properties, operators, types of literals.
 ///
-/// It borrows the filter's text, values and all, but shows only the shape. The number is made while the query is planned and
-/// costs little; the text is made when somebody asks for it, and costs parsing the filter again.
+/// It borrows the filter's text, values and all, but shows only the shape. The number is made while the query is
+/// planned and costs little; the text is made when somebody asks for it, and costs parsing the filter again.
 #[derive(Clone, Copy)]
 pub struct Shape<'a> {
     number: u64,

@@ -1,7 +1,7 @@
 //! Every operation that a request can be, by the names that the services' documentation uses.
 //!
-//! A closed set: an operation is a small number, so counters for all of them stand in an array, and no name that a stranger
-//! chooses becomes the label of a metric.
+//! A closed set: an operation is a small number, so counters for all of them stand in an array, and no name that a
+//! stranger chooses becomes the label of a metric.
 
 /// A storage service, as metrics name it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

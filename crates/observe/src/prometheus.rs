@@ -1,7 +1,7 @@
 //! Metrics in the text format of Prometheus, version 0.0.4.
 //!
-//! Promises: every family has one HELP and one TYPE line, all samples of a family stand together, and a histogram's `+Inf`
-//! bucket equals its count. Label values are from closed sets, or come from the operator.
+//! Promises: every family has one HELP and one TYPE line, all samples of a family stand together, and a histogram's
+//! `+Inf` bucket equals its count. Label values are from closed sets, or come from the operator.
 
 use std::fmt::Write as _;
 

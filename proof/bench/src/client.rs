@@ -92,7 +92,9 @@ async fn read(table: &TableClient, shape: &TableShape, time: Duration) -> Result
             let mut number = task * 7919;
             while !stop.load(Ordering::Relaxed) {
                 number = (number * 6_364_136_223 + 1_442_695_041) % entities;
-                let person: Person = table.get(&TableShape::one_partition(entities).partition(number), &loaded_key(number)).await?;
+                let person: Person = table
+                    .get(&TableShape::one_partition(entities).partition(number), &loaded_key(number))
+                    .await?;
                 debug_assert_eq!(person.age, 36);
                 if is_counted.load(Ordering::Relaxed) {
                     reads.fetch_add(1, Ordering::Relaxed);

@@ -160,7 +160,9 @@ fn read(parser: &mut Parser) -> Result<Option<Options>, lexopt::Error> {
         PlanName::Quick => 0.5,
         // With this, all rounds of the usual run, including Azurite's slow ones, take a quarter of an hour.
         PlanName::Usual => 1.5,
-        PlanName::Full | PlanName::Large | PlanName::LargeFull | PlanName::LargeQueues | PlanName::Client => 2.0,
+        PlanName::Full | PlanName::Large | PlanName::LargeFull | PlanName::LargeQueues | PlanName::Client => {
+            2.0
+        }
     });
     let rounds = rounds.unwrap_or(match plan {
         PlanName::Quick => 1,

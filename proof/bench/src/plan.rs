@@ -87,7 +87,9 @@ pub fn systems(options: &Options) -> Vec<SystemKind> {
         false => options.systems.contains(kind),
     };
     match options.plan {
-        PlanName::Large | PlanName::LargeFull | PlanName::LargeQueues | PlanName::Client => vec![SystemKind::Durable],
+        PlanName::Large | PlanName::LargeFull | PlanName::LargeQueues | PlanName::Client => {
+            vec![SystemKind::Durable]
+        }
         _ => SystemKind::ALL.into_iter().filter(is_wanted).collect(),
     }
 }

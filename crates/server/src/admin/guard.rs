@@ -69,7 +69,8 @@ fn is_of_other_origin(area: Area, method: &str, headers: &HeaderMap, host: &str)
         }
     }
     match text(headers, &SEC_FETCH_SITE) {
-        // Not sent by a browser, or by one that is older than this header; it sends `Origin` with what changes something.
+        // Not sent by a browser, or by one that is older than this header; it sends `Origin` with what changes
+        // something.
         None => false,
         Some("same-origin" | "none") => {
             text(headers, &SEC_FETCH_MODE) == Some("navigate") && area == Area::Passage

@@ -1,4 +1,5 @@
-//! The admin port: health, metrics, the numbers behind charts, findings, the explorer page, and its passage to the services.
+//! The admin port: health, metrics, the numbers behind charts, findings, the explorer page, and its passage to the
+//! services.
 //!
 //! `guard` decides who may ask, `report` what is told, `page` holds the page's files, `passage` leads to the services.
 //! Promises: it has connections of its own, so it answers when the services have none left. Leaves to others: what the

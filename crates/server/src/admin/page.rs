@@ -60,8 +60,8 @@ const CONTENT_TYPES: [(&str, &str); 5] = [
     ("json", "application/json"),
 ];
 
-/// Scripts and styles are the page's own files, never text within a page; nothing is loaded from elsewhere, nothing frames
-/// the page, and forms go nowhere. So stored data that reaches the page cannot become a script.
+/// Scripts and styles are the page's own files, never text within a page; nothing is loaded from elsewhere, nothing
+/// frames the page, and forms go nowhere. So stored data that reaches the page cannot become a script.
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
                            font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; \
                            frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";

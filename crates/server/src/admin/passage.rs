@@ -1,8 +1,8 @@
 //! The passage: `/storage/SERVICE/…` on the admin port leads to a service, as if the request had come to its own port.
 //!
-//! It lets the explorer page use the public REST interface without CORS rules. Promises: the request takes the very same
-//! road, so authentication, limits and answers are the service's own. What belongs to the admin port (cookies, origin) does
-//! not reach the service, and an answer cannot be opened as a page.
+//! It lets the explorer page use the public REST interface without CORS rules. Promises: the request takes the very
+//! same road, so authentication, limits and answers are the service's own. What belongs to the admin port (cookies,
+//! origin) does not reach the service, and an answer cannot be opened as a page.
 
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};

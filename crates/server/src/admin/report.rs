@@ -156,16 +156,27 @@ fn storage(gauges: &EngineGauges) -> Value {
     })
 }
 
-#[rustfmt::skip] // A line for each, to be read as a list.
 fn engine_gauges(gauges: &EngineGauges) -> Vec<Gauge> {
     let number = |value: u64| value as f64;
     vec![
-        Gauge::counter("commit_groups_total", "Groups of commits made durable with one write and one sync.", number(gauges.group_count)),
+        Gauge::counter(
+            "commit_groups_total",
+            "Groups of commits made durable together.",
+            number(gauges.group_count),
+        ),
         Gauge::counter("commits_total", "Commits in those groups.", number(gauges.commit_count)),
-        Gauge::counter("commit_sync_seconds_total", "Time spent on writing and syncing groups.", gauges.sync_seconds),
+        Gauge::counter(
+            "commit_sync_seconds_total",
+            "Time spent on writing and syncing groups.",
+            gauges.sync_seconds,
+        ),
         Gauge::new("commit_queue", "Commits that wait or are under way.", number(gauges.queue_count)),
         Gauge::new("commit_queue_bytes", "Their bytes.", number(gauges.queue_bytes)),
-        Gauge::new("recent_rows", "Rows in memory that are not yet in the tree.", number(gauges.recent_count)),
+        Gauge::new(
+            "recent_rows",
+            "Rows in memory that are not yet in the tree.",
+            number(gauges.recent_count),
+        ),
         Gauge::new("recent_bytes", "Their bytes.", number(gauges.recent_bytes)),
         Gauge::counter("folds_total", "Folds of recent rows into the tree.", number(gauges.fold_count)),
         Gauge::counter("fold_seconds_total", "Time spent on folding.", gauges.fold_seconds),

@@ -1,8 +1,8 @@
 //! Who sees a finished request: the counters, the other observers, and the logs of requests.
 //!
-//! Promises: a log of requests shows the path without its query, which may hold a signature, and of a filter only its shape.
-//! The access log is sampled evenly; the log of slow requests has a bounded rate. Leaves to others: how a line looks (the
-//! program's logger), and what observers make of what they see.
+//! Promises: a log of requests shows the path without its query, which may hold a signature, and of a filter only its
+//! shape. The access log is sampled evenly; the log of slow requests has a bounded rate. Leaves to others: how a line
+//! looks (the program's logger), and what observers make of what they see.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -92,7 +92,7 @@ fn log_slow(head: &RequestHead<'_>, observation: &Observation<'_>, left_out_coun
         request_id = observation.request_id,
         account = observation.account,
         operation = observation.operation.name(),
-        container = bounded(detail.container),
+        container = &*bounded(detail.container),
         status = observation.status,
         plan = detail.plan.map_or("", |plan| plan.name()),
         filter = &*shape,
@@ -108,9 +108,9 @@ fn log_slow(head: &RequestHead<'_>, observation: &Observation<'_>, left_out_coun
 }
 
 /// No name of a container is longer, but a request may say anything.
-fn bounded(container: &str) -> &str {
-    const NAME_BYTES_MAX: usize = 63;
-    container.get(..NAME_BYTES_MAX).unwrap_or(container)
+fn bounded(container: &str) -> String {
+    const NAME_CHARACTERS_MAX: usize = 63;
+    container.chars().take(NAME_CHARACTERS_MAX).collect()
 }
 
 fn micros(took: Duration) -> u64 {

@@ -1,4 +1,5 @@
-//! A strict parser of the text format, version 0.0.4, written from its description: what it accepts, Prometheus accepts.
+//! A strict parser of the text format, version 0.0.4, written from its description: what it accepts, Prometheus
+//! accepts.
 
 use std::collections::{BTreeMap, HashSet};
 

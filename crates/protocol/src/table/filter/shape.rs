@@ -1,8 +1,8 @@
 //! The shape of a filter: its properties, operators and types of literals, without any value.
 //!
-//! Promises: filters that differ only in their values have the same shape, and so have those that differ only in how often
-//! they repeat a term, as in `RowKey eq 'a' or RowKey eq 'b' or …`. No part of a value is in the shape. Its text has at
-//! most [`SHAPE_BYTES_MAX`] bytes.
+//! Promises: filters that differ only in their values have the same shape, and so have those that differ only in how
+//! often they repeat a term, as in `RowKey eq 'a' or RowKey eq 'b' or …`. No part of a value is in the shape. Its text
+//! has at most [`SHAPE_BYTES_MAX`] bytes.
 
 use super::{CompareOp, Expr, FilterProperty};
 
@@ -10,8 +10,8 @@ use super::{CompareOp, Expr, FilterProperty};
 pub const SHAPE_BYTES_MAX: usize = 512;
 const CUT_MARK: &str = "\u{2026}";
 
-/// As in `PartitionKey eq String and (Age gt Int32 or Done)`. A term that stands several times in a row is written once,
-/// followed by a mark: `RowKey eq String or ..`.
+/// As in `PartitionKey eq String and (Age gt Int32 or Done)`. A term that stands several times in a row is written
+/// once, followed by a mark: `RowKey eq String or ..`.
 pub fn shape(root: &Expr) -> String {
     let mut text = Text { out: String::new(), is_cut: false };
     walk(root, false, &mut text);
