@@ -19,7 +19,36 @@ macro_rules! page_files {
 /// Every file that is served; the root is the first one.
 const FILES: &[PageFile] = page_files! {
     "index.html"
+    "advice.js"
+    "app.js"
+    "charts.js"
+    "complete.js"
+    "conflict.js"
+    "connect.js"
+    "connection.js"
+    "dom.js"
+    "export.js"
+    "filter.js"
+    "filterbox.js"
+    "forms.js"
+    "grid.js"
+    "icon.svg"
+    "json.js"
+    "live.js"
+    "pages.js"
+    "patterns.js"
+    "pieces.css"
+    "plan.js"
+    "queues.js"
+    "rest.js"
+    "sidebar.js"
+    "sign.js"
     "style.css"
+    "table.css"
+    "tableview.js"
+    "types.js"
+    "views.css"
+    "xml.js"
 };
 
 /// By the ending of a file's name.
@@ -35,7 +64,7 @@ const CONTENT_TYPES: [(&str, &str); 5] = [
 /// frames the page, and forms go nowhere. So stored data that reaches the page cannot become a script.
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
                            font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; \
-                           frame-ancestors 'none'; require-trusted-types-for 'script'";
+                           frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 /// For answers that are not pages: if one is opened as a page after all, it can do nothing.
 const DATA_POLICY: &str = "default-src 'none'; sandbox; frame-ancestors 'none'";
 
