@@ -21,11 +21,13 @@ pub use front::handle::{Binding, BoundService, bind};
 pub use front::service::Service;
 pub use front::watch::{ACCESS_TARGET, LogRules, SLOW_TARGET, Watch};
 pub use front::{Front, FrontConfig};
-pub use http::limits::Limits;
+pub use http::limits::{Limits, Targets};
 pub use http::listener::{Handler, Server, prepare_thread};
 pub use queue::QueueHttp;
-pub use table::TableHttp;
+pub use table::{ScanRule, TableHttp};
 
 /// The families of an engine that holds everything the services keep.
-pub const FAMILIES: Families =
-    Families::NONE.with(tables::FAMILY, tables::VALUE_RULES).with(queues::FAMILY, queues::VALUE_RULES);
+pub const FAMILIES: Families = Families::NONE
+    .with(tables::FAMILY, tables::VALUE_RULES)
+    .with(tables::SYSTEM_FAMILY, tables::VALUE_RULES)
+    .with(queues::FAMILY, queues::VALUE_RULES);

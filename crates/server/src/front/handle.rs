@@ -221,6 +221,10 @@ async fn process<'h, S: Service>(
     let request = &*read.insert(service.read(head, &account.name)?);
     grant.authorize(S::KIND, &S::need(request)).map_err(|error| S::forbid(request, error))?;
     let asked = Duration::from_secs(timeout_seconds(&head.query).map_err(Refusal::front)?);
+    // Only now: strangers without credentials do not use up what belongs to the account.
+    if let Some(throttle) = &front.throttle {
+        throttle.operation(&account.name, front.clock.monotonic())?;
+    }
 
     let scheme = if head.connection.is_https { "https" } else { "http" };
     let base = [scheme, "://", head.host.unwrap_or_default(), head.target.base_path].concat();
