@@ -5,6 +5,7 @@
 //! Leaves to others: making observations (`server/front/handle.rs`), showing them (`server/admin`), and the time, which
 //! comes in as values.
 
+mod analytics;
 mod histogram;
 mod live;
 mod metrics;
@@ -15,11 +16,12 @@ mod prometheus;
 
 use std::time::Duration;
 
+pub use analytics::{AnalyticsBook, AnalyticsCounts, Measured, Outcome};
 pub use histogram::{Counts, Histogram};
 pub use live::{Live, SECONDS_MAX, Sample};
 pub use metrics::{Metrics, PlanCount, Totals};
 pub use notes::{Named, Notes};
-pub use observation::{Detail, Observation, Shape};
+pub use observation::{Credentials, Detail, Observation, Shape};
 pub use operation::{Operation, Service};
 pub use prometheus::{CONTENT_TYPE, Gauge, Kind, plan_label};
 pub use protocol::table::region::PlanKind;

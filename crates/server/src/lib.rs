@@ -6,6 +6,7 @@
 //! Leaves to others: every rule about data (`tables`, `queues`), every text of the protocol (`protocol`).
 
 mod admin;
+mod analytics;
 pub mod front;
 pub mod http;
 mod queue;
@@ -15,6 +16,7 @@ use engine::Families;
 
 pub use admin::passage::{Road, ServedService};
 pub use admin::{Admin, AdminConfig, bind_admin};
+pub use analytics::Analytics;
 pub use front::accounts::{Accounts, EMULATOR_ACCOUNT, EMULATOR_KEY};
 pub use front::current::Current;
 pub use front::handle::{Binding, BoundService, bind};

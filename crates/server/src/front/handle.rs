@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use http::{Method, Request, Response};
 use hyper::body::{Body, Incoming};
-use observe::{Named, Notes, Observation};
+use observe::{Detail, Named, Notes, Observation};
 use protocol::auth::{Connection, Grant};
 use protocol::common::DateTime;
 use protocol::common::query::timeout_seconds;
@@ -180,7 +180,11 @@ impl<S: Service> Seen<'_, S> {
             at,
             now,
             request_id: head.request_id.as_str(),
-            detail: self.notes.detail(named),
+            detail: Detail {
+                credentials: head.credentials(),
+                is_secondary: head.target.is_secondary,
+                ..self.notes.detail(named)
+            },
         };
         front.watch.finished(head, &observation);
     }

@@ -1,8 +1,8 @@
 //! Scalability targets, enforced the way the live services do: what goes over a target is answered 503 `ServerBusy`.
 //!
-//! Every request is one operation of its account. A service says which partition a request touches, and how many rows of it
-//! ([`Session::spend`]). Each partition and each account has a token bucket, so a target holds for any span of time, and
-//! what one partition uses up no other one misses.
+//! Every request is one operation of its account. A service says which partition a request touches, and how many rows
+//! of it ([`Session::spend`]). Each partition and each account has a token bucket, so a target holds for any span of
+//! time, and what one partition uses up no other one misses.
 //! Promises: memory is bounded, whatever partitions are named. Without targets a request pays for one comparison.
 //! Leaves to others: what a partition is, and what counts as a row.
 
@@ -16,8 +16,8 @@ use protocol::{ErrorCode, ServiceError};
 use super::service::Session;
 use crate::http::limits::Targets;
 
-/// How much of a target may come at once after a pause: a tenth of a second's worth. Small, so that a client that sends
-/// without pause gets the target and hardly more; large enough for what a page of a program sends in one go.
+/// How much of a target may come at once after a pause: a tenth of a second's worth. Small, so that a client that
+/// sends without pause gets the target and hardly more; large enough for what a page of a program sends in one go.
 const BURST: Duration = Duration::from_millis(100);
 /// Buckets that are looked through for a name.
 const WAY_COUNT: usize = 8;
@@ -81,8 +81,8 @@ impl Session<'_> {
         self.front.throttle.is_some()
     }
 
-    /// Counts rows of a partition that the request is going to touch. They are counted in full or not at all: a request
-    /// is let in as long as anything is left, and later ones wait until it is paid for.
+    /// Counts rows of a partition that the request is going to touch. They are counted in full or not at all: a
+    /// request is let in as long as anything is left, and later ones wait until it is paid for.
     pub(crate) fn spend(&self, partition: Partition<'_>, row_count: u64) -> Result<(), ErrorCode> {
         let Some(throttle) = &self.front.throttle else { return Ok(()) };
         let tag = throttle.tag(self.account, partition);
@@ -99,8 +99,8 @@ impl Session<'_> {
     }
 }
 
-/// Token buckets by name, in sets. A bucket that has refilled is like one that does not exist, so its place goes to another
-/// name without loss.
+/// Token buckets by name, in sets. A bucket that has refilled is like one that does not exist, so its place goes to
+/// another name without loss.
 struct Buckets {
     /// How long one unit takes to refill.
     unit_ns: u64,

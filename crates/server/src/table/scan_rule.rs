@@ -1,8 +1,8 @@
 //! `--fail-on-scan`: queries that would get slower as their table grows are refused, with the reason and the remedy.
 //!
-//! It is for test suites. A scan is every plan but points and row ranges, as the client's `refuse_scans` has it. Reading one
-//! partition as a whole, without a condition on anything else, reads nothing in vain and is no scan here. Leaves to others:
-//! making the plan (`tables/plan.rs`).
+//! It is for test suites. A scan is every plan but points and row ranges, as the client's `refuse_scans` has it.
+//! Reading one partition as a whole, without a condition on anything else, reads nothing in vain and is no scan here.
+//! Leaves to others: making the plan (`tables/plan.rs`).
 
 use protocol::table::model::TableName;
 use protocol::{ErrorCode, ServiceError};
@@ -25,8 +25,8 @@ impl ScanRule {
         ScanRule { tables: Some(tables.iter().map(TableName::to_lower).collect()) }
     }
 
-    /// Refuses the plan if it is a scan. `is_filtered`: rows that are found may be left out of the answer. `shape` is the
-    /// filter without its values.
+    /// Refuses the plan if it is a scan. `is_filtered`: rows that are found may be left out of the answer. `shape` is
+    /// the filter without its values.
     pub(crate) fn check(
         &self,
         table: &TableName,

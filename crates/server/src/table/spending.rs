@@ -1,8 +1,8 @@
-//! What requests cost of the scalability targets of their partitions: the entities that they write, or that their answers
-//! hold; at least one.
+//! What requests cost of the scalability targets of their partitions: the entities that they write, or that their
+//! answers hold; at least one.
 //!
-//! A query costs something only where its filter names one partition. Over several partitions it counts as an operation of
-//! its account and no more. Leaves to others: the targets themselves (`front/throttle.rs`).
+//! A query costs something only where its filter names one partition. Over several partitions it counts as an
+//! operation of its account and no more. Leaves to others: the targets themselves (`front/throttle.rs`).
 
 use protocol::table::KIND;
 use protocol::table::filter::Filter;

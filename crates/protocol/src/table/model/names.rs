@@ -55,10 +55,13 @@ impl TableName {
             && !rest.is_empty()
             && TABLE_NAME_LEN.contains(&text.len())
             && rest.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        if !is_system {
+            return None;
+        }
         // Before 2013-08-15 there was one kind of metrics, which is the hourly one of today. Both names are good.
         let is_old = rest.to_ascii_lowercase().starts_with("transactions");
         let name = if is_old { format!("{SYSTEM_PREFIX}HourPrimary{rest}") } else { text.to_owned() };
-        is_system.then(|| TableName(name.into()))
+        Some(TableName(name.into()))
     }
 
     /// The name of a table that may be read: one that anybody can create, or one that the service itself writes.
