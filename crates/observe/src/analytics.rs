@@ -60,6 +60,10 @@ impl Outcome {
             (503, _) => Outcome::ThrottlingError,
             (_, Some(ErrorCode::OperationTimedOut)) => Outcome::ServerTimeoutError,
             (401 | 403, _) => Outcome::AuthorizationError,
+            // Nothing here is for everybody. Older versions are told that what they may not see does not exist.
+            (400..500, _) if observation.detail.credentials == Credentials::Anonymous => {
+                Outcome::AuthorizationError
+            }
             // What does not exist here does not exist there either: no failure of the server.
             (_, Some(ErrorCode::NotImplemented)) => Outcome::ClientOtherError,
             (500.., _) => Outcome::ServerOtherError,
@@ -313,6 +317,9 @@ mod tests {
         check(501, Some(ErrorCode::NotImplemented), Outcome::ClientOtherError);
         check(403, Some(ErrorCode::AuthenticationFailed), Outcome::AuthorizationError);
         check(409, Some(ErrorCode::TableAlreadyExists), Outcome::ClientOtherError);
+        let missing = observation("one", 0, 404, Some(ErrorCode::ResourceNotFound));
+        let detail = Detail { credentials: Credentials::Anonymous, ..Detail::default() };
+        assert_eq!(Outcome::of(&Observation { detail, ..missing }), Outcome::AuthorizationError);
     }
 
     #[test]

@@ -60,7 +60,8 @@ def test_a_known_load_gives_exactly_its_counts(flavour, tmp_path):
             measure_minutes(service, queues)
             load(service, queues)
     with OwnServer(tmp_path) as server, flavour.service(server.connection_string) as service:
-        found = {(interval, kind): sums(service, interval, kind) for interval in INTERVALS for kind in ["Table", "Queue"]}
+        tables_of = [(interval, kind) for interval in INTERVALS for kind in ["Table", "Queue"]]
+        found = {(interval, kind): sums(service, interval, kind) for interval, kind in tables_of}
         assert "people" in [table.name for table in service.list_tables()]
         assert not [table.name for table in service.list_tables() if table.name.startswith("$")]
     for interval in INTERVALS:

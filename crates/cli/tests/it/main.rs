@@ -5,6 +5,7 @@
 
 mod account_command;
 mod accounts;
+mod analytics;
 mod arguments;
 mod backup;
 mod bearer;
@@ -19,6 +20,7 @@ mod hostile;
 mod open_files;
 mod profiles;
 mod queues;
+mod rehearsal;
 mod restart;
 mod restore_cut;
 mod running;
