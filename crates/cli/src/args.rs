@@ -478,7 +478,10 @@ mod tests {
         let given = flags(&["--throttle", "--fail-on-scan"]).unwrap();
         assert_eq!((given.throttle.as_deref(), given.fail_on_scan.as_deref()), (Some(""), Some("")));
         let given = flags(&["--throttle=partition=5", "--failOnScan=a,b"]).unwrap();
-        assert_eq!((given.throttle.as_deref(), given.fail_on_scan.as_deref()), (Some("partition=5"), Some("a,b")));
+        assert_eq!(
+            (given.throttle.as_deref(), given.fail_on_scan.as_deref()),
+            (Some("partition=5"), Some("a,b"))
+        );
         assert_eq!(flags(&[]).unwrap().throttle, None);
     }
 

@@ -1,5 +1,5 @@
-//! The options that make a server as strict as a program should expect the live service to be: scalability targets, and no
-//! scans.
+//! The options that make a server as strict as a program should expect the live service to be: scalability targets, and
+//! no scans.
 
 use protocol::table::model::TableName;
 use server::{ScanRule, Targets};
@@ -15,7 +15,8 @@ pub fn read_targets(text: &str) -> Result<Targets, String> {
             _ => return Err(format!("--throttle takes partition=N and account=N, and not '{part}'")),
         };
         let number = number.trim().parse::<u32>().ok().filter(|number| *number > 0);
-        *target = number.ok_or_else(|| format!("--throttle takes a number a second, at least 1: '{part}'"))?;
+        *target =
+            number.ok_or_else(|| format!("--throttle takes a number a second, at least 1: '{part}'"))?;
     }
     Ok(targets)
 }
@@ -25,7 +26,8 @@ pub fn read_scan_rule(text: &str) -> Result<ScanRule, String> {
     let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
     let tables: Result<Vec<TableName>, String> = names
         .map(|name| {
-            TableName::parse_addressed(name).map_err(|_| format!("--fail-on-scan: '{name}' is not a table name"))
+            TableName::parse_addressed(name)
+                .map_err(|_| format!("--fail-on-scan: '{name}' is not a table name"))
         })
         .collect();
     Ok(match tables? {

@@ -18,8 +18,8 @@ use protocol::auth::BearerValidator;
 use protocol::common::DateTime;
 use queues::QueueService;
 use server::{
-    Accounts, Admin, AdminConfig, Analytics, Binding, BoundService, Current, EMULATOR_ACCOUNT, EMULATOR_KEY, Front,
-    FrontConfig, Handler, Limits, QueueHttp, ServedService, Server, Service, TableHttp, Watch,
+    Accounts, Admin, AdminConfig, Analytics, Binding, BoundService, Current, EMULATOR_ACCOUNT, EMULATOR_KEY,
+    Front, FrontConfig, Handler, Limits, QueueHttp, ServedService, Server, Service, TableHttp, Watch,
 };
 use tables::TableService;
 use tls::{Tls, UnixTime, WallClock};

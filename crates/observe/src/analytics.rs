@@ -292,7 +292,10 @@ mod tests {
         let taken = book.take(6);
         assert_eq!(taken.len(), 1);
         let counts = taken[0].counts;
-        assert_eq!((taken[0].account, counts.all_of(Outcome::Success), counts.request_count()), ("one", 10, 10));
+        assert_eq!(
+            (taken[0].account, counts.all_of(Outcome::Success), counts.request_count()),
+            ("one", 10, 10)
+        );
         assert_eq!((counts.bytes_in, counts.bytes_out, counts.success_ns), (50, 70, 20_000_000));
         assert!(book.take(6).is_empty());
         let mut taken = book.take(7);

@@ -13,9 +13,7 @@ use engine::Engine;
 use engine::env::{Clock, FakeClock, SystemClock, UNIX_EPOCH_TICKS};
 use engine::memory::MemoryEngine;
 use queues::QueueService;
-use server::{
-    Accounts, Binding, Current, Front, FrontConfig, Limits, QueueHttp, ScanRule, TableHttp, Watch,
-};
+use server::{Accounts, Binding, Current, Front, FrontConfig, Limits, QueueHttp, ScanRule, TableHttp, Watch};
 use tables::TableService;
 use tokio::sync::watch;
 

@@ -160,7 +160,9 @@ impl Analytics {
     async fn take(&self, state: &mut State, minute: u64, known: &mut Known) {
         for measured in self.book.take(minute) {
             let service = measured.operation.service();
-            let Some(service) = self.services.iter().position(|(other, _)| *other == service) else { continue };
+            let Some(service) = self.services.iter().position(|(other, _)| *other == service) else {
+                continue;
+            };
             let Some(properties) = self.properties(measured.account, service, known).await else { continue };
             for (interval, metrics) in metrics_of(&properties) {
                 let key = DueKey {
@@ -186,7 +188,9 @@ impl Analytics {
         let accounts = self.accounts.get();
         for account in accounts.names() {
             for service in 0..self.services.len() {
-                let Some(properties) = self.properties(account.as_str(), service, known).await else { continue };
+                let Some(properties) = self.properties(account.as_str(), service, known).await else {
+                    continue;
+                };
                 let key = DueKey {
                     start: hour.saturating_sub(Interval::Hour.minutes()),
                     interval: Interval::Hour,
@@ -212,7 +216,9 @@ impl Analytics {
         let found = self.accounts.get().find(account)?.name.clone();
         let (_, catalogue) = self.services.get(service)?;
         let properties = catalogue.properties(&found).await.unwrap_or_else(|error| {
-            log::warn!("{account} is measured like a new account, because its properties cannot be read: {error}");
+            log::warn!(
+                "{account} is measured like a new account, because its properties cannot be read: {error}"
+            );
             ServiceProperties::default()
         });
         known.insert((account.into(), service), properties.clone());
@@ -263,7 +269,8 @@ impl Analytics {
         for (row_key, mut counts) in rows {
             let stored = self.system.get_entity(&account, &table, &partition_key, &row_key).await?;
             let stored = stored.as_ref();
-            let row = stored.and_then(|row| EntityView::open(&partition_key, &row_key, row.version, &row.value));
+            let row =
+                stored.and_then(|row| EntityView::open(&partition_key, &row_key, row.version, &row.value));
             if let Some(row) = row {
                 counts.add(&schema::read(&row));
             }

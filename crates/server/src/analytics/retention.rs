@@ -26,12 +26,16 @@ impl Analytics {
         let accounts = self.accounts.get();
         for account in accounts.names() {
             for (index, (service, _)) in self.services.iter().enumerate() {
-                let Some(properties) = self.properties(account.as_str(), index, known).await else { continue };
+                let Some(properties) = self.properties(account.as_str(), index, known).await else {
+                    continue;
+                };
                 for (interval, metrics) in metrics_of(&properties) {
                     let Some(days) = metrics.retention_days else { continue };
                     let first_kept = now.saturating_sub(u64::from(days) * MINUTES_PER_DAY);
                     for is_secondary in [false, true] {
-                        let Some(table) = schema::table_name(interval, is_secondary, *service) else { continue };
+                        let Some(table) = schema::table_name(interval, is_secondary, *service) else {
+                            continue;
+                        };
                         if let Err(error) = self.remove_before(account, &table, first_kept).await {
                             log::debug!("old metrics of {account} wait to be removed: {error}");
                         }

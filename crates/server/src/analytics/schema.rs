@@ -233,7 +233,9 @@ mod tests {
         let names: Vec<_> =
             properties(&some_counts()).into_iter().map(|property| property.name.into_owned()).collect();
         assert_eq!(names.len(), 14 + 24);
-        for name in ["SASServerTimeoutError", "AnonymousNetworkError", "ClientOtherError", "PercentTimeoutError"] {
+        for name in
+            ["SASServerTimeoutError", "AnonymousNetworkError", "ClientOtherError", "PercentTimeoutError"]
+        {
             assert!(names.iter().any(|found| found == name), "{name}");
         }
     }

@@ -39,8 +39,7 @@ impl World {
         let accounts = Arc::new(Current::new(Accounts::emulator()));
         let analytics = Analytics::new(engine.clone(), clock.clone(), accounts);
         let watch = Watch::new(Arc::default(), vec![analytics.book()], LogRules::default());
-        let server =
-            TestServer::options().clock(clock.clone()).engine(engine).watch(watch).start();
+        let server = TestServer::options().clock(clock.clone()).engine(engine).watch(watch).start();
         World { server, clock, analytics, sent: Cell::new(0) }
     }
 
@@ -57,7 +56,8 @@ impl World {
 
     /// Switches metrics of the Table service.
     fn set(&self, name: &str, level: &str, days: u32) {
-        self.send(Request::put(PROPERTIES).body("application/xml", properties(name, level, days))).expect(202);
+        self.send(Request::put(PROPERTIES).body("application/xml", properties(name, level, days)))
+            .expect(202);
     }
 
     /// The rows of a table that begin with this time, by their RowKey.

@@ -16,7 +16,8 @@ struct World {
 impl World {
     fn new(partition: u32, account: u32) -> World {
         let clock = Arc::new(FakeClock::default());
-        let targets = Targets { partition_rows_per_second: partition, account_operations_per_second: account };
+        let targets =
+            Targets { partition_rows_per_second: partition, account_operations_per_second: account };
         let options = TestServer::options().clock(clock.clone());
         let server = options.limits(|limits| limits.targets = Some(targets)).start();
         server.create_table("people");
@@ -101,7 +102,10 @@ fn a_transaction_counts_its_entities_and_is_refused_as_a_whole() {
     world.pass(20);
     world.batch("p", 50..51).expect(202);
     world.pass(1000);
-    assert_eq!(world.list("PartitionKey eq 'p'").expect(200).json()["value"].as_array().map(Vec::len), Some(51));
+    assert_eq!(
+        world.list("PartitionKey eq 'p'").expect(200).json()["value"].as_array().map(Vec::len),
+        Some(51)
+    );
 }
 
 #[test]
