@@ -1,7 +1,7 @@
 //! The areas of the conformance document: a title for the subject of each test file or module, and their order.
 
 /// Each title with its files or modules, in the order of the document.
-const AREAS: [(&str, &[&str]); 40] = [
+const AREAS: [(&str, &[&str]); 43] = [
     ("Tables", &["tables"]),
     ("Entities", &["entities", "update"]),
     ("Property types", &["types"]),
@@ -17,12 +17,15 @@ const AREAS: [(&str, &[&str]); 40] = [
     ("Shared access signatures", &["sas", "sas_matrix", "sas_range", "sas_scope"]),
     ("Access policies", &["policies"]),
     ("Service properties and stats", &["properties", "service_properties"]),
+    ("Storage Analytics", &["analytics"]),
     ("CORS", &["cors"]),
     ("Addresses and URLs", &["addressing"]),
     ("Headers, formats, versions", &["headers", "negotiation"]),
     ("Errors", &["errors", "error_table"]),
     ("HTTP and hostile input", &["http", "hostile", "framing"]),
     ("Retries", &["retries"]),
+    ("Scalability targets", &["throttle"]),
+    ("Refused scans", &["scans"]),
     ("Parallel use", &["parallel"]),
     ("Well-known applications", &["applications"]),
     ("Known traps of emulators", &["traps"]),

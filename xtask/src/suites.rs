@@ -114,6 +114,8 @@ fn run(name: &str, suite: Suite, binary: &Path) -> Result<Ran, String> {
     let server = Server::start(binary, &directory()?.join(format!("{name}-server")))?;
     let log = server.log().to_owned();
     command.env("LAZULITE_CONNECTION_STRING", server.connection_string());
+    // For tests that start a server of their own, with other options. They run in a folder of their own, too.
+    command.env("LAZULITE_SERVER", fs::canonicalize(binary).unwrap_or_else(|_| binary.to_owned()));
     // The server is on this machine: bypass any proxy of the environment.
     command.env("NO_PROXY", "127.0.0.1,localhost").env("no_proxy", "127.0.0.1,localhost");
     report.clear();

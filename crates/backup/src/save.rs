@@ -77,6 +77,8 @@ pub async fn save(
                 file.table(&*snapshot, record.id, &table, &mut pace).await?;
             }
             queues::FAMILY => queues.push((key, value)),
+            // Measurements of this server, which another one has no use for.
+            tables::SYSTEM_FAMILY => {}
             // Rather no backup than one that leaves out what nobody will miss until it is restored.
             Family(family) => {
                 let what =

@@ -73,13 +73,16 @@ pub struct Services {
     engine: Arc<LocalEngine>,
     tables: TableService,
     queues: QueueService,
+    /// What the server has measured.
+    system: TableService,
 }
 
 impl Services {
     pub fn new(engine: Arc<LocalEngine>, clock: Arc<dyn Clock>) -> Services {
         Services {
             tables: TableService::new(engine.clone(), clock.clone()),
-            queues: QueueService::new(engine.clone(), clock),
+            queues: QueueService::new(engine.clone(), clock.clone()),
+            system: TableService::system(engine.clone(), clock),
             engine,
         }
     }
@@ -94,6 +97,7 @@ impl Services {
 
     pub async fn purge(&self, account: &str) -> Result<AccountData, String> {
         let account = name(account)?;
+        self.system.catalogue().purge_account(&account).await.map_err(sentence)?;
         Ok(AccountData {
             tables: self.tables.catalogue().purge_account(&account).await.map_err(sentence)?,
             queues: self.queues.catalogue().purge_account(&account).await.map_err(sentence)?,

@@ -55,6 +55,13 @@ Options of serve:
       --log-level LEVEL     error, warn, info or debug [default: warn]
       --access-log[=1/N]    Log every request, or one in N
       --slow-ms NUMBER      Log requests that take so many milliseconds, with their plan and filter's shape
+      --throttle[=partition=N,account=N]
+                            Enforce the published scalability targets: 503 ServerBusy above so many entities a
+                            second in a partition, or messages in a queue [default: 2000], and above so many
+                            requests a second to an account [default: 20000]
+      --fail-on-scan[=TABLES]
+                            For tests: answer queries that scan with 400 and what to do about it, in all
+                            tables or in those of a list
   -s, --silent              Print nothing but the lines that say where the services listen, and errors
   -h, --help                Print this help
   -V, --version             Print the version
@@ -149,6 +156,10 @@ pub struct ServeFlags {
     /// One request in so many.
     pub access_log: Option<u64>,
     pub slow_ms: Option<u64>,
+    /// Empty for the published targets.
+    pub throttle: Option<String>,
+    /// Empty for all tables.
+    pub fail_on_scan: Option<String>,
     pub silent: bool,
 }
 
@@ -206,6 +217,8 @@ fn read_serve(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
             "log-level" => flags.log_level = Some(parser.value()?.string()?),
             "access-log" => flags.access_log = Some(read_sampling(parser.optional_value())?),
             "slow-ms" => flags.slow_ms = Some(parser.value()?.parse()?),
+            "throttle" => flags.throttle = Some(optional_text(parser)?),
+            "fail-on-scan" => flags.fail_on_scan = Some(optional_text(parser)?),
             "silent" => flags.silent = true,
             "help" => return Ok(Command::Help),
             "version" => return Ok(Command::Version),
@@ -216,6 +229,11 @@ fn read_serve(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
         return Err("--in-memory keeps nothing on disk, so --location makes no sense beside it".into());
     }
     Ok(Command::Serve(Box::new(flags)))
+}
+
+/// What stands behind `=`; empty without one.
+fn optional_text(parser: &mut lexopt::Parser) -> Result<String, lexopt::Error> {
+    parser.optional_value().map_or_else(|| Ok(String::new()), |value| value.string())
 }
 
 /// `1/N`, or nothing for every one.
@@ -453,6 +471,18 @@ mod tests {
         assert_eq!(flags(&["--access-log"]).unwrap().access_log, Some(1));
         assert_eq!(flags(&["--access-log=1/100", "--slow-ms", "5"]).unwrap().access_log, Some(100));
         assert_eq!(flags(&["--accessLog", "--no-admin"]).unwrap().access_log, Some(1));
+    }
+
+    #[test]
+    fn rehearsals_have_defaults() {
+        let given = flags(&["--throttle", "--fail-on-scan"]).unwrap();
+        assert_eq!((given.throttle.as_deref(), given.fail_on_scan.as_deref()), (Some(""), Some("")));
+        let given = flags(&["--throttle=partition=5", "--failOnScan=a,b"]).unwrap();
+        assert_eq!(
+            (given.throttle.as_deref(), given.fail_on_scan.as_deref()),
+            (Some("partition=5"), Some("a,b"))
+        );
+        assert_eq!(flags(&[]).unwrap().throttle, None);
     }
 
     #[test]

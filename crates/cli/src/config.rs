@@ -10,7 +10,7 @@ use std::time::Duration;
 use log::LevelFilter;
 use protocol::auth::ServiceKind;
 use serde::Deserialize;
-use server::LogRules;
+use server::{LogRules, ScanRule, Targets};
 use tls::TlsSource;
 
 use crate::LOCATION_DEFAULT;
@@ -18,7 +18,7 @@ use crate::account_source::{self, AccountRules, AccountSource};
 use crate::accounts_file::AccountEntry;
 use crate::args::ServeFlags;
 use crate::logger::{LogFormat, LogSettings};
-use crate::random;
+use crate::{random, rehearsal};
 
 const HOST_DEFAULT: &str = "127.0.0.1";
 
@@ -41,6 +41,8 @@ struct File {
     /// One request in so many.
     access_log: Option<u64>,
     slow_ms: Option<u64>,
+    throttle: Option<String>,
+    fail_on_scan: Option<String>,
     #[serde(default)]
     host_suffixes: Vec<String>,
     #[serde(default)]
@@ -81,6 +83,10 @@ pub struct Settings {
     pub is_behind_tls_proxy: bool,
     pub admin: Option<AdminListen>,
     pub log: LogSettings,
+    /// Scalability targets to enforce.
+    pub targets: Option<Targets>,
+    /// Which scans to refuse.
+    pub scan_rule: Option<ScanRule>,
     pub silent: bool,
 }
 
@@ -177,6 +183,10 @@ pub fn gather(flags: ServeFlags) -> Result<Settings, String> {
             slow: flags.slow_ms.or(file.slow_ms).map(Duration::from_millis),
         },
     )?;
+    let throttle = flags.throttle.or(file.throttle);
+    let targets = throttle.as_deref().map(rehearsal::read_targets).transpose()?;
+    let fail_on_scan = flags.fail_on_scan.or(file.fail_on_scan);
+    let scan_rule = fail_on_scan.as_deref().map(rehearsal::read_scan_rule).transpose()?;
     // What must not be reachable from elsewhere must not be so through any of the services, nor through the admin port,
     // which leads to them.
     let addresses = listen.iter().map(|listen| listen.address).chain(admin.iter().map(|admin| admin.address));
@@ -255,6 +265,8 @@ pub fn gather(flags: ServeFlags) -> Result<Settings, String> {
         is_behind_tls_proxy: is_behind_proxy,
         admin,
         log,
+        targets,
+        scan_rule,
         silent,
     })
 }

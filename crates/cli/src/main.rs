@@ -19,6 +19,7 @@ mod memory;
 mod open_files;
 mod progress;
 mod random;
+mod rehearsal;
 mod restore;
 mod restore_place;
 mod sas;

@@ -13,13 +13,13 @@ use engine::Engine;
 use engine::env::{Clock, SystemClock, UNIX_EPOCH_TICKS};
 use engine::memory::MemoryEngine;
 use engine_local::{LocalEngine, LocalOptions};
-use observe::Metrics;
+use observe::{Metrics, Observer};
 use protocol::auth::BearerValidator;
 use protocol::common::DateTime;
 use queues::QueueService;
 use server::{
-    Accounts, Admin, AdminConfig, Binding, BoundService, Current, EMULATOR_ACCOUNT, EMULATOR_KEY, Front,
-    FrontConfig, Handler, Limits, QueueHttp, ServedService, Server, Service, TableHttp, Watch,
+    Accounts, Admin, AdminConfig, Analytics, Binding, BoundService, Current, EMULATOR_ACCOUNT, EMULATOR_KEY,
+    Front, FrontConfig, Handler, Limits, QueueHttp, ServedService, Server, Service, TableHttp, Watch,
 };
 use tables::TableService;
 use tls::{Tls, UnixTime, WallClock};
@@ -48,6 +48,7 @@ pub fn serve(settings: Settings) -> Result<(), String> {
     let Opened { engine, local, name: store } = open_engine(settings.location.as_deref(), clock.clone())?;
     #[cfg(feature = "seeded-bugs")]
     let engine = engine::seeded::wrap(engine);
+    limits.targets = settings.targets;
     let tables = TableService::new(engine.clone(), clock.clone());
     let queues = Arc::new(QueueService::new(engine.clone(), clock.clone()));
     // Take the stamp before reading the file, so that a change in between is noticed on the next check.
@@ -75,7 +76,15 @@ pub fn serve(settings: Settings) -> Result<(), String> {
             is_behind_tls_proxy: settings.is_behind_tls_proxy,
             limits,
         };
-        let watch = Watch::new(Arc::new(Metrics::new()), Vec::new(), settings.log.rules);
+        let analytics = Analytics::new(engine.clone(), clock.clone(), accounts.clone());
+        let observers: Vec<Arc<dyn Observer>> = vec![analytics.book()];
+        let watch = Watch::new(Arc::new(Metrics::new()), observers, settings.log.rules);
+        let mut tables = TableHttp::new(tables)
+            .with_outbox(queues.clone())
+            .with_system_tables(TableService::system(engine.clone(), clock.clone()));
+        if let Some(rule) = settings.scan_rule {
+            tables = tables.refusing_scans(rule);
+        }
         let front = Front::watched(config, clock, watch);
         let opening = Opening {
             front: &front,
@@ -83,8 +92,7 @@ pub fn serve(settings: Settings) -> Result<(), String> {
             tls: &tls,
             suffixes: &settings.host_suffixes,
         };
-        let table =
-            opening.open(ServiceName::Table, TableHttp::new(tables).with_outbox(queues.clone())).await?;
+        let table = opening.open(ServiceName::Table, tables).await?;
         let queue = opening.open(ServiceName::Queue, QueueHttp::new(queues.clone())).await?;
         let mut services = Vec::new();
         services.extend(table.as_ref().map(|server| opening.served(ServiceName::Table, server)));
@@ -104,6 +112,7 @@ pub fn serve(settings: Settings) -> Result<(), String> {
             tokio::spawn(watch_accounts(settings.accounts, local, accounts, seen));
         }
         tokio::spawn(sweep(queues));
+        tokio::spawn(analytics.clone().run());
         if let Some(tls) = tls {
             tokio::spawn(tls.watch());
         }
@@ -120,6 +129,7 @@ pub fn serve(settings: Settings) -> Result<(), String> {
             AdminPort::Unwanted | AdminPort::Taken(_) => None,
         };
         tokio::join!(run(table, stopped.clone()), run(queue, stopped.clone()), run(admin, stopped));
+        analytics.close().await;
         engine.close().await;
         if let Some(local) = local {
             control::remove_socket(&local);

@@ -5,6 +5,7 @@
 //! making observations (`server/front/handle.rs`), showing them (`server/admin`), and the time, which comes in as
 //! values.
 
+mod analytics;
 mod histogram;
 mod live;
 mod metrics;
@@ -15,10 +16,11 @@ mod prometheus;
 
 use std::time::Duration;
 
+pub use analytics::{AnalyticsBook, AnalyticsCounts, Measured, Outcome};
 pub use live::{LiveSecond, LiveSeries};
 pub use metrics::Metrics;
 pub use notes::{Named, Notes};
-pub use observation::{Detail, Observation, Shape};
+pub use observation::{Credentials, Detail, Observation, Shape};
 pub use operation::{Operation, Service};
 pub use prometheus::{CONTENT_TYPE, Gauge};
 pub use protocol::table::region::PlanKind;

@@ -135,6 +135,7 @@ impl Notes {
             written: self.written.load(Relaxed),
             row_bytes_max: self.row_bytes_max.load(Relaxed),
             property_count_max: self.property_count_max.load(Relaxed),
+            ..Detail::default()
         }
     }
 }

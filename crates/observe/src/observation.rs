@@ -70,6 +70,21 @@ pub struct Detail<'a> {
     /// for entities (`tables/limits.rs`), and how many properties it has besides the keys and Timestamp.
     pub row_bytes_max: u64,
     pub property_count_max: u32,
+    pub credentials: Credentials,
+    /// Whether it was sent to the secondary location.
+    pub is_secondary: bool,
+}
+
+/// With what a caller said who it is, whether it was believed or not.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub enum Credentials {
+    /// With nothing.
+    Anonymous,
+    /// With an account key or a bearer token.
+    #[default]
+    Account,
+    /// With a shared access signature.
+    Sas,
 }
 
 /// A filter without its values: names of properties, operators, types of literals.

@@ -6,6 +6,7 @@
 //! Leaves to others: every rule about data (`tables`, `queues`), every text of the protocol (`protocol`).
 
 mod admin;
+mod analytics;
 pub mod front;
 pub mod http;
 mod queue;
@@ -15,17 +16,20 @@ use engine::Families;
 
 pub use admin::passage::{Road, ServedService};
 pub use admin::{Admin, AdminConfig, bind_admin};
+pub use analytics::Analytics;
 pub use front::accounts::{Accounts, EMULATOR_ACCOUNT, EMULATOR_KEY};
 pub use front::current::Current;
 pub use front::handle::{Binding, BoundService, bind};
 pub use front::service::Service;
 pub use front::watch::{ACCESS_TARGET, LogRules, SLOW_TARGET, Watch};
 pub use front::{Front, FrontConfig};
-pub use http::limits::Limits;
+pub use http::limits::{Limits, Targets};
 pub use http::listener::{Handler, Server, prepare_thread};
 pub use queue::QueueHttp;
-pub use table::TableHttp;
+pub use table::{ScanRule, TableHttp};
 
 /// The families of an engine that holds everything the services keep.
-pub const FAMILIES: Families =
-    Families::NONE.with(tables::FAMILY, tables::VALUE_RULES).with(queues::FAMILY, queues::VALUE_RULES);
+pub const FAMILIES: Families = Families::NONE
+    .with(tables::FAMILY, tables::VALUE_RULES)
+    .with(tables::SYSTEM_FAMILY, tables::VALUE_RULES)
+    .with(queues::FAMILY, queues::VALUE_RULES);

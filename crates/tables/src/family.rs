@@ -8,6 +8,10 @@ use crate::record::{is_record, merge};
 /// The family of the service's tables. It is the first one, because stores older than families hold only tables.
 pub const FAMILY: Family = Family::FIRST;
 
+/// The family of the tables that the server itself writes: an account's lists, counts and backups do not hold them. Low
+/// numbers are left to further services.
+pub const SYSTEM_FAMILY: Family = Family(15);
+
 /// Every value is a record.
 pub const VALUE_RULES: ValueRules = ValueRules { merge, is_sound: is_record };
 

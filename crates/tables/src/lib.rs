@@ -14,7 +14,7 @@ mod record;
 mod service;
 mod transaction;
 
-pub use family::{FAMILIES, FAMILY, VALUE_RULES, namespace};
+pub use family::{FAMILIES, FAMILY, SYSTEM_FAMILY, VALUE_RULES, namespace};
 pub use plan::{Plan, PlanKind, plan};
 pub use query::{EntityQuery, EntitySink, Page, TablePage, TableQuery};
 pub use record::{EntityView, StoredEntity, check_stored, is_record, merge};

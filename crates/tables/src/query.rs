@@ -32,8 +32,11 @@ pub struct EntityQuery {
 
 /// Receives the entities of a page one by one.
 pub trait EntitySink: Send {
-    /// Hears how the rows are going to be found, before the first one.
-    fn planned(&mut self, _plan: PlanKind) {}
+    /// Hears how the rows are going to be found, before the first one, and whether rows that are found may still be left
+    /// out. It may refuse.
+    fn planned(&mut self, _plan: PlanKind, _is_filtered: bool) -> Result<(), ServiceError> {
+        Ok(())
+    }
 
     /// Takes one entity and returns the page's size in bytes. `None` when it does not fit: then it was not taken, and the
     /// page ends before it.
@@ -81,7 +84,7 @@ impl TableService {
         let since = self.catalogue.ticket();
         let id = self.table_id(account, table).await?;
         let Plan { kind, ranges, predicate } = plan(query.filter);
-        sink.planned(kind);
+        sink.planned(kind, predicate.is_some())?;
         let mut page = PageSink {
             predicate: predicate.as_ref(),
             room: query.entity_count_max,

@@ -15,7 +15,7 @@ use protocol::table::model::TableName;
 use protocol::{ErrorCode, ServiceError};
 
 use crate::error::{expectations, from_commit, of_table};
-use crate::family::FAMILY;
+use crate::family::{FAMILY, SYSTEM_FAMILY};
 use crate::transaction::Transaction;
 
 pub struct TableService {
@@ -26,6 +26,11 @@ pub struct TableService {
 impl TableService {
     pub fn new(engine: Arc<dyn Engine>, clock: Arc<dyn Clock>) -> TableService {
         TableService { catalogue: Catalogue::new(engine.clone(), clock, &KIND, FAMILY), engine }
+    }
+
+    /// The same rules, over the tables that the server itself writes.
+    pub fn system(engine: Arc<dyn Engine>, clock: Arc<dyn Clock>) -> TableService {
+        TableService { catalogue: Catalogue::new(engine.clone(), clock, &KIND, SYSTEM_FAMILY), engine }
     }
 
     /// What the service keeps beside its data: names, stored policies, service properties.

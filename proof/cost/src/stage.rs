@@ -16,7 +16,10 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use queues::QueueService;
-use server::{Accounts, Binding, Current, Front, FrontConfig, Limits, QueueHttp, Service, TableHttp};
+use server::{
+    Accounts, Analytics, Binding, Current, Front, FrontConfig, Limits, LogRules, QueueHttp, Service,
+    TableHttp, Watch,
+};
 use tables::TableService;
 use testkit::{Batch, Credentials, Request, entity_json, message_xml};
 
@@ -46,14 +49,14 @@ impl Stage {
         let clock = Arc::new(FakeClock::default());
         let engine = Arc::new(MemoryEngine::new(server::FAMILIES, clock.clone()));
         let service = TableService::new(engine.clone(), clock.clone());
-        let queues = QueueHttp::new(Arc::new(QueueService::new(engine, clock.clone())));
-        let config = FrontConfig {
-            accounts: Arc::new(Current::new(Accounts::emulator())),
-            tokens: None,
-            is_behind_tls_proxy: false,
-            limits: Limits::default(),
-        };
-        let front = Front::new(config, clock.clone());
+        let queues = QueueHttp::new(Arc::new(QueueService::new(engine.clone(), clock.clone())));
+        let accounts = Arc::new(Current::new(Accounts::emulator()));
+        // As the binary does, every request is counted for Storage Analytics.
+        let analytics = Analytics::new(engine, clock.clone(), accounts.clone());
+        let watch = Watch::new(Arc::default(), vec![analytics.book()], LogRules::default());
+        let config =
+            FrontConfig { accounts, tokens: None, is_behind_tls_proxy: false, limits: Limits::default() };
+        let front = Front::watched(config, clock.clone(), watch);
         let client = connect(&front, TableHttp::new(service)).await;
         let queue_client = connect(&front, queues).await;
         let mut stage = Stage { clock, client, queue_client };

@@ -13,7 +13,7 @@ use engine::Engine;
 use engine::env::{Clock, FakeClock, SystemClock, UNIX_EPOCH_TICKS};
 use engine::memory::MemoryEngine;
 use queues::QueueService;
-use server::{Accounts, Binding, Current, Front, FrontConfig, Limits, QueueHttp, TableHttp};
+use server::{Accounts, Binding, Current, Front, FrontConfig, Limits, QueueHttp, ScanRule, TableHttp, Watch};
 use tables::TableService;
 use tokio::sync::watch;
 
@@ -47,6 +47,8 @@ pub struct Options {
     fake_clock: Option<Arc<FakeClock>>,
     limits: Limits,
     front_change: Option<FrontChange>,
+    watch: Watch,
+    scan_rule: Option<ScanRule>,
     needs_its_own: bool,
 }
 
@@ -90,6 +92,20 @@ impl Options {
         self
     }
 
+    /// With these to see its requests.
+    pub fn watch(mut self, watch: Watch) -> Options {
+        self.watch = watch;
+        self.needs_its_own = true;
+        self
+    }
+
+    /// It refuses scans.
+    pub fn scan_rule(mut self, rule: ScanRule) -> Options {
+        self.scan_rule = Some(rule);
+        self.needs_its_own = true;
+        self
+    }
+
     pub fn start(self) -> TestServer {
         let elsewhere = [ELSEWHERE, QUEUES_ELSEWHERE].map(|name| {
             let address = std::env::var(name).ok();
@@ -120,6 +136,7 @@ impl Options {
         if let Some(change) = self.front_change {
             change(&mut config);
         }
+        let (watch, scan_rule) = (self.watch, self.scan_rule);
         let (addr_sender, addr_receiver) = mpsc::channel();
         let (stop, stopped) = watch::channel(());
         let thread = std::thread::spawn(move || {
@@ -130,10 +147,14 @@ impl Options {
                 .expect("a runtime starts");
             runtime.block_on(async move {
                 let queues = Arc::new(QueueService::new(engine.clone(), clock.clone()));
-                let tables = TableHttp::new(TableService::new(engine.clone(), clock.clone()))
-                    .with_outbox(queues.clone());
+                let mut tables = TableHttp::new(TableService::new(engine.clone(), clock.clone()))
+                    .with_outbox(queues.clone())
+                    .with_system_tables(TableService::system(engine.clone(), clock.clone()));
+                if let Some(rule) = scan_rule {
+                    tables = tables.refusing_scans(rule);
+                }
                 let queues = QueueHttp::new(queues);
-                let front = Front::new(config, clock);
+                let front = Front::watched(config, clock, watch);
                 let bound = server::bind(&front, binding("table.core.windows.net"), tables).await;
                 let tables = bound.expect("a free port can be bound");
                 let bound = server::bind(&front, binding("queue.core.windows.net"), queues).await;

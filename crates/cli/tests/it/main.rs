@@ -6,6 +6,7 @@
 mod account_command;
 mod accounts;
 mod admin;
+mod analytics;
 mod arguments;
 mod backup;
 mod bearer;
@@ -20,6 +21,7 @@ mod hostile;
 mod open_files;
 mod profiles;
 mod queues;
+mod rehearsal;
 mod restart;
 mod restore_cut;
 mod running;

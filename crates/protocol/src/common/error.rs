@@ -63,6 +63,9 @@ error_codes! {
     XMethodIncorrectValue          400 "The specified X-HTTP-Method is invalid."
     XMethodNotUsingPost            400 "The request uses X-HTTP-Method with a Http Verb that is not POST."
 
+    // A code of our own: no live service has it.
+    ScanRefused                    400 "The query is a scan, and this server refuses scans."
+
     // Used by the Queue service only.
     InvalidMarker                  400 "The specified marker is invalid."
     MessageNotFound                404 "The specified message does not exist."

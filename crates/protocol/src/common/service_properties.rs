@@ -1,7 +1,7 @@
 //! The account's properties as XML (logging, metrics, CORS rules), and the statistics of its replica.
 //!
 //! Promises: properties that were read are within the service's limits. Written properties have the service's order of
-//! elements, and reading them back returns them. Logging and metrics have no effect: they are only kept and shown.
+//! elements, and reading them back returns them. Logging has no effect: it is only kept and shown.
 //! This file has the values, `read.rs` the limits and the reading of a request, `write.rs` the documents of the
 //! answers, `answer.rs` the client's half: the document of a request, and the reading of answers.
 

@@ -121,7 +121,7 @@ impl<'a> Operation<'a> {
                     if headers.if_match.is_some() || headers.if_none_match.is_some() {
                         return Err(ErrorCode::InvalidInput.into());
                     }
-                    Ok(Operation::Write(EntityWrite::Insert(addressed_table(&name)?)))
+                    Ok(Operation::Write(EntityWrite::Insert(writable(addressed_table(&name)?)?)))
                 }
                 _ => Err(ErrorCode::MethodNotAllowed.into()),
             },
@@ -146,7 +146,7 @@ fn read_component<'a>(
         }
         (Resource::Entities(name), _, "acl") => match method {
             "GET" => Ok(Operation::Acl(AclOperation::Get(addressed_table(&name)?))),
-            "PUT" => Ok(Operation::Acl(AclOperation::Set(addressed_table(&name)?))),
+            "PUT" => Ok(Operation::Acl(AclOperation::Set(writable(addressed_table(&name)?)?))),
             _ => Err(ErrorCode::UnsupportedHttpVerb.into()),
         },
         _ => Err(ErrorCode::InvalidQueryParameterValue.into()),
@@ -185,14 +185,11 @@ fn read_table<'a>(
     if !matches!(method, "GET" | "DELETE") {
         return Err(ErrorCode::MethodNotAllowed.into());
     }
-    // The names of system tables are legal, but these tables never exist.
-    if name.starts_with("$Metrics") {
-        return Err(ErrorCode::ResourceNotFound.into());
-    }
-    let name = TableName::parse(name)?;
+    let name = TableName::parse_addressed(name)?;
     if method == "GET" {
         return Ok(Operation::Tables(TableOperation::Get(name)));
     }
+    let name = writable(name)?;
     let has_condition = headers.if_match.is_some_and(|etag| etag != "*") || headers.if_none_match.is_some();
     if has_condition {
         return Err(invalid(
@@ -226,6 +223,11 @@ fn read_entity<'a>(
         let verb = if method == "DELETE" { "DELETE" } else { "PUT" };
         return Err(invalid(format!("If-None-Match HTTP header cannot be specified for {verb} operations.")));
     }
+    // Entities of system tables may be deleted, but only the service writes them.
+    let address = match method {
+        "DELETE" => address,
+        _ => Address { table: writable(address.table)?, ..address },
+    };
     match method {
         "PUT" => Ok(Operation::Write(EntityWrite::Replace { address, condition: if_match })),
         "DELETE" => match if_match {
@@ -242,10 +244,12 @@ fn read_entity<'a>(
 
 /// The table that a path names. An invalid name is refused with the error that describes it.
 fn addressed_table(name: &str) -> Result<TableName, ServiceError> {
-    if name.starts_with("$Metrics") {
-        return Err(ErrorCode::TableNotFound.into());
-    }
-    Ok(TableName::parse(name)?)
+    Ok(TableName::parse_addressed(name)?)
+}
+
+/// Refuses a table that only the service itself writes.
+fn writable(table: TableName) -> Result<TableName, ServiceError> {
+    if table.is_system() { Err(ErrorCode::AuthorizationFailure.into()) } else { Ok(table) }
 }
 
 fn wrong_key_count(account: &str, table: &str) -> ServiceError {
@@ -305,7 +309,16 @@ mod tests {
         check("GET", "/Tables('abc')", Ok("GetTable"));
         check("HEAD", "/Tables('abc')", Ok("GetTable"));
         check("DELETE", "/Tables('abc')", Ok("DeleteTable"));
-        check("GET", "/Tables('$MetricsHour')", Err(ErrorCode::ResourceNotFound));
+        check("GET", "/Tables('$MetricsHour')", Ok("GetTable"));
+        check("DELETE", "/Tables('$MetricsHour')", Err(ErrorCode::AuthorizationFailure));
+        check("GET", "/$MetricsHour()", Ok("QueryEntities"));
+        check("POST", "/$MetricsHour", Err(ErrorCode::AuthorizationFailure));
+        let measured = "/$MetricsHour(PartitionKey='p',RowKey='r')";
+        check("GET", measured, Ok("GetEntity"));
+        check("PUT", measured, Err(ErrorCode::AuthorizationFailure));
+        check("MERGE", measured, Err(ErrorCode::AuthorizationFailure));
+        check("DELETE", measured, Ok("DeleteEntity"));
+        check("GET", "/$Other", Err(ErrorCode::InvalidResourceName));
         check("GET", "/tab()", Ok("QueryEntities"));
         check("POST", "/tab", Ok("InsertEntity"));
         check("DELETE", "/tab", Err(ErrorCode::MethodNotAllowed));

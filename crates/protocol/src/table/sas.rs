@@ -69,7 +69,8 @@ fn end_of_range(partition: &str, row: &str) -> Result<Option<(String, Option<Str
 
 /// Reads the scope of a token. The table is a query parameter; the path does not matter.
 pub(super) fn read_scope(query: &Query<'_>, _path: &str) -> Result<ServiceScope, MalformedSas> {
-    let table = TableName::parse(&text(query, "tn")?).map_err(|_| MalformedSas("tn names no table"))?;
+    let table =
+        TableName::parse_addressed(&text(query, "tn")?).map_err(|_| MalformedSas("tn names no table"))?;
     let owned = |name| text(query, name).map(|text| text.into_owned());
     let scope = TableScope {
         table,

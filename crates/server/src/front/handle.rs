@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use http::{Method, Request, Response};
 use hyper::body::{Body, Incoming};
-use observe::{Named, Notes, Observation};
+use observe::{Detail, Named, Notes, Observation};
 use protocol::auth::{Connection, Grant};
 use protocol::common::DateTime;
 use protocol::common::query::timeout_seconds;
@@ -180,7 +180,11 @@ impl<S: Service> Seen<'_, S> {
             at,
             now,
             request_id: head.request_id.as_str(),
-            detail: self.notes.detail(named),
+            detail: Detail {
+                credentials: head.credentials(),
+                is_secondary: head.target.is_secondary,
+                ..self.notes.detail(named)
+            },
         };
         front.watch.finished(head, &observation);
     }
@@ -221,6 +225,10 @@ async fn process<'h, S: Service>(
     let request = &*read.insert(service.read(head, &account.name)?);
     grant.authorize(S::KIND, &S::need(request)).map_err(|error| S::forbid(request, error))?;
     let asked = Duration::from_secs(timeout_seconds(&head.query).map_err(Refusal::front)?);
+    // Only now: strangers without credentials do not use up what belongs to the account.
+    if let Some(throttle) = &front.throttle {
+        throttle.operation(&account.name, front.clock.monotonic())?;
+    }
 
     let scheme = if head.connection.is_https { "https" } else { "http" };
     let base = [scheme, "://", head.host.unwrap_or_default(), head.target.base_path].concat();

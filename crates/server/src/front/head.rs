@@ -2,8 +2,9 @@
 //!
 //! Promises: reading never fails. Malformed parts are noted, and the step that needs them refuses the request.
 
-use http::header::{HOST, HeaderMap, HeaderValue};
+use http::header::{AUTHORIZATION, HOST, HeaderMap, HeaderValue};
 use http::request::Parts;
+use observe::Credentials;
 use protocol::ErrorCode;
 use protocol::ServiceError;
 use protocol::auth::Connection;
@@ -114,6 +115,17 @@ impl<'a> RequestHead<'a> {
         Err(ServiceError::from(ErrorCode::InvalidHeaderValue)
             .with_element("HeaderName", X_MS_VERSION.as_str().to_owned())
             .with_element("HeaderValue", String::from_utf8_lossy(value).into_owned()))
+    }
+
+    /// With what the caller says who it is.
+    pub(crate) fn credentials(&self) -> Credentials {
+        if self.headers.contains_key(AUTHORIZATION) {
+            Credentials::Account
+        } else if self.query.raw("sig").is_some() {
+            Credentials::Sas
+        } else {
+            Credentials::Anonymous
+        }
     }
 
     /// A header's value, if it is text.

@@ -19,6 +19,7 @@ pub(crate) mod request_id;
 pub(crate) mod respond;
 pub mod service;
 pub mod service_operations;
+pub(crate) mod throttle;
 pub(crate) mod watch;
 
 use std::hash::{BuildHasher, RandomState};
@@ -36,6 +37,7 @@ use current::Current;
 use head::RequestHead;
 use heavy::HeavyLane;
 use request_id::RequestIds;
+use throttle::Throttle;
 use watch::Watch;
 
 use crate::http::connections::{Connections, network};
@@ -69,6 +71,8 @@ pub struct Front {
     pub(crate) answer_memory: MemoryPool,
     pub(crate) heavy_lane: HeavyLane,
     pub(crate) audit: Audit,
+    /// `None`: no scalability targets.
+    pub(crate) throttle: Option<Throttle>,
     pub(crate) watch: Watch,
     /// Makes numbers from holders' names that nobody else can predict.
     holders: RandomState,
@@ -95,6 +99,7 @@ impl Front {
             answer_memory: MemoryPool::new(limits.answer_bytes_max),
             heavy_lane: HeavyLane::new(),
             audit: Audit::default(),
+            throttle: limits.targets.map(Throttle::new),
             watch,
             holders: RandomState::new(),
             limits,

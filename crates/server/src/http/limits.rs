@@ -32,6 +32,24 @@ pub struct Limits {
     pub write_time_max: Duration,
     /// How long open requests may take to finish after shutdown begins.
     pub shutdown_time_max: Duration,
+    /// Scalability targets to enforce; none by default.
+    pub targets: Option<Targets>,
+}
+
+/// Scalability targets: what goes over them is answered 503 `ServerBusy`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Targets {
+    /// Rows of one partition that are written, or that answers hold.
+    pub partition_rows_per_second: u32,
+    /// Requests to one account, to whichever service.
+    pub account_operations_per_second: u32,
+}
+
+/// The targets that the live services publish.
+impl Default for Targets {
+    fn default() -> Targets {
+        Targets { partition_rows_per_second: 2_000, account_operations_per_second: 20_000 }
+    }
 }
 
 impl Default for Limits {
@@ -49,6 +67,7 @@ impl Default for Limits {
             body_time_max: Duration::from_secs(30),
             write_time_max: Duration::from_secs(60),
             shutdown_time_max: Duration::from_secs(10),
+            targets: None,
         }
     }
 }

@@ -13,11 +13,12 @@ use protocol::queue::operation::{MessageAction, MessagesAction};
 use protocol::queue::parameters::{
     GetParameters, PutParameters, UpdateParameters, read_message_count, read_receipt,
 };
-use protocol::queue::{MessageId, PopReceipt, QueueName, versions};
+use protocol::queue::{KIND, MessageId, PopReceipt, QueueName, versions};
 use protocol::{ErrorCode, ServiceError};
 
 use super::answer::QueueAnswer;
 use crate::front::service::Session;
+use crate::front::throttle::Partition;
 use crate::http::body::{AnswerBody, Payload};
 use crate::http::memory_pool::Reservation;
 
@@ -29,6 +30,9 @@ pub async fn run(
     payload: &Payload,
 ) -> Result<QueueAnswer, ServiceError> {
     let queue = QueueName::parse(queue)?;
+    if action != MessagesAction::Clear {
+        session.spend(partition(&queue), 1)?;
+    }
     match action {
         MessagesAction::Put => put(service, session, &queue, payload).await,
         MessagesAction::Get => get(service, session, &queue).await,
@@ -45,6 +49,7 @@ pub async fn run(
                 )
                 .await?;
             session.notes.read(peeked.len() as u64, peeked.len() as u64);
+            session.spend_further(partition(&queue), (peeked.len() as u64).saturating_sub(1));
             let messages = peeked.iter().map(of_peeked).collect::<Result<_, _>>()?;
             Ok(write_list(session, messages, reservation))
         }
@@ -53,6 +58,11 @@ pub async fn run(
             Ok(QueueAnswer::empty(StatusCode::NO_CONTENT))
         }
     }
+}
+
+/// What has a scalability target here is the queue. It counts messages that are put, taken, peeked, changed or deleted.
+fn partition(queue: &QueueName) -> Partition<'_> {
+    Partition { service: KIND.label, container: queue.as_str(), key: "" }
 }
 
 async fn put(
@@ -88,6 +98,7 @@ async fn get(
         .await?;
     drop(fits);
     session.notes.read(taken.len() as u64, taken.len() as u64);
+    session.spend_further(partition(queue), (taken.len() as u64).saturating_sub(1));
     let messages = taken.iter().map(of_taken).collect::<Result<_, _>>()?;
     Ok(write_list(session, messages, reservation))
 }
@@ -125,6 +136,7 @@ pub(super) async fn run_one(
 ) -> Result<QueueAnswer, ServiceError> {
     let (account, query) = (session.account, &session.head.query);
     let queue = QueueName::parse(queue)?;
+    session.spend(partition(&queue), 1)?;
     match action {
         MessageAction::Update => {
             let UpdateParameters { receipt, visibility } = UpdateParameters::read(query)?;

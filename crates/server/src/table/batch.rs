@@ -9,7 +9,7 @@ use protocol::table::model::TableName;
 use protocol::table::operation::{EntityRead, Operation};
 use protocol::table::wire::batch::{BatchAnswer, BatchPart, BatchRequest, read_batch};
 use protocol::{ErrorCode, ServiceError};
-use tables::{TableService, Transaction};
+use tables::Transaction;
 
 use super::TableHttp;
 use super::answer::{ContentKind, TableAnswer};
@@ -70,7 +70,7 @@ pub async fn run(
         }
         BatchRequest::Query(part) => {
             let mut answer = BatchAnswer::new(batch_id.as_str(), None);
-            match run_query(&http.service, session, &part, asked.version).await {
+            match run_query(http, session, &part, asked.version).await {
                 Ok(mut found) => {
                     answer.push(|out| part::write(&found, part.content_id, out));
                     reservation = found.body.release();
@@ -157,7 +157,7 @@ async fn run_change_set(
 }
 
 async fn run_query(
-    service: &TableService,
+    http: &TableHttp,
     session: &Session<'_>,
     part: &BatchPart<'_>,
     version: &str,
@@ -170,7 +170,7 @@ async fn run_query(
                 EntityRead::Get { address, .. } => &address.table,
             };
             session.notes.place(table.as_str(), None);
-            entities::run(service, session, &read, &asked).await
+            entities::run(http, session, &read, &asked).await
         }
         Operation::Tables(_) => Err(ErrorCode::NotImplemented.into()),
         // A write must be in a change set.

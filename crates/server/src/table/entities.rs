@@ -15,6 +15,8 @@ use tables::{EntityQuery, EntitySink, EntityView, PlanKind, TableService};
 
 use super::answer::{Continuation, TableAnswer};
 use super::request::Asked;
+use super::scan_rule::ScanRule;
+use super::{TableHttp, spending};
 use crate::front::refusal::Refusal;
 use crate::front::service::Session;
 use crate::http::memory_pool::Reservation;
@@ -26,14 +28,15 @@ const SET_END_BYTES: usize = "]}".len();
 const PAGE_CAPACITY_BYTES: usize = 16 * 1024;
 
 pub async fn run(
-    service: &TableService,
+    http: &TableHttp,
     session: &Session<'_>,
     read: &EntityRead<'_>,
     asked: &Asked<'_>,
 ) -> Result<TableAnswer, Refusal> {
     match read {
-        EntityRead::Query(table) => query(service, session, table, asked).await,
+        EntityRead::Query(table) => query(http, session, table, asked).await,
         EntityRead::Get { address, if_match, if_none_match } => {
+            let service = http.service_of(&address.table)?;
             get(service, session, address, (*if_match, *if_none_match), asked).await
         }
     }
@@ -49,6 +52,7 @@ async fn get(
     let selection = asked.options.selection()?;
     let Address { table, partition_key, row_key } = address;
     session.notes.plan(PlanKind::Point);
+    session.spend(spending::partition(table, partition_key), 1)?;
     let found = service.get_entity(session.account, table, partition_key, row_key).await?;
     // For the holder of a token, what is outside the token's bounds does not exist.
     let is_visible = session.grant.authorize_key(partition_key, row_key).is_ok();
@@ -96,11 +100,18 @@ struct JsonSink<'a> {
     /// An entity was not taken because there was no memory for it.
     has_refused: bool,
     notes: &'a Notes,
+    /// Which scans are refused, and what of: the table, and the text of the filter.
+    scans: Option<(&'a ScanRule, &'a TableName, &'a str)>,
 }
 
 impl EntitySink for JsonSink<'_> {
-    fn planned(&mut self, plan: PlanKind) {
+    fn planned(&mut self, plan: PlanKind, is_filtered: bool) -> Result<(), ServiceError> {
         self.notes.plan(plan);
+        let Some((rule, table, filter)) = self.scans else { return Ok(()) };
+        rule.check(table, plan, is_filtered, || {
+            let filter = filter::parse(filter, Schema::Entities).ok()??;
+            Some(filter::shape(&filter.root))
+        })
     }
 
     fn entity(&mut self, entity: &EntityView<'_>) -> Option<usize> {
@@ -117,16 +128,25 @@ impl EntitySink for JsonSink<'_> {
 }
 
 async fn query(
-    service: &TableService,
+    http: &TableHttp,
     session: &Session<'_>,
     table: &TableName,
     asked: &Asked<'_>,
 ) -> Result<TableAnswer, Refusal> {
+    let service = http.service_of(table)?;
     let options = &asked.options;
     let selection = options.selection()?;
-    let filter = filter::parse(options.filter.as_deref().unwrap_or_default(), Schema::Entities)?;
+    let filter_text = options.filter.as_deref().unwrap_or_default();
+    let filter = filter::parse(filter_text, Schema::Entities)?;
     if let Some(filter) = &filter {
         session.notes.shape(filter::shape_number(&filter.root));
+    }
+    let partition_key = match &filter {
+        Some(filter) if session.is_throttled() => spending::only_partition(filter),
+        _ => None,
+    };
+    if let Some(partition_key) = &partition_key {
+        session.spend(spending::partition(table, partition_key), 1)?;
     }
     let query = EntityQuery {
         filter,
@@ -149,10 +169,15 @@ async fn query(
         reservation,
         has_refused: false,
         notes: session.notes,
+        scans: http.scan_rule.as_ref().map(|rule| (rule, table, filter_text)),
     };
     sink.writer.begin_set(&mut sink.json);
     let page = service.query_entities(session.account, table, query, &mut sink).await?;
     session.notes.read(page.examined_count, page.returned_count);
+    if let Some(partition_key) = &partition_key {
+        let further_count = page.returned_count.saturating_sub(1);
+        session.spend_further(spending::partition(table, partition_key), further_count);
+    }
     let JsonSink { mut json, reservation, has_refused, .. } = sink;
     // A page that ends before its first entity would lead the caller to the same place again and again.
     if has_refused && page.returned_count == 0 {

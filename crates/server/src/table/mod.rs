@@ -1,7 +1,8 @@
 //! The Table service over HTTP: its requests, its answers and its refusals. `tables` carries the requests out.
 //!
 //! `request` reads a request or a part of a batch; `tables`, `entities`, `write`, `batch` and `acl` run it, and `outbox`
-//! commits; `describe` names it for metrics; `answer`, `part` and `refusal` write the result.
+//! commits; `describe` names it for metrics, and `spending` says what it costs; `scan_rule` may refuse its plan; `answer`,
+//! `part` and `refusal` write the result.
 
 mod acl;
 mod answer;
@@ -13,6 +14,8 @@ mod outbox;
 mod part;
 mod refusal;
 mod request;
+mod scan_rule;
+mod spending;
 mod tables;
 mod write;
 
@@ -22,12 +25,13 @@ use ::http::HeaderMap;
 use ::queues::QueueService;
 use ::tables::TableService;
 use catalogue::Catalogue;
-use protocol::ServiceError;
 use protocol::auth::{Need, ServiceKind};
 use protocol::common::{AccountName, DateTime};
 use protocol::table::KIND;
+use protocol::table::model::TableName;
 use protocol::table::operation::{AclOperation, Operation};
 use protocol::table::wire::uri::{self, Resource};
+use protocol::{ErrorCode, ServiceError};
 
 use crate::front::head::RequestHead;
 use crate::front::refusal::{Refusal, Stage};
@@ -38,20 +42,43 @@ use crate::http::body::Payload;
 use answer::TableAnswer;
 use request::TableRequest;
 
+pub use scan_rule::ScanRule;
+
 /// The Table service behind the HTTP door.
 pub struct TableHttp {
     service: TableService,
+    /// Holds the tables that the server itself writes.
+    system: Option<TableService>,
     outbox: Option<Arc<QueueService>>,
+    scan_rule: Option<ScanRule>,
 }
 
 impl TableHttp {
     pub fn new(service: TableService) -> TableHttp {
-        TableHttp { service, outbox: None }
+        TableHttp { service, system: None, outbox: None, scan_rule: None }
     }
 
     /// The same, with queues that a transaction can put messages into.
     pub fn with_outbox(self, queues: Arc<QueueService>) -> TableHttp {
         TableHttp { outbox: Some(queues), ..self }
+    }
+
+    /// The same, with the tables that the server itself writes.
+    pub fn with_system_tables(self, system: TableService) -> TableHttp {
+        TableHttp { system: Some(system), ..self }
+    }
+
+    /// The same, for test suites: it refuses scans.
+    pub fn refusing_scans(self, rule: ScanRule) -> TableHttp {
+        TableHttp { scan_rule: Some(rule), ..self }
+    }
+
+    /// The service that holds the table, if there is such a table at all.
+    fn service_of(&self, table: &TableName) -> Result<&TableService, ErrorCode> {
+        match table.is_system() {
+            false => Ok(&self.service),
+            true => self.system.as_ref().ok_or(ErrorCode::TableNotFound),
+        }
     }
 }
 
@@ -110,11 +137,11 @@ impl Service for TableHttp {
         let payload = payload.bytes();
         let TableRequest { operation, asked } = request;
         match operation {
-            Operation::Read(read) => entities::run(service, session, read, asked).await,
+            Operation::Read(read) => entities::run(self, session, read, asked).await,
             Operation::Write(write) => write::run_one(self, session, write, asked, payload).await,
             // Boxed, so that the state of rare operations does not enlarge that of every request.
             Operation::Tables(operation) => {
-                Box::pin(tables::run(service, session, operation, asked, payload)).await
+                Box::pin(tables::run(self, session, operation, asked, payload)).await
             }
             Operation::Batch => Box::pin(batch::run(self, session, asked, payload)).await,
             Operation::PostBelow(table) => {

@@ -20,7 +20,7 @@ use protocol::{ErrorCode, ServiceError};
 use queues::{NewMessage, PlannedPut, QueueService};
 use tables::{TableService, Transaction};
 
-use super::TableHttp;
+use super::{TableHttp, spending};
 use crate::front::service::Session;
 
 /// As long as a message lives when nobody says how long.
@@ -69,13 +69,15 @@ fn missing(header: &'static str) -> ServiceError {
 
 /// Commits the transaction and puts its messages, all or nothing.
 pub(crate) async fn commit(
-    TableHttp { service, outbox }: &TableHttp,
+    http: &TableHttp,
     session: &Session<'_>,
     table: &TableName,
     transaction: Transaction,
     enqueues: &Enqueues,
 ) -> Result<Version, ServiceError> {
+    let (service, outbox) = (http.service_of(table)?, &http.outbox);
     let row_count = transaction.len() as u64;
+    session.spend(spending::partition(table, transaction.partition_key()), row_count)?;
     let (size_bytes, property_count) = transaction.extent();
     session.notes.row(size_bytes.into(), property_count.into());
     let outcome = if enqueues.is_empty() {

@@ -10,6 +10,7 @@ use protocol::table::wire::{MetadataLevel, continuation, negotiate};
 use protocol::{ErrorCode, ServiceError};
 use tables::{TableQuery, TableService};
 
+use super::TableHttp;
 use super::answer::{Continuation, TableAnswer};
 use super::request::Asked;
 use super::write::repeat_preference;
@@ -17,18 +18,20 @@ use crate::front::refusal::Refusal;
 use crate::front::service::Session;
 
 pub async fn run(
-    service: &TableService,
+    http: &TableHttp,
     session: &Session<'_>,
     operation: &TableOperation,
     asked: &Asked<'_>,
     payload: &[u8],
 ) -> Result<TableAnswer, Refusal> {
+    let service = &http.service;
     match operation {
         TableOperation::Query => query(service, session, asked).await,
         TableOperation::Create => {
             repeat_preference(create(service, session, asked, payload).await, asked.preference)
         }
         TableOperation::Get(name) => {
+            let service = http.service_of(name).map_err(|_| ErrorCode::ResourceNotFound)?;
             let name = service.get_table(session.account, name).await?;
             let mut json = Vec::new();
             table_writer(session, asked.level).write_single(&name, &mut json);

@@ -417,6 +417,7 @@ const NOT_SENT: &[(&str, &str)] = &[
     ("UnsupportedQueryParameter", "§0.4: unknown options are ignored"),
     ("MissingRequiredXmlNode", "§9.6: text unverified; §3.2 says InvalidXmlDocument"),
     ("UnsupportedXmlNode", "§9.6: text unverified; §10.1 says InvalidXmlDocument"),
+    ("ScanRefused", "a code of our own, which only --fail-on-scan sends: see `scans`"),
     // Codes of the Queue service.
     ("EmptyMetadataKey", "a code of the Queue service"),
     ("InvalidMarker", "a code of the Queue service"),

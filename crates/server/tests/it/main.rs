@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
 
 mod addressing;
+mod analytics;
 mod applications;
 mod auth;
 mod batch;
@@ -35,8 +36,10 @@ mod sas;
 mod sas_matrix;
 mod sas_range;
 mod sas_scope;
+mod scans;
 mod service_properties;
 mod tables;
+mod throttle;
 mod traps;
 mod traps_batch;
 mod traps_filters;

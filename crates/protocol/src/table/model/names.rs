@@ -6,6 +6,8 @@ use crate::{ErrorCode, ServiceError};
 
 const TABLE_NAME_LEN: std::ops::RangeInclusive<usize> = 3..=63;
 const PROPERTY_NAME_UTF16_UNITS_MAX: usize = 255;
+/// How the names of the tables begin that the service itself writes.
+const SYSTEM_PREFIX: &str = "$Metrics";
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TableNameError {
@@ -43,6 +45,36 @@ impl TableName {
             return Err(TableNameError::Characters);
         }
         Ok(TableName(text.into()))
+    }
+
+    /// The name of a table that the service itself writes, such as `$MetricsHourPrimaryTransactionsTable`. Nobody else
+    /// can create it, and no list shows it.
+    pub fn parse_system(text: &str) -> Option<TableName> {
+        let (prefix, rest) = text.split_at_checked(SYSTEM_PREFIX.len())?;
+        let is_system = prefix.eq_ignore_ascii_case(SYSTEM_PREFIX)
+            && !rest.is_empty()
+            && TABLE_NAME_LEN.contains(&text.len())
+            && rest.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        if !is_system {
+            return None;
+        }
+        // Before 2013-08-15 there was one kind of metrics, which is the hourly one of today. Both names are good.
+        let is_old = rest.to_ascii_lowercase().starts_with("transactions");
+        let name = if is_old { format!("{SYSTEM_PREFIX}HourPrimary{rest}") } else { text.to_owned() };
+        Some(TableName(name.into()))
+    }
+
+    /// The name of a table that may be read: one that anybody can create, or one that the service itself writes.
+    pub fn parse_addressed(text: &str) -> Result<TableName, TableNameError> {
+        match TableName::parse_system(text) {
+            Some(name) => Ok(name),
+            None => TableName::parse(text),
+        }
+    }
+
+    /// Whether the service itself writes the table.
+    pub fn is_system(&self) -> bool {
+        self.0.starts_with('$')
     }
 
     /// The name in the case in which it was given.
@@ -150,6 +182,25 @@ mod tests {
         check("tables", Err(TableNameError::Characters));
         check("Tables", Err(TableNameError::Characters));
         check("täble", Err(TableNameError::Characters));
+    }
+
+    #[test]
+    fn system_tables_may_be_addressed_and_not_created() {
+        let check = |name: &str, expected: Option<&str>| {
+            let parsed = TableName::parse_addressed(name).ok();
+            assert_eq!(parsed.as_ref().map(TableName::as_str), expected, "{name}");
+            assert!(TableName::parse(name).is_err(), "{name}");
+            assert!(parsed.is_none_or(|name| name.is_system()));
+        };
+        let hourly = "$MetricsHourPrimaryTransactionsTable";
+        check(hourly, Some(hourly));
+        check("$metricsminuteprimarytransactionsqueue", Some("$metricsminuteprimarytransactionsqueue"));
+        check("$MetricsTransactionsTable", Some(hourly));
+        for wrong in ["$Metrics", "$Metric", "$MetricsHour-1", "$Other", "$", "$MetricsÄ", "$Metricé"] {
+            check(wrong, None);
+        }
+        check(&format!("$Metrics{}", "x".repeat(56)), None);
+        assert!(!TableName::parse_addressed("people").unwrap().is_system());
     }
 
     #[test]

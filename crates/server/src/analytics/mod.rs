@@ -1,0 +1,296 @@
+//! Storage Analytics: an account's requests, measured by the hour and by the minute, in tables that it can read.
+//!
+//! Every request is counted in memory (`observe`). When a minute is over, its counts are taken off and, where the
+//! service properties of the account say so, written; the minutes of an hour add up to it. `schema` knows how the
+//! tables look, and `retention` removes what is older than the account wants to keep.
+//! Promises: what is written is durable, and adds up exactly to the requests that finished, also over a restart,
+//! because an interval that was cut short is added to when it goes on. A crash loses what was not yet written: at
+//! most an hour.
+//! Leaves to others: serving the tables, which is the Table service's work like that of any table.
+
+mod retention;
+mod schema;
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use catalogue::Catalogue;
+use engine::Engine;
+use engine::env::Clock;
+use observe::{AnalyticsBook, AnalyticsCounts, Operation, Service};
+use protocol::common::service_properties::{Metrics, MetricsLevel, ServiceProperties};
+use protocol::common::{AccountName, DateTime};
+use protocol::{ErrorCode, ServiceError};
+use tables::{Action, Change, EntityView, TableService, Transaction};
+use tokio::sync::Mutex;
+
+use crate::front::accounts::Accounts;
+use crate::front::current::Current;
+use schema::Interval;
+
+/// A request is counted as it finishes. So long after a minute its last one has been, whatever the threads do.
+const GRACE: Duration = Duration::from_secs(1);
+const TICKS_PER_MINUTE: u64 = 60 * 10_000_000;
+/// Intervals that wait to be written, over all accounts. Past this bound, because the engine takes no writes, the
+/// oldest are given up.
+const DUE_COUNT_MAX: usize = 10_000;
+
+pub struct Analytics {
+    book: Arc<AnalyticsBook>,
+    system: TableService,
+    /// The services that are measured, and where their properties are.
+    services: [(Service, Catalogue); 2],
+    accounts: Arc<Current<Accounts>>,
+    clock: Arc<dyn Clock>,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// The first minute that was not taken off the book.
+    next_minute: u64,
+    /// The first minute of the hour that goes on.
+    hour: u64,
+    /// The hour in which old rows were removed.
+    swept_hour: Option<u64>,
+    due: BTreeMap<DueKey, Due>,
+}
+
+/// An interval of one account in one service.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct DueKey {
+    /// The first minute.
+    start: u64,
+    interval: Interval,
+    account: Box<str>,
+    /// The place in [`Analytics::services`].
+    service: usize,
+    is_secondary: bool,
+}
+
+#[derive(Default)]
+struct Due {
+    includes_apis: bool,
+    /// By the operation's index.
+    operations: BTreeMap<usize, AnalyticsCounts>,
+}
+
+/// Service properties that were read in this round.
+type Known = HashMap<(Box<str>, usize), ServiceProperties>;
+
+impl Analytics {
+    pub fn new(
+        engine: Arc<dyn Engine>,
+        clock: Arc<dyn Clock>,
+        accounts: Arc<Current<Accounts>>,
+    ) -> Arc<Analytics> {
+        let minute = AnalyticsBook::minute(DateTime::from_ticks(clock.now_ticks()));
+        let catalogue = |kind, family| Catalogue::new(engine.clone(), clock.clone(), kind, family);
+        Arc::new(Analytics {
+            book: Arc::default(),
+            system: TableService::system(engine.clone(), clock.clone()),
+            services: [
+                (Service::Table, catalogue(&protocol::table::KIND, tables::FAMILY)),
+                (Service::Queue, catalogue(&protocol::queue::KIND, queues::FAMILY)),
+            ],
+            accounts,
+            state: Mutex::new(State {
+                next_minute: minute,
+                hour: Interval::Hour.start(minute),
+                swept_hour: None,
+                due: BTreeMap::new(),
+            }),
+            clock,
+        })
+    }
+
+    /// Counts requests: one of the observers of a front.
+    pub fn book(&self) -> Arc<AnalyticsBook> {
+        self.book.clone()
+    }
+
+    /// Writes at the end of every minute. Never ends.
+    pub async fn run(self: Arc<Analytics>) {
+        loop {
+            let left = TICKS_PER_MINUTE - self.clock.now_ticks() % TICKS_PER_MINUTE;
+            tokio::time::sleep(Duration::from_nanos(left * 100) + GRACE).await;
+            self.write_ended().await;
+        }
+    }
+
+    /// Writes all intervals that are over, and removes what nobody wants to keep.
+    pub async fn write_ended(&self) {
+        let mut state = self.state.lock().await;
+        let (now, mut known) = (self.minute(), Known::new());
+        if now < state.next_minute {
+            // The clock was set back. What is in the book is taken off when the minute is over.
+            (state.next_minute, state.hour) = (now, Interval::Hour.start(now));
+            return;
+        }
+        // There are pages for two minutes: if nobody looked for longer, later ones are with these.
+        for minute in (state.next_minute..now).take(2) {
+            self.take(&mut state, minute, &mut known).await;
+        }
+        state.next_minute = now;
+        self.add_idle_hour(&mut state, now, &mut known).await;
+        self.write_due(&mut state, |key| key.start + key.interval.minutes() <= now).await;
+        let hour = Some(Interval::Hour.start(now));
+        if state.swept_hour != hour {
+            state.swept_hour = hour;
+            self.remove_old(now, &mut known).await;
+        }
+    }
+
+    /// Writes everything that was counted, also of intervals that go on: after the last request.
+    pub async fn close(&self) {
+        let mut state = self.state.lock().await;
+        let (now, mut known) = (self.minute(), Known::new());
+        for minute in [now.saturating_sub(1), now] {
+            self.take(&mut state, minute, &mut known).await;
+        }
+        self.write_due(&mut state, |_| true).await;
+    }
+
+    fn minute(&self) -> u64 {
+        AnalyticsBook::minute(DateTime::from_ticks(self.clock.now_ticks()))
+    }
+
+    /// Takes a minute off the book, as far as its account wants it measured.
+    async fn take(&self, state: &mut State, minute: u64, known: &mut Known) {
+        for measured in self.book.take(minute) {
+            let service = measured.operation.service();
+            let Some(service) = self.services.iter().position(|(other, _)| *other == service) else {
+                continue;
+            };
+            let Some(properties) = self.properties(measured.account, service, known).await else { continue };
+            for (interval, metrics) in metrics_of(&properties) {
+                let key = DueKey {
+                    start: interval.start(minute),
+                    interval,
+                    account: measured.account.into(),
+                    service,
+                    is_secondary: measured.is_secondary,
+                };
+                let Some(due) = expect(state, key, metrics) else { continue };
+                due.operations.entry(measured.operation.index()).or_default().add(&measured.counts);
+            }
+        }
+    }
+
+    /// Of an hour there is a row even if nobody asked for anything.
+    async fn add_idle_hour(&self, state: &mut State, now: u64, known: &mut Known) {
+        let hour = Interval::Hour.start(now);
+        if state.hour >= hour {
+            return;
+        }
+        state.hour = hour;
+        let accounts = self.accounts.get();
+        for account in accounts.names() {
+            for service in 0..self.services.len() {
+                let Some(properties) = self.properties(account.as_str(), service, known).await else {
+                    continue;
+                };
+                let key = DueKey {
+                    start: hour.saturating_sub(Interval::Hour.minutes()),
+                    interval: Interval::Hour,
+                    account: account.as_str().into(),
+                    service,
+                    is_secondary: false,
+                };
+                expect(state, key, &properties.hour_metrics);
+            }
+        }
+    }
+
+    /// The account's properties of a service; `None` when the account is gone.
+    async fn properties(
+        &self,
+        account: &str,
+        service: usize,
+        known: &mut Known,
+    ) -> Option<ServiceProperties> {
+        if let Some(properties) = known.get(&(account.into(), service)) {
+            return Some(properties.clone());
+        }
+        let found = self.accounts.get().find(account)?.name.clone();
+        let (_, catalogue) = self.services.get(service)?;
+        let properties = catalogue.properties(&found).await.unwrap_or_else(|error| {
+            log::warn!(
+                "{account} is measured like a new account, because its properties cannot be read: {error}"
+            );
+            ServiceProperties::default()
+        });
+        known.insert((account.into(), service), properties.clone());
+        Some(properties)
+    }
+
+    async fn write_due(&self, state: &mut State, is_over: impl Fn(&DueKey) -> bool) {
+        let keys: Vec<DueKey> = state.due.keys().filter(|key| is_over(key)).cloned().collect();
+        for key in keys {
+            let Some(due) = state.due.remove(&key) else { continue };
+            if let Err(error) = self.write_rows(&key, &due).await {
+                // The engine says so itself when it takes no writes.
+                log::debug!("metrics of {} wait to be written: {error}", key.account);
+                state.due.insert(key, due);
+            }
+        }
+        while state.due.len() > DUE_COUNT_MAX {
+            state.due.pop_first();
+        }
+    }
+
+    /// Writes the rows of an interval in one step. Rows that are there already are added to.
+    async fn write_rows(&self, key: &DueKey, due: &Due) -> Result<(), ServiceError> {
+        let service = self.services.get(key.service).map(|(service, _)| *service);
+        let table = service.and_then(|service| schema::table_name(key.interval, key.is_secondary, service));
+        let account = AccountName::parse(&key.account);
+        let (Some(table), Some(account)) = (table, account) else { return Ok(()) };
+        let mut all = AnalyticsCounts::default();
+        due.operations.values().for_each(|counts| all.add(counts));
+        let mut rows = vec![(Cow::Borrowed(schema::ALL_ROW_KEY), all)];
+        if key.interval == Interval::Hour {
+            rows.push((Cow::Borrowed(schema::SYSTEM_ROW_KEY), AnalyticsCounts::default()));
+        }
+        if due.includes_apis {
+            let of_apis = due.operations.iter().filter_map(|(operation, counts)| {
+                Some((Cow::Owned(schema::row_key(*Operation::ALL.get(*operation)?)), *counts))
+            });
+            rows.extend(of_apis);
+        }
+        if let Err(error) = self.system.check_table(&account, &table).await {
+            match error.code {
+                ErrorCode::TableNotFound => self.system.create_table(&account, &table).await?,
+                _ => return Err(error),
+            }
+        }
+        let partition_key = schema::partition_key(key.start);
+        let mut transaction = Transaction::new();
+        for (row_key, mut counts) in rows {
+            let stored = self.system.get_entity(&account, &table, &partition_key, &row_key).await?;
+            let stored = stored.as_ref();
+            let row =
+                stored.and_then(|row| EntityView::open(&partition_key, &row_key, row.version, &row.value));
+            if let Some(row) = row {
+                counts.add(&schema::read(&row));
+            }
+            let action = Action::Replace { properties: schema::properties(&counts), condition: None };
+            transaction.push(Change { partition_key: Cow::Borrowed(&partition_key), row_key, action })?;
+        }
+        self.system.commit(&account, &table, transaction).await.map(|_| ())
+    }
+}
+
+fn metrics_of(properties: &ServiceProperties) -> [(Interval, &Metrics); 2] {
+    [(Interval::Minute, &properties.minute_metrics), (Interval::Hour, &properties.hour_metrics)]
+}
+
+/// The interval's place among those to be written, if the metrics are on.
+fn expect<'s>(state: &'s mut State, key: DueKey, metrics: &Metrics) -> Option<&'s mut Due> {
+    if metrics.level == MetricsLevel::Off {
+        return None;
+    }
+    let due = state.due.entry(key).or_default();
+    due.includes_apis = metrics.level == MetricsLevel::ServiceAndApis;
+    Some(due)
+}
