@@ -1,10 +1,12 @@
 //! What the server sees of its own requests: an [`Observation`] of each, and what is made of them.
 //!
-//! Promises: memory is bounded whatever strangers send, because everything that is kept by name has its name from a closed
-//! set. Observing a request takes no lock and, once its operation was seen, allocates nothing.
+//! Promises: memory is bounded whatever strangers send. Counters are kept by names from closed sets; counting takes no lock and,
+//! once an operation was seen, allocates nothing. The [`Advisor`] keeps names that callers chose, a bounded number of them,
+//! and looks at few of the frequent requests.
 //! Leaves to others: making observations (`server/front/handle.rs`), showing them (`server/admin`), and the time, which
 //! comes in as values.
 
+mod advisor;
 mod histogram;
 mod live;
 mod metrics;
@@ -15,6 +17,7 @@ mod prometheus;
 
 use std::time::Duration;
 
+pub use advisor::{Advisor, Finding, FindingKind, Month, Prices, Severity, Targets, pattern};
 pub use histogram::{Counts, Histogram};
 pub use live::{Live, SECONDS_MAX, Sample};
 pub use metrics::{Metrics, PlanCount, Totals};
@@ -37,6 +40,12 @@ pub trait Advice: Send + Sync {
 
     /// The partitions with the most requests lately, as a JSON array of `{"account","table","partition","per_second"}`.
     fn hot_partitions_json(&self, now: Duration) -> String;
+
+    /// What a month would cost on the real service, as a JSON object; `null` when nobody knows.
+    fn month_json(&self, now: Duration) -> String {
+        let _ = now;
+        "null".to_owned()
+    }
 
     /// How much memory it uses at most.
     fn memory_bound_bytes(&self) -> usize;

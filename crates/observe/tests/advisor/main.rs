@@ -1,0 +1,4 @@
+//! The advisor, fed with generated workloads.
+
+mod cases;
+mod workload;
