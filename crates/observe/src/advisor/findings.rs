@@ -32,6 +32,8 @@ const ROW_RANGE_RATIO_MIN: f64 = 10.0;
 const ROW_RANGE_EXAMINED_MIN: f64 = 1000.0;
 const TABLE_RATIO_MIN: f64 = 2.0;
 const TABLE_EXAMINED_MIN: f64 = 20.0;
+/// Nobody reads more, and the first are the most important.
+const FINDING_COUNT_MAX: usize = 100;
 /// From this share of a target on, it is worth a warning.
 const NEAR: f64 = 0.8;
 
@@ -463,7 +465,7 @@ fn ranked(mut drafts: Vec<Draft>) -> Vec<Finding> {
         let Finding { severity, kind, id, .. } = &draft.finding;
         (Reverse(*severity), Reverse(power), *kind, id.clone())
     });
-    let findings = drafts.into_iter().enumerate();
+    let findings = drafts.into_iter().take(FINDING_COUNT_MAX).enumerate();
     findings.map(|(index, draft)| Finding { rank: index + 1, ..draft.finding }).collect()
 }
 

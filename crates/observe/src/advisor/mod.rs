@@ -151,7 +151,7 @@ impl Advisor {
         let state = self.lock();
         let of = |kinds: &[Kind]| kinds.iter().map(|kind| state.counts[*kind as usize]).sum();
         let observed = now.saturating_sub(state.started.unwrap_or(now));
-        let table_count = of(&[Kind::Read, Kind::Write, Kind::Query, Kind::Other]);
+        let table_count = of(&[Kind::Read, Kind::Write, Kind::Batch, Kind::Query, Kind::Other]);
         self.prices.month(table_count, of(&[Kind::Queue]), observed, stored_bytes)
     }
 
@@ -250,7 +250,7 @@ impl State {
         self.accounts.add(hash_of(account, "", &[]), &[account], weight.into(), at);
         match kind {
             Kind::Read => self.count_read(weight, observation),
-            Kind::Write => self.count_write(weight, observation),
+            Kind::Write | Kind::Batch => self.count_write(weight, observation),
             Kind::Query => {
                 self.shapes.count(observation, weight.into());
                 self.count_queried_partition(observation);

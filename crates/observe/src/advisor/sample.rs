@@ -13,8 +13,10 @@ use crate::operation::{Operation, Service};
 pub(super) enum Kind {
     /// Reads of one entity by its keys.
     Read,
-    /// Writes of entities.
+    /// Writes of one entity.
     Write,
+    /// Transactions: all of them, since one may be a hundred writes.
+    Batch,
     /// Queries of entities: all of them, since each may be a scan.
     Query,
     /// Queries whose partition is found out, which costs parsing their filter again.
@@ -25,7 +27,7 @@ pub(super) enum Kind {
     Queue,
 }
 
-pub(super) const KIND_COUNT: usize = 6;
+pub(super) const KIND_COUNT: usize = 7;
 
 impl Kind {
     /// `None` for requests that say nothing about tables, or were refused before they were understood.
@@ -38,8 +40,8 @@ impl Kind {
             | Operation::InsertOrReplaceEntity
             | Operation::MergeEntity
             | Operation::InsertOrMergeEntity
-            | Operation::DeleteEntity
-            | Operation::EntityGroupTransaction => Some(Kind::Write),
+            | Operation::DeleteEntity => Some(Kind::Write),
+            Operation::EntityGroupTransaction => Some(Kind::Batch),
             Operation::TableUnread | Operation::TablePreflight => None,
             Operation::QueueUnread | Operation::QueuePreflight => None,
             other => match other.service() {
@@ -55,7 +57,7 @@ impl Kind {
         match self {
             Kind::Read | Kind::Queue => 64,
             Kind::Write | Kind::QueryPartition => 8,
-            Kind::Query | Kind::Other => 1,
+            Kind::Query | Kind::Batch | Kind::Other => 1,
         }
     }
 }

@@ -80,13 +80,13 @@ fn insert(table: &str, partition: &str, row: &str, at: Duration) -> Observed {
 #[test]
 fn memory_stays_within_its_bound_whatever_is_sent() {
     let advisor = Advisor::default();
-    for number in 0..20_000u64 {
+    for number in 0..5000u64 {
         let at = Duration::from_millis(number);
         let key = format!("{number}{}", "\u{1F600}".repeat(500));
         let table = format!("t{number:062}");
         advisor.observe(&insert(&table, &key, &key, at).observation());
         let source = format!("{}{number} eq 'x'", "P".repeat(240));
-        advisor.observe(&query(&table, PlanKind::TableScan, &source, 1000, 1, at).observation());
+        advisor.observe(&query(&table, PlanKind::TableScan, &source, 200_000, 1, at).observation());
         let source = format!("PartitionKey eq '{key}'");
         advisor.observe(&query(&table, PlanKind::PartitionScan, &source, 20_000, 1, at).observation());
     }
@@ -95,8 +95,9 @@ fn memory_stays_within_its_bound_whatever_is_sent() {
     assert!(held <= bound, "{held} of {bound}");
     assert!(bound < 1 << 20, "{bound}");
     // As large as it gets, the answer is still made in bounded time and size.
-    let findings = advisor.findings(seconds(21));
-    assert!(findings.len() > 100 && advisor.findings_json(seconds(21)).len() < 4 << 20);
+    let json = advisor.findings_json(seconds(6));
+    assert_eq!(advisor.findings(seconds(6)).len(), 100);
+    assert!(json.len() < 1 << 20, "{}", json.len());
 }
 
 #[test]
