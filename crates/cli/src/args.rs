@@ -48,6 +48,13 @@ Options of serve:
       --behind-tls-proxy    In the server profile: a proxy in front terminates TLS
       --allow-well-known-key
                             Accept the emulator's published key on an address that others can reach
+      --admin-host HOST     Address of the admin port: explorer, metrics, health [default: 127.0.0.1]
+      --admin-port PORT     Its port, 0 for any free one [default: 10003, if nobody else has it]
+      --no-admin            Open no admin port
+      --log FORMAT          The log on standard error: text or json [default: text]
+      --log-level LEVEL     error, warn, info or debug [default: warn]
+      --access-log[=1/N]    Log every request, or one in N
+      --slow-ms NUMBER      Log requests that take so many milliseconds, with their plan and filter's shape
   -s, --silent              Print nothing but the lines that say where the services listen, and errors
   -h, --help                Print this help
   -V, --version             Print the version
@@ -103,7 +110,7 @@ key that every Azure emulator has: it protects nothing.
 ";
 
 pub enum Command {
-    Serve(ServeFlags),
+    Serve(Box<ServeFlags>),
     Account { command: AccountCommand, location: Option<PathBuf> },
     Sas { request: Box<SasRequest>, location: Option<PathBuf> },
     Backup { request: BackupRequest, location: Option<PathBuf> },
@@ -134,6 +141,14 @@ pub struct ServeFlags {
     pub oauth: Option<String>,
     pub behind_tls_proxy: bool,
     pub allow_well_known_key: bool,
+    pub admin_host: Option<String>,
+    pub admin_port: Option<u16>,
+    pub no_admin: bool,
+    pub log: Option<String>,
+    pub log_level: Option<String>,
+    /// One request in so many.
+    pub access_log: Option<u64>,
+    pub slow_ms: Option<u64>,
     pub silent: bool,
 }
 
@@ -184,6 +199,13 @@ fn read_serve(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
             "oauth" => flags.oauth = Some(parser.value()?.string()?),
             "behind-tls-proxy" => flags.behind_tls_proxy = true,
             "allow-well-known-key" => flags.allow_well_known_key = true,
+            "admin-host" => flags.admin_host = Some(parser.value()?.string()?),
+            "admin-port" => flags.admin_port = Some(parser.value()?.parse()?),
+            "no-admin" => flags.no_admin = true,
+            "log" => flags.log = Some(parser.value()?.string()?),
+            "log-level" => flags.log_level = Some(parser.value()?.string()?),
+            "access-log" => flags.access_log = Some(read_sampling(parser.optional_value())?),
+            "slow-ms" => flags.slow_ms = Some(parser.value()?.parse()?),
             "silent" => flags.silent = true,
             "help" => return Ok(Command::Help),
             "version" => return Ok(Command::Version),
@@ -193,7 +215,15 @@ fn read_serve(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
     if flags.in_memory && flags.location.is_some() {
         return Err("--in-memory keeps nothing on disk, so --location makes no sense beside it".into());
     }
-    Ok(Command::Serve(flags))
+    Ok(Command::Serve(Box::new(flags)))
+}
+
+/// `1/N`, or nothing for every one.
+fn read_sampling(value: Option<OsString>) -> Result<u64, lexopt::Error> {
+    let Some(value) = value else { return Ok(1) };
+    let value = value.string()?;
+    let one_in = value.strip_prefix("1/").and_then(|number| number.parse().ok()).filter(|number| *number > 0);
+    one_in.ok_or_else(|| format!("--access-log takes 1/N, one request in N, and not '{value}'").into())
 }
 
 fn read_account(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
@@ -369,7 +399,7 @@ mod tests {
 
     fn flags(arguments: &[&str]) -> Result<ServeFlags, String> {
         match parse(arguments.iter().map(OsString::from))? {
-            Command::Serve(flags) => Ok(flags),
+            Command::Serve(flags) => Ok(*flags),
             _ => Err("not serve".into()),
         }
     }
@@ -419,6 +449,13 @@ mod tests {
     }
 
     #[test]
+    fn logs_of_requests_may_be_sampled() {
+        assert_eq!(flags(&["--access-log"]).unwrap().access_log, Some(1));
+        assert_eq!(flags(&["--access-log=1/100", "--slow-ms", "5"]).unwrap().access_log, Some(100));
+        assert_eq!(flags(&["--accessLog", "--no-admin"]).unwrap().access_log, Some(1));
+    }
+
+    #[test]
     fn a_benchmark_is_asked_for_by_its_options() {
         let arguments =
             ["bench", "--url", "http://h:1/a", "--workload", "read", "--workload=scan", "--rate", "50"];
@@ -449,6 +486,9 @@ mod tests {
             (&["--tablePort", "x"], "x"),
             (&["--tablePort", "70000"], "70000"),
             (&["--tablePort"], "missing argument"),
+            (&["--access-log=0.1"], "--access-log takes 1/N"),
+            (&["--access-log=1/0"], "--access-log takes 1/N"),
+            (&["--slow-ms", "x"], "x"),
             (&["server"], "unexpected argument \"server\""),
             (&["--in-memory", "-l", "d"], "makes no sense"),
             (&["account"], "account takes add NAME"),

@@ -5,15 +5,20 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use log::LevelFilter;
 use protocol::auth::ServiceKind;
 use serde::Deserialize;
+use server::LogRules;
 use tls::TlsSource;
 
 use crate::LOCATION_DEFAULT;
 use crate::account_source::{self, AccountRules, AccountSource};
 use crate::accounts_file::AccountEntry;
 use crate::args::ServeFlags;
+use crate::logger::{LogFormat, LogSettings};
+use crate::random;
 
 const HOST_DEFAULT: &str = "127.0.0.1";
 
@@ -28,6 +33,14 @@ struct File {
     table_port: Option<u16>,
     queue_host: Option<String>,
     queue_port: Option<u16>,
+    admin_host: Option<String>,
+    admin_port: Option<u16>,
+    admin: Option<bool>,
+    log: Option<String>,
+    log_level: Option<String>,
+    /// One request in so many.
+    access_log: Option<u64>,
+    slow_ms: Option<u64>,
     #[serde(default)]
     host_suffixes: Vec<String>,
     #[serde(default)]
@@ -66,7 +79,18 @@ pub struct Settings {
     pub oauth: Option<Oauth>,
     pub accounts: AccountSource,
     pub is_behind_tls_proxy: bool,
+    pub admin: Option<AdminListen>,
+    pub log: LogSettings,
     pub silent: bool,
+}
+
+/// Where the admin port is.
+pub struct AdminListen {
+    pub address: SocketAddr,
+    /// Somebody chose the port, so it must be free.
+    pub is_chosen: bool,
+    /// Needed for everything but health checks; `None` where only this machine reaches the port.
+    pub token: Option<String>,
 }
 
 /// Where a service listens.
@@ -140,8 +164,23 @@ pub fn gather(flags: ServeFlags) -> Result<Settings, String> {
         listen.push(Listen { service, address });
         hosts.push(host.to_owned());
     }
-    // What must not be reachable from elsewhere must not be so through any of the services.
-    let far = listen.iter().map(|listen| listen.address.ip()).find(|address| !address.is_loopback());
+    let is_admin_wanted = !flags.no_admin && file.admin.unwrap_or(true);
+    let admin_host = flags.admin_host.or(file.admin_host);
+    let admin = is_admin_wanted.then(|| admin_listen(admin_host, flags.admin_port.or(file.admin_port)));
+    let admin = admin.transpose()?;
+    let log = log_settings(
+        flags.log.or(file.log).as_deref(),
+        flags.log_level.or(file.log_level).as_deref(),
+        flags.silent,
+        LogRules {
+            access_one_in: flags.access_log.or(file.access_log),
+            slow: flags.slow_ms.or(file.slow_ms).map(Duration::from_millis),
+        },
+    )?;
+    // What must not be reachable from elsewhere must not be so through any of the services, nor through the admin port,
+    // which leads to them.
+    let addresses = listen.iter().map(|listen| listen.address).chain(admin.iter().map(|admin| admin.address));
+    let far = addresses.map(|address| address.ip()).find(|address| !address.is_loopback());
     let location = (!flags.in_memory)
         .then(|| flags.location.or(file.location).unwrap_or_else(|| Path::new(LOCATION_DEFAULT).to_owned()));
 
@@ -214,8 +253,60 @@ pub fn gather(flags: ServeFlags) -> Result<Settings, String> {
         oauth,
         accounts,
         is_behind_tls_proxy: is_behind_proxy,
+        admin,
+        log,
         silent,
     })
+}
+
+/// The environment variable for a token that stays the same over restarts.
+const TOKEN_VARIABLE: &str = "LAZULITE_ADMIN_TOKEN";
+const TOKEN_BYTES_MIN: usize = 16;
+const ADMIN_PORT_DEFAULT: u16 = 10003;
+
+fn admin_listen(host: Option<String>, port: Option<u16>) -> Result<AdminListen, String> {
+    let address = resolve(host.as_deref().unwrap_or(HOST_DEFAULT), port.unwrap_or(ADMIN_PORT_DEFAULT))?;
+    let token = match std::env::var(TOKEN_VARIABLE) {
+        Ok(token) => {
+            let is_usable = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+            if token.len() < TOKEN_BYTES_MIN || !token.bytes().all(is_usable) {
+                return Err(format!(
+                    "{TOKEN_VARIABLE} must have at least {TOKEN_BYTES_MIN} letters, digits, or any of - . _ ~"
+                ));
+            }
+            Some(token)
+        }
+        Err(_) if address.ip().is_loopback() => None,
+        Err(_) => {
+            let random: [u8; 24] = random::bytes()?;
+            Some(random.iter().map(|byte| format!("{byte:02x}")).collect())
+        }
+    };
+    Ok(AdminListen { address, is_chosen: port.is_some() || host.is_some(), token })
+}
+
+fn log_settings(
+    format: Option<&str>,
+    level: Option<&str>,
+    silent: bool,
+    rules: LogRules,
+) -> Result<LogSettings, String> {
+    let format = match format {
+        None | Some("text") => LogFormat::Text,
+        Some("json") => LogFormat::Json,
+        Some(other) => return Err(format!("there is no log format '{other}': choose text or json")),
+    };
+    let level = match level {
+        None if silent => LevelFilter::Error,
+        None | Some("warn") => LevelFilter::Warn,
+        Some("error") => LevelFilter::Error,
+        Some("info") => LevelFilter::Info,
+        Some("debug") => LevelFilter::Debug,
+        Some(other) => {
+            return Err(format!("there is no log level '{other}': choose error, warn, info or debug"));
+        }
+    };
+    Ok(LogSettings { format, level, rules })
 }
 
 fn chosen_services<'a>(names: impl Iterator<Item = &'a str>) -> Result<Vec<ServiceName>, String> {

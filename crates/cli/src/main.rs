@@ -15,6 +15,7 @@ mod config;
 mod control;
 mod jwks;
 mod logger;
+mod memory;
 mod open_files;
 mod progress;
 mod random;
@@ -46,7 +47,7 @@ fn run(command: Command) -> Result<ExitCode, String> {
     match command {
         Command::Help => print!("{}", args::HELP),
         Command::Version => println!("lazulite {}", env!("CARGO_PKG_VERSION")),
-        Command::Serve(flags) => config::gather(flags).and_then(serve::serve)?,
+        Command::Serve(flags) => config::gather(*flags).and_then(serve::serve)?,
         Command::Account { command, location } => account::run(command, &location_or_default(location))?,
         Command::Sas { request, location } => sas::run(&request, &location_or_default(location))?,
         Command::Backup { request, location } => backup::run(&request, &location_or_default(location))?,

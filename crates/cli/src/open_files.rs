@@ -4,7 +4,7 @@
 
 /// More than the server ever needs.
 const OPEN_FILES_WANTED: u64 = 65_536;
-/// Kept for the store, its backups, certificates and commands.
+/// Kept for the store, its backups, certificates and commands, and for the admin port.
 const KEPT_COUNT: usize = 128;
 
 /// Raises the limit as far as the system allows, and returns it. `None` where there is none.

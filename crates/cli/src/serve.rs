@@ -13,12 +13,13 @@ use engine::Engine;
 use engine::env::{Clock, SystemClock, UNIX_EPOCH_TICKS};
 use engine::memory::MemoryEngine;
 use engine_local::{LocalEngine, LocalOptions};
+use observe::Metrics;
 use protocol::auth::BearerValidator;
 use protocol::common::DateTime;
 use queues::QueueService;
 use server::{
-    Accounts, Binding, BoundService, Current, EMULATOR_ACCOUNT, EMULATOR_KEY, Front, FrontConfig, Handler,
-    Limits, QueueHttp, Server, Service, TableHttp,
+    Accounts, Admin, AdminConfig, Binding, BoundService, Current, EMULATOR_ACCOUNT, EMULATOR_KEY, Front,
+    FrontConfig, Handler, Limits, QueueHttp, ServedService, Server, Service, TableHttp, Watch,
 };
 use tables::TableService;
 use tls::{Tls, UnixTime, WallClock};
@@ -26,9 +27,9 @@ use tokio::sync::watch;
 
 use crate::account_source::AccountSource;
 use crate::accounts_file::AccountsFile;
-use crate::config::{Listen, Oauth, ServiceName, Settings};
+use crate::config::{AdminListen, Listen, Oauth, ServiceName, Settings};
 use crate::jwks::JwksSource;
-use crate::{control, logger, open_files, signals, store};
+use crate::{control, logger, memory, open_files, signals, store};
 
 const TICKS_PER_SECOND: u64 = 10_000_000;
 
@@ -36,7 +37,7 @@ const TICKS_PER_SECOND: u64 = 10_000_000;
 const ACCOUNTS_WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
 pub fn serve(settings: Settings) -> Result<(), String> {
-    logger::start(settings.silent);
+    logger::start(settings.log);
     #[cfg(feature = "seeded-bugs")]
     eprintln!("lazulite: warning: {}", engine::seeded::warning());
     let mut limits = Limits::default();
@@ -74,7 +75,8 @@ pub fn serve(settings: Settings) -> Result<(), String> {
             is_behind_tls_proxy: settings.is_behind_tls_proxy,
             limits,
         };
-        let front = Front::new(config, clock);
+        let watch = Watch::new(Arc::new(Metrics::new()), Vec::new(), settings.log.rules);
+        let front = Front::watched(config, clock, watch);
         let opening = Opening {
             front: &front,
             settings: &settings.listen,
@@ -84,13 +86,20 @@ pub fn serve(settings: Settings) -> Result<(), String> {
         let table =
             opening.open(ServiceName::Table, TableHttp::new(tables).with_outbox(queues.clone())).await?;
         let queue = opening.open(ServiceName::Queue, QueueHttp::new(queues.clone())).await?;
+        let mut services = Vec::new();
+        services.extend(table.as_ref().map(|server| opening.served(ServiceName::Table, server)));
+        services.extend(queue.as_ref().map(|server| opening.served(ServiceName::Queue, server)));
+        let admin = match settings.admin {
+            None => AdminPort::Unwanted,
+            Some(listen) => open_admin(&front, listen, services, engine.clone(), &store, tls.clone()).await?,
+        };
         let stop = signals::stop_requested()?;
         let addresses = [
             table.as_ref().map(|table| (ServiceName::Table, table.local_addr())),
             queue.as_ref().map(|queue| (ServiceName::Queue, queue.local_addr())),
         ];
         let addresses: Vec<_> = addresses.into_iter().flatten().collect();
-        announce(&addresses, &accounts.get(), &store, tls.as_ref(), settings.silent);
+        announce(&addresses, &admin, &accounts.get(), &store, tls.as_ref(), settings.silent);
         if let Some(local) = local.clone() {
             tokio::spawn(watch_accounts(settings.accounts, local, accounts, seen));
         }
@@ -103,7 +112,14 @@ pub fn serve(settings: Settings) -> Result<(), String> {
             stop.await;
             let _ = sender.send(true);
         });
-        tokio::join!(run(table, stopped.clone()), run(queue, stopped));
+        let admin = match admin {
+            AdminPort::Open { server, .. } => {
+                tokio::spawn(server.handler().tick());
+                Some(*server)
+            }
+            AdminPort::Unwanted | AdminPort::Taken(_) => None,
+        };
+        tokio::join!(run(table, stopped.clone()), run(queue, stopped.clone()), run(admin, stopped));
         engine.close().await;
         if let Some(local) = local {
             control::remove_socket(&local);
@@ -134,6 +150,82 @@ impl Opening<'_> {
         let binding = Binding { listen: *address, tls, host_suffixes };
         let bound = server::bind(self.front, binding, service).await;
         bound.map(Some).map_err(|error| cannot_listen(name, *address, &error))
+    }
+
+    /// The service as the admin port knows it.
+    fn served<H: Handler>(&self, name: ServiceName, server: &Server<H>) -> ServedService {
+        ServedService {
+            label: name.label(),
+            name: name.kind().name,
+            address: server.local_addr(),
+            is_https: self.tls.is_some(),
+            road: server.handler(),
+        }
+    }
+}
+
+/// What became of the admin port.
+enum AdminPort {
+    Open {
+        server: Box<Server<Admin>>,
+        token: Option<String>,
+        is_https: bool,
+    },
+    Unwanted,
+    /// Another program has the usual port, and nobody asked for it.
+    Taken(SocketAddr),
+}
+
+impl AdminPort {
+    /// What is printed about it. Even a silent server tells a token: nobody could know it otherwise.
+    fn line(&self, silent: bool) -> Option<String> {
+        match self {
+            AdminPort::Unwanted => None,
+            AdminPort::Taken(address) => (!silent).then(|| {
+                format!("No explorer and no metrics: another program has {address}. Choose another with --admin-port")
+            }),
+            AdminPort::Open { server, token, is_https } => {
+                let url = format!("{}://{}/", if *is_https { "https" } else { "http" }, server.local_addr());
+                match token {
+                    Some(token) => Some(format!("Explorer and metrics at {url}?token={token}")),
+                    None => (!silent).then(|| format!("Explorer and metrics at {url}")),
+                }
+            }
+        }
+    }
+}
+
+async fn open_admin(
+    front: &Arc<Front>,
+    listen: AdminListen,
+    services: Vec<ServedService>,
+    engine: Arc<dyn Engine>,
+    store: &str,
+    tls: Option<Tls>,
+) -> Result<AdminPort, String> {
+    let AdminListen { address, is_chosen, token } = listen;
+    // On this machine nobody listens in, and a browser trusts the address without a certificate.
+    let tls = tls.filter(|_| !address.ip().is_loopback());
+    let is_https = tls.is_some();
+    let config = AdminConfig {
+        listen: address,
+        tls,
+        token: token.clone(),
+        version: env!("CARGO_PKG_VERSION"),
+        location: store.to_owned(),
+        engine,
+        services,
+        advice: None,
+        resident_bytes: memory::resident_bytes,
+    };
+    match server::bind_admin(front, config).await {
+        Ok(server) => Ok(AdminPort::Open { server: Box::new(server), token, is_https }),
+        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse && !is_chosen => {
+            Ok(AdminPort::Taken(address))
+        }
+        Err(error) => Err(format!(
+            "the admin port cannot listen on {address}: {error}. Choose another with --admin-port, or say --no-admin"
+        )),
     }
 }
 
@@ -275,6 +367,7 @@ async fn watch_accounts(
 /// Scripts wait for the first lines, so their wording is fixed. The other lines are for people.
 fn announce(
     services: &[(ServiceName, SocketAddr)],
+    admin: &AdminPort,
     accounts: &Accounts,
     store: &str,
     tls: Option<&Tls>,
@@ -288,6 +381,7 @@ fn announce(
             format!("Lazulite {service} service is successfully listening at {scheme}://{address}")
         })
         .collect();
+    lines.extend(admin.line(silent));
     if !silent {
         lines.push(format!("Data in {store}"));
         lines.extend(accounts.names().into_iter().map(|account| {

@@ -5,6 +5,7 @@
 
 mod account_command;
 mod accounts;
+mod admin;
 mod arguments;
 mod backup;
 mod bearer;
