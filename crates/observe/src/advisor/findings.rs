@@ -1,9 +1,9 @@
 //! Findings: the rules that turn what was observed into advice, and the order in which it is given.
 //!
-//! Promises: a finding keeps its id for as long as its cause lasts, also over restarts, and disappears within two windows
-//! ([`super::window`]) after the cause does; what is concluded about stored data, within an hour after it was last seen. The
-//! order changes only when something changes by a factor of two. What a well-designed table does is no finding: points, ranges,
-//! and lists of what is asked for.
+//! Promises: a finding keeps its id for as long as its cause lasts, also over restarts, and disappears within two
+//! windows ([`super::window`]) after the cause does; what is concluded about stored data, within an hour after it was
+//! last seen. The order changes only when something changes by a factor of two. What a well-designed table does is no
+//! finding: points, ranges, and lists of what is asked for.
 
 use std::cmp::Reverse;
 use std::time::Duration;
@@ -196,8 +196,8 @@ impl Evidence<'_> {
             Wanted::Nothing => format!("Queries scan {what}"),
         };
         let why = match plan {
-            PlanKind::TableScan => "The filter does not say which PartitionKey is wanted, so all of the table is examined",
-            PlanKind::PartitionRange => "The filter gives only bounds for the PartitionKey, so whole partitions are examined",
+            PlanKind::TableScan => "The filter names no PartitionKey, so all of the table is examined",
+            PlanKind::PartitionRange => "The PartitionKey has only bounds, so whole partitions are examined",
             PlanKind::RowRange => "The bounds for the RowKey are far wider than what is wanted",
             PlanKind::PartitionScan | PlanKind::Point => {
                 "The filter says nothing about the RowKey, so all of the partition is examined"
@@ -205,8 +205,8 @@ impl Evidence<'_> {
         };
         let returned = cost.returned as f64 / cost.requests as f64;
         let mut explanation = format!(
-            "{why}: {} entities for each query, of which {} are returned. {} queries in the last {} took {} each on \
-             average, {} at most.",
+            "{why}: {} entities for each query, of which {} are returned. {} queries in the last {} took {} \
+             each on average, {} at most.",
             amount(per_request),
             amount(returned),
             amount(cost.requests as f64),
@@ -220,8 +220,8 @@ impl Evidence<'_> {
                 amount(cost.continued as f64)
             );
         }
-        explanation += " It gets slower as the table grows; the real service ends a page after five seconds or 1,000 \
-                        entities and bills each page.";
+        explanation += " It gets slower as the table grows; the real service ends a page after five seconds or \
+                        1,000 entities and bills each page.";
         let wasted_per_second = cost.examined.saturating_sub(cost.returned) as f64 / self.span.as_secs_f64();
         let severity = Severity::of(
             wasted_per_second >= 10_000.0 || per_request >= 50_000.0,
@@ -246,9 +246,9 @@ impl Evidence<'_> {
         }
         let title = format!("Queries join RowKeys of {table} by 'or'");
         let explanation = format!(
-            "{} queries in the last {} named several RowKeys joined by 'or'. This server reads exactly those rows ({} \
-             for each query). The real service does not: it scans the whole partition, or the whole table if the \
-             partitions differ, and a program that is quick here is slow there.",
+            "{} queries in the last {} named several RowKeys joined by 'or'. This server reads exactly those \
+             rows ({} for each query). The real service does not: it scans the whole partition, or the whole \
+             table if the partitions differ, and a program that is quick here is slow there.",
             amount(cost.requests as f64),
             duration(self.span),
             amount(cost.examined as f64 / cost.requests as f64)
@@ -267,8 +267,9 @@ impl Evidence<'_> {
         let target = self.targets.partition_per_second;
         let title = format!("Partition {} of {table} is hot", quoted(partition));
         let explanation = format!(
-            "It gets about {} operations a second, entities of batches counted one by one. The published target of the \
-             real service is {} entities a second for one partition; beyond it, requests are answered 503 ServerBusy.",
+            "It gets about {} operations a second, entities of batches counted one by one. The published \
+             target of the real service is {} entities a second for one partition; beyond it, requests are \
+             answered 503 ServerBusy.",
             amount(per_second),
             amount(target)
         );
@@ -285,8 +286,8 @@ impl Evidence<'_> {
         let target = self.targets.account_per_second;
         let title = format!("Account {account} is near what the real service serves");
         let explanation = format!(
-            "It gets about {} requests a second. The published target of the real service is {} a second for one account; \
-             beyond it, requests are answered 503 ServerBusy.",
+            "It gets about {} requests a second. The published target of the real service is {} a second for \
+             one account; beyond it, requests are answered 503 ServerBusy.",
             amount(per_second),
             amount(target)
         );
@@ -310,9 +311,10 @@ impl Evidence<'_> {
         let target = self.targets.partition_per_second;
         let title = format!("{table} grows at its {place} only");
         let explanation = format!(
-            "{:.0} % of {} inserts in the last {} have the {order} keys so far; the latest went to partition {}. The real \
-             service spreads ranges of partitions over machines, and all of these inserts go to the same one, so the \
-             table takes no more than one partition does: {} entities a second. Now it is {}.",
+            "{:.0} % of {} inserts in the last {} have the {order} keys so far; the latest went to partition \
+             {}. The real service spreads ranges of partitions over machines, and all of these inserts go to \
+             the same one, so the table takes no more than one partition does: {} entities a second. Now it is \
+             {}.",
             share * 100.0,
             amount(inserts as f64),
             duration(self.span),
@@ -345,8 +347,8 @@ impl Evidence<'_> {
             explanation += &format!(", of {} that this server saw being written", bytes(size));
         }
         explanation += &format!(
-            ". Everything in it is served by one machine of the real service, at most {} entities a second, and a query \
-             that scans it needs at least {} pages.",
+            ". Everything in it is served by one machine of the real service, at most {} entities a second, \
+             and a query that scans it needs at least {} pages.",
             amount(self.targets.partition_per_second),
             amount((entities / 1000.0).ceil())
         );
@@ -402,8 +404,8 @@ impl Evidence<'_> {
         };
         let subject = format!("{} {}", quoted(partition), quoted(row));
         let explanation = format!(
-            "The largest of {count} that were seen lately is {subject}, with {measure}. A change that goes beyond the \
-             limit is refused, and every read and every change of such an entity moves all of it."
+            "The largest of {count} that were seen lately is {subject}, with {measure}. A change that goes \
+             beyond the limit is refused, and every read and every change of such an entity moves all of it."
         );
         let severity = Severity::of(share >= 0.95, true);
         let hash = hash_of(account, table, &[]);

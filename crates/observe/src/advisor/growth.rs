@@ -1,9 +1,9 @@
 //! Where tables grow: whether new entities come at one end of the key range.
 //!
-//! For each table a few of the latest inserted keys are kept, and every sampled insert is compared with them. Of keys in no
-//! order, two in nine are among the two highest; of keys that follow a clock or a counter, nearly all are. Writers that
-//! overtake each other do not hide it. Partitions that follow a clock while their rows do not are found by the highest
-//! partition so far: it gets all inserts, and moves.
+//! For each table a few of the latest inserted keys are kept, and every sampled insert is compared with them. Of keys
+//! in no order, two in nine are among the two highest; of keys that follow a clock or a counter, nearly all are.
+//! Writers that overtake each other do not hide it. Partitions that follow a clock while their rows do not are found
+//! by the highest partition so far: it gets all inserts, and moves.
 //!
 //! Promises: at most [`TABLE_COUNT_MAX`] tables are kept; the one without inserts for longest leaves.
 

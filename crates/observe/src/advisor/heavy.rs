@@ -1,11 +1,11 @@
 //! Heavy hitters: the busiest partitions and accounts among any number of them, in constant memory.
 //!
-//! The sketch is Space-Saving (Metwally, Agrawal, El Abbadi, 2005): a fixed number of counters; somebody new takes over the
-//! smallest one, and remembers its count as a possible error. What is shown is the count without that error, so nobody is
-//! accused of another's requests. Counts halve every [`HALF_LIFE`]: a count is a rate.
+//! The sketch is Space-Saving (Metwally, Agrawal, El Abbadi, 2005): a fixed number of counters; somebody new takes
+//! over the smallest one, and remembers its count as a possible error. What is shown is the count without that error,
+//! so nobody is accused of another's requests. Counts halve every [`HALF_LIFE`]: a count is a rate.
 //!
-//! Promises: whoever has more than one request in [`PARTITION_COUNT_MAX`] is among the counted. Adding looks at every counter
-//! once, and allocates only when a longer name than before takes one over.
+//! Promises: whoever has more than one request in [`PARTITION_COUNT_MAX`] is among the counted. Adding looks at every
+//! counter once, and allocates only when a longer name than before takes one over.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Findings, prices and rates as JSON.
 //!
-//! Promises: the output is valid JSON whatever names and keys contain, and no text in it can be taken for markup: `<`, `>` and
-//! `&` are escaped too.
+//! Promises: the output is valid JSON whatever names and keys contain, and no text in it can be taken for markup:
+//! `<`, `>` and `&` are escaped too.
 
 use std::fmt::Write as _;
 

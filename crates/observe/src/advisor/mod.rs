@@ -1,10 +1,10 @@
 //! The advisor: learns from the requests how well tables are designed, and says what to change.
 //!
-//! `sample` chooses the requests that are looked at; `shapes`, `heavy`, `growth` and `sizes` each remember one aspect of them;
-//! `findings` has the rules and `remedies` the advice; `prices` knows what it would cost elsewhere.
-//! Promises: memory has the bound [`Advisor::memory_bound_bytes`], whatever is sent. A point read costs a counter of its thread
-//! and two comparisons; one in 64 takes a lock, if it is free, and nobody ever waits for it. No value of an entity or a filter
-//! is kept, only names and keys.
+//! `sample` chooses the requests that are looked at; `shapes`, `heavy`, `growth` and `sizes` each remember one aspect
+//! of them; `findings` has the rules and `remedies` the advice; `prices` knows what it would cost elsewhere.
+//! Promises: memory has the bound [`Advisor::memory_bound_bytes`], whatever is sent. A point read costs a counter of
+//! its thread and two comparisons; one in 64 takes a lock, if it is free, and nobody ever waits for it. No value of
+//! an entity or a filter is kept, only names and keys.
 //! Leaves to others: the time, which comes with the observations, and showing the findings.
 
 mod findings;
@@ -300,7 +300,8 @@ impl State {
         }
     }
 
-    /// A query names its partition in its filter. Finding it out costs parsing the filter again, so few queries are asked.
+    /// A query names its partition in its filter. Finding it out costs parsing the filter again, so few queries are
+    /// asked.
     fn count_queried_partition(&mut self, observation: &Observation<'_>) {
         let Observation { account, at, detail, .. } = *observation;
         let is_in_one =

@@ -1,7 +1,7 @@
 //! Names of what was observed: account, table, partition and row, in one bounded piece of text.
 //!
-//! Promises: a name takes at most [`NAME_BYTES_MAX`] bytes however long the keys are; what is longer is cut and shows it. Two
-//! names are compared by [`hash`], which covers all of them.
+//! Promises: a name takes at most [`NAME_BYTES_MAX`] bytes however long the keys are; what is longer is cut and shows
+//! it. Two names are compared by [`hash`], which covers all of them.
 
 /// No account and no table has a longer name; keys may be longer, and their beginning tells enough.
 const PART_BYTES_MAX: [usize; PART_COUNT] = [32, 64, 128, 128];
@@ -85,7 +85,8 @@ pub(super) fn cut(text: &str, bytes_max: usize) -> &str {
     &text[..end]
 }
 
-/// FNV-1a over all parts. The parts before `case_matters_from` are compared without regard to case, as names of tables are.
+/// FNV-1a over all parts. The parts before `case_matters_from` are compared without regard to case, as names of
+/// tables are.
 pub(super) fn hash(parts: &[&str], case_matters_from: usize) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325u64;
     let mut add = |byte: u8| hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);

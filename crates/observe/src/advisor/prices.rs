@@ -1,8 +1,8 @@
 //! What a month would cost on the real service, if it went on like this.
 //!
-//! Owns: the default prices, with their date. Prices change and differ by region and redundancy, so whoever runs the server
-//! may give others: the program reads them from a file (docs/advisor.md). Leaves out what does not depend on the design of
-//! tables: data transfer, and discounts.
+//! Owns: the default prices, with their date. Prices change and differ by region and redundancy, so whoever runs the
+//! server may give others: the program reads them from a file (docs/advisor.md). Leaves out what does not depend on
+//! the design of tables: data transfer, and discounts.
 
 use std::time::Duration;
 

@@ -1,7 +1,8 @@
-//! Remedies: for each case of the design guide, what to do in plain words, a sketch of the keys, and the page of the pattern.
+//! Remedies: for each case of the design guide, what to do in plain words, a sketch of the keys, and the page of the
+//! pattern.
 //!
-//! Owns: how a filter's shape is read for the property that wants an index. Promises: every pattern that is named is a page under
-//! `docs/patterns`.
+//! Owns: how a filter's shape is read for the property that wants an index. Promises: every pattern that is named is
+//! a page under `docs/patterns`.
 
 use protocol::table::region::PlanKind;
 
@@ -152,9 +153,9 @@ pub(super) fn for_scan(plan: PlanKind, table: &str, shape: &str, returned_per_re
             if is_equality && !is_unique { shared_value(table, name, false) } else { index_across(table, name) }
         }
         Wanted::RowKey => Remedy {
-            words: "These queries know the RowKey and not the PartitionKey. Make the PartitionKey something that the \
-                    program can compute from the RowKey, such as a hash of it or its first part; or keep an index table \
-                    whose PartitionKey is the RowKey. Either makes the query a point."
+            words: "These queries know the RowKey and not the PartitionKey. Make the PartitionKey something \
+                    that the program can compute from the RowKey, such as a hash of it or its first part; or \
+                    keep an index table whose PartitionKey is the RowKey. Either makes the query a point."
                 .to_owned(),
             sketch: format!(
                 "{table}           PartitionKey = hash of the RowKey, 2 digits   RowKey as today\n\
@@ -164,8 +165,8 @@ pub(super) fn for_scan(plan: PlanKind, table: &str, shape: &str, returned_per_re
             pattern: pattern::INTER_PARTITION_INDEX,
         },
         Wanted::Timestamp if is_within_partition => Remedy {
-            words: "Timestamp is in no index. Put the time that is asked for into the RowKey, with the newest first if \
-                    that is what is read: then a span of time is a range of rows."
+            words: "Timestamp is in no index. Put the time that is asked for into the RowKey, with the newest \
+                    first if that is what is read: then a span of time is a range of rows."
                 .to_owned(),
             sketch: format!(
                 "{table}  PartitionKey as today  RowKey = inverted ticks of the time\n\
@@ -174,9 +175,9 @@ pub(super) fn for_scan(plan: PlanKind, table: &str, shape: &str, returned_per_re
             pattern: pattern::LOG_TAIL,
         },
         Wanted::Timestamp => Remedy {
-            words: "Timestamp is in no index. Put the time into the keys: an hour or a day and a bucket as PartitionKey, \
-                    the exact time as RowKey. Then a span of time is one range of rows for each bucket, and inserts \
-                    still spread."
+            words: "Timestamp is in no index. Put the time into the keys: an hour or a day and a bucket as \
+                    PartitionKey, the exact time as RowKey. Then a span of time is one range of rows for each \
+                    bucket, and inserts still spread."
                 .to_owned(),
             sketch: format!(
                 "{table}  PartitionKey = 2026-01-31T15!bucket  RowKey = time!id     8 buckets\n\
@@ -185,8 +186,8 @@ pub(super) fn for_scan(plan: PlanKind, table: &str, shape: &str, returned_per_re
             pattern: pattern::LOG_DATA,
         },
         Wanted::Nothing => Remedy {
-            words: "Name the PartitionKey, and if possible the RowKey or the beginning of it. If the program does not \
-                    know them, keep a copy of the entities under keys that it knows."
+            words: "Name the PartitionKey, and if possible the RowKey or the beginning of it. If the program \
+                    does not know them, keep a copy of the entities under keys that it knows."
                 .to_owned(),
             sketch: format!(
                 "{table}  PartitionKey = what is always known  RowKey = kind!id\n\
@@ -200,8 +201,9 @@ pub(super) fn for_scan(plan: PlanKind, table: &str, shape: &str, returned_per_re
 fn index_within(table: &str, property: &str) -> Remedy {
     Remedy {
         words: format!(
-            "Store a second copy of each entity in the same partition, under a RowKey that begins with {property}. One \
-             transaction writes both, so they never differ, and the query becomes a point or a range of rows."
+            "Store a second copy of each entity in the same partition, under a RowKey that begins with \
+             {property}. One transaction writes both, so they never differ, and the query becomes a point or a \
+             range of rows."
         ),
         sketch: format!(
             "{table}  PartitionKey as today  RowKey = id!KEY                the entity\n\
@@ -215,9 +217,9 @@ fn index_within(table: &str, property: &str) -> Remedy {
 fn index_across(table: &str, property: &str) -> Remedy {
     Remedy {
         words: format!(
-            "Keep a second table whose PartitionKey is {property}, with a copy of each entity or its keys. A worker keeps \
-             it up to date through a queue, or the outbox writes the message in the same step. The query becomes a point \
-             or a range of one partition."
+            "Keep a second table whose PartitionKey is {property}, with a copy of each entity or its keys. A \
+             worker keeps it up to date through a queue, or the outbox writes the message in the same step. \
+             The query becomes a point or a range of one partition."
         ),
         sketch: format!(
             "{table}  PartitionKey, RowKey as today                                    the entity\n\
@@ -250,9 +252,9 @@ fn shared_value(table: &str, property: &str, is_within_partition: bool) -> Remed
     };
     Remedy {
         words: format!(
-            "Many entities share a value of {property}. Keep an entity for each value that lists their keys, {place}. The \
-             query becomes a point, and then points for the entities. If a value has very many entities, give each a row \
-             of its own under {property}!VALUE!KEY instead of a list."
+            "Many entities share a value of {property}. Keep an entity for each value that lists their keys, \
+             {place}. The query becomes a point, and then points for the entities. If a value has very many \
+             entities, give each a row of its own under {property}!VALUE!KEY instead of a list."
         ),
         sketch,
         pattern: pattern::INDEX_ENTITIES,
@@ -261,8 +263,9 @@ fn shared_value(table: &str, property: &str, is_within_partition: bool) -> Remed
 
 pub(super) fn for_or_of_keys(table: &str) -> Remedy {
     Remedy {
-        words: "Ask for each entity by a request of its own, several at a time: the client's pieces for joins do so. Or, if \
-                they are always read together, give them RowKeys with a common beginning: then one range reads them."
+        words: "Ask for each entity by a request of its own, several at a time: the client's pieces for joins \
+                do so. Or, if they are always read together, give them RowKeys with a common beginning: then \
+                one range reads them."
             .to_owned(),
         sketch: format!(
             "{table}  PartitionKey as today  RowKey = OWNER!1, OWNER!2, ...\n\
@@ -275,9 +278,10 @@ pub(super) fn for_or_of_keys(table: &str) -> Remedy {
 
 pub(super) fn for_hot_partition(table: &str) -> Remedy {
     Remedy {
-        words: "Spread it over several PartitionKeys: add a bucket to the key, made from a hash of the RowKey. A reader that \
-                knows the RowKey knows the bucket; one that wants everything asks each bucket. If a single entity is \
-                hot, keep a copy of it in the program for a few seconds, or split its counters."
+        words: "Spread it over several PartitionKeys: add a bucket to the key, made from a hash of the RowKey. \
+                A reader that knows the RowKey knows the bucket; one that wants everything asks each bucket. \
+                If a single entity is hot, keep a copy of it in the program for a few seconds, or split its \
+                counters."
             .to_owned(),
         sketch: format!(
             "{table}  PartitionKey = KEY!bucket  RowKey as today     bucket = hash of the RowKey, modulo 16\n\
@@ -290,8 +294,8 @@ pub(super) fn for_hot_partition(table: &str) -> Remedy {
 
 pub(super) fn for_hot_account() -> Remedy {
     Remedy {
-        words: "Spread the tables over several accounts, read entities that change seldom from a cache, and write several \
-                entities of a partition in one transaction, which counts once."
+        words: "Spread the tables over several accounts, read entities that change seldom from a cache, and \
+                write several entities of a partition in one transaction, which counts once."
             .to_owned(),
         sketch: "account1  tables of one half of the tenants\naccount2  tables of the other half".to_owned(),
         pattern: pattern::ONE_TO_MANY,
@@ -302,9 +306,9 @@ pub(super) fn for_growth(table: &str, is_append: bool) -> Remedy {
     let key = if is_append { "time" } else { "inverted time" };
     Remedy {
         words: format!(
-            "Begin the PartitionKey with something that differs between inserts that happen at the same time, such as the \
-             id of the user or device, and put the {key} into the RowKey. If everything of an hour must be read at once, \
-             put a bucket behind the hour instead."
+            "Begin the PartitionKey with something that differs between inserts that happen at the same time, \
+             such as the id of the user or device, and put the {key} into the RowKey. If everything of an hour \
+             must be read at once, put a bucket behind the hour instead."
         ),
         sketch: format!(
             "{table}  PartitionKey = {key}        RowKey = id      today: every insert goes to one end\n\
@@ -317,9 +321,9 @@ pub(super) fn for_growth(table: &str, is_append: bool) -> Remedy {
 
 pub(super) fn for_giant_partition(table: &str) -> Remedy {
     Remedy {
-        words: "Divide it: take a part of the RowKey, such as the month or the owner, into the PartitionKey. A partition is \
-                served by one machine of the real service and cannot be split, so what it can do does not grow with \
-                it. Keep together only what one transaction writes or one query reads."
+        words: "Divide it: take a part of the RowKey, such as the month or the owner, into the PartitionKey. A \
+                partition is served by one machine of the real service and cannot be split, so what it can do \
+                does not grow with it. Keep together only what one transaction writes or one query reads."
             .to_owned(),
         sketch: format!(
             "{table}  PartitionKey = ALL           RowKey = OWNER!id   today\n\
@@ -332,8 +336,8 @@ pub(super) fn for_giant_partition(table: &str) -> Remedy {
 
 pub(super) fn for_wide_entity(table: &str) -> Remedy {
     Remedy {
-        words: "Split it over several rows of the same partition, which one transaction writes and one query reads. A list \
-                that grows without a bound should have a row for each item."
+        words: "Split it over several rows of the same partition, which one transaction writes and one query \
+                reads. A list that grows without a bound should have a row for each item."
             .to_owned(),
         sketch: format!(
             "{table}  PartitionKey as today  RowKey = KEY!wide!000  properties 1 to 250\n\
@@ -345,8 +349,8 @@ pub(super) fn for_wide_entity(table: &str) -> Remedy {
 
 pub(super) fn for_large_entity(table: &str) -> Remedy {
     Remedy {
-        words: "Move the large value out: into a blob, with its address in the entity; or into chunks, rows of the same \
-                partition, with the head written last."
+        words: "Move the large value out: into a blob, with its address in the entity; or into chunks, rows of \
+                the same partition, with the head written last."
             .to_owned(),
         sketch: format!(
             "{table}  PartitionKey as today  RowKey = KEY                         head: Generation, Length, Chunks\n\

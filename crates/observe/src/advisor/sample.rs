@@ -1,8 +1,8 @@
 //! Which requests the advisor looks at: all of the rare kinds, one in many of the frequent ones.
 //!
-//! Promises: a request that is passed over costs a counter of its thread and a comparison. A request that is looked at stands
-//! for all of its kind since the last one on its thread, so the weights of all that were looked at add up to all requests.
-//! The gaps are random, so a program that repeats itself is seen as it is.
+//! Promises: a request that is passed over costs a counter of its thread and a comparison. A request that is looked
+//! at stands for all of its kind since the last one on its thread, so the weights of all that were looked at add up
+//! to all requests. The gaps are random, so a program that repeats itself is seen as it is.
 
 use std::cell::Cell;
 

@@ -1,7 +1,7 @@
 //! Queries by their shape: for each account, table, filter without values, and plan, what its queries cost lately.
 //!
-//! Promises: at most [`SHAPE_COUNT_MAX`] shapes are kept; when there are more, the least used one leaves. The text of a shape is
-//! made once, when it is first seen. No value of a filter is kept.
+//! Promises: at most [`SHAPE_COUNT_MAX`] shapes are kept; when there are more, the least used one leaves. The text of
+//! a shape is made once, when it is first seen. No value of a filter is kept.
 
 use std::ops::Add;
 use std::time::Duration;

@@ -1,11 +1,11 @@
 //! Sizes: partitions that became large, and entities that come near a limit.
 //!
-//! Nobody counts the rows of a partition when it is written, so its size is concluded: from the entities that were written to
-//! it since the server started, told apart from those that were written again by a small estimator of distinct keys, and
-//! from scans of it. It is a lower bound.
+//! Nobody counts the rows of a partition when it is written, so its size is concluded: from the entities that were
+//! written to it since the server started, told apart from those that were written again by a small estimator of
+//! distinct keys, and from scans of it. It is a lower bound.
 //!
-//! Promises: at most [`PARTITION_COUNT_MAX`] partitions and [`ENTITY_COUNT_MAX`] entities are kept. A partition that is among the
-//! largest is among the kept ones, as with [`super::heavy`].
+//! Promises: at most [`PARTITION_COUNT_MAX`] partitions and [`ENTITY_COUNT_MAX`] entities are kept. A partition that
+//! is among the largest is among the kept ones, as with [`super::heavy`].
 
 use std::time::Duration;
 

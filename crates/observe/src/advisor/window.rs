@@ -5,8 +5,8 @@
 use std::ops::Add;
 use std::time::Duration;
 
-/// Long enough that a program's rarer queries are seen several times, short enough that a cause that was removed is soon
-/// no finding any more.
+/// Long enough that a program's rarer queries are seen several times, short enough that a cause that was removed is
+/// soon no finding any more.
 pub(super) const WINDOW: Duration = Duration::from_secs(300);
 
 /// The sum of this window and of the one before.

@@ -1,4 +1,5 @@
-//! Every case of the design guide, alone and all together among noise: the right culprit, the right remedy, and nothing else.
+//! Every case of the design guide, alone and all together among noise: the right culprit, the right remedy, and
+//! nothing else.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
