@@ -10,6 +10,7 @@ use ::backup::{LoadSelection, SelectedName};
 use lexopt::prelude::*;
 
 use crate::account::AccountCommand;
+use crate::advise::AdviseRequest;
 use crate::backup::BackupRequest;
 use crate::bench::BenchRequest;
 use crate::restore::RestoreRequest;
@@ -28,6 +29,7 @@ Usage: lazulite [serve] [OPTIONS]
        lazulite restore FILE [OPTIONS]
        lazulite check [OPTIONS]
        lazulite bench [OPTIONS]
+       lazulite advise [OPTIONS]
 
 Options of serve:
   -l, --location DIR        Where the data is kept [default: lazulite-data]
@@ -55,6 +57,7 @@ Options of serve:
       --log-level LEVEL     error, warn, info or debug [default: warn]
       --access-log[=1/N]    Log every request, or one in N
       --slow-ms NUMBER      Log requests that take so many milliseconds, with their plan and filter's shape
+      --prices FILE         A TOML file with prices, for what a month would cost on the real service
   -s, --silent              Print nothing but the lines that say where the services listen, and errors
   -h, --help                Print this help
   -V, --version             Print the version
@@ -101,6 +104,12 @@ Options of bench (measures any http endpoint, in a table or queue of its own tha
       --entities N          Entities in the table, or messages in the queue, before it is measured
                             [default: 10000]
 
+Options of advise (what a running server has learnt about the design of its tables, and what to change):
+  -l, --location DIR        The server's data directory [default: lazulite-data]
+      --url URL             The server's admin port instead [default, without a directory: http://127.0.0.1:10003]
+      --token TOKEN         The token of the admin port, if it needs one
+      --json                Print the findings as JSON
+
 The spellings --tableHost, --tablePort, --inMemoryPersistence and so on work too.
 
 Accounts come from the environment variable LAZULITE_ACCOUNTS (or AZURITE_ACCOUNTS), as
@@ -117,6 +126,7 @@ pub enum Command {
     Restore { request: RestoreRequest, location: Option<PathBuf> },
     Check { backup: Option<PathBuf>, location: Option<PathBuf> },
     Bench(Box<BenchRequest>),
+    Advise(AdviseRequest),
     Help,
     Version,
 }
@@ -149,14 +159,17 @@ pub struct ServeFlags {
     /// One request in so many.
     pub access_log: Option<u64>,
     pub slow_ms: Option<u64>,
+    pub prices: Option<PathBuf>,
     pub silent: bool,
 }
 
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, String> {
     let mut arguments: Vec<OsString> = arguments.into_iter().collect();
     let command = arguments.first().and_then(|word| word.to_str()).unwrap_or_default().to_owned();
-    let has_command =
-        matches!(command.as_str(), "serve" | "account" | "sas" | "backup" | "restore" | "check" | "bench");
+    let has_command = matches!(
+        command.as_str(),
+        "serve" | "account" | "sas" | "backup" | "restore" | "check" | "bench" | "advise"
+    );
     let mut parser = lexopt::Parser::from_args(arguments.split_off(usize::from(has_command)));
     let outcome = match command.as_str() {
         "account" => read_account(&mut parser),
@@ -165,6 +178,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, S
         "restore" => read_restore(&mut parser),
         "check" => read_check(&mut parser),
         "bench" => read_bench(&mut parser),
+        "advise" => read_advise(&mut parser),
         _ => read_serve(&mut parser),
     };
     outcome.map_err(|error| format!("{error}; see 'lazulite --help'"))
@@ -206,6 +220,7 @@ fn read_serve(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
             "log-level" => flags.log_level = Some(parser.value()?.string()?),
             "access-log" => flags.access_log = Some(read_sampling(parser.optional_value())?),
             "slow-ms" => flags.slow_ms = Some(parser.value()?.parse()?),
+            "prices" => flags.prices = Some(parser.value()?.into()),
             "silent" => flags.silent = true,
             "help" => return Ok(Command::Help),
             "version" => return Ok(Command::Version),
@@ -375,6 +390,25 @@ fn read_bench(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
         }
     }
     Ok(Command::Bench(Box::new(request)))
+}
+
+fn read_advise(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let mut request = AdviseRequest::default();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Short('h') | Long("help") => return Ok(Command::Help),
+            Short('l') | Long("location") => request.location = Some(parser.value()?.into()),
+            Long("url") => request.url = Some(parser.value()?.string()?),
+            Long("token") => request.token = Some(parser.value()?.string()?),
+            Long("json") => request.json = true,
+            Long(name) => return Err(no_option(name)),
+            other => return Err(other.unexpected()),
+        }
+    }
+    if request.url.is_some() && request.location.is_some() {
+        return Err("advise asks the server of a data directory or the one at a URL, not both".into());
+    }
+    Ok(Command::Advise(request))
 }
 
 fn no_option(name: &str) -> lexopt::Error {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use log::LevelFilter;
+use observe::Prices;
 use protocol::auth::ServiceKind;
 use serde::Deserialize;
 use server::LogRules;
@@ -18,7 +19,7 @@ use crate::account_source::{self, AccountRules, AccountSource};
 use crate::accounts_file::AccountEntry;
 use crate::args::ServeFlags;
 use crate::logger::{LogFormat, LogSettings};
-use crate::random;
+use crate::{prices, random};
 
 const HOST_DEFAULT: &str = "127.0.0.1";
 
@@ -41,6 +42,7 @@ struct File {
     /// One request in so many.
     access_log: Option<u64>,
     slow_ms: Option<u64>,
+    prices: Option<PathBuf>,
     #[serde(default)]
     host_suffixes: Vec<String>,
     #[serde(default)]
@@ -81,6 +83,7 @@ pub struct Settings {
     pub is_behind_tls_proxy: bool,
     pub admin: Option<AdminListen>,
     pub log: LogSettings,
+    pub prices: Prices,
     pub silent: bool,
 }
 
@@ -177,6 +180,7 @@ pub fn gather(flags: ServeFlags) -> Result<Settings, String> {
             slow: flags.slow_ms.or(file.slow_ms).map(Duration::from_millis),
         },
     )?;
+    let prices = flags.prices.or(file.prices).map(|path| prices::read(&path)).transpose()?;
     // What must not be reachable from elsewhere must not be so through any of the services, nor through the admin port,
     // which leads to them.
     let addresses = listen.iter().map(|listen| listen.address).chain(admin.iter().map(|admin| admin.address));
@@ -255,6 +259,7 @@ pub fn gather(flags: ServeFlags) -> Result<Settings, String> {
         is_behind_tls_proxy: is_behind_proxy,
         admin,
         log,
+        prices: prices.unwrap_or_default(),
         silent,
     })
 }

@@ -49,4 +49,14 @@ pub trait Advice: Send + Sync {
 
     /// How much memory it uses at most.
     fn memory_bound_bytes(&self) -> usize;
+
+    /// Everything but the live numbers, as a JSON object.
+    fn to_json(&self, now: Duration) -> String {
+        format!(
+            "{{\"findings\":{},\"month\":{},\"memory_bound_bytes\":{}}}",
+            self.findings_json(now),
+            self.month_json(now),
+            self.memory_bound_bytes()
+        )
+    }
 }

@@ -148,6 +148,8 @@ impl Advisor {
     pub fn month(&self, now: Duration) -> Month {
         // Not under the lock: it is somebody else's.
         let stored_bytes = self.stored_bytes.as_ref().map(|stored_bytes| stored_bytes());
+        // A store in memory says 0, which is no answer.
+        let stored_bytes = stored_bytes.filter(|bytes| *bytes > 0);
         let state = self.lock();
         let of = |kinds: &[Kind]| kinds.iter().map(|kind| state.counts[*kind as usize]).sum();
         let observed = now.saturating_sub(state.started.unwrap_or(now));
