@@ -37,12 +37,12 @@ pub struct AdviseRequest {
 /// What the server answers, as far as it is printed.
 #[derive(Deserialize)]
 struct Told {
-    findings: Vec<Finding>,
-    month: Option<Month>,
+    findings: Vec<ToldFinding>,
+    month: Option<ToldMonth>,
 }
 
 #[derive(Deserialize)]
-struct Finding {
+struct ToldFinding {
     severity: String,
     account: String,
     subject: String,
@@ -56,7 +56,7 @@ struct Finding {
 }
 
 #[derive(Deserialize)]
-struct Month {
+struct ToldMonth {
     observed_seconds: f64,
     currency: String,
     prices_date: String,
@@ -172,11 +172,11 @@ fn in_words(told: &Told) -> String {
     out
 }
 
-fn number(finding: &Finding, name: &str) -> Option<f64> {
+fn number(finding: &ToldFinding, name: &str) -> Option<f64> {
     finding.numbers.get(name)?.as_f64()
 }
 
-fn cost_of(month: &Month) -> String {
+fn cost_of(month: &ToldMonth) -> String {
     let mut text = format!(
         "At the rate of the last {}, a month on the real service would be {} requests to tables and {} to queues: {}",
         time(month.observed_seconds),
@@ -263,8 +263,8 @@ mod tests {
             The filter names no PartitionKey.\n   A month of these requests there: 12.35 USD.\n   \
             What to do: Keep a second table.\n       a\n       b\n   \
             Pattern: docs/patterns/inter_partition_index.md\n\n\
-            At the rate of the last 5 minutes, a month on the real service would be 2.5 million requests to tables\n\
-            and 0 to queues: 0.09 USD (prices of 2025: here; others with --prices).\n";
+            At the rate of the last 5 minutes, a month on the real service would be 2.5 million requests to\n\
+            tables and 0 to queues: 0.09 USD (prices of 2025: here; others with --prices).\n";
         assert_eq!(words, expected);
         let nothing = Told { findings: Vec::new(), month: None };
         assert!(in_words(&nothing).starts_with("Nothing to advise"));

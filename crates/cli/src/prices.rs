@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct File {
+struct PriceFile {
     currency: Option<String>,
     date: Option<String>,
     basis: Option<String>,
@@ -27,7 +27,7 @@ pub fn read(path: &Path) -> Result<Prices, String> {
 }
 
 fn parse(text: &str) -> Result<Prices, String> {
-    let file: File = toml::from_str(text).map_err(|error| error.message().to_owned())?;
+    let file: PriceFile = toml::from_str(text).map_err(|error| error.message().to_owned())?;
     let prices = Prices::default();
     let price = |given: Option<f64>, default: f64| match given {
         Some(price) if !price.is_finite() || price < 0.0 => Err(format!("{price} is no price")),

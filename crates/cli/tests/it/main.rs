@@ -6,6 +6,7 @@
 mod account_command;
 mod accounts;
 mod admin;
+mod advise;
 mod arguments;
 mod backup;
 mod bearer;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use protocol::table::region::PlanKind;
 
-use super::growth::{End, Growth, GrowthReport};
+use super::growth::{GrowthEnd, Growth, GrowthReport};
 use super::heavy::{Heavy, Rate};
 use super::name::hash_of;
 use super::prices::Prices;
@@ -301,7 +301,7 @@ impl Evidence<'_> {
 
     fn growth(&self, growth: &GrowthReport<'_>) -> Draft {
         let GrowthReport { account, table, partition, end, share, inserts, hash } = *growth;
-        let is_append = end == End::Append;
+        let is_append = end == GrowthEnd::Append;
         let (kind, place, order) = if is_append {
             (FindingKind::Append, "end", "highest")
         } else {
@@ -330,8 +330,8 @@ impl Evidence<'_> {
             ("inserts_per_second", per_second),
             ("share_percent", (share * 100.0).round()),
         ];
-        let subject = partition.to_owned();
-        Draft { excess: per_second / target * 20.0, finding: Finding { numbers, explanation, subject, ..finding } }
+        let finding = Finding { numbers, explanation, subject: partition.to_owned(), ..finding };
+        Draft { excess: per_second / target * 20.0, finding }
     }
 
     fn giant_partition(&self, report: &PartitionReport<'_>) -> Option<Draft> {

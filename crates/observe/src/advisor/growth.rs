@@ -30,12 +30,12 @@ const MOVE_COUNT_MIN: u32 = 3;
 
 #[derive(Default)]
 pub(super) struct Growth {
-    slots: Vec<Slot>,
+    slots: Vec<GrowthSlot>,
     /// The insert that is being looked at. Keys that are cut are compared as such.
     newest: Name,
 }
 
-struct Slot {
+struct GrowthSlot {
     hash: u64,
     last: Duration,
     /// The latest inserts; their account and table are all the same.
@@ -47,11 +47,11 @@ struct Slot {
     lowest: Name,
     rises: u32,
     falls: u32,
-    counts: Windowed<Count>,
+    counts: Windowed<InsertCount>,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Count {
+struct InsertCount {
     samples: u64,
     inserts: u64,
     above: u64,
@@ -60,11 +60,11 @@ struct Count {
     in_lowest: u64,
 }
 
-impl Add for Count {
-    type Output = Count;
+impl Add for InsertCount {
+    type Output = InsertCount;
 
-    fn add(self, other: Count) -> Count {
-        Count {
+    fn add(self, other: InsertCount) -> InsertCount {
+        InsertCount {
             samples: self.samples + other.samples,
             inserts: self.inserts + other.inserts,
             above: self.above + other.above,
@@ -76,7 +76,7 @@ impl Add for Count {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum End {
+pub(super) enum GrowthEnd {
     /// New keys are the highest.
     Append,
     /// New keys are the lowest.
@@ -91,7 +91,7 @@ pub(super) struct GrowthReport<'a> {
     pub table: &'a str,
     /// Where the latest insert went.
     pub partition: &'a str,
-    pub end: End,
+    pub end: GrowthEnd,
     /// How many of the inserts went there.
     pub share: f64,
     pub inserts: u64,
@@ -99,7 +99,7 @@ pub(super) struct GrowthReport<'a> {
 
 impl Growth {
     pub(super) fn bytes_max() -> usize {
-        TABLE_COUNT_MAX * (size_of::<Slot>() + (RECENT_COUNT + 2) * NAME_BYTES_MAX) + NAME_BYTES_MAX
+        TABLE_COUNT_MAX * (size_of::<GrowthSlot>() + (RECENT_COUNT + 2) * NAME_BYTES_MAX) + NAME_BYTES_MAX
     }
 
     /// `insert_count` is how many inserts this one stands for.
@@ -145,7 +145,7 @@ impl Growth {
     }
 
     fn add(&mut self, hash: u64, now: Duration) -> Option<usize> {
-        let slot = Slot {
+        let slot = GrowthSlot {
             hash,
             last: now,
             recent: Default::default(),
@@ -188,9 +188,9 @@ impl Growth {
                     || (share(in_partition) >= PARTITION_SHARE_MIN && moves >= MOVE_COUNT_MIN)
             };
             let (end, share) = if is_one_sided(count.above, count.in_highest, slot.rises) {
-                (End::Append, share(count.above.max(count.in_highest)))
+                (GrowthEnd::Append, share(count.above.max(count.in_highest)))
             } else if is_one_sided(count.below, count.in_lowest, slot.falls) {
-                (End::Prepend, share(count.below.max(count.in_lowest)))
+                (GrowthEnd::Prepend, share(count.below.max(count.in_lowest)))
             } else {
                 return None;
             };
@@ -209,9 +209,12 @@ impl Growth {
 
     #[cfg(test)]
     pub(super) fn held_bytes(&self) -> usize {
-        let names = self.slots.iter().flat_map(|slot| slot.recent.iter().chain([&slot.highest, &slot.lowest]));
-        let names = names.chain([&self.newest]).map(Name::held_bytes);
-        self.slots.capacity() * size_of::<Slot>() + names.sum::<usize>()
+        let of_slot = |slot: &GrowthSlot| {
+            let ends = slot.highest.held_bytes() + slot.lowest.held_bytes();
+            ends + slot.recent.iter().map(Name::held_bytes).sum::<usize>()
+        };
+        let names: usize = self.slots.iter().map(of_slot).sum();
+        self.slots.capacity() * size_of::<GrowthSlot>() + names + self.newest.held_bytes()
     }
 }
 
@@ -226,14 +229,14 @@ mod tests {
 
     /// 2,000 inserts, a hundred a second, with these keys.
     #[track_caller]
-    fn check(expected: Option<End>, mut keys: impl FnMut(u64) -> (String, String)) {
+    fn check(expected: Option<GrowthEnd>, mut keys: impl FnMut(u64) -> (String, String)) {
         let mut growth = Growth::default();
         for number in 0..2000 {
             let (partition, row) = keys(number);
             growth.insert(["a", "t", &partition, &row], 8, Duration::from_millis(number * 10));
         }
         assert!(growth.held_bytes() <= Growth::bytes_max());
-        let found: Vec<End> = growth.report(Duration::from_secs(20)).map(|report| report.end).collect();
+        let found: Vec<GrowthEnd> = growth.report(Duration::from_secs(20)).map(|report| report.end).collect();
         assert_eq!(found, Vec::from_iter(expected));
     }
 
@@ -241,7 +244,7 @@ mod tests {
     fn both_ends_are_noticed_and_keys_that_spread_are_not() {
         let mut random = fastrand::Rng::with_seed(1);
         let padded = |number: u64| format!("{number:09}");
-        let (append, prepend) = (Some(End::Append), Some(End::Prepend));
+        let (append, prepend) = (Some(GrowthEnd::Append), Some(GrowthEnd::Prepend));
         check(append, |number| (padded(number), "r".into()));
         check(prepend, |number| (padded(1_000_000 - number), "r".into()));
         check(append, |number| ("only".into(), padded(number)));

@@ -20,12 +20,12 @@ const HALF_LIFE: Duration = Duration::from_secs(10);
 const HALVINGS_MAX: f64 = 40.0;
 
 pub(super) struct Heavy {
-    slots: Vec<Slot>,
+    slots: Vec<BusySlot>,
     slot_count_max: usize,
     base: Duration,
 }
 
-struct Slot {
+struct BusySlot {
     hash: u64,
     /// As of `base`: a request that comes a half-life later counts twice.
     weight: f64,
@@ -50,7 +50,7 @@ impl Heavy {
     }
 
     pub(super) fn bytes_max(slot_count_max: usize) -> usize {
-        slot_count_max * (size_of::<Slot>() + NAME_BYTES_MAX)
+        slot_count_max * (size_of::<BusySlot>() + NAME_BYTES_MAX)
     }
 
     pub(super) fn add(&mut self, hash: u64, parts: &[&str], weight: f64, now: Duration) {
@@ -69,7 +69,7 @@ impl Heavy {
             if self.slots.capacity() == 0 {
                 self.slots.reserve_exact(self.slot_count_max);
             }
-            self.slots.push(Slot { hash, weight, error: 0.0, name: Name::new(parts) });
+            self.slots.push(BusySlot { hash, weight, error: 0.0, name: Name::new(parts) });
         } else if let Some(slot) = self.slots.get_mut(least.1) {
             slot.error = slot.weight;
             slot.weight += weight;
@@ -113,7 +113,7 @@ impl Heavy {
     #[cfg(test)]
     pub(super) fn held_bytes(&self) -> usize {
         let names: usize = self.slots.iter().map(|slot| slot.name.held_bytes()).sum();
-        self.slots.capacity() * size_of::<Slot>() + names
+        self.slots.capacity() * size_of::<BusySlot>() + names
     }
 }
 

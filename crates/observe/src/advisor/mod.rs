@@ -38,7 +38,7 @@ use heavy::Heavy;
 use name::hash_of;
 pub use prices::{Month, Prices};
 pub use remedies::pattern;
-use sample::{KIND_COUNT, Kind};
+use sample::{KIND_COUNT, RequestKind};
 use shapes::Shapes;
 use sizes::Sizes;
 
@@ -83,13 +83,13 @@ impl Default for Targets {
 type StoredBytes = Box<dyn Fn() -> u64 + Send + Sync>;
 
 pub struct Advisor {
-    state: Mutex<State>,
+    state: Mutex<Learnt>,
     targets: Targets,
     prices: Prices,
     stored_bytes: Option<StoredBytes>,
 }
 
-struct State {
+struct Learnt {
     /// When the first request was seen.
     started: Option<Duration>,
     /// All requests since then.
@@ -109,7 +109,7 @@ impl Default for Advisor {
 
 impl Advisor {
     pub fn new(targets: Targets, prices: Prices) -> Advisor {
-        let state = State {
+        let state = Learnt {
             started: None,
             counts: [0; KIND_COUNT],
             shapes: Shapes::default(),
@@ -151,19 +151,19 @@ impl Advisor {
         // A store in memory says 0, which is no answer.
         let stored_bytes = stored_bytes.filter(|bytes| *bytes > 0);
         let state = self.lock();
-        let of = |kinds: &[Kind]| kinds.iter().map(|kind| state.counts[*kind as usize]).sum();
+        let all: u64 = state.counts.iter().sum();
+        let queue_count = state.counts[RequestKind::Queue as usize];
         let observed = now.saturating_sub(state.started.unwrap_or(now));
-        let table_count = of(&[Kind::Read, Kind::Write, Kind::Batch, Kind::Query, Kind::Other]);
-        self.prices.month(table_count, of(&[Kind::Queue]), observed, stored_bytes)
+        self.prices.month(all - queue_count, queue_count, observed, stored_bytes)
     }
 
     /// For those who ask, who may wait.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, Learnt> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// For requests, which may not: `None` when somebody else is here.
-    fn try_lock(&self) -> Option<MutexGuard<'_, State>> {
+    fn try_lock(&self) -> Option<MutexGuard<'_, Learnt>> {
         match self.state.try_lock() {
             Ok(state) => Some(state),
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
@@ -185,7 +185,7 @@ impl Advisor {
 
 impl Observer for Advisor {
     fn observe(&self, observation: &Observation<'_>) {
-        let Some(kind) = Kind::of(observation.operation) else { return };
+        let Some(kind) = RequestKind::of(observation.operation) else { return };
         let is_due = sample::pass(kind);
         let is_notable = is_near_limit(observation);
         if !is_due && !is_notable {
@@ -240,28 +240,30 @@ fn place_of<'a>(observation: &Observation<'a>) -> Option<[&'a str; 4]> {
     Some([observation.account, detail.container, detail.partition?, detail.row?])
 }
 
-impl State {
+impl Learnt {
     /// `weight` is how many requests this one stands for.
-    fn count(&mut self, kind: Kind, weight: u32, observation: &Observation<'_>) {
+    fn count(&mut self, kind: RequestKind, weight: u32, observation: &Observation<'_>) {
         let Observation { account, at, .. } = *observation;
         self.started.get_or_insert(at);
         self.counts[kind as usize] += u64::from(weight);
-        if account.is_empty() || kind == Kind::Queue {
+        if account.is_empty() || kind == RequestKind::Queue {
             return;
         }
         self.accounts.add(hash_of(account, "", &[]), &[account], weight.into(), at);
         match kind {
-            Kind::Read => self.count_read(weight, observation),
-            Kind::Write | Kind::Batch => self.count_write(weight, observation),
-            Kind::Query => {
+            RequestKind::Read => self.count_read(weight, observation),
+            RequestKind::Write | RequestKind::Batch => self.count_write(weight, observation),
+            RequestKind::Query => {
                 self.shapes.count(observation, weight.into());
                 self.count_queried_partition(observation);
             }
-            Kind::Other if observation.operation == Operation::DeleteTable && !observation.is_error() => {
-                self.growth.forget(account, observation.detail.container);
-                self.sizes.forget(account, observation.detail.container);
+            RequestKind::Other => {
+                if observation.operation == Operation::DeleteTable && !observation.is_error() {
+                    self.growth.forget(account, observation.detail.container);
+                    self.sizes.forget(account, observation.detail.container);
+                }
             }
-            Kind::Other | Kind::Queue | Kind::QueryPartition => {}
+            RequestKind::Queue | RequestKind::QueryPartition => {}
         }
     }
 
@@ -309,12 +311,12 @@ impl State {
         let is_in_one =
             matches!(detail.plan, Some(PlanKind::Point | PlanKind::RowRange | PlanKind::PartitionScan));
         let Some(shape) = detail.filter_shape.filter(|_| is_in_one) else { return };
-        let is_due = sample::pass(Kind::QueryPartition);
+        let is_due = sample::pass(RequestKind::QueryPartition);
         let tells_size = detail.examined >= EXAMINED_NOTABLE && detail.plan != Some(PlanKind::Point);
         if !is_due && !tells_size {
             return;
         }
-        let weight = if is_due { sample::take(Kind::QueryPartition) } else { 0 };
+        let weight = if is_due { sample::take(RequestKind::QueryPartition) } else { 0 };
         let Some(partition) = shape.partition() else { return };
         if is_due {
             self.touch(account, detail.container, &partition, weight.into(), at);

@@ -150,7 +150,11 @@ pub(super) fn for_scan(plan: PlanKind, table: &str, shape: &str, returned_per_re
             }
         }
         Wanted::Property { name, is_equality } => {
-            if is_equality && !is_unique { shared_value(table, name, false) } else { index_across(table, name) }
+            if is_equality && !is_unique {
+                shared_value(table, name, false)
+            } else {
+                index_across(table, name)
+            }
         }
         Wanted::RowKey => Remedy {
             words: "These queries know the RowKey and not the PartitionKey. Make the PartitionKey something \

@@ -10,7 +10,7 @@ use crate::operation::{Operation, Service};
 
 /// Requests that are looked at equally often.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
+pub(super) enum RequestKind {
     /// Reads of one entity by its keys.
     Read,
     /// Writes of one entity.
@@ -29,24 +29,24 @@ pub(super) enum Kind {
 
 pub(super) const KIND_COUNT: usize = 7;
 
-impl Kind {
+impl RequestKind {
     /// `None` for requests that say nothing about tables, or were refused before they were understood.
-    pub(super) fn of(operation: Operation) -> Option<Kind> {
+    pub(super) fn of(operation: Operation) -> Option<RequestKind> {
         match operation {
-            Operation::GetEntity => Some(Kind::Read),
-            Operation::QueryEntities => Some(Kind::Query),
+            Operation::GetEntity => Some(RequestKind::Read),
+            Operation::QueryEntities => Some(RequestKind::Query),
             Operation::InsertEntity
             | Operation::UpdateEntity
             | Operation::InsertOrReplaceEntity
             | Operation::MergeEntity
             | Operation::InsertOrMergeEntity
-            | Operation::DeleteEntity => Some(Kind::Write),
-            Operation::EntityGroupTransaction => Some(Kind::Batch),
+            | Operation::DeleteEntity => Some(RequestKind::Write),
+            Operation::EntityGroupTransaction => Some(RequestKind::Batch),
             Operation::TableUnread | Operation::TablePreflight => None,
             Operation::QueueUnread | Operation::QueuePreflight => None,
             other => match other.service() {
-                Service::Table => Some(Kind::Other),
-                Service::Queue => Some(Kind::Queue),
+                Service::Table => Some(RequestKind::Other),
+                Service::Queue => Some(RequestKind::Queue),
                 Service::Blob | Service::Other => None,
             },
         }
@@ -55,15 +55,15 @@ impl Kind {
     /// One in so many is looked at, on average.
     fn one_in(self) -> u32 {
         match self {
-            Kind::Read | Kind::Queue => 64,
-            Kind::Write | Kind::QueryPartition => 8,
-            Kind::Query | Kind::Batch | Kind::Other => 1,
+            RequestKind::Read | RequestKind::Queue => 64,
+            RequestKind::Write | RequestKind::QueryPartition => 8,
+            RequestKind::Query | RequestKind::Batch | RequestKind::Other => 1,
         }
     }
 }
 
 /// How one thread counts one kind.
-struct Turn {
+struct SampleTurn {
     /// Requests since the last one that was looked at, this one included.
     passed: Cell<u32>,
     /// The next one is looked at when so many have passed.
@@ -71,13 +71,13 @@ struct Turn {
 }
 
 thread_local! {
-    static TURNS: [Turn; KIND_COUNT] =
-        const { [const { Turn { passed: Cell::new(0), due: Cell::new(0) } }; KIND_COUNT] };
+    static TURNS: [SampleTurn; KIND_COUNT] =
+        const { [const { SampleTurn { passed: Cell::new(0), due: Cell::new(0) } }; KIND_COUNT] };
     static SEED: Cell<u64> = const { Cell::new(0x9e37_79b9_7f4a_7c15) };
 }
 
 /// Counts a request, and says whether it is to be looked at.
-pub(super) fn pass(kind: Kind) -> bool {
+pub(super) fn pass(kind: RequestKind) -> bool {
     TURNS.with(|turns| {
         let turn = &turns[kind as usize];
         let passed = turn.passed.get().saturating_add(1);
@@ -87,7 +87,7 @@ pub(super) fn pass(kind: Kind) -> bool {
 }
 
 /// How many requests this one stands for. Begins the next gap.
-pub(super) fn take(kind: Kind) -> u32 {
+pub(super) fn take(kind: RequestKind) -> u32 {
     let one_in = kind.one_in();
     let gap = if one_in == 1 { 1 } else { 1 + random() % (2 * one_in - 1) };
     TURNS.with(|turns| {
@@ -115,7 +115,8 @@ mod tests {
 
     #[test]
     fn weights_add_up_to_all_requests() {
-        for (kind, one_in) in [(Kind::Read, 64.0), (Kind::Write, 8.0), (Kind::Query, 1.0)] {
+        let kinds = [(RequestKind::Read, 64.0), (RequestKind::Write, 8.0), (RequestKind::Query, 1.0)];
+        for (kind, one_in) in kinds {
             let (mut taken, mut weights, mut rest) = (0u32, 0u32, 0u32);
             for _ in 0..100_000 {
                 rest += 1;
@@ -133,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_request_that_found_the_advisor_busy_is_made_up_for_by_the_next() {
-        assert!(pass(Kind::Other) && pass(Kind::Other) && pass(Kind::Other));
-        assert_eq!(take(Kind::Other), 3);
+        assert!(pass(RequestKind::Other) && pass(RequestKind::Other) && pass(RequestKind::Other));
+        assert_eq!(take(RequestKind::Other), 3);
     }
 }

@@ -19,10 +19,10 @@ const SHAPE_COUNT_MAX: usize = 256;
 pub(super) struct Shapes {
     /// Apart from the slots, so that looking for one reads little memory.
     hashes: Vec<u64>,
-    slots: Vec<Slot>,
+    slots: Vec<ShapeSlot>,
 }
 
-struct Slot {
+struct ShapeSlot {
     name: Name,
     text: String,
     plan: PlanKind,
@@ -72,7 +72,7 @@ pub(super) struct ShapeReport<'a> {
 
 impl Shapes {
     pub(super) fn bytes_max() -> usize {
-        SHAPE_COUNT_MAX * (size_of::<u64>() + size_of::<Slot>() + NAME_BYTES_MAX + SHAPE_BYTES_MAX)
+        SHAPE_COUNT_MAX * (size_of::<u64>() + size_of::<ShapeSlot>() + NAME_BYTES_MAX + SHAPE_BYTES_MAX)
     }
 
     /// `weight` is how many queries this one stands for.
@@ -98,7 +98,7 @@ impl Shapes {
             };
     }
 
-    fn slot(&mut self, hash: u64, observation: &Observation<'_>, plan: PlanKind) -> Option<&mut Slot> {
+    fn slot(&mut self, hash: u64, observation: &Observation<'_>, plan: PlanKind) -> Option<&mut ShapeSlot> {
         if let Some(index) = self.hashes.iter().position(|other| *other == hash) {
             return self.slots.get_mut(index);
         }
@@ -106,7 +106,7 @@ impl Shapes {
         let mut text = detail.filter_shape.map(|shape| shape.text()).unwrap_or_default();
         text.shrink_to_fit();
         let name = Name::new(&[observation.account, detail.container]);
-        let slot = Slot { name, text, plan, last: observation.at, costs: Windowed::default() };
+        let slot = ShapeSlot { name, text, plan, last: observation.at, costs: Windowed::default() };
         if self.slots.len() < SHAPE_COUNT_MAX {
             if self.slots.capacity() == 0 {
                 self.slots.reserve_exact(SHAPE_COUNT_MAX);
@@ -142,7 +142,7 @@ impl Shapes {
     pub(super) fn held_bytes(&self) -> usize {
         let texts: usize =
             self.slots.iter().map(|slot| slot.name.held_bytes() + slot.text.capacity()).sum();
-        self.hashes.capacity() * size_of::<u64>() + self.slots.capacity() * size_of::<Slot>() + texts
+        self.hashes.capacity() * size_of::<u64>() + self.slots.capacity() * size_of::<ShapeSlot>() + texts
     }
 }
 

@@ -22,11 +22,11 @@ const MEMORY: Duration = Duration::from_secs(3600);
 
 #[derive(Default)]
 pub(super) struct Sizes {
-    partitions: Vec<Partition>,
-    entities: Vec<Entity>,
+    partitions: Vec<PartitionSlot>,
+    entities: Vec<EntitySlot>,
 }
 
-struct Partition {
+struct PartitionSlot {
     hash: u64,
     name: Name,
     /// Entities written, and how many of them may belong to others.
@@ -42,7 +42,7 @@ struct Partition {
     examined_at: Duration,
 }
 
-struct Entity {
+struct EntitySlot {
     hash: u64,
     name: Name,
     bytes: u64,
@@ -74,8 +74,8 @@ pub(super) struct EntityReport<'a> {
 
 impl Sizes {
     pub(super) fn bytes_max() -> usize {
-        PARTITION_COUNT_MAX * (size_of::<Partition>() + NAME_BYTES_MAX)
-            + ENTITY_COUNT_MAX * (size_of::<Entity>() + NAME_BYTES_MAX)
+        PARTITION_COUNT_MAX * (size_of::<PartitionSlot>() + NAME_BYTES_MAX)
+            + ENTITY_COUNT_MAX * (size_of::<EntitySlot>() + NAME_BYTES_MAX)
     }
 
     /// So many entities were written, of so many bytes together; `place` is where the first of them is.
@@ -110,7 +110,13 @@ impl Sizes {
     }
 
     /// The counter of a partition; a new one takes over the smallest.
-    fn partition(&mut self, account: &str, table: &str, partition: &str, weight: f64) -> Option<&mut Partition> {
+    fn partition(
+        &mut self,
+        account: &str,
+        table: &str,
+        partition: &str,
+        weight: f64,
+    ) -> Option<&mut PartitionSlot> {
         let hash = hash_of(account, table, &[partition]);
         let mut least = (f64::INFINITY, 0);
         let mut found = None;
@@ -128,7 +134,7 @@ impl Sizes {
             if self.partitions.capacity() == 0 {
                 self.partitions.reserve_exact(PARTITION_COUNT_MAX);
             }
-            self.partitions.push(Partition::new(hash, Name::new(&[account, table, partition]), 0.0));
+            self.partitions.push(PartitionSlot::new(hash, Name::new(&[account, table, partition]), 0.0));
             found = Some(self.partitions.len() - 1);
         }
         let index = match found {
@@ -137,7 +143,7 @@ impl Sizes {
                 let slot = self.partitions.get_mut(least.1)?;
                 let mut name = std::mem::take(&mut slot.name);
                 name.set(&[account, table, partition]);
-                *slot = Partition::new(hash, name, slot.written);
+                *slot = PartitionSlot::new(hash, name, slot.written);
                 least.1
             }
         };
@@ -153,7 +159,7 @@ impl Sizes {
             (entity.bytes, entity.properties, entity.at) = (bytes, properties, now);
             return;
         }
-        let entity = |name: Name| Entity { hash, name, bytes, properties, at: now };
+        let entity = |name: Name| EntitySlot { hash, name, bytes, properties, at: now };
         if self.entities.len() < ENTITY_COUNT_MAX {
             if self.entities.capacity() == 0 {
                 self.entities.reserve_exact(ENTITY_COUNT_MAX);
@@ -213,15 +219,15 @@ impl Sizes {
     pub(super) fn held_bytes(&self) -> usize {
         let names = self.partitions.iter().map(|slot| &slot.name);
         let names = names.chain(self.entities.iter().map(|entity| &entity.name)).map(Name::held_bytes);
-        self.partitions.capacity() * size_of::<Partition>()
-            + self.entities.capacity() * size_of::<Entity>()
+        self.partitions.capacity() * size_of::<PartitionSlot>()
+            + self.entities.capacity() * size_of::<EntitySlot>()
             + names.sum::<usize>()
     }
 }
 
-impl Partition {
-    fn new(hash: u64, name: Name, error: f64) -> Partition {
-        Partition {
+impl PartitionSlot {
+    fn new(hash: u64, name: Name, error: f64) -> PartitionSlot {
+        PartitionSlot {
             hash,
             name,
             written: error,

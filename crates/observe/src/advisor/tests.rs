@@ -109,10 +109,8 @@ fn threads_that_meet_do_not_wait_and_lose_no_count() {
     std::thread::scope(|scope| {
         for _ in 0..THREADS {
             scope.spawn(|| {
-                let read = Observed {
-                    detail: Detail { plan: Some(PlanKind::Point), examined: 1, returned: 1, ..Detail::default() },
-                    ..observed(Operation::GetEntity)
-                };
+                let detail = Detail { plan: Some(PlanKind::Point), ..Detail::default() };
+                let read = Observed { detail, ..observed(Operation::GetEntity) };
                 for _ in 0..EACH {
                     advisor.observe(&read.observation());
                 }
@@ -139,8 +137,8 @@ fn a_point_read_that_is_passed_over_takes_no_lock() {
     for _ in 0..1000 {
         advisor.observe(&read.observation());
     }
-    assert_eq!(held.counts[Kind::Read as usize], 1);
+    assert_eq!(held.counts[RequestKind::Read as usize], 1);
     drop(held);
     advisor.observe(&read.observation());
-    assert_eq!(advisor.lock().counts[Kind::Read as usize], 1002);
+    assert_eq!(advisor.lock().counts[RequestKind::Read as usize], 1002);
 }
