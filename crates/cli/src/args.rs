@@ -10,6 +10,7 @@ use ::backup::{LoadSelection, SelectedName};
 use lexopt::prelude::*;
 
 use crate::account::AccountCommand;
+use crate::advise::AdviseRequest;
 use crate::backup::BackupRequest;
 use crate::bench::BenchRequest;
 use crate::restore::RestoreRequest;
@@ -28,6 +29,7 @@ Usage: lazulite [serve] [OPTIONS]
        lazulite restore FILE [OPTIONS]
        lazulite check [OPTIONS]
        lazulite bench [OPTIONS]
+       lazulite advise [OPTIONS]
 
 Options of serve:
   -l, --location DIR        Where the data is kept [default: lazulite-data]
@@ -62,6 +64,7 @@ Options of serve:
       --fail-on-scan[=TABLES]
                             For tests: answer queries that scan with 400 and what to do about it, in all
                             tables or in those of a list
+      --prices FILE         A TOML file with prices, for what a month would cost on the real service
   -s, --silent              Print nothing but the lines that say where the services listen, and errors
   -h, --help                Print this help
   -V, --version             Print the version
@@ -108,6 +111,12 @@ Options of bench (measures any http endpoint, in a table or queue of its own tha
       --entities N          Entities in the table, or messages in the queue, before it is measured
                             [default: 10000]
 
+Options of advise (what a running server has learnt about the design of its tables, and what to change):
+  -l, --location DIR        The server's data directory [default: lazulite-data]
+      --url URL             The server's admin port instead [default, without a directory: http://127.0.0.1:10003]
+      --token TOKEN         The token of the admin port, if it needs one
+      --json                Print the findings as JSON
+
 The spellings --tableHost, --tablePort, --inMemoryPersistence and so on work too.
 
 Accounts come from the environment variable LAZULITE_ACCOUNTS (or AZURITE_ACCOUNTS), as
@@ -124,6 +133,7 @@ pub enum Command {
     Restore { request: RestoreRequest, location: Option<PathBuf> },
     Check { backup: Option<PathBuf>, location: Option<PathBuf> },
     Bench(Box<BenchRequest>),
+    Advise(AdviseRequest),
     Help,
     Version,
 }
@@ -160,14 +170,17 @@ pub struct ServeFlags {
     pub throttle: Option<String>,
     /// Empty for all tables.
     pub fail_on_scan: Option<String>,
+    pub prices: Option<PathBuf>,
     pub silent: bool,
 }
 
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, String> {
     let mut arguments: Vec<OsString> = arguments.into_iter().collect();
     let command = arguments.first().and_then(|word| word.to_str()).unwrap_or_default().to_owned();
-    let has_command =
-        matches!(command.as_str(), "serve" | "account" | "sas" | "backup" | "restore" | "check" | "bench");
+    let has_command = matches!(
+        command.as_str(),
+        "serve" | "account" | "sas" | "backup" | "restore" | "check" | "bench" | "advise"
+    );
     let mut parser = lexopt::Parser::from_args(arguments.split_off(usize::from(has_command)));
     let outcome = match command.as_str() {
         "account" => read_account(&mut parser),
@@ -176,6 +189,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, S
         "restore" => read_restore(&mut parser),
         "check" => read_check(&mut parser),
         "bench" => read_bench(&mut parser),
+        "advise" => read_advise(&mut parser),
         _ => read_serve(&mut parser),
     };
     outcome.map_err(|error| format!("{error}; see 'lazulite --help'"))
@@ -219,6 +233,7 @@ fn read_serve(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
             "slow-ms" => flags.slow_ms = Some(parser.value()?.parse()?),
             "throttle" => flags.throttle = Some(optional_text(parser)?),
             "fail-on-scan" => flags.fail_on_scan = Some(optional_text(parser)?),
+            "prices" => flags.prices = Some(parser.value()?.into()),
             "silent" => flags.silent = true,
             "help" => return Ok(Command::Help),
             "version" => return Ok(Command::Version),
@@ -393,6 +408,25 @@ fn read_bench(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
         }
     }
     Ok(Command::Bench(Box::new(request)))
+}
+
+fn read_advise(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let mut request = AdviseRequest::default();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Short('h') | Long("help") => return Ok(Command::Help),
+            Short('l') | Long("location") => request.location = Some(parser.value()?.into()),
+            Long("url") => request.url = Some(parser.value()?.string()?),
+            Long("token") => request.token = Some(parser.value()?.string()?),
+            Long("json") => request.json = true,
+            Long(name) => return Err(no_option(name)),
+            other => return Err(other.unexpected()),
+        }
+    }
+    if request.url.is_some() && request.location.is_some() {
+        return Err("advise asks the server of a data directory or the one at a URL, not both".into());
+    }
+    Ok(Command::Advise(request))
 }
 
 fn no_option(name: &str) -> lexopt::Error {

@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use log::LevelFilter;
+use observe::{Prices, Targets};
 use protocol::auth::ServiceKind;
 use serde::Deserialize;
-use server::{LogRules, ScanRule, Targets};
+use server::{LogRules, ScanRule};
 use tls::TlsSource;
 
 use crate::LOCATION_DEFAULT;
@@ -18,7 +19,7 @@ use crate::account_source::{self, AccountRules, AccountSource};
 use crate::accounts_file::AccountEntry;
 use crate::args::ServeFlags;
 use crate::logger::{LogFormat, LogSettings};
-use crate::{random, rehearsal};
+use crate::{prices, random, rehearsal};
 
 const HOST_DEFAULT: &str = "127.0.0.1";
 
@@ -43,6 +44,7 @@ struct File {
     slow_ms: Option<u64>,
     throttle: Option<String>,
     fail_on_scan: Option<String>,
+    prices: Option<PathBuf>,
     #[serde(default)]
     host_suffixes: Vec<String>,
     #[serde(default)]
@@ -87,6 +89,7 @@ pub struct Settings {
     pub targets: Option<Targets>,
     /// Which scans to refuse.
     pub scan_rule: Option<ScanRule>,
+    pub prices: Prices,
     pub silent: bool,
 }
 
@@ -187,6 +190,7 @@ pub fn gather(flags: ServeFlags) -> Result<Settings, String> {
     let targets = throttle.as_deref().map(rehearsal::read_targets).transpose()?;
     let fail_on_scan = flags.fail_on_scan.or(file.fail_on_scan);
     let scan_rule = fail_on_scan.as_deref().map(rehearsal::read_scan_rule).transpose()?;
+    let prices = flags.prices.or(file.prices).map(|path| prices::read(&path)).transpose()?;
     // What must not be reachable from elsewhere must not be so through any of the services, nor through the admin port,
     // which leads to them.
     let addresses = listen.iter().map(|listen| listen.address).chain(admin.iter().map(|admin| admin.address));
@@ -267,6 +271,7 @@ pub fn gather(flags: ServeFlags) -> Result<Settings, String> {
         log,
         targets,
         scan_rule,
+        prices: prices.unwrap_or_default(),
         silent,
     })
 }

@@ -7,6 +7,7 @@ mod account;
 mod account_data;
 mod account_source;
 mod accounts_file;
+mod advise;
 mod args;
 mod backup;
 mod bench;
@@ -17,6 +18,7 @@ mod jwks;
 mod logger;
 mod memory;
 mod open_files;
+mod prices;
 mod progress;
 mod random;
 mod rehearsal;
@@ -54,6 +56,7 @@ fn run(command: Command) -> Result<ExitCode, String> {
         Command::Backup { request, location } => backup::run(&request, &location_or_default(location))?,
         Command::Restore { request, location } => restore::run(request, &location_or_default(location))?,
         Command::Bench(request) => bench::run(&request)?,
+        Command::Advise(request) => advise::run(&request)?,
         Command::Check { backup, location } => {
             return check::run(backup.as_deref(), &location_or_default(location));
         }

@@ -1,8 +1,9 @@
 //! The options that make a server as strict as a program should expect the live service to be: scalability targets, and
 //! no scans.
 
+use observe::Targets;
 use protocol::table::model::TableName;
-use server::{ScanRule, Targets};
+use server::ScanRule;
 
 /// Reads `partition=N,account=N`; what is left out is as the live services publish it.
 pub fn read_targets(text: &str) -> Result<Targets, String> {

@@ -13,7 +13,7 @@ use engine::Engine;
 use engine::env::{Clock, SystemClock, UNIX_EPOCH_TICKS};
 use engine::memory::MemoryEngine;
 use engine_local::{LocalEngine, LocalOptions};
-use observe::{Metrics, Observer};
+use observe::{Advice, Advisor, Metrics, Observer, Prices, Targets};
 use protocol::auth::BearerValidator;
 use protocol::common::DateTime;
 use queues::QueueService;
@@ -64,10 +64,12 @@ pub fn serve(settings: Settings) -> Result<(), String> {
         .on_thread_start(server::prepare_thread)
         .build()
         .map_err(|error| format!("cannot start the server's threads: {error}"))?;
+    let advisor = Arc::new(advisor(settings.targets.unwrap_or_default(), settings.prices, engine.clone()));
     if let (Some(location), Some(local)) = (&settings.location, local.as_ref())
-        && let Err(error) = control::start(location, local, clock.clone(), runtime.handle().clone())
+        && let Err(error) =
+            control::start(location, local, clock.clone(), advisor.clone(), runtime.handle().clone())
     {
-        log::warn!("backup, restore and check will not reach this server: {error}");
+        log::warn!("backup, restore, check and advise will not reach this server: {error}");
     }
     runtime.block_on(async {
         let config = FrontConfig {
@@ -77,7 +79,7 @@ pub fn serve(settings: Settings) -> Result<(), String> {
             limits,
         };
         let analytics = Analytics::new(engine.clone(), clock.clone(), accounts.clone());
-        let observers: Vec<Arc<dyn Observer>> = vec![analytics.book()];
+        let observers: Vec<Arc<dyn Observer>> = vec![analytics.book(), advisor.clone()];
         let watch = Watch::new(Arc::new(Metrics::new()), observers, settings.log.rules);
         let mut tables = TableHttp::new(tables)
             .with_outbox(queues.clone())
@@ -99,7 +101,9 @@ pub fn serve(settings: Settings) -> Result<(), String> {
         services.extend(queue.as_ref().map(|server| opening.served(ServiceName::Queue, server)));
         let admin = match settings.admin {
             None => AdminPort::Unwanted,
-            Some(listen) => open_admin(&front, listen, services, engine.clone(), &store, tls.clone()).await?,
+            Some(listen) => {
+                open_admin(&front, listen, services, engine.clone(), advisor, &store, tls.clone()).await?
+            }
         };
         let stop = signals::stop_requested()?;
         let addresses = [
@@ -210,6 +214,7 @@ async fn open_admin(
     listen: AdminListen,
     services: Vec<ServedService>,
     engine: Arc<dyn Engine>,
+    advice: Arc<dyn Advice>,
     store: &str,
     tls: Option<Tls>,
 ) -> Result<AdminPort, String> {
@@ -225,7 +230,7 @@ async fn open_admin(
         location: store.to_owned(),
         engine,
         services,
-        advice: None,
+        advice: Some(advice),
         resident_bytes: memory::resident_bytes,
     };
     match server::bind_admin(front, config).await {
@@ -237,6 +242,14 @@ async fn open_admin(
             "the admin port cannot listen on {address}: {error}. Choose another with --admin-port, or say --no-admin"
         )),
     }
+}
+
+/// The prices are those of the real service; what is stored is known here.
+fn advisor(targets: Targets, prices: Prices, engine: Arc<dyn Engine>) -> Advisor {
+    Advisor::new(targets, prices).with_stored_bytes(move || {
+        let gauges = engine.gauges();
+        gauges.tree_bytes + gauges.log_bytes
+    })
 }
 
 fn cannot_listen(name: ServiceName, address: SocketAddr, error: &std::io::Error) -> String {

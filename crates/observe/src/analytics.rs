@@ -87,6 +87,11 @@ pub struct AnalyticsCounts {
 }
 
 impl AnalyticsCounts {
+    /// No requests, but these bytes.
+    pub fn of_bytes(bytes_in: u64, bytes_out: u64) -> AnalyticsCounts {
+        AnalyticsCounts { bytes_in, bytes_out, ..AnalyticsCounts::default() }
+    }
+
     pub fn of(&self, outcome: Outcome, credentials: Credentials) -> u64 {
         self.outcomes[outcome as usize][place(credentials)]
     }

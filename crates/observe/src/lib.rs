@@ -1,10 +1,12 @@
 //! What the server sees of its own requests: an [`Observation`] of each, and what is made of them.
 //!
-//! Promises: memory is bounded whatever strangers send, because everything that is kept by name has its name from a
-//! closed set. Observing a request takes no lock and, once its operation was seen, allocates nothing. Leaves to others:
-//! making observations (`server/front/handle.rs`), showing them (`server/admin`), and the time, which comes in as
-//! values.
+//! Promises: memory is bounded whatever strangers send. Counters are kept by names from closed sets; counting takes no lock and,
+//! once an operation was seen, allocates nothing. The [`Advisor`] keeps names that callers chose, a bounded number of them,
+//! and looks at few of the frequent requests.
+//! Leaves to others: making observations (`server/front/handle.rs`), showing them (`server/admin`), and the time, which
+//! comes in as values.
 
+mod advisor;
 mod analytics;
 mod histogram;
 mod live;
@@ -13,9 +15,11 @@ mod notes;
 mod observation;
 mod operation;
 mod prometheus;
+mod targets;
 
 use std::time::Duration;
 
+pub use advisor::{Advisor, Finding, FindingKind, Month, Prices, Severity, pattern};
 pub use analytics::{AnalyticsBook, AnalyticsCounts, Measured, Outcome};
 pub use live::{LiveSecond, LiveSeries};
 pub use metrics::Metrics;
@@ -24,6 +28,7 @@ pub use observation::{Credentials, Detail, Observation, Shape};
 pub use operation::{Operation, Service};
 pub use prometheus::{CONTENT_TYPE, Gauge};
 pub use protocol::table::region::PlanKind;
+pub use targets::Targets;
 
 /// Sees every finished request. It is called on the thread that served the request, before the answer is sent: it must
 /// be quick, and must not block.
@@ -39,6 +44,22 @@ pub trait Advice: Send + Sync {
     /// The partitions with the most requests lately, as a JSON array of `{"account","table","partition","per_second"}`.
     fn hot_partitions_json(&self, now: Duration) -> String;
 
+    /// What a month would cost on the real service, as a JSON object; `null` when nobody knows.
+    fn month_json(&self, now: Duration) -> String {
+        let _ = now;
+        "null".to_owned()
+    }
+
     /// How much memory it uses at most.
     fn memory_bound_bytes(&self) -> usize;
+
+    /// Everything but the live numbers, as a JSON object.
+    fn to_json(&self, now: Duration) -> String {
+        format!(
+            "{{\"findings\":{},\"month\":{},\"memory_bound_bytes\":{}}}",
+            self.findings_json(now),
+            self.month_json(now),
+            self.memory_bound_bytes()
+        )
+    }
 }

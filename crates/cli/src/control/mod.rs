@@ -9,7 +9,7 @@
 //! server                   "ok\n" or "error SENTENCE\n", then the result
 //! ```
 //!
-//! Only our own commands use it (account, backup, restore, check). It is no interface for other programs and may change with any
+//! Only our own commands use it (account, backup, restore, check, advise). It is no interface for other programs and may change with any
 //! version.
 
 mod client;
@@ -88,6 +88,8 @@ pub enum ControlRequest {
     AccountData { account: String },
     /// Deletes that. The answer is a line.
     Purge { account: String },
+    /// The answer is what the advisor has found, as JSON.
+    Advice,
 }
 
 impl ControlRequest {
@@ -107,6 +109,7 @@ impl ControlRequest {
             ControlRequest::Check => "check".to_owned(),
             ControlRequest::AccountData { account } => format!("account-data {account}"),
             ControlRequest::Purge { account } => format!("purge {account}"),
+            ControlRequest::Advice => "advice".to_owned(),
         }
     }
 
@@ -129,6 +132,7 @@ impl ControlRequest {
             ["check"] => Some(ControlRequest::Check),
             ["account-data", account] => Some(ControlRequest::AccountData { account: (*account).to_owned() }),
             ["purge", account] => Some(ControlRequest::Purge { account: (*account).to_owned() }),
+            ["advice"] => Some(ControlRequest::Advice),
             _ => None,
         }
     }
@@ -155,6 +159,7 @@ mod tests {
             ControlRequest::Check,
             ControlRequest::AccountData { account: "a".into() },
             ControlRequest::Purge { account: "a".into() },
+            ControlRequest::Advice,
         ] {
             assert_eq!(ControlRequest::parse(&request.to_line()), Some(request));
         }

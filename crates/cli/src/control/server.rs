@@ -16,6 +16,7 @@ use std::time::Duration;
 use backup::{BackupReader, LoadSelection, SaveOptions, Totals};
 use engine::env::Clock;
 use engine_local::LocalEngine;
+use observe::Advice;
 use tokio::runtime::Handle;
 
 use super::stream::{ControlListener, ControlStream};
@@ -38,6 +39,7 @@ struct Controlled {
     /// Weak, because the server owns the engine and closes it on shutdown.
     engine: Weak<LocalEngine>,
     clock: Arc<dyn Clock>,
+    advice: Arc<dyn Advice>,
     runtime: Handle,
     token: String,
     command_count: AtomicUsize,
@@ -57,6 +59,7 @@ pub fn start(
     location: &Path,
     engine: &Arc<LocalEngine>,
     clock: Arc<dyn Clock>,
+    advice: Arc<dyn Advice>,
     runtime: Handle,
 ) -> Result<(), String> {
     let bytes = random::bytes::<TOKEN_BYTES>()?;
@@ -77,6 +80,7 @@ pub fn start(
     let controlled = Arc::new(Controlled {
         engine: Arc::downgrade(engine),
         clock,
+        advice,
         runtime,
         token,
         command_count: AtomicUsize::new(0),
@@ -210,6 +214,9 @@ impl Controlled {
                 let services = Services::new(engine, self.clock.clone());
                 let purged = self.runtime.block_on(services.purge(&account));
                 answer_account_data(purged, &mut out)?;
+            }
+            Some(ControlRequest::Advice) => {
+                writeln!(out, "ok\n{}", self.advice.to_json(self.clock.monotonic()))?;
             }
             None => writeln!(out, "error the server does not know this command")?,
         }

@@ -6,6 +6,7 @@
 mod account_command;
 mod accounts;
 mod admin;
+mod advise;
 mod analytics;
 mod arguments;
 mod backup;

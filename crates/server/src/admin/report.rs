@@ -137,12 +137,8 @@ impl Admin {
 
     pub(super) fn advice_json(&self) -> String {
         match &self.advice {
-            None => r#"{"findings":[],"memory_bound_bytes":0}"#.to_owned(),
-            Some(advice) => format!(
-                "{{\"findings\":{},\"memory_bound_bytes\":{}}}",
-                advice.findings_json(self.front.clock.monotonic()),
-                advice.memory_bound_bytes()
-            ),
+            None => r#"{"findings":[],"month":null,"memory_bound_bytes":0}"#.to_owned(),
+            Some(advice) => advice.to_json(self.front.clock.monotonic()),
         }
     }
 }

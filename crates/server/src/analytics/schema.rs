@@ -113,11 +113,7 @@ pub(super) fn read(row: &impl EntitySource) -> AnalyticsCounts {
         Some(Value::Int64(count)) => u64::try_from(count).unwrap_or(0),
         _ => 0,
     };
-    let mut counts = AnalyticsCounts {
-        bytes_in: integer("TotalIngress"),
-        bytes_out: integer("TotalEgress"),
-        ..AnalyticsCounts::default()
-    };
+    let mut counts = AnalyticsCounts::of_bytes(integer("TotalIngress"), integer("TotalEgress"));
     for (outcome, credentials) in cells() {
         counts.set(outcome, credentials, integer(&column(outcome, credentials)));
     }
@@ -216,7 +212,7 @@ mod tests {
     }
 
     fn some_counts() -> AnalyticsCounts {
-        let mut counts = AnalyticsCounts { bytes_in: 11, bytes_out: 13, ..AnalyticsCounts::default() };
+        let mut counts = AnalyticsCounts::of_bytes(11, 13);
         for (n, (outcome, credentials)) in cells().enumerate() {
             counts.set(outcome, credentials, n as u64 + 1);
         }

@@ -10,11 +10,11 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use observe::Targets;
 use protocol::common::AccountName;
 use protocol::{ErrorCode, ServiceError};
 
 use super::service::Session;
-use crate::http::limits::Targets;
 
 /// How much of a target may come at once after a pause: a tenth of a second's worth. Small, so that a client that
 /// sends without pause gets the target and hardly more; large enough for what a page of a program sends in one go.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use observe::Targets;
+
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Connections served at once, over all services; further ones wait to be accepted. One address gets at most nine
@@ -34,22 +36,6 @@ pub struct Limits {
     pub shutdown_time_max: Duration,
     /// Scalability targets to enforce; none by default.
     pub targets: Option<Targets>,
-}
-
-/// Scalability targets: what goes over them is answered 503 `ServerBusy`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Targets {
-    /// Rows of one partition that are written, or that answers hold.
-    pub partition_rows_per_second: u32,
-    /// Requests to one account, to whichever service.
-    pub account_operations_per_second: u32,
-}
-
-/// The targets that the live services publish.
-impl Default for Targets {
-    fn default() -> Targets {
-        Targets { partition_rows_per_second: 2_000, account_operations_per_second: 20_000 }
-    }
 }
 
 impl Default for Limits {

@@ -229,7 +229,10 @@ fn observers_see_what_a_request_was_about() {
     }
     assert_eq!(seen.len(), expected.len());
     let advice = house.get("/api/advice").expect(200).json();
-    assert_eq!(advice, serde_json::json!({"findings": [{"id": "x"}], "memory_bound_bytes": 77}));
+    assert_eq!(
+        advice,
+        serde_json::json!({"findings": [{"id": "x"}], "month": null, "memory_bound_bytes": 77})
+    );
     assert_eq!(house.get("/api/live").json()["hot_partitions"], serde_json::json!([{"partition": "p"}]));
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::env::FakeClock;
-use server::Targets;
+use observe::Targets;
 use testkit::{Batch, Request, Response, TestServer, entity_json, entity_path};
 
 struct World {

@@ -1,0 +1,306 @@
+//! The advisor: learns from the requests how well tables are designed, and says what to change.
+//!
+//! `sample` chooses the requests that are looked at; `shapes`, `heavy`, `growth` and `sizes` each remember one aspect
+//! of them; `findings` has the rules and `remedies` the advice; `prices` knows what it would cost elsewhere.
+//! Promises: memory has the bound [`Advisor::memory_bound_bytes`], whatever is sent. A point read costs a counter of
+//! its thread and two comparisons; one in 64 takes a lock, if it is free, and nobody ever waits for it. No value of
+//! an entity or a filter is kept, only names and keys.
+//! Leaves to others: the time, which comes with the observations, and showing the findings.
+
+mod findings;
+mod growth;
+mod heavy;
+mod json;
+mod name;
+mod prices;
+mod remedies;
+mod sample;
+mod shapes;
+mod sizes;
+mod window;
+mod words;
+
+#[cfg(test)]
+pub(crate) mod tests;
+
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
+
+use protocol::table::region::PlanKind;
+
+use crate::observation::Observation;
+use crate::operation::Operation;
+use crate::{Advice, Observer, Targets};
+use findings::Evidence;
+pub use findings::{Finding, FindingKind, Severity};
+use growth::Growth;
+use heavy::Heavy;
+use name::hash_of;
+pub use prices::{Month, Prices};
+pub use remedies::pattern;
+use sample::{KIND_COUNT, RequestKind};
+use shapes::Shapes;
+use sizes::Sizes;
+
+/// Entities from this size on are remembered: three quarters of what the service allows.
+const ENTITY_BYTES_NOTABLE: u64 = 768 * 1024;
+/// The same for the number of properties: four fifths of 252.
+const PROPERTIES_NOTABLE: u32 = 202;
+/// A query that examines so many rows tells how large its partition is.
+const EXAMINED_NOTABLE: u64 = 10_000;
+/// How many hot partitions are shown.
+const HOT_COUNT_MAX: usize = 10;
+const HOT_PER_SECOND_MIN: f64 = 1.0;
+
+type StoredBytes = Box<dyn Fn() -> u64 + Send + Sync>;
+
+pub struct Advisor {
+    state: Mutex<Learnt>,
+    targets: Targets,
+    prices: Prices,
+    stored_bytes: Option<StoredBytes>,
+}
+
+struct Learnt {
+    /// When the first request was seen.
+    started: Option<Duration>,
+    /// All requests since then.
+    counts: [u64; KIND_COUNT],
+    shapes: Shapes,
+    partitions: Heavy,
+    accounts: Heavy,
+    growth: Growth,
+    sizes: Sizes,
+}
+
+impl Default for Advisor {
+    fn default() -> Advisor {
+        Advisor::new(Targets::default(), Prices::default())
+    }
+}
+
+impl Advisor {
+    pub fn new(targets: Targets, prices: Prices) -> Advisor {
+        let state = Learnt {
+            started: None,
+            counts: [0; KIND_COUNT],
+            shapes: Shapes::default(),
+            partitions: Heavy::new(heavy::PARTITION_COUNT_MAX),
+            accounts: Heavy::new(heavy::ACCOUNT_COUNT_MAX),
+            growth: Growth::default(),
+            sizes: Sizes::default(),
+        };
+        Advisor { state: Mutex::new(state), targets, prices, stored_bytes: None }
+    }
+
+    /// Who knows how much is stored, for the price of it.
+    #[must_use]
+    pub fn with_stored_bytes(self, stored_bytes: impl Fn() -> u64 + Send + Sync + 'static) -> Advisor {
+        Advisor { stored_bytes: Some(Box::new(stored_bytes)), ..self }
+    }
+
+    /// What should be changed, the most important first. `now` is the time of the clock that observations carry.
+    pub fn findings(&self, now: Duration) -> Vec<Finding> {
+        let state = self.lock();
+        let evidence = Evidence {
+            now,
+            span: window::span(now, state.started.unwrap_or(now)),
+            shapes: &state.shapes,
+            partitions: &state.partitions,
+            accounts: &state.accounts,
+            growth: &state.growth,
+            sizes: &state.sizes,
+            targets: &self.targets,
+            prices: &self.prices,
+        };
+        evidence.findings()
+    }
+
+    /// What a month would cost on the real service, at the rate since the first request.
+    pub fn month(&self, now: Duration) -> Month {
+        // Not under the lock: it is somebody else's.
+        let stored_bytes = self.stored_bytes.as_ref().map(|stored_bytes| stored_bytes());
+        // A store in memory says 0, which is no answer.
+        let stored_bytes = stored_bytes.filter(|bytes| *bytes > 0);
+        let state = self.lock();
+        let all: u64 = state.counts.iter().sum();
+        let queue_count = state.counts[RequestKind::Queue as usize];
+        let observed = now.saturating_sub(state.started.unwrap_or(now));
+        self.prices.month(all - queue_count, queue_count, observed, stored_bytes)
+    }
+
+    /// For those who ask, who may wait.
+    fn lock(&self) -> MutexGuard<'_, Learnt> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// For requests, which may not: `None` when somebody else is here.
+    fn try_lock(&self) -> Option<MutexGuard<'_, Learnt>> {
+        match self.state.try_lock() {
+            Ok(state) => Some(state),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    #[cfg(test)]
+    fn held_bytes(&self) -> usize {
+        let state = self.lock();
+        let heavy = state.partitions.held_bytes() + state.accounts.held_bytes();
+        size_of::<Advisor>()
+            + heavy
+            + state.shapes.held_bytes()
+            + state.growth.held_bytes()
+            + state.sizes.held_bytes()
+    }
+}
+
+impl Observer for Advisor {
+    fn observe(&self, observation: &Observation<'_>) {
+        let Some(kind) = RequestKind::of(observation.operation) else { return };
+        let is_due = sample::pass(kind);
+        let is_notable = is_near_limit(observation);
+        if !is_due && !is_notable {
+            return;
+        }
+        // A sample that is missed here is made up for by the next one.
+        let Some(mut state) = self.try_lock() else { return };
+        if is_due {
+            state.count(kind, sample::take(kind), observation);
+        }
+        if is_notable && let Some(place) = place_of(observation) {
+            let detail = &observation.detail;
+            state.sizes.entity(place, detail.row_bytes_max, detail.property_count_max, observation.at);
+        }
+    }
+}
+
+impl Advice for Advisor {
+    fn findings_json(&self, now: Duration) -> String {
+        json::findings(&self.findings(now))
+    }
+
+    fn hot_partitions_json(&self, now: Duration) -> String {
+        let state = self.lock();
+        let mut rates = state.partitions.busiest(now, HOT_PER_SECOND_MIN);
+        rates.truncate(HOT_COUNT_MAX);
+        json::rates(&rates)
+    }
+
+    fn month_json(&self, now: Duration) -> String {
+        json::month(&self.month(now), &self.prices)
+    }
+
+    fn memory_bound_bytes(&self) -> usize {
+        size_of::<Advisor>()
+            + Shapes::bytes_max()
+            + Heavy::bytes_max(heavy::PARTITION_COUNT_MAX)
+            + Heavy::bytes_max(heavy::ACCOUNT_COUNT_MAX)
+            + Growth::bytes_max()
+            + Sizes::bytes_max()
+    }
+}
+
+fn is_near_limit(observation: &Observation<'_>) -> bool {
+    let detail = &observation.detail;
+    detail.row_bytes_max >= ENTITY_BYTES_NOTABLE || detail.property_count_max >= PROPERTIES_NOTABLE
+}
+
+/// Account, table and keys, when the request names them all.
+fn place_of<'a>(observation: &Observation<'a>) -> Option<[&'a str; 4]> {
+    let detail = &observation.detail;
+    Some([observation.account, detail.container, detail.partition?, detail.row?])
+}
+
+impl Learnt {
+    /// `weight` is how many requests this one stands for.
+    fn count(&mut self, kind: RequestKind, weight: u32, observation: &Observation<'_>) {
+        let Observation { account, at, .. } = *observation;
+        self.started.get_or_insert(at);
+        self.counts[kind as usize] += u64::from(weight);
+        if account.is_empty() || kind == RequestKind::Queue {
+            return;
+        }
+        self.accounts.add(hash_of(account, "", &[]), &[account], weight.into(), at);
+        match kind {
+            RequestKind::Read => self.count_read(weight, observation),
+            RequestKind::Write | RequestKind::Batch => self.count_write(weight, observation),
+            RequestKind::Query => {
+                self.shapes.count(observation, weight.into());
+                self.count_queried_partition(observation);
+            }
+            RequestKind::Other => {
+                if observation.operation == Operation::DeleteTable && !observation.is_error() {
+                    self.growth.forget(account, observation.detail.container);
+                    self.sizes.forget(account, observation.detail.container);
+                }
+            }
+            RequestKind::Queue | RequestKind::QueryPartition => {}
+        }
+    }
+
+    fn count_read(&mut self, weight: u32, observation: &Observation<'_>) {
+        let Some(place) = place_of(observation) else { return };
+        self.touch(place[0], place[1], place[2], weight.into(), observation.at);
+        if observation.detail.row_bytes_max > 0 && !is_near_limit(observation) {
+            self.sizes.small_entity(place);
+        }
+    }
+
+    fn count_write(&mut self, weight: u32, observation: &Observation<'_>) {
+        let Some(place) = place_of(observation) else { return };
+        let detail = &observation.detail;
+        // The real service counts the entities of a batch one by one.
+        let entity_count = u64::from(weight) * detail.written.max(1);
+        self.touch(place[0], place[1], place[2], entity_count as f64, observation.at);
+        if observation.is_error() || detail.written == 0 {
+            return;
+        }
+        let is_batch = observation.operation == Operation::EntityGroupTransaction;
+        match observation.operation {
+            Operation::DeleteEntity => self.sizes.deleted(place, entity_count as f64),
+            // A batch that writes nothing deletes.
+            _ if is_batch && detail.row_bytes_max == 0 => self.sizes.deleted(place, entity_count as f64),
+            Operation::InsertEntity
+            | Operation::InsertOrReplaceEntity
+            | Operation::InsertOrMergeEntity
+            | Operation::EntityGroupTransaction => {
+                self.growth.insert(place, entity_count, observation.at);
+                let bytes = entity_count as f64 * detail.row_bytes_max as f64;
+                self.sizes.wrote(place, entity_count as f64, bytes);
+            }
+            _ => {}
+        }
+        if !is_batch && !is_near_limit(observation) {
+            self.sizes.small_entity(place);
+        }
+    }
+
+    /// A query names its partition in its filter. Finding it out costs parsing the filter again, so few queries are
+    /// asked.
+    fn count_queried_partition(&mut self, observation: &Observation<'_>) {
+        let Observation { account, at, detail, .. } = *observation;
+        let is_in_one =
+            matches!(detail.plan, Some(PlanKind::Point | PlanKind::RowRange | PlanKind::PartitionScan));
+        let Some(shape) = detail.filter_shape.filter(|_| is_in_one) else { return };
+        let is_due = sample::pass(RequestKind::QueryPartition);
+        let tells_size = detail.examined >= EXAMINED_NOTABLE && detail.plan != Some(PlanKind::Point);
+        if !is_due && !tells_size {
+            return;
+        }
+        let weight = if is_due { sample::take(RequestKind::QueryPartition) } else { 0 };
+        let Some(partition) = shape.partition() else { return };
+        if is_due {
+            let entity_count = f64::from(weight) * detail.returned.max(1) as f64;
+            self.touch(account, detail.container, &partition, entity_count, at);
+        }
+        if tells_size {
+            self.sizes.examined([account, detail.container, &partition], detail.examined, at);
+        }
+    }
+
+    fn touch(&mut self, account: &str, table: &str, partition: &str, weight: f64, at: Duration) {
+        let hash = hash_of(account, table, &[partition]);
+        self.partitions.add(hash, &[account, table, partition], weight, at);
+    }
+}
