@@ -219,8 +219,12 @@ impl Growth {
 }
 
 fn compare_keys(left: &Name, right: &Name) -> Ordering {
-    compare_ordinal(left.partition(), right.partition())
-        .then_with(|| compare_ordinal(left.row(), right.row()))
+    match compare_ordinal(left.partition(), right.partition()) {
+        // They may differ in what was cut off, and then their rows say nothing.
+        Ordering::Equal if left.is_partition_cut() => Ordering::Equal,
+        Ordering::Equal => compare_ordinal(left.row(), right.row()),
+        order => order,
+    }
 }
 
 #[cfg(test)]

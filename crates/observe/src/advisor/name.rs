@@ -56,6 +56,12 @@ impl Name {
         self.part(3)
     }
 
+    /// Its end is missing. A key that has this length and ends with the mark by itself counts as cut, too.
+    pub(super) fn is_partition_cut(&self) -> bool {
+        let partition = self.partition();
+        partition.len() + CUT_MARK.len() >= PART_BYTES_MAX[2] && partition.ends_with(CUT_MARK)
+    }
+
     fn part(&self, index: usize) -> &str {
         let begin = index.checked_sub(1).map_or(0, |before| usize::from(self.ends[before]));
         self.text.get(begin..usize::from(self.ends[index])).unwrap_or_default()
