@@ -48,7 +48,6 @@ pub fn serve(settings: Settings) -> Result<(), String> {
     let Opened { engine, local, name: store } = open_engine(settings.location.as_deref(), clock.clone())?;
     #[cfg(feature = "seeded-bugs")]
     let engine = engine::seeded::wrap(engine);
-    limits.targets = settings.targets;
     let tables = TableService::new(engine.clone(), clock.clone());
     let queues = Arc::new(QueueService::new(engine.clone(), clock.clone()));
     // Take the stamp before reading the file, so that a change in between is noticed on the next check.
@@ -77,6 +76,7 @@ pub fn serve(settings: Settings) -> Result<(), String> {
             tokens: validator(settings.oauth).await?,
             is_behind_tls_proxy: settings.is_behind_tls_proxy,
             limits,
+            targets: settings.targets,
         };
         let analytics = Analytics::new(engine.clone(), clock.clone(), accounts.clone());
         let observers: Vec<Arc<dyn Observer>> = vec![analytics.book(), advisor.clone()];

@@ -146,14 +146,14 @@ pub struct AnalyticsBook {
 
 struct AccountPages {
     account: Box<str>,
-    pages: [Page; 2],
+    pages: [MinutePage; 2],
 }
 
 /// The counters of even or of odd minutes, by location and operation.
-struct Page([[OnceLock<Box<Counters>>; OPERATION_COUNT]; LOCATION_COUNT]);
+struct MinutePage([[OnceLock<Box<LiveCounts>>; OPERATION_COUNT]; LOCATION_COUNT]);
 
 #[derive(Default)]
-struct Counters {
+struct LiveCounts {
     outcomes: [[AtomicU64; CREDENTIALS.len()]; Outcome::ALL.len()],
     bytes_in: AtomicU64,
     bytes_out: AtomicU64,
@@ -178,7 +178,7 @@ impl AnalyticsBook {
         let mut taken = Vec::new();
         for slot in self.accounts.iter().filter_map(|slot| slot.get()) {
             let account = &*slot.account;
-            let Page(locations) = page_of(&slot.pages, minute);
+            let MinutePage(locations) = page_of(&slot.pages, minute);
             for (location, operations) in locations.iter().enumerate() {
                 for (operation, counters) in Operation::ALL.iter().zip(operations) {
                     if let Some(counts) = counters.get().and_then(|counters| counters.take()) {
@@ -206,7 +206,7 @@ impl AnalyticsBook {
     }
 }
 
-fn page_of(pages: &[Page; 2], minute: u64) -> &Page {
+fn page_of(pages: &[MinutePage; 2], minute: u64) -> &MinutePage {
     &pages[(minute % 2) as usize]
 }
 
@@ -216,7 +216,7 @@ impl Observer for AnalyticsBook {
             return;
         }
         let Some(account) = self.account(observation.account) else { return };
-        let Page(locations) = page_of(&account.pages, AnalyticsBook::minute(observation.now));
+        let MinutePage(locations) = page_of(&account.pages, AnalyticsBook::minute(observation.now));
         let operations = &locations[usize::from(observation.detail.is_secondary)];
         operations[observation.operation.index()].get_or_init(Box::default).count(observation);
     }
@@ -224,12 +224,12 @@ impl Observer for AnalyticsBook {
 
 impl AccountPages {
     fn new(account: &str) -> Box<AccountPages> {
-        let page = || Page([const { [const { OnceLock::new() }; OPERATION_COUNT] }; LOCATION_COUNT]);
+        let page = || MinutePage([const { [const { OnceLock::new() }; OPERATION_COUNT] }; LOCATION_COUNT]);
         Box::new(AccountPages { account: account.into(), pages: [page(), page()] })
     }
 }
 
-impl Counters {
+impl LiveCounts {
     fn count(&self, observation: &Observation<'_>) {
         let outcome = Outcome::of(observation);
         if observation.bytes_in > 0 {

@@ -54,8 +54,13 @@ impl Stage {
         // As the binary does, every request is counted for Storage Analytics.
         let analytics = Analytics::new(engine, clock.clone(), accounts.clone());
         let watch = Watch::new(Arc::default(), vec![analytics.book()], LogRules::default());
-        let config =
-            FrontConfig { accounts, tokens: None, is_behind_tls_proxy: false, limits: Limits::default() };
+        let config = FrontConfig {
+            accounts,
+            tokens: None,
+            is_behind_tls_proxy: false,
+            limits: Limits::default(),
+            targets: None,
+        };
         let front = Front::watched(config, clock.clone(), watch);
         let client = connect(&front, TableHttp::new(service)).await;
         let queue_client = connect(&front, queues).await;

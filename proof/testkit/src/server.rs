@@ -132,6 +132,7 @@ impl Options {
             tokens: None,
             is_behind_tls_proxy: false,
             limits: self.limits,
+            targets: None,
         };
         if let Some(change) = self.front_change {
             change(&mut config);

@@ -28,7 +28,7 @@ use tokio::sync::Mutex;
 
 use crate::front::accounts::Accounts;
 use crate::front::current::Current;
-use schema::Interval;
+use schema::MetricsInterval;
 
 /// A request is counted as it finishes. So long after a minute its last one has been, whatever the threads do.
 const GRACE: Duration = Duration::from_secs(1);
@@ -44,10 +44,10 @@ pub struct Analytics {
     services: [(Service, Catalogue); 2],
     accounts: Arc<Current<Accounts>>,
     clock: Arc<dyn Clock>,
-    state: Mutex<State>,
+    state: Mutex<Bookkeeping>,
 }
 
-struct State {
+struct Bookkeeping {
     /// The first minute that was not taken off the book.
     next_minute: u64,
     /// The first minute of the hour that goes on.
@@ -62,7 +62,7 @@ struct State {
 struct DueKey {
     /// The first minute.
     start: u64,
-    interval: Interval,
+    interval: MetricsInterval,
     account: Box<str>,
     /// The place in [`Analytics::services`].
     service: usize,
@@ -77,7 +77,7 @@ struct Due {
 }
 
 /// Service properties that were read in this round.
-type Known = HashMap<(Box<str>, usize), ServiceProperties>;
+type PropertiesRead = HashMap<(Box<str>, usize), ServiceProperties>;
 
 impl Analytics {
     pub fn new(
@@ -95,9 +95,9 @@ impl Analytics {
                 (Service::Queue, catalogue(&protocol::queue::KIND, queues::FAMILY)),
             ],
             accounts,
-            state: Mutex::new(State {
+            state: Mutex::new(Bookkeeping {
                 next_minute: minute,
-                hour: Interval::Hour.start(minute),
+                hour: MetricsInterval::Hour.start(minute),
                 swept_hour: None,
                 due: BTreeMap::new(),
             }),
@@ -122,10 +122,10 @@ impl Analytics {
     /// Writes all intervals that are over, and removes what nobody wants to keep.
     pub async fn write_ended(&self) {
         let mut state = self.state.lock().await;
-        let (now, mut known) = (self.minute(), Known::new());
+        let (now, mut known) = (self.minute(), PropertiesRead::new());
         if now < state.next_minute {
             // The clock was set back. What is in the book is taken off when the minute is over.
-            (state.next_minute, state.hour) = (now, Interval::Hour.start(now));
+            (state.next_minute, state.hour) = (now, MetricsInterval::Hour.start(now));
             return;
         }
         // There are pages for two minutes: if nobody looked for longer, later ones are with these.
@@ -135,7 +135,7 @@ impl Analytics {
         state.next_minute = now;
         self.add_idle_hour(&mut state, now, &mut known).await;
         self.write_due(&mut state, |key| key.start + key.interval.minutes() <= now).await;
-        let hour = Some(Interval::Hour.start(now));
+        let hour = Some(MetricsInterval::Hour.start(now));
         if state.swept_hour != hour {
             state.swept_hour = hour;
             self.remove_old(now, &mut known).await;
@@ -145,7 +145,7 @@ impl Analytics {
     /// Writes everything that was counted, also of intervals that go on: after the last request.
     pub async fn close(&self) {
         let mut state = self.state.lock().await;
-        let (now, mut known) = (self.minute(), Known::new());
+        let (now, mut known) = (self.minute(), PropertiesRead::new());
         for minute in [now.saturating_sub(1), now] {
             self.take(&mut state, minute, &mut known).await;
         }
@@ -157,7 +157,7 @@ impl Analytics {
     }
 
     /// Takes a minute off the book, as far as its account wants it measured.
-    async fn take(&self, state: &mut State, minute: u64, known: &mut Known) {
+    async fn take(&self, state: &mut Bookkeeping, minute: u64, known: &mut PropertiesRead) {
         for measured in self.book.take(minute) {
             let service = measured.operation.service();
             let Some(service) = self.services.iter().position(|(other, _)| *other == service) else {
@@ -179,8 +179,8 @@ impl Analytics {
     }
 
     /// Of an hour there is a row even if nobody asked for anything.
-    async fn add_idle_hour(&self, state: &mut State, now: u64, known: &mut Known) {
-        let hour = Interval::Hour.start(now);
+    async fn add_idle_hour(&self, state: &mut Bookkeeping, now: u64, known: &mut PropertiesRead) {
+        let hour = MetricsInterval::Hour.start(now);
         if state.hour >= hour {
             return;
         }
@@ -192,8 +192,8 @@ impl Analytics {
                     continue;
                 };
                 let key = DueKey {
-                    start: hour.saturating_sub(Interval::Hour.minutes()),
-                    interval: Interval::Hour,
+                    start: hour.saturating_sub(MetricsInterval::Hour.minutes()),
+                    interval: MetricsInterval::Hour,
                     account: account.as_str().into(),
                     service,
                     is_secondary: false,
@@ -208,7 +208,7 @@ impl Analytics {
         &self,
         account: &str,
         service: usize,
-        known: &mut Known,
+        known: &mut PropertiesRead,
     ) -> Option<ServiceProperties> {
         if let Some(properties) = known.get(&(account.into(), service)) {
             return Some(properties.clone());
@@ -225,7 +225,7 @@ impl Analytics {
         Some(properties)
     }
 
-    async fn write_due(&self, state: &mut State, is_over: impl Fn(&DueKey) -> bool) {
+    async fn write_due(&self, state: &mut Bookkeeping, is_over: impl Fn(&DueKey) -> bool) {
         let keys: Vec<DueKey> = state.due.keys().filter(|key| is_over(key)).cloned().collect();
         for key in keys {
             let Some(due) = state.due.remove(&key) else { continue };
@@ -249,7 +249,7 @@ impl Analytics {
         let mut all = AnalyticsCounts::default();
         due.operations.values().for_each(|counts| all.add(counts));
         let mut rows = vec![(Cow::Borrowed(schema::ALL_ROW_KEY), all)];
-        if key.interval == Interval::Hour {
+        if key.interval == MetricsInterval::Hour {
             rows.push((Cow::Borrowed(schema::SYSTEM_ROW_KEY), AnalyticsCounts::default()));
         }
         if due.includes_apis {
@@ -281,12 +281,12 @@ impl Analytics {
     }
 }
 
-fn metrics_of(properties: &ServiceProperties) -> [(Interval, &Metrics); 2] {
-    [(Interval::Minute, &properties.minute_metrics), (Interval::Hour, &properties.hour_metrics)]
+fn metrics_of(properties: &ServiceProperties) -> [(MetricsInterval, &Metrics); 2] {
+    [(MetricsInterval::Minute, &properties.minute_metrics), (MetricsInterval::Hour, &properties.hour_metrics)]
 }
 
 /// The interval's place among those to be written, if the metrics are on.
-fn expect<'s>(state: &'s mut State, key: DueKey, metrics: &Metrics) -> Option<&'s mut Due> {
+fn expect<'s>(state: &'s mut Bookkeeping, key: DueKey, metrics: &Metrics) -> Option<&'s mut Due> {
     if metrics.level == MetricsLevel::Off {
         return None;
     }

@@ -12,7 +12,7 @@ use protocol::{ErrorCode, ServiceError};
 use tables::{Action, Change, EntityQuery, EntitySink, EntityView, Transaction};
 
 use super::schema;
-use super::{Analytics, Known, metrics_of};
+use super::{Analytics, PropertiesRead, metrics_of};
 
 const MINUTES_PER_DAY: u64 = 24 * 60;
 /// Rows that are looked for at once.
@@ -22,7 +22,7 @@ const ROUND_COUNT_MAX: usize = 100;
 
 impl Analytics {
     /// Removes what is too old, of all accounts. `now` is the minute.
-    pub(super) async fn remove_old(&self, now: u64, known: &mut Known) {
+    pub(super) async fn remove_old(&self, now: u64, known: &mut PropertiesRead) {
         let accounts = self.accounts.get();
         for account in accounts.names() {
             for (index, (service, _)) in self.services.iter().enumerate() {

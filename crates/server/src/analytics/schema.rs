@@ -20,16 +20,16 @@ pub(super) const SYSTEM_ROW_KEY: &str = "system;All";
 
 /// How long a row counts. The order is that in which intervals of the same start are written.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Interval {
+pub(super) enum MetricsInterval {
     Minute,
     Hour,
 }
 
-impl Interval {
+impl MetricsInterval {
     pub(super) fn minutes(self) -> u64 {
         match self {
-            Interval::Minute => 1,
-            Interval::Hour => 60,
+            MetricsInterval::Minute => 1,
+            MetricsInterval::Hour => 60,
         }
     }
 
@@ -40,15 +40,19 @@ impl Interval {
 }
 
 /// `None` for a service that has no such tables.
-pub(super) fn table_name(interval: Interval, is_secondary: bool, service: Service) -> Option<TableName> {
+pub(super) fn table_name(
+    interval: MetricsInterval,
+    is_secondary: bool,
+    service: Service,
+) -> Option<TableName> {
     let service = match service {
         Service::Table => "Table",
         Service::Queue => "Queue",
         Service::Blob | Service::Other => return None,
     };
     let interval = match interval {
-        Interval::Minute => "Minute",
-        Interval::Hour => "Hour",
+        MetricsInterval::Minute => "Minute",
+        MetricsInterval::Hour => "Hour",
     };
     let location = if is_secondary { "Secondary" } else { "Primary" };
     TableName::parse_system(&format!("$Metrics{interval}{location}Transactions{service}"))
@@ -266,19 +270,19 @@ mod tests {
     fn keys_and_names_are_the_documented_ones() {
         let minute = DateTime::parse("2014-05-22T11:07:59Z").unwrap().ticks() / TICKS_PER_MINUTE;
         assert_eq!(partition_key(minute), "20140522T1107");
-        assert_eq!(partition_key(Interval::Hour.start(minute)), "20140522T1100");
+        assert_eq!(partition_key(MetricsInterval::Hour.start(minute)), "20140522T1100");
         let name = |interval, is_secondary, service| {
             table_name(interval, is_secondary, service).map(|name| name.as_str().to_owned())
         };
         assert_eq!(
-            name(Interval::Hour, false, Service::Table).as_deref(),
+            name(MetricsInterval::Hour, false, Service::Table).as_deref(),
             Some("$MetricsHourPrimaryTransactionsTable")
         );
         assert_eq!(
-            name(Interval::Minute, true, Service::Queue).as_deref(),
+            name(MetricsInterval::Minute, true, Service::Queue).as_deref(),
             Some("$MetricsMinuteSecondaryTransactionsQueue")
         );
-        assert_eq!(name(Interval::Minute, true, Service::Other), None);
+        assert_eq!(name(MetricsInterval::Minute, true, Service::Other), None);
         for (operation, expected) in [
             (Operation::GetEntity, "user;QueryEntity"),
             (Operation::QueryEntities, "user;QueryEntities"),

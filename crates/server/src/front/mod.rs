@@ -28,6 +28,7 @@ use std::sync::Arc;
 
 use engine::env::Clock;
 use http::header::AUTHORIZATION;
+use observe::Targets;
 use protocol::auth::BearerValidator;
 use protocol::common::{AccountName, DateTime};
 
@@ -53,6 +54,8 @@ pub struct FrontConfig {
     /// Callers use HTTPS with a proxy in front of us, which uses plain HTTP with us.
     pub is_behind_tls_proxy: bool,
     pub limits: Limits,
+    /// Scalability targets to enforce, if any.
+    pub targets: Option<Targets>,
 }
 
 /// The state that all requests to all services share.
@@ -99,7 +102,7 @@ impl Front {
             answer_memory: MemoryPool::new(limits.answer_bytes_max),
             heavy_lane: HeavyLane::new(),
             audit: Audit::default(),
-            throttle: limits.targets.map(Throttle::new),
+            throttle: config.targets.map(Throttle::new),
             watch,
             holders: RandomState::new(),
             limits,

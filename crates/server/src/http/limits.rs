@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use observe::Targets;
-
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Connections served at once, over all services; further ones wait to be accepted. One address gets at most nine
@@ -34,8 +32,6 @@ pub struct Limits {
     pub write_time_max: Duration,
     /// How long open requests may take to finish after shutdown begins.
     pub shutdown_time_max: Duration,
-    /// Scalability targets to enforce; none by default.
-    pub targets: Option<Targets>,
 }
 
 impl Default for Limits {
@@ -53,7 +49,6 @@ impl Default for Limits {
             body_time_max: Duration::from_secs(30),
             write_time_max: Duration::from_secs(60),
             shutdown_time_max: Duration::from_secs(10),
-            targets: None,
         }
     }
 }

@@ -51,6 +51,7 @@ pub fn start(options: Options) -> House {
                 tokens: None,
                 is_behind_tls_proxy: false,
                 limits: Limits::default(),
+                targets: None,
             };
             let watch = Watch::new(Arc::new(Metrics::new()), options.observers, options.rules);
             let front = Front::watched(config, clock.clone(), watch);

@@ -19,7 +19,7 @@ impl World {
         let targets =
             Targets { partition_rows_per_second: partition, account_operations_per_second: account };
         let options = TestServer::options().clock(clock.clone());
-        let server = options.limits(|limits| limits.targets = Some(targets)).start();
+        let server = options.front(move |front| front.targets = Some(targets)).start();
         server.create_table("people");
         World { server, clock }
     }

@@ -40,6 +40,7 @@ fn start() -> House {
                 tokens: None,
                 is_behind_tls_proxy: false,
                 limits: Limits::default(),
+                targets: None,
             };
             let front = Front::new(config, clock.clone());
             let binding = || Binding {
