@@ -1,4 +1,4 @@
-//! OperationCounters of all requests since the start: by operation and outcome, durations, bytes, and how queries found their
+//! Counters of all requests since the start: by operation and outcome, durations, bytes, and how queries found their
 //! rows.
 //!
 //! Promises: counting takes no lock and only relaxed additions, in counters that few threads share. Memory is bounded:

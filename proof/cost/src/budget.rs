@@ -4,8 +4,13 @@
 
 use std::path::PathBuf;
 
+use crate::paths;
+
 /// How far a count may be above its budget before it fails, or below before it is reported.
 const SLACK_PERCENT: u64 = 10;
+
+/// What the advisor may add to a point read.
+const ADVISOR_PERCENT_MAX: f64 = 2.0;
 
 const HEAD: &str = "\
 # What one request may cost: path, instructions (x86-64, release build), allocations.
@@ -102,6 +107,18 @@ pub fn judge(cost: Cost, budget: Option<Cost>) -> [(&'static str, Verdict); 2] {
     [("instructions", instructions), ("allocations", allocations)]
 }
 
+/// What the advisor adds to a point read, and whether it may. `None` when not both were measured.
+pub fn judge_advisor(measured: &Budgets) -> Option<(String, bool)> {
+    let instructions = |path| measured.of(path).and_then(|cost| cost.instructions);
+    let (with, without) = (instructions(paths::ADVISED)?, instructions(paths::UNADVISED)?);
+    let percent = (with as f64 / without.max(1) as f64 - 1.0) * 100.0;
+    let is_within = percent < ADVISOR_PERCENT_MAX;
+    let word = if is_within { "" } else { "TOO EXPENSIVE: " };
+    let note =
+        format!("{word}the advisor adds {percent:.1} % to a point read (less than {ADVISOR_PERCENT_MAX} %)");
+    Some((note, is_within))
+}
+
 fn judge_count(count: u64, budget: u64, slack: u64) -> Verdict {
     let note = || {
         let percent = (count as f64 / budget.max(1) as f64 - 1.0) * 100.0;
@@ -154,5 +171,18 @@ mod tests {
         let names: Vec<&str> = budgets.0.iter().map(|(name, _)| name.as_str()).collect();
         let paths: Vec<&str> = crate::paths::ALL.iter().map(|path| path.name).collect();
         assert_eq!(names, paths);
+    }
+
+    #[test]
+    fn the_advisor_is_judged_by_what_it_adds() {
+        let judged = |with: u64| {
+            let mut measured = Budgets::default();
+            measured.put(paths::ADVISED, cost(with, 1));
+            measured.put(paths::UNADVISED, cost(10_000, 1));
+            judge_advisor(&measured).map(|(_, is_within)| is_within)
+        };
+        assert_eq!(judged(10_199), Some(true));
+        assert_eq!(judged(10_201), Some(false));
+        assert_eq!(judge_advisor(&Budgets::default()), None);
     }
 }

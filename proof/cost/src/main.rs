@@ -143,6 +143,10 @@ fn measure(arguments: &Arguments) -> Result<bool, String> {
         println!("the budgets were written");
         return Ok(true);
     }
+    if let Some((note, is_within)) = budget::judge_advisor(&measured) {
+        notes.push(note);
+        if is_within { passed += 1 } else { failed += 1 }
+    }
     notes.iter().for_each(|note| println!("{note}"));
     if failed > 0 {
         println!("If a path has to cost more, write new budgets with `cargo xtask cost --write`.");

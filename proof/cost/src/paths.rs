@@ -24,6 +24,7 @@ pub struct Path {
 enum PathKind {
     Hello,
     ReadHit,
+    ReadUnadvised,
     ReadMiss,
     ReadSas,
     InsertNoContent,
@@ -42,9 +43,14 @@ enum PathKind {
     ClientRead,
 }
 
+/// The same read, with the advisor and without it.
+pub const ADVISED: &str = "point-read-hit";
+pub const UNADVISED: &str = "point-read-unadvised";
+
 pub const ALL: &[Path] = &[
     Path::new("hello", 400, PathKind::Hello),
-    Path::new("point-read-hit", 400, PathKind::ReadHit),
+    Path::new(ADVISED, 400, PathKind::ReadHit),
+    Path::new(UNADVISED, 400, PathKind::ReadUnadvised),
     Path::new("point-read-miss", 400, PathKind::ReadMiss),
     Path::new("point-read-sas", 400, PathKind::ReadSas),
     Path::new("insert-no-content", 400, PathKind::InsertNoContent),
@@ -103,7 +109,10 @@ pub fn run(path: &Path, repetitions: u64) {
         _ => {}
     }
     block_on(async {
-        let mut stage = Stage::new().await;
+        let mut stage = match path.kind {
+            PathKind::ReadUnadvised => Stage::unadvised().await,
+            _ => Stage::new().await,
+        };
         let (request, status, expected) = request(path.kind);
         let template = Template::new(stage.bytes_of(&request));
         repeat(&mut stage.client, template, status, expected, repetitions).await;
@@ -151,7 +160,7 @@ fn request(kind: PathKind) -> (Request, u16, &'static str) {
     let one = entity_path(TABLE, PARTITION, &row_key(500));
     let insert = || Request::post(&format!("/{TABLE}")).json(&entity(HOLE, 1));
     match kind {
-        PathKind::ReadHit => (Request::get(&one), 200, "Ada Lovelace"),
+        PathKind::ReadHit | PathKind::ReadUnadvised => (Request::get(&one), 200, "Ada Lovelace"),
         PathKind::ReadMiss => {
             (Request::get(&entity_path(TABLE, PARTITION, "nobody has that")), 404, "ResourceNotFound")
         }

@@ -15,6 +15,7 @@ use http_body_util::Full;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use observe::{Advisor, Observer};
 use queues::QueueService;
 use server::{
     Accounts, Analytics, Binding, Current, Front, FrontConfig, Limits, LogRules, QueueHttp, Service,
@@ -46,14 +47,25 @@ pub struct Stage {
 impl Stage {
     /// A server with [`ENTITY_COUNT`] entities in [`TABLE`], and as many messages in [`QUEUE`].
     pub async fn new() -> Stage {
+        Stage::with(Some(Arc::new(Advisor::default()))).await
+    }
+
+    /// The same without an advisor, to know what it costs.
+    pub async fn unadvised() -> Stage {
+        Stage::with(None).await
+    }
+
+    async fn with(advisor: Option<Arc<Advisor>>) -> Stage {
         let clock = Arc::new(FakeClock::default());
         let engine = Arc::new(MemoryEngine::new(server::FAMILIES, clock.clone()));
         let service = TableService::new(engine.clone(), clock.clone());
         let queues = QueueHttp::new(Arc::new(QueueService::new(engine.clone(), clock.clone())));
         let accounts = Arc::new(Current::new(Accounts::emulator()));
-        // As the binary does, every request is counted for Storage Analytics.
+        // As in the binary, every request is counted for Storage Analytics and seen by the advisor.
         let analytics = Analytics::new(engine, clock.clone(), accounts.clone());
-        let watch = Watch::new(Arc::default(), vec![analytics.book()], LogRules::default());
+        let mut observers: Vec<Arc<dyn Observer>> = vec![analytics.book()];
+        observers.extend(advisor.map(|advisor| advisor as Arc<dyn Observer>));
+        let watch = Watch::new(Arc::default(), observers, LogRules::default());
         let config = FrontConfig {
             accounts,
             tokens: None,
