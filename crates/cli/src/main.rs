@@ -7,6 +7,7 @@ mod account;
 mod account_data;
 mod account_source;
 mod accounts_file;
+mod admin_port;
 mod advise;
 mod args;
 mod backup;

@@ -13,13 +13,13 @@ use engine::Engine;
 use engine::env::{Clock, SystemClock, UNIX_EPOCH_TICKS};
 use engine::memory::MemoryEngine;
 use engine_local::{LocalEngine, LocalOptions};
-use observe::{Advice, Advisor, Metrics, Observer, Prices, Targets};
+use observe::{Advisor, Metrics, Observer, Prices, Targets};
 use protocol::auth::BearerValidator;
 use protocol::common::DateTime;
 use queues::QueueService;
 use server::{
-    Accounts, Admin, AdminConfig, Analytics, Binding, BoundService, Current, EMULATOR_ACCOUNT, EMULATOR_KEY,
-    Front, FrontConfig, Handler, Limits, QueueHttp, ServedService, Server, Service, TableHttp, Watch,
+    Accounts, AdminConfig, Analytics, Binding, BoundService, Current, EMULATOR_ACCOUNT, EMULATOR_KEY, Front,
+    FrontConfig, Handler, Limits, QueueHttp, ServedService, Server, Service, TableHttp, Watch,
 };
 use tables::TableService;
 use tls::{Tls, UnixTime, WallClock};
@@ -27,7 +27,8 @@ use tokio::sync::watch;
 
 use crate::account_source::AccountSource;
 use crate::accounts_file::AccountsFile;
-use crate::config::{AdminListen, Listen, Oauth, ServiceName, Settings};
+use crate::admin_port::AdminPort;
+use crate::config::{Listen, Oauth, ServiceName, Settings};
 use crate::jwks::JwksSource;
 use crate::{control, logger, memory, open_files, signals, store};
 
@@ -45,14 +46,6 @@ pub fn serve(settings: Settings) -> Result<(), String> {
         open_files::connection_count(open_files::raise_limit(), limits.connection_count_max);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     check_clock(&*clock)?;
-    let Opened { engine, local, name: store } = open_engine(settings.location.as_deref(), clock.clone())?;
-    #[cfg(feature = "seeded-bugs")]
-    let engine = engine::seeded::wrap(engine);
-    let tables = TableService::new(engine.clone(), clock.clone());
-    let queues = Arc::new(QueueService::new(engine.clone(), clock.clone()));
-    // Take the stamp before reading the file, so that a change in between is noticed on the next check.
-    let seen = local.as_deref().and_then(AccountsFile::stamp);
-    let accounts = Arc::new(Current::new(settings.accounts.read(local.as_deref())?));
     let tls = settings
         .tls
         .map(|source| Tls::load(source, wall_clock(clock.clone())))
@@ -63,6 +56,16 @@ pub fn serve(settings: Settings) -> Result<(), String> {
         .on_thread_start(server::prepare_thread)
         .build()
         .map_err(|error| format!("cannot start the server's threads: {error}"))?;
+    // Before the store, which may take a while to open.
+    let admin = runtime.block_on(AdminPort::open(settings.admin, tls.as_ref(), limits.clone()))?;
+    let Opened { engine, local, name: store } = open_engine(settings.location.as_deref(), clock.clone())?;
+    #[cfg(feature = "seeded-bugs")]
+    let engine = engine::seeded::wrap(engine);
+    let tables = TableService::new(engine.clone(), clock.clone());
+    let queues = Arc::new(QueueService::new(engine.clone(), clock.clone()));
+    // Take the stamp before reading the file, so that a change in between is noticed on the next check.
+    let seen = local.as_deref().and_then(AccountsFile::stamp);
+    let accounts = Arc::new(Current::new(settings.accounts.read(local.as_deref())?));
     let advisor = Arc::new(advisor(settings.targets.unwrap_or_default(), settings.prices, engine.clone()));
     if let (Some(location), Some(local)) = (&settings.location, local.as_ref())
         && let Err(error) =
@@ -99,19 +102,27 @@ pub fn serve(settings: Settings) -> Result<(), String> {
         let mut services = Vec::new();
         services.extend(table.as_ref().map(|server| opening.served(ServiceName::Table, server)));
         services.extend(queue.as_ref().map(|server| opening.served(ServiceName::Queue, server)));
-        let admin = match settings.admin {
-            None => AdminPort::Unwanted,
-            Some(listen) => {
-                open_admin(&front, listen, services, engine.clone(), advisor, &store, tls.clone()).await?
-            }
-        };
+        let admin_line = admin.line(settings.silent);
+        let admin = admin.pass_on(|door, token| {
+            let config = AdminConfig {
+                door,
+                token,
+                version: env!("CARGO_PKG_VERSION"),
+                location: store.clone(),
+                engine: engine.clone(),
+                services,
+                advice: Some(advisor),
+                resident_bytes: memory::resident_bytes,
+            };
+            server::bind_admin(&front, config)
+        })?;
         let stop = signals::stop_requested()?;
         let addresses = [
             table.as_ref().map(|table| (ServiceName::Table, table.local_addr())),
             queue.as_ref().map(|queue| (ServiceName::Queue, queue.local_addr())),
         ];
         let addresses: Vec<_> = addresses.into_iter().flatten().collect();
-        announce(&addresses, &admin, &accounts.get(), &store, tls.as_ref(), settings.silent);
+        announce(&addresses, admin_line, &accounts.get(), &store, tls.as_ref(), settings.silent);
         if let Some(local) = local.clone() {
             tokio::spawn(watch_accounts(settings.accounts, local, accounts, seen));
         }
@@ -125,14 +136,15 @@ pub fn serve(settings: Settings) -> Result<(), String> {
             stop.await;
             let _ = sender.send(true);
         });
-        let admin = match admin {
-            AdminPort::Open { server, .. } => {
-                tokio::spawn(server.handler().tick());
-                Some(*server)
+        if let Some(admin) = &admin {
+            tokio::spawn(admin.admin().tick());
+        }
+        let run_admin = async {
+            if let Some(admin) = admin {
+                admin.run(is_stopped(stopped.clone())).await;
             }
-            AdminPort::Unwanted | AdminPort::Taken(_) => None,
         };
-        tokio::join!(run(table, stopped.clone()), run(queue, stopped.clone()), run(admin, stopped));
+        tokio::join!(run(table, stopped.clone()), run(queue, stopped.clone()), run_admin);
         analytics.close().await;
         engine.close().await;
         if let Some(local) = local {
@@ -178,72 +190,6 @@ impl Opening<'_> {
     }
 }
 
-/// What became of the admin port.
-enum AdminPort {
-    Open {
-        server: Box<Server<Admin>>,
-        token: Option<String>,
-        is_https: bool,
-    },
-    Unwanted,
-    /// Another program has the usual port, and nobody asked for it.
-    Taken(SocketAddr),
-}
-
-impl AdminPort {
-    /// What is printed about it. Even a silent server tells a token: nobody could know it otherwise.
-    fn line(&self, silent: bool) -> Option<String> {
-        match self {
-            AdminPort::Unwanted => None,
-            AdminPort::Taken(address) => (!silent).then(|| {
-                format!("No explorer and no metrics: another program has {address}. Choose another with --admin-port")
-            }),
-            AdminPort::Open { server, token, is_https } => {
-                let url = format!("{}://{}/", if *is_https { "https" } else { "http" }, server.local_addr());
-                match token {
-                    Some(token) => Some(format!("Explorer and metrics at {url}?token={token}")),
-                    None => (!silent).then(|| format!("Explorer and metrics at {url}")),
-                }
-            }
-        }
-    }
-}
-
-async fn open_admin(
-    front: &Arc<Front>,
-    listen: AdminListen,
-    services: Vec<ServedService>,
-    engine: Arc<dyn Engine>,
-    advice: Arc<dyn Advice>,
-    store: &str,
-    tls: Option<Tls>,
-) -> Result<AdminPort, String> {
-    let AdminListen { address, is_chosen, token } = listen;
-    // On this machine nobody listens in, and a browser trusts the address without a certificate.
-    let tls = tls.filter(|_| !address.ip().is_loopback());
-    let is_https = tls.is_some();
-    let config = AdminConfig {
-        listen: address,
-        tls,
-        token: token.clone(),
-        version: env!("CARGO_PKG_VERSION"),
-        location: store.to_owned(),
-        engine,
-        services,
-        advice: Some(advice),
-        resident_bytes: memory::resident_bytes,
-    };
-    match server::bind_admin(front, config).await {
-        Ok(server) => Ok(AdminPort::Open { server: Box::new(server), token, is_https }),
-        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse && !is_chosen => {
-            Ok(AdminPort::Taken(address))
-        }
-        Err(error) => Err(format!(
-            "the admin port cannot listen on {address}: {error}. Choose another with --admin-port, or say --no-admin"
-        )),
-    }
-}
-
 /// The prices are those of the real service; what is stored is known here.
 fn advisor(targets: Targets, prices: Prices, engine: Arc<dyn Engine>) -> Advisor {
     Advisor::new(targets, prices).with_stored_bytes(move || {
@@ -268,11 +214,15 @@ fn cannot_listen(name: ServiceName, address: SocketAddr, error: &std::io::Error)
 }
 
 /// Serves until everybody is told to stop.
-async fn run<H: Handler>(server: Option<Server<H>>, mut stopped: watch::Receiver<bool>) {
+async fn run<H: Handler>(server: Option<Server<H>>, stopped: watch::Receiver<bool>) {
     if let Some(server) = server {
-        // An error means that nobody can tell any more, which means the same.
-        server.run(async move { drop(stopped.wait_for(|stopped| *stopped).await) }).await;
+        server.run(is_stopped(stopped)).await;
     }
+}
+
+async fn is_stopped(mut stopped: watch::Receiver<bool>) {
+    // An error means that nobody can tell any more, which means the same.
+    drop(stopped.wait_for(|stopped| *stopped).await);
 }
 
 /// Removes expired messages: every second from the queues in use, every minute from all.
@@ -390,7 +340,7 @@ async fn watch_accounts(
 /// Scripts wait for the first lines, so their wording is fixed. The other lines are for people.
 fn announce(
     services: &[(ServiceName, SocketAddr)],
-    admin: &AdminPort,
+    admin_line: Option<String>,
     accounts: &Accounts,
     store: &str,
     tls: Option<&Tls>,
@@ -404,7 +354,7 @@ fn announce(
             format!("Lazulite {service} service is successfully listening at {scheme}://{address}")
         })
         .collect();
-    lines.extend(admin.line(silent));
+    lines.extend(admin_line);
     if !silent {
         lines.push(format!("Data in {store}"));
         lines.extend(accounts.names().into_iter().map(|account| {

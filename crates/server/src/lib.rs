@@ -15,7 +15,7 @@ mod table;
 use engine::Families;
 
 pub use admin::passage::{Road, ServedService};
-pub use admin::{Admin, AdminConfig, bind_admin};
+pub use admin::{Admin, AdminConfig, AdminDoor, AdminServer, bind_admin};
 pub use analytics::Analytics;
 pub use front::accounts::{Accounts, EMULATOR_ACCOUNT, EMULATOR_KEY};
 pub use front::current::Current;

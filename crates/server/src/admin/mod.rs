@@ -5,13 +5,14 @@
 //! Promises: it has connections of its own, so it answers when the services have none left. Leaves to others: what the
 //! numbers mean (`observe`), and where it listens (the program).
 
+mod door;
 mod guard;
 mod page;
 pub(crate) mod passage;
 mod report;
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -21,27 +22,21 @@ use http::header::{ALLOW, CONTENT_TYPE, HeaderValue, LOCATION, SET_COOKIE, WWW_A
 use http::{Request, Response};
 use hyper::body::Incoming;
 use observe::{Advice, LiveSeries};
-use tls::Tls;
 
 use crate::front::Front;
 use crate::front::respond;
+use crate::front::welcome::ExplorerAddress;
 use crate::http::body::{self, ResponseBody};
-use crate::http::connections::Connections;
-use crate::http::limits::Limits;
-use crate::http::listener::{Handler, Server};
-use crate::http::memory_pool::Reservation;
+pub use door::{AdminDoor, AdminServer};
 use guard::{Area, Refused};
 use passage::ServedService;
 
-/// A page, a monitor or two, and some to spare.
-const CONNECTION_COUNT_MAX: usize = 64;
 /// How often the last second is closed and the next one begins.
 const TICK: Duration = Duration::from_secs(1);
 
 /// What the admin port needs to know.
 pub struct AdminConfig {
-    pub listen: SocketAddr,
-    pub tls: Option<Tls>,
+    pub door: AdminDoor,
     /// Must be there where others reach the port.
     pub token: Option<String>,
     /// Of the program.
@@ -67,14 +62,14 @@ pub struct Admin {
     location: String,
     resident_bytes: fn() -> Option<u64>,
     started: Duration,
-    connections: Arc<Connections>,
     live: Mutex<LiveSeries>,
 }
 
-/// Opens the admin port.
-pub async fn bind_admin(front: &Arc<Front>, config: AdminConfig) -> io::Result<Server<Admin>> {
-    let AdminConfig { listen, tls, token, .. } = config;
-    if token.is_none() && !listen.ip().is_loopback() {
+/// The admin port takes over from its door.
+pub fn bind_admin(front: &Arc<Front>, config: AdminConfig) -> io::Result<AdminServer> {
+    let AdminConfig { door, token, .. } = config;
+    let (address, is_https) = (door.local_addr(), door.is_https());
+    if token.is_none() && !address.ip().is_loopback() {
         let text = "the admin port needs a token where others can reach it";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     }
@@ -84,15 +79,16 @@ pub async fn bind_admin(front: &Arc<Front>, config: AdminConfig) -> io::Result<S
         services: config.services,
         advice: config.advice,
         token,
-        is_https: tls.is_some(),
+        is_https,
         version: config.version,
         location: config.location,
         resident_bytes: config.resident_bytes,
         started: front.clock.monotonic(),
-        connections: Connections::new(CONNECTION_COUNT_MAX),
         live: Mutex::default(),
     };
-    Server::bind(listen, tls, admin).await
+    // Set once: a front has one admin port.
+    let _ = front.explorer.set(ExplorerAddress { address, is_https });
+    Ok(door.give(admin))
 }
 
 impl Admin {
@@ -203,19 +199,8 @@ impl Admin {
     }
 }
 
-impl Handler for Admin {
-    fn limits(&self) -> &Limits {
-        &self.front.limits
-    }
-
-    fn connections(&self) -> &Arc<Connections> {
-        &self.connections
-    }
-
-    fn head_memory(&self, peer: IpAddr) -> Reservation {
-        self.front.head_memory.small(self.front.stranger(peer))
-    }
-
+impl Admin {
+    /// Never fails: every error becomes a response.
     async fn handle(&self, peer: IpAddr, request: Request<Incoming>) -> Response<ResponseBody> {
         let mut response = self.answer(peer, request).await;
         respond::add_date(response.headers_mut(), self.front.now());

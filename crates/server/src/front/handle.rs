@@ -26,7 +26,7 @@ use super::authenticate::{self, Caller};
 use super::head::RequestHead;
 use super::refusal::{Refusal, Stage};
 use super::service::{Answer, PayloadForm, Service, Session};
-use super::{Front, cors, respond};
+use super::{Front, cors, respond, welcome};
 use crate::http::body::{self, AnswerBody, Payload, ResponseBody};
 use crate::http::connections::Connections;
 use crate::http::deadline::within;
@@ -116,6 +116,9 @@ async fn handle<S: Service>(
             };
             body::discard(body, &parts.headers, &front.limits);
             let mut response = outcome.unwrap_or_else(|refusal| {
+                if welcome::is_wanted(&head) {
+                    return welcome::page(S::KIND, head.host, front.explorer.get());
+                }
                 *error = Some(refusal.error.code);
                 audit(front, &head, &refusal);
                 respond::refusal::<S>(refusal, &head, front.now())

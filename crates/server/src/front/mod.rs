@@ -21,10 +21,11 @@ pub mod service;
 pub mod service_operations;
 pub(crate) mod throttle;
 pub(crate) mod watch;
+pub(crate) mod welcome;
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use engine::env::Clock;
 use http::header::AUTHORIZATION;
@@ -40,6 +41,7 @@ use heavy::HeavyLane;
 use request_id::RequestIds;
 use throttle::Throttle;
 use watch::Watch;
+use welcome::ExplorerAddress;
 
 use crate::http::connections::{Connections, network};
 use crate::http::fairness::InFlight;
@@ -77,6 +79,8 @@ pub struct Front {
     /// `None`: no scalability targets.
     pub(crate) throttle: Option<Throttle>,
     pub(crate) watch: Watch,
+    /// For people who open the address of a service in a browser. Empty without an admin port.
+    pub(crate) explorer: OnceLock<ExplorerAddress>,
     /// Makes numbers from holders' names that nobody else can predict.
     holders: RandomState,
 }
@@ -104,6 +108,7 @@ impl Front {
             audit: Audit::default(),
             throttle: config.targets.map(Throttle::new),
             watch,
+            explorer: OnceLock::new(),
             holders: RandomState::new(),
             limits,
         })

@@ -9,3 +9,4 @@ mod passage;
 mod prometheus_text;
 mod ready;
 mod stage;
+mod welcome;

@@ -6,9 +6,10 @@ use engine::env::SystemClock;
 use engine::memory::MemoryEngine;
 use engine::wrapper::{Wrapped, Wrapper};
 use engine::{Engine, EngineGauges, Health};
+use testkit::RawClient;
 
 use crate::prometheus_text::{parse, sum};
-use crate::stage::{Options, start};
+use crate::stage::{Options, any_door, start};
 
 /// An engine whose health the test decides.
 struct Patient {
@@ -56,4 +57,22 @@ fn an_engine_that_takes_no_writes_is_not_ready_but_alive() {
         assert_eq!(sum(&samples, "lazulite_commits_total", &[]), 12.0);
         assert_eq!(sum(&samples, "lazulite_tree_bytes", &[]), 4096.0);
     }
+}
+
+#[test]
+fn a_server_that_opens_its_store_lives_and_is_not_ready_and_keeps_its_port() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let door = runtime.block_on(any_door());
+    let address = door.local_addr();
+    let ask = |path: &str| {
+        let text = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n");
+        RawClient::connect(address).unwrap().exchange(text.as_bytes()).unwrap()
+    };
+    ask("/healthz").expect(200);
+    for path in ["/readyz", "/metrics", "/", "/storage/table/"] {
+        assert_eq!(ask(path).expect(503).text(), "the store is being opened\n");
+    }
+    let house = start(Options { door: Some(door), ..Options::default() });
+    assert_eq!(house.admin_addr, address);
+    assert_eq!(ask("/readyz").expect(200).text(), "ready\n");
 }

@@ -11,8 +11,8 @@ use engine::memory::MemoryEngine;
 use observe::{Advice, Metrics, Observer};
 use queues::QueueService;
 use server::{
-    Accounts, Admin, AdminConfig, Binding, Current, Front, FrontConfig, Handler, Limits, LogRules, QueueHttp,
-    ServedService, Server, TableHttp, Watch,
+    Accounts, Admin, AdminConfig, AdminDoor, Binding, Current, Front, FrontConfig, Handler, Limits, LogRules,
+    QueueHttp, ServedService, Server, TableHttp, Watch,
 };
 use tables::TableService;
 use testkit::{Credentials, RawClient, Request, Response, system_now};
@@ -25,6 +25,8 @@ pub struct Options {
     pub rules: LogRules,
     pub observers: Vec<Arc<dyn Observer>>,
     pub advice: Option<Arc<dyn Advice>>,
+    /// Where the admin port is; anywhere otherwise.
+    pub door: Option<AdminDoor>,
 }
 
 pub struct House {
@@ -59,9 +61,12 @@ pub fn start(options: Options) -> House {
             let table = server::bind(&front, binding(), tables).await.unwrap();
             let queues = QueueHttp::new(Arc::new(QueueService::new(engine.clone(), clock.clone())));
             let queue = server::bind(&front, binding(), queues).await.unwrap();
+            let door = match options.door {
+                Some(door) => door,
+                None => any_door().await,
+            };
             let config = AdminConfig {
-                listen: SocketAddr::from(([127, 0, 0, 1], 0)),
-                tls: None,
+                door,
                 token: options.token,
                 version: "1.2.3",
                 location: "memory".to_owned(),
@@ -70,9 +75,9 @@ pub fn start(options: Options) -> House {
                 advice: options.advice,
                 resident_bytes: || Some(4096),
             };
-            let admin = server::bind_admin(&front, config).await.unwrap();
+            let admin = server::bind_admin(&front, config).unwrap();
             let addresses = (table.local_addr(), queue.local_addr(), admin.local_addr());
-            opened.send((addresses, admin.handler())).unwrap();
+            opened.send((addresses, admin.admin())).unwrap();
             tokio::select! {
                 () = table.run(std::future::pending()) => {}
                 () = queue.run(std::future::pending()) => {}
@@ -83,6 +88,10 @@ pub fn start(options: Options) -> House {
     });
     let ((table, queue, admin_addr), admin) = started.recv().unwrap();
     House { table, queue, admin_addr, admin, stop: Some(stop), thread: Some(thread) }
+}
+
+pub async fn any_door() -> AdminDoor {
+    AdminDoor::open(SocketAddr::from(([127, 0, 0, 1], 0)), None, Limits::default()).await.unwrap()
 }
 
 fn binding() -> Binding {
