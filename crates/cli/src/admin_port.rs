@@ -30,8 +30,7 @@ impl AdminPort {
         limits: Limits,
     ) -> Result<AdminPort, String> {
         let Some(AdminListen { address, is_chosen, token }) = listen else { return Ok(AdminPort::Unwanted) };
-        // On this machine nobody listens in, and a browser trusts the address without a certificate.
-        let tls = tls.filter(|_| !address.ip().is_loopback()).cloned();
+        let tls = tls.cloned();
         let is_https = tls.is_some();
         match AdminDoor::open(address, tls, limits).await {
             Ok(door) => Ok(AdminPort::Open { address: door.local_addr(), door, token, is_https }),

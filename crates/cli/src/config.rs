@@ -94,12 +94,20 @@ pub struct Settings {
 }
 
 /// Where the admin port is.
+#[derive(Clone)]
 pub struct AdminListen {
     pub address: SocketAddr,
     /// Somebody chose the port, so it must be free.
     pub is_chosen: bool,
     /// Needed for everything but health checks; `None` where only this machine reaches the port.
     pub token: Option<String>,
+}
+
+impl AdminListen {
+    /// On this machine nobody listens in, and a browser trusts the address without a certificate.
+    pub fn wants_tls(&self) -> bool {
+        !self.address.ip().is_loopback()
+    }
 }
 
 /// Where a service listens.

@@ -46,18 +46,19 @@ pub fn serve(settings: Settings) -> Result<(), String> {
         open_files::connection_count(open_files::raise_limit(), limits.connection_count_max);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     check_clock(&*clock)?;
-    let tls = settings
-        .tls
-        .map(|source| Tls::load(source, wall_clock(clock.clone())))
-        .transpose()
-        .map_err(|error| error.to_string())?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .on_thread_start(server::prepare_thread)
         .build()
         .map_err(|error| format!("cannot start the server's threads: {error}"))?;
-    // Before the store, which may take a while to open.
-    let admin = runtime.block_on(AdminPort::open(settings.admin, tls.as_ref(), limits.clone()))?;
+    // Before the store, which may take a while to open. But a certificate of our own lies in the store.
+    let open_admin =
+        |tls: Option<&Tls>| runtime.block_on(AdminPort::open(settings.admin.clone(), tls, limits.clone()));
+    let has_tls = settings.tls.is_some();
+    let early = match &settings.admin {
+        Some(listen) if has_tls && listen.wants_tls() => None,
+        _ => Some(open_admin(None)?),
+    };
     let Opened { engine, local, name: store } = open_engine(settings.location.as_deref(), clock.clone())?;
     #[cfg(feature = "seeded-bugs")]
     let engine = engine::seeded::wrap(engine);
@@ -66,6 +67,15 @@ pub fn serve(settings: Settings) -> Result<(), String> {
     // Take the stamp before reading the file, so that a change in between is noticed on the next check.
     let seen = local.as_deref().and_then(AccountsFile::stamp);
     let accounts = Arc::new(Current::new(settings.accounts.read(local.as_deref())?));
+    let tls = settings
+        .tls
+        .map(|source| Tls::load(source, wall_clock(clock.clone())))
+        .transpose()
+        .map_err(|error| error.to_string())?;
+    let admin = match early {
+        Some(admin) => admin,
+        None => open_admin(tls.as_ref())?,
+    };
     let advisor = Arc::new(advisor(settings.targets.unwrap_or_default(), settings.prices, engine.clone()));
     if let (Some(location), Some(local)) = (&settings.location, local.as_ref())
         && let Err(error) =
