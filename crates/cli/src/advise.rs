@@ -21,6 +21,8 @@ const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(30);
 /// Far more than all findings take.
 const ANSWER_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// What happened in less time says little about a month.
+const OBSERVED_SECONDS_MIN: f64 = 60.0;
 /// Lines of prose are no longer than this.
 const COLUMNS: usize = 100;
 
@@ -39,6 +41,8 @@ pub struct AdviseRequest {
 struct Told {
     findings: Vec<ToldFinding>,
     month: Option<ToldMonth>,
+    #[serde(default)]
+    memory_bound_bytes: u64,
 }
 
 #[derive(Deserialize)]
@@ -174,6 +178,7 @@ fn in_words(told: &Told) -> String {
         out.push('\n');
         out.push_str(&in_lines(&cost_of(month), ""));
     }
+    let _ = writeln!(out, "\nThe advisor remembers at most {} KiB.", told.memory_bound_bytes.div_ceil(1024));
     out
 }
 
@@ -182,6 +187,10 @@ fn number(finding: &ToldFinding, name: &str) -> Option<f64> {
 }
 
 fn cost_of(month: &ToldMonth) -> String {
+    if month.observed_seconds < OBSERVED_SECONDS_MIN {
+        return "What a month would cost on the real service can be said after a minute of requests."
+            .to_owned();
+    }
     let mut text = format!(
         "At the rate of the last {}, a month on the real service would be {} requests to tables and {} to queues: {}",
         time(month.observed_seconds),
@@ -269,9 +278,10 @@ mod tests {
             What to do: Keep a second table.\n       a\n       b\n   \
             Pattern: docs/patterns/inter_partition_index.md\n\n\
             At the rate of the last 5 minutes, a month on the real service would be 2.5 million requests to\n\
-            tables and 0 to queues: 0.09 USD (prices of 2025: here; others with --prices).\n";
+            tables and 0 to queues: 0.09 USD (prices of 2025: here; others with --prices).\n\n\
+            The advisor remembers at most 1 KiB.\n";
         assert_eq!(words, expected);
-        let nothing = Told { findings: Vec::new(), month: None };
+        let nothing = Told { findings: Vec::new(), month: None, memory_bound_bytes: 0 };
         assert!(in_words(&nothing).starts_with("Nothing to advise"));
     }
 

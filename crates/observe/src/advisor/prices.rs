@@ -33,7 +33,7 @@ impl Default for Prices {
             date: "2025".to_owned(),
             basis: "general-purpose v2, locally redundant, East US".to_owned(),
             table_transactions_10k: 0.00036,
-            queue_transactions_10k: 0.0004,
+            queue_transactions_10k: 0.004,
             capacity_gib_month: 0.045,
         }
     }
