@@ -19,6 +19,7 @@ mod patterns;
 mod process;
 mod publish;
 mod raw_http;
+mod screenshots;
 mod server;
 mod set_up;
 mod suites;
@@ -60,6 +61,8 @@ Commands:
                            (`cargo xtask golden --help` lists its arguments)
   patterns [--write]       run every example of crates/patterns against a release server and compare its output with
                            docs/patterns; with --write, write it there
+  screenshots [DIRECTORY]  pictures of every view of the explorer, at the size of a desk and of a phone, light and
+                           dark; by default into target/screenshots
   fuzz [ARGUMENTS]...      mutated inputs for everything that reads bytes from the network or the disk
                            (`cargo xtask fuzz --help` lists its arguments)
   crash, queue-crash, employees, power, damage, disk, histories, queue-histories, simulate, queue-simulate,
@@ -84,6 +87,7 @@ fn main() -> ExitCode {
         "deny" => deny::run(&rest),
         "golden" => golden::run(&rest),
         "patterns" => patterns::run(&rest),
+        "screenshots" => screenshots::run(&rest),
         "fuzz" => fuzz::run(&rest),
         trial if trials::TRIALS.contains(&trial) => trials::run(trial, &rest),
         "help" | "--help" | "-h" => {

@@ -14,11 +14,15 @@ use crate::process;
 
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 const STOP_TIMEOUT: Duration = Duration::from_secs(15);
-/// The services whose endpoints the connection string names, each with the words of its ready line before the address.
-const SERVICES: [(&str, &str); 2] = [
+/// The ports that the server tells, each with the words of its line before the address.
+const PORTS: [(&str, &str); 3] = [
     ("Table", "Table service is successfully listening at "),
     ("Queue", "Queue service is successfully listening at "),
+    ("Admin", "Explorer and metrics at "),
 ];
+/// The first ones are the services whose endpoints the connection string names.
+const SERVICE_COUNT: usize = 2;
+const ADMIN: usize = 2;
 
 /// These could name accounts other than the published one below.
 const ACCOUNT_VARIABLES: [&str; 2] = ["LAZULITE_ACCOUNTS", "AZURITE_ACCOUNTS"];
@@ -30,8 +34,8 @@ const ACCOUNT_KEY: &str =
 /// A durable server on free ports, with its data in a fresh directory.
 pub struct Server {
     child: Child,
-    /// The address of each service, in the order of [`SERVICES`].
-    addresses: [String; SERVICES.len()],
+    /// The address of each port, in the order of [`PORTS`].
+    addresses: [String; PORTS.len()],
     log: PathBuf,
 }
 
@@ -54,7 +58,7 @@ impl Server {
             .arg("--location")
             .arg(&data)
             .args(["--tableHost", "127.0.0.1", "--tablePort", "0"])
-            .args(["--queueHost", "127.0.0.1", "--queuePort", "0", "--silent"])
+            .args(["--queueHost", "127.0.0.1", "--queuePort", "0", "--admin-port", "0"])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(log_file)
@@ -68,10 +72,18 @@ impl Server {
     pub fn connection_string(&self) -> String {
         let mut text =
             format!("DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={ACCOUNT_KEY};");
-        for ((service, _), address) in SERVICES.iter().zip(&self.addresses) {
+        for ((service, _), address) in PORTS.iter().zip(&self.addresses).take(SERVICE_COUNT) {
             text.push_str(&format!("{service}Endpoint={address}/{ACCOUNT};"));
         }
         text
+    }
+
+    /// Tells a program where the server is.
+    pub fn describe(&self, command: &mut Command) {
+        command.env("LAZULITE_CONNECTION_STRING", self.connection_string());
+        command.env("LAZULITE_ADMIN", &self.addresses[ADMIN]);
+        // The server is on this machine: bypass any proxy of the environment.
+        command.env("NO_PROXY", "127.0.0.1,localhost").env("no_proxy", "127.0.0.1,localhost");
     }
 
     pub fn log(&self) -> &Path {
@@ -105,7 +117,7 @@ impl Server {
         Err(format!("the server did not end within {STOP_TIMEOUT:?} of SIGTERM"))
     }
 
-    fn wait_until_ready(&mut self) -> Result<[String; SERVICES.len()], String> {
+    fn wait_until_ready(&mut self) -> Result<[String; PORTS.len()], String> {
         let stdout = self.child.stdout.take().ok_or("the server has no standard output")?;
         let mut log = File::options()
             .append(true)
@@ -116,7 +128,7 @@ impl Server {
         std::thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                 let _ = writeln!(log, "{line}");
-                for (service, (_, ready_text)) in SERVICES.iter().enumerate() {
+                for (service, (_, ready_text)) in PORTS.iter().enumerate() {
                     if let Some((_, address)) = line.split_once(ready_text) {
                         let _ = found.send((service, address.trim().trim_end_matches('/').to_owned()));
                     }
@@ -124,12 +136,12 @@ impl Server {
             }
         });
         let deadline = process::now() + START_TIMEOUT;
-        let mut addresses: [String; SERVICES.len()] = Default::default();
+        let mut addresses: [String; PORTS.len()] = Default::default();
         while let Some(missing) = addresses.iter().position(String::is_empty) {
             let left = deadline.saturating_duration_since(process::now());
             let (service, address) = ready.recv_timeout(left).map_err(|_| {
-                let name = SERVICES[missing].0;
-                format!("the {name} service never printed its ready line; the log is {}", self.log.display())
+                let name = PORTS[missing].0;
+                format!("the {name} port never printed its line; the log is {}", self.log.display())
             })?;
             addresses[service] = address;
         }

@@ -25,10 +25,16 @@ pub fn set_up(name: &str) -> SetUp {
         "go" | "go-old" => set_up_go(name),
         "java" | "java-old" => set_up_java(name),
         "rust-sdk" => set_up_rust(),
-        // Without a browser on the `PATH` its tests say so and count as skipped.
-        "browser" => set_up_node("browser", process::root().join("tests").join("browser")),
+        "browser" => set_up_browser(),
         "az" => set_up_az(),
         other => Err(format!("there is no SDK suite called '{other}'")),
+    }
+}
+
+fn set_up_browser() -> SetUp {
+    match toolchains::browser() {
+        Ok(()) => set_up_node("browser", process::root().join("tests").join("browser")),
+        Err(missing) => Ok(Err(missing)),
     }
 }
 

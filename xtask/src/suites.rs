@@ -27,7 +27,7 @@ pub const SUITES: [(&str, &str); 10] = [
     ("javascript-old", "the older azure-storage client for JavaScript, against the server"),
     ("go-old", "the older azure-sdk-for-go/storage client for Go, against the server"),
     ("java-old", "the older azure-storage client for Java, against the server"),
-    ("browser", "a page of another origin in a real browser, against the server"),
+    ("browser", "the explorer, and pages of another origin, in a real browser against the server"),
 ];
 
 /// A suite that is ready to run.
@@ -113,11 +113,9 @@ fn run(name: &str, suite: Suite, binary: &Path) -> Result<Ran, String> {
     let Suite { mut command, is_shown, report } = suite;
     let server = Server::start(binary, &directory()?.join(format!("{name}-server")))?;
     let log = server.log().to_owned();
-    command.env("LAZULITE_CONNECTION_STRING", server.connection_string());
+    server.describe(&mut command);
     // For tests that start a server of their own, with other options. They run in a folder of their own, too.
     command.env("LAZULITE_SERVER", fs::canonicalize(binary).unwrap_or_else(|_| binary.to_owned()));
-    // The server is on this machine: bypass any proxy of the environment.
-    command.env("NO_PROXY", "127.0.0.1,localhost").env("no_proxy", "127.0.0.1,localhost");
     report.clear();
     let finished = if is_shown {
         process::run(&mut command)?

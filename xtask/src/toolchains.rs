@@ -62,6 +62,33 @@ pub fn java() -> Result<&'static str, Missing> {
     Ok(maven)
 }
 
+/// A browser on the `PATH`. Where the system's own packages may be installed without asking, it is.
+pub fn browser() -> Result<(), Missing> {
+    const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
+    let is_there =
+        || NAMES.into_iter().any(|name| process::answer(Command::new(name).arg("--version")).is_some());
+    if is_there() {
+        return Ok(());
+    }
+    let missing = format!("none of {} is installed", NAMES.join(", "));
+    let is_root = process::answer(Command::new("id").arg("-u")).is_some_and(|id| id.trim() == "0");
+    if !is_root || process::answer(Command::new("apt-get").arg("--version")).is_none() {
+        return Err(format!("{missing}, and only root can install one with apt"));
+    }
+    let apt = |arguments: &[&str]| {
+        let mut command = Command::new("apt-get");
+        command.args(["-y", "-qq"]).args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
+        process::answer(&mut command)
+    };
+    let install = ["install", "--no-install-recommends", "chromium"];
+    // The list of packages may be missing or old.
+    if apt(&install).is_none() {
+        let _ = apt(&["update"]);
+        let _ = apt(&install);
+    }
+    if is_there() { Ok(()) } else { Err(format!("{missing}, and apt cannot install it")) }
+}
+
 /// The number at `place` of a version such as `1.26.8`; 0 when there is none.
 fn number(version: &str, place: usize) -> u32 {
     version.split('.').nth(place).and_then(|part| part.trim().parse().ok()).unwrap_or(0)
