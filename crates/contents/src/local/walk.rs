@@ -1,0 +1,73 @@
+//! Walks over the chunks of an extent, in the order in which they lie.
+//!
+//! A chunk's head tells where the chunk ends. Where there is no head (a write that failed, or that a crash tore), the
+//! next one is looked for at every unit. Memory is one window.
+
+use std::io;
+use std::sync::Arc;
+
+use super::extents::Extent;
+use super::files::ExtentFile;
+use super::format::{CHUNKS_OFFSET, ChunkHead, Place, UNIT_BYTES};
+
+/// How much of the file is read at a time.
+const WINDOW_BYTES: u64 = 64 * 1024;
+
+pub(crate) struct Walk {
+    extent: Arc<Extent>,
+    file: Arc<dyn ExtentFile>,
+    position: u64,
+    end: u64,
+    window: Vec<u8>,
+    window_offset: u64,
+    /// The end of the last unit that is not zero and belongs to no chunk.
+    pub(crate) rubbish_end: u64,
+}
+
+impl Walk {
+    /// Walks until `end`, or the end of the file.
+    pub(crate) fn new(extent: &Arc<Extent>, file: Arc<dyn ExtentFile>, end: u64) -> io::Result<Walk> {
+        let end = end.min(file.size_bytes()?);
+        let (extent, position) = (extent.clone(), CHUNKS_OFFSET);
+        Ok(Walk { extent, file, position, end, window: Vec::new(), window_offset: 0, rubbish_end: 0 })
+    }
+
+    /// The next chunk, also if it is forgotten; `None` at the end.
+    pub(crate) fn next(&mut self) -> io::Result<Option<(Place, ChunkHead)>> {
+        while self.position + UNIT_BYTES <= self.end {
+            self.fill()?;
+            let rest = &self.window[(self.position - self.window_offset) as usize..];
+            let place = Place::at(self.extent.number, self.position);
+            // The longest head fits into one unit.
+            if let Some(head) = ChunkHead::read(self.extent.salt, place, rest) {
+                self.position += u64::from(head.space);
+                return Ok(Some((place, head)));
+            }
+            if is_zero(rest) {
+                self.position += rest.len() as u64 / UNIT_BYTES * UNIT_BYTES;
+                continue;
+            }
+            self.position += UNIT_BYTES;
+            if !is_zero(&rest[..UNIT_BYTES as usize]) {
+                self.rubbish_end = self.position;
+            }
+        }
+        Ok(None)
+    }
+
+    /// Makes the window contain the unit at the present position.
+    fn fill(&mut self) -> io::Result<()> {
+        let window_end = self.window_offset + self.window.len() as u64;
+        if self.window_offset <= self.position && self.position + UNIT_BYTES <= window_end {
+            return Ok(());
+        }
+        self.window.resize(WINDOW_BYTES.min(self.end - self.position) as usize, 0);
+        self.window_offset = self.position;
+        self.file.read(self.position, &mut self.window)
+    }
+}
+
+pub(crate) fn is_zero(bytes: &[u8]) -> bool {
+    let (words, rest) = bytes.as_chunks::<16>();
+    words.iter().all(|word| u128::from_ne_bytes(*word) == 0) && rest.iter().all(|byte| *byte == 0)
+}

@@ -1,0 +1,160 @@
+//! Space: given back when contents are forgotten, and errors that say so when there is none.
+
+use std::path::Path;
+
+use contents::{ContentError, Contents};
+
+use crate::disk::Disk;
+use crate::support::*;
+
+#[cfg(unix)]
+fn allocated(directory: &Path) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().metadata().unwrap().blocks() * 512).sum()
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn forgetting_gives_space_back_to_the_file_system() {
+    let directory = tempfile::tempdir().unwrap();
+    let contents = local(directory.path());
+    let (kept, gone) =
+        (write(&*contents, &bytes(1, MIB)).await, write(&*contents, &bytes(2, 20 * MIB)).await);
+    let small = write(&*contents, &bytes(3, 200 * KIB)).await;
+    let before = allocated(directory.path());
+    contents.forget(&gone).await.unwrap();
+    contents.forget(&small).await.unwrap();
+    let after = allocated(directory.path());
+    assert!(before - after >= 20 * MIB as u64 + 200 * KIB as u64, "{before} to {after}");
+    assert!(read(&contents, &kept).await == bytes(1, MIB));
+}
+
+#[tokio::test]
+async fn an_extent_in_which_nothing_lives_is_removed() {
+    for cannot_punch in [false, true] {
+        let disk = Disk::new();
+        if cannot_punch {
+            disk.cannot_punch();
+        }
+        let contents = on_disk(&disk);
+        let mut all = Vec::new();
+        for seed in 0..60 {
+            all.extend(write(&*contents, &bytes(seed, 200 * KIB)).await);
+        }
+        let count = disk.names().len();
+        assert!(count >= 6, "{count}");
+        contents.forget(&all).await.unwrap();
+        contents.close().await;
+        // Only the one that is being filled is left.
+        assert_eq!(disk.names().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn extents_of_an_earlier_process_are_removed_too() {
+    let disk = Disk::new();
+    let mut all = Vec::new();
+    let contents = on_disk(&disk);
+    for seed in 0..60 {
+        all.extend(write(&*contents, &bytes(seed, 200 * KIB)).await);
+    }
+    drop(contents);
+    let contents = on_disk(&disk);
+    let (last, rest) = all.split_last().unwrap();
+    contents.forget(rest).await.unwrap();
+    assert_eq!(disk.names().len(), 1);
+    assert_eq!(stored(&*contents).await, [*last]);
+    drop(contents);
+    // Nobody told the store; a sweep finds out.
+    let contents = on_disk(&disk);
+    assert_eq!(sweep(&*contents, &[]).await, 1);
+}
+
+#[tokio::test]
+async fn the_rest_of_a_reservation_is_used_or_given_back() {
+    let disk = Disk::new();
+    let contents = std::sync::Arc::new(contents::LocalContents::open_files(disk.clone(), options()).unwrap());
+    // Reserves more than it needs, because nobody says how long it is.
+    for seed in 0..40 {
+        let mut writer = contents.writer(None);
+        writer.push(bytes(seed, 300 * KIB)).await.unwrap();
+        writer.finish().await.unwrap();
+    }
+    contents.close().await;
+    let stored = 40 * 300 * KIB as u64;
+    // Beside it, each lane has made room for a little more.
+    let used = contents.gauges().extent_bytes;
+    assert!(used < stored + 40 * 8192 + 5 * 4096, "{used} for {stored}");
+}
+
+#[tokio::test]
+async fn a_full_disk_is_an_error_that_says_so_and_breaks_nothing() {
+    for cannot_allocate in [false, true] {
+        let disk = Disk::new();
+        if cannot_allocate {
+            disk.cannot_allocate();
+        }
+        disk.set_capacity(6 * MIB as u64);
+        let contents = on_disk(&disk);
+        let mut kept = Vec::new();
+        let mut refused = 0;
+        for seed in 0..40 {
+            let length = [10_000, 400_000][seed as usize % 2];
+            match try_write(&*contents, &bytes(seed, length), 50_000).await {
+                Ok(written) => kept.push((written.contents, seed, length)),
+                Err(ContentError::NoRoom(_)) => refused += 1,
+                Err(other) => panic!("{other}"),
+            }
+        }
+        assert!(refused > 5 && kept.len() > 8, "{refused} refused, {} kept", kept.len());
+        for (list, seed, length) in &kept {
+            assert!(read(&contents, list).await == bytes(*seed, *length));
+        }
+        // Room comes back.
+        let (gone, _, _) = kept.remove(1);
+        contents.forget(&gone).await.unwrap();
+        contents.close().await;
+        if !cannot_allocate {
+            write(&*contents, &bytes(1, 10_000)).await;
+        }
+        drop(contents);
+        let contents = on_disk(&disk);
+        for (list, seed, length) in &kept {
+            assert!(read(&contents, list).await == bytes(*seed, *length));
+        }
+    }
+}
+
+#[tokio::test]
+async fn abandoned_writers_on_a_full_disk_give_their_space_back() {
+    let disk = Disk::new();
+    disk.set_capacity(8 * MIB as u64);
+    let contents = on_disk(&disk);
+    for round in 0..30 {
+        let mut writers = Vec::new();
+        loop {
+            let mut writer = contents.writer(None);
+            if writer.push(bytes(1, 600_000)).await.is_err() {
+                break;
+            }
+            writers.push(writer);
+            assert!(writers.len() < 20, "the disk is never full");
+        }
+        assert!(!writers.is_empty(), "round {round}");
+        drop(writers);
+        contents.close().await;
+    }
+    let list = write(&*contents, &bytes(1, MIB)).await;
+    assert!(read(&contents, &list).await == bytes(1, MIB));
+}
+
+#[tokio::test]
+async fn memory_has_a_bound_too() {
+    let contents = memory(1_000_000);
+    let first = write(&*contents, &bytes(1, 600_000)).await;
+    let refused = try_write(&*contents, &bytes(2, 600_000), 10_000).await;
+    assert!(matches!(refused, Err(ContentError::NoRoom(_))));
+    contents.forget(&first).await.unwrap();
+    write(&*contents, &bytes(2, 900_000)).await;
+    assert_eq!(contents.gauges().extent_bytes, 900_000);
+}
