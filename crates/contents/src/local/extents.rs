@@ -174,19 +174,19 @@ impl Extents {
             number.checked_add(1).ok_or_else(|| ContentError::NoRoom("all numbers are used".to_owned()))?;
         let name = format::name(number);
         let file = self.files.open(&name, Access::Create)?;
-        let written = || {
-            file.allocate(0, format::UNIT_BYTES)?;
-            file.write(0, &format::ExtentHead { number, store, salt }.write())?;
-            file.sync_data()?;
-            self.files.sync()
+        let prepared = file
+            .allocate(0, format::UNIT_BYTES)
+            .and_then(|()| file.write(0, &format::ExtentHead { number, store, salt }.write()));
+        let created = match prepared {
+            Ok(()) => self.health.sync(&*file).and_then(|()| self.health.sync_directory(&*self.files)),
+            Err(error) => Err(error.into()),
         };
-        if let Err(error) = written() {
-            // Nothing is in it, so no harm is done; a failed sync of it concerns nobody. The number is used again, unless its
-            // file stays.
+        if let Err(error) = created {
+            // Nothing is in it. The number is used again, unless its file stays.
             if self.files.remove(&name).is_err() {
                 *next_number = next;
             }
-            return Err(error.into());
+            return Err(error);
         }
         *next_number = next;
         let extent = Extent::new(number, salt, format::CHUNKS_OFFSET, Some(0), true);

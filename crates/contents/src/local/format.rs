@@ -197,6 +197,14 @@ fn head_checksum(salt: u64, place: Place, head: &[u8]) -> u32 {
     hasher.finalize()
 }
 
+/// Whether a unit that is no head may have been one, before it was damaged. What a crash left half written does not begin
+/// like a head, except by chance.
+pub(crate) fn resembles_head(unit: &[u8]) -> bool {
+    let is_near =
+        |marker: [u8; 4]| unit.iter().zip(marker).filter(|(found, byte)| *found == byte).count() >= 3;
+    [COMPLETE_MARKER, BEGUN_MARKER, FORGOTTEN_MARKER].into_iter().any(is_near)
+}
+
 impl ChunkHead {
     pub(crate) fn write(&self, salt: u64, place: Place, out: &mut [u8]) {
         let marker = match self.state {

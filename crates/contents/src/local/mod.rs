@@ -272,6 +272,10 @@ impl Contents for LocalContents {
     }
 
     async fn close(&self) {
+        let store = self.store.clone();
+        let _ = tokio::task::spawn_blocking(move || store.puts.wait_until_idle()).await;
+        // Those of writers that were dropped.
+        drop(self.store.writes.acquire_many(WRITE_THREAD_COUNT_MAX as u32).await);
         let (reply, done) = oneshot::channel();
         self.store.reclaim(Job::Flush(reply));
         let _ = done.await;

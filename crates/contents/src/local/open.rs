@@ -1,7 +1,7 @@
 //! Opening a store: which extents there are, and where those that were being filled go on.
 //!
 //! Promises: nothing that was ever written is overwritten. A new chunk is placed behind the last chunk and behind
-//! everything that is not zero, so what a crash left half written, or what was damaged later, stays as it is.
+//! everything that is not zero. What a crash left half written is given back, unless it looks like a chunk that was damaged.
 
 use std::fmt;
 use std::io;
@@ -13,7 +13,7 @@ use super::files::{Access, ExtentFile, ExtentFiles};
 use super::format::{self, CHUNKS_OFFSET, ChunkState, ExtentHead, SEAL_OFFSET, UNIT_BYTES, round_up};
 use super::lane::Active;
 use super::walk::{Walk, is_zero};
-use super::{LANE_COUNT, LocalOptions};
+use super::{LANE_COUNT, LocalOptions, reclaim};
 
 #[derive(Debug)]
 pub enum OpenError {
@@ -126,18 +126,34 @@ fn is_unused(file: &dyn ExtentFile) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Walks over an extent that was being filled.
+/// Walks over an extent that was being filled. What a crash left half written is given back.
 fn find_end(head: &ExtentHead, file: &Arc<dyn ExtentFile>) -> io::Result<Arc<Extent>> {
     let extent = Extent::new(head.number, head.salt, CHUNKS_OFFSET, None, false);
     let mut walk = Walk::new(&extent, file.clone(), u64::MAX)?;
+    // A file that a crash cut short may have chunks that claim more than there is.
     let mut end = CHUNKS_OFFSET;
     let mut chunks = 0;
     while let Some((place, head)) = walk.next()? {
         end = end.max(place.offset() + u64::from(head.space));
         chunks += u64::from(head.state != ChunkState::Forgotten);
     }
-    // A file that a crash cut short may have claims behind its end.
-    extent.end.store(round_up(end.max(walk.rubbish_end), UNIT_BYTES), Ordering::Release);
+    for gap in &walk.gaps {
+        end = end.max(gap.end);
+        if gap.resembles_chunk {
+            log::warn!(
+                "{} has a damaged chunk between {} and {}",
+                format::name(head.number),
+                gap.offset,
+                gap.end
+            );
+            // It is never removed.
+            chunks += 1;
+        } else if let Err(error) = reclaim::abandon(&extent, &**file, gap.offset, gap.end - gap.offset) {
+            log::warn!("{} keeps what a crash left: {error}", format::name(head.number));
+            chunks += 1;
+        }
+    }
+    extent.end.store(round_up(end, UNIT_BYTES), Ordering::Release);
     extent.set_chunks(chunks);
     Ok(extent)
 }

@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use tokio::sync::oneshot;
 
@@ -34,7 +34,11 @@ impl Put {
 }
 
 #[derive(Default)]
-pub(crate) struct PutQueue(Mutex<Queue>);
+pub(crate) struct PutQueue {
+    queue: Mutex<Queue>,
+    /// Nothing is being written.
+    idle: Condvar,
+}
 
 #[derive(Default)]
 struct Queue {
@@ -44,7 +48,7 @@ struct Queue {
 
 impl PutQueue {
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.queue.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// The next group; none ends the run.
@@ -59,8 +63,15 @@ impl PutQueue {
             bytes += space;
             group.extend(queue.waiting.pop_front());
         }
-        queue.is_running = !group.is_empty();
+        if group.is_empty() {
+            queue.is_running = false;
+            self.idle.notify_all();
+        }
         group
+    }
+
+    pub(crate) fn wait_until_idle(&self) {
+        drop(self.idle.wait_while(self.queue(), |queue| queue.is_running));
     }
 }
 
@@ -83,6 +94,7 @@ impl Drop for Running<'_> {
             let mut queue = self.0.queue();
             queue.is_running = false;
             queue.waiting.clear();
+            self.0.idle.notify_all();
         }
     }
 }

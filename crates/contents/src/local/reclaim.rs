@@ -124,7 +124,8 @@ fn give_back(
     file.write(offset, &bytes)
 }
 
-fn abandon(extent: &Extent, file: &dyn ExtentFile, offset: u64, bytes: u64) -> io::Result<()> {
+/// Gives a range back in which no chunk was completed.
+pub(crate) fn abandon(extent: &Extent, file: &dyn ExtentFile, offset: u64, bytes: u64) -> io::Result<()> {
     if file.punch(offset, bytes)? {
         return Ok(());
     }
@@ -141,12 +142,13 @@ fn abandon(extent: &Extent, file: &dyn ExtentFile, offset: u64, bytes: u64) -> i
     give_back(extent, file, offset, bytes, &head)
 }
 
-/// Counts the chunks that are not forgotten.
+/// Counts the chunks that are not forgotten. Anything else that is not zero counts as one that never is: there may have
+/// been a chunk before it was damaged, so the extent is not removed.
 fn count(extent: &Arc<Extent>, file: Arc<dyn ExtentFile>) -> io::Result<u64> {
     let mut walk = Walk::new(extent, file, extent.end())?;
     let mut chunks = 0;
     while let Some((_, head)) = walk.next()? {
         chunks += u64::from(head.state != ChunkState::Forgotten);
     }
-    Ok(chunks)
+    Ok(chunks + u64::from(!walk.gaps.is_empty()))
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::sync::watch;
 
-use super::files::ExtentFile;
+use super::files::{ExtentFile, ExtentFiles};
 use crate::ContentError;
 
 /// Whether a sync failed, and how many there were; one for the whole store.
@@ -32,10 +32,17 @@ impl Health {
     pub(crate) fn sync(&self, file: &dyn ExtentFile) -> Result<(), ContentError> {
         self.check()?;
         self.sync_count.fetch_add(1, Ordering::Relaxed);
-        file.sync_data().map_err(|error| {
-            self.sync_failed.store(true, Ordering::Release);
-            ContentError::Unavailable(format!("a sync failed: {error}"))
-        })
+        file.sync_data().map_err(|error| self.failed(&error))
+    }
+
+    /// Makes the names of files durable. A failure is for good, too.
+    pub(crate) fn sync_directory(&self, files: &dyn ExtentFiles) -> Result<(), ContentError> {
+        files.sync().map_err(|error| self.failed(&error))
+    }
+
+    fn failed(&self, error: &std::io::Error) -> ContentError {
+        self.sync_failed.store(true, Ordering::Release);
+        ContentError::Unavailable(format!("a sync failed: {error}"))
     }
 }
 

@@ -1,14 +1,14 @@
 //! Walks over the chunks of an extent, in the order in which they lie.
 //!
-//! A chunk's head tells where the chunk ends. Where there is no head (a write that failed, or that a crash tore), the
-//! next one is looked for at every unit. Memory is one window.
+//! A chunk's head tells where the chunk ends. Where there is no head (a write that failed or that a crash tore, or damage),
+//! the next one is looked for at every unit. Memory is one window, and a few bytes for each gap.
 
 use std::io;
 use std::sync::Arc;
 
 use super::extents::Extent;
 use super::files::ExtentFile;
-use super::format::{CHUNKS_OFFSET, ChunkHead, Place, UNIT_BYTES};
+use super::format::{CHUNKS_OFFSET, ChunkHead, Place, UNIT_BYTES, resembles_head};
 
 /// How much of the file is read at a time.
 const WINDOW_BYTES: u64 = 64 * 1024;
@@ -20,8 +20,19 @@ pub(crate) struct Walk {
     end: u64,
     window: Vec<u8>,
     window_offset: u64,
-    /// The end of the last unit that is not zero and belongs to no chunk.
-    pub(crate) rubbish_end: u64,
+    /// The gap that the walk is in.
+    gap: Option<Gap>,
+    /// What lies between chunks and is not zero.
+    pub(crate) gaps: Vec<Gap>,
+}
+
+/// A range that belongs to no chunk, and has bytes that are not zero.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Gap {
+    pub(crate) offset: u64,
+    pub(crate) end: u64,
+    /// There may have been a chunk in it.
+    pub(crate) resembles_chunk: bool,
 }
 
 impl Walk {
@@ -29,7 +40,16 @@ impl Walk {
     pub(crate) fn new(extent: &Arc<Extent>, file: Arc<dyn ExtentFile>, end: u64) -> io::Result<Walk> {
         let end = end.min(file.size_bytes()?);
         let (extent, position) = (extent.clone(), CHUNKS_OFFSET);
-        Ok(Walk { extent, file, position, end, window: Vec::new(), window_offset: 0, rubbish_end: 0 })
+        Ok(Walk {
+            extent,
+            file,
+            position,
+            end,
+            window: Vec::new(),
+            window_offset: 0,
+            gap: None,
+            gaps: Vec::new(),
+        })
     }
 
     /// The next chunk, also if it is forgotten; `None` at the end.
@@ -41,17 +61,23 @@ impl Walk {
             // The longest head fits into one unit.
             if let Some(head) = ChunkHead::read(self.extent.salt, place, rest) {
                 self.position += u64::from(head.space);
+                self.gaps.extend(self.gap.take());
                 return Ok(Some((place, head)));
             }
             if is_zero(rest) {
                 self.position += rest.len() as u64 / UNIT_BYTES * UNIT_BYTES;
                 continue;
             }
+            let unit = &rest[..UNIT_BYTES as usize];
+            let offset = self.position;
             self.position += UNIT_BYTES;
-            if !is_zero(&rest[..UNIT_BYTES as usize]) {
-                self.rubbish_end = self.position;
+            if !is_zero(unit) {
+                let gap = self.gap.get_or_insert(Gap { offset, end: offset, resembles_chunk: false });
+                gap.end = self.position;
+                gap.resembles_chunk |= resembles_head(unit);
             }
         }
+        self.gaps.extend(self.gap.take());
         Ok(None)
     }
 

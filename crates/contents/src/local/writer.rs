@@ -157,15 +157,11 @@ impl LocalWriter {
             let permit = acquire(&self.store.writes).await?;
             let piece = piece.clone();
             self.in_flight.push_back(tokio::task::spawn_blocking(move || {
-                let _permit = permit;
-                let offset = space.placement.offset + UNIT_BYTES + position;
-                space.write(offset, &piece.bytes[part.clone()])?;
-                let first = (position / BLOCK_BYTES as u64) as usize;
-                let blocks = piece.bytes[part].chunks(BLOCK_BYTES).enumerate();
-                Ok((
-                    first,
-                    blocks.map(|(at, block)| format::block_checksum(nonce, first + at, block)).collect(),
-                ))
+                let outcome = space.write_blocks(nonce, position, &piece.bytes[part]);
+                // In this order: who has all permits knows that everything before is given back.
+                drop((piece, space));
+                drop(permit);
+                outcome
             }));
             self.unsynced += size as u64;
             if self.in_flight.len() >= WRITE_AHEAD_COUNT {
@@ -289,7 +285,7 @@ async fn begin(
     expected: u64,
 ) -> Result<OpenChunk, ContentError> {
     // Whole blocks, and at least a piece.
-    let expected = round_up(expected.max(PIECE_BYTES as u64), BLOCK_BYTES as u64);
+    let expected = round_up(expected.clamp(PIECE_BYTES as u64, bytes_max), BLOCK_BYTES as u64);
     // Without a hint, as much as the chunk may have.
     let bytes_max = if expected > PIECE_BYTES as u64 { bytes_max.min(expected) } else { bytes_max };
     let owned = store.clone();
@@ -323,6 +319,14 @@ impl ChunkSpace {
             }
             error.into()
         })
+    }
+
+    /// Writes bytes of the content, and returns their checksums.
+    fn write_blocks(&self, nonce: u64, position: u64, bytes: &[u8]) -> Result<Checksums, ContentError> {
+        self.write(self.placement.offset + UNIT_BYTES + position, bytes)?;
+        let first = (position / BLOCK_BYTES as u64) as usize;
+        let blocks = bytes.chunks(BLOCK_BYTES).enumerate();
+        Ok((first, blocks.map(|(at, block)| format::block_checksum(nonce, first + at, block)).collect()))
     }
 
     fn write_head(&self, head: &ChunkHead) -> Result<(), ContentError> {

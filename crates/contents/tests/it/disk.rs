@@ -55,7 +55,7 @@ impl Disk {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap()
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     pub fn fail_after(&self, changes: u64) {
@@ -97,10 +97,6 @@ impl Disk {
     /// Bytes read since the last call.
     pub fn take_read_bytes(&self) -> u64 {
         std::mem::take(&mut self.state().read_bytes)
-    }
-
-    pub fn used(&self) -> u64 {
-        self.state().used()
     }
 
     pub fn names(&self) -> Vec<String> {
