@@ -58,9 +58,9 @@ impl Extent {
         }
     }
 
-    pub(crate) fn subtract_chunk(&self) {
+    pub(crate) fn subtract_chunks(&self, count: u64) {
         if let Some(chunks) = &mut self.life().chunks {
-            *chunks = chunks.saturating_sub(1);
+            *chunks = chunks.saturating_sub(count);
         }
     }
 
@@ -208,14 +208,15 @@ impl Extents {
     }
 
     /// Removes the extent if nothing lives in it.
-    pub(crate) fn remove_if_dead(&self, extent: &Extent) {
+    pub(crate) fn remove_if_dead(&self, extent: &Extent) -> bool {
         if !extent.is_dead() || self.table().remove(&extent.number).is_none() {
-            return;
+            return false;
         }
         self.open().retain(|(number, _)| *number != extent.number);
         if let Err(error) = self.files.remove(&format::name(extent.number)) {
             // It is empty, so the next start finds it and the next sweep removes it.
             log::warn!("{} could not be removed: {error}", format::name(extent.number));
         }
+        true
     }
 }

@@ -8,6 +8,7 @@
 //!
 //! Leaves to others: that only one process has the store open. The tables' store, beside which it lies, holds that lock.
 
+mod dead;
 mod extents;
 mod files;
 mod format;
@@ -31,6 +32,7 @@ use std::sync::{Arc, mpsc};
 use async_trait::async_trait;
 use tokio::sync::{Semaphore, oneshot};
 
+pub use self::dead::{DEAD_RANGE_COUNT_MAX, PUNCH_BYTES_MIN};
 pub use self::extents::OPEN_FILE_COUNT_MAX;
 pub use self::files::{Access, DirectoryFiles, ExtentFile, ExtentFiles};
 pub use self::format::CHUNK_BYTES_MAX;

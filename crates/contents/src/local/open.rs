@@ -148,7 +148,7 @@ fn find_end(head: &ExtentHead, file: &Arc<dyn ExtentFile>) -> io::Result<Arc<Ext
             );
             // It is never removed.
             chunks += 1;
-        } else if let Err(error) = reclaim::abandon(&extent, &**file, gap.offset, gap.end - gap.offset) {
+        } else if let Err(error) = reclaim::give_back(&extent, &**file, gap.offset, gap.end - gap.offset) {
             log::warn!("{} keeps what a crash left: {error}", format::name(head.number));
             chunks += 1;
         }

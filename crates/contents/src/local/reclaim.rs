@@ -1,13 +1,18 @@
 //! Gives the space of forgotten and abandoned chunks back, in one background thread.
 //!
+//! A forgotten chunk gets a head that says so, which is one small write. Its space is punched out of the file when the
+//! thread has nothing else to do (`dead.rs`), unless the whole extent is dead by then and can be removed.
+//!
 //! Promises: a chunk is touched only if the one that lies there is the one that was named; an extent in which nothing lives
 //! any more is removed. What cannot be done now (a failing disk) is left to a sweep. The thread ends with its store.
 
 use std::io;
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
+use std::sync::mpsc::{self, TryRecvError};
 
 use tokio::sync::oneshot;
 
+use super::dead::DeadRanges;
 use super::extents::{Extent, Extents};
 use super::files::ExtentFile;
 use super::format::{ChunkHead, ChunkState, Place, UNIT_BYTES};
@@ -25,9 +30,9 @@ pub(crate) enum Job {
         placement: Placement,
         chunks: u64,
     },
-    /// The unused rest of a chunk's space.
-    Punch {
-        file: Arc<dyn ExtentFile>,
+    /// A range in which nothing lives.
+    Dead {
+        extent: u32,
         offset: u64,
         bytes: u64,
     },
@@ -39,17 +44,40 @@ pub(crate) enum Job {
 
 pub(crate) fn start(extents: Arc<Extents>) -> io::Result<mpsc::Sender<Job>> {
     let (sender, jobs) = mpsc::channel();
-    std::thread::Builder::new().name("contents-space".to_owned()).spawn(move || run(&extents, &jobs))?;
+    let mut reclaim = Reclaim { extents, dead: DeadRanges::default() };
+    let run = move || {
+        while let Some(job) = reclaim.next(&jobs) {
+            reclaim.run(job);
+        }
+    };
+    std::thread::Builder::new().name("contents-space".to_owned()).spawn(run)?;
     Ok(sender)
 }
 
-fn run(extents: &Extents, jobs: &mpsc::Receiver<Job>) {
-    while let Ok(job) = jobs.recv() {
+struct Reclaim {
+    extents: Arc<Extents>,
+    dead: DeadRanges,
+}
+
+impl Reclaim {
+    /// The next job; `None` when there will be no more. Punches while there is none.
+    fn next(&mut self, jobs: &mpsc::Receiver<Job>) -> Option<Job> {
+        while self.dead.has_ready() {
+            match jobs.try_recv() {
+                Ok(job) => return Some(job),
+                Err(TryRecvError::Empty) => self.punch(),
+                Err(TryRecvError::Disconnected) => return None,
+            }
+        }
+        jobs.recv().ok()
+    }
+
+    fn run(&mut self, job: Job) {
         match job {
             Job::Forget { contents, reply } => {
                 let mut outcome = Ok(());
                 for content in &contents {
-                    if let Err(error) = forget(extents, content) {
+                    if let Err(error) = self.forget(content) {
                         outcome = Err(error);
                     }
                 }
@@ -63,73 +91,73 @@ fn run(extents: &Extents, jobs: &mpsc::Receiver<Job>) {
             }
             Job::Abandon { placement, chunks } => {
                 let Placement { extent, file, offset, bytes } = placement;
-                if let Err(error) = abandon(&extent, &*file, offset, bytes) {
+                if let Err(error) = write_forgotten(&extent, &*file, offset, bytes) {
                     log::warn!("an abandoned content is left to the next sweep: {error}");
-                    continue;
+                    return;
                 }
-                (0..chunks).for_each(|_| extent.subtract_chunk());
-                extents.remove_if_dead(&extent);
+                extent.subtract_chunks(chunks);
+                self.dead.add(extent.number, offset, bytes);
+                self.remove_if_dead(&extent);
             }
-            Job::Punch { file, offset, bytes } => drop(file.punch(offset, bytes)),
+            Job::Dead { extent, offset, bytes } => self.dead.add(extent, offset, bytes),
             Job::Consider(extent) => {
                 if extent.chunks().is_none() && !extent.is_active() {
-                    let counted = extents.file(extent.number).and_then(|file| count(&extent, file));
+                    let counted = self.extents.file(extent.number).and_then(|file| count(&extent, file));
                     if let Ok(chunks) = counted {
                         extent.set_chunks(chunks);
                     }
                 }
-                extents.remove_if_dead(&extent);
+                self.remove_if_dead(&extent);
             }
-            Job::Flush(reply) => drop(reply.send(())),
+            Job::Flush(reply) => {
+                while self.dead.has_ready() {
+                    self.punch();
+                }
+                let _ = reply.send(());
+            }
+        }
+    }
+
+    fn forget(&mut self, content: &ContentRef) -> Result<(), ContentError> {
+        let (place, nonce) = Place::of(content);
+        let Some(extent) = self.extents.get(place.extent) else { return Ok(()) };
+        let file = self.extents.file(place.extent)?;
+        let offset = place.offset();
+        if offset + UNIT_BYTES > extent.end().min(file.size_bytes()?) {
+            return Ok(());
+        }
+        let mut unit = [0; UNIT_BYTES as usize];
+        file.read(offset, &mut unit)?;
+        let Some(head) = ChunkHead::read(extent.salt, place, &unit) else { return Ok(()) };
+        if head.nonce != nonce || head.state == ChunkState::Forgotten {
+            return Ok(());
+        }
+        write_forgotten(&extent, &*file, offset, head.space.into())?;
+        match extent.chunks() {
+            Some(_) => extent.subtract_chunks(1),
+            None => extent.set_chunks(count(&extent, file)?),
+        }
+        self.dead.add(extent.number, offset, head.space.into());
+        self.remove_if_dead(&extent);
+        Ok(())
+    }
+
+    fn remove_if_dead(&mut self, extent: &Extent) {
+        if self.extents.remove_if_dead(extent) {
+            self.dead.drop_extent(extent.number);
+        }
+    }
+
+    fn punch(&mut self) {
+        let Some((extent, offset, bytes)) = self.dead.pop_ready() else { return };
+        if let Err(error) = self.extents.file(extent).and_then(|file| file.punch(offset, bytes)) {
+            log::warn!("{bytes} bytes of extent {extent} are not given back before the next sweep: {error}");
         }
     }
 }
 
-fn forget(extents: &Extents, content: &ContentRef) -> Result<(), ContentError> {
-    let (place, nonce) = Place::of(content);
-    let Some(extent) = extents.get(place.extent) else { return Ok(()) };
-    let file = extents.file(place.extent)?;
-    let offset = place.offset();
-    if offset + UNIT_BYTES > file.size_bytes()? {
-        return Ok(());
-    }
-    let mut unit = vec![0; UNIT_BYTES as usize];
-    file.read(offset, &mut unit)?;
-    let Some(head) = ChunkHead::read(extent.salt, place, &unit) else { return Ok(()) };
-    if head.nonce != nonce || head.state == ChunkState::Forgotten {
-        return Ok(());
-    }
-    give_back(&extent, &*file, offset, head.space.into(), &head)?;
-    match extent.chunks() {
-        Some(_) => extent.subtract_chunk(),
-        None => extent.set_chunks(count(&extent, file)?),
-    }
-    extents.remove_if_dead(&extent);
-    Ok(())
-}
-
-fn give_back(
-    extent: &Extent,
-    file: &dyn ExtentFile,
-    offset: u64,
-    bytes: u64,
-    head: &ChunkHead,
-) -> io::Result<()> {
-    if file.punch(offset, bytes)? {
-        return Ok(());
-    }
-    let forgotten = ChunkHead { state: ChunkState::Forgotten, checksums: Vec::new(), ..head.clone() };
-    let mut bytes = [0; 40];
-    forgotten.write(extent.salt, Place::at(extent.number, offset), &mut bytes);
-    file.write(offset, &bytes)
-}
-
-/// Gives a range back in which no chunk was completed.
-pub(crate) fn abandon(extent: &Extent, file: &dyn ExtentFile, offset: u64, bytes: u64) -> io::Result<()> {
-    if file.punch(offset, bytes)? {
-        return Ok(());
-    }
-    // One head over all of it: a walk steps over what may lie there.
+/// One head over the whole range, so that a walk steps over it.
+fn write_forgotten(extent: &Extent, file: &dyn ExtentFile, offset: u64, bytes: u64) -> io::Result<()> {
     let head = ChunkHead {
         state: ChunkState::Forgotten,
         nonce: 0,
@@ -139,7 +167,14 @@ pub(crate) fn abandon(extent: &Extent, file: &dyn ExtentFile, offset: u64, bytes
         written_unix_ms: 0,
         checksums: Vec::new(),
     };
-    give_back(extent, file, offset, bytes, &head)
+    let mut bytes = [0; 40];
+    head.write(extent.salt, Place::at(extent.number, offset), &mut bytes);
+    file.write(offset, &bytes)
+}
+
+/// Gives a range back at once.
+pub(crate) fn give_back(extent: &Extent, file: &dyn ExtentFile, offset: u64, bytes: u64) -> io::Result<()> {
+    if file.punch(offset, bytes)? { Ok(()) } else { write_forgotten(extent, file, offset, bytes) }
 }
 
 /// Counts the chunks that are not forgotten. Anything else that is not zero counts as one that never is: there may have

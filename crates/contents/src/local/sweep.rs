@@ -62,7 +62,13 @@ fn step(
             }
         };
         while let Some((place, head)) = walk.next()? {
-            if head.state == ChunkState::Forgotten || !store.covers(guard, head.nonce) {
+            if head.state == ChunkState::Forgotten {
+                // An earlier process may have had no time to give it back.
+                let (offset, bytes) = (place.offset(), head.space.into());
+                store.reclaim(Job::Dead { extent: extent.number, offset, bytes });
+                continue;
+            }
+            if !store.covers(guard, head.nonce) {
                 continue;
             }
             batch.push(StoredContent {

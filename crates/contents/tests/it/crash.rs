@@ -74,7 +74,7 @@ async fn cut_everywhere(cannot_punch: bool) {
     work(&on_disk(&whole), 0).await;
     let changes = whole.changes();
     let mut random = Rng::with_seed(1);
-    for after in (0..changes + 5).step_by(if cannot_punch { 7 } else { 3 }) {
+    for after in (0..changes + 5).step_by(if cannot_punch { 19 } else { 7 }) {
         let disk = Disk::new();
         if cannot_punch {
             disk.cannot_punch();

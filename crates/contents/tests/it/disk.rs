@@ -74,6 +74,14 @@ impl Disk {
         self.state().cannot_punch = true;
     }
 
+    pub fn can_punch(&self) {
+        self.state().cannot_punch = false;
+    }
+
+    pub fn used(&self) -> u64 {
+        self.state().used()
+    }
+
     pub fn cannot_allocate(&self) {
         self.state().cannot_allocate = true;
     }

@@ -24,9 +24,44 @@ async fn forgetting_gives_space_back_to_the_file_system() {
     let before = allocated(directory.path());
     contents.forget(&gone).await.unwrap();
     contents.forget(&small).await.unwrap();
+    // Punching happens in the background.
+    contents.close().await;
     let after = allocated(directory.path());
     assert!(before - after >= 20 * MIB as u64 + 200 * KIB as u64, "{before} to {after}");
     assert!(read(&contents, &kept).await == bytes(1, MIB));
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn short_contents_give_space_back_together() {
+    let directory = tempfile::tempdir().unwrap();
+    let contents = local(directory.path());
+    let mut all = Vec::new();
+    for seed in 0..200 {
+        all.extend(write(&*contents, &bytes(seed, 10_000)).await);
+    }
+    let before = allocated(directory.path());
+    contents.forget(&all[..100]).await.unwrap();
+    contents.close().await;
+    let after = allocated(directory.path());
+    assert!(before - after >= 100 * 12_288, "{before} to {after}");
+    assert_eq!(stored(&*contents).await, all[100..]);
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_sweep_gives_back_what_an_earlier_process_forgot() {
+    let disk = Disk::new();
+    disk.cannot_punch();
+    let contents = on_disk(&disk);
+    let (gone, kept) = (write(&*contents, &bytes(1, MIB / 2)).await, write(&*contents, &bytes(2, 10)).await);
+    contents.forget(&gone).await.unwrap();
+    drop(contents);
+    disk.can_punch();
+    let contents = on_disk(&disk);
+    let before = disk.used();
+    assert_eq!(sweep(&*contents, &kept).await, 0);
+    assert!(before - disk.used() >= MIB as u64 / 2);
 }
 
 #[tokio::test]
