@@ -4,14 +4,13 @@
 //! DIRECTORY, which should be on the disk that matters.
 
 use std::fs::File;
-use std::io::Write;
-use std::os::unix::fs::FileExt;
+use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use contents::{ContentRef, ContentStream, Contents, LocalContents, LocalOptions};
+use contents::{ContentRef, ContentStore, ContentStream, ContentsOptions, LocalContents};
 
 const LONG_BYTES: usize = 64 * 1024 * 1024;
 const SHORT_BYTES: usize = 4 * 1024;
@@ -52,7 +51,7 @@ fn plain_write(directory: &Path, bytes: &[u8]) -> Duration {
     took
 }
 
-async fn write(contents: &dyn Contents, bytes: &Bytes) -> Vec<ContentRef> {
+async fn write(contents: &dyn ContentStore, bytes: &Bytes) -> Vec<ContentRef> {
     let mut writer = contents.writer(Some(bytes.len() as u64));
     let mut rest = bytes.clone();
     while !rest.is_empty() {
@@ -76,11 +75,11 @@ async fn read(contents: &Arc<LocalContents>, list: &[ContentRef]) -> usize {
 
 /// Writes of the size of a short content, each with its own sync, one after the other.
 fn plain_syncs(directory: &Path, bytes: &[u8], count: usize) -> f64 {
-    let file = File::create(directory.join("syncs")).expect("a file");
+    let mut file = File::create(directory.join("syncs")).expect("a file");
     file.set_len((count * bytes.len()) as u64).expect("a length");
     let start = now();
-    for number in 0..count {
-        file.write_all_at(bytes, (number * bytes.len()) as u64).expect("a write");
+    for _ in 0..count {
+        file.write_all(bytes).expect("a write");
         file.sync_data().expect("a sync");
     }
     count as f64 / start.elapsed().as_secs_f64()
@@ -116,7 +115,7 @@ fn main() {
         .enable_all()
         .build()
         .expect("a runtime");
-    let options = LocalOptions::new(1, Arc::new(|| fastrand::u64(..)), Arc::new(|| 0));
+    let options = ContentsOptions::new(1, Arc::new(|| fastrand::u64(..)), Arc::new(|| 0));
     let contents = Arc::new(LocalContents::open(&path.join("contents"), options).expect("a store"));
     let long = noise(LONG_BYTES);
     let mib = LONG_BYTES as f64 / 1024.0 / 1024.0;
@@ -149,12 +148,12 @@ fn main() {
     std::fs::write(&file_path, &long).expect("a file");
     let (mut plain, mut ours) = (Vec::new(), Vec::new());
     for list in &lists {
-        let file = File::open(&file_path).expect("a file");
+        let mut file = File::open(&file_path).expect("a file");
         let start = now();
         let mut count = 0;
         while count < LONG_BYTES {
             let mut piece = vec![0; contents::local::READ_BYTES];
-            count += file.read_at(&mut piece, count as u64).expect("a read");
+            count += file.read(&mut piece).expect("a read");
             std::hint::black_box(Bytes::from(piece));
         }
         plain.push(start.elapsed());

@@ -18,20 +18,20 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use crate::reference::{ContentId, ContentRef};
 
 /// Forgotten contents that wait for pins: 40 MiB of memory at most.
-pub const DEFERRED_COUNT_MAX: usize = 1 << 20;
+pub(crate) const DEFERRED_COUNT_MAX: usize = 1 << 20;
 /// Contents that were held during a sweep: 8 MiB of memory at most.
-pub const HELD_COUNT_MAX: usize = 1 << 18;
+pub(crate) const HELD_COUNT_MAX: usize = 1 << 18;
 
 /// Forgets contents that no pin protects any more. It must not wait.
 type Release = Box<dyn Fn(Vec<ContentRef>) + Send + Sync>;
 
 pub(crate) struct Guards {
-    state: Mutex<State>,
+    state: Mutex<GuardState>,
     release: Release,
 }
 
 #[derive(Default)]
-struct State {
+struct GuardState {
     /// The next moment.
     moment: u64,
     /// How many pins each moment has.
@@ -64,7 +64,7 @@ impl Guards {
         Arc::new(Guards { state: Mutex::default(), release: Box::new(release) })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, GuardState> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
@@ -90,12 +90,12 @@ impl Guards {
         Vec::new()
     }
 
-    pub(crate) fn begin_writer(self: &Arc<Guards>) -> Pending {
+    pub(crate) fn begin_writer(self: &Arc<Guards>) -> PendingContent {
         let mut state = self.state();
         let first = state.number;
         *state.writers.entry(first).or_default() += 1;
         drop(state);
-        Pending { guards: self.clone(), first }
+        PendingContent { guards: self.clone(), first }
     }
 
     /// The number of a new content. Its writer is live.
@@ -166,23 +166,23 @@ impl Drop for PinGuard {
 }
 
 /// Keeps sweeps away from contents that are about to have a row.
-pub struct Pending {
+pub struct PendingContent {
     guards: Arc<Guards>,
     first: u64,
 }
 
-impl Pending {
+impl PendingContent {
     /// The row is committed. The same as dropping it.
     pub fn adopt(self) {}
 }
 
-impl fmt::Debug for Pending {
+impl fmt::Debug for PendingContent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Pending({})", self.first)
     }
 }
 
-impl Drop for Pending {
+impl Drop for PendingContent {
     fn drop(&mut self) {
         subtract(&mut self.guards.state().writers, self.first);
     }

@@ -1,13 +1,13 @@
 //! Contents: immutable bytes, written as a stream, read by range, and forgotten.
 //!
-//! A [`Contents`] promises: what [`ContentWriter::finish`] returned survives a power cut; a read returns the bytes that
+//! A [`ContentStore`] promises: what [`ContentWriter::finish`] returned survives a power cut; a read returns the bytes that
 //! were written, or an error, never other bytes; a range read touches only what it needs; memory is bounded by named
 //! constants, however large a content is and however many are read. Writers and readers of one store do not wait for
 //! each other, except for the disk and for those bounds.
 //!
 //! The caller keeps the references ([`ContentRef`]) in rows of its own, and commits a row only after `finish`. So a crash
 //! leaves bytes without a row, never a row without bytes. A [`Sweep`] finds such bytes. Three guards keep bytes from being
-//! forgotten too early: a [`Pin`] for those who read, a [`Pending`] for those who are about to commit a row, and a
+//! forgotten too early: a [`Pin`] for those who read, a [`PendingContent`] for those who are about to commit a row, and a
 //! [`Hold`] for those who are about to commit a row with a reference that another row has.
 //!
 //! Leaves to others: what the bytes mean, who may read them, which references are in use, and the time.
@@ -25,20 +25,20 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 pub use error::ContentError;
-pub use guards::{DEFERRED_COUNT_MAX, HELD_COUNT_MAX, Hold, Pending, Pin};
-pub use local::{LocalContents, LocalOptions};
-pub use memory::{MemoryContents, PIECE_BYTES as MEMORY_PIECE_BYTES};
+pub use guards::{Hold, PendingContent, Pin};
+pub use local::{ContentsOptions, LocalContents};
+pub use memory::MemoryContents;
 pub use reading::{ContentStream, verify};
 pub use reference::{CONTENT_REF_BYTES, ContentId, ContentRef};
 
 /// How many contents a [`Sweep`] returns at a time.
-pub const SWEEP_BATCH_COUNT_MAX: usize = 1_000;
+pub(crate) const SWEEP_BATCH_COUNT_MAX: usize = 1_000;
 
 /// Tells the time in milliseconds since 1970. Contents carry it, so that a sweep knows their age.
 pub type UnixMilliseconds = std::sync::Arc<dyn Fn() -> u64 + Send + Sync>;
 
 #[async_trait]
-pub trait Contents: Send + Sync + 'static {
+pub trait ContentStore: Send + Sync + 'static {
     /// Begins a new content. `expected_bytes` is a hint about its length; any other length is fine too.
     fn writer(&self, expected_bytes: Option<u64>) -> Box<dyn ContentWriter>;
 
@@ -90,14 +90,14 @@ pub struct Written {
     pub contents: Vec<ContentRef>,
     /// Keep it until the commit of the row has an outcome, and no cancelled request can drop it before that. If the commit
     /// cannot tell its outcome, drop it when the commit can no longer happen.
-    pub pending: Pending,
+    pub pending: PendingContent,
 }
 
 /// Enumerates what was stored and not pending when the sweep began. To find what no row names: begin the sweep, then take
 /// a consistent view of all rows, then forget what is enumerated here and not named there.
 #[async_trait]
 pub trait Sweep: Send {
-    /// The next contents, at most [`SWEEP_BATCH_COUNT_MAX`]; none at the end.
+    /// The next contents, a thousand at most; none at the end.
     async fn next(&mut self) -> Result<Vec<StoredContent>, ContentError>;
 
     /// Forgets these contents, except those that were held at any time since the sweep began. Returns how many it left.

@@ -10,21 +10,21 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 
-use crate::guards::{Guards, Hold, Pending, Pin, SweepGuard};
+use crate::guards::{Guards, Hold, PendingContent, Pin, SweepGuard};
 use crate::{
-    ContentError, ContentId, ContentReader, ContentRef, ContentWriter, Contents, Gauges,
+    ContentError, ContentId, ContentReader, ContentRef, ContentStore, ContentWriter, Gauges,
     SWEEP_BATCH_COUNT_MAX, StoredContent, Sweep, UnixMilliseconds, Written,
 };
 
 /// Contents are kept, and read, in pieces of this size.
-pub const PIECE_BYTES: usize = 256 * 1024;
+const PIECE_BYTES: usize = 256 * 1024;
 
 pub struct MemoryContents {
-    store: Arc<Store>,
+    store: Arc<MemoryStore>,
     guards: Arc<Guards>,
 }
 
-struct Store {
+struct MemoryStore {
     stored: Mutex<BTreeMap<ContentId, Stored>>,
     bytes_max: u64,
     /// Bytes of stored contents, and of those that are being written.
@@ -42,7 +42,7 @@ struct Stored {
     written_unix_ms: u64,
 }
 
-impl Store {
+impl MemoryStore {
     fn stored(&self) -> MutexGuard<'_, BTreeMap<ContentId, Stored>> {
         self.stored.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
@@ -60,7 +60,7 @@ impl Store {
 impl MemoryContents {
     /// Takes contents of `bytes_max` together.
     pub fn new(bytes_max: u64, now: UnixMilliseconds) -> MemoryContents {
-        let store = Arc::new(Store {
+        let store = Arc::new(MemoryStore {
             stored: Mutex::default(),
             bytes_max,
             used: AtomicU64::new(0),
@@ -74,7 +74,7 @@ impl MemoryContents {
 }
 
 #[async_trait]
-impl Contents for MemoryContents {
+impl ContentStore for MemoryContents {
     fn writer(&self, _expected_bytes: Option<u64>) -> Box<dyn ContentWriter> {
         Box::new(MemoryWriter {
             store: self.store.clone(),
@@ -134,10 +134,10 @@ impl Contents for MemoryContents {
 }
 
 struct MemoryWriter {
-    store: Arc<Store>,
+    store: Arc<MemoryStore>,
     guards: Arc<Guards>,
     /// `None` once the content is stored.
-    pending: Option<Pending>,
+    pending: Option<PendingContent>,
     pieces: Vec<Bytes>,
     last: BytesMut,
     length: u64,
@@ -194,7 +194,7 @@ impl Drop for MemoryWriter {
 }
 
 struct MemoryReader {
-    store: Arc<Store>,
+    store: Arc<MemoryStore>,
     found: Option<Stored>,
     range: Range<u64>,
     _pin: Pin,
@@ -220,7 +220,7 @@ impl ContentReader for MemoryReader {
 }
 
 struct MemorySweep {
-    store: Arc<Store>,
+    store: Arc<MemoryStore>,
     guards: Arc<Guards>,
     guard: SweepGuard,
     after: Option<ContentId>,

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::{ContentError, ContentReader, ContentRef, Contents, Pin};
+use crate::{ContentError, ContentReader, ContentRef, ContentStore, Pin};
 
 /// Reads a range of several contents as if they were one. Opens one at a time.
 pub struct ContentStream {
-    contents: Arc<dyn Contents>,
+    contents: Arc<dyn ContentStore>,
     list: Arc<[ContentRef]>,
     pin: Pin,
     reader: Option<Box<dyn ContentReader>>,
@@ -22,7 +22,7 @@ pub struct ContentStream {
 impl ContentStream {
     /// The pin is from before the list was read from its row.
     pub fn new(
-        contents: Arc<dyn Contents>,
+        contents: Arc<dyn ContentStore>,
         list: Arc<[ContentRef]>,
         range: Range<u64>,
         pin: Pin,
@@ -60,7 +60,7 @@ impl ContentStream {
 }
 
 /// Reads a whole content and checks it.
-pub async fn verify(contents: &dyn Contents, content: &ContentRef) -> Result<(), ContentError> {
+pub async fn verify(contents: &dyn ContentStore, content: &ContentRef) -> Result<(), ContentError> {
     let mut reader = contents.open(content, 0..content.length, contents.pin());
     while let Some(piece) = reader.next().await {
         piece?;

@@ -7,9 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Shorter ranges are not worth a hole.
-pub const PUNCH_BYTES_MIN: u64 = 64 * 1024;
+pub(crate) const PUNCH_BYTES_MIN: u64 = 64 * 1024;
 /// Ranges that wait: 6 MiB of memory at most.
-pub const DEAD_RANGE_COUNT_MAX: usize = 1 << 16;
+pub(crate) const DEAD_RANGE_COUNT_MAX: usize = 1 << 16;
 
 /// Extent and offset.
 type Start = (u32, u64);

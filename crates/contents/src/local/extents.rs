@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::files::{Access, ExtentFile, ExtentFiles};
+use super::files::{ExtentFile, ExtentFiles, FileAccess};
 use super::format::{self, SEAL_OFFSET};
-use super::sync::{GroupSync, Health};
+use super::sync::{GroupSync, SyncHealth};
 use crate::ContentError;
 
 /// Files that are open although nobody reads them this moment.
@@ -89,7 +89,7 @@ impl Extent {
 #[derive(Debug)]
 pub(crate) struct Extents {
     pub(crate) files: Arc<dyn ExtentFiles>,
-    pub(crate) health: Arc<Health>,
+    pub(crate) health: Arc<SyncHealth>,
     table: Mutex<BTreeMap<u32, Arc<Extent>>>,
     /// The most recently used one is last.
     open: Mutex<VecDeque<(u32, Arc<dyn ExtentFile>)>>,
@@ -147,7 +147,7 @@ impl Extents {
         if let Some(file) = self.opened(number) {
             return Ok(file);
         }
-        let file = self.files.open(&format::name(number), Access::Write)?;
+        let file = self.files.open(&format::name(number), FileAccess::Write)?;
         self.keep(number, &file);
         Ok(file)
     }
@@ -173,7 +173,7 @@ impl Extents {
         let next =
             number.checked_add(1).ok_or_else(|| ContentError::NoRoom("all numbers are used".to_owned()))?;
         let name = format::name(number);
-        let file = self.files.open(&name, Access::Create)?;
+        let file = self.files.open(&name, FileAccess::Create)?;
         let prepared = file
             .allocate(0, format::UNIT_BYTES)
             .and_then(|()| file.write(0, &format::ExtentHead { number, store, salt }.write()));

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Access {
+pub enum FileAccess {
     Write,
     /// Creates the file; it is an error if there is one.
     Create,
@@ -19,7 +19,7 @@ pub enum Access {
 
 pub trait ExtentFiles: fmt::Debug + Send + Sync + 'static {
     fn names(&self) -> io::Result<Vec<String>>;
-    fn open(&self, name: &str, access: Access) -> io::Result<Arc<dyn ExtentFile>>;
+    fn open(&self, name: &str, access: FileAccess) -> io::Result<Arc<dyn ExtentFile>>;
     fn remove(&self, name: &str) -> io::Result<()>;
     /// Makes creations and removals durable.
     fn sync(&self) -> io::Result<()>;
@@ -57,33 +57,33 @@ pub trait ExtentFile: fmt::Debug + Send + Sync + 'static {
 }
 
 /// A real directory.
-pub struct DirectoryFiles {
+pub(crate) struct ExtentDirectory {
     #[cfg(unix)]
     directory: File,
     #[cfg(not(unix))]
     directory: std::path::PathBuf,
 }
 
-impl fmt::Debug for DirectoryFiles {
+impl fmt::Debug for ExtentDirectory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the extents of {:?}", self.directory)
     }
 }
 
-impl DirectoryFiles {
+impl ExtentDirectory {
     /// Creates the directory if it is missing, durably and for its owner alone.
-    pub fn open(directory: &Path) -> io::Result<DirectoryFiles> {
+    pub(crate) fn open(directory: &Path) -> io::Result<ExtentDirectory> {
         files::create_secret_directory(directory)?;
         #[cfg(unix)]
         let directory = File::open(directory)?;
         #[cfg(not(unix))]
         let directory = directory.to_owned();
-        Ok(DirectoryFiles { directory })
+        Ok(ExtentDirectory { directory })
     }
 }
 
 #[cfg(unix)]
-impl ExtentFiles for DirectoryFiles {
+impl ExtentFiles for ExtentDirectory {
     fn names(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in rustix::fs::Dir::read_from(&self.directory)? {
@@ -94,13 +94,13 @@ impl ExtentFiles for DirectoryFiles {
         Ok(names)
     }
 
-    fn open(&self, name: &str, access: Access) -> io::Result<Arc<dyn ExtentFile>> {
+    fn open(&self, name: &str, access: FileAccess) -> io::Result<Arc<dyn ExtentFile>> {
         use rustix::fs::{Mode, OFlags};
         let how = OFlags::CLOEXEC
             | OFlags::RDWR
             | match access {
-                Access::Write => OFlags::empty(),
-                Access::Create => OFlags::CREATE | OFlags::EXCL,
+                FileAccess::Write => OFlags::empty(),
+                FileAccess::Create => OFlags::CREATE | OFlags::EXCL,
             };
         let open = || rustix::fs::openat(&self.directory, name, how, Mode::RUSR | Mode::WUSR);
         let file: File = rustix::io::retry_on_intr(open)?.into();
@@ -118,7 +118,7 @@ impl ExtentFiles for DirectoryFiles {
 
 /// Here the directory is a path.
 #[cfg(not(unix))]
-impl ExtentFiles for DirectoryFiles {
+impl ExtentFiles for ExtentDirectory {
     fn names(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(&self.directory)? {
@@ -127,9 +127,9 @@ impl ExtentFiles for DirectoryFiles {
         Ok(names)
     }
 
-    fn open(&self, name: &str, access: Access) -> io::Result<Arc<dyn ExtentFile>> {
+    fn open(&self, name: &str, access: FileAccess) -> io::Result<Arc<dyn ExtentFile>> {
         let mut how = std::fs::OpenOptions::new();
-        how.read(true).write(true).create_new(access == Access::Create);
+        how.read(true).write(true).create_new(access == FileAccess::Create);
         Ok(Arc::new(RealFile(how.open(self.directory.join(name))?)))
     }
 

@@ -111,16 +111,16 @@ pub(crate) fn read_seal(unit: &[u8], salt: u64) -> Option<u64> {
 
 /// Where a chunk lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Place {
+pub(crate) struct ChunkPlace {
     pub(crate) extent: u32,
     /// In units from the beginning of the extent.
     pub(crate) unit: u32,
 }
 
-impl Place {
-    pub(crate) fn at(extent: u32, offset: u64) -> Place {
+impl ChunkPlace {
+    pub(crate) fn at(extent: u32, offset: u64) -> ChunkPlace {
         debug_assert_eq!(offset % UNIT_BYTES, 0);
-        Place { extent, unit: (offset / UNIT_BYTES) as u32 }
+        ChunkPlace { extent, unit: (offset / UNIT_BYTES) as u32 }
     }
 
     pub(crate) fn offset(self) -> u64 {
@@ -136,11 +136,11 @@ impl Place {
     }
 
     /// The place and the nonce that a reference names.
-    pub(crate) fn of(content: &ContentRef) -> (Place, u64) {
+    pub(crate) fn of(content: &ContentRef) -> (ChunkPlace, u64) {
         let id = &content.id.0;
         let [a, b, c, d, e, f, g, h, nonce @ ..] = *id;
         let place =
-            Place { extent: u32::from_le_bytes([a, b, c, d]), unit: u32::from_le_bytes([e, f, g, h]) };
+            ChunkPlace { extent: u32::from_le_bytes([a, b, c, d]), unit: u32::from_le_bytes([e, f, g, h]) };
         (place, u64::from_le_bytes(nonce))
     }
 }
@@ -187,7 +187,7 @@ pub(crate) fn block_checksum(nonce: u64, number: usize, block: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-fn head_checksum(salt: u64, place: Place, head: &[u8]) -> u32 {
+fn head_checksum(salt: u64, place: ChunkPlace, head: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&salt.to_le_bytes());
     hasher.update(&place.extent.to_le_bytes());
@@ -206,7 +206,7 @@ pub(crate) fn resembles_head(unit: &[u8]) -> bool {
 }
 
 impl ChunkHead {
-    pub(crate) fn write(&self, salt: u64, place: Place, out: &mut [u8]) {
+    pub(crate) fn write(&self, salt: u64, place: ChunkPlace, out: &mut [u8]) {
         let marker = match self.state {
             ChunkState::Begun => BEGUN_MARKER,
             ChunkState::Complete => COMPLETE_MARKER,
@@ -228,7 +228,7 @@ impl ChunkHead {
     }
 
     /// `None` unless a head was written at this place. `bytes` are those that lie there, enough of them.
-    pub(crate) fn read(salt: u64, place: Place, bytes: &[u8]) -> Option<ChunkHead> {
+    pub(crate) fn read(salt: u64, place: ChunkPlace, bytes: &[u8]) -> Option<ChunkHead> {
         let state = match *bytes.first_chunk::<4>()? {
             COMPLETE_MARKER => ChunkState::Complete,
             BEGUN_MARKER => ChunkState::Begun,
@@ -306,12 +306,12 @@ mod tests {
             written_unix_ms: 12345,
             checksums: vec![1, 2, 3, 4],
         };
-        let place = Place { extent: 1, unit: 2 };
+        let place = ChunkPlace { extent: 1, unit: 2 };
         let mut bytes = vec![0; UNIT_BYTES as usize];
         head.write(7, place, &mut bytes);
         assert_eq!(ChunkHead::read(7, place, &bytes), Some(head.clone()));
         assert_eq!(ChunkHead::read(8, place, &bytes), None);
-        assert_eq!(ChunkHead::read(7, Place { extent: 1, unit: 3 }, &bytes), None);
+        assert_eq!(ChunkHead::read(7, ChunkPlace { extent: 1, unit: 3 }, &bytes), None);
         for bit in 0..head_bytes(head.length.into()) * 8 {
             let mut damaged = bytes.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
@@ -321,7 +321,7 @@ mod tests {
             assert_eq!(ChunkHead::read(7, place, &bytes[..length]), None);
         }
         let content = place.content(99, 5);
-        assert_eq!(Place::of(&content), (place, 99));
+        assert_eq!(ChunkPlace::of(&content), (place, 99));
     }
 
     #[test]

@@ -7,10 +7,10 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::Store;
+use super::LocalStore;
 use super::extents::Extent;
 use super::files::ExtentFile;
-use super::format::Place;
+use super::format::ChunkPlace;
 use crate::ContentError;
 use crate::error::is_full;
 
@@ -18,7 +18,7 @@ use crate::error::is_full;
 const ALLOCATE_BYTES: u64 = 8 * 1024 * 1024;
 
 #[derive(Default, Debug)]
-pub(crate) struct Lane(Mutex<Option<Active>>);
+pub(crate) struct ExtentLane(Mutex<Option<Active>>);
 
 /// The extent that a lane fills.
 #[derive(Debug)]
@@ -39,14 +39,14 @@ pub(crate) struct Placement {
 }
 
 impl Placement {
-    pub(crate) fn place(&self) -> Place {
-        Place::at(self.extent.number, self.offset)
+    pub(crate) fn place(&self) -> ChunkPlace {
+        ChunkPlace::at(self.extent.number, self.offset)
     }
 }
 
-impl Lane {
-    pub(crate) fn resume(active: Active) -> Lane {
-        Lane(Mutex::new(Some(active)))
+impl ExtentLane {
+    pub(crate) fn resume(active: Active) -> ExtentLane {
+        ExtentLane(Mutex::new(Some(active)))
     }
 
     fn active(&self) -> MutexGuard<'_, Option<Active>> {
@@ -54,7 +54,12 @@ impl Lane {
     }
 
     /// Finds space for some chunks. Waits for the disk.
-    pub(crate) fn reserve(&self, store: &Store, bytes: u64, chunks: u64) -> Result<Placement, ContentError> {
+    pub(crate) fn reserve(
+        &self,
+        store: &LocalStore,
+        bytes: u64,
+        chunks: u64,
+    ) -> Result<Placement, ContentError> {
         store.extents.health.check()?;
         let mut guard = self.active();
         if let Some(active) = guard.take_if(|active| active.extent.end() + bytes > store.extent_bytes) {
@@ -96,7 +101,7 @@ impl Lane {
     }
 
     /// After a failed write: goes on in another extent.
-    pub(crate) fn leave(&self, store: &Store, extent: &Arc<Extent>) {
+    pub(crate) fn leave(&self, store: &LocalStore, extent: &Arc<Extent>) {
         if let Some(active) = self.active().take_if(|active| Arc::ptr_eq(&active.extent, extent)) {
             // Its end is not marked: that would be another write.
             active.extent.retire();

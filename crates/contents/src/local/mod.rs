@@ -32,16 +32,16 @@ use std::sync::{Arc, mpsc};
 use async_trait::async_trait;
 use tokio::sync::{Semaphore, oneshot};
 
-pub use self::dead::{DEAD_RANGE_COUNT_MAX, PUNCH_BYTES_MIN};
 pub use self::extents::OPEN_FILE_COUNT_MAX;
-pub use self::files::{Access, DirectoryFiles, ExtentFile, ExtentFiles};
+pub use self::files::{ExtentFile, ExtentFiles, FileAccess};
 pub use self::format::CHUNK_BYTES_MAX;
 pub use self::memory::{PIECE_BYTES, POOL_BYTES, WRITER_COUNT_MAX};
-pub use self::open::OpenError;
+pub use self::open::ContentsOpenError;
 pub use self::reader::READ_BYTES;
 
 use self::extents::{Extent, Extents};
-use self::lane::{Lane, Placement};
+use self::files::ExtentDirectory;
+use self::lane::{ExtentLane, Placement};
 use self::memory::Memory;
 use self::puts::PutQueue;
 use self::reader::LocalReader;
@@ -50,25 +50,25 @@ use self::sweep::LocalSweep;
 use self::writer::LocalWriter;
 use crate::guards::{Guards, Hold, Pin, SweepGuard};
 use crate::{
-    ContentError, ContentReader, ContentRef, ContentWriter, Contents, Gauges, Sweep, UnixMilliseconds,
+    ContentError, ContentReader, ContentRef, ContentStore, ContentWriter, Gauges, Sweep, UnixMilliseconds,
 };
 
 /// The directory beside the tables.
 pub const DIRECTORY: &str = "contents";
 /// An extent is filled up to this length.
-pub const EXTENT_BYTES: u64 = 512 * 1024 * 1024;
+pub(crate) const EXTENT_BYTES: u64 = 512 * 1024 * 1024;
 /// The shortest extents that an option may ask for.
-pub const EXTENT_BYTES_MIN: u64 = 2 * 1024 * 1024;
+pub(crate) const EXTENT_BYTES_MIN: u64 = 2 * 1024 * 1024;
 /// Lanes for long contents.
 pub const LANE_COUNT: usize = 4;
 /// Short contents that are written with one sync.
-pub const PUT_GROUP_BYTES_MAX: u64 = 4 * 1024 * 1024;
+pub(crate) const PUT_GROUP_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// Threads that wait for writes and for reads. Syncs have one more each lane.
-pub const WRITE_THREAD_COUNT_MAX: usize = 8;
-pub const READ_THREAD_COUNT_MAX: usize = 32;
+pub(crate) const WRITE_THREAD_COUNT_MAX: usize = 8;
+pub(crate) const READ_THREAD_COUNT_MAX: usize = 32;
 
 #[derive(Clone)]
-pub struct LocalOptions {
+pub struct ContentsOptions {
     /// The id of the store. Every extent carries it, and an extent of another store is refused.
     pub store: u64,
     /// Unpredictable numbers.
@@ -77,25 +77,25 @@ pub struct LocalOptions {
     pub extent_bytes: u64,
 }
 
-impl LocalOptions {
+impl ContentsOptions {
     pub fn new(
         store: u64,
         random: Arc<dyn Fn() -> u64 + Send + Sync>,
         now: UnixMilliseconds,
-    ) -> LocalOptions {
-        LocalOptions { store, random, now, extent_bytes: EXTENT_BYTES }
+    ) -> ContentsOptions {
+        ContentsOptions { store, random, now, extent_bytes: EXTENT_BYTES }
     }
 }
 
-impl fmt::Debug for LocalOptions {
+impl fmt::Debug for ContentsOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "LocalOptions {{ store: {:016x}, extent_bytes: {} }}", self.store, self.extent_bytes)
+        write!(f, "ContentsOptions {{ store: {:016x}, extent_bytes: {} }}", self.store, self.extent_bytes)
     }
 }
 
 /// What all writers and readers of a store share.
-pub(crate) struct Store {
-    options: LocalOptions,
+pub(crate) struct LocalStore {
+    options: ContentsOptions,
     extents: Arc<Extents>,
     guards: Arc<Guards>,
     /// Added to the number of a chunk it gives the chunk's nonce.
@@ -104,8 +104,8 @@ pub(crate) struct Store {
     chunk_bytes_max: u64,
     put_group_bytes: usize,
     puts: PutQueue,
-    put_lane: Lane,
-    lanes: Vec<Lane>,
+    put_lane: ExtentLane,
+    lanes: Vec<ExtentLane>,
     next_lane: AtomicUsize,
     memory: Memory,
     writes: Arc<Semaphore>,
@@ -115,7 +115,7 @@ pub(crate) struct Store {
     read: AtomicU64,
 }
 
-impl Store {
+impl LocalStore {
     /// Leaves the work to the background thread.
     fn reclaim(&self, job: Job) {
         // It lives as long as the store, unless it panicked; then the next sweep does its work.
@@ -154,7 +154,7 @@ impl Store {
 
 /// The contents in a directory. Its futures need a Tokio runtime.
 pub struct LocalContents {
-    store: Arc<Store>,
+    store: Arc<LocalStore>,
 }
 
 /// How much of an extent is in use.
@@ -172,24 +172,24 @@ pub struct ExtentUsage {
 
 impl LocalContents {
     /// Opens the store in this directory, or creates it. Waits for the disk.
-    pub fn open(directory: &Path, options: LocalOptions) -> Result<LocalContents, OpenError> {
-        LocalContents::open_files(Arc::new(DirectoryFiles::open(directory)?), options)
+    pub fn open(directory: &Path, options: ContentsOptions) -> Result<LocalContents, ContentsOpenError> {
+        LocalContents::open_files(Arc::new(ExtentDirectory::open(directory)?), options)
     }
 
     /// For tests that simulate a disk.
     pub fn open_files(
         files: Arc<dyn ExtentFiles>,
-        options: LocalOptions,
-    ) -> Result<LocalContents, OpenError> {
+        options: ContentsOptions,
+    ) -> Result<LocalContents, ContentsOpenError> {
         let extent_bytes = options.extent_bytes.max(EXTENT_BYTES_MIN);
         let found = open::open(&files, &options, extent_bytes)?;
         let extents = Arc::new(Extents::new(files, found.extents, found.last_number));
         let reclaim = reclaim::start(extents.clone())?;
         let releasing = reclaim.clone();
         let guards = Guards::new(move |contents| drop(releasing.send(Job::Forget { contents, reply: None })));
-        let mut resumed = found.active.into_iter().map(Lane::resume);
+        let mut resumed = found.active.into_iter().map(ExtentLane::resume);
         let put_lane = resumed.next().unwrap_or_default();
-        let store = Store {
+        let store = LocalStore {
             nonce_base: (options.random)(),
             options,
             extents,
@@ -232,7 +232,7 @@ impl LocalContents {
 }
 
 #[async_trait]
-impl Contents for LocalContents {
+impl ContentStore for LocalContents {
     fn writer(&self, expected_bytes: Option<u64>) -> Box<dyn ContentWriter> {
         Box::new(LocalWriter::new(self.store.clone(), expected_bytes))
     }

@@ -9,14 +9,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::extents::Extent;
-use super::files::{Access, ExtentFile, ExtentFiles};
+use super::files::{ExtentFile, ExtentFiles, FileAccess};
 use super::format::{self, CHUNKS_OFFSET, ChunkState, ExtentHead, SEAL_OFFSET, UNIT_BYTES, round_up};
 use super::lane::Active;
 use super::walk::{Walk, is_zero};
-use super::{LANE_COUNT, LocalOptions, reclaim};
+use super::{ContentsOptions, LANE_COUNT, reclaim};
 
 #[derive(Debug)]
-pub enum OpenError {
+pub enum ContentsOpenError {
     Io(io::Error),
     /// An extent belongs to another store: the name of its file, and the id in it.
     OtherStore {
@@ -29,25 +29,27 @@ pub enum OpenError {
     },
 }
 
-impl fmt::Display for OpenError {
+impl fmt::Display for ContentsOpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            OpenError::Io(error) => write!(f, "the contents could not be opened: {error}"),
-            OpenError::OtherStore { name, store } => write!(f, "{name} belongs to store {store:016x}"),
-            OpenError::Damaged { name } => write!(f, "the head of {name} is damaged"),
+            ContentsOpenError::Io(error) => write!(f, "the contents could not be opened: {error}"),
+            ContentsOpenError::OtherStore { name, store } => {
+                write!(f, "{name} belongs to store {store:016x}")
+            }
+            ContentsOpenError::Damaged { name } => write!(f, "the head of {name} is damaged"),
         }
     }
 }
 
-impl std::error::Error for OpenError {}
+impl std::error::Error for ContentsOpenError {}
 
-impl From<io::Error> for OpenError {
-    fn from(error: io::Error) -> OpenError {
-        OpenError::Io(error)
+impl From<io::Error> for ContentsOpenError {
+    fn from(error: io::Error) -> ContentsOpenError {
+        ContentsOpenError::Io(error)
     }
 }
 
-pub(crate) struct Found {
+pub(crate) struct FoundExtents {
     pub(crate) extents: Vec<Arc<Extent>>,
     /// Those that are filled further.
     pub(crate) active: Vec<Active>,
@@ -56,16 +58,19 @@ pub(crate) struct Found {
 
 pub(crate) fn open(
     files: &Arc<dyn ExtentFiles>,
-    options: &LocalOptions,
+    options: &ContentsOptions,
     extent_bytes: u64,
-) -> Result<Found, OpenError> {
+) -> Result<FoundExtents, ContentsOpenError> {
     let mut numbers: Vec<u32> = files.names()?.iter().filter_map(|name| format::number_of(name)).collect();
     numbers.sort_unstable();
-    let mut found =
-        Found { extents: Vec::new(), active: Vec::new(), last_number: numbers.last().copied().unwrap_or(0) };
+    let mut found = FoundExtents {
+        extents: Vec::new(),
+        active: Vec::new(),
+        last_number: numbers.last().copied().unwrap_or(0),
+    };
     for number in numbers {
         let name = format::name(number);
-        let file = files.open(&name, Access::Write)?;
+        let file = files.open(&name, FileAccess::Write)?;
         let Some((head, unit)) = read_head(&*file)? else {
             if is_unused(&*file)? {
                 // Its creation did not come to its end, so it has no content.
@@ -73,13 +78,13 @@ pub(crate) fn open(
                 files.remove(&name)?;
                 continue;
             }
-            return Err(OpenError::Damaged { name });
+            return Err(ContentsOpenError::Damaged { name });
         };
         if head.store != options.store {
-            return Err(OpenError::OtherStore { name, store: head.store });
+            return Err(ContentsOpenError::OtherStore { name, store: head.store });
         }
         if head.number != number {
-            return Err(OpenError::Damaged { name });
+            return Err(ContentsOpenError::Damaged { name });
         }
         if let Some(end) = format::read_seal(&unit, head.salt) {
             found.extents.push(Extent::new(number, head.salt, end, None, false));

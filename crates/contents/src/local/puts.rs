@@ -8,8 +8,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use tokio::sync::oneshot;
 
-use super::Store;
-use super::format::{self, BLOCK_BYTES, ChunkHead, ChunkState, Place, UNIT_BYTES, round_up};
+use super::LocalStore;
+use super::format::{self, BLOCK_BYTES, ChunkHead, ChunkPlace, ChunkState, UNIT_BYTES, round_up};
 use super::memory::Piece;
 use super::reclaim::Job;
 use crate::error::is_full;
@@ -75,7 +75,7 @@ impl PutQueue {
     }
 }
 
-pub(crate) fn add(store: &Arc<Store>, put: Put) {
+pub(crate) fn add(store: &Arc<LocalStore>, put: Put) {
     let mut queue = store.puts.queue();
     queue.waiting.push_back(put);
     if !queue.is_running {
@@ -99,7 +99,7 @@ impl Drop for Running<'_> {
     }
 }
 
-fn run(store: &Arc<Store>) {
+fn run(store: &Arc<LocalStore>) {
     let _running = Running(&store.puts);
     loop {
         let group = store.puts.take(store.put_group_bytes);
@@ -122,7 +122,7 @@ fn run(store: &Arc<Store>) {
     }
 }
 
-fn write(store: &Arc<Store>, group: &[Put]) -> Result<Vec<ContentRef>, ContentError> {
+fn write(store: &Arc<LocalStore>, group: &[Put]) -> Result<Vec<ContentRef>, ContentError> {
     let total: usize = group.iter().map(Put::space).sum();
     let placement = store.put_lane.reserve(store, total as u64, group.len() as u64)?;
     let mut bytes = vec![0; total];
@@ -130,7 +130,7 @@ fn write(store: &Arc<Store>, group: &[Put]) -> Result<Vec<ContentRef>, ContentEr
     let mut at = 0;
     for put in group {
         let data = &put.piece.bytes;
-        let place = Place::at(placement.extent.number, placement.offset + at as u64);
+        let place = ChunkPlace::at(placement.extent.number, placement.offset + at as u64);
         let checksum = |(number, block): (usize, &[u8])| format::block_checksum(put.nonce, number, block);
         let head = ChunkHead {
             state: ChunkState::Complete,

@@ -11,17 +11,17 @@ use std::sync::atomic::Ordering;
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use super::Store;
+use super::LocalStore;
 use super::extents::Extent;
 use super::files::ExtentFile;
-use super::format::{self, BLOCK_BYTES, ChunkHead, ChunkState, Place, UNIT_BYTES, round_up};
+use super::format::{self, BLOCK_BYTES, ChunkHead, ChunkPlace, ChunkState, UNIT_BYTES, round_up};
 use crate::{ContentError, ContentReader, ContentRef, Pin};
 
 /// A reader returns pieces of this size, at most.
 pub const READ_BYTES: usize = 2 * BLOCK_BYTES;
 
 pub(crate) struct LocalReader {
-    store: Arc<Store>,
+    store: Arc<LocalStore>,
     content: ContentRef,
     range: Range<u64>,
     head: Option<Arc<ChunkHead>>,
@@ -29,17 +29,22 @@ pub(crate) struct LocalReader {
 }
 
 impl LocalReader {
-    pub(crate) fn new(store: Arc<Store>, content: ContentRef, range: Range<u64>, pin: Pin) -> LocalReader {
+    pub(crate) fn new(
+        store: Arc<LocalStore>,
+        content: ContentRef,
+        range: Range<u64>,
+        pin: Pin,
+    ) -> LocalReader {
         let range = range.start..range.end.min(content.length);
         LocalReader { store, content, range, head: None, _pin: pin }
     }
 
     async fn read(&self, range: Range<u64>) -> Result<(Arc<ChunkHead>, Bytes), ContentError> {
-        let (place, _) = Place::of(&self.content);
+        let (place, _) = ChunkPlace::of(&self.content);
         let extent = self.store.extents.get(place.extent).ok_or(ContentError::NotFound)?;
         let (content, head) = (self.content, self.head.clone());
         if let Some(file) = self.store.extents.opened(place.extent) {
-            let source = Source { file, extent: extent.clone(), is_cached_only: true };
+            let source = ChunkSource { file, extent: extent.clone(), is_cached_only: true };
             if let Some(read) = source.read(&content, head.clone(), range.clone())? {
                 return Ok(read);
             }
@@ -50,7 +55,7 @@ impl LocalReader {
         let work = move || {
             let _permit = permit;
             let file = store.extents.file(place.extent)?;
-            let source = Source { file, extent, is_cached_only: false };
+            let source = ChunkSource { file, extent, is_cached_only: false };
             let read = source.read(&content, head, range)?;
             read.ok_or_else(|| ContentError::Io("the disk did not answer".to_owned()))
         };
@@ -82,14 +87,14 @@ impl ContentReader for LocalReader {
     }
 }
 
-struct Source {
+struct ChunkSource {
     file: Arc<dyn ExtentFile>,
     extent: Arc<Extent>,
     /// Reads only what needs no disk.
     is_cached_only: bool,
 }
 
-impl Source {
+impl ChunkSource {
     /// `None` when this needs the disk, and may not.
     fn fill(&self, offset: u64, out: &mut [u8]) -> Result<Option<()>, ContentError> {
         if self.is_cached_only {
@@ -117,7 +122,7 @@ impl Source {
         if content.length > format::CHUNK_BYTES_MAX {
             return Err(ContentError::NotFound);
         }
-        let (place, _) = Place::of(content);
+        let (place, _) = ChunkPlace::of(content);
         let blocks = range.start / BLOCK_BYTES as u64 * BLOCK_BYTES as u64
             ..round_up(range.end, BLOCK_BYTES as u64).min(content.length);
         let size = (blocks.end - blocks.start) as usize;
@@ -177,7 +182,7 @@ impl Source {
 
     /// The head of the content, from what lies at its place.
     fn head(&self, content: &ContentRef, bytes: &[u8]) -> Result<ChunkHead, ContentError> {
-        let (place, nonce) = Place::of(content);
+        let (place, nonce) = ChunkPlace::of(content);
         match ChunkHead::read(self.extent.salt, place, bytes) {
             Some(head) if head.nonce != nonce || head.state != ChunkState::Complete => {
                 Err(ContentError::NotFound)

@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use super::dead::DeadRanges;
 use super::extents::{Extent, Extents};
 use super::files::ExtentFile;
-use super::format::{ChunkHead, ChunkState, Place, UNIT_BYTES};
+use super::format::{ChunkHead, ChunkPlace, ChunkState, UNIT_BYTES};
 use super::lane::Placement;
 use super::walk::Walk;
 use crate::{ContentError, ContentRef};
@@ -119,7 +119,7 @@ impl Reclaim {
     }
 
     fn forget(&mut self, content: &ContentRef) -> Result<(), ContentError> {
-        let (place, nonce) = Place::of(content);
+        let (place, nonce) = ChunkPlace::of(content);
         let Some(extent) = self.extents.get(place.extent) else { return Ok(()) };
         let file = self.extents.file(place.extent)?;
         let offset = place.offset();
@@ -168,7 +168,7 @@ fn write_forgotten(extent: &Extent, file: &dyn ExtentFile, offset: u64, bytes: u
         checksums: Vec::new(),
     };
     let mut bytes = [0; 40];
-    head.write(extent.salt, Place::at(extent.number, offset), &mut bytes);
+    head.write(extent.salt, ChunkPlace::at(extent.number, offset), &mut bytes);
     file.write(offset, &bytes)
 }
 

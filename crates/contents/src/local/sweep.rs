@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::Store;
+use super::LocalStore;
 use super::extents::Extent;
 use super::format::ChunkState;
 use super::reclaim::Job;
@@ -13,7 +13,7 @@ use crate::guards::SweepGuard;
 use crate::{ContentError, ContentRef, SWEEP_BATCH_COUNT_MAX, StoredContent, Sweep};
 
 pub(crate) struct LocalSweep {
-    store: Arc<Store>,
+    store: Arc<LocalStore>,
     guard: Arc<SweepGuard>,
     /// The next extent.
     next: u32,
@@ -21,7 +21,7 @@ pub(crate) struct LocalSweep {
 }
 
 impl LocalSweep {
-    pub(crate) fn new(store: Arc<Store>) -> LocalSweep {
+    pub(crate) fn new(store: Arc<LocalStore>) -> LocalSweep {
         let guard = Arc::new(store.guards.begin_sweep());
         LocalSweep { store, guard, next: 0, walk: None }
     }
@@ -35,7 +35,7 @@ struct Step {
 
 /// Waits for the disk.
 fn step(
-    store: &Store,
+    store: &LocalStore,
     guard: &SweepGuard,
     mut next: u32,
     walk: Option<(Arc<Extent>, Walk)>,

@@ -13,12 +13,12 @@ use crate::ContentError;
 
 /// Whether a sync failed, and how many there were; one for the whole store.
 #[derive(Default, Debug)]
-pub(crate) struct Health {
+pub(crate) struct SyncHealth {
     sync_failed: AtomicBool,
     pub(crate) sync_count: AtomicU64,
 }
 
-impl Health {
+impl SyncHealth {
     pub(crate) fn check(&self) -> Result<(), ContentError> {
         if self.sync_failed.load(Ordering::Acquire) {
             return Err(ContentError::Unavailable(
@@ -48,13 +48,13 @@ impl Health {
 
 #[derive(Debug)]
 pub(crate) struct GroupSync {
-    asked: Mutex<Asked>,
+    asked: Mutex<SyncRequests>,
     /// The last request that is done, and whether a sync failed.
     done: watch::Sender<(u64, Option<ContentError>)>,
 }
 
 #[derive(Default, Debug)]
-struct Asked {
+struct SyncRequests {
     last: u64,
     is_running: bool,
 }
@@ -64,12 +64,12 @@ impl GroupSync {
         GroupSync { asked: Mutex::default(), done: watch::Sender::new((0, None)) }
     }
 
-    fn asked(&self) -> MutexGuard<'_, Asked> {
+    fn asked(&self) -> MutexGuard<'_, SyncRequests> {
         self.asked.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// Asks for a sync of everything written so far; returns a ticket to wait with.
-    pub(crate) fn ask(self: &Arc<GroupSync>, file: &Arc<dyn ExtentFile>, health: &Arc<Health>) -> u64 {
+    pub(crate) fn ask(self: &Arc<GroupSync>, file: &Arc<dyn ExtentFile>, health: &Arc<SyncHealth>) -> u64 {
         let mut asked = self.asked();
         asked.last += 1;
         if !asked.is_running {
@@ -80,7 +80,7 @@ impl GroupSync {
         asked.last
     }
 
-    fn run(&self, file: &dyn ExtentFile, health: &Health) {
+    fn run(&self, file: &dyn ExtentFile, health: &SyncHealth) {
         let mut upto = self.asked().last;
         loop {
             let outcome = health.sync(file).err();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::extents::Extent;
 use super::files::ExtentFile;
-use super::format::{CHUNKS_OFFSET, ChunkHead, Place, UNIT_BYTES, resembles_head};
+use super::format::{CHUNKS_OFFSET, ChunkHead, ChunkPlace, UNIT_BYTES, resembles_head};
 
 /// How much of the file is read at a time.
 const WINDOW_BYTES: u64 = 64 * 1024;
@@ -53,11 +53,11 @@ impl Walk {
     }
 
     /// The next chunk, also if it is forgotten; `None` at the end.
-    pub(crate) fn next(&mut self) -> io::Result<Option<(Place, ChunkHead)>> {
+    pub(crate) fn next(&mut self) -> io::Result<Option<(ChunkPlace, ChunkHead)>> {
         while self.position + UNIT_BYTES <= self.end {
             self.fill()?;
             let rest = &self.window[(self.position - self.window_offset) as usize..];
-            let place = Place::at(self.extent.number, self.position);
+            let place = ChunkPlace::at(self.extent.number, self.position);
             // The longest head fits into one unit.
             if let Some(head) = ChunkHead::read(self.extent.salt, place, rest) {
                 self.position += u64::from(head.space);

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
 
-use super::Store;
+use super::LocalStore;
 use super::files::ExtentFile;
 use super::format::{self, BLOCK_BYTES, ChunkHead, ChunkState, UNIT_BYTES, round_up};
 use super::lane::Placement;
@@ -22,7 +22,7 @@ use super::memory::{PIECE_BYTES, Piece, WriterMemory};
 use super::puts::{self, Put};
 use super::reclaim::Job;
 use crate::error::is_full;
-use crate::guards::Pending;
+use crate::guards::PendingContent;
 use crate::{ContentError, ContentRef, ContentWriter, Written};
 
 /// The first chunk of a long content, unless the content is expected to be shorter.
@@ -33,10 +33,10 @@ const WRITE_AHEAD_COUNT: usize = 2;
 const SYNC_AHEAD_BYTES: u64 = 16 * 1024 * 1024;
 
 pub(crate) struct LocalWriter {
-    store: Arc<Store>,
+    store: Arc<LocalStore>,
     /// `None` when there are too many writers.
     memory: Option<WriterMemory>,
-    pending: Option<Pending>,
+    pending: Option<PendingContent>,
     lane: usize,
     /// How many more bytes are expected.
     expected: Option<u64>,
@@ -65,7 +65,7 @@ struct OpenChunk {
 
 /// The space of a chunk that is being written. The last who holds it gives it back, unless the chunk was completed.
 struct ChunkSpace {
-    store: Arc<Store>,
+    store: Arc<LocalStore>,
     placement: Placement,
     /// How much of the placement is still its own. Behind that another chunk may begin.
     own_bytes: AtomicU64,
@@ -82,7 +82,7 @@ impl Drop for ChunkSpace {
 }
 
 impl LocalWriter {
-    pub(crate) fn new(store: Arc<Store>, expected: Option<u64>) -> LocalWriter {
+    pub(crate) fn new(store: Arc<LocalStore>, expected: Option<u64>) -> LocalWriter {
         let lane = store.next_lane.fetch_add(1, Ordering::Relaxed) % store.lanes.len();
         LocalWriter {
             memory: store.memory.writer(),
@@ -279,7 +279,7 @@ async fn blocking<T: Send + 'static>(
 
 /// Reserves space for a chunk, and says in it that the chunk has begun.
 async fn begin(
-    store: &Arc<Store>,
+    store: &Arc<LocalStore>,
     lane: usize,
     bytes_max: u64,
     expected: u64,
@@ -337,7 +337,7 @@ impl ChunkSpace {
     }
 }
 
-async fn put(store: &Arc<Store>, piece: Piece) -> Result<ContentRef, ContentError> {
+async fn put(store: &Arc<LocalStore>, piece: Piece) -> Result<ContentRef, ContentError> {
     let (reply, outcome) = oneshot::channel();
     let written_unix_ms = (store.options.now)();
     puts::add(store, Put { piece, nonce: store.next_nonce(), written_unix_ms, reply });

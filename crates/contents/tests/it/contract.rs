@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use contents::{ContentError, ContentRef, Contents, verify};
+use contents::{ContentError, ContentRef, ContentStore, Hold, PendingContent, verify};
 
 use crate::disk::Disk;
 use crate::support::*;
@@ -49,7 +49,7 @@ on_all!(
     a_writer_without_a_hint_or_with_a_wrong_one_writes_the_same,
 );
 
-async fn what_is_written_is_read(contents: Arc<impl Contents>) {
+async fn what_is_written_is_read(contents: Arc<impl ContentStore>) {
     for (seed, length) in
         [1, 4096, 64 * KIB - 1, 64 * KIB, 64 * KIB + 1, 256 * KIB, 256 * KIB + 1, MIB, 5 * MIB + 7]
             .into_iter()
@@ -68,7 +68,7 @@ async fn what_is_written_is_read(contents: Arc<impl Contents>) {
     }
 }
 
-async fn ranges_are_cut_at_both_ends(contents: Arc<impl Contents>) {
+async fn ranges_are_cut_at_both_ends(contents: Arc<impl ContentStore>) {
     let length = 3 * MIB + 12_345;
     let bytes = bytes(1, length);
     let list = write(&*contents, &bytes).await;
@@ -87,7 +87,7 @@ async fn ranges_are_cut_at_both_ends(contents: Arc<impl Contents>) {
     assert!(try_read(&contents, &list, u64::MAX - 1..u64::MAX).await.unwrap().is_empty());
 }
 
-async fn an_empty_content_has_no_parts(contents: Arc<impl Contents>) {
+async fn an_empty_content_has_no_parts(contents: Arc<impl ContentStore>) {
     assert!(contents.writer(None).finish().await.unwrap().contents.is_empty());
     let mut writer = contents.writer(Some(0));
     writer.push(Bytes::new()).await.unwrap();
@@ -95,7 +95,7 @@ async fn an_empty_content_has_no_parts(contents: Arc<impl Contents>) {
     assert!(read(&contents, &[]).await.is_empty());
 }
 
-async fn what_is_forgotten_is_not_found(contents: Arc<impl Contents>) {
+async fn what_is_forgotten_is_not_found(contents: Arc<impl ContentStore>) {
     for length in [1, 100 * KIB, MIB] {
         let (gone, kept) = (bytes(1, length), bytes(2, length));
         let (gone_list, kept_list) = (write(&*contents, &gone).await, write(&*contents, &kept).await);
@@ -105,7 +105,7 @@ async fn what_is_forgotten_is_not_found(contents: Arc<impl Contents>) {
     }
 }
 
-async fn forgetting_twice_or_something_else_is_no_error(contents: Arc<impl Contents>) {
+async fn forgetting_twice_or_something_else_is_no_error(contents: Arc<impl ContentStore>) {
     let list = write(&*contents, &bytes(1, 10)).await;
     contents.forget(&list).await.unwrap();
     contents.forget(&list).await.unwrap();
@@ -116,7 +116,7 @@ async fn forgetting_twice_or_something_else_is_no_error(contents: Arc<impl Conte
     }
 }
 
-async fn a_pin_keeps_bytes_until_it_is_dropped(contents: Arc<impl Contents>) {
+async fn a_pin_keeps_bytes_until_it_is_dropped(contents: Arc<impl ContentStore>) {
     let bytes = bytes(1, 2 * MIB);
     let list = write(&*contents, &bytes).await;
     let pin = contents.pin();
@@ -124,9 +124,7 @@ async fn a_pin_keeps_bytes_until_it_is_dropped(contents: Arc<impl Contents>) {
     let mut all = reader.next().await.unwrap().unwrap().to_vec();
     contents.forget(&list).await.unwrap();
     assert_eq!(contents.gauges().deferred_count, list.len() as u64);
-    while let Some(piece) = reader.next().await {
-        all.extend_from_slice(&piece.unwrap());
-    }
+    all.extend(rest(&mut *reader).await);
     assert!(all == bytes[..all.len()] && all.len() as u64 == list[0].length());
     drop(reader);
     assert_eq!(contents.gauges().deferred_count, list.len() as u64);
@@ -136,17 +134,16 @@ async fn a_pin_keeps_bytes_until_it_is_dropped(contents: Arc<impl Contents>) {
     assert_eq!(try_read(&contents, &list, 0..1).await, Err(ContentError::NotFound));
 }
 
-async fn an_abandoned_writer_leaves_nothing(contents: Arc<impl Contents>) {
+async fn an_abandoned_writer_leaves_nothing(contents: Arc<impl ContentStore>) {
     for length in [10, 100 * KIB, 3 * MIB] {
-        let mut writer = contents.writer(Some(length as u64));
-        writer.push(bytes(1, length)).await.unwrap();
+        let writer = begin(&*contents, bytes(1, length)).await;
         drop(writer);
     }
     contents.close().await;
     assert!(stored(&*contents).await.is_empty());
 }
 
-async fn a_cancelled_finish_leaves_nothing(contents: Arc<impl Contents>) {
+async fn a_cancelled_finish_leaves_nothing(contents: Arc<impl ContentStore>) {
     for length in [10, 3 * MIB] {
         let mut writer = contents.writer(None);
         writer.push(bytes(1, length)).await.unwrap();
@@ -163,7 +160,7 @@ async fn a_cancelled_finish_leaves_nothing(contents: Arc<impl Contents>) {
     assert!(stored(&*contents).await.is_empty());
 }
 
-async fn a_sweep_sees_everything_but_pending_contents(contents: Arc<impl Contents>) {
+async fn a_sweep_sees_everything_but_pending_contents(contents: Arc<impl ContentStore>) {
     let mut expected = Vec::new();
     for seed in 0..20 {
         expected.extend(write(&*contents, &bytes(seed, 50_000 * seed as usize + 1)).await);
@@ -180,8 +177,7 @@ async fn a_sweep_sees_everything_but_pending_contents(contents: Arc<impl Content
     let written = writer.finish().await.unwrap();
     drop(late);
     let (pending_list, written_list) = (pending.contents, written.contents);
-    pending.pending.adopt();
-    written.pending.adopt();
+    [pending.pending, written.pending].into_iter().for_each(PendingContent::adopt);
     expected.extend(pending_list.iter().chain(&written_list).chain(&after));
     let mut found = stored(&*contents).await;
     found.sort();
@@ -192,18 +188,19 @@ async fn a_sweep_sees_everything_but_pending_contents(contents: Arc<impl Content
     assert_eq!(stored(&*contents).await, pending_list);
 }
 
-async fn a_sweep_does_not_forget_what_is_held(contents: Arc<impl Contents>) {
+async fn a_sweep_does_not_forget_what_is_held(contents: Arc<impl ContentStore>) {
     let (first, second) = (write(&*contents, &bytes(1, 10)).await, write(&*contents, &bytes(2, 10)).await);
     let mut sweep = contents.sweep().await.unwrap();
-    let all: Vec<ContentRef> = sweep.next().await.unwrap().iter().map(|stored| stored.content).collect();
-    drop(contents.hold(&first));
+    let all = next(&mut *sweep).await;
+    let hold: Hold = contents.hold(&first);
+    drop(hold);
     assert_eq!(sweep.forget(&all).await.unwrap(), 1);
     drop(sweep);
     assert_eq!(stored(&*contents).await, first);
     assert_eq!(try_read(&contents, &second, 0..1).await, Err(ContentError::NotFound));
 }
 
-async fn references_survive_encoding(contents: Arc<impl Contents>) {
+async fn references_survive_encoding(contents: Arc<impl ContentStore>) {
     let bytes = bytes(1, 3 * MIB);
     let list = write(&*contents, &bytes).await;
     let decoded: Vec<ContentRef> =
@@ -212,7 +209,7 @@ async fn references_survive_encoding(contents: Arc<impl Contents>) {
     assert!(read(&contents, &decoded).await == bytes);
 }
 
-async fn a_writer_without_a_hint_or_with_a_wrong_one_writes_the_same(contents: Arc<impl Contents>) {
+async fn a_writer_without_a_hint_or_with_a_wrong_one_writes_the_same(contents: Arc<impl ContentStore>) {
     for hint in [None, Some(0), Some(1), Some(700_000), Some(u64::MAX)] {
         for length in [1, 300_000, 3 * MIB + 1] {
             let bytes = bytes(length as u64, length);

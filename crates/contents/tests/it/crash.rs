@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use contents::{ContentError, ContentRef, Contents, LocalContents};
+use contents::{ContentError, ContentRef, ContentStore, LocalContents};
 use fastrand::Rng;
 
 use crate::disk::Disk;
@@ -153,8 +153,8 @@ async fn after_a_failed_write_others_go_on_in_another_extent() {
 async fn a_store_of_another_id_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     write(&*local(directory.path()), &bytes(1, 10)).await;
-    let other = contents::LocalOptions { store: STORE + 1, ..options() };
+    let other = contents::ContentsOptions { store: STORE + 1, ..options() };
     let refused = LocalContents::open(directory.path(), other);
-    assert!(matches!(refused, Err(contents::local::OpenError::OtherStore { store: STORE, .. })));
+    assert!(matches!(refused, Err(contents::local::ContentsOpenError::OtherStore { store: STORE, .. })));
     assert!(LocalContents::open(directory.path(), options()).is_ok());
 }

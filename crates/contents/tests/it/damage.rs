@@ -1,6 +1,6 @@
 //! Damage is an error, never wrong bytes, and never a panic.
 
-use contents::{ContentError, Contents, LocalContents};
+use contents::{ContentError, ContentStore, LocalContents};
 use fastrand::Rng;
 
 use crate::disk::Disk;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use contents::local::{Access, ExtentFile, ExtentFiles};
+use contents::local::{ExtentFile, ExtentFiles, FileAccess};
 use fastrand::Rng;
 
 /// The unit that a disk writes as a whole or not at all.
@@ -191,11 +191,11 @@ impl ExtentFiles for Disk {
         Ok(Disk::names(self))
     }
 
-    fn open(&self, name: &str, access: Access) -> io::Result<Arc<dyn ExtentFile>> {
+    fn open(&self, name: &str, access: FileAccess) -> io::Result<Arc<dyn ExtentFile>> {
         let mut state = self.state();
         let file = match access {
-            Access::Write => *state.names.get(name).ok_or(io::ErrorKind::NotFound)?,
-            Access::Create => {
+            FileAccess::Write => *state.names.get(name).ok_or(io::ErrorKind::NotFound)?,
+            FileAccess::Create => {
                 state.change()?;
                 if state.names.contains_key(name) {
                     return Err(io::ErrorKind::AlreadyExists.into());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use contents::local::{OPEN_FILE_COUNT_MAX, POOL_BYTES, READ_BYTES, WRITER_COUNT_MAX};
-use contents::{ContentError, Contents};
+use contents::{ContentError, ContentStore};
 
 use crate::disk::Disk;
 use crate::support::*;

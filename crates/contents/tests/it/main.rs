@@ -1,9 +1,12 @@
 //! The promises of contents, on a real directory, in memory, and on disks that fail.
 
+#![allow(clippy::unwrap_used)] // All of it is tests, the helpers too.
+
 mod contract;
 mod crash;
 mod damage;
 mod disk;
+mod format;
 mod load;
 mod model;
 mod space;

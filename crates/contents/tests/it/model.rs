@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use contents::{ContentRef, Contents, Pin};
+use contents::{ContentRef, ContentStore, Pin};
 use fastrand::Rng;
 
 use crate::disk::Disk;
@@ -21,7 +21,7 @@ struct Model {
 impl Model {
     async fn step(
         &mut self,
-        contents: &Arc<impl Contents>,
+        contents: &Arc<impl ContentStore>,
         random: &mut Rng,
         pins: &mut Vec<(Pin, Vec<ContentRef>, Bytes)>,
     ) {
@@ -73,7 +73,7 @@ impl Model {
         }
     }
 
-    async fn check(&self, contents: &Arc<impl Contents>) {
+    async fn check(&self, contents: &Arc<impl ContentStore>) {
         for (list, bytes) in self.kept.values() {
             assert!(read(contents, list).await == *bytes);
         }

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use contents::{ContentError, Contents};
+use contents::local::ExtentUsage;
+use contents::{ContentError, ContentStore, Gauges};
 
 use crate::disk::Disk;
 use crate::support::*;
@@ -46,6 +47,22 @@ async fn short_contents_give_space_back_together() {
     let after = allocated(directory.path());
     assert!(before - after >= 100 * 12_288, "{before} to {after}");
     assert_eq!(stored(&*contents).await, all[100..]);
+}
+
+#[tokio::test]
+async fn usage_tells_which_extents_are_nearly_empty() {
+    let disk = Disk::new();
+    disk.cannot_punch();
+    let contents = on_disk(&disk);
+    let mut all = Vec::new();
+    for seed in 0..20 {
+        all.extend(write(&*contents, &bytes(seed, 200 * KIB)).await);
+    }
+    contents.forget(&all[1..10]).await.unwrap();
+    let usage: Vec<ExtentUsage> = contents.usage().await.unwrap();
+    assert_eq!(usage.iter().map(|extent| extent.chunk_count.unwrap()).sum::<u64>(), 11);
+    assert_eq!(usage[0].chunk_count, Some(1));
+    assert!(usage[0].allocated_bytes >= usage[0].size_bytes && !usage[0].is_active);
 }
 
 #[cfg(target_os = "linux")]
@@ -191,5 +208,6 @@ async fn memory_has_a_bound_too() {
     assert!(matches!(refused, Err(ContentError::NoRoom(_))));
     contents.forget(&first).await.unwrap();
     write(&*contents, &bytes(2, 900_000)).await;
-    assert_eq!(contents.gauges().extent_bytes, 900_000);
+    let Gauges { extent_bytes, written_bytes, .. } = contents.gauges();
+    assert_eq!((extent_bytes, written_bytes), (900_000, 1_500_000));
 }

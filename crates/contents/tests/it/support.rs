@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use contents::local::ExtentFiles;
 use contents::{
-    ContentError, ContentRef, ContentStream, Contents, LocalContents, LocalOptions, MemoryContents, Written,
+    ContentError, ContentReader, ContentRef, ContentStore, ContentStream, ContentWriter, ContentsOptions,
+    LocalContents, MemoryContents, StoredContent, Sweep, Written,
 };
 
 pub const STORE: u64 = 0x1234;
@@ -15,15 +16,15 @@ pub const KIB: usize = 1024;
 pub const MIB: usize = 1024 * 1024;
 
 /// Numbers that differ from call to call and from store to store, and time that passes with every call.
-pub fn options() -> LocalOptions {
+pub fn options() -> ContentsOptions {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let time = AtomicU64::new(1_700_000_000_000);
     let random = || NEXT.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    LocalOptions::new(STORE, Arc::new(random), Arc::new(move || time.fetch_add(1, Ordering::Relaxed)))
+    ContentsOptions::new(STORE, Arc::new(random), Arc::new(move || time.fetch_add(1, Ordering::Relaxed)))
 }
 
-pub fn small_options() -> LocalOptions {
-    LocalOptions { extent_bytes: 2 * MIB as u64, ..options() }
+pub fn small_options() -> ContentsOptions {
+    ContentsOptions { extent_bytes: 2 * MIB as u64, ..options() }
 }
 
 pub fn local(directory: &Path) -> Arc<LocalContents> {
@@ -52,7 +53,7 @@ pub fn bytes(seed: u64, length: usize) -> Bytes {
 
 /// Writes in pieces of this size.
 pub async fn try_write(
-    contents: &dyn Contents,
+    contents: &dyn ContentStore,
     bytes: &Bytes,
     piece: usize,
 ) -> Result<Written, ContentError> {
@@ -65,16 +66,16 @@ pub async fn try_write(
     writer.finish().await
 }
 
-pub async fn write(contents: &dyn Contents, bytes: &Bytes) -> Vec<ContentRef> {
+pub async fn write(contents: &dyn ContentStore, bytes: &Bytes) -> Vec<ContentRef> {
     try_write(contents, bytes, 100_000).await.unwrap().contents
 }
 
 pub async fn try_read(
-    contents: &Arc<impl Contents>,
+    contents: &Arc<impl ContentStore>,
     list: &[ContentRef],
     range: std::ops::Range<u64>,
 ) -> Result<Vec<u8>, ContentError> {
-    let contents: Arc<dyn Contents> = contents.clone();
+    let contents: Arc<dyn ContentStore> = contents.clone();
     let pin = contents.pin();
     let mut stream = ContentStream::new(contents, list.into(), range, pin);
     let mut all = Vec::new();
@@ -84,35 +85,56 @@ pub async fn try_read(
     Ok(all)
 }
 
-pub async fn read(contents: &Arc<impl Contents>, list: &[ContentRef]) -> Vec<u8> {
+pub async fn read(contents: &Arc<impl ContentStore>, list: &[ContentRef]) -> Vec<u8> {
     try_read(contents, list, 0..u64::MAX).await.unwrap()
 }
 
+/// What a reader has still to return.
+pub async fn rest(reader: &mut dyn ContentReader) -> Vec<u8> {
+    let mut all = Vec::new();
+    while let Some(piece) = reader.next().await {
+        all.extend_from_slice(&piece.unwrap());
+    }
+    all
+}
+
+/// Writes without finishing.
+pub async fn begin(contents: &dyn ContentStore, bytes: Bytes) -> Box<dyn ContentWriter> {
+    let mut writer = contents.writer(None);
+    writer.push(bytes).await.unwrap();
+    writer
+}
+
+/// The next that a sweep enumerates.
+pub async fn next(sweep: &mut dyn Sweep) -> Vec<ContentRef> {
+    let batch: Vec<StoredContent> = sweep.next().await.unwrap();
+    batch.iter().map(|stored| stored.content).collect()
+}
+
 /// Everything that a sweep enumerates.
-pub async fn stored(contents: &dyn Contents) -> Vec<ContentRef> {
+pub async fn stored(contents: &dyn ContentStore) -> Vec<ContentRef> {
     let mut sweep = contents.sweep().await.unwrap();
     let mut all = Vec::new();
     loop {
-        let batch = sweep.next().await.unwrap();
+        let batch = next(&mut *sweep).await;
         if batch.is_empty() {
             return all;
         }
-        all.extend(batch.iter().map(|stored| stored.content));
+        all.extend(batch);
     }
 }
 
 /// Forgets everything that is not in this list.
-pub async fn sweep(contents: &dyn Contents, keep: &[ContentRef]) -> usize {
+pub async fn sweep(contents: &dyn ContentStore, keep: &[ContentRef]) -> usize {
     let mut sweep = contents.sweep().await.unwrap();
     let mut count = 0;
     loop {
-        let batch = sweep.next().await.unwrap();
+        let batch = next(&mut *sweep).await;
         if batch.is_empty() {
             contents.close().await;
             return count;
         }
-        let gone: Vec<ContentRef> =
-            batch.iter().map(|stored| stored.content).filter(|content| !keep.contains(content)).collect();
+        let gone: Vec<ContentRef> = batch.into_iter().filter(|content| !keep.contains(content)).collect();
         count += gone.len() - sweep.forget(&gone).await.unwrap();
     }
 }
