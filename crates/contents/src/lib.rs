@@ -63,7 +63,8 @@ pub trait ContentStore: Send + Sync + 'static {
 
     fn gauges(&self) -> Gauges;
 
-    /// Returns when everything that happens in the background is done. Nothing breaks without it.
+    /// Returns when everything that happens in the background is done. Nothing breaks without it when the process ends; but
+    /// before a store is opened a second time in one process, close it and drop all of it.
     async fn close(&self);
 }
 

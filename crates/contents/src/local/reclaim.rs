@@ -25,12 +25,13 @@ pub(crate) enum Job {
         contents: Vec<ContentRef>,
         reply: Option<oneshot::Sender<Result<(), ContentError>>>,
     },
-    /// A chunk whose writer gave up, and perhaps others behind it that were to be written with it.
+    /// A chunk whose writer gave up, and perhaps others behind it that were to be written with it. Or no chunk at all: the
+    /// unused end of one.
     Abandon {
         placement: Placement,
         chunks: u64,
     },
-    /// A range in which nothing lives.
+    /// A range that is marked as forgotten already.
     Dead {
         extent: u32,
         offset: u64,

@@ -219,8 +219,8 @@ impl LocalWriter {
             space.own_bytes.store(used, Ordering::Release);
             let rest = placement.bytes - used;
             if rest > 0 && !store.lanes[lane].give_back(placement, used) {
-                let (extent, offset) = (placement.extent.number, placement.offset + used);
-                store.reclaim(Job::Dead { extent, offset, bytes: rest });
+                let rest = Placement { offset: placement.offset + used, bytes: rest, ..placement.clone() };
+                store.reclaim(Job::Abandon { placement: rest, chunks: 0 });
             }
             Ok(placement.place().content(head.nonce, head.length.into()))
         })

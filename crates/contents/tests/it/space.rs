@@ -73,6 +73,7 @@ async fn a_sweep_gives_back_what_an_earlier_process_forgot() {
     let contents = on_disk(&disk);
     let (gone, kept) = (write(&*contents, &bytes(1, MIB / 2)).await, write(&*contents, &bytes(2, 10)).await);
     contents.forget(&gone).await.unwrap();
+    contents.close().await;
     drop(contents);
     disk.can_punch();
     let contents = on_disk(&disk);
