@@ -107,12 +107,13 @@ class Load:
                     table.get_entity("p", "missing")
             with traffic.of("QueryEntities"):
                 assert len(list(table.list_entities(results_per_page=3))) == 4
-            # A hundred entities take half a second of the target, so the next ones come too early.
+            # A hundred entities take half a second of the target, so soon some come too early.
             hot = [("upsert", entity("hot", f"{row:02}")) for row in range(100)]
             with traffic.of("EntityGroupTransaction"):
-                table.submit_transaction(hot)
                 with pytest.raises(HttpResponseError):
-                    table.submit_transaction(hot)
+                    # On a busy machine the first few may take as long.
+                    for _ in range(20):
+                        table.submit_transaction(hot)
             with traffic.of("EntityGroupTransaction", refused_part="EntityAlreadyExists"):
                 with pytest.raises(HttpResponseError):
                     table.submit_transaction([("create", entity("p", "z")), ("create", entity("p", "a"))])

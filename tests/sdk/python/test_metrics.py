@@ -239,7 +239,7 @@ def test_throttled_requests_are_counted_retries_included(flavour, tmp_path, traf
             metrics = Metrics(server)
         inserts = Counter({key[2:]: count for key, count in traffic.requests.items() if key[1] == "Insert Entity"})
         assert inserts["201", ""] == 30
-        assert inserts["503", "ServerBusy"] > 5
+        assert inserts["503", "ServerBusy"] > 0
         check_requests(metrics, traffic)
         check_reads(metrics, {})
         check_the_rest(metrics, ANALYTICS_COMMIT_COUNT + 31)
