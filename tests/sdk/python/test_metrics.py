@@ -93,7 +93,7 @@ def check_reads(metrics, expected):
         assert found == {(plan,): counts[place] for plan, counts in expected.items() if counts[place]}, name
 
 
-def check_the_rest(metrics, commit_count):
+def check_the_rest(metrics, commit_count, throttled_count=0):
     assert metrics.value("commits_total") == commit_count
     # One caller that waits for each answer: nothing is made durable together with something else.
     assert metrics.value("commit_groups_total") == commit_count
@@ -101,7 +101,8 @@ def check_the_rest(metrics, commit_count):
     of_reads = {"reads_total", "rows_examined_total", "rows_returned_total"}
     of_commits = {"commits_total", "commit_groups_total"}
     known = of_requests | of_reads | of_commits | TIMES_AND_FOLDS
-    assert metrics.counters == known | {"connections_refused_total"}
+    assert metrics.counters == known | {"connections_refused_total", "throttled_total"}
+    assert metrics.by("throttled_total", "target") == +Counter({("partition",): throttled_count})
     assert metrics.value("connections_refused_total") == 0
     for gauge in ["requests_in_flight", "commit_queue", "commit_queue_bytes"]:
         assert metrics.value(gauge) == 0, gauge
@@ -242,7 +243,7 @@ def test_throttled_requests_are_counted_retries_included(flavour, tmp_path, traf
         assert inserts["503", "ServerBusy"] > 0
         check_requests(metrics, traffic)
         check_reads(metrics, {})
-        check_the_rest(metrics, ANALYTICS_COMMIT_COUNT + 31)
+        check_the_rest(metrics, ANALYTICS_COMMIT_COUNT + 31, inserts["503", "ServerBusy"])
 
 
 def test_refused_requests_are_counted(flavour, tmp_path, traffic):
