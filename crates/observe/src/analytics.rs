@@ -191,6 +191,16 @@ impl AnalyticsBook {
         taken
     }
 
+    /// Takes off everything of one account, for nobody.
+    pub fn forget(&self, account: &str) {
+        let known =
+            self.accounts.iter().filter_map(|slot| slot.get()).filter(|pages| &*pages.account == account);
+        let pages = known.flat_map(|pages| &pages.pages);
+        for counters in pages.flat_map(|MinutePage(locations)| locations.iter().flatten()) {
+            counters.get().and_then(|counters| counters.take());
+        }
+    }
+
     /// `None`: there are too many accounts.
     fn account(&self, name: &str) -> Option<&AccountPages> {
         // FNV-1a: the names are short, and only the operator chooses them.

@@ -11,7 +11,7 @@ use protocol::table::operation::{Address, EntityRead};
 use protocol::table::wire::continuation;
 use protocol::table::wire::json_write::{self, EntityWriter};
 use protocol::{ErrorCode, ServiceError};
-use tables::{EntityQuery, EntitySink, EntityView, PlanKind, TableService};
+use tables::{EntityQuery, EntitySink, EntityView, PlanKind, Search, TableService};
 
 use super::answer::{Continuation, TableAnswer};
 use super::request::Asked;
@@ -105,13 +105,15 @@ struct JsonSink<'a> {
 }
 
 impl EntitySink for JsonSink<'_> {
-    fn planned(&mut self, plan: PlanKind, is_filtered: bool) -> Result<(), ServiceError> {
-        self.notes.plan(plan);
-        let Some((rule, table, filter)) = self.scans else { return Ok(()) };
-        rule.check(table, plan, is_filtered, || {
-            let filter = filter::parse(filter, Schema::Entities).ok()??;
-            Some(filter::shape(&filter.root))
-        })
+    fn planned(&mut self, search: Search) -> Result<(), ServiceError> {
+        if let Some((rule, table, filter)) = self.scans {
+            rule.check(table, search, || {
+                let filter = filter::parse(filter, Schema::Entities).ok()??;
+                Some(filter::shape(&filter.root))
+            })?;
+        }
+        self.notes.plan(search.plan);
+        Ok(())
     }
 
     fn entity(&mut self, entity: &EntityView<'_>) -> Option<usize> {
