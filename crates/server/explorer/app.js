@@ -16,6 +16,15 @@ import { TableView } from "./tableview.js";
 
 const THEME = "lazulite.theme";
 
+/** A part of the address; what is no encoded text stands for itself. */
+function decodedPart(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
 class App {
   #taken = new Map();
 
@@ -63,12 +72,14 @@ class App {
   #route() {
     this.#closeMenu();
     const [path, search] = location.hash.replace(/^#\/?/, "").split("?");
-    const [kind, name] = path.split("/").map((part) => decodeURIComponent(part));
+    const [kind, name] = path.split("/").map(decodedPart);
     const place = `#/${path}`;
     const isSame = this.place === place && this.search === (search ?? "");
     if (isSame) return;
     this.place = place;
     this.search = search ?? "";
+    // The browser's own Back works while a dialog is open, and a dialog belongs to the view below it.
+    for (const open of document.querySelectorAll("dialog[open]")) open.close();
     this.view?.close();
     this.view = this.#viewOf(kind, name, new URLSearchParams(search));
     show(this.main, this.view.element);

@@ -226,6 +226,11 @@ export function ask(title, label, action, { check, save, note, value = "" }) {
   });
 }
 
+/** The keys of an entity in a line. Each stands by itself, whichever way its writing runs. */
+export function keysLine(partitionKey, rowKey) {
+  return h("p", { class: "mono keys-line" }, h("bdi", {}, partitionKey), " / ", h("bdi", {}, rowKey));
+}
+
 let menuCount = 0;
 
 /** A button with a menu. `items()` gives [label, action, kind] when it opens. */

@@ -4,7 +4,7 @@
 // said before it is sent; a change made by somebody else meanwhile is never overwritten silently (conflict.js).
 
 import { resolveConflict } from "./conflict.js";
-import { button, confirm, dialog, fail, field, h, iconButton, show, toast } from "./dom.js";
+import { button, confirm, dialog, fail, field, h, iconButton, keysLine, show, toast } from "./dom.js";
 import { deleteEntity, getEntity, insertEntity, replaceEntity } from "./rest.js";
 import {
   base64Of,
@@ -180,7 +180,7 @@ class EntityForm {
 /** Deletes an entity after asking, and asks again if somebody changed it. Resolves to whether it is gone. */
 export async function removeEntity(connection, table, entity) {
   const { partitionKey, rowKey } = entity;
-  const named = h("p", { class: "mono" }, `${partitionKey} / ${rowKey}`);
+  const named = keysLine(partitionKey, rowKey);
   if (!(await confirm("Delete this entity?", [named, "This cannot be undone."], "Delete"))) return false;
   try {
     await deleteEntity(connection, table, partitionKey, rowKey, entity.etag);
@@ -289,10 +289,13 @@ class PropertyEditor {
       case "String": {
         // A text area knows only one kind of line end. The one that the text had is put back.
         const lineEnd = text.includes("\r\n") ? "\r\n" : "\n";
+        if (text.replaceAll(lineEnd, "").match(/[\r\n]/))
+          extra = h("p", { class: "field-note" }, "Its line ends are of several kinds. Editing makes them all the same.");
         const rows = String(Math.min(10, Math.max(1, text.split("\n").length, Math.ceil(text.length / 60))));
         this.control = h("textarea", {
           ...common,
           rows,
+          dir: "auto",
           value: text,
           oninput: (event) => this.#set(event.target.value.replaceAll("\n", lineEnd)),
         });
@@ -326,7 +329,7 @@ class PropertyEditor {
         extra = button("New", () => this.#replace(crypto.randomUUID()), { kind: "quiet small" });
         break;
       case "Double":
-        this.control = line({ list: "doubles", inputmode: "text" });
+        this.control = line({ inputmode: "text" });
         break;
       default:
         this.control = line({ inputmode: "numeric" });
