@@ -32,7 +32,10 @@ async function takeFromDisk(context, url) {
     async (route) => {
       const { pathname } = new URL(route.request().url());
       const name = pathname === "/" ? "index.html" : pathname.slice(1);
-      await route.fulfill({ response: await route.fetch(), body: await readFile(`${FILES}/${name}`) });
+      const own = await route.fetch();
+      // A file that the program does not have yet gets the headers of one that it has.
+      const response = own.ok() ? own : await route.fetch({ url: `${url}/app.js` });
+      await route.fulfill({ response, body: await readFile(`${FILES}/${name}`) });
     },
   );
 }

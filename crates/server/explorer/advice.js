@@ -19,6 +19,12 @@ function words(name) {
     .toLowerCase();
 }
 
+const LABELS = Object.assign(Object.create(null), {
+  mean_us: "time, mean",
+  max_us: "time, longest",
+  month_cost: "a month, elsewhere",
+});
+
 const SEVERITIES = { high: "bad", medium: "poor", low: "fair" };
 
 function toneOf(severity) {
@@ -40,7 +46,7 @@ function money(value, currency = "USD") {
 }
 
 function label(name) {
-  return words(name.replace(/_(us|percent)$/, "")).replace("month cost", "a month on the real service");
+  return LABELS[name] ?? words(name.replace(/_(us|percent)$/, ""));
 }
 
 /** The numbers of a finding as pairs, whether they come as an object, as a list of pairs or as text. */

@@ -9,6 +9,7 @@ import { ConnectView } from "./connect.js";
 import { forget, open, remembered } from "./connection.js";
 import { h, icon, keep, recall, show, toastError } from "./dom.js";
 import { LiveView } from "./live.js";
+import { OverviewView } from "./overview.js";
 import { QueueView } from "./queues.js";
 import { admin } from "./rest.js";
 import { Sidebar } from "./sidebar.js";
@@ -95,7 +96,7 @@ class App {
     if (!this.connection) return new ConnectView(this);
     if (kind === "table" && name) return new TableView(this, name, parameters.get("filter") ?? "");
     if (kind === "queue" && name) return new QueueView(this, name);
-    return new WelcomeView(this);
+    return new OverviewView(this);
   }
 
   go(place) {
@@ -192,41 +193,6 @@ class App {
       if (box) event.preventDefault();
     }
   }
-}
-
-/** What is shown when nothing is chosen yet. */
-class WelcomeView {
-  constructor(app) {
-    this.element = h(
-      "section",
-      { class: "view welcome-view", "aria-labelledby": "view-title" },
-      h(
-        "div",
-        { class: "welcome" },
-        h("h1", { id: "view-title", tabindex: "-1" }, app.connection.account),
-        h("p", { class: "quiet" }, "Choose a table or a queue, or look at what the server does right now."),
-        h(
-          "p",
-          { class: "welcome-links" },
-          h("a", { class: "button", href: "#/live" }, icon("live"), h("span", {}, "Live charts")),
-          h("a", { class: "button", href: "#/advice" }, icon("advice"), h("span", {}, "Advice")),
-        ),
-        h(
-          "dl",
-          { class: "keys" },
-          [
-            ["/", "filter"],
-            ["↑ ↓ ← →", "move in the grid"],
-            ["Space", "select"],
-            ["Enter", "open"],
-            ["Delete", "delete"],
-          ].map(([key, what]) => h("div", {}, h("dt", {}, h("kbd", {}, key)), h("dd", {}, what))),
-        ),
-      ),
-    );
-  }
-
-  close() {}
 }
 
 new App().start();

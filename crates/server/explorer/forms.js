@@ -230,15 +230,11 @@ class PropertyEditor {
     this.element = h(
       "div",
       { class: "property", role: "group", "aria-label": name || "New property" },
-      h(
-        "div",
-        { class: "property-line" },
-        this.nameInput,
-        this.type,
-        iconButton("Remove this property", "close", remove),
-      ),
-      this.nameError,
+      this.nameInput,
       this.place,
+      this.type,
+      iconButton("Remove this property", "close", remove),
+      this.nameError,
       this.valueError,
     );
     this.#edit();

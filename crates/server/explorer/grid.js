@@ -371,7 +371,10 @@ export class Grid {
 
   #doubleClick(event) {
     const row = this.#rowOf(event.target);
-    if (row !== undefined && row !== null && !event.target.matches("input")) this.#on.open(row);
+    if (row === undefined || row === null || event.target.matches("input")) return;
+    // Two clicks mark a word, which nobody wanted.
+    getSelection()?.removeAllRanges();
+    this.#on.open(row);
   }
 
   #choose(row, isSelected, isRange) {
