@@ -22,7 +22,7 @@ function words(name) {
 const LABELS = Object.assign(Object.create(null), {
   mean_us: "time, mean",
   max_us: "time, longest",
-  month_cost: "a month, elsewhere",
+  month_cost: "month, real service",
 });
 
 const SEVERITIES = { high: "bad", medium: "poor", low: "fair" };
