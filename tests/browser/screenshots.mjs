@@ -24,7 +24,8 @@ const QUEUES = ["invoices", "mail", "resize-images"];
 
 const pad = (number, digits) => String(number).padStart(digits, "0");
 const customerOf = (index) => `customer-${pad(Math.floor(index / 100) * 7, 4)}`;
-const orderKeys = (index) => [customerOf(index), `2026-${pad(1 + ((index % 100) >> 3), 2)}-${pad(1 + ((index * 7) % 28), 2)}!${pad(index, 6)}`];
+const dayOf = (index) => `2026-${pad(1 + ((index % 100) >> 3), 2)}-${pad(1 + ((index * 7) % 28), 2)}`;
+const orderKeys = (index) => [customerOf(index), `${dayOf(index)}!${pad(index, 6)}`];
 const order = (index) => ({
   City: CITIES[(index * 31) % CITIES.length],
   State: STATES[(index * 13) % STATES.length],
@@ -70,7 +71,8 @@ function useShop() {
       const [partitionKey, rowKey] = orderKeys(index);
       await owner("GET", `/Orders(PartitionKey='${partitionKey}',RowKey='${rowKey}')`);
       if (turn % 3 === 0) await query("Orders", `PartitionKey eq '${partitionKey}' and RowKey ge '2026-12'`);
-      if (turn % 7 === 0) await query("People", `PartitionKey eq 'Sales' and EmailAddress eq 'ada.${pad(turn % 400, 3)}@example.com'`);
+      const address = `ada.${pad(turn % 400, 3)}@example.com`;
+      if (turn % 7 === 0) await query("People", `PartitionKey eq 'Sales' and EmailAddress eq '${address}'`);
       if (turn % 11 === 0) await owner("GET", "/Sessions(PartitionKey='p0000',RowKey='none')");
       if (turn % 5 === 0) {
         const place = `/AuditLog(PartitionKey='2026-11-16',RowKey='${pad(Date.now(), 14)}-${pad(turn, 8)}')`;

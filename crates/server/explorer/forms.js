@@ -12,6 +12,7 @@ import {
   emptyValue,
   keyProblem,
   nameProblem,
+  newGuid,
   now,
   PROPERTIES_MAX,
   problem,
@@ -23,16 +24,22 @@ let editorCount = 0;
 /** Opens the form. Without an entity it inserts one. Resolves to "saved", "deleted" or undefined. */
 export function openEntity(connection, table, entity, hints = new Map()) {
   const title = entity ? "Entity" : `New entity in ${table}`;
-  return dialog(
-    title,
-    (close, { element }) => new EntityForm(connection, table, entity, hints, close, element).element,
-    { drawer: true },
-  );
+  let form;
+  const build = (close) => {
+    form = new EntityForm(connection, table, entity, hints, close);
+    return form.element;
+  };
+  const mayLeave = () =>
+    !form.isTouched || confirm("Leave without saving?", "What you typed here would be lost.", "Leave");
+  return dialog(title, build, { drawer: true, mayLeave });
 }
 
 class EntityForm {
-  constructor(connection, table, entity, hints, close, dialogElement) {
-    Object.assign(this, { connection, table, entity, close, dialogElement, editors: [] });
+  /** Whether somebody has typed or chosen something. */
+  isTouched = false;
+
+  constructor(connection, table, entity, hints, close) {
+    Object.assign(this, { connection, table, entity, close, editors: [] });
     this.list = h("div", { class: "properties" });
     this.error = h("p", { class: "form-error", role: "alert", hidden: true });
     if (entity) for (const [name, value] of entity.properties) this.add(name, value, false);
@@ -44,7 +51,14 @@ class EntityForm {
     this.save = h("button", { type: "submit", class: "button primary" }, h("span", {}, entity ? "Save" : "Insert"));
     this.element = h(
       "form",
-      { class: "dialog-body entity-form", novalidate: true, onsubmit: (event) => this.#submit(event) },
+      {
+        class: "dialog-body entity-form",
+        novalidate: true,
+        onsubmit: (event) => this.#submit(event),
+        oninput: () => {
+          this.isTouched = true;
+        },
+      },
       h(
         "div",
         { class: "form-scroll" },
@@ -286,7 +300,7 @@ class PropertyEditor {
         // A text area knows only one kind of line end. The one that the text had is put back.
         const lineEnd = text.includes("\r\n") ? "\r\n" : "\n";
         if (text.replaceAll(lineEnd, "").match(/[\r\n]/))
-          extra = h("p", { class: "field-note" }, "Its line ends are of several kinds. Editing makes them all the same.");
+          extra = h("p", { class: "field-note" }, "Its line ends are of several kinds. Editing makes them the same.");
         const rows = String(Math.min(10, Math.max(1, text.split("\n").length, Math.ceil(text.length / 60))));
         this.control = h("textarea", {
           ...common,
@@ -322,7 +336,7 @@ class PropertyEditor {
         break;
       case "Guid":
         this.control = line({ placeholder: "00000000-0000-0000-0000-000000000000" });
-        extra = button("New", () => this.#replace(crypto.randomUUID()), { kind: "quiet small" });
+        extra = button("New", () => this.#replace(newGuid()), { kind: "quiet small" });
         break;
       case "Double":
         this.control = line({ inputmode: "text" });

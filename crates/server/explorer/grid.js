@@ -1,8 +1,8 @@
 // The grid: a window onto a result of any length.
 //
-// Promises: only the rows and columns in sight are in the page, whatever the result has; arrow keys, Page Up and Down, Home
-// and End, Space and Enter do what they do in a spreadsheet; a screen reader hears a grid with row and column
-// numbers. Leaves to others: reading pages (pages.js), and what happens when a row is opened or chosen.
+// Promises: only the rows and columns in sight are in the page, whatever the result has; arrow keys, Page Up and
+// Down, Home and End, Space and Enter do what they do in a spreadsheet; a screen reader hears a grid with row and
+// column numbers. Leaves to others: reading pages (pages.js), and what happens when a row is opened or chosen.
 
 import { h, icon, number, show } from "./dom.js";
 import { byteLength, literal } from "./types.js";
