@@ -16,7 +16,7 @@ use http::{Request, Response, Uri};
 use hyper::body::Incoming;
 
 use super::page;
-use crate::front::handle::Arrival;
+use crate::front::handle::PassageArrival;
 use crate::http::body::ResponseBody;
 use crate::http::listener::Handler;
 
@@ -81,7 +81,7 @@ pub(crate) fn enter<B>(
         headers.remove(name);
     }
     headers.insert(HOST, HeaderValue::try_from(service.address.to_string()).ok()?);
-    request.extensions_mut().insert(Arrival { is_https });
+    request.extensions_mut().insert(PassageArrival { is_https });
     Some((service, request))
 }
 

@@ -57,7 +57,7 @@ pub async fn bind<S: Service>(
 
 /// How a request came that came another way than through the service's own port.
 #[derive(Clone, Copy)]
-pub(crate) struct Arrival {
+pub(crate) struct PassageArrival {
     pub is_https: bool,
 }
 
@@ -102,7 +102,8 @@ async fn handle<S: Service>(
     let front = &*bound.front;
     let started = front.clock.monotonic();
     let id = front.request_ids.next();
-    let is_https = parts.extensions.get::<Arrival>().map_or(bound.is_https, |arrival| arrival.is_https);
+    let is_https =
+        parts.extensions.get::<PassageArrival>().map_or(bound.is_https, |arrival| arrival.is_https);
     let connection = Connection { peer, is_https };
     let head = RequestHead::read(&parts, id, connection, S::KIND, &bound.host_suffixes);
     let mut seen = Seen::<S>::default();
