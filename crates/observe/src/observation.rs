@@ -9,7 +9,7 @@ use std::time::Duration;
 use protocol::ErrorCode;
 use protocol::common::DateTime;
 use protocol::table::filter;
-use protocol::table::region::{PlanKind, Planner};
+use protocol::table::region::{PlanKind, only_partition};
 
 use crate::operation::{Operation, Service};
 
@@ -111,10 +111,7 @@ impl<'a> Shape<'a> {
     /// The only partition that the filter can match, if there is one. Costs parsing the filter again.
     pub fn partition(&self) -> Option<String> {
         let filter = filter::parse(self.source, filter::Schema::Entities).ok()??;
-        let (rectangles, _) = Planner::default().rectangles(&filter.root);
-        let first = rectangles.first()?.partition.as_single()?;
-        let is_alone = rectangles.iter().all(|rectangle| rectangle.partition.as_single() == Some(first));
-        is_alone.then(|| first.to_owned())
+        only_partition(&filter.root)
     }
 
     /// As in `PartitionKey eq String and Age gt Int32`: at most [`filter::SHAPE_BYTES_MAX`] bytes.

@@ -11,8 +11,8 @@ use std::time::Duration;
 use protocol::table::limits::{ENTITY_SIZE_BYTES_MAX, PROPERTY_COUNT_MAX};
 use protocol::table::region::PlanKind;
 
+use super::busiest::{Busiest, Rate};
 use super::growth::{Growth, GrowthEnd, GrowthReport};
-use super::heavy::{Heavy, Rate};
 use super::name::hash_of;
 use super::prices::Prices;
 use super::remedies::{self, Remedy, Wanted};
@@ -133,8 +133,8 @@ pub(super) struct Evidence<'a> {
     /// How much time the sums cover.
     pub span: Duration,
     pub shapes: &'a Shapes,
-    pub partitions: &'a Heavy,
-    pub accounts: &'a Heavy,
+    pub partitions: &'a Busiest,
+    pub accounts: &'a Busiest,
     pub growth: &'a Growth,
     pub sizes: &'a Sizes,
     pub targets: &'a Targets,
@@ -154,9 +154,9 @@ impl Evidence<'_> {
         let mut drafts: Vec<Draft> = Vec::new();
         drafts.extend(self.shapes.report(now).filter_map(|shape| self.scan(&shape)));
         drafts.extend(self.shapes.report(now).filter_map(|shape| self.or_of_keys(&shape)));
-        let hot = self.partitions.busiest(now, NEAR * f64::from(targets.partition_rows_per_second));
+        let hot = self.partitions.rates(now, NEAR * f64::from(targets.partition_rows_per_second));
         drafts.extend(hot.iter().map(|rate| self.hot_partition(rate)));
-        let hot = self.accounts.busiest(now, NEAR * f64::from(targets.account_operations_per_second));
+        let hot = self.accounts.rates(now, NEAR * f64::from(targets.account_operations_per_second));
         drafts.extend(hot.iter().map(|rate| self.hot_account(rate)));
         drafts.extend(self.growth.report(now).map(|growth| self.growth(&growth)));
         drafts.extend(self.sizes.partitions(now).filter_map(|partition| self.giant_partition(&partition)));

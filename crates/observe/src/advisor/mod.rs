@@ -1,15 +1,15 @@
 //! The advisor: learns from the requests how well tables are designed, and says what to change.
 //!
-//! `sample` chooses the requests that are looked at; `shapes`, `heavy`, `growth` and `sizes` each remember one aspect
+//! `sample` chooses the requests that are looked at; `shapes`, `busiest`, `growth` and `sizes` each remember one aspect
 //! of them; `findings` has the rules and `remedies` the advice; `prices` knows what it would cost elsewhere.
 //! Promises: memory has the bound [`Advisor::memory_bound_bytes`], whatever is sent. A point read costs a counter of
 //! its thread and two comparisons; one in 64 takes a lock, if it is free, and nobody ever waits for it. No value of
 //! an entity or a filter is kept, only names and keys.
 //! Leaves to others: the time, which comes with the observations, and showing the findings.
 
+mod busiest;
 mod findings;
 mod growth;
-mod heavy;
 mod json;
 mod name;
 mod prices;
@@ -31,10 +31,10 @@ use protocol::table::region::PlanKind;
 use crate::observation::Observation;
 use crate::operation::Operation;
 use crate::{Advice, Observer, Targets};
+use busiest::Busiest;
 use findings::Evidence;
 pub use findings::{Finding, FindingKind, Severity};
 use growth::Growth;
-use heavy::Heavy;
 use name::hash_of;
 pub use prices::{Month, Prices};
 pub use remedies::pattern;
@@ -67,8 +67,8 @@ struct Learnt {
     /// All requests since then.
     counts: [u64; KIND_COUNT],
     shapes: Shapes,
-    partitions: Heavy,
-    accounts: Heavy,
+    partitions: Busiest,
+    accounts: Busiest,
     growth: Growth,
     sizes: Sizes,
 }
@@ -85,8 +85,8 @@ impl Advisor {
             started: None,
             counts: [0; KIND_COUNT],
             shapes: Shapes::default(),
-            partitions: Heavy::new(heavy::PARTITION_COUNT_MAX),
-            accounts: Heavy::new(heavy::ACCOUNT_COUNT_MAX),
+            partitions: Busiest::new(busiest::PARTITION_COUNT_MAX),
+            accounts: Busiest::new(busiest::ACCOUNT_COUNT_MAX),
             growth: Growth::default(),
             sizes: Sizes::default(),
         };
@@ -146,9 +146,9 @@ impl Advisor {
     #[cfg(test)]
     fn held_bytes(&self) -> usize {
         let state = self.lock();
-        let heavy = state.partitions.held_bytes() + state.accounts.held_bytes();
+        let busiest = state.partitions.held_bytes() + state.accounts.held_bytes();
         size_of::<Advisor>()
-            + heavy
+            + busiest
             + state.shapes.held_bytes()
             + state.growth.held_bytes()
             + state.sizes.held_bytes()
@@ -182,7 +182,7 @@ impl Advice for Advisor {
 
     fn hot_partitions_json(&self, now: Duration) -> String {
         let state = self.lock();
-        let mut rates = state.partitions.busiest(now, HOT_PER_SECOND_MIN);
+        let mut rates = state.partitions.rates(now, HOT_PER_SECOND_MIN);
         rates.truncate(HOT_COUNT_MAX);
         json::rates(&rates)
     }
@@ -194,8 +194,8 @@ impl Advice for Advisor {
     fn memory_bound_bytes(&self) -> usize {
         size_of::<Advisor>()
             + Shapes::bytes_max()
-            + Heavy::bytes_max(heavy::PARTITION_COUNT_MAX)
-            + Heavy::bytes_max(heavy::ACCOUNT_COUNT_MAX)
+            + Busiest::bytes_max(busiest::PARTITION_COUNT_MAX)
+            + Busiest::bytes_max(busiest::ACCOUNT_COUNT_MAX)
             + Growth::bytes_max()
             + Sizes::bytes_max()
     }

@@ -5,7 +5,7 @@
 //! distinct keys, and from scans of it. It is a lower bound.
 //!
 //! Promises: at most [`PARTITION_COUNT_MAX`] partitions and [`ENTITY_COUNT_MAX`] entities are kept. A partition that
-//! is among the largest is among the kept ones, as with [`super::heavy`].
+//! is among the largest is among the kept ones, as with [`super::busiest`].
 
 use std::time::Duration;
 
