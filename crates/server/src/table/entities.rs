@@ -115,6 +115,11 @@ impl EntitySink for JsonSink<'_> {
         })
     }
 
+    fn examined(&mut self, row_count: u64) {
+        // Nothing is returned before all of the page is.
+        self.notes.read(row_count, 0);
+    }
+
     fn entity(&mut self, entity: &EntityView<'_>) -> Option<usize> {
         let before = self.json.len();
         self.writer.write_element(entity, &mut self.json);
