@@ -12,12 +12,13 @@ use protocol::table::limits::{ENTITY_SIZE_BYTES_MAX, PROPERTY_COUNT_MAX};
 use protocol::table::region::PlanKind;
 
 use super::busiest::{Busiest, Rate};
+use super::entities::EntityReport;
 use super::growth::{Growth, GrowthEnd, GrowthReport};
 use super::name::hash_of;
 use super::prices::Prices;
 use super::remedies::{self, Remedy, Wanted};
 use super::shapes::{Cost, ShapeReport, Shapes};
-use super::sizes::{EntityReport, PartitionReport, Sizes};
+use super::sizes::{PartitionReport, Sizes};
 use super::words::{amount, bytes, quoted};
 use super::{ENTITY_BYTES_NOTABLE, PROPERTIES_NOTABLE};
 use crate::Targets;
@@ -137,6 +138,7 @@ pub(super) struct Evidence<'a> {
     pub accounts: &'a Busiest,
     pub growth: &'a Growth,
     pub sizes: &'a Sizes,
+    pub entities: &'a [EntityReport<'a>],
     pub targets: &'a Targets,
     pub prices: &'a Prices,
 }
@@ -160,9 +162,8 @@ impl Evidence<'_> {
         drafts.extend(hot.iter().map(|rate| self.hot_account(rate)));
         drafts.extend(self.growth.report(now).map(|growth| self.growth(&growth)));
         drafts.extend(self.sizes.partitions(now).filter_map(|partition| self.giant_partition(&partition)));
-        let entities: Vec<EntityReport<'_>> = self.sizes.entities(now).collect();
-        drafts.extend(self.near_limits(&entities, FindingKind::LargeEntity));
-        drafts.extend(self.near_limits(&entities, FindingKind::WideEntity));
+        drafts.extend(self.near_limits(self.entities, FindingKind::LargeEntity));
+        drafts.extend(self.near_limits(self.entities, FindingKind::WideEntity));
         ranked(drafts)
     }
 
