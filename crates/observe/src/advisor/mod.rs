@@ -299,9 +299,9 @@ impl Learnt {
         if rows.deleted > 0 {
             self.sizes.deleted([place[0], place[1], place[2]], (weight * rows.deleted) as f64);
         }
-        if let Some((place, _)) = rows.first {
+        if let Some((place, is_new)) = rows.first {
             let created = weight * rows.created;
-            self.growth.insert(place, created, observation.at);
+            self.growth.insert(place, is_new, created, observation.at);
             self.sizes.wrote(place, created as f64, weight as f64 * rows.bytes as f64);
         }
     }
