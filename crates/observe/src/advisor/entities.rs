@@ -1,6 +1,6 @@
 //! Entities near a limit, until they are seen smaller, or deleted, or not at all for a while.
 //!
-//! Their names are behind the advisor's lock, but [`Kept`] is not: every read and write of an entity that is kept is
+//! Their names are behind the advisor's lock, but [`KeptEntities`] is not: every read and write of an entity that is kept is
 //! noticed, sampled or not, and clears it without waiting for anybody.
 //!
 //! Promises: at most [`ENTITY_COUNT_MAX`] are kept; the one that was seen longest ago leaves. As long as none is kept,
@@ -17,14 +17,14 @@ pub(super) const ENTITY_COUNT_MAX: usize = 32;
 
 /// The hashes of the entities that are kept, each in the place of its slot; 0 where there is none.
 #[derive(Default)]
-pub(super) struct Kept {
+pub(super) struct KeptEntities {
     /// A bit for each hash, so that most requests need no look at the hashes; bits that nobody needs any more go when
     /// somebody has the lock.
     bits: AtomicU64,
     hashes: [AtomicU64; ENTITY_COUNT_MAX],
 }
 
-impl Kept {
+impl KeptEntities {
     pub(super) fn is_empty(&self) -> bool {
         self.bits.load(Relaxed) == 0
     }
@@ -108,7 +108,7 @@ impl Entities {
     }
 
     /// An entity near a limit was read or written.
-    pub(super) fn put(&mut self, kept: &Kept, place: [&str; 4], extent: Extent, now: Duration) {
+    pub(super) fn put(&mut self, kept: &KeptEntities, place: [&str; 4], extent: Extent, now: Duration) {
         let Extent { bytes, properties, is_whole } = extent;
         let hash = hash_of_entity(place);
         if let Some(index) = kept.find(hash)
@@ -141,7 +141,7 @@ impl Entities {
         kept.put(index, hash);
     }
 
-    pub(super) fn forget(&self, kept: &Kept, account: &str, table: &str) {
+    pub(super) fn forget(&self, kept: &KeptEntities, account: &str, table: &str) {
         for (slot, hash) in self.slots.iter().zip(&kept.hashes) {
             if slot.name.account() == account && slot.name.table().eq_ignore_ascii_case(table) {
                 hash.store(0, Relaxed);
@@ -150,7 +150,7 @@ impl Entities {
     }
 
     /// Lets those go that were seen too long ago, and makes requests cheap again when none is left.
-    pub(super) fn refresh(&self, kept: &Kept, now: Duration) {
+    pub(super) fn refresh(&self, kept: &KeptEntities, now: Duration) {
         let mut bits = 0;
         for (slot, hash) in self.slots.iter().zip(&kept.hashes) {
             if now.saturating_sub(slot.at) > MEMORY {
@@ -166,7 +166,7 @@ impl Entities {
 
     pub(super) fn report<'a>(
         &'a self,
-        kept: &'a Kept,
+        kept: &'a KeptEntities,
         now: Duration,
     ) -> impl Iterator<Item = EntityReport<'a>> {
         let slots = self.slots.iter().enumerate().filter(|(index, _)| kept.is_kept(*index));
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn an_entity_that_became_small_is_forgotten_and_so_is_an_old_one() {
-        let (kept, mut entities) = (Kept::default(), Entities::default());
+        let (kept, mut entities) = (KeptEntities::default(), Entities::default());
         let long = "k".repeat(5000);
         for number in 0..1000 {
             let partition = format!("{number}{long}");
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_merge_never_makes_an_entity_smaller() {
-        let (kept, mut entities) = (Kept::default(), Entities::default());
+        let (kept, mut entities) = (KeptEntities::default(), Entities::default());
         let place = ["a", "t", "p", "r"];
         let mut sizes = |extent: Extent| {
             entities.put(&kept, place, extent, Duration::ZERO);

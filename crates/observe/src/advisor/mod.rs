@@ -36,7 +36,7 @@ use crate::observation::Observation;
 use crate::operation::Operation;
 use crate::{Advice, Observer, Targets};
 use busiest::Busiest;
-use entities::{Entities, EntityReport, Kept};
+use entities::{Entities, EntityReport, KeptEntities};
 use findings::Evidence;
 pub use findings::{Finding, FindingKind, Severity};
 use growth::Growth;
@@ -65,7 +65,7 @@ type StoredBytes = Box<dyn Fn() -> u64 + Send + Sync>;
 pub struct Advisor {
     state: Mutex<Learnt>,
     /// Which of the state's entities every request looks for.
-    kept: Kept,
+    kept: KeptEntities,
     targets: Targets,
     prices: Prices,
     stored_bytes: Option<StoredBytes>,
@@ -102,7 +102,13 @@ impl Advisor {
             sizes: Sizes::default(),
             entities: Entities::default(),
         };
-        Advisor { state: Mutex::new(state), kept: Kept::default(), targets, prices, stored_bytes: None }
+        Advisor {
+            state: Mutex::new(state),
+            kept: KeptEntities::default(),
+            targets,
+            prices,
+            stored_bytes: None,
+        }
     }
 
     /// Who knows how much is stored, for the price of it.
@@ -307,7 +313,7 @@ impl Learnt {
     }
 
     /// Of a table that is deleted, all; otherwise those that were not seen for long.
-    fn forget_entities(&mut self, kept: &Kept, observation: &Observation<'_>) {
+    fn forget_entities(&mut self, kept: &KeptEntities, observation: &Observation<'_>) {
         if observation.operation == Operation::DeleteTable && !observation.is_error() {
             self.entities.forget(kept, observation.account, observation.detail.container);
         }
