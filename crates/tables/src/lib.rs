@@ -19,4 +19,4 @@ pub use plan::{Plan, PlanKind, plan};
 pub use query::{EntityQuery, EntitySink, Page, Search, TablePage, TableQuery};
 pub use record::{EntityView, StoredEntity, check_stored, is_record, merge};
 pub use service::TableService;
-pub use transaction::{Action, Change, Transaction};
+pub use transaction::{Action, Change, RowWrite, Transaction, WriteKind};

@@ -37,6 +37,9 @@ pub trait EntitySink: Send {
         Ok(())
     }
 
+    /// Hears how many rows were examined, also when the query fails or is given up.
+    fn examined(&mut self, _row_count: u64) {}
+
     /// Takes one entity and returns the page's size in bytes. `None` when it does not fit: then it was not taken, and the
     /// page ends before it.
     fn entity(&mut self, entity: &EntityView<'_>) -> Option<usize>;
@@ -206,6 +209,13 @@ struct PageSink<'a> {
     returned_count: u64,
     damaged: bool,
     sink: &'a mut dyn EntitySink,
+}
+
+/// However a scan ends, and even if nobody waits for its end, what it has cost is told.
+impl Drop for PageSink<'_> {
+    fn drop(&mut self) {
+        self.sink.examined(self.examined_count);
+    }
 }
 
 impl Sink for PageSink<'_> {

@@ -8,6 +8,7 @@ use protocol::common::DateTime;
 use protocol::table::filter::{self, Schema};
 use protocol::table::model::{ETag, TableName};
 use protocol::table::operation::{Address, EntityRead};
+use protocol::table::region::only_partition;
 use protocol::table::wire::continuation;
 use protocol::table::wire::json_write::{self, EntityWriter};
 use protocol::{ErrorCode, ServiceError};
@@ -116,6 +117,11 @@ impl EntitySink for JsonSink<'_> {
         Ok(())
     }
 
+    fn examined(&mut self, row_count: u64) {
+        // Nothing is returned before all of the page is.
+        self.notes.read(row_count, 0);
+    }
+
     fn entity(&mut self, entity: &EntityView<'_>) -> Option<usize> {
         let before = self.json.len();
         self.writer.write_element(entity, &mut self.json);
@@ -144,7 +150,7 @@ async fn query(
         session.notes.shape(filter::shape_number(&filter.root));
     }
     let partition_key = match &filter {
-        Some(filter) if session.is_throttled() => spending::only_partition(filter),
+        Some(filter) if session.is_throttled() => only_partition(&filter.root),
         _ => None,
     };
     if let Some(partition_key) = &partition_key {
