@@ -32,14 +32,23 @@ impl XmlWriter {
 
     /// Starts an element with one attribute.
     pub fn start_with(&mut self, name: &str, attribute: &str, value: &str) {
-        self.push(&["<", name, " ", attribute, "=\""]);
-        let mut pieces = value.split('"');
-        escape(pieces.next().unwrap_or_default(), &mut self.out);
-        for piece in pieces {
-            self.push(&["&quot;"]);
-            escape(piece, &mut self.out);
+        self.start_with_all(name, &[(attribute, value)]);
+    }
+
+    /// Starts an element with attributes.
+    pub fn start_with_all(&mut self, name: &str, attributes: &[(&str, &str)]) {
+        self.push(&["<", name]);
+        for (attribute, value) in attributes {
+            self.push(&[" ", attribute, "=\""]);
+            let mut pieces = value.split('"');
+            escape(pieces.next().unwrap_or_default(), &mut self.out);
+            for piece in pieces {
+                self.push(&["&quot;"]);
+                escape(piece, &mut self.out);
+            }
+            self.push(&["\""]);
         }
-        self.push(&["\">"]);
+        self.push(&[">"]);
     }
 
     pub fn end(&mut self, name: &str) {
