@@ -8,7 +8,7 @@
 use std::cmp::Ordering;
 use std::net::IpAddr;
 
-use super::sas::{SasScope, SasToken};
+use super::sas::{SasScope, SasToken, ServiceScope};
 use super::service_kind::ServiceKind;
 use crate::common::ordinal::compare_ordinal;
 use crate::common::{DateTime, StoredPolicy};
@@ -248,6 +248,11 @@ impl SasToken<'_> {
             Some((_, id)) => complete(token, &terms.permissions, id, policies)?,
         };
         times.check(now)?;
+        if let SasScope::Delegated(scope) = &terms.scope
+            && !scope.key.is_valid_at(now)
+        {
+            return Err(refused("the user delegation key of the SAS is not valid at this time"));
+        }
         self.check_connection(connection)?;
 
         let permissions = LetterSet::parse(permissions);
@@ -257,11 +262,8 @@ impl SasToken<'_> {
                 resource_types: LetterSet::parse(&scope.resource_types),
                 permissions,
             },
-            SasScope::Service(scope) => Grant::ServiceSas {
-                resource: scope.resource.as_str().into(),
-                permissions,
-                bounds: scope.bounds.clone(),
-            },
+            SasScope::Service(scope) => of_service(scope, permissions),
+            SasScope::Delegated(scope) => of_service(&scope.service, permissions),
         })
     }
 
@@ -284,6 +286,11 @@ impl SasToken<'_> {
         }
         Ok(())
     }
+}
+
+fn of_service(scope: &ServiceScope, permissions: LetterSet) -> Grant {
+    let resource = scope.resource.as_str().into();
+    Grant::ServiceSas { resource, permissions, bounds: scope.bounds.clone() }
 }
 
 #[derive(Clone, Copy)]

@@ -1,6 +1,4 @@
 //! What the Blob service contributes to the common code: its `ServiceKind`, its roles and its service SAS.
-//!
-//! Its operations are not here yet: authentication needs no more than this.
 
 use crate::auth::sas::text;
 use crate::auth::{
@@ -9,6 +7,8 @@ use crate::auth::{
 use crate::common::percent::percent_decode;
 use crate::common::query::Query;
 use crate::common::version::VersionOrder;
+
+use super::versions;
 
 /// Storage Blob Data Reader.
 pub const READER: RoleSet = RoleSet(1);
@@ -21,6 +21,8 @@ pub const OWNER: RoleSet = RoleSet(4);
 const VERSION_RESPONSE_HEADERS: &str = "2013-08-15";
 /// The first version that signs the kind of resource and the snapshot.
 const VERSION_RESOURCE_KIND: &str = "2018-11-09";
+/// The first version in which a user delegation SAS may be bound to headers and parameters.
+const VERSION_BOUND_REQUESTS: &str = "2026-04-06";
 /// The first version that signs the encryption scope.
 const VERSION_ENCRYPTION_SCOPE: &str = "2020-12-06";
 
@@ -44,7 +46,8 @@ pub const KIND: ServiceKind = ServiceKind {
     read_service_scope: read_scope,
 };
 
-/// `sr` says how much of the path is signed: the container or the blob. Directories (`sr=d`) are not known.
+/// `sr` says how much of the path is signed: the container, the blob, or a directory that the blob's name begins with.
+/// Here a signature for a directory is only for the blob that has exactly the directory's name.
 fn read_scope(query: &Query<'_>, path: &str) -> Result<ServiceScope, MalformedSas> {
     let path = percent_decode(path).ok_or(MalformedSas("the path is not percent-encoded UTF-8"))?;
     let (container, blob) = path.split_once('/').unwrap_or((&path, ""));
@@ -52,23 +55,40 @@ fn read_scope(query: &Query<'_>, path: &str) -> Result<ServiceScope, MalformedSa
     let resource = match &*kind {
         "c" => container.to_owned(),
         "b" | "bs" | "bv" if !blob.is_empty() => format!("{container}/{blob}"),
+        "d" if !blob.is_empty() => format!("{container}/{}", directory(&text(query, "sdd")?, blob)?),
         _ => return Err(MalformedSas("sr names no resource that the path has")),
     };
     if container.is_empty() {
         return Err(MalformedSas("the path names no container"));
     }
     let version = text(query, "sv")?;
+    let is_of_blob = matches!(&*kind, "b" | "d") && &*version >= versions::SNAPSHOT_SAS;
+    let names_moment = |name| query.raw(name).is_some_and(|value| !value.is_empty());
+    if (is_of_blob && (names_moment("snapshot") || names_moment("versionid")))
+        || (kind == "bs" && !names_moment("snapshot"))
+        || (kind == "bv" && !names_moment("versionid"))
+    {
+        return Err(MalformedSas("sr is not for the snapshot or version of the request"));
+    }
+    // These tokens are bound to headers and parameters of the request, which are not looked at here.
+    let is_delegated = query.raw("skoid").is_some();
+    let is_bound = is_delegated && &*version >= VERSION_BOUND_REQUESTS;
+    if is_bound && (names_moment("srh") || names_moment("srq")) {
+        return Err(MalformedSas("srh and srq are not supported"));
+    }
     let moment = match &*kind {
         "bs" => "snapshot",
         "bv" => "versionid",
         _ => "",
     };
     let has_headers = &*version >= VERSION_RESPONSE_HEADERS;
-    let mut parameters = Vec::with_capacity(8);
+    let mut parameters = Vec::with_capacity(11);
     for (name, is_signed) in [
         ("sr", &*version >= VERSION_RESOURCE_KIND),
         (moment, &*version >= VERSION_RESOURCE_KIND),
         ("ses", &*version >= VERSION_ENCRYPTION_SCOPE),
+        ("srh", is_bound),
+        ("srq", is_bound),
         ("rscc", has_headers),
         ("rscd", has_headers),
         ("rsce", has_headers),
@@ -79,14 +99,33 @@ fn read_scope(query: &Query<'_>, path: &str) -> Result<ServiceScope, MalformedSa
         let value = if name.is_empty() { String::new() } else { text(query, name)?.into_owned() };
         parameters.push(ScopeParameter { name, value, is_signed });
     }
+    // How deep the directory is follows from the resource.
+    if kind == "d" {
+        parameters.push(ScopeParameter {
+            name: "sdd",
+            value: text(query, "sdd")?.into_owned(),
+            is_signed: false,
+        });
+    }
     let policy = text(query, "si")?.into_owned();
     Ok(ServiceScope { label: KIND.label, resource, policy, parameters, bounds: KeyBounds::default() })
+}
+
+/// The first `depth` segments of a blob's name.
+fn directory<'b>(depth: &str, blob: &'b str) -> Result<&'b str, MalformedSas> {
+    let depth: usize = depth.parse().map_err(|_| MalformedSas("sdd is not a number"))?;
+    let ends = memchr::memchr_iter(b'/', blob.as_bytes()).chain([blob.len()]);
+    let end = depth.checked_sub(1).and_then(|skipped| ends.into_iter().nth(skipped));
+    end.map(|end| &blob[..end]).ok_or(MalformedSas("the path is not that deep"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::auth::{AccountKey, SasToken};
+    use crate::auth::{
+        AccountKey, Connection, DelegatedScope, DelegationKey, DelegationRole, SasScope, SasTerms, SasToken,
+    };
+    use crate::common::DateTime;
 
     const KEY: &str =
         "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
@@ -128,6 +167,13 @@ mod tests {
             blob,
             "vgoLAlLWWCAtnGXuERKq6OOCml2lQOvtt9Gwu0a203c=",
         );
+        for path in ["mycontainer/dir1/dir2", "mycontainer/dir1/dir2/c"] {
+            check(
+                &format!("sr=d&sdd=2&sp=rl&{expiry}&sv=2025-11-05"),
+                path,
+                "TQqY0uGO2dYoDMTQFWwsFiTBLhCwmB7CrnQyvV+CK0E=",
+            );
+        }
         check(
             &format!("sr=b&sp=r&{expiry}&rscd=attachment;%20filename=a.txt&rsct=text/plain&sv=2025-11-05"),
             blob,
@@ -148,9 +194,112 @@ mod tests {
     #[test]
     fn a_signature_needs_a_resource_that_the_path_has() {
         let signature = format!("sig={}%3D", "A".repeat(43));
-        for (terms, path) in [("sr=b", "container"), ("sr=x", "container/blob"), ("sr=c", ""), ("", "c/b")] {
+        for (terms, path) in [
+            ("sr=b", "container"),
+            ("sr=x", "container/blob"),
+            ("sr=c", ""),
+            ("", "c/b"),
+            ("sr=b&snapshot=2026-06-26T01:02:03.0000001Z", "c/b"),
+            ("sr=b&versionid=2026-06-26T01:02:03.0000001Z", "c/b"),
+            ("sr=bs", "c/b"),
+            ("sr=bv&snapshot=2026-06-26T01:02:03.0000001Z", "c/b"),
+            ("sr=d", "c/b"),
+            ("sr=d&sdd=0", "c/b"),
+            ("sr=d&sdd=2", "c/b"),
+        ] {
             let text = format!("sv=2025-11-05&sp=r&se=2030-01-01&{terms}&{signature}");
             assert!(SasToken::read(&Query::split(&text), path, &KIND).is_err(), "{terms} {path}");
+        }
+    }
+
+    fn delegated(version: &str) -> SasTerms<'static> {
+        let text = format!("sv={version}&sr=b&skoid=oid");
+        let service = read_scope(&Query::split(&text), "c/b").unwrap();
+        let key = DelegationKey {
+            object_id: "oid".into(),
+            tenant_id: "tid".into(),
+            start: "2026-06-26T00:00:00Z".into(),
+            expiry: "2026-06-28T00:00:00Z".into(),
+            service: "b".into(),
+            version: "2020-12-06".into(),
+        };
+        let agents = ["saoid", "suoid", "scid", "skdutid", ""].map(Into::into);
+        let scope = SasScope::Delegated(Box::new(DelegatedScope { service, key, agents }));
+        SasTerms {
+            permissions: "r".into(),
+            expiry: "2026-06-27T00:00:00Z".into(),
+            ..SasTerms::new(version.to_owned(), scope)
+        }
+    }
+
+    /// The lines of section 7.4.
+    #[test]
+    fn a_user_delegation_sas_signs_more_with_every_version() {
+        let check = |version: &str, expected: &str| {
+            let expected = expected.replace(' ', "\n");
+            assert_eq!(delegated(version).string_to_sign("acct"), expected, "{version}");
+        };
+        let start = "r  2026-06-27T00:00:00Z /blob/acct/c/b oid tid 2026-06-26T00:00:00Z 2026-06-28T00:00:00Z b 2020-12-06";
+        // `sip` and `spr` are empty, as is the moment; five lines are those of response headers.
+        check("2018-11-09", &format!("{start}   2018-11-09 b      "));
+        check("2020-02-10", &format!("{start} saoid suoid scid   2020-02-10 b      "));
+        check("2020-12-06", &format!("{start} saoid suoid scid   2020-12-06 b       "));
+        check("2025-07-05", &format!("{start} saoid suoid scid skdutid    2025-07-05 b       "));
+        check("2026-04-06", &format!("{start} saoid suoid scid skdutid    2026-04-06 b         "));
+    }
+
+    #[test]
+    fn delegation_keys_are_verified_and_pass_on_no_more_than_their_holder_may() {
+        let account_key = AccountKey::from_base64(KEY).unwrap();
+        let at = |text: &str| DateTime::parse(text).unwrap();
+        let connection = Connection { peer: [127, 0, 0, 1].into(), is_https: true };
+        let check = |role, permissions: &str, is_right: bool| {
+            let mut terms = delegated("2025-07-05");
+            terms.permissions = permissions.to_owned().into();
+            let SasScope::Delegated(scope) = &terms.scope else { unreachable!() };
+            let key = AccountKey::from_base64(&scope.key.derive("acct", &account_key, role)).unwrap();
+            let text = terms.mint("acct", &key).unwrap();
+            let query = Query::split(&text);
+            let token = SasToken::read(&query, "c/b", &KIND).unwrap().unwrap();
+            let keys = [account_key.clone()];
+            assert_eq!(token.verify("acct", &keys), is_right, "{role:?} {permissions}");
+            assert!(!token.verify("other", &keys));
+            assert!(token.grant(&[], at("2026-06-26T12:00:00Z"), &connection).is_ok());
+            assert!(token.grant(&[], at("2026-06-25T12:00:00Z"), &connection).is_err());
+            for (from, to) in
+                [("skoid=oid", "skoid=x"), ("ske=2026-06-28", "ske=2026-07-28"), ("sp=", "sp=l")]
+            {
+                let forged = text.replace(from, to);
+                let query = Query::split(&forged);
+                let token = SasToken::read(&query, "c/b", &KIND).unwrap().unwrap();
+                assert!(!token.verify("acct", &keys), "{to}");
+            }
+        };
+        check(DelegationRole::Reader, "r", true);
+        check(DelegationRole::Reader, "rw", false);
+        check(DelegationRole::Writer, "r", true);
+        check(DelegationRole::Writer, "racwd", true);
+        // The key of the account itself is no delegation key.
+        let text = delegated("2025-07-05").mint("acct", &account_key).unwrap();
+        let token_query = Query::split(&text);
+        let token = SasToken::read(&token_query, "c/b", &KIND).unwrap().unwrap();
+        assert!(!token.verify("acct", &[account_key]));
+    }
+
+    #[test]
+    fn a_user_delegation_sas_is_for_one_service_and_unbound() {
+        let text = delegated("2026-04-06").mint("acct", &AccountKey::from_base64(KEY).unwrap()).unwrap();
+        let read =
+            |text: &str| SasToken::read(&Query::split(text), "c/b", &KIND).map(|token| token.is_some());
+        assert_eq!(read(&text), Ok(true));
+        for (from, to) in [
+            ("sks=b", "sks=q"),
+            ("sr=b", "sr=b&srh=x-ms-date"),
+            ("sr=b", "sr=b&sduoid=x"),
+            ("sr=b", "sr=b&si=policy"),
+            ("sv=2026-04-06", "sv=2017-11-09"),
+        ] {
+            assert!(read(&text.replace(from, to)).is_err(), "{to}");
         }
     }
 }

@@ -3,8 +3,11 @@
 //!
 //! Leaves to others: stored data and every rule about it (`blobs`), and bytes of content (`contents`).
 
+pub mod blob_list;
 pub mod checksum;
 pub mod conditions;
+pub mod container_list;
+pub mod copy;
 pub mod encryption;
 mod etag;
 mod header_list;
@@ -12,8 +15,10 @@ pub mod identifier;
 mod kind;
 pub mod lease;
 pub mod limits;
+pub mod list_parameters;
 mod name;
 pub mod operation;
+pub mod permission;
 pub mod properties;
 pub mod range;
 pub mod tag_expression;

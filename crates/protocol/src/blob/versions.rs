@@ -12,8 +12,6 @@ pub const ERROR_CODE_HEADER: &str = "2017-07-29";
 pub(super) const SNAPSHOT_SAS: &str = "2018-11-09";
 /// Blocks of 4000 MiB, blobs of 5000 MiB in one request, tags, versions.
 pub(super) const HUGE_BLOCKS: &str = "2019-12-12";
-/// A refusal of anonymous callers asks for a bearer token.
-pub(super) const BEARER_CHALLENGE: &str = "2019-12-12";
 /// Names that XML cannot hold are percent-encoded in lists.
 pub(super) const ENCODED_NAMES: &str = "2021-02-12";
 /// Appended blocks of 100 MiB.

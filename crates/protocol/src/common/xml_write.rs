@@ -3,6 +3,7 @@
 //! Owns: how text is escaped. Promises: reading a written text returns it.
 
 use crate::common::DateTime;
+use crate::common::decimal::Digits;
 
 /// The byte order mark. Clients may send it, and some services do.
 pub(crate) const MARK: &str = "\u{FEFF}";
@@ -75,6 +76,15 @@ impl XmlWriter {
         self.start(name);
         write(&mut self.out);
         self.end(name);
+    }
+
+    pub fn number(&mut self, name: &str, number: u64) {
+        self.plain(name, |out| out.extend_from_slice(Digits::new(number).as_bytes()));
+    }
+
+    /// Writes text into the element that was started last.
+    pub fn text(&mut self, text: &str) {
+        escape(text, &mut self.out);
     }
 
     pub fn http_date(&mut self, name: &str, date: DateTime) {
