@@ -8,7 +8,9 @@ pub(crate) mod sas;
 mod service_kind;
 mod shared_key;
 
-pub use bearer::{BearerConfig, BearerError, BearerValidator, KeySet, KeySetError, STORAGE_AUDIENCES};
+pub use bearer::{
+    BearerConfig, BearerError, BearerValidator, KeySet, KeySetError, STORAGE_AUDIENCES, bearer_identity,
+};
 pub use delegation::{DelegatedScope, DelegationKey, DelegationRole};
 pub use grant::{Connection, Grant, KeyBounds, LetterSet, Level, Need, Permission, ResourceName, RoleSet};
 pub use sas::{AccountScope, MalformedSas, SasScope, SasTerms, SasToken, ScopeParameter, ServiceScope};

@@ -269,7 +269,7 @@ pub fn read_sequence_number(headers: &Headers<'_>) -> Result<Option<u64>, Servic
 /// The size of a page blob: whole pages.
 fn read_page_blob_bytes(headers: &Headers<'_>) -> Result<Option<u64>, ServiceError> {
     match headers.number(CONTENT_LENGTH)? {
-        Some(bytes) if bytes % PAGE_BYTES != 0 || bytes > PAGE_BLOB_BYTES_MAX => {
+        Some(bytes) if !bytes.is_multiple_of(PAGE_BYTES) || bytes > PAGE_BLOB_BYTES_MAX => {
             Err(invalid_header(CONTENT_LENGTH, &bytes.to_string()))
         }
         bytes => Ok(bytes),

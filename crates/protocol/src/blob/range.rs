@@ -107,7 +107,7 @@ pub fn check_pages(pages: &Range<u64>, size: u64) -> Result<(), ServiceError> {
 
 fn whole_pages(range: ByteRange) -> Option<Range<u64>> {
     let end = range.last?.checked_add(1)?;
-    (range.first % PAGE_BYTES == 0 && end % PAGE_BYTES == 0).then_some(range.first..end)
+    (range.first.is_multiple_of(PAGE_BYTES) && end.is_multiple_of(PAGE_BYTES)).then_some(range.first..end)
 }
 
 /// The first of these headers that is there, with its name and its text.

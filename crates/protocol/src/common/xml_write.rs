@@ -95,6 +95,11 @@ impl XmlWriter {
         self.out.len()
     }
 
+    /// Takes what is written so far.
+    pub fn drain(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.out)
+    }
+
     /// Takes back everything after the first `len` bytes.
     pub fn truncate(&mut self, len: usize) {
         self.out.truncate(len);
