@@ -67,11 +67,14 @@ pub enum Need<'a> {
     Permission(Permission<'a>),
 }
 
+/// Alternatives, each one letter or several.
+pub type Letters = &'static [&'static str];
+
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Permission<'a> {
     pub level: Level,
     /// The caller needs all letters of one of these.
-    pub letters: &'static [&'static str],
+    pub letters: Letters,
     /// Any one of these roles is enough.
     pub roles: RoleSet,
     /// What the operation is about. `None`: no service SAS can allow it.

@@ -12,7 +12,9 @@ pub use bearer::{
     BearerConfig, BearerError, BearerValidator, KeySet, KeySetError, STORAGE_AUDIENCES, bearer_identity,
 };
 pub use delegation::{DelegatedScope, DelegationKey, DelegationRole};
-pub use grant::{Connection, Grant, KeyBounds, LetterSet, Level, Need, Permission, ResourceName, RoleSet};
+pub use grant::{
+    Connection, Grant, KeyBounds, LetterSet, Letters, Level, Need, Permission, ResourceName, RoleSet,
+};
 pub use sas::{AccountScope, MalformedSas, SasScope, SasTerms, SasToken, ScopeParameter, ServiceScope};
 pub use service_kind::ServiceKind;
 pub use shared_key::{

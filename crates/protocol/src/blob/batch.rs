@@ -12,7 +12,7 @@ use super::operation::{BlobAction, BlobOperation};
 
 /// One request inside a batch.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct BatchPart<'a> {
+pub struct BlobBatchPart<'a> {
     /// From the headers around the request. The answer repeats it.
     pub content_id: Option<&'a str>,
     pub method: &'a str,
@@ -27,7 +27,7 @@ pub struct BatchPart<'a> {
 pub fn read_batch<'a>(
     content_type: Option<&str>,
     body: &'a [u8],
-) -> Result<Vec<BatchPart<'a>>, ServiceError> {
+) -> Result<Vec<BlobBatchPart<'a>>, ServiceError> {
     if body.len() > BATCH_BYTES_MAX {
         return Err(body_too_large(BATCH_BYTES_MAX as u64));
     }
@@ -39,7 +39,7 @@ pub fn read_batch<'a>(
     parts.into_iter().map(read_part).collect()
 }
 
-fn read_part(part: &[u8]) -> Result<BatchPart<'_>, ServiceError> {
+fn read_part(part: &[u8]) -> Result<BlobBatchPart<'_>, ServiceError> {
     let mut content_id = None;
     let request = read_headers(part, |name, value| {
         // The answer repeats it, so it must not be able to end its line there.
@@ -64,7 +64,7 @@ fn read_part(part: &[u8]) -> Result<BatchPart<'_>, ServiceError> {
     }
     let mut headers = Vec::new();
     read_headers(rest, |name, value| headers.push((name, value)))?;
-    Ok(BatchPart { content_id, method, path, query, headers: headers.into_iter().collect() })
+    Ok(BlobBatchPart { content_id, method, path, query, headers: headers.into_iter().collect() })
 }
 
 /// Refuses a batch of other operations than Delete Blob or Set Blob Tier, one of both, and one that leaves the container
@@ -92,15 +92,15 @@ pub fn check_batch<'o, 'a: 'o>(
 }
 
 /// The answer's body, built part by part.
-pub struct BatchAnswer {
+pub struct BlobBatchAnswer {
     body: Vec<u8>,
     boundary: String,
 }
 
-impl BatchAnswer {
+impl BlobBatchAnswer {
     /// `id` is a fresh GUID.
-    pub fn new(id: &str) -> BatchAnswer {
-        BatchAnswer { body: Vec::with_capacity(4096), boundary: format!("batchresponse_{id}") }
+    pub fn new(id: &str) -> BlobBatchAnswer {
+        BlobBatchAnswer { body: Vec::with_capacity(4096), boundary: format!("batchresponse_{id}") }
     }
 
     pub fn content_type(&self) -> String {
@@ -244,7 +244,7 @@ mod tests {
     /// The example of section 21.6, with the declaration on the line of the document.
     #[test]
     fn the_answer_is_that_of_the_service() {
-        let mut answer = BatchAnswer::new("1c6a2ff3");
+        let mut answer = BlobBatchAnswer::new("1c6a2ff3");
         assert_eq!(answer.content_type(), "multipart/mixed; boundary=batchresponse_1c6a2ff3");
         answer.push(
             Some("0"),

@@ -53,7 +53,7 @@ pub struct Committed<'a> {
     pub metadata: &'a Metadata,
     pub tags: &'a Tags,
     pub copy: Option<&'a CopyState>,
-    pub key_sha256: Option<super::encryption::KeyHash>,
+    pub key_sha256: Option<super::encryption::CustomerKeyHash>,
     pub encryption_scope: Option<&'a str>,
 }
 

@@ -3,7 +3,7 @@
 //! Promises: a body is read in one pass, and no more of it is kept than its ids. Lists are written block by block, so an
 //! answer can be sent in pieces.
 
-use crate::common::xml::{Pieces, document_text, invalid_document, walk};
+use crate::common::xml::{XmlPieces, document_text, invalid_document, walk};
 use crate::common::xml_write::XmlWriter;
 use crate::{ErrorCode, ServiceError};
 
@@ -45,7 +45,7 @@ struct ListReader {
     blocks: Vec<(BlockSource, BlockId)>,
 }
 
-impl Pieces for ListReader {
+impl XmlPieces for ListReader {
     fn open(&mut self, name: &str) -> Result<(), ServiceError> {
         match (self.depth, name) {
             (0, ROOT) if !self.has_root => self.has_root = true,
@@ -106,11 +106,11 @@ pub fn write_block_list<'b>(blocks: impl IntoIterator<Item = (BlockSource, &'b B
 pub struct BlockListWriter {
     out: XmlWriter,
     list_type: BlockListType,
-    part: Part,
+    part: ListPart,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Part {
+enum ListPart {
     Begin,
     Committed,
     Uncommitted,
@@ -120,15 +120,15 @@ impl BlockListWriter {
     pub fn begin(list_type: BlockListType) -> BlockListWriter {
         let mut out = XmlWriter::begin_unmarked(1024);
         out.start(ROOT);
-        BlockListWriter { out, list_type, part: Part::Begin }
+        BlockListWriter { out, list_type, part: ListPart::Begin }
     }
 
     /// Adds a block of the content. The list must be one of committed blocks.
     pub fn push_committed(&mut self, id: &BlockId, size: u64) {
-        debug_assert!(self.list_type != BlockListType::Uncommitted && self.part <= Part::Committed);
-        if self.part == Part::Begin {
+        debug_assert!(self.list_type != BlockListType::Uncommitted && self.part <= ListPart::Committed);
+        if self.part == ListPart::Begin {
             self.out.start("CommittedBlocks");
-            self.part = Part::Committed;
+            self.part = ListPart::Committed;
         }
         self.push(id, size);
     }
@@ -136,10 +136,10 @@ impl BlockListWriter {
     /// Adds a staged block. The list must be one of uncommitted blocks.
     pub fn push_uncommitted(&mut self, id: &BlockId, size: u64) {
         debug_assert!(self.list_type != BlockListType::Committed);
-        if self.part != Part::Uncommitted {
+        if self.part != ListPart::Uncommitted {
             self.end_committed();
             self.out.start("UncommittedBlocks");
-            self.part = Part::Uncommitted;
+            self.part = ListPart::Uncommitted;
         }
         self.push(id, size);
     }
@@ -155,7 +155,7 @@ impl BlockListWriter {
     }
 
     pub fn finish(mut self) -> Vec<u8> {
-        if self.part == Part::Uncommitted {
+        if self.part == ListPart::Uncommitted {
             self.out.end("UncommittedBlocks");
         } else {
             self.end_committed();
@@ -176,7 +176,7 @@ impl BlockListWriter {
 
     fn end_committed(&mut self) {
         match self.part {
-            Part::Committed => self.out.end("CommittedBlocks"),
+            ListPart::Committed => self.out.end("CommittedBlocks"),
             _ if self.list_type != BlockListType::Uncommitted => self.out.empty("CommittedBlocks"),
             _ => {}
         }

@@ -39,7 +39,7 @@ pub enum ETags {
 
 /// What conditions look at.
 #[derive(Clone, Copy, Debug)]
-pub struct State<'a> {
+pub struct ConditionState<'a> {
     pub etag: BlobETag,
     pub last_modified: DateTime,
     pub tags: &'a Tags,
@@ -47,7 +47,7 @@ pub struct State<'a> {
 
 /// What the conditions are for, since unmet ones are answered differently.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Purpose {
+pub enum ConditionPurpose {
     /// GET and HEAD.
     Read,
     /// A write of something that is there.
@@ -151,13 +151,17 @@ impl Conditions {
     }
 
     /// Whether the request may go on. `state` is `None` if there is nothing there yet, which only matters to
-    /// [`Purpose::Create`]. The code of a refusal gives its status: 304, 412, 409 or 400.
-    pub fn check(&self, purpose: Purpose, state: Option<&State<'_>>) -> Result<(), ErrorCode> {
+    /// [`ConditionPurpose::Create`]. The code of a refusal gives its status: 304, 412, 409 or 400.
+    pub fn check(
+        &self,
+        purpose: ConditionPurpose,
+        state: Option<&ConditionState<'_>>,
+    ) -> Result<(), ErrorCode> {
         match purpose {
-            Purpose::Read if self.if_none_match == Some(ETags::Any) => {
+            ConditionPurpose::Read if self.if_none_match == Some(ETags::Any) => {
                 return Err(ErrorCode::UnsatisfiableCondition);
             }
-            Purpose::Change | Purpose::Create { .. } if self.is_ambiguous() => {
+            ConditionPurpose::Change | ConditionPurpose::Create { .. } if self.is_ambiguous() => {
                 return Err(ErrorCode::MultipleConditionHeadersNotSupported);
             }
             _ => {}
@@ -170,17 +174,17 @@ impl Conditions {
             };
         };
         match purpose {
-            Purpose::Read => {
+            ConditionPurpose::Read => {
                 self.check_read(state, ErrorCode::ConditionNotMet, ErrorCode::ConditionNotModified)
             }
-            Purpose::CopySource => {
+            ConditionPurpose::CopySource => {
                 self.check_read(state, ErrorCode::SourceConditionNotMet, ErrorCode::SourceConditionNotMet)
             }
-            Purpose::UrlSource => {
+            ConditionPurpose::UrlSource => {
                 self.check_read(state, ErrorCode::SourceConditionNotMet, ErrorCode::CopySourceNotModified)
             }
-            Purpose::Change => self.check_write(state, |_| Ok(())),
-            Purpose::Create { has_lease } => self.check_write(state, |_| match has_lease {
+            ConditionPurpose::Change => self.check_write(state, |_| Ok(())),
+            ConditionPurpose::Create { has_lease } => self.check_write(state, |_| match has_lease {
                 true => Ok(()),
                 false => Err(ErrorCode::BlobAlreadyExists),
             }),
@@ -190,7 +194,7 @@ impl Conditions {
     /// `If-Match && If-Unmodified-Since && (If-None-Match || If-Modified-Since)`, and the tags.
     fn check_read(
         &self,
-        state: &State<'_>,
+        state: &ConditionState<'_>,
         failed: ErrorCode,
         not_modified: ErrorCode,
     ) -> Result<(), ErrorCode> {
@@ -214,8 +218,8 @@ impl Conditions {
     /// `exists` answers to `If-None-Match: *`. With an ETag, the date beside it does not count.
     fn check_write(
         &self,
-        state: &State<'_>,
-        exists: impl FnOnce(&State<'_>) -> Result<(), ErrorCode>,
+        state: &ConditionState<'_>,
+        exists: impl FnOnce(&ConditionState<'_>) -> Result<(), ErrorCode>,
     ) -> Result<(), ErrorCode> {
         let is_met = match (&self.if_match, &self.if_none_match) {
             (Some(tags), _) => tags.contains(state.etag),
@@ -232,7 +236,7 @@ impl Conditions {
         if is_met && self.has_tags(state) { Ok(()) } else { Err(ErrorCode::ConditionNotMet) }
     }
 
-    fn has_tags(&self, state: &State<'_>) -> bool {
+    fn has_tags(&self, state: &ConditionState<'_>) -> bool {
         self.if_tags.as_ref().is_none_or(|expression| expression.matches(state.tags, None))
     }
 
@@ -260,7 +264,7 @@ impl Conditions {
 }
 
 /// Whether the resource was changed after this second.
-fn is_after(state: &State<'_>, since: DateTime) -> bool {
+fn is_after(state: &ConditionState<'_>, since: DateTime) -> bool {
     state.last_modified.whole_seconds() > since.whole_seconds()
 }
 

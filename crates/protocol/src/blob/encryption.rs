@@ -21,9 +21,9 @@ const SCOPE_CHARS_MAX: usize = 63;
 
 /// The SHA-256 of a key that the caller brought.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct KeyHash(pub [u8; 32]);
+pub struct CustomerKeyHash(pub [u8; 32]);
 
-impl KeyHash {
+impl CustomerKeyHash {
     /// As headers and lists have it.
     pub fn to_header(self) -> String {
         STANDARD.encode(self.0)
@@ -33,7 +33,7 @@ impl KeyHash {
 /// How a caller wants its blob encrypted.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Encryption {
-    pub key: Option<KeyHash>,
+    pub key: Option<CustomerKeyHash>,
     pub scope: Option<Box<str>>,
 }
 
@@ -56,7 +56,7 @@ impl Encryption {
     }
 
     /// Whether a blob that was written with this key may be used by this request.
-    pub fn check(&self, stored: Option<KeyHash>) -> Result<(), ErrorCode> {
+    pub fn check(&self, stored: Option<CustomerKeyHash>) -> Result<(), ErrorCode> {
         match (stored, self.key) {
             (None, None) => Ok(()),
             (Some(stored), Some(sent)) if stored == sent => Ok(()),
@@ -67,7 +67,7 @@ impl Encryption {
     }
 }
 
-fn read_key(headers: &Headers<'_>) -> Result<Option<KeyHash>, ServiceError> {
+fn read_key(headers: &Headers<'_>) -> Result<Option<CustomerKeyHash>, ServiceError> {
     let (key, hash, algorithm) = (headers.get(KEY), headers.get(KEY_SHA256), headers.get(ALGORITHM));
     if key.is_none() && hash.is_none() && algorithm.is_none() {
         return Ok(None);
@@ -84,7 +84,7 @@ fn read_key(headers: &Headers<'_>) -> Result<Option<KeyHash>, ServiceError> {
     let found = digest::digest(&digest::SHA256, &bytes);
     let sent = STANDARD.decode(hash).ok().filter(|sent| *sent == found.as_ref());
     let sent = sent.and_then(|sent| sent.try_into().ok()).ok_or_else(|| invalid_header(KEY_SHA256, hash))?;
-    Ok(Some(KeyHash(sent)))
+    Ok(Some(CustomerKeyHash(sent)))
 }
 
 #[cfg(test)]
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_blob_is_read_with_the_key_that_wrote_it() {
-        let (one, other) = (KeyHash([1; 32]), KeyHash([2; 32]));
+        let (one, other) = (CustomerKeyHash([1; 32]), CustomerKeyHash([2; 32]));
         let with = |key| Encryption { key, scope: None };
         assert_eq!(with(None).check(None), Ok(()));
         assert_eq!(with(Some(one)).check(Some(one)), Ok(()));

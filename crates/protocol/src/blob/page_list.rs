@@ -50,7 +50,7 @@ impl PageRangesParameters {
         };
         let marker = text(query, "marker")?.filter(|sent| !sent.is_empty());
         let marker = marker.map(|sent| {
-            let at: Option<u64> = sent.parse().ok().filter(|at| at.is_multiple_of(PAGE_BYTES));
+            let at: Option<u64> = sent.parse().ok().filter(|at: &u64| at.is_multiple_of(PAGE_BYTES));
             at.ok_or_else(|| invalid_parameter("marker", &sent, ""))
         });
         Ok(PageRangesParameters { previous, marker: marker.transpose()?, count_max })

@@ -1,6 +1,6 @@
 //! The permission that each operation of the Blob service needs, and what anonymous callers may do.
 
-use crate::auth::{Grant, LetterSet, Level, Need, Permission, ResourceName, RoleSet};
+use crate::auth::{Grant, LetterSet, Letters, Level, Need, Permission, ResourceName, RoleSet};
 use crate::{ErrorCode, ServiceError};
 
 use super::identifier::Revision;
@@ -11,8 +11,6 @@ use super::versions;
 
 const WRITERS: RoleSet = CONTRIBUTOR.or(OWNER);
 const READERS: RoleSet = READER.or(WRITERS);
-
-type Letters = &'static [&'static str];
 
 impl BlobOperation<'_> {
     /// `sets_tags` tells whether the request has the header `x-ms-tags`, which needs a permission of its own.

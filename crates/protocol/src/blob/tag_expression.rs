@@ -149,7 +149,7 @@ impl Operator {
 }
 
 fn parse(text: &str, dialect: Dialect) -> Result<TagExpression, ExpressionError> {
-    let mut parser = Parser { text, at: 0, dialect, operator_count: 0 };
+    let mut parser = TagParser { text, at: 0, dialect, operator_count: 0 };
     let root = parser.disjunction(0)?;
     match parser.next()? {
         None => Ok(TagExpression { text: text.to_owned(), root }),
@@ -157,13 +157,13 @@ fn parse(text: &str, dialect: Dialect) -> Result<TagExpression, ExpressionError>
     }
 }
 
-struct Token<'t> {
+struct TagToken<'t> {
     start: usize,
-    kind: TokenKind<'t>,
+    kind: TagTokenKind<'t>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum TokenKind<'t> {
+enum TagTokenKind<'t> {
     /// A bare word: a key, `AND` or `OR`.
     Word(&'t str),
     /// A key in double quotes.
@@ -175,7 +175,7 @@ enum TokenKind<'t> {
     Close,
 }
 
-struct Parser<'t> {
+struct TagParser<'t> {
     text: &'t str,
     /// In bytes.
     at: usize,
@@ -183,7 +183,7 @@ struct Parser<'t> {
     operator_count: usize,
 }
 
-impl<'t> Parser<'t> {
+impl<'t> TagParser<'t> {
     fn disjunction(&mut self, depth: usize) -> Result<Node, ExpressionError> {
         let mut node = self.conjunction(depth)?;
         while self.dialect == Dialect::Condition && self.skip_word("OR")? {
@@ -205,28 +205,32 @@ impl<'t> Parser<'t> {
     fn operand(&mut self, depth: usize) -> Result<Node, ExpressionError> {
         let token = self.required()?;
         let key = match token.kind {
-            TokenKind::Open if self.dialect == Dialect::Condition && depth < DEPTH_MAX => {
+            TagTokenKind::Open if self.dialect == Dialect::Condition && depth < DEPTH_MAX => {
                 let node = self.disjunction(depth + 1)?;
                 let close = self.required()?;
-                return if close.kind == TokenKind::Close { Ok(node) } else { Err(self.unexpected(&close)) };
+                return if close.kind == TagTokenKind::Close {
+                    Ok(node)
+                } else {
+                    Err(self.unexpected(&close))
+                };
             }
-            TokenKind::Word(key) if key.starts_with('@') => {
+            TagTokenKind::Word(key) if key.starts_with('@') => {
                 if key != CONTAINER_KEY || self.dialect == Dialect::Condition {
                     return Err(self.unexpected(&token));
                 }
                 key
             }
-            TokenKind::Word(key) if !is_keyword(key) => key,
-            TokenKind::Quoted(key) if !key.is_empty() && key != CONTAINER_KEY => key,
+            TagTokenKind::Word(key) if !is_keyword(key) => key,
+            TagTokenKind::Quoted(key) if !key.is_empty() && key != CONTAINER_KEY => key,
             _ => return Err(self.unexpected(&token)),
         };
         let token = self.required()?;
-        let TokenKind::Operator(operator) = token.kind else { return Err(self.unexpected(&token)) };
+        let TagTokenKind::Operator(operator) = token.kind else { return Err(self.unexpected(&token)) };
         if self.dialect == Dialect::Find && operator == Operator::NotEqual {
             return Err(self.unexpected(&token));
         }
         let token = self.required()?;
-        let TokenKind::Value(value) = token.kind else { return Err(self.unexpected(&token)) };
+        let TagTokenKind::Value(value) = token.kind else { return Err(self.unexpected(&token)) };
         Ok(Node::Compare { key: key.to_owned(), operator, value: value.to_owned() })
     }
 
@@ -234,7 +238,7 @@ impl<'t> Parser<'t> {
     fn skip_word(&mut self, word: &str) -> Result<bool, ExpressionError> {
         let before = self.at;
         match self.next()? {
-            Some(Token { start, kind: TokenKind::Word(found) }) if found.eq_ignore_ascii_case(word) => {
+            Some(TagToken { start, kind: TagTokenKind::Word(found) }) if found.eq_ignore_ascii_case(word) => {
                 self.operator_count += 1;
                 if self.operator_count > LOGICAL_OPERATOR_COUNT_MAX {
                     return Err(self.error_at(start, found));
@@ -248,12 +252,12 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn required(&mut self) -> Result<Token<'t>, ExpressionError> {
+    fn required(&mut self) -> Result<TagToken<'t>, ExpressionError> {
         let end = self.text.len();
         self.next()?.ok_or_else(|| self.error_at(end, ""))
     }
 
-    fn next(&mut self) -> Result<Option<Token<'t>>, ExpressionError> {
+    fn next(&mut self) -> Result<Option<TagToken<'t>>, ExpressionError> {
         let rest = self.text[self.at..].trim_start();
         let start = self.text.len() - rest.len();
         let Some(first) = rest.chars().next() else {
@@ -261,34 +265,35 @@ impl<'t> Parser<'t> {
             return Ok(None);
         };
         let (kind, len) = match first {
-            '(' => (TokenKind::Open, 1),
-            ')' => (TokenKind::Close, 1),
-            '=' => (TokenKind::Operator(Operator::Equal), 1),
-            '<' if rest.starts_with("<>") => (TokenKind::Operator(Operator::NotEqual), 2),
-            '<' if rest.starts_with("<=") => (TokenKind::Operator(Operator::LessOrEqual), 2),
-            '<' => (TokenKind::Operator(Operator::Less), 1),
-            '>' if rest.starts_with(">=") => (TokenKind::Operator(Operator::GreaterOrEqual), 2),
-            '>' => (TokenKind::Operator(Operator::Greater), 1),
+            '(' => (TagTokenKind::Open, 1),
+            ')' => (TagTokenKind::Close, 1),
+            '=' => (TagTokenKind::Operator(Operator::Equal), 1),
+            '<' if rest.starts_with("<>") => (TagTokenKind::Operator(Operator::NotEqual), 2),
+            '<' if rest.starts_with("<=") => (TagTokenKind::Operator(Operator::LessOrEqual), 2),
+            '<' => (TagTokenKind::Operator(Operator::Less), 1),
+            '>' if rest.starts_with(">=") => (TagTokenKind::Operator(Operator::GreaterOrEqual), 2),
+            '>' => (TagTokenKind::Operator(Operator::Greater), 1),
             '\'' | '"' => {
                 let inside = &rest[1..];
                 let end = inside.find(first).ok_or_else(|| self.error_at(start, rest))?;
                 let inside = &inside[..end];
-                let kind = if first == '"' { TokenKind::Quoted(inside) } else { TokenKind::Value(inside) };
+                let kind =
+                    if first == '"' { TagTokenKind::Quoted(inside) } else { TagTokenKind::Value(inside) };
                 (kind, end + 2)
             }
             _ if first == '@' || first == '_' || first.is_ascii_alphabetic() => {
                 let is_word = |character: char| character == '_' || character.is_ascii_alphanumeric();
                 let end = rest[1..].find(|character| !is_word(character)).map_or(rest.len(), |end| end + 1);
-                (TokenKind::Word(&rest[..end]), end)
+                (TagTokenKind::Word(&rest[..end]), end)
             }
             other => return Err(self.error_at(start, &rest[..other.len_utf8()])),
         };
         self.at = start + len;
-        Ok(Some(Token { start, kind }))
+        Ok(Some(TagToken { start, kind }))
     }
 
     /// The token that was read last stands at the wrong place.
-    fn unexpected(&self, token: &Token<'_>) -> ExpressionError {
+    fn unexpected(&self, token: &TagToken<'_>) -> ExpressionError {
         self.error_at(token.start, &self.text[token.start..self.at])
     }
 

@@ -81,7 +81,7 @@ fn read_tree(text: &str, element_count_max: usize) -> Result<Element, ServiceErr
 }
 
 /// What reads a document piece by piece, so that a long one needs no tree.
-pub(crate) trait Pieces {
+pub(crate) trait XmlPieces {
     /// An element begins. Its attributes are well-formed.
     fn open(&mut self, name: &str) -> Result<(), ServiceError>;
     /// The innermost open element ends.
@@ -103,7 +103,7 @@ pub(crate) fn document_text(body: &[u8]) -> Result<&str, ServiceError> {
 }
 
 /// Reads a document from its first to its last piece. Promises that every element that was opened was closed.
-pub(crate) fn walk(text: &str, pieces: &mut impl Pieces) -> Result<(), ServiceError> {
+pub(crate) fn walk(text: &str, pieces: &mut impl XmlPieces) -> Result<(), ServiceError> {
     let mut reader = Reader::from_str(text);
     reader.config_mut().enable_all_checks(true);
     let mut depth = 0_usize;
@@ -143,7 +143,7 @@ pub(crate) fn walk(text: &str, pieces: &mut impl Pieces) -> Result<(), ServiceEr
     }
 }
 
-fn open(tag: &BytesStart<'_>, pieces: &mut impl Pieces) -> Result<(), ServiceError> {
+fn open(tag: &BytesStart<'_>, pieces: &mut impl XmlPieces) -> Result<(), ServiceError> {
     check_attributes(tag)?;
     pieces.open(tag.local_name().as_ref())
 }
@@ -159,7 +159,7 @@ struct Tree {
     element_count_max: usize,
 }
 
-impl Pieces for Tree {
+impl XmlPieces for Tree {
     fn open(&mut self, name: &str) -> Result<(), ServiceError> {
         self.element_count += 1;
         if self.root.is_some() {

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use super::versions;
-use crate::common::xml::{Pieces, invalid_document, is_xml_character, walk};
+use crate::common::xml::{XmlPieces, invalid_document, is_xml_character, walk};
 use crate::common::xml_write::{MARK, XmlWriter, escaped_len, is_plain};
 use crate::{ErrorCode, ServiceError};
 
@@ -170,7 +170,7 @@ struct Message {
     text: Option<String>,
 }
 
-impl Pieces for Message {
+impl XmlPieces for Message {
     fn open(&mut self, name: &str) -> Result<(), ServiceError> {
         match self.depth {
             0 if name == ROOT && !self.has_root => self.has_root = true,

@@ -3,7 +3,7 @@
 use super::*;
 use crate::blob::checksum::parse_md5;
 use crate::blob::copy::CopyStatus;
-use crate::blob::encryption::KeyHash;
+use crate::blob::encryption::CustomerKeyHash;
 use crate::blob::lease::LeaseDuration;
 use crate::common::guid::Guid;
 use crate::common::query::Query;
@@ -157,7 +157,7 @@ fn everything_that_can_be_included() {
     if let Some(committed) = &mut full.committed {
         committed.sequence_number = Some(7);
         committed.is_sealed = true;
-        committed.key_sha256 = Some(KeyHash([0; 32]));
+        committed.key_sha256 = Some(CustomerKeyHash([0; 32]));
         committed.encryption_scope = Some("scope");
     }
     let page = list(VERSION, "include=snapshots,metadata,copy,versions,tags", &[snapshot, full]);

@@ -47,11 +47,11 @@ fn every(mut look: impl FnMut([Given; 4], &Conditions)) {
     }
 }
 
-fn with_state<T>(look: impl FnOnce(&State<'_>) -> T) -> T {
+fn with_state<T>(look: impl FnOnce(&ConditionState<'_>) -> T) -> T {
     let tags = Tags::read([("status", "done")]).unwrap();
     // The fraction of the second does not count.
     let last_modified = DateTime::from_ticks(DateTime::UNIX_EPOCH.ticks() + 100 * 10_000_000 + 1);
-    look(&State { etag: TAG, last_modified, tags: &tags })
+    look(&ConditionState { etag: TAG, last_modified, tags: &tags })
 }
 
 /// Section 10.1.
@@ -76,11 +76,11 @@ fn reads_are_refused_with_412_or_304() {
             };
             let check = |purpose| conditions.check(purpose, Some(state));
             let (failed, same) = (ErrorCode::ConditionNotMet, ErrorCode::ConditionNotModified);
-            assert_eq!(check(Purpose::Read), expected(failed, same), "{given:?}");
+            assert_eq!(check(ConditionPurpose::Read), expected(failed, same), "{given:?}");
             let failed = ErrorCode::SourceConditionNotMet;
-            assert_eq!(check(Purpose::CopySource), expected(failed, failed), "{given:?}");
+            assert_eq!(check(ConditionPurpose::CopySource), expected(failed, failed), "{given:?}");
             let same = ErrorCode::CopySourceNotModified;
-            assert_eq!(check(Purpose::UrlSource), expected(failed, same), "{given:?}");
+            assert_eq!(check(ConditionPurpose::UrlSource), expected(failed, same), "{given:?}");
         });
     });
     assert_eq!(
@@ -111,7 +111,7 @@ fn writes_take_one_header_or_one_of_two_pairs() {
                     [matching, none, modified, unmodified].into_iter().find(|given| *given != Absent);
                 if decisive == Some(Unmet) { Err(ErrorCode::ConditionNotMet) } else { Ok(()) }
             };
-            for purpose in [Purpose::Change, Purpose::Create { has_lease: false }] {
+            for purpose in [ConditionPurpose::Change, ConditionPurpose::Create { has_lease: false }] {
                 assert_eq!(conditions.check(purpose, Some(state)), expected, "{given:?}");
             }
             // Of a blob that is not there, everything is true but that it matches.
@@ -120,7 +120,11 @@ fn writes_take_one_header_or_one_of_two_pairs() {
                 _ if matching != Absent => Err(ErrorCode::ConditionNotMet),
                 _ => Ok(()),
             };
-            assert_eq!(conditions.check(Purpose::Create { has_lease: false }, None), expected, "{given:?}");
+            assert_eq!(
+                conditions.check(ConditionPurpose::Create { has_lease: false }, None),
+                expected,
+                "{given:?}"
+            );
         });
     });
 }
@@ -134,13 +138,13 @@ fn wildcards_mean_that_the_blob_is_there() {
     let none = read(&[("If-None-Match", "*")]);
     let any = read(&[("If-Match", "*")]);
     with_state(|state| {
-        assert_eq!(none.check(Purpose::Read, Some(state)), Err(ErrorCode::UnsatisfiableCondition));
-        let create = Purpose::Create { has_lease: false };
+        assert_eq!(none.check(ConditionPurpose::Read, Some(state)), Err(ErrorCode::UnsatisfiableCondition));
+        let create = ConditionPurpose::Create { has_lease: false };
         assert_eq!(none.check(create, Some(state)), Err(ErrorCode::BlobAlreadyExists));
         assert_eq!(none.check(create, None), Ok(()));
-        assert_eq!(none.check(Purpose::Create { has_lease: true }, Some(state)), Ok(()));
-        assert_eq!(none.check(Purpose::Change, Some(state)), Ok(()));
-        for purpose in [Purpose::Read, Purpose::Change, create] {
+        assert_eq!(none.check(ConditionPurpose::Create { has_lease: true }, Some(state)), Ok(()));
+        assert_eq!(none.check(ConditionPurpose::Change, Some(state)), Ok(()));
+        for purpose in [ConditionPurpose::Read, ConditionPurpose::Change, create] {
             assert_eq!(any.check(purpose, Some(state)), Ok(()));
         }
         assert_eq!(any.check(create, None), Err(ErrorCode::ConditionNotMet));
@@ -152,11 +156,11 @@ fn several_tags_are_for_reads() {
     let listed = read(&[("if-match", "\"0x1\", \"0x8DA\"")]);
     let excluded = read(&[("if-none-match", "0x1,0x8DA")]);
     with_state(|state| {
-        assert_eq!(listed.check(Purpose::Read, Some(state)), Ok(()));
-        assert_eq!(excluded.check(Purpose::Read, Some(state)), Err(ErrorCode::ConditionNotModified));
+        assert_eq!(listed.check(ConditionPurpose::Read, Some(state)), Ok(()));
+        assert_eq!(excluded.check(ConditionPurpose::Read, Some(state)), Err(ErrorCode::ConditionNotModified));
         for conditions in [&listed, &excluded] {
             let refused = Err(ErrorCode::MultipleConditionHeadersNotSupported);
-            assert_eq!(conditions.check(Purpose::Change, Some(state)), refused);
+            assert_eq!(conditions.check(ConditionPurpose::Change, Some(state)), refused);
         }
     });
     let many = "0x1,".repeat(100);
@@ -180,7 +184,9 @@ fn tags_are_a_condition_too() {
     let done = read(&[("x-ms-if-tags", "\"status\" = 'done'")]);
     let open = read(&[("x-ms-if-tags", "\"status\" = 'open'"), ("if-match", "*")]);
     with_state(|state| {
-        for purpose in [Purpose::Read, Purpose::Change, Purpose::Create { has_lease: false }] {
+        for purpose in
+            [ConditionPurpose::Read, ConditionPurpose::Change, ConditionPurpose::Create { has_lease: false }]
+        {
             assert_eq!(done.check(purpose, Some(state)), Ok(()));
             assert_eq!(open.check(purpose, Some(state)), Err(ErrorCode::ConditionNotMet));
         }
