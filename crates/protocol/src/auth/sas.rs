@@ -30,6 +30,9 @@ const VERSION_ACCOUNT_SAS: &str = "2015-04-05";
 /// From this version on, an account SAS signs its encryption scope.
 const VERSION_ENCRYPTION_SCOPE: &str = "2020-12-06";
 
+/// How many segments a directory's path has. It is the last of the parameters, if it is there.
+pub(crate) const DEPTH: &str = "sdd";
+
 /// A token's terms as text, exactly as signed. An empty text is an absent field.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SasTerms<'a> {
@@ -75,7 +78,8 @@ pub struct AccountScope<'a> {
 pub struct ServiceScope {
     /// The service's label in the signed resource.
     pub label: &'static str,
-    /// The part of the signed resource after the account: the container, or the container and the object in it.
+    /// What the token gives access to, without the account: the container, or the container and the object in it. It is
+    /// signed like this, except for an object in a directory: then the directory is signed.
     pub resource: String,
     /// `si`: the container's stored policy that completes the terms.
     pub policy: String,
@@ -205,6 +209,17 @@ impl ServiceScope {
     pub fn container(&self) -> &str {
         self.resource.split('/').next().unwrap_or_default()
     }
+
+    /// The part of the resource that is signed. With a depth, it is a directory of the container, in which the resource
+    /// is or which it is.
+    fn signed_resource(&self) -> &str {
+        let depth = self.parameters.last().filter(|last| last.name == DEPTH);
+        let Some(depth) = depth.and_then(|depth| depth.value.parse::<usize>().ok()) else {
+            return &self.resource;
+        };
+        let end = memchr::memchr_iter(b'/', self.resource.as_bytes()).nth(depth);
+        &self.resource[..end.unwrap_or(self.resource.len())]
+    }
 }
 
 impl<'a> SasTerms<'a> {
@@ -272,7 +287,7 @@ impl<'a> SasTerms<'a> {
             text.push('/');
             text.push_str(scope.label);
         }
-        for piece in ["/", account, "/", &scope.resource] {
+        for piece in ["/", account, "/", scope.signed_resource()] {
             text.push_str(piece);
         }
         let addressed = [&*self.ip, &*self.protocol].into_iter();

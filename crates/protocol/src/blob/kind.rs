@@ -1,6 +1,6 @@
 //! What the Blob service contributes to the common code: its `ServiceKind`, its roles and its service SAS.
 
-use crate::auth::sas::text;
+use crate::auth::sas::{DEPTH, text};
 use crate::auth::{
     KeyBounds, MalformedSas, RoleSet, ScopeParameter, ServiceKind, ServiceScope, SharedKeyForm,
 };
@@ -8,6 +8,7 @@ use crate::common::percent::percent_decode;
 use crate::common::query::Query;
 use crate::common::version::VersionOrder;
 
+use super::name::ROOT_CONTAINER;
 use super::versions;
 
 /// Storage Blob Data Reader.
@@ -47,18 +48,25 @@ pub const KIND: ServiceKind = ServiceKind {
 };
 
 /// `sr` says how much of the path is signed: the container, the blob, or a directory that the blob's name begins with.
-/// Here a signature for a directory is only for the blob that has exactly the directory's name.
 fn read_scope(query: &Query<'_>, path: &str) -> Result<ServiceScope, MalformedSas> {
-    let path = percent_decode(path).ok_or(MalformedSas("the path is not percent-encoded UTF-8"))?;
-    let (container, blob) = path.split_once('/').unwrap_or((&path, ""));
+    let malformed = MalformedSas("the path is not percent-encoded UTF-8");
+    let decoded = |raw| percent_decode(raw).ok_or(malformed);
+    let is_container = query.raw("restype").is_some_and(|restype| restype.eq_ignore_ascii_case("container"));
+    let (container, blob) = match path.split_once('/') {
+        Some((container, blob)) => (decoded(container)?, decoded(blob)?),
+        None if is_container => (decoded(path)?, "".into()),
+        // A path of one segment is that of a blob without a container.
+        None => (ROOT_CONTAINER.into(), decoded(path)?),
+    };
     let kind = text(query, "sr")?;
+    let depth = text(query, DEPTH)?;
     let resource = match &*kind {
-        "c" => container.to_owned(),
+        "c" => container.clone().into_owned(),
         "b" | "bs" | "bv" if !blob.is_empty() => format!("{container}/{blob}"),
-        "d" if !blob.is_empty() => format!("{container}/{}", directory(&text(query, "sdd")?, blob)?),
+        "d" if is_within_depth(&depth, &blob) => format!("{container}/{blob}"),
         _ => return Err(MalformedSas("sr names no resource that the path has")),
     };
-    if container.is_empty() {
+    if container.is_empty() || (container == ROOT_CONTAINER && blob.is_empty() && path.is_empty()) {
         return Err(MalformedSas("the path names no container"));
     }
     let version = text(query, "sv")?;
@@ -99,24 +107,17 @@ fn read_scope(query: &Query<'_>, path: &str) -> Result<ServiceScope, MalformedSa
         let value = if name.is_empty() { String::new() } else { text(query, name)?.into_owned() };
         parameters.push(ScopeParameter { name, value, is_signed });
     }
-    // How deep the directory is follows from the resource.
     if kind == "d" {
-        parameters.push(ScopeParameter {
-            name: "sdd",
-            value: text(query, "sdd")?.into_owned(),
-            is_signed: false,
-        });
+        parameters.push(ScopeParameter { name: DEPTH, value: depth.into_owned(), is_signed: false });
     }
     let policy = text(query, "si")?.into_owned();
     Ok(ServiceScope { label: KIND.label, resource, policy, parameters, bounds: KeyBounds::default() })
 }
 
-/// The first `depth` segments of a blob's name.
-fn directory<'b>(depth: &str, blob: &'b str) -> Result<&'b str, MalformedSas> {
-    let depth: usize = depth.parse().map_err(|_| MalformedSas("sdd is not a number"))?;
-    let ends = memchr::memchr_iter(b'/', blob.as_bytes()).chain([blob.len()]);
-    let end = depth.checked_sub(1).and_then(|skipped| ends.into_iter().nth(skipped));
-    end.map(|end| &blob[..end]).ok_or(MalformedSas("the path is not that deep"))
+/// Whether a blob's name has this many segments. The root is no directory that a token can be for.
+fn is_within_depth(depth: &str, blob: &str) -> bool {
+    let segment_count = memchr::memchr_iter(b'/', blob.as_bytes()).count() + 1;
+    depth.parse::<usize>().is_ok_and(|depth| depth >= 1 && depth <= segment_count) && !blob.is_empty()
 }
 
 #[cfg(test)]
@@ -155,9 +156,9 @@ mod tests {
             "3SPhOHvmJxNkL/RXbmuEx31QD6qMMnYyJzIUWTHgxgU=",
         );
         // A signature for the container also covers the blobs in it.
-        for path in ["mycontainer", blob] {
+        for (path, restype) in [("mycontainer", "&restype=container"), (blob, "")] {
             check(
-                &format!("sr=c&sp=racwdl&{times}&sv=2025-11-05"),
+                &format!("sr=c{restype}&sp=racwdl&{times}&sv=2025-11-05"),
                 path,
                 "HSrwk2GupZkG+qZQtwOf7VS9s4gd2+aiGgQnNA+XYWQ=",
             );
@@ -195,7 +196,8 @@ mod tests {
     fn a_signature_needs_a_resource_that_the_path_has() {
         let signature = format!("sig={}%3D", "A".repeat(43));
         for (terms, path) in [
-            ("sr=b", "container"),
+            ("sr=b&restype=container", "container"),
+            ("sr=b", ""),
             ("sr=x", "container/blob"),
             ("sr=c", ""),
             ("", "c/b"),
@@ -204,12 +206,46 @@ mod tests {
             ("sr=bs", "c/b"),
             ("sr=bv&snapshot=2026-06-26T01:02:03.0000001Z", "c/b"),
             ("sr=d", "c/b"),
+            ("sr=d&sdd=1", "c/"),
+            ("sr=d&sdd=x", "c/b"),
             ("sr=d&sdd=0", "c/b"),
             ("sr=d&sdd=2", "c/b"),
         ] {
             let text = format!("sv=2025-11-05&sp=r&se=2030-01-01&{terms}&{signature}");
             assert!(SasToken::read(&Query::split(&text), path, &KIND).is_err(), "{terms} {path}");
         }
+    }
+
+    #[test]
+    fn a_signature_for_a_directory_covers_what_is_in_it() {
+        let keys = [AccountKey::from_base64(KEY).unwrap()];
+        let text = "sr=d&sdd=2&sp=rl&se=2026-06-27T00:00:00Z&sv=2025-11-05&sig=TQqY0uGO2dYoDMTQFWwsFiTBLhCwmB7CrnQyvV%2BCK0E%3D";
+        let query = Query::split(text);
+        for (path, is_right) in [
+            ("mycontainer/dir1/dir2", true),
+            ("mycontainer/dir1%2Fdir2/a/b", true),
+            ("mycontainer/dir1/dir2x", false),
+            ("mycontainer/dir1/x", false),
+            ("other/dir1/dir2", false),
+        ] {
+            let token = SasToken::read(&query, path, &KIND).unwrap().unwrap();
+            assert_eq!(token.verify("devstoreaccount1", &keys), is_right, "{path}");
+            let SasScope::Service(scope) = &token.terms().scope else { unreachable!() };
+            assert_eq!(scope.resource, path.replace("%2F", "/"));
+        }
+        assert!(SasToken::read(&query, "mycontainer/dir1", &KIND).is_err());
+    }
+
+    #[test]
+    fn blobs_without_a_container_are_in_the_root() {
+        let resource = |terms: &str, path: &str| {
+            let text = format!("sv=2025-11-05&{terms}");
+            read_scope(&Query::split(&text), path).map(|scope| scope.resource)
+        };
+        assert_eq!(resource("sr=b", "photo.png"), Ok("$root/photo.png".to_owned()));
+        assert_eq!(resource("sr=c", "photo.png"), Ok("$root".to_owned()));
+        assert_eq!(resource("sr=c&restype=container", "abc"), Ok("abc".to_owned()));
+        assert_eq!(resource("sr=b", "a%2Fb"), Ok("$root/a/b".to_owned()));
     }
 
     fn delegated(version: &str) -> SasTerms<'static> {
