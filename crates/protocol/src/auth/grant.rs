@@ -317,11 +317,11 @@ impl Validity {
 
     /// The refusal of a token outside its time, in the service's words. Without a start, the service takes the present.
     fn is_over(self, expiry: DateTime, now: DateTime, reason: &'static str) -> ServiceError {
-        let [start, expiry_text, current] = [self.start.unwrap_or(now), expiry, now].map(http_date);
+        let [start, expiry_text, current] = [self.start.unwrap_or(now), expiry, now].map(DateTime::to_http);
         let detail = match self.start {
             Some(start) if start < expiry => format!(
                 "Signature not valid in the specified time frame: Start [{}] - Expiry [{expiry_text}] - Current [{current}]",
-                http_date(start)
+                start.to_http()
             ),
             _ => format!("Signed expiry time [{expiry_text}] must be after signed start time [{start}]"),
         };
@@ -329,12 +329,6 @@ impl Validity {
         refusal.source = Some(reason.into());
         refusal
     }
-}
-
-fn http_date(time: DateTime) -> String {
-    let mut text = Vec::new();
-    time.write_http(&mut text);
-    String::from_utf8_lossy(&text).into_owned()
 }
 
 /// Combines a token's terms with those of its stored policy. A term may be in either one, but not in both.

@@ -1,4 +1,4 @@
-//! `EnumerationResults`: the answers to List Blobs and to Find Blobs by Tags.
+//! What is seen of a blob, and `EnumerationResults`: the answers to List Blobs and to Find Blobs by Tags.
 //!
 //! Promises: elements come in the service's order. Every name can be read back: one that XML cannot hold is
 //! percent-encoded, in the versions that know this.
@@ -11,7 +11,6 @@ use crate::common::{DateTime, Metadata};
 use super::checksum::md5_to_header;
 use super::copy::CopyState;
 use super::etag::BlobETag;
-use super::identifier::moment_text;
 use super::lease::Lease;
 use super::list_parameters::{BlobMarker, FindBlobsParameters, FindMarker, Include, ListBlobsParameters};
 use super::properties::{AccessTier, BlobType, HttpProperties, RehydratePriority};
@@ -22,7 +21,7 @@ use super::versions;
 const BLOB_BYTES_USUAL: usize = 1024;
 const CAPACITY_BYTES: usize = 2048;
 
-/// A blob, a snapshot or a version in a list.
+/// A blob, a snapshot or a version, in a list or by itself.
 #[derive(Clone, Debug)]
 pub struct ListedBlob<'a> {
     pub name: &'a str,
@@ -49,6 +48,8 @@ pub struct Committed<'a> {
     pub http: &'a HttpProperties,
     /// Of page blobs.
     pub sequence_number: Option<u64>,
+    /// How many blocks were appended, for append blobs. Lists do not show it.
+    pub append_count: Option<u32>,
     pub is_sealed: bool,
     pub metadata: &'a Metadata,
     pub tags: &'a Tags,
@@ -170,10 +171,10 @@ fn write_blob(
         out.leaf("Deleted", "true");
     }
     if let Some(snapshot) = blob.snapshot {
-        out.leaf("Snapshot", &moment_text(snapshot));
+        out.leaf("Snapshot", &snapshot.to_padded());
     }
     if let Some(version) = blob.version {
-        out.leaf("VersionId", &moment_text(version));
+        out.leaf("VersionId", &version.to_padded());
         if blob.is_current_version {
             out.leaf("IsCurrentVersion", "true");
         }
@@ -340,4 +341,4 @@ impl<'p> FoundBlobsWriter<'p> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -51,13 +51,6 @@ pub fn read_moment(query: &Query<'_>, name: &'static str) -> Result<Option<DateT
     moment.map(Some).ok_or_else(|| invalid_parameter(name, &sent, ""))
 }
 
-/// A time as the service writes it in snapshots, versions and copies: with seven digits of a second.
-pub fn moment_text(moment: DateTime) -> String {
-    let mut text = Vec::with_capacity("0001-01-01T00:00:00.0000000Z".len());
-    moment.write_padded(&mut text);
-    String::from_utf8_lossy(&text).into_owned()
-}
-
 /// The id of a block: 1 to 64 bytes, in Base64 on the wire.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct BlockId(Box<[u8]>);
@@ -118,7 +111,7 @@ mod tests {
         assert_eq!(read("snapshot="), Ok(Revision::Base));
         assert_eq!(read("snapshot=2019-08-28T17%3A07%3A35.2821851Z"), Ok(Revision::Snapshot(moment)));
         assert_eq!(read("versionid=2019-08-28T17:07:35.2821851Z"), Ok(Revision::Version(moment)));
-        assert_eq!(moment_text(moment), "2019-08-28T17:07:35.2821851Z");
+        assert_eq!(moment.to_padded(), "2019-08-28T17:07:35.2821851Z");
         for bad in [
             "snapshot=yesterday",
             "snapshot=2019-08-28",

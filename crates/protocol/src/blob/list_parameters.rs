@@ -8,7 +8,6 @@ use crate::common::list::{PAGE_COUNT_USUAL, read_count_max, read_include, read_t
 use crate::common::query::{Query, invalid_parameter, missing_parameter};
 use crate::{ErrorCode, ServiceError};
 
-use super::identifier::moment_text;
 use super::tag_expression::TagExpression;
 
 /// What a list shows beside names and properties.
@@ -121,7 +120,7 @@ impl BlobMarker {
         if let Some(moment) = self.moment {
             // No name has this character.
             plain.push('\0');
-            plain.push_str(&moment_text(moment));
+            plain.push_str(&moment.to_padded());
         }
         let encoded = STANDARD.encode(plain);
         format!("{MARKER_VERSION}!{}!{encoded}", encoded.len())

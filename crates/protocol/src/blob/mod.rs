@@ -5,6 +5,7 @@
 
 mod acl;
 pub mod batch;
+pub mod blob_headers;
 pub mod blob_list;
 pub mod block_list;
 pub mod checksum;

@@ -112,9 +112,7 @@ fn write_policy(policy: &StoredPolicy, writer: &mut XmlWriter) {
     writer.start("AccessPolicy");
     for (name, time) in [("Start", policy.start), ("Expiry", policy.expiry)] {
         if let Some(time) = time {
-            let mut text = Vec::new();
-            time.write_padded(&mut text);
-            writer.leaf(name, &String::from_utf8_lossy(&text));
+            writer.leaf(name, &time.to_padded());
         }
     }
     if let Some(permission) = &policy.permission {

@@ -13,15 +13,15 @@ const BASE: &str = "https://acct.blob.core.windows.net";
 const VERSION: &str = "2021-12-02";
 const ROOT_TAG: &str = "<EnumerationResults ServiceEndpoint=\"https://acct.blob.core.windows.net/\" ContainerName=\"mycontainer\">";
 
-struct Stored {
+pub(in crate::blob) struct Stored {
     http: HttpProperties,
     metadata: Metadata,
-    tags: Tags,
+    pub tags: Tags,
     copy: CopyState,
 }
 
 impl Stored {
-    fn new() -> Stored {
+    pub fn new() -> Stored {
         Stored {
             http: HttpProperties {
                 content_type: Some("application/octet-stream".into()),
@@ -42,7 +42,7 @@ impl Stored {
         }
     }
 
-    fn blob<'a>(&'a self, name: &'a str, tags: &'a Tags) -> ListedBlob<'a> {
+    pub fn blob<'a>(&'a self, name: &'a str, tags: &'a Tags) -> ListedBlob<'a> {
         let time = DateTime::parse("2023-01-27T23:22:39.1Z").unwrap();
         ListedBlob {
             name,
@@ -56,6 +56,7 @@ impl Stored {
                 size: 11,
                 http: &self.http,
                 sequence_number: None,
+                append_count: None,
                 is_sealed: false,
                 metadata: &self.metadata,
                 tags,
