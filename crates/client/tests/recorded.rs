@@ -94,6 +94,7 @@ const CALLS: &[Call] = &[
                     exposed_headers: vec!["x-ms-meta-*".to_owned()],
                     max_age_seconds: 500,
                 }]),
+                ..PropertiesUpdate::default()
             };
             with.emulated.tables()?.set_properties(&update).await
         })

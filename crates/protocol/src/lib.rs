@@ -2,8 +2,8 @@
 //!
 //! Owns: the names, values, errors and texts that cross the wire, and the functions that read and write them.
 //! [`common`] holds what all storage services share, [`auth`] how callers prove who they are and what they may do,
-//! [`service`] the operations that every service has on itself, [`table`] and [`queue`] everything particular to these
-//! services. [`blob`] so far holds only what authentication needs.
+//! [`service`] the operations that every service has on itself, [`table`], [`queue`] and [`blob`] everything particular to
+//! these services.
 //! Promises: no I/O, no async, no clock. Bytes from the network may be refused but never cause a panic.
 //! Leaves to others: sockets, storage, and every decision about data.
 

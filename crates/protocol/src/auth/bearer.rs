@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 
 use super::grant::{Connection, Grant, RoleSet};
 use super::service_kind::ServiceKind;
+use crate::common::guid::Guid;
 use crate::common::{AccountName, DateTime};
 
 /// How far the issuer's clock may be off from ours.
@@ -148,6 +149,14 @@ impl BearerValidator {
             }
         }
     }
+}
+
+/// Whose token this is: the ids of the caller and of its tenant. Claims that are missing or no GUIDs become zeros. The
+/// token is not validated here.
+pub fn bearer_identity(token: &str) -> Result<(Guid, Guid), BearerError> {
+    let token = Jwt::parse(token)?;
+    let id = |name| text(&token.claims, name).and_then(Guid::parse).unwrap_or(Guid([0; 16]));
+    Ok((id("oid"), id("tid")))
 }
 
 /// A compact JWT, split and decoded. Nothing in it can be trusted yet.

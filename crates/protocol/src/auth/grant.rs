@@ -8,7 +8,7 @@
 use std::cmp::Ordering;
 use std::net::IpAddr;
 
-use super::sas::{SasScope, SasToken};
+use super::sas::{SasScope, SasToken, ServiceScope};
 use super::service_kind::ServiceKind;
 use crate::common::ordinal::compare_ordinal;
 use crate::common::{DateTime, StoredPolicy};
@@ -67,11 +67,14 @@ pub enum Need<'a> {
     Permission(Permission<'a>),
 }
 
+/// Alternatives, each one letter or several.
+pub type Letters = &'static [&'static str];
+
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Permission<'a> {
     pub level: Level,
     /// The caller needs all letters of one of these.
-    pub letters: &'static [&'static str],
+    pub letters: Letters,
     /// Any one of these roles is enough.
     pub roles: RoleSet,
     /// What the operation is about. `None`: no service SAS can allow it.
@@ -248,6 +251,11 @@ impl SasToken<'_> {
             Some((_, id)) => complete(token, &terms.permissions, id, policies)?,
         };
         times.check(now)?;
+        if let SasScope::Delegated(scope) = &terms.scope
+            && !scope.key.is_valid_at(now)
+        {
+            return Err(refused("the user delegation key of the SAS is not valid at this time"));
+        }
         self.check_connection(connection)?;
 
         let permissions = LetterSet::parse(permissions);
@@ -257,11 +265,8 @@ impl SasToken<'_> {
                 resource_types: LetterSet::parse(&scope.resource_types),
                 permissions,
             },
-            SasScope::Service(scope) => Grant::ServiceSas {
-                resource: scope.resource.as_str().into(),
-                permissions,
-                bounds: scope.bounds.clone(),
-            },
+            SasScope::Service(scope) => of_service(scope, permissions),
+            SasScope::Delegated(scope) => of_service(&scope.service, permissions),
         })
     }
 
@@ -286,6 +291,11 @@ impl SasToken<'_> {
     }
 }
 
+fn of_service(scope: &ServiceScope, permissions: LetterSet) -> Grant {
+    let resource = scope.resource.as_str().into();
+    Grant::ServiceSas { resource, permissions, bounds: scope.bounds.clone() }
+}
+
 #[derive(Clone, Copy)]
 struct Validity {
     start: Option<DateTime>,
@@ -307,11 +317,11 @@ impl Validity {
 
     /// The refusal of a token outside its time, in the service's words. Without a start, the service takes the present.
     fn is_over(self, expiry: DateTime, now: DateTime, reason: &'static str) -> ServiceError {
-        let [start, expiry_text, current] = [self.start.unwrap_or(now), expiry, now].map(http_date);
+        let [start, expiry_text, current] = [self.start.unwrap_or(now), expiry, now].map(DateTime::to_http);
         let detail = match self.start {
             Some(start) if start < expiry => format!(
                 "Signature not valid in the specified time frame: Start [{}] - Expiry [{expiry_text}] - Current [{current}]",
-                http_date(start)
+                start.to_http()
             ),
             _ => format!("Signed expiry time [{expiry_text}] must be after signed start time [{start}]"),
         };
@@ -319,12 +329,6 @@ impl Validity {
         refusal.source = Some(reason.into());
         refusal
     }
-}
-
-fn http_date(time: DateTime) -> String {
-    let mut text = Vec::new();
-    time.write_http(&mut text);
-    String::from_utf8_lossy(&text).into_owned()
 }
 
 /// Combines a token's terms with those of its stored policy. A term may be in either one, but not in both.

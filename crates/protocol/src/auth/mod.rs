@@ -2,13 +2,19 @@
 //! shared access signatures, bearer tokens, and the grant that each of them gives.
 
 mod bearer;
+mod delegation;
 mod grant;
 pub(crate) mod sas;
 mod service_kind;
 mod shared_key;
 
-pub use bearer::{BearerConfig, BearerError, BearerValidator, KeySet, KeySetError, STORAGE_AUDIENCES};
-pub use grant::{Connection, Grant, KeyBounds, LetterSet, Level, Need, Permission, ResourceName, RoleSet};
+pub use bearer::{
+    BearerConfig, BearerError, BearerValidator, KeySet, KeySetError, STORAGE_AUDIENCES, bearer_identity,
+};
+pub use delegation::{DelegatedScope, DelegationKey, DelegationRole};
+pub use grant::{
+    Connection, Grant, KeyBounds, LetterSet, Letters, Level, Need, Permission, ResourceName, RoleSet,
+};
 pub use sas::{AccountScope, MalformedSas, SasScope, SasTerms, SasToken, ScopeParameter, ServiceScope};
 pub use service_kind::ServiceKind;
 pub use shared_key::{

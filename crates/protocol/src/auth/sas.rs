@@ -11,11 +11,12 @@ use std::fmt;
 use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
 
+use super::delegation::DelegatedScope;
 use super::grant::KeyBounds;
 use super::service_kind::ServiceKind;
 use super::shared_key::{AccountKey, SIGNATURE_BYTES, decode_signature};
 use crate::ServiceError;
-use crate::common::percent::percent_decode;
+use crate::common::percent::{percent_decode, push_escaped};
 use crate::common::query::{Query, decode};
 use crate::common::version::is_version;
 use crate::common::{DateTime, parse_policy_time};
@@ -28,6 +29,9 @@ const VERSION_SERVICE_PREFIX: &str = "2015-02-21";
 const VERSION_ACCOUNT_SAS: &str = "2015-04-05";
 /// From this version on, an account SAS signs its encryption scope.
 const VERSION_ENCRYPTION_SCOPE: &str = "2020-12-06";
+
+/// How many segments a directory's path has. It is the last of the parameters, if it is there.
+pub(crate) const DEPTH: &str = "sdd";
 
 /// A token's terms as text, exactly as signed. An empty text is an absent field.
 #[derive(Clone, PartialEq, Debug)]
@@ -54,6 +58,8 @@ pub struct SasTerms<'a> {
 pub enum SasScope<'a> {
     Account(AccountScope<'a>),
     Service(ServiceScope),
+    /// Like a service SAS, but signed with a user delegation key.
+    Delegated(Box<DelegatedScope<'a>>),
 }
 
 /// An account SAS: any number of services, at any of their levels.
@@ -72,7 +78,8 @@ pub struct AccountScope<'a> {
 pub struct ServiceScope {
     /// The service's label in the signed resource.
     pub label: &'static str,
-    /// The part of the signed resource after the account: the container, or the container and the object in it.
+    /// What the token gives access to, without the account: the container, or the container and the object in it. It is
+    /// signed like this, except for an object in a directory: then the directory is signed.
     pub resource: String,
     /// `si`: the container's stored policy that completes the terms.
     pub policy: String,
@@ -149,7 +156,11 @@ impl<'a> SasToken<'a> {
                 encryption_scope: text(query, "ses")?,
             })
         } else {
-            SasScope::Service((kind.read_service_scope)(query, path)?)
+            let scope = (kind.read_service_scope)(query, path)?;
+            match query.raw("skoid") {
+                None => SasScope::Service(scope),
+                Some(_) => SasScope::Delegated(Box::new(DelegatedScope::read(query, scope, kind.letter)?)),
+            }
         };
         let terms = SasTerms {
             version: text(query, "sv")?,
@@ -168,6 +179,10 @@ impl<'a> SasToken<'a> {
     /// Whether any of these keys signed the token for this account. `account` comes without `-secondary`.
     pub fn verify(&self, account: &str, keys: &[AccountKey]) -> bool {
         let text = self.terms.string_to_sign(account);
+        if let SasScope::Delegated(scope) = &self.terms.scope {
+            let verify = |key: &AccountKey| key.verify(&[&text], &self.signature);
+            return scope.key.any_derived(account, keys, &self.terms.permissions, verify);
+        }
         keys.iter().any(|key| key.verify(&[&text], &self.signature))
     }
 
@@ -193,6 +208,17 @@ impl ServiceScope {
     /// The table, queue or blob container that holds the resource.
     pub fn container(&self) -> &str {
         self.resource.split('/').next().unwrap_or_default()
+    }
+
+    /// The part of the resource that is signed. With a depth, it is a directory of the container, in which the resource
+    /// is or which it is.
+    fn signed_resource(&self) -> &str {
+        let depth = self.parameters.last().filter(|last| last.name == DEPTH);
+        let Some(depth) = depth.and_then(|depth| depth.value.parse::<usize>().ok()) else {
+            return &self.resource;
+        };
+        let end = memchr::memchr_iter(b'/', self.resource.as_bytes()).nth(depth);
+        &self.resource[..end.unwrap_or(self.resource.len())]
     }
 }
 
@@ -236,28 +262,42 @@ impl<'a> SasTerms<'a> {
                 text
             }
             SasScope::Service(scope) => {
-                let mut text = String::with_capacity(256);
-                for field in [&self.permissions, &self.start, &self.expiry] {
-                    text.push_str(field);
-                    text.push('\n');
-                }
-                if version >= VERSION_SERVICE_PREFIX {
-                    text.push('/');
-                    text.push_str(scope.label);
-                }
-                for piece in ["/", account, "/", &scope.resource, "\n", &scope.policy] {
-                    text.push_str(piece);
-                }
-                let addressed = [&*self.ip, &*self.protocol].into_iter();
-                let addressed = addressed.filter(|_| version >= VERSION_ACCOUNT_SAS);
-                let own = scope.parameters.iter().filter(|own| own.is_signed).map(|own| own.value.as_str());
-                for line in addressed.chain([version]).chain(own) {
-                    text.push('\n');
-                    text.push_str(line);
-                }
-                text
+                self.service_string_to_sign(account, scope, [scope.policy.as_str()].into_iter())
+            }
+            SasScope::Delegated(scope) => {
+                self.service_string_to_sign(account, &scope.service, scope.lines(version))
             }
         }
+    }
+
+    /// `signer` is who signed, or whose policy completes the terms.
+    fn service_string_to_sign<'t>(
+        &'t self,
+        account: &str,
+        scope: &'t ServiceScope,
+        signer: impl Iterator<Item = &'t str>,
+    ) -> String {
+        let version = &*self.version;
+        let mut text = String::with_capacity(256);
+        for field in [&self.permissions, &self.start, &self.expiry] {
+            text.push_str(field);
+            text.push('\n');
+        }
+        if version >= VERSION_SERVICE_PREFIX {
+            text.push('/');
+            text.push_str(scope.label);
+        }
+        for piece in ["/", account, "/", scope.signed_resource()] {
+            text.push_str(piece);
+        }
+        let addressed = [&*self.ip, &*self.protocol].into_iter();
+        let addressed = addressed.filter(|_| version >= VERSION_ACCOUNT_SAS);
+        let own = scope.parameters.iter().filter(|own| own.is_signed).map(|own| own.value.as_str());
+        for line in signer.chain(addressed).chain([version]).chain(own) {
+            text.push('\n');
+            text.push_str(line);
+        }
+        text
     }
 
     /// The token as a query string: all terms that are set, and the signature.
@@ -287,11 +327,16 @@ impl<'a> SasTerms<'a> {
                 ("srt", &scope.resource_types),
                 ("ses", &scope.encryption_scope),
             ]),
-            SasScope::Service(_) => None,
+            SasScope::Service(_) | SasScope::Delegated(_) => None,
         };
         let (policy, own) = match &self.scope {
             SasScope::Account(_) => ("", &[][..]),
             SasScope::Service(scope) => (scope.policy.as_str(), &scope.parameters[..]),
+            SasScope::Delegated(scope) => ("", &scope.service.parameters[..]),
+        };
+        let delegated = match &self.scope {
+            SasScope::Delegated(scope) => Some(scope.parameters()),
+            _ => None,
         };
         let common = [
             ("sv", &*self.version),
@@ -304,7 +349,8 @@ impl<'a> SasTerms<'a> {
             ("si", policy),
         ];
         let own = own.iter().map(|own| (own.name, own.value.as_str()));
-        common.into_iter().chain(account.into_iter().flatten()).chain(own)
+        let account = account.into_iter().flatten();
+        common.into_iter().chain(account).chain(delegated.into_iter().flatten()).chain(own)
     }
 
     /// Refuses terms that no token can have, and returns those that are more than text as typed values.
@@ -323,6 +369,12 @@ impl<'a> SasTerms<'a> {
                 let required = [&scope.services, &scope.resource_types, &self.permissions, &self.expiry];
                 if required.iter().any(|value| value.is_empty()) {
                     return Err(MalformedSas("ss, srt, sp and se are required"));
+                }
+            }
+            SasScope::Delegated(scope) => {
+                scope.check(&self.version)?;
+                if self.permissions.is_empty() || self.expiry.is_empty() {
+                    return Err(MalformedSas("sp and se are required without a stored policy"));
                 }
             }
             SasScope::Service(scope) => {
@@ -376,20 +428,6 @@ fn ips(text: &str) -> Result<Option<RangeInclusive<Ipv4Addr>>, MalformedSas> {
     match (first.parse(), last.parse()) {
         (Ok(first), Ok(last)) => Ok(Some(first..=last)),
         _ => Err(MalformedSas("sip is neither an IPv4 address nor a range of them")),
-    }
-}
-
-/// Escapes everything except the unreserved characters of a URI, so that no reader can misread it.
-fn push_escaped(text: &str, out: &mut String) {
-    const HEX: &[u8; 16] = b"0123456789ABCDEF";
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
-            out.push(char::from(byte));
-        } else {
-            out.push('%');
-            out.push(char::from(HEX[usize::from(byte >> 4)]));
-            out.push(char::from(HEX[usize::from(byte & 15)]));
-        }
     }
 }
 

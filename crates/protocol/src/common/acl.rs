@@ -15,13 +15,24 @@ const FRACTION_DIGITS_MAX: usize = 7;
 /// Reads the policies that replace those of a container. An empty body means no policies. `letters` are the permission
 /// letters of the service; each policy has some of them, in this order.
 pub fn read_acl(body: &[u8], letters: &str) -> Result<Vec<StoredPolicy>, ServiceError> {
+    read_acl_by(body, |text| {
+        let mut remaining = letters.chars();
+        text.chars().all(|letter| remaining.any(|permission| permission == letter))
+    })
+}
+
+/// The same for services with another rule for permissions.
+pub(crate) fn read_acl_by(
+    body: &[u8],
+    is_permission: impl Fn(&str) -> bool,
+) -> Result<Vec<StoredPolicy>, ServiceError> {
     if body.is_empty() {
         return Ok(Vec::new());
     }
     let root = xml::read(body, "SignedIdentifiers")?;
     let mut policies: Vec<StoredPolicy> = Vec::new();
     for element in root.items("SignedIdentifier", POLICY_COUNT_MAX)? {
-        let policy = read_policy(element, letters)?;
+        let policy = read_policy(element, &is_permission)?;
         if policies.iter().any(|other| other.id == policy.id) {
             return Err(invalid_document("an identifier twice"));
         }
@@ -30,7 +41,10 @@ pub fn read_acl(body: &[u8], letters: &str) -> Result<Vec<StoredPolicy>, Service
     Ok(policies)
 }
 
-fn read_policy(element: &Element, letters: &str) -> Result<StoredPolicy, ServiceError> {
+fn read_policy(
+    element: &Element,
+    is_permission: impl Fn(&str) -> bool,
+) -> Result<StoredPolicy, ServiceError> {
     let [id, policy] = element.fields(["Id", "AccessPolicy"])?;
     let id = id.ok_or_else(|| invalid_document("no Id"))?.leaf()?;
     if id.is_empty() || id.encode_utf16().count() > ID_CHARS_MAX {
@@ -41,7 +55,7 @@ fn read_policy(element: &Element, letters: &str) -> Result<StoredPolicy, Service
     let [start, expiry, permission] = policy.fields(["Start", "Expiry", "Permission"])?;
     stored.start = given(start)?.map(read_time).transpose()?;
     stored.expiry = given(expiry)?.map(read_time).transpose()?;
-    stored.permission = given(permission)?.map(|text| read_permission(text, letters)).transpose()?;
+    stored.permission = given(permission)?.map(|text| read_permission(text, is_permission)).transpose()?;
     Ok(stored)
 }
 
@@ -64,10 +78,9 @@ fn read_time(text: &str) -> Result<DateTime, ServiceError> {
     parse_policy_time(text).ok_or_else(|| invalid_value("not a time"))
 }
 
-fn read_permission(text: &str, letters: &str) -> Result<String, ServiceError> {
-    let mut remaining = letters.chars();
-    if !text.chars().all(|letter| remaining.any(|permission| permission == letter)) {
-        return Err(invalid_value("not permissions in their order"));
+fn read_permission(text: &str, is_permission: impl Fn(&str) -> bool) -> Result<String, ServiceError> {
+    if !is_permission(text) {
+        return Err(invalid_value("not permissions, or not in their order"));
     }
     Ok(text.to_owned())
 }
@@ -99,9 +112,7 @@ fn write_policy(policy: &StoredPolicy, writer: &mut XmlWriter) {
     writer.start("AccessPolicy");
     for (name, time) in [("Start", policy.start), ("Expiry", policy.expiry)] {
         if let Some(time) = time {
-            let mut text = Vec::new();
-            time.write_padded(&mut text);
-            writer.leaf(name, &String::from_utf8_lossy(&text));
+            writer.leaf(name, &time.to_padded());
         }
     }
     if let Some(permission) = &policy.permission {

@@ -173,6 +173,24 @@ impl DateTime {
     }
 }
 
+impl DateTime {
+    /// The text of [`DateTime::write_padded`].
+    pub fn to_padded(self) -> String {
+        text_of(|out| self.write_padded(out))
+    }
+
+    /// The text of [`DateTime::write_http`].
+    pub fn to_http(self) -> String {
+        text_of(|out| self.write_http(out))
+    }
+}
+
+fn text_of(write: impl FnOnce(&mut Vec<u8>)) -> String {
+    let mut text = Vec::with_capacity("Fri, 27 Jan 2023 23:22:39 GMT".len());
+    write(&mut text);
+    String::from_utf8_lossy(&text).into_owned()
+}
+
 /// The text of [`DateTime::write`].
 impl fmt::Display for DateTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

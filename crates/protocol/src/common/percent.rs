@@ -1,4 +1,4 @@
-//! Percent-decoding of URIs.
+//! Percent-encoding and percent-decoding of URIs.
 
 use std::borrow::Cow;
 
@@ -24,4 +24,18 @@ pub fn percent_decode(text: &str) -> Option<Cow<'_, str>> {
 
 pub(crate) fn hex_digit(byte: u8) -> Option<u8> {
     (byte as char).to_digit(16).map(|digit| digit as u8)
+}
+
+/// Escapes everything except the unreserved characters of a URI, so that no reader can misread it.
+pub(crate) fn push_escaped(text: &str, out: &mut String) {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            out.push(char::from(byte));
+        } else {
+            out.push('%');
+            out.push(char::from(HEX[usize::from(byte >> 4)]));
+            out.push(char::from(HEX[usize::from(byte & 15)]));
+        }
+    }
 }

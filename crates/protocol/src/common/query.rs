@@ -101,6 +101,34 @@ pub(crate) fn missing_parameter(name: &'static str) -> ServiceError {
     ServiceError::from(ErrorCode::MissingRequiredQueryParameter).with_element("QueryParameterName", name)
 }
 
+/// The decoded value of a parameter, if it is there.
+pub(crate) fn text<'q>(query: &Query<'q>, name: &'static str) -> Result<Option<Cow<'q, str>>, ServiceError> {
+    let Some(raw) = query.raw(name) else { return Ok(None) };
+    decode(raw).map(Some).ok_or_else(|| invalid_parameter(name, raw, ""))
+}
+
+/// A number, and its text as sent. One that is too large to count stands for the largest.
+pub(crate) fn number(query: &Query<'_>, name: &'static str) -> Result<Option<(i64, String)>, ServiceError> {
+    let Some(sent) = text(query, name)? else { return Ok(None) };
+    let digits = sent.strip_prefix('-').unwrap_or(&sent);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(invalid_parameter(name, &sent, ""));
+    }
+    let limit = if sent.starts_with('-') { i64::MIN } else { i64::MAX };
+    Ok(Some((sent.parse().unwrap_or(limit), sent.into_owned())))
+}
+
+pub(crate) fn number_in(
+    query: &Query<'_>,
+    name: &'static str,
+    range: RangeInclusive<i64>,
+) -> Result<Option<i64>, ServiceError> {
+    match number(query, name)? {
+        Some((number, sent)) if !range.contains(&number) => Err(parameter_out_of_range(name, &sent, &range)),
+        found => Ok(found.map(|(number, _)| number)),
+    }
+}
+
 /// The longest time that a request may take, and the default for requests that set no timeout.
 pub const TIMEOUT_SECONDS_MAX: u64 = 30;
 

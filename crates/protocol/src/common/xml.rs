@@ -67,12 +67,7 @@ pub fn read_within(body: &[u8], root: &str, bounds: XmlBounds) -> Result<Element
     if body.len() > bounds.bytes_max {
         return Err(ErrorCode::RequestBodyTooLarge.into());
     }
-    let text = std::str::from_utf8(body).map_err(invalid_document)?;
-    let text = text.strip_prefix(MARK).unwrap_or(text);
-    if !text.chars().all(is_xml_character) {
-        return Err(invalid_document("a character that XML does not have"));
-    }
-    let element = read_tree(text, bounds.element_count_max)?;
+    let element = read_tree(document_text(body)?, bounds.element_count_max)?;
     if element.name != root {
         return Err(invalid_document("another outermost element"));
     }
@@ -80,40 +75,77 @@ pub fn read_within(body: &[u8], root: &str, bounds: XmlBounds) -> Result<Element
 }
 
 fn read_tree(text: &str, element_count_max: usize) -> Result<Element, ServiceError> {
+    let mut tree = Tree { element_count_max, ..Tree::default() };
+    walk(text, &mut tree)?;
+    tree.root.ok_or_else(|| invalid_document("no element"))
+}
+
+/// What reads a document piece by piece, so that a long one needs no tree.
+pub(crate) trait XmlPieces {
+    /// An element begins. Its attributes are well-formed.
+    fn open(&mut self, name: &str) -> Result<(), ServiceError>;
+    /// The innermost open element ends.
+    fn close(&mut self) -> Result<(), ServiceError>;
+    /// Whether text counts here. Where it does not, only white space may stand.
+    fn takes_text(&self) -> bool;
+    /// Some of the text of the innermost open element.
+    fn push_text(&mut self, text: &str) -> Result<(), ServiceError>;
+}
+
+/// The text of a document without a byte order mark, if XML has all its characters.
+pub(crate) fn document_text(body: &[u8]) -> Result<&str, ServiceError> {
+    let text = std::str::from_utf8(body).map_err(invalid_document)?;
+    let text = text.strip_prefix(MARK).unwrap_or(text);
+    if !text.chars().all(is_xml_character) {
+        return Err(invalid_document("a character that XML does not have"));
+    }
+    Ok(text)
+}
+
+/// Reads a document from its first to its last piece. Promises that every element that was opened was closed.
+pub(crate) fn walk(text: &str, pieces: &mut impl XmlPieces) -> Result<(), ServiceError> {
     let mut reader = Reader::from_str(text);
     reader.config_mut().enable_all_checks(true);
-    let mut tree = Tree { element_count_max, ..Tree::default() };
+    let mut depth = 0_usize;
     loop {
         let at_start = reader.buffer_position() == 0;
         match reader.read_event().map_err(invalid_document)? {
             Event::Decl(declaration) if at_start => check_declaration(&declaration)?,
             Event::Decl(_) => return Err(invalid_document("a declaration that is not at the start")),
             Event::DocType(_) => return Err(invalid_document("a document type")),
-            Event::Start(tag) => tree.open(&tag)?,
-            Event::Empty(tag) => {
-                tree.open(&tag)?;
-                tree.close()?;
+            Event::Start(tag) => {
+                open(&tag, pieces)?;
+                depth += 1;
             }
-            Event::End(_) => tree.close()?,
-            Event::Text(text) if tree.path.is_empty() => {
+            Event::Empty(tag) => {
+                open(&tag, pieces)?;
+                pieces.close()?;
+            }
+            Event::End(_) => {
+                depth = depth.checked_sub(1).ok_or_else(|| invalid_document("an end without a start"))?;
+                pieces.close()?;
+            }
+            Event::Text(text) if !pieces.takes_text() => {
                 if !is_blank(&text) {
-                    return Err(invalid_document("text outside of the outermost element"));
+                    return Err(invalid_document("text where none may be"));
                 }
             }
-            Event::Text(text) => tree.push_text(&text.xml10_content())?,
-            Event::CData(text) => tree.push_text(&text.xml10_content())?,
+            Event::Text(text) => pieces.push_text(&text.xml10_content())?,
+            Event::CData(text) => pieces.push_text(&text.xml10_content())?,
             Event::GeneralRef(reference) => {
                 let character = resolve(&reference)?;
-                tree.push_text(character.encode_utf8(&mut [0; 4]))?;
+                pieces.push_text(character.encode_utf8(&mut [0; 4]))?;
             }
             Event::Comment(_) | Event::PI(_) => {}
-            Event::Eof => break,
+            Event::Eof if depth > 0 => return Err(invalid_document("an element that is not closed")),
+            Event::Eof => return Ok(()),
         }
     }
-    if !tree.path.is_empty() {
-        return Err(invalid_document("an element that is not closed"));
-    }
-    tree.root.ok_or_else(|| invalid_document("no element"))
+}
+
+fn open(tag: &BytesStart<'_>, pieces: &mut impl XmlPieces) -> Result<(), ServiceError> {
+    check_attributes(tag)?;
+    pieces.open(tag.local_name().as_ref())
 }
 
 /// The elements read so far.
@@ -127,8 +159,8 @@ struct Tree {
     element_count_max: usize,
 }
 
-impl Tree {
-    fn open(&mut self, tag: &BytesStart<'_>) -> Result<(), ServiceError> {
+impl XmlPieces for Tree {
+    fn open(&mut self, name: &str) -> Result<(), ServiceError> {
         self.element_count += 1;
         if self.root.is_some() {
             return Err(invalid_document("two outermost elements"));
@@ -136,9 +168,7 @@ impl Tree {
         if self.path.len() >= DEPTH_MAX || self.element_count > self.element_count_max {
             return Err(invalid_document("too many elements"));
         }
-        check_attributes(tag)?;
-        let name = tag.local_name().as_ref().to_owned();
-        self.path.push(Element { name, text: String::new(), children: Vec::new() });
+        self.path.push(Element { name: name.to_owned(), text: String::new(), children: Vec::new() });
         Ok(())
     }
 
@@ -151,6 +181,10 @@ impl Tree {
         Ok(())
     }
 
+    fn takes_text(&self) -> bool {
+        !self.path.is_empty()
+    }
+
     fn push_text(&mut self, text: &str) -> Result<(), ServiceError> {
         let element =
             self.path.last_mut().ok_or_else(|| invalid_document("text outside of the outermost element"))?;
@@ -159,7 +193,7 @@ impl Tree {
     }
 }
 
-pub(crate) fn check_declaration(declaration: &BytesDecl<'_>) -> Result<(), ServiceError> {
+fn check_declaration(declaration: &BytesDecl<'_>) -> Result<(), ServiceError> {
     if declaration.version().map_err(invalid_document)? != "1.0" {
         return Err(invalid_document("another version of XML"));
     }
@@ -172,7 +206,7 @@ pub(crate) fn check_declaration(declaration: &BytesDecl<'_>) -> Result<(), Servi
 }
 
 /// Attributes have no meaning here, but malformed ones make the document malformed.
-pub(crate) fn check_attributes(tag: &BytesStart<'_>) -> Result<(), ServiceError> {
+fn check_attributes(tag: &BytesStart<'_>) -> Result<(), ServiceError> {
     // Finding duplicates takes time quadratic in the number of attributes, so their length is bounded.
     if tag.attributes_raw().len() > ATTRIBUTES_BYTES_MAX {
         return Err(invalid_document("too many attributes"));
@@ -189,7 +223,7 @@ pub(crate) fn check_attributes(tag: &BytesStart<'_>) -> Result<(), ServiceError>
 
 /// Resolves the five entities that XML predefines, and character references. Without a document type there are no
 /// others.
-pub(crate) fn resolve(reference: &BytesRef<'_>) -> Result<char, ServiceError> {
+fn resolve(reference: &BytesRef<'_>) -> Result<char, ServiceError> {
     match reference.as_ref() {
         "amp" => Ok('&'),
         "apos" => Ok('\''),

@@ -23,10 +23,7 @@ pub fn message(error: &ServiceError) -> &str {
 
 /// The document that tells a caller about an error.
 pub fn write_error(error: &ServiceError, request_id: &str, now: DateTime) -> Vec<u8> {
-    let mut time = Vec::with_capacity("0001-01-01T00:00:00.0000000Z".len());
-    now.write_padded(&mut time);
-    let time = String::from_utf8_lossy(&time);
-    let text = [message(error), "\nRequestId:", request_id, "\nTime:", &time].concat();
+    let text = [message(error), "\nRequestId:", request_id, "\nTime:", &now.to_padded()].concat();
     let mut writer = XmlWriter::begin_unmarked(CAPACITY_BYTES);
     writer.start("Error");
     writer.leaf("Code", error.code.name());

@@ -3,6 +3,7 @@
 //! Owns: how text is escaped. Promises: reading a written text returns it.
 
 use crate::common::DateTime;
+use crate::common::decimal::Digits;
 
 /// The byte order mark. Clients may send it, and some services do.
 pub(crate) const MARK: &str = "\u{FEFF}";
@@ -32,14 +33,23 @@ impl XmlWriter {
 
     /// Starts an element with one attribute.
     pub fn start_with(&mut self, name: &str, attribute: &str, value: &str) {
-        self.push(&["<", name, " ", attribute, "=\""]);
-        let mut pieces = value.split('"');
-        escape(pieces.next().unwrap_or_default(), &mut self.out);
-        for piece in pieces {
-            self.push(&["&quot;"]);
-            escape(piece, &mut self.out);
+        self.start_with_all(name, &[(attribute, value)]);
+    }
+
+    /// Starts an element with attributes.
+    pub fn start_with_all(&mut self, name: &str, attributes: &[(&str, &str)]) {
+        self.push(&["<", name]);
+        for (attribute, value) in attributes {
+            self.push(&[" ", attribute, "=\""]);
+            let mut pieces = value.split('"');
+            escape(pieces.next().unwrap_or_default(), &mut self.out);
+            for piece in pieces {
+                self.push(&["&quot;"]);
+                escape(piece, &mut self.out);
+            }
+            self.push(&["\""]);
         }
-        self.push(&["\">"]);
+        self.push(&[">"]);
     }
 
     pub fn end(&mut self, name: &str) {
@@ -68,12 +78,26 @@ impl XmlWriter {
         self.end(name);
     }
 
+    pub fn number(&mut self, name: &str, number: u64) {
+        self.plain(name, |out| out.extend_from_slice(Digits::new(number).as_bytes()));
+    }
+
+    /// Writes text into the element that was started last.
+    pub fn text(&mut self, text: &str) {
+        escape(text, &mut self.out);
+    }
+
     pub fn http_date(&mut self, name: &str, date: DateTime) {
         self.plain(name, |out| date.write_http(out));
     }
 
     pub fn len(&self) -> usize {
         self.out.len()
+    }
+
+    /// Takes what is written so far.
+    pub fn drain(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.out)
     }
 
     /// Takes back everything after the first `len` bytes.

@@ -5,13 +5,8 @@
 
 use std::borrow::Cow;
 
-use quick_xml::Reader;
-use quick_xml::events::{BytesStart, Event};
-
 use super::versions;
-use crate::common::xml::{
-    check_attributes, check_declaration, invalid_document, is_blank, is_xml_character, resolve,
-};
+use crate::common::xml::{XmlPieces, invalid_document, is_xml_character, walk};
 use crate::common::xml_write::{MARK, XmlWriter, escaped_len, is_plain};
 use crate::{ErrorCode, ServiceError};
 
@@ -158,39 +153,8 @@ fn parse(body: &str) -> Result<String, ServiceError> {
     if !body.chars().all(is_xml_character) {
         return Err(invalid_document("a character that XML does not have"));
     }
-    let mut reader = Reader::from_str(body);
-    reader.config_mut().enable_all_checks(true);
     let mut message = Message::default();
-    loop {
-        let at_start = reader.buffer_position() == 0;
-        match reader.read_event().map_err(invalid_document)? {
-            Event::Decl(declaration) if at_start => check_declaration(&declaration)?,
-            Event::Decl(_) => return Err(invalid_document("a declaration that is not at the start")),
-            Event::DocType(_) => return Err(invalid_document("a document type")),
-            Event::Start(tag) => message.open(&tag)?,
-            Event::Empty(tag) => {
-                message.open(&tag)?;
-                message.depth -= 1;
-            }
-            // The parser refuses an end without its start.
-            Event::End(_) => message.depth -= 1,
-            Event::Text(text) if message.depth < DEPTH_OF_TEXT => {
-                if !is_blank(&text) {
-                    return Err(invalid_document("text outside of MessageText"));
-                }
-            }
-            Event::Text(text) => message.push(&text.xml10_content())?,
-            Event::CData(text) => message.push(&text.xml10_content())?,
-            Event::GeneralRef(reference) => {
-                message.push(resolve(&reference)?.encode_utf8(&mut [0; 4]))?;
-            }
-            Event::Comment(_) | Event::PI(_) => {}
-            Event::Eof => break,
-        }
-    }
-    if message.depth > 0 {
-        return Err(invalid_document("an element that is not closed"));
-    }
+    walk(body, &mut message)?;
     message.text.ok_or_else(|| invalid_document("no MessageText"))
 }
 
@@ -206,13 +170,11 @@ struct Message {
     text: Option<String>,
 }
 
-impl Message {
-    fn open(&mut self, tag: &BytesStart<'_>) -> Result<(), ServiceError> {
-        check_attributes(tag)?;
-        let name = tag.local_name();
+impl XmlPieces for Message {
+    fn open(&mut self, name: &str) -> Result<(), ServiceError> {
         match self.depth {
-            0 if name.as_ref() == ROOT && !self.has_root => self.has_root = true,
-            1 if name.as_ref() == TEXT && self.text.is_none() => self.text = Some(String::new()),
+            0 if name == ROOT && !self.has_root => self.has_root = true,
+            1 if name == TEXT && self.text.is_none() => self.text = Some(String::new()),
             0 | 1 => return Err(invalid_document("an element that is not of the schema")),
             // The tags are removed, and the text between them stays.
             _ => {}
@@ -221,7 +183,17 @@ impl Message {
         Ok(())
     }
 
-    fn push(&mut self, piece: &str) -> Result<(), ServiceError> {
+    /// The walk reports no end without its start.
+    fn close(&mut self) -> Result<(), ServiceError> {
+        self.depth -= 1;
+        Ok(())
+    }
+
+    fn takes_text(&self) -> bool {
+        self.depth >= DEPTH_OF_TEXT
+    }
+
+    fn push_text(&mut self, piece: &str) -> Result<(), ServiceError> {
         let text = self.text.as_mut().filter(|_| self.depth >= DEPTH_OF_TEXT);
         text.ok_or_else(|| invalid_document("text outside of MessageText"))?.push_str(piece);
         Ok(())

@@ -2,9 +2,8 @@
 
 use std::fmt;
 
-use crate::{ErrorCode, ServiceError};
-
-const LEN: std::ops::RangeInclusive<usize> = 3..=63;
+use crate::ServiceError;
+use crate::common::names::check_container_name;
 
 /// 3 to 63 lower-case letters, digits and single dashes, with a letter or digit at both ends.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -12,20 +11,7 @@ pub struct QueueName(Box<str>);
 
 impl QueueName {
     pub fn parse(text: &str) -> Result<QueueName, ServiceError> {
-        let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-        let is_valid = text.bytes().all(|byte| is_plain(byte) || byte == b'-')
-            && !text.starts_with('-')
-            && !text.ends_with('-')
-            && !text.contains("--");
-        if !is_valid {
-            return Err(ErrorCode::InvalidResourceName.into());
-        }
-        if !LEN.contains(&text.len()) {
-            return Err(ServiceError::with_detail(
-                ErrorCode::OutOfRangeInput,
-                "The specified resource name length is not within the permissible limits.",
-            ));
-        }
+        check_container_name(text)?;
         Ok(QueueName(text.into()))
     }
 
@@ -43,6 +29,7 @@ impl fmt::Display for QueueName {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ErrorCode;
 
     #[test]
     fn names_are_lower_case_with_single_dashes() {

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use crate::common::percent::percent_decode;
-use crate::common::query::{Query, decode, invalid_parameter};
+use crate::common::query::{Query, invalid_parameter, text};
 use crate::service::ServiceOperation;
 use crate::{ErrorCode, ServiceError};
 
@@ -172,12 +172,6 @@ fn message_action(method: &str, version: &str) -> Result<MessageAction, ServiceE
 fn segment(raw: &str) -> Result<Cow<'_, str>, ServiceError> {
     let decoded = percent_decode(raw).filter(|segment| !segment.is_empty());
     decoded.ok_or_else(|| ErrorCode::InvalidUri.into())
-}
-
-/// The decoded value of a parameter, if it is there.
-pub(super) fn text<'q>(query: &Query<'q>, name: &'static str) -> Result<Option<Cow<'q, str>>, ServiceError> {
-    let Some(raw) = query.raw(name) else { return Ok(None) };
-    decode(raw).map(Some).ok_or_else(|| invalid_parameter(name, raw, ""))
 }
 
 #[cfg(test)]

@@ -4,12 +4,12 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use crate::common::AccountName;
+use crate::common::list::{NameMarker, PAGE_COUNT_USUAL, read_count_max, read_include, read_text};
 use crate::common::percent::percent_decode;
-use crate::common::query::{Query, invalid_parameter, missing_parameter, parameter_out_of_range};
+use crate::common::query::{Query, invalid_parameter, missing_parameter, number, number_in};
 use crate::{ErrorCode, ServiceError};
 
 use super::PopReceipt;
-use super::operation::text;
 use super::versions;
 
 const MESSAGE_COUNT: RangeInclusive<i64> = 1..=32;
@@ -20,7 +20,6 @@ const OLD_VISIBILITY_SECONDS_MAX: i64 = 7_200;
 const VISIBILITY_SECONDS_USUAL: i64 = 30;
 const LIFE_SECONDS_USUAL: i64 = 604_800;
 const OLD_LIFE_SECONDS: RangeInclusive<i64> = 1..=604_800;
-const QUEUE_COUNT: RangeInclusive<i64> = 1..=5_000;
 
 const VISIBILITY: &str = "visibilitytimeout";
 const TIME_TO_LIVE: &str = "messagettl";
@@ -53,18 +52,9 @@ pub struct UpdateParameters {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ListParameters {
     pub prefix: Option<String>,
-    pub(super) marker: Option<ListMarker>,
+    pub(super) marker: Option<NameMarker>,
     pub(super) count_max: Option<usize>,
     pub include_metadata: bool,
-}
-
-/// Where a page begins.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct ListMarker {
-    /// As the caller sent it.
-    pub text: String,
-    /// Where the page's first name begins in the text.
-    name_at: usize,
 }
 
 impl PutParameters {
@@ -140,15 +130,9 @@ pub fn read_receipt(query: &Query<'_>) -> Result<Option<PopReceipt>, ServiceErro
 
 impl ListParameters {
     pub fn read(query: &Query<'_>, account: &AccountName) -> Result<ListParameters, ServiceError> {
-        let count_max = match number(query, "maxresults")? {
-            None => None,
-            Some((count, sent)) if count < *QUEUE_COUNT.start() => {
-                return Err(parameter_out_of_range("maxresults", &sent, &QUEUE_COUNT));
-            }
-            Some((count, _)) => Some(count.min(*QUEUE_COUNT.end()) as usize),
-        };
+        let count_max = read_count_max(query)?;
         let mut include_metadata = false;
-        if let Some(include) = text(query, "include")? {
+        for include in read_include(query)?.into_iter().take(1) {
             for item in include.split(',').filter(|item| !item.is_empty()) {
                 if !item.eq_ignore_ascii_case("metadata") {
                     return Err(invalid_parameter("include", &include, ""));
@@ -156,72 +140,26 @@ impl ListParameters {
                 include_metadata = true;
             }
         }
-        let marker = text(query, "marker")?.filter(|marker| !marker.is_empty());
-        Ok(ListParameters {
-            prefix: text(query, "prefix")?.map(|prefix| prefix.into_owned()),
-            marker: marker.map(|marker| ListMarker::read(marker.into_owned(), account)).transpose()?,
-            count_max,
-            include_metadata,
-        })
+        let marker = read_text(query, "marker")?.filter(|marker| !marker.is_empty());
+        let marker = marker
+            .map(|marker| NameMarker::read(marker, account).ok_or(ErrorCode::InvalidMarker))
+            .transpose()?;
+        Ok(ListParameters { prefix: read_text(query, "prefix")?, marker, count_max, include_metadata })
     }
 
     /// The page begins with this name, or with the next one that there is.
     pub fn first_name(&self) -> Option<&str> {
-        self.marker.as_ref().map(ListMarker::name)
+        self.marker.as_ref().map(NameMarker::name)
     }
 
     /// How many queues a page has at most.
     pub fn page_count(&self) -> usize {
-        self.count_max.unwrap_or(*QUEUE_COUNT.end() as usize)
-    }
-}
-
-impl ListMarker {
-    /// `/ACCOUNT/NAME`, as [`ListMarker::write`] makes it, or a name alone, as in the samples of the documentation.
-    fn read(text: String, account: &AccountName) -> Result<ListMarker, ServiceError> {
-        let name = match text.strip_prefix('/') {
-            Some(rest) => rest.strip_prefix(account.as_str()).and_then(|rest| rest.strip_prefix('/')),
-            None => Some(&*text),
-        };
-        let name = name.filter(|name| !name.is_empty() && !name.contains('/'));
-        let name_at = text.len() - name.ok_or(ErrorCode::InvalidMarker)?.len();
-        Ok(ListMarker { text, name_at })
-    }
-
-    /// The marker of the page that begins with this name.
-    pub fn write(account: &AccountName, name: &str) -> String {
-        ["/", account.as_str(), "/", name].concat()
-    }
-
-    fn name(&self) -> &str {
-        &self.text[self.name_at..]
+        self.count_max.unwrap_or(PAGE_COUNT_USUAL)
     }
 }
 
 fn duration(seconds: i64) -> Duration {
     Duration::from_secs(seconds.unsigned_abs())
-}
-
-/// A number, and its text as sent. One that is too large to count stands for the largest.
-fn number(query: &Query<'_>, name: &'static str) -> Result<Option<(i64, String)>, ServiceError> {
-    let Some(sent) = text(query, name)? else { return Ok(None) };
-    let digits = sent.strip_prefix('-').unwrap_or(&sent);
-    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(invalid_parameter(name, &sent, ""));
-    }
-    let limit = if sent.starts_with('-') { i64::MIN } else { i64::MAX };
-    Ok(Some((sent.parse().unwrap_or(limit), sent.into_owned())))
-}
-
-fn number_in(
-    query: &Query<'_>,
-    name: &'static str,
-    range: RangeInclusive<i64>,
-) -> Result<Option<i64>, ServiceError> {
-    match number(query, name)? {
-        Some((number, sent)) if !range.contains(&number) => Err(parameter_out_of_range(name, &sent, &range)),
-        found => Ok(found.map(|(number, _)| number)),
-    }
 }
 
 #[cfg(test)]
@@ -348,7 +286,7 @@ mod tests {
         assert_eq!((full.prefix.as_deref(), full.page_count(), full.include_metadata), (Some("ab"), 3, true));
         let marker = full.marker.unwrap();
         assert_eq!((&*marker.text, marker.name()), ("/storagename/abc", "abc"));
-        assert_eq!(ListMarker::write(&account, "abc"), marker.text);
+        assert_eq!(NameMarker::write(&account, "abc"), marker.text);
         assert_eq!(read("marker=abc").unwrap().marker.unwrap().name(), "abc");
         assert_eq!(read("marker=&include=").unwrap().marker, None);
         assert_eq!(read("maxresults=5001").unwrap().count_max, Some(5_000));

@@ -1,6 +1,6 @@
 //! The permission that each operation of the Queue service needs.
 
-use crate::auth::{Level, Need, Permission, ResourceName, RoleSet};
+use crate::auth::{Letters, Level, Need, Permission, ResourceName, RoleSet};
 
 use super::kind::{CONTRIBUTOR, MESSAGE_PROCESSOR, MESSAGE_SENDER, READER};
 use super::operation::{MessageAction, MessagesAction, QueueAction, QueueOperation};
@@ -10,8 +10,6 @@ const READERS: RoleSet = READER.or(CONTRIBUTOR);
 const PEEKERS: RoleSet = READERS.or(MESSAGE_PROCESSOR);
 const PROCESSORS: RoleSet = MESSAGE_PROCESSOR.or(CONTRIBUTOR);
 const SENDERS: RoleSet = MESSAGE_SENDER.or(CONTRIBUTOR);
-
-type Letters = &'static [&'static str];
 
 impl QueueOperation<'_> {
     pub fn need(&self) -> Need<'_> {

@@ -1,12 +1,12 @@
 //! `EnumerationResults`: the answer to List Queues.
 
+use crate::common::list::{Items, NameMarker, ROOT, write_head, write_metadata};
 use crate::common::xml_write::XmlWriter;
 use crate::common::{AccountName, Metadata};
 
-use super::parameters::{ListMarker, ListParameters};
+use super::parameters::ListParameters;
 use super::versions;
 
-const ROOT: &str = "EnumerationResults";
 const LIST: &str = "Queues";
 const ITEM: &str = "Queue";
 /// Bytes of a queue without metadata, and of what surrounds the list.
@@ -14,12 +14,11 @@ const QUEUE_BYTES_USUAL: usize = 64;
 const CAPACITY_BYTES: usize = 512;
 
 pub struct QueueListWriter<'a> {
-    out: XmlWriter,
+    items: Items,
     account: &'a AccountName,
     /// The base for the URL of each queue, which old versions show.
     url_base: Option<&'a str>,
     include_metadata: bool,
-    is_empty: bool,
 }
 
 impl<'a> QueueListWriter<'a> {
@@ -38,68 +37,37 @@ impl<'a> QueueListWriter<'a> {
         } else {
             out.start_with(ROOT, "ServiceEndpoint", &[base, "/"].concat());
         }
-        if let Some(prefix) = &parameters.prefix {
-            out.leaf("Prefix", prefix);
+        let marker = parameters.marker.as_ref().map(|marker| &*marker.text);
+        write_head(parameters.prefix.as_deref(), marker, parameters.count_max, &mut out);
+        QueueListWriter {
+            items: Items::new(out, LIST, CAPACITY_BYTES),
+            account,
+            url_base: is_old.then_some(base),
+            include_metadata: parameters.include_metadata,
         }
-        if let Some(marker) = &parameters.marker {
-            out.leaf("Marker", &marker.text);
-        }
-        if let Some(count_max) = parameters.count_max {
-            out.leaf("MaxResults", &count_max.to_string());
-        }
-        let include_metadata = parameters.include_metadata;
-        QueueListWriter { out, account, url_base: is_old.then_some(base), include_metadata, is_empty: true }
     }
 
     /// Adds a queue, unless `admit` refuses an answer of that many bytes. Tells whether it did.
     pub fn push(&mut self, name: &str, metadata: &Metadata, admit: impl FnOnce(usize) -> bool) -> bool {
-        let before = self.out.len();
-        if self.is_empty {
-            self.out.start(LIST);
-        }
-        self.out.start(ITEM);
-        self.out.leaf("Name", name);
-        if let Some(base) = self.url_base {
-            self.out.leaf("Url", &[base, "/", name].concat());
-        }
-        if self.include_metadata {
-            write_metadata(metadata, &mut self.out);
-        }
-        self.out.end(ITEM);
-        if !admit(self.out.len() + CAPACITY_BYTES) {
-            self.out.truncate(before);
-            return false;
-        }
-        self.is_empty = false;
-        true
+        let (url_base, include_metadata) = (self.url_base, self.include_metadata);
+        let write = |out: &mut XmlWriter| {
+            out.start(ITEM);
+            out.leaf("Name", name);
+            if let Some(base) = url_base {
+                out.leaf("Url", &[base, "/", name].concat());
+            }
+            if include_metadata {
+                write_metadata(metadata, out);
+            }
+            out.end(ITEM);
+        };
+        self.items.push(write, admit)
     }
 
     /// `next` is the first name of the next page, if there is one.
-    pub fn finish(mut self, next: Option<&str>) -> Vec<u8> {
-        if self.is_empty {
-            self.out.empty(LIST);
-        } else {
-            self.out.end(LIST);
-        }
-        match next {
-            Some(name) => self.out.leaf("NextMarker", &ListMarker::write(self.account, name)),
-            None => self.out.empty("NextMarker"),
-        }
-        self.out.end(ROOT);
-        self.out.finish()
+    pub fn finish(self, next: Option<&str>) -> Vec<u8> {
+        self.items.finish(next.map(|name| NameMarker::write(self.account, name)).as_deref())
     }
-}
-
-fn write_metadata(metadata: &Metadata, out: &mut XmlWriter) {
-    if metadata.items().len() == 0 {
-        return out.empty("Metadata");
-    }
-    out.start("Metadata");
-    // Names of metadata are valid names of elements.
-    for (name, value) in metadata.items() {
-        out.leaf(name, value);
-    }
-    out.end("Metadata");
 }
 
 #[cfg(test)]

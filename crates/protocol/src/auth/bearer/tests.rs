@@ -410,3 +410,15 @@ fn each_service_has_roles_and_audiences_of_its_own() {
     check(&blob::KIND, AUDIENCE, "Storage Blob Data Owner", Ok(blob::OWNER));
     check(&KIND, AUDIENCE, sender, Ok(RoleSet::NONE));
 }
+
+#[test]
+fn a_token_tells_whose_it_is() {
+    let token = |claims: &str| {
+        let part = |json: &str| URL_SAFE_NO_PAD.encode(json);
+        format!("{}.{}.{}", part("{}"), part(claims), part("x"))
+    };
+    let oid = "c9da6455-213d-42c9-9a79-3e9149a57833";
+    let (caller, tenant) = bearer_identity(&token(&format!("{{\"oid\":\"{oid}\",\"tid\":\"no\"}}"))).unwrap();
+    assert_eq!((caller.to_string(), tenant), (oid.to_owned(), Guid([0; 16])));
+    assert!(bearer_identity("x").is_err());
+}

@@ -3,9 +3,12 @@
 //! Promises: an answer may have elements that this code does not know, since services gain some with new versions; they
 //! are left out. Whatever is missing is at its default.
 
-use super::read::{read_cors, read_logging, read_metrics};
-use super::write::{write_cors, write_logging, write_metrics};
-use super::{Logging, Metrics, PropertiesUpdate, ServiceProperties, VERSION_OF_PARTIAL_UPDATES};
+use super::read::{read_cors, read_extension, read_logging, read_metrics};
+use super::write::{write_cors, write_extension_update, write_logging, write_metrics};
+use super::{
+    Extension, ExtensionUpdate, Logging, Metrics, PropertiesUpdate, ServiceProperties,
+    VERSION_OF_PARTIAL_UPDATES,
+};
 use crate::ServiceError;
 use crate::common::DateTime;
 use crate::common::xml::{self, Element};
@@ -38,6 +41,7 @@ impl PropertiesUpdate {
         if let Some(rules) = self.cors.as_ref().filter(|_| !is_old) {
             write_cors(rules, &mut writer);
         }
+        write_extension_update(&self.extension, &mut writer);
         writer.end("StorageServiceProperties");
         without_mark(writer.finish())
     }
@@ -48,11 +52,21 @@ pub fn read_answer(body: &[u8]) -> Result<ServiceProperties, ServiceError> {
     let root = xml::read(body, "StorageServiceProperties")?;
     let metrics = |name| find(&root, name).map(read_metrics).transpose();
     let hour_metrics = metrics("HourMetrics")?.or(metrics("Metrics")?);
+    let update = read_extension(
+        find(&root, "DeleteRetentionPolicy"),
+        find(&root, "StaticWebsite"),
+        find(&root, "DefaultServiceVersion"),
+    )?;
+    let mut extension = None;
+    if update != ExtensionUpdate::default() {
+        extension.get_or_insert_with(Extension::default).apply(update);
+    }
     Ok(ServiceProperties {
         logging: find(&root, "Logging").map(read_logging).transpose()?.unwrap_or_else(Logging::default),
         hour_metrics: hour_metrics.unwrap_or_else(Metrics::default),
         minute_metrics: metrics("MinuteMetrics")?.unwrap_or_else(Metrics::default),
         cors: find(&root, "Cors").map(read_cors).transpose()?.unwrap_or_default(),
+        extension,
     })
 }
 
@@ -106,6 +120,7 @@ mod tests {
             hour_metrics: Some(Metrics::default()),
             minute_metrics: Some(metrics),
             cors: Some(vec![rule(); 5]),
+            ..PropertiesUpdate::default()
         });
     }
 

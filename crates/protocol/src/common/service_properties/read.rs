@@ -4,15 +4,20 @@
 //! what a rule allows (`cors`).
 
 use super::{
-    ANALYTICS_VERSION, Logging, Metrics, MetricsLevel, PropertiesUpdate, VERSION_OF_PARTIAL_UPDATES,
+    ANALYTICS_VERSION, DeleteRetention, ExtensionUpdate, Logging, Metrics, MetricsLevel, PropertiesUpdate,
+    StaticWebsite, VERSION_OF_PARTIAL_UPDATES,
 };
 use crate::ServiceError;
 use crate::common::cors::{CorsRule, list_items, split_wildcard_origin};
+use crate::common::version::is_version;
 use crate::common::xml::{self, Element, invalid_document, invalid_value, refused_document};
 
 const RETENTION_DAYS_MAX: u16 = 365;
 const REASON_RETENTION_DAYS: &str =
     "Retention days must be greater than 0 and less than or equal to 365 days.";
+
+/// For the name or the path of one document of a website.
+const WEBSITE_PATH_BYTES_MAX: usize = 1024;
 
 const CORS_RULE_COUNT_MAX: usize = 5;
 /// For all rules together, without the tags.
@@ -35,16 +40,83 @@ pub fn read_update(body: &[u8], version: &str) -> Result<PropertiesUpdate, Servi
             ..PropertiesUpdate::default()
         });
     }
-    let [logging, hour_metrics, minute_metrics, cors] =
-        root.fields(["Logging", "HourMetrics", "MinuteMetrics", "Cors"])?;
+    let fields = root.fields(["Logging", "HourMetrics", "MinuteMetrics", "Cors"])?;
+    read_partial(&root, fields)
+}
+
+/// Reads the body of Set Service Properties as the services with an [`Extension`](super::Extension) do.
+pub fn read_extended_update(body: &[u8], version: &str) -> Result<PropertiesUpdate, ServiceError> {
+    let root = xml::read(body, "StorageServiceProperties")?;
+    let [logging, metrics, hour_metrics, minute_metrics, cors, retention, website, default_version] = root
+        .fields([
+            "Logging",
+            "Metrics",
+            "HourMetrics",
+            "MinuteMetrics",
+            "Cors",
+            "DeleteRetentionPolicy",
+            "StaticWebsite",
+            "DefaultServiceVersion",
+        ])?;
+    let is_old = version < VERSION_OF_PARTIAL_UPDATES;
+    if is_old != metrics.is_some() || (is_old && logging.is_none()) {
+        return Err(invalid_document("elements of another version"));
+    }
+    let update = read_partial(&root, [logging, hour_metrics.or(metrics), minute_metrics, cors])?;
+    Ok(PropertiesUpdate { extension: read_extension(retention, website, default_version)?, ..update })
+}
+
+fn read_partial(root: &Element, fields: [Option<&Element>; 4]) -> Result<PropertiesUpdate, ServiceError> {
     if root.children.is_empty() {
         return Err(invalid_document("nothing to set"));
     }
+    let [logging, hour_metrics, minute_metrics, cors] = fields;
     Ok(PropertiesUpdate {
         logging: logging.map(read_logging).transpose()?,
         hour_metrics: hour_metrics.map(read_metrics).transpose()?,
         minute_metrics: minute_metrics.map(read_metrics).transpose()?,
         cors: cors.map(read_cors).transpose()?,
+        extension: ExtensionUpdate::default(),
+    })
+}
+
+pub(super) fn read_extension(
+    retention: Option<&Element>,
+    website: Option<&Element>,
+    default_version: Option<&Element>,
+) -> Result<ExtensionUpdate, ServiceError> {
+    let default_version = default_version.map(|field| field.leaf().map(str::trim)).transpose()?;
+    if default_version.is_some_and(|version| !is_version(version)) {
+        return Err(invalid_value("not a version"));
+    }
+    Ok(ExtensionUpdate {
+        delete_retention: retention.map(read_delete_retention).transpose()?,
+        static_website: website.map(read_static_website).transpose()?,
+        default_version: default_version.map(str::to_owned),
+    })
+}
+
+fn read_delete_retention(element: &Element) -> Result<DeleteRetention, ServiceError> {
+    let [enabled, days, permanent] = element.fields(["Enabled", "Days", "AllowPermanentDelete"])?;
+    let allow_permanent_delete = permanent.map(|_| read_boolean(permanent)).transpose()?.unwrap_or(false);
+    Ok(DeleteRetention { days: read_days(enabled, days)?, allow_permanent_delete })
+}
+
+fn read_static_website(element: &Element) -> Result<StaticWebsite, ServiceError> {
+    let [enabled, index, default_index, error_document] =
+        element.fields(["Enabled", "IndexDocument", "DefaultIndexDocumentPath", "ErrorDocument404Path"])?;
+    let text = |field: Option<&Element>| -> Result<Option<String>, ServiceError> {
+        let text = field.map(Element::leaf).transpose()?.filter(|text| !text.is_empty());
+        if text.is_some_and(|text| text.len() > WEBSITE_PATH_BYTES_MAX) {
+            return Err(invalid_value("too long a path"));
+        }
+        Ok(text.map(str::to_owned))
+    };
+    Ok(StaticWebsite {
+        is_enabled: read_boolean(enabled)?,
+        index_document: text(index)?,
+        default_index_document_path: text(default_index)?,
+        error_document_404_path: text(error_document)?,
     })
 }
 
@@ -97,6 +169,10 @@ pub(super) fn read_metrics(element: &Element) -> Result<Metrics, ServiceError> {
 
 fn read_retention(element: &Element) -> Result<Option<u16>, ServiceError> {
     let [enabled, days] = element.fields(["Enabled", "Days"])?;
+    read_days(enabled, days)
+}
+
+fn read_days(enabled: Option<&Element>, days: Option<&Element>) -> Result<Option<u16>, ServiceError> {
     if !read_boolean(enabled)? {
         return Ok(None);
     }

@@ -341,3 +341,49 @@ fn stats_are_written_byte_for_byte() {
     check("unavailable", "1601-01-01T00:00:00Z", "Mon, 01 Jan 1601 00:00:00 GMT");
     check("live", "9999-12-31T23:59:59Z", "Fri, 31 Dec 9999 23:59:59 GMT");
 }
+
+#[test]
+fn extended_services_have_more_properties() {
+    let off = "<Enabled>false</Enabled><RetentionPolicy><Enabled>false</Enabled></RetentionPolicy>";
+    let mut properties =
+        ServiceProperties { hour_metrics: Metrics::default(), ..ServiceProperties::default() };
+    let logging = "<Logging><Version>1.0</Version><Read>false</Read><Write>false</Write><Delete>false</Delete><RetentionPolicy><Enabled>false</Enabled></RetentionPolicy></Logging>";
+    let common = [logging, &metrics("HourMetrics", off), &metrics("MinuteMetrics", off), "<Cors />"].concat();
+    let unset = "<DeleteRetentionPolicy><Enabled>false</Enabled></DeleteRetentionPolicy><StaticWebsite><Enabled>false</Enabled></StaticWebsite>";
+    assert_eq!(
+        text(properties.write_extended(NEW)),
+        format!("{HEAD}{}", document(&[&*common, unset].concat()))
+    );
+    assert_eq!(text(properties.write(NEW)), format!("{HEAD}{}", document(&common)));
+
+    let sent = "<DeleteRetentionPolicy><Enabled>true</Enabled><Days>7</Days></DeleteRetentionPolicy>";
+    let update = read_extended_update(document(sent).as_bytes(), NEW).unwrap();
+    assert_eq!(read_extended_update(&update.write(NEW), NEW).unwrap(), update);
+    properties.apply(update);
+    let website = "<StaticWebsite><Enabled>true</Enabled><IndexDocument>index.html</IndexDocument><ErrorDocument404Path>404.html</ErrorDocument404Path></StaticWebsite><DefaultServiceVersion>2014-02-14</DefaultServiceVersion>";
+    properties.apply(read_extended_update(document(website).as_bytes(), NEW).unwrap());
+    let written = text(properties.write_extended(NEW));
+    assert_eq!(written, format!("{HEAD}{}", document(&[&*common, sent, website].concat())));
+    assert_eq!(text(properties.write(NEW)), format!("{HEAD}{}", document(&common)));
+    assert_eq!(ServiceProperties::from_stored(&properties.to_stored()), Some(properties.clone()));
+    assert_eq!(read_answer(written.as_bytes()).unwrap(), properties);
+}
+
+#[test]
+fn extended_properties_have_limits_and_other_services_refuse_them() {
+    let retention =
+        |inside: &str| document(&format!("<DeleteRetentionPolicy>{inside}</DeleteRetentionPolicy>"));
+    let code =
+        |body: &str| read_extended_update(body.as_bytes(), NEW).map(|_| ()).map_err(|error| error.code);
+    assert_eq!(code(&retention("<Enabled>true</Enabled><Days>365</Days>")), Ok(()));
+    for days in ["", "<Days>0</Days>", "<Days>366</Days>"] {
+        assert_eq!(code(&retention(&format!("<Enabled>true</Enabled>{days}"))), Err(InvalidXmlDocument));
+    }
+    assert_eq!(code(&retention("<Enabled>x</Enabled>")), Err(InvalidXmlNodeValue));
+    assert_eq!(
+        code(&document("<DefaultServiceVersion>new</DefaultServiceVersion>")),
+        Err(InvalidXmlNodeValue)
+    );
+    let body = retention("<Enabled>false</Enabled>");
+    assert_eq!(read_update(body.as_bytes(), NEW).unwrap_err().code, InvalidXmlDocument);
+}

@@ -3,13 +3,12 @@
 mod double;
 mod entity;
 mod etag;
-mod guid;
 mod names;
 mod value;
 
+pub use crate::common::guid::{Guid, GuidError};
 pub use double::write_double;
 pub use entity::{Entity, EntitySource, Property};
 pub use etag::ETag;
-pub use guid::{Guid, GuidError};
 pub use names::{TableName, TableNameError, check_property_name, find_forbidden_key_char};
 pub use value::{EdmType, RawValue, Value};

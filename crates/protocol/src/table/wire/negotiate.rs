@@ -2,6 +2,7 @@
 //!
 //! Leaves to others: which operations have a body, and the words of a refusal.
 
+use crate::common::multipart::parameter;
 use crate::table::wire::headers::OperationHeaders;
 use crate::{ErrorCode, ServiceError};
 
@@ -144,14 +145,6 @@ fn choose(accept: &str) -> Result<MetadataLevel, ServiceError> {
         }
     }
     Err(refusal.into())
-}
-
-/// The value of a media type's parameter, unquoted.
-pub(crate) fn parameter<'a>(media_type: &'a str, name: &str) -> Option<&'a str> {
-    media_type.split(';').skip(1).find_map(|parameter| {
-        let (found, value) = parameter.split_once('=')?;
-        found.trim().eq_ignore_ascii_case(name).then(|| value.trim().trim_matches('"'))
-    })
 }
 
 #[cfg(test)]

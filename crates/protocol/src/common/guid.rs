@@ -1,9 +1,9 @@
-//! Edm.Guid: read in any of the usual forms, written with hyphens in lower case.
+//! GUIDs: read in any of the usual forms, written with hyphens in lower case.
 
 use std::fmt;
 use std::str::FromStr;
 
-use crate::common::percent::hex_digit;
+use super::percent::hex_digit;
 
 /// Sixteen bytes in the order of the text, so byte order is the service's order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
