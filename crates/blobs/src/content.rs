@@ -1,0 +1,243 @@
+//! The content of a block or append blob, as its row keeps it: nodes, then entries, then a tail.
+//!
+//! An *entry* is a block, or the whole body of a put: an id if it is a block, a length, and the references of its bytes. A
+//! *node* is a list of entries that was itself written to the store of contents, because a row cannot hold 50,000 of them. The
+//! *tail* is the bytes of a short content, or those that were appended last. So a row stays small whatever the blob's size, and
+//! the last of many appends costs as much as the first.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use contents::{ContentRef, ContentStream, PendingContent, Pin};
+use protocol::ServiceError;
+use protocol::blob::identifier::BlockId;
+
+use crate::codec::{Decoder, Encoder};
+use crate::service::{Inner, damaged_row, from_content};
+
+/// A content up to this length lies in its row, and costs no write of its own.
+pub(crate) const INLINE_BYTES_MAX: usize = 8 * 1024;
+/// With a longer list, the row keeps the first entries in nodes.
+const ENTRIES_BYTES_MAX: usize = 16 * 1024;
+/// A node is as long as this, or a little longer. Reading a range reads the nodes that it touches.
+const NODE_BYTES: usize = 128 * 1024;
+/// No node is nearly as long.
+const NODE_BYTES_MAX: u64 = 1024 * 1024;
+const TAG_NODE: u8 = 1;
+
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct ContentMap {
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) tail: Bytes,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Entry {
+    /// `None` if it is no block that a block list could name.
+    pub(crate) id: Option<BlockId>,
+    pub(crate) parts: Vec<ContentRef>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Node {
+    /// Of the content that its entries have together.
+    pub(crate) length: u64,
+    /// Where the list of entries is.
+    pub(crate) parts: Vec<ContentRef>,
+}
+
+impl Entry {
+    pub(crate) fn length(&self) -> u64 {
+        self.parts.iter().map(ContentRef::length).sum()
+    }
+
+    fn size_bytes(&self) -> usize {
+        8 + self.id.as_ref().map_or(0, |id| id.as_bytes().len()) + 24 * self.parts.len()
+    }
+
+    fn write(&self, out: &mut Encoder) {
+        out.bytes(self.id.as_ref().map_or(&[], |id| id.as_bytes()));
+        out.contents(&self.parts);
+    }
+
+    fn read(from: &mut Decoder<'_>) -> Option<Entry> {
+        let id = match from.bytes()? {
+            [] => None,
+            id => Some(BlockId::from_bytes(id)?),
+        };
+        Some(Entry { id, parts: from.contents()? })
+    }
+}
+
+impl ContentMap {
+    pub(crate) fn inline(bytes: Bytes) -> ContentMap {
+        ContentMap { tail: bytes, ..ContentMap::default() }
+    }
+
+    pub(crate) fn whole(parts: Vec<ContentRef>) -> ContentMap {
+        if parts.is_empty() {
+            return ContentMap::default();
+        }
+        ContentMap { entries: vec![Entry { id: None, parts }], ..ContentMap::default() }
+    }
+
+    pub(crate) fn length(&self) -> u64 {
+        let nodes: u64 = self.nodes.iter().map(|node| node.length).sum();
+        nodes + self.entries.iter().map(Entry::length).sum::<u64>() + self.tail.len() as u64
+    }
+
+    pub(crate) fn write(&self, out: &mut Encoder) {
+        out.length(self.nodes.len());
+        for node in &self.nodes {
+            out.number(node.length);
+            out.contents(&node.parts);
+        }
+        out.length(self.entries.len());
+        for entry in &self.entries {
+            entry.write(out);
+        }
+        out.bytes(&self.tail);
+    }
+
+    /// `whole` is the buffer that `from` reads, so that the tail need not be copied.
+    pub(crate) fn read(from: &mut Decoder<'_>, whole: Option<&Bytes>) -> Option<ContentMap> {
+        let mut map = ContentMap::default();
+        for _ in 0..from.length()? {
+            map.nodes.push(Node { length: from.number()?, parts: from.contents()? });
+        }
+        for _ in 0..from.length()? {
+            map.entries.push(Entry::read(from)?);
+        }
+        let tail = from.bytes()?;
+        map.tail = match whole {
+            Some(whole) => whole.slice_ref(tail),
+            None => Bytes::copy_from_slice(tail),
+        };
+        Some(map)
+    }
+
+    /// The contents that the row names by itself. Those of the nodes' entries are beside these.
+    pub(crate) fn own_contents(&self) -> impl Iterator<Item = &ContentRef> {
+        let nodes = self.nodes.iter().flat_map(|node| &node.parts);
+        nodes.chain(self.entries.iter().flat_map(|entry| &entry.parts))
+    }
+
+    fn entries_bytes(&self) -> usize {
+        self.entries.iter().map(Entry::size_bytes).sum()
+    }
+}
+
+pub(crate) fn decode_node(bytes: &[u8]) -> Option<Vec<Entry>> {
+    let mut from = Decoder::new(bytes, TAG_NODE)?;
+    let mut entries = Vec::new();
+    for _ in 0..from.length()? {
+        entries.push(Entry::read(&mut from)?);
+    }
+    from.end()?;
+    Some(entries)
+}
+
+fn encode_node(entries: &[Entry]) -> Bytes {
+    let mut out = Encoder::new(TAG_NODE);
+    out.length(entries.len());
+    for entry in entries {
+        entry.write(&mut out);
+    }
+    out.finish()
+}
+
+impl Inner {
+    /// Writes bytes that are all there.
+    pub(crate) async fn write_content(
+        &self,
+        bytes: Bytes,
+    ) -> Result<(Vec<ContentRef>, PendingContent), ServiceError> {
+        let mut writer = self.contents.writer(Some(bytes.len() as u64));
+        writer.push(bytes).await.map_err(from_content)?;
+        let written = writer.finish().await.map_err(from_content)?;
+        Ok((written.contents, written.pending))
+    }
+
+    /// Reads contents that are known to be short.
+    pub(crate) async fn read_contents(
+        &self,
+        parts: &[ContentRef],
+        range: Range<u64>,
+        pin: &Pin,
+    ) -> Result<Vec<u8>, ServiceError> {
+        let mut bytes = Vec::with_capacity((range.end - range.start) as usize);
+        let mut stream = ContentStream::new(self.contents.clone(), parts.into(), range, pin.clone());
+        while let Some(piece) = stream.next().await {
+            bytes.extend_from_slice(&piece.map_err(from_content)?);
+        }
+        Ok(bytes)
+    }
+
+    pub(crate) async fn read_node(&self, node: &Node, pin: &Pin) -> Result<Vec<Entry>, ServiceError> {
+        let length: u64 = node.parts.iter().map(ContentRef::length).sum();
+        if length > NODE_BYTES_MAX {
+            return Err(damaged_row());
+        }
+        let bytes = self.read_contents(&node.parts, 0..length, pin).await?;
+        let entries = decode_node(&bytes).ok_or_else(damaged_row)?;
+        let found: u64 = entries.iter().map(Entry::length).sum();
+        if found == node.length { Ok(entries) } else { Err(damaged_row()) }
+    }
+
+    /// All entries, those of the nodes first. There are 50,000 at most.
+    pub(crate) async fn all_entries(
+        &self,
+        map: &ContentMap,
+        pin: &Pin,
+    ) -> Result<Vec<Entry>, ServiceError> {
+        let mut all = Vec::new();
+        for node in &map.nodes {
+            all.extend(self.read_node(node, pin).await?);
+        }
+        all.extend(map.entries.iter().cloned());
+        Ok(all)
+    }
+
+    /// Every content that a map names, also through its nodes.
+    pub(crate) async fn named_contents(
+        &self,
+        map: &ContentMap,
+        pin: &Pin,
+    ) -> Result<Vec<ContentRef>, ServiceError> {
+        let mut named: Vec<ContentRef> = map.own_contents().copied().collect();
+        for node in &map.nodes {
+            for entry in self.read_node(node, pin).await? {
+                named.extend(entry.parts);
+            }
+        }
+        Ok(named)
+    }
+
+    /// Moves entries into nodes until the row is small enough. What was written is returned with its guards, which the
+    /// caller keeps until the row is committed.
+    pub(crate) async fn roll(&self, map: &mut ContentMap) -> Result<RolledNodes, ServiceError> {
+        let mut rolled = RolledNodes::default();
+        while map.entries_bytes() > ENTRIES_BYTES_MAX {
+            let mut bytes = 0;
+            let long_enough = map.entries.iter().position(|entry| {
+                bytes += entry.size_bytes();
+                bytes >= NODE_BYTES
+            });
+            let count = long_enough.map_or(map.entries.len(), |last| last + 1);
+            let entries: Vec<Entry> = map.entries.drain(..count).collect();
+            let (parts, pending) = self.write_content(encode_node(&entries)).await?;
+            rolled.contents.extend(&parts);
+            rolled.pending.push(pending);
+            map.nodes.push(Node { length: entries.iter().map(Entry::length).sum(), parts });
+        }
+        Ok(rolled)
+    }
+}
+
+/// Nodes that were written and that no row names yet.
+#[derive(Default)]
+pub(crate) struct RolledNodes {
+    pub(crate) contents: Vec<ContentRef>,
+    pub(crate) pending: Vec<PendingContent>,
+}
