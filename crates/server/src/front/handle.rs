@@ -12,10 +12,11 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use http::request::Parts;
 use http::{Method, Request, Response};
 use hyper::body::{Body, Incoming};
-use observe::{Detail, Named, Notes, Observation};
-use protocol::auth::{Connection, Grant};
+use observe::{Credentials, Detail, Named, Notes, Observation};
+use protocol::auth::{Connection, Grant, RoleSet};
 use protocol::common::DateTime;
 use protocol::common::query::timeout_seconds;
 use protocol::{ErrorCode, ServiceError};
@@ -83,6 +84,10 @@ impl<S: Service> Handler for BoundService<S> {
         self.front.head_memory.small(self.front.stranger(peer))
     }
 
+    fn spelt_prefix(&self) -> Option<&'static str> {
+        S::SPELT_PREFIX
+    }
+
     fn handle(
         &self,
         peer: IpAddr,
@@ -92,6 +97,21 @@ impl<S: Service> Handler for BoundService<S> {
     }
 }
 
+/// The way to a service.
+pub(crate) struct Way<'a, S> {
+    pub front: &'a Front,
+    pub service: &'a S,
+    pub host_suffixes: &'a [String],
+}
+
+impl<S> Clone for Way<'_, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S> Copy for Way<'_, S> {}
+
 /// Every failure, even a panic, becomes a response.
 async fn handle<S: Service>(
     bound: &BoundService<S>,
@@ -100,6 +120,7 @@ async fn handle<S: Service>(
 ) -> Response<ResponseBody> {
     let (parts, body) = request.into_parts();
     let front = &*bound.front;
+    let way = Way { front, service: &bound.service, host_suffixes: &bound.host_suffixes };
     let started = front.clock.monotonic();
     let id = front.request_ids.next();
     let is_https =
@@ -118,7 +139,7 @@ async fn handle<S: Service>(
                     None => Err(ErrorCode::ServerBusy.into()),
                     Some(_admitted) => {
                         let account = &**account.insert(found);
-                        process(bound, &head, account, &parts.method, &mut body, request, notes).await
+                        process(way, &head, account, &parts.method, &mut body, request, notes).await
                     }
                 },
             };
@@ -209,7 +230,7 @@ fn find_account(front: &Front, head: &RequestHead<'_>) -> Result<Arc<Account>, R
 }
 
 async fn process<'h, S: Service>(
-    bound: &BoundService<S>,
+    way: Way<'_, S>,
     head: &RequestHead<'h>,
     account: &Account,
     method: &Method,
@@ -217,24 +238,13 @@ async fn process<'h, S: Service>(
     read: &mut Option<S::Request<'h>>,
     notes: &Notes,
 ) -> Result<Response<ResponseBody>, Refusal> {
-    let BoundService { front, service, .. } = bound;
+    let Way { front, service, host_suffixes } = way;
     if *method == Method::OPTIONS {
         let answer = cors::preflight(service.catalogue(), &account.name, head).await;
         return answer.map(|answer| respond::preflight(&answer, head, S::KIND)).map_err(Refusal::front);
     }
-    head.check_version().map_err(Refusal::front)?;
-    let grant = identify(bound, account, head).await?;
-    // A query that does not decode is told so only to somebody who may ask.
-    if head.query.has_unreadable_name() {
-        return Err(ErrorCode::InvalidInput.into());
-    }
-    if head.target.is_secondary && S::is_write(head) {
-        let detail = "Write operations are not allowed.";
-        let error = ServiceError::with_detail(ErrorCode::InsufficientAccountPermissions, detail);
-        return Err(Refusal::front(error));
-    }
-    let request = &*read.insert(service.read(head, &account.name)?);
-    grant.authorize(S::KIND, &S::need(request)).map_err(|error| S::forbid(request, error))?;
+    let grant = admit(way, head, account, read).await?;
+    let Some(request) = &*read else { return Err(ErrorCode::InternalError.into()) };
     let asked = Duration::from_secs(timeout_seconds(&head.query).map_err(Refusal::front)?);
     // Only now: strangers without credentials do not use up what belongs to the account.
     if let Some(throttle) = &front.throttle {
@@ -243,7 +253,8 @@ async fn process<'h, S: Service>(
 
     let scheme = if head.connection.is_https { "https" } else { "http" };
     let base = [scheme, "://", head.host.unwrap_or_default(), head.target.base_path].concat();
-    let session = Session { front, head, account: &account.name, base: &base, grant: &grant, notes };
+    let session =
+        Session { front, head, account: &account.name, base: &base, grant: &grant, notes, host_suffixes };
     let form = S::payload(request);
     let mut payload = match form {
         PayloadForm::Stream => Payload::stream(body.take(), head.headers, &front.limits)?,
@@ -272,6 +283,94 @@ async fn process<'h, S: Service>(
     outcome.unwrap_or_else(|| Err(ErrorCode::OperationTimedOut.into()))
 }
 
+/// The first half of the road: what the caller asks for, and whether it may. Returns what it may do.
+async fn admit<'h, S: Service>(
+    way: Way<'_, S>,
+    head: &RequestHead<'h>,
+    account: &Account,
+    read: &mut Option<S::Request<'h>>,
+) -> Result<Grant, Refusal> {
+    head.check_version().map_err(Refusal::front)?;
+    let grant = match identify(way, account, head).await {
+        Ok(grant) => grant,
+        Err(refusal) if S::HAS_PUBLIC_DATA && head.credentials() == Credentials::Anonymous => {
+            return Box::pin(admit_anybody(way, head, account, read, refusal)).await;
+        }
+        Err(refusal) => return Err(refusal),
+    };
+    // A query that does not decode is told so only to somebody who may ask.
+    if head.query.has_unreadable_name() {
+        return Err(ErrorCode::InvalidInput.into());
+    }
+    if head.target.is_secondary && S::is_write(head) {
+        let detail = "Write operations are not allowed.";
+        let error = ServiceError::with_detail(ErrorCode::InsufficientAccountPermissions, detail);
+        return Err(Refusal::front(error));
+    }
+    let request = &*read.insert(way.service.read(head, &account.name)?);
+    grant.authorize(S::KIND, &S::need(request)).map_err(|error| S::forbid(request, error))?;
+    Ok(grant)
+}
+
+/// Lets somebody without credentials read what everybody may read. To all else the answer is `refusal`.
+async fn admit_anybody<'h, S: Service>(
+    way: Way<'_, S>,
+    head: &RequestHead<'h>,
+    account: &Account,
+    read: &mut Option<S::Request<'h>>,
+    refusal: Refusal,
+) -> Result<Grant, Refusal> {
+    if head.query.has_unreadable_name() {
+        return Err(refusal);
+    }
+    let Ok(request) = way.service.read(head, &account.name) else { return Err(refusal) };
+    let request = &*read.insert(request);
+    match way.service.is_public(&account.name, request).await? {
+        // It has no roles, so nothing else is open to it.
+        true => Ok(Grant::Roles(RoleSet::NONE)),
+        false => Err(refusal),
+    }
+}
+
+/// Whether a request that another one names or contains would be let in. It does not run.
+pub(crate) fn admit_inner<'a, S: Service>(
+    way: Way<'a, S>,
+    head: &'a RequestHead<'a>,
+) -> Inner<'a, Result<(Arc<Account>, S::Request<'a>), Refusal>> {
+    Box::pin(async move {
+        let account = find_account(way.front, head)?;
+        let mut read = None;
+        admit(way, head, &account, &mut read).await?;
+        let request = read.ok_or(ErrorCode::InternalError)?;
+        Ok((account, request))
+    })
+}
+
+/// The work of a request inside another one. Boxed, because the road contains itself there.
+type Inner<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Answers a request without a payload that came inside another one: by the same road, but it is neither admitted nor
+/// observed by itself.
+pub(crate) fn answer_inner<'a, S: Service>(
+    way: Way<'a, S>,
+    parts: &'a Parts,
+    outer: &'a RequestHead<'a>,
+) -> Inner<'a, Response<ResponseBody>> {
+    Box::pin(async move {
+        let front = way.front;
+        let head = outer.inner(parts, front.request_ids.next(), S::KIND, way.host_suffixes);
+        let (mut body, mut read, notes) = (None, None, Notes::default());
+        let outcome = match find_account(front, &head) {
+            Err(refusal) => Err(refusal),
+            Ok(account) => process(way, &head, &account, &parts.method, &mut body, &mut read, &notes).await,
+        };
+        outcome.unwrap_or_else(|refusal| {
+            audit(front, &head, &refusal);
+            respond::refusal::<S>(refusal, &head, front.now())
+        })
+    })
+}
+
 /// Reserves memory for a large answer until it is read. A service that changed something has reserved it before, because
 /// a completed change is never answered with an error for want of memory.
 fn reserve(body: &mut AnswerBody, session: &Session<'_>) -> Result<(), Refusal> {
@@ -289,12 +388,12 @@ fn reserve(body: &mut AnswerBody, session: &Session<'_>) -> Result<(), Refusal> 
 /// What the caller may do: first authenticates the credentials, then determines what they grant at this time and on
 /// this connection.
 async fn identify<S: Service>(
-    bound: &BoundService<S>,
+    way: Way<'_, S>,
     account: &Account,
     head: &RequestHead<'_>,
 ) -> Result<Grant, Refusal> {
     let unknown = |error: ServiceError| Refusal::new(Stage::Authentication, error);
-    let front = &bound.front;
+    let Way { front, service, .. } = way;
     let now = front.now();
     let tokens = front.tokens.as_ref().map(|tokens| tokens.get());
     let caller =
@@ -306,7 +405,7 @@ async fn identify<S: Service>(
     let policies = match token.policy() {
         None => None,
         // Looked up for every request, so that changing or removing a policy takes effect with the next one.
-        Some((container, _)) => bound.service.catalogue().policies(&account.name, container).await?,
+        Some((container, _)) => service.catalogue().policies(&account.name, container).await?,
     };
     token.grant(policies.as_deref().unwrap_or_default(), now, &head.connection).map_err(|error| {
         match error.code {

@@ -15,6 +15,7 @@ use protocol::common::version::{is_version, protocol_version};
 use super::address::{self, Target};
 use super::header_names::{X_MS_CLIENT_REQUEST_ID, X_MS_VERSION};
 use super::request_id::RequestId;
+use crate::http::header_case::SpeltNames;
 
 /// A name has at most 253 characters, and a port at most 5. Answers repeat the host many times, so it must be short.
 const HOST_BYTES_MAX: usize = 253 + ":65535".len();
@@ -41,6 +42,8 @@ pub struct RequestHead<'a> {
     has_malformed_version: bool,
     /// The header `x-ms-version`, if it equals the version served: it can be sent back as it is.
     pub(super) version_header: Option<&'a HeaderValue>,
+    /// How the names of some headers were spelt, if it was otherwise than in `headers`.
+    pub spelt_names: Option<&'a SpeltNames>,
     /// The caller's own id for the request, if it can be sent back.
     pub(super) client_request_id: Option<&'a HeaderValue>,
 }
@@ -90,11 +93,27 @@ impl<'a> RequestHead<'a> {
             sent_version,
             has_malformed_version: header.is_some() && sent_version.is_none(),
             version_header: header.filter(|header| header.as_bytes() == version.as_bytes()),
+            spelt_names: parts.extensions.get(),
             client_request_id: headers.get(X_MS_CLIENT_REQUEST_ID).filter(|value| {
                 value.len() <= CLIENT_REQUEST_ID_BYTES_MAX
                     && value.as_bytes().iter().all(u8::is_ascii_graphic)
             }),
         }
+    }
+
+    /// The head of a request that came inside this one. Unless it says otherwise, it is served by the same version.
+    pub fn inner(
+        &self,
+        parts: &'a Parts,
+        request_id: RequestId,
+        kind: &ServiceKind,
+        host_suffixes: &[String],
+    ) -> RequestHead<'a> {
+        let head = RequestHead::read(parts, request_id, self.connection, kind, host_suffixes);
+        if head.sent_version.is_some() {
+            return head;
+        }
+        RequestHead { version: self.version, version_header: self.version_header, ..head }
     }
 
     /// Refuses a request without a host, or with one that cannot be a name and a port.

@@ -19,6 +19,7 @@ use protocol::common::{AccountName, DateTime};
 use protocol::{ErrorCode, ServiceError};
 
 use super::Front;
+use super::handle::Way;
 use super::head::RequestHead;
 use super::refusal::Refusal;
 use crate::http::body::{AnswerBody, Payload};
@@ -30,6 +31,12 @@ pub trait Service: Send + Sync + 'static {
 
     /// How metrics and logs name it.
     const OBSERVED: observe::Service = observe::Service::Other;
+
+    /// Whether there may be something that callers without credentials may read.
+    const HAS_PUBLIC_DATA: bool = false;
+
+    /// The beginning, in lower case, of the header names whose spelling it wants to know.
+    const SPELT_PREFIX: Option<&'static str> = None;
 
     /// A request that has been read but not yet carried out.
     type Request<'a>: Send + Sync;
@@ -53,6 +60,15 @@ pub trait Service: Send + Sync + 'static {
 
     /// The permission that the request needs.
     fn need<'r>(request: &'r Self::Request<'_>) -> Need<'r>;
+
+    /// Whether callers without credentials may do this too. Only asked of services with public data.
+    fn is_public(
+        &self,
+        _account: &AccountName,
+        _request: &Self::Request<'_>,
+    ) -> impl Future<Output = Result<bool, ServiceError>> + Send {
+        async { Ok(false) }
+    }
 
     /// The refusal for a caller that lacks the permission.
     fn forbid(_request: &Self::Request<'_>, error: ServiceError) -> Refusal {
@@ -127,6 +143,8 @@ pub struct Session<'a> {
     pub grant: &'a Grant,
     /// What is learned about the request while it runs.
     pub notes: &'a Notes,
+    /// Additional host suffixes whose first label is the account.
+    pub(crate) host_suffixes: &'a [String],
 }
 
 impl Session<'_> {
@@ -157,6 +175,16 @@ impl Session<'_> {
                 validated.map_err(denied)?.authorize(kind, need)
             }
         }
+    }
+
+    /// The way that the request came, for those inside it.
+    pub(crate) fn way<'s, S: Service>(&'s self, service: &'s S) -> Way<'s, S> {
+        Way { front: self.front, service, host_suffixes: self.host_suffixes }
+    }
+
+    /// An empty reservation of memory for the request's payload.
+    pub(crate) fn reserve_payload(&self) -> Reservation {
+        self.front.payload_memory.small(self.front.holder(self.account, self.head))
     }
 
     /// An empty reservation of memory for the request's answer.

@@ -7,6 +7,8 @@
 //! How: the first wrong byte is replaced by a NUL, which no parser accepts, so hyper answers 400 and closes.
 //! Leaves to others: everything else that hyper checks (names, values, folded lines, bare CR, chunk sizes).
 
+use super::header_case::HeaderCase;
+
 /// A line of a header that is checked here may have this many bytes: a host name of full length fits easily.
 const CHECKED_LINE_BYTES_MAX: usize = 512;
 /// More hexadecimal digits than a chunk's size can have.
@@ -24,6 +26,8 @@ pub(crate) struct Framing {
     /// Bytes of the current head so far.
     head_len: usize,
     longest_head_len: usize,
+    /// Where the spelling of names is noted, if anybody wants it.
+    case: Option<HeaderCase>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -58,6 +62,10 @@ struct Announced {
 }
 
 impl Framing {
+    pub fn new(case: Option<HeaderCase>) -> Framing {
+        Framing { case, ..Framing::default() }
+    }
+
     /// Bytes of the longest head so far, whether or not it is complete.
     pub(crate) fn longest_head_len(&self) -> usize {
         self.longest_head_len.max(self.head_len)
@@ -151,6 +159,9 @@ impl Framing {
             if self.head.has_begun {
                 self.longest_head_len = self.longest_head_len();
                 self.head_len = 0;
+                if let Some(case) = &self.case {
+                    case.end();
+                }
                 let Announced { is_chunked, content_length, .. } = std::mem::take(&mut self.head);
                 self.place = match content_length {
                     _ if is_chunked => Position::ChunkSize { size: 0, digits: 0 },
@@ -165,6 +176,9 @@ impl Framing {
         if !head.has_begun {
             head.has_begun = true;
             return true;
+        }
+        if let Some(case) = &self.case {
+            case.line(line);
         }
         match line[0] | 0x20 {
             b'h' if value_of(line, b"host").is_some() => !std::mem::replace(&mut head.has_host, true),

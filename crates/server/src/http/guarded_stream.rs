@@ -14,6 +14,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf, Take};
 use tokio::time::Sleep;
 
 use super::framing::Framing;
+use super::header_case::HeaderCase;
 use super::memory_pool::Reservation;
 
 /// hyper doubles its buffer after each read that fills it. Reads just short of this power of two keep it there.
@@ -30,8 +31,14 @@ pub(crate) struct GuardedStream<S> {
 }
 
 impl<S: AsyncRead> GuardedStream<S> {
-    pub fn new(stream: S, time_max: Duration, head_memory: Reservation) -> GuardedStream<S> {
-        let (stream, framing) = (stream.take(READ_BYTES_MAX), Framing::default());
+    /// `case` is where the spelling of names is noted, if anybody wants it.
+    pub fn new(
+        stream: S,
+        time_max: Duration,
+        head_memory: Reservation,
+        case: Option<HeaderCase>,
+    ) -> GuardedStream<S> {
+        let (stream, framing) = (stream.take(READ_BYTES_MAX), Framing::new(case));
         GuardedStream { stream, framing, head_memory, time_max, stalled: None }
     }
 
@@ -112,7 +119,7 @@ mod tests {
     async fn a_peer_that_does_not_read_is_given_up() {
         let (ours, _theirs) = tokio::io::duplex(16);
         let memory = MemoryPool::new(0).small(Holder { account: 1, caller: 1 });
-        let mut stream = GuardedStream::new(ours, Duration::from_millis(20), memory);
+        let mut stream = GuardedStream::new(ours, Duration::from_millis(20), memory, None);
         stream.write_all(&[0; 16]).await.unwrap();
         let error = stream.write_all(&[0; 16]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);

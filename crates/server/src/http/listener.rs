@@ -25,6 +25,7 @@ use super::body::ResponseBody;
 use super::connections::{Connections, Held};
 use super::guarded_stream::GuardedStream;
 use super::head_timer::HeadTimer;
+use super::header_case::HeaderCase;
 use super::limits::Limits;
 use super::memory_pool::Reservation;
 
@@ -37,6 +38,11 @@ pub trait Handler: Send + Sync + 'static {
 
     /// An empty reservation of memory for the heads of one connection.
     fn head_memory(&self, peer: IpAddr) -> Reservation;
+
+    /// The beginning, in lower case, of the header names whose spelling requests carry along.
+    fn spelt_prefix(&self) -> Option<&'static str> {
+        None
+    }
 
     /// Never fails: every error becomes a response.
     fn handle(
@@ -191,11 +197,15 @@ async fn serve<H: Handler>(
     mut closing: watch::Receiver<bool>,
 ) {
     let limits = handler.limits();
-    let service = service_fn(|request| {
+    let case = handler.spelt_prefix().map(HeaderCase::new);
+    let service = service_fn(|mut request: Request<Incoming>| {
         let handler = handler.clone();
+        if let Some(names) = case.as_ref().and_then(HeaderCase::take) {
+            request.extensions_mut().insert(names);
+        }
         async move { Ok::<_, Infallible>(handler.handle(peer, request).await) }
     });
-    let stream = GuardedStream::new(stream, limits.write_time_max, handler.head_memory(peer));
+    let stream = GuardedStream::new(stream, limits.write_time_max, handler.head_memory(peer), case.clone());
     let connection = http1::Builder::new()
         .timer(HeadTimer::default())
         .header_read_timeout(limits.header_time_max)

@@ -9,6 +9,7 @@ pub(crate) mod fairness;
 mod framing;
 mod guarded_stream;
 mod head_timer;
+pub(crate) mod header_case;
 pub(crate) mod limits;
 pub(crate) mod listener;
 pub(crate) mod memory_pool;
