@@ -3,10 +3,11 @@
 //! socket -> `http` -> `front` (address, authenticate, authorize) -> a service's room -> `front` (respond). Each step
 //! takes a value and returns a value.
 //! Owns: addressing, authentication, and the bounds on what a client may cost.
-//! Leaves to others: every rule about data (`tables`, `queues`), every text of the protocol (`protocol`).
+//! Leaves to others: every rule about data (`tables`, `queues`, `blobs`), every text of the protocol (`protocol`).
 
 mod admin;
 mod analytics;
+mod blob;
 pub mod front;
 pub mod http;
 mod queue;
@@ -17,6 +18,7 @@ use engine::Families;
 pub use admin::passage::{Road, ServedService};
 pub use admin::{Admin, AdminConfig, AdminDoor, AdminServer, bind_admin};
 pub use analytics::Analytics;
+pub use blob::BlobHttp;
 pub use front::accounts::{Accounts, EMULATOR_ACCOUNT, EMULATOR_KEY};
 pub use front::current::Current;
 pub use front::handle::{Binding, BoundService, bind};
@@ -32,4 +34,5 @@ pub use table::{ScanRule, TableHttp};
 pub const FAMILIES: Families = Families::NONE
     .with(tables::FAMILY, tables::VALUE_RULES)
     .with(tables::SYSTEM_FAMILY, tables::VALUE_RULES)
-    .with(queues::FAMILY, queues::VALUE_RULES);
+    .with(queues::FAMILY, queues::VALUE_RULES)
+    .with(blobs::FAMILY, blobs::VALUE_RULES);

@@ -4,6 +4,7 @@
 //! written again from the published protocol, so that a mistake there cannot hide behind the same mistake here.
 
 mod batch;
+mod blob;
 mod client;
 pub mod golden;
 mod mask;
@@ -18,6 +19,7 @@ mod sign_full;
 mod time;
 
 pub use batch::{Batch, Part, batch_parts};
+pub use blob::{BlobPart, Blobs};
 pub use client::RawClient;
 pub use mask::mask;
 pub use process::{ServerProcess, run_to_exit};

@@ -12,6 +12,7 @@ use crate::time::http_date;
 pub(crate) enum Dialect {
     Table,
     Queue,
+    Blob,
 }
 
 /// How the account is named: in the path (emulator) or in the host (production).
@@ -123,6 +124,12 @@ impl Request {
         self
     }
 
+    /// A body with the content type that is usual for the service.
+    pub fn bytes(mut self, body: impl Into<Vec<u8>>) -> Request {
+        self.body = Some(body.into());
+        self
+    }
+
     /// A body with its own content type.
     pub fn body(self, content_type: &str, body: impl Into<Vec<u8>>) -> Request {
         let mut request = self.header("Content-Type", content_type);
@@ -176,6 +183,11 @@ impl Request {
         self.in_dialect(Dialect::Queue, addr, credentials, now)
     }
 
+    /// The bytes on the wire, for the Blob service.
+    pub fn to_blob_bytes(&self, addr: SocketAddr, credentials: &Credentials, now: SystemTime) -> Vec<u8> {
+        self.in_dialect(Dialect::Blob, addr, credentials, now)
+    }
+
     pub(crate) fn in_dialect(
         &self,
         dialect: Dialect,
@@ -195,6 +207,7 @@ impl Request {
         let (version, accept, content_type) = match dialect {
             Dialect::Table => ("2019-02-02", "application/json;odata=minimalmetadata", "application/json"),
             Dialect::Queue => ("2025-11-05", "application/xml", "application/xml"),
+            Dialect::Blob => ("2025-11-05", "*/*", "application/octet-stream"),
         };
         let mut headers = vec![
             ("Host".to_owned(), host),
@@ -225,7 +238,7 @@ impl Request {
                 Dialect::Table => {
                     self.table_string_to_sign(scheme, &credentials.account, signed_target, &headers)
                 }
-                Dialect::Queue => {
+                Dialect::Queue | Dialect::Blob => {
                     full_string_to_sign(scheme, &credentials.account, &self.method, signed_target, &headers)
                 }
             };

@@ -10,7 +10,7 @@ pub struct Response {
     pub reason: String,
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
-    /// Whether errors are in the XML shape of the Queue service. The Table service has shapes of its own, and an error in
+    /// Whether errors are in the XML shape of the Queue and Blob services. The Table service has shapes of its own, and an error in
     /// another service's shape must not pass for one of them.
     pub is_of_queue: bool,
 }
@@ -19,6 +19,11 @@ impl Response {
     /// The same, as an answer of the Queue service: that decides how its errors are read.
     pub fn of_queue(self) -> Response {
         Response { is_of_queue: true, ..self }
+    }
+
+    /// The same, as an answer of the Blob service, whose errors have the same shape.
+    pub fn of_blob(self) -> Response {
+        self.of_queue()
     }
 
     /// The first header of this name, ignoring case.

@@ -1,5 +1,5 @@
-//! Shared access signatures, built from the published strings-to-sign: account SAS and service SAS for a table or
-//! a queue, in every version. A test can replace any field, even with nonsense.
+//! Shared access signatures, built from the published strings-to-sign: account SAS and service SAS for a table,
+//! a queue, a container or a blob, in every version. A test can replace any field, even with nonsense.
 
 use crate::sign::{Credentials, signature};
 use crate::{Request, percent_encode};
@@ -9,6 +9,8 @@ use crate::{Request, percent_encode};
 pub struct Sas {
     /// The queue that a service SAS is for. It is signed, but not in the query string.
     queue: Option<String>,
+    /// The same for a container, or for a container and a blob with a slash between them.
+    blob: Option<String>,
     fields: Vec<(String, String)>,
 }
 
@@ -37,9 +39,47 @@ impl Sas {
         Sas { queue: Some(queue.to_owned()), ..sas }
     }
 
+    /// An account SAS with all permissions, at every level of the Blob service.
+    pub fn blob_account(version: &str) -> Sas {
+        Sas::of(&[("sv", version), ("ss", "b"), ("srt", "sco"), ("sp", "rwdxylacuptfi"), ("se", FAR_EXPIRY)])
+    }
+
+    /// A service SAS with all permissions on one container and its blobs.
+    pub fn container(version: &str, container: &str) -> Sas {
+        let sas = Sas::of(&[("sv", version), ("sr", "c"), ("sp", "racwdxyltfi"), ("se", FAR_EXPIRY)]);
+        Sas { blob: Some(container.to_owned()), ..sas }
+    }
+
+    /// A service SAS with all permissions on one blob.
+    pub fn blob(version: &str, container: &str, blob: &str) -> Sas {
+        let sas = Sas::of(&[("sv", version), ("sr", "b"), ("sp", "racwdxyti"), ("se", FAR_EXPIRY)]);
+        Sas { blob: Some(format!("{container}/{blob}")), ..sas }
+    }
+
+    /// The lines of a service SAS for blobs between the version and the end.
+    fn blob_lines(&self) -> Vec<String> {
+        let version = self.get("sv");
+        let mut names: Vec<&str> = Vec::new();
+        if version >= "2018-11-09" {
+            let moment = match self.get("sr") {
+                "bs" => "snapshot",
+                "bv" => "versionid",
+                _ => "",
+            };
+            names.extend(["sr", moment]);
+        }
+        if version >= "2020-12-06" {
+            names.push("ses");
+        }
+        if version >= "2013-08-15" {
+            names.extend(["rscc", "rscd", "rsce", "rscl", "rsct"]);
+        }
+        names.iter().map(|name| self.get(name).to_owned()).collect()
+    }
+
     fn of(fields: &[(&str, &str)]) -> Sas {
         let fields = fields.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
-        Sas { queue: None, fields }
+        Sas { queue: None, blob: None, fields }
     }
 
     /// Replaces the field, or adds it.
@@ -72,9 +112,10 @@ impl Sas {
             }
             return lines.iter().map(|line| format!("{line}\n")).collect();
         }
-        let (service, name) = match &self.queue {
-            Some(queue) => ("/queue", queue.clone()),
-            None => ("/table", self.get("tn").to_lowercase()),
+        let (service, name) = match (&self.queue, &self.blob) {
+            (Some(queue), _) => ("/queue", queue.clone()),
+            (None, Some(resource)) => ("/blob", resource.clone()),
+            (None, None) => ("/table", self.get("tn").to_lowercase()),
         };
         let prefix = if version >= "2015-02-21" { service } else { "" };
         let resource = format!("{prefix}/{account}/{name}");
@@ -85,7 +126,9 @@ impl Sas {
             lines.extend(["sip", "spr"].iter().map(line));
         }
         lines.push(version.to_owned());
-        if self.queue.is_none() {
+        if self.blob.is_some() {
+            lines.extend(self.blob_lines());
+        } else if self.queue.is_none() {
             lines.extend(["spk", "srk", "epk", "erk"].iter().map(line));
         }
         lines.join("\n")

@@ -9,14 +9,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
+use blobs::{BlobOptions, BlobService};
+use contents::{ContentStore, MemoryContents};
 use engine::Engine;
 use engine::env::{Clock, FakeClock, SystemClock, UNIX_EPOCH_TICKS};
 use engine::memory::MemoryEngine;
 use queues::QueueService;
-use server::{Accounts, Binding, Current, Front, FrontConfig, Limits, QueueHttp, ScanRule, TableHttp, Watch};
+use server::{
+    Accounts, Binding, BlobHttp, Current, Front, FrontConfig, Limits, QueueHttp, ScanRule, TableHttp, Watch,
+};
 use tables::TableService;
 use tokio::sync::watch;
 
+use crate::blob::Blobs;
 use crate::queue::Queues;
 use crate::request::{Request, percent_encode};
 use crate::sign::{Credentials, EMULATOR_ACCOUNT, EMULATOR_KEY};
@@ -37,6 +42,9 @@ const NEEDS_ITS_OWN: &str = "this test needs a server of its own";
 /// it.
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
+/// Room for the contents of blobs.
+const CONTENT_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+
 type FrontChange = Box<dyn FnOnce(&mut FrontConfig)>;
 
 /// What a test can choose before it starts a server.
@@ -49,6 +57,8 @@ pub struct Options {
     front_change: Option<FrontChange>,
     watch: Watch,
     scan_rule: Option<ScanRule>,
+    contents: Option<Arc<dyn ContentStore>>,
+    blob_options: BlobOptions,
     needs_its_own: bool,
 }
 
@@ -99,6 +109,20 @@ impl Options {
         self
     }
 
+    /// Where the contents of blobs are.
+    pub fn contents(mut self, contents: Arc<dyn ContentStore>) -> Options {
+        self.contents = Some(contents);
+        self.needs_its_own = true;
+        self
+    }
+
+    /// What no operation of the Blob service sets.
+    pub fn blob_options(mut self, options: BlobOptions) -> Options {
+        self.blob_options = options;
+        self.needs_its_own = true;
+        self
+    }
+
     /// It refuses scans.
     pub fn scan_rule(mut self, rule: ScanRule) -> Options {
         self.scan_rule = Some(rule);
@@ -138,6 +162,8 @@ impl Options {
             change(&mut config);
         }
         let (watch, scan_rule) = (self.watch, self.scan_rule);
+        let contents = self.contents.unwrap_or_else(|| memory_contents(clock.clone()));
+        let blobs = BlobService::new(engine.clone(), contents.clone(), clock.clone(), self.blob_options);
         let (addr_sender, addr_receiver) = mpsc::channel();
         let (stop, stopped) = watch::channel(());
         let thread = std::thread::spawn(move || {
@@ -160,7 +186,10 @@ impl Options {
                 let tables = bound.expect("a free port can be bound");
                 let bound = server::bind(&front, binding("queue.core.windows.net"), queues).await;
                 let queues = bound.expect("a free port can be bound");
-                let addrs = (tables.local_addr(), queues.local_addr());
+                let blobs = BlobHttp::new(blobs);
+                let bound = server::bind(&front, binding("blob.core.windows.net"), blobs).await;
+                let blobs = bound.expect("a free port can be bound");
+                let addrs = (tables.local_addr(), queues.local_addr(), blobs.local_addr());
                 addr_sender.send(addrs).expect("the test waits for the addresses");
                 let shutdown = || {
                     let mut stopped = stopped.clone();
@@ -168,23 +197,31 @@ impl Options {
                         let _ = stopped.changed().await;
                     }
                 };
-                tokio::join!(tables.run(shutdown()), queues.run(shutdown()));
+                tokio::join!(tables.run(shutdown()), queues.run(shutdown()), blobs.run(shutdown()));
+                contents.close().await;
                 engine.close().await;
             });
             runtime.shutdown_timeout(Duration::from_millis(100));
         });
-        let (addr, queue_addr) = addr_receiver.recv().expect("the server starts");
+        let (addr, queue_addr, blob_addr) = addr_receiver.recv().expect("the server starts");
         TestServer {
             addr: Some(addr),
             queue_addr: Some(queue_addr),
+            blob_addr: Some(blob_addr),
             credentials,
             fake_clock: self.fake_clock,
             stop: Some(stop),
             thread: Some(thread),
             connection: Connection::default(),
             queue_connection: Connection::default(),
+            blob_connection: Connection::default(),
         }
     }
+}
+
+fn memory_contents(clock: Arc<dyn Clock>) -> Arc<dyn ContentStore> {
+    let unix_ms = move || clock.now_ticks().saturating_sub(UNIX_EPOCH_TICKS) / 10_000;
+    Arc::new(MemoryContents::new(CONTENT_BYTES_MAX, Arc::new(unix_ms)))
 }
 
 /// A free port on this machine.
@@ -197,12 +234,14 @@ fn binding(host_suffix: &str) -> Binding {
 pub struct TestServer {
     addr: Option<SocketAddr>,
     queue_addr: Option<SocketAddr>,
+    blob_addr: Option<SocketAddr>,
     credentials: Credentials,
     fake_clock: Option<Arc<FakeClock>>,
     stop: Option<watch::Sender<()>>,
     thread: Option<JoinHandle<()>>,
     connection: Connection,
     queue_connection: Connection,
+    blob_connection: Connection,
 }
 
 impl TestServer {
@@ -221,12 +260,14 @@ impl TestServer {
         let server = TestServer {
             addr: tables,
             queue_addr: queues,
+            blob_addr: None,
             credentials: Credentials::emulator(),
             fake_clock: None,
             stop: None,
             thread: None,
             connection: Connection::default(),
             queue_connection: Connection::default(),
+            blob_connection: Connection::default(),
         };
         if let Some(addr) = tables {
             println!("{ASKS_ELSEWHERE} {addr}");
@@ -257,6 +298,11 @@ impl TestServer {
             addr: self.queue_addr.expect(NEEDS_ITS_OWN),
             connection: &self.queue_connection,
         }
+    }
+
+    /// The Blob service of this server.
+    pub fn blob(&self) -> Blobs<'_> {
+        Blobs { server: self, addr: self.blob_addr.expect(NEEDS_ITS_OWN), connection: &self.blob_connection }
     }
 
     /// A running server that already has this table.
@@ -331,6 +377,7 @@ impl Drop for TestServer {
         }
         self.connection.close();
         self.queue_connection.close();
+        self.blob_connection.close();
         match self.thread.take() {
             Some(thread) => drop(thread.join()),
             None => IS_TAKEN.store(false, Ordering::SeqCst),
