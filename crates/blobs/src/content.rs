@@ -186,11 +186,7 @@ impl Inner {
     }
 
     /// All entries, those of the nodes first. There are 50,000 at most.
-    pub(crate) async fn all_entries(
-        &self,
-        map: &ContentMap,
-        pin: &Pin,
-    ) -> Result<Vec<Entry>, ServiceError> {
+    pub(crate) async fn all_entries(&self, map: &ContentMap, pin: &Pin) -> Result<Vec<Entry>, ServiceError> {
         let mut all = Vec::new();
         for node in &map.nodes {
             all.extend(self.read_node(node, pin).await?);

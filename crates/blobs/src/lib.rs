@@ -24,18 +24,23 @@
 //! | `sweep.rs`, `check.rs` | what no row names, and whether every row has its bytes |
 
 mod api;
+mod base;
+mod codec;
+mod containers;
+mod content;
 mod family;
 mod finish;
+mod page_rows;
+mod put;
+mod read;
 mod record;
 mod service;
-mod codec;
-mod content;
-mod page_rows;
 mod stream;
 mod stubs;
 mod time;
+mod upload;
 
 pub use api::*;
 pub use family::{FAMILY, VALUE_RULES, namespace};
-pub use stream::{BlobStream, OpenBlob};
 pub use service::{BlobOptions, BlobService};
+pub use stream::{BlobStream, OpenBlob};

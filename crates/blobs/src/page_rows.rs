@@ -219,7 +219,11 @@ impl Inner {
             is_damaged: false,
             stopped_at: None,
         };
-        let next = self.engine.scan(table, &ranges, scan_budget(Share::COMMON), &mut sink).await.map_err(from_read)?;
+        let next = self
+            .engine
+            .scan(table, &ranges, scan_budget(Share::COMMON), &mut sink)
+            .await
+            .map_err(from_read)?;
         if sink.is_damaged {
             return Err(damaged_row());
         }
@@ -267,7 +271,9 @@ impl Inner {
                 let length = u64::from(extent.length());
                 pieces.push_back(match extent.source {
                     ExtentSource::Inline(bytes) => Piece::Bytes(bytes),
-                    ExtentSource::Part(content, start) => Piece::Parts([content].into(), start..start + length),
+                    ExtentSource::Part(content, start) => {
+                        Piece::Parts([content].into(), start..start + length)
+                    }
                 });
             }
             push_zeros(u64::from(to - at), pieces);

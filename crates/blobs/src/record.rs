@@ -315,8 +315,8 @@ impl Record {
             _ => return None,
         };
         let lease = read_lease(&mut from)?;
-        let staging = from
-            .option(|from| Some(Staging { generation: from.number()?, id_bytes: from.byte()? }))?;
+        let staging =
+            from.option(|from| Some(Staging { generation: from.number()?, id_bytes: from.byte()? }))?;
         let deleted = from.option(|from| Some(Deletion { at: from.number()?, until: from.number()? }))?;
         let committed = from.option(|from| Committed::read(from, whole))?;
         from.end()?;
@@ -395,7 +395,8 @@ impl Committed {
         let tags = Tags::read(from.pairs()?).ok()?;
         let explicit = from.option(|from| Some((AccessTier::parse(from.text()?)?, from.number()?)))?;
         let rehydrating = from.option(|from| {
-            let (tier, priority) = (AccessTier::parse(from.text()?)?, RehydratePriority::parse(from.text()?)?);
+            let (tier, priority) =
+                (AccessTier::parse(from.text()?)?, RehydratePriority::parse(from.text()?)?);
             Some((tier, priority, from.number()?))
         })?;
         let copy = from.option(read_copy)?;

@@ -48,4 +48,3 @@ impl BlobTime {
         self.offset.fetch_max(ahead, Ordering::AcqRel).max(ahead).saturating_add(passed)
     }
 }
-

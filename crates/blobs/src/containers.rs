@@ -1,0 +1,327 @@
+//! Containers by name: create, properties, metadata, access, leases, deletion, list.
+
+use bytes::Bytes;
+use catalogue::Container;
+use engine::{Flow, Share, TableRows};
+use protocol::blob::conditions::{ConditionPurpose, ConditionState, Conditions};
+use protocol::blob::container_list::ListContainersParameters;
+use protocol::blob::lease::{Leasable, Lease, LeaseRequest, LeaseUse};
+use protocol::blob::properties::PublicAccess;
+use protocol::blob::{BlobETag, ContainerAcl, ContainerName, Tags};
+use protocol::common::guid::Guid;
+use protocol::common::{AccountName, DateTime, Metadata};
+use protocol::{ErrorCode, ServiceError};
+
+use crate::api::{ContainerAclView, ContainerPage, ContainerView, Leased, NewContainer, Stamp};
+use crate::codec::{Decoder, Encoder};
+use crate::record::{read_lease, write_lease};
+use crate::service::{ATTEMPT_COUNT_MAX, BlobService, Inner, scan_budget};
+
+const TAG_CONTAINER: u8 = 1;
+/// Records of one page, stored. A page that would have more is shorter.
+const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// What the catalogue keeps of a container beside its name.
+#[derive(Clone, Debug)]
+struct ContainerRecord {
+    /// The ETag, and the time of the last change.
+    modified: u64,
+    lease: Lease,
+    public_access: Option<PublicAccess>,
+    metadata: Metadata,
+    default_scope: Option<Box<str>>,
+    deny_scope_override: bool,
+}
+
+impl ContainerRecord {
+    fn encode(&self) -> Bytes {
+        let mut out = Encoder::new(TAG_CONTAINER);
+        out.number(self.modified);
+        write_lease(&self.lease, &mut out);
+        out.option(self.public_access, |out, access| out.text(access.as_str()));
+        out.pairs(self.metadata.items());
+        out.option(self.default_scope.as_deref(), Encoder::text);
+        out.byte(u8::from(self.deny_scope_override));
+        out.finish()
+    }
+
+    fn read(payload: &[u8]) -> Option<ContainerRecord> {
+        let mut from = Decoder::new(payload, TAG_CONTAINER)?;
+        let record = ContainerRecord {
+            modified: from.number()?,
+            lease: read_lease(&mut from)?,
+            public_access: from.option(|from| PublicAccess::parse(from.text()?))?,
+            metadata: Metadata::read(from.pairs()?).ok()?,
+            default_scope: from.option(|from| from.text().map(Box::from))?,
+            deny_scope_override: from.flag()?,
+        };
+        from.end()?;
+        Some(record)
+    }
+
+    fn decode(payload: &[u8]) -> Result<ContainerRecord, ServiceError> {
+        let damaged =
+            || ServiceError::with_source(ErrorCode::InternalError, "a container's record does not decode");
+        ContainerRecord::read(payload).ok_or_else(damaged)
+    }
+
+    fn stamp(&self) -> Stamp {
+        let last_modified = DateTime::from_ticks(self.modified);
+        Stamp { etag: BlobETag(self.modified), last_modified, version: None }
+    }
+
+    fn view(self, name: &str, now: DateTime) -> ContainerView {
+        let Stamp { etag, last_modified, .. } = self.stamp();
+        ContainerView {
+            name: name.into(),
+            etag,
+            last_modified,
+            lease: self.lease.at(now),
+            public_access: self.public_access,
+            metadata: self.metadata,
+            default_encryption_scope: self.default_scope,
+            deny_encryption_scope_override: self.deny_scope_override,
+            deleted: None,
+        }
+    }
+
+    /// Checks what a request says about the lease, and its conditions.
+    fn check(
+        &self,
+        lease_use: LeaseUse,
+        lease: Option<Guid>,
+        conditions: &Conditions,
+        now: DateTime,
+    ) -> Result<(), ServiceError> {
+        self.lease.at(now).check_use(lease_use, lease, Leasable::Container)?;
+        let no_tags = Tags::default();
+        let Stamp { etag, last_modified, .. } = self.stamp();
+        let state = ConditionState { etag, last_modified, tags: &no_tags };
+        Ok(conditions.check(ConditionPurpose::Change, Some(&state))?)
+    }
+}
+
+impl BlobService {
+    /// `ContainerAlreadyExists` if there is one of this name.
+    pub async fn create_container(
+        &self,
+        account: &AccountName,
+        container: &ContainerName,
+        new: NewContainer,
+    ) -> Result<Stamp, ServiceError> {
+        let record = ContainerRecord {
+            modified: self.inner.next_moment().await?.ticks(),
+            lease: Lease::Available,
+            public_access: new.public_access,
+            metadata: new.metadata,
+            default_scope: new.default_encryption_scope,
+            deny_scope_override: new.deny_encryption_scope_override,
+        };
+        let created = self.inner.catalogue.create(account, container.as_str(), record.encode()).await?;
+        created.map(|_| record.stamp()).ok_or_else(|| ErrorCode::ContainerAlreadyExists.into())
+    }
+
+    /// Properties and metadata.
+    pub async fn container_properties(
+        &self,
+        account: &AccountName,
+        container: &ContainerName,
+        lease: Option<Guid>,
+    ) -> Result<ContainerView, ServiceError> {
+        let (_, record) = self.inner.container(account, container).await?;
+        let now = self.inner.now().await?;
+        record.check(LeaseUse::Read, lease, &Conditions::default(), now)?;
+        Ok(record.view(container.as_str(), now))
+    }
+
+    /// How far anonymous callers may read. `None`: not at all, or there is no such container.
+    pub async fn public_access(
+        &self,
+        account: &AccountName,
+        container: &ContainerName,
+    ) -> Result<Option<PublicAccess>, ServiceError> {
+        let found = self.inner.catalogue.get(account, container.as_str()).await?;
+        let Some(found) = found else { return Ok(None) };
+        Ok(ContainerRecord::decode(&found.payload)?.public_access)
+    }
+
+    pub async fn set_container_metadata(
+        &self,
+        account: &AccountName,
+        container: &ContainerName,
+        metadata: Metadata,
+        lease: Option<Guid>,
+        conditions: &Conditions,
+    ) -> Result<Stamp, ServiceError> {
+        let change = |record: &mut ContainerRecord, now: DateTime| {
+            record.check(LeaseUse::Read, lease, conditions, now)?;
+            record.metadata = metadata.clone();
+            record.modified = now.ticks().max(record.modified + 1);
+            Ok(record.stamp())
+        };
+        self.inner.change_container(account, container, change).await
+    }
+
+    pub async fn container_acl(
+        &self,
+        account: &AccountName,
+        container: &ContainerName,
+        lease: Option<Guid>,
+    ) -> Result<ContainerAclView, ServiceError> {
+        let view = self.container_properties(account, container, lease).await?;
+        let policies = self.inner.catalogue.policies(account, container.as_str()).await?;
+        let policies = policies.ok_or(ErrorCode::ContainerNotFound)?;
+        Ok(ContainerAclView { container: view, policies })
+    }
+
+    pub async fn set_container_acl(
+        &self,
+        account: &AccountName,
+        container: &ContainerName,
+        acl: &ContainerAcl,
+        lease: Option<Guid>,
+        conditions: &Conditions,
+    ) -> Result<Stamp, ServiceError> {
+        let (_, record) = self.inner.container(account, container).await?;
+        record.check(LeaseUse::Read, lease, conditions, self.inner.now().await?)?;
+        // The policies come first: an ETag that has changed tells that all of it has changed.
+        if !self.inner.catalogue.set_policies(account, container.as_str(), &acl.policies).await? {
+            return Err(ErrorCode::ContainerNotFound.into());
+        }
+        let change = |record: &mut ContainerRecord, now: DateTime| {
+            record.check(LeaseUse::Read, lease, conditions, now)?;
+            record.public_access = acl.public_access;
+            record.modified = now.ticks().max(record.modified + 1);
+            Ok(record.stamp())
+        };
+        self.inner.change_container(account, container, change).await
+    }
+
+    pub async fn lease_container(
+        &self,
+        account: &AccountName,
+        container: &ContainerName,
+        request: LeaseRequest,
+        conditions: &Conditions,
+    ) -> Result<Leased, ServiceError> {
+        let new_id = new_guid();
+        let change = |record: &mut ContainerRecord, now: DateTime| {
+            let no_tags = Tags::default();
+            let Stamp { etag, last_modified, .. } = record.stamp();
+            let state = ConditionState { etag, last_modified, tags: &no_tags };
+            conditions.check(ConditionPurpose::Change, Some(&state))?;
+            let outcome = record.lease.act(request, Leasable::Container, now, new_id)?;
+            record.lease = outcome.lease;
+            Ok(Leased { stamp: record.stamp(), outcome })
+        };
+        self.inner.change_container(account, container, change).await
+    }
+
+    pub async fn delete_container(
+        &self,
+        account: &AccountName,
+        container: &ContainerName,
+        lease: Option<Guid>,
+        conditions: &Conditions,
+    ) -> Result<(), ServiceError> {
+        let (_, record) = self.inner.container(account, container).await?;
+        // A lease that is acquired between this look and the deletion is as if it came after it.
+        record.check(LeaseUse::Write, lease, conditions, self.inner.now().await?)?;
+        match self.inner.catalogue.delete(account, container.as_str()).await? {
+            Some(_) => Ok(()),
+            None => Err(ErrorCode::ContainerNotFound.into()),
+        }
+    }
+
+    /// Undoes the deletion of a container. Deletions are final for now.
+    pub async fn restore_container(
+        &self,
+        _account: &AccountName,
+        _container: &ContainerName,
+        _deleted_name: &str,
+        _deleted_version: &str,
+    ) -> Result<Stamp, ServiceError> {
+        Err(ErrorCode::ContainerNotFound.into())
+    }
+
+    pub async fn list_containers(
+        &self,
+        account: &AccountName,
+        parameters: &ListContainersParameters,
+        share: Share,
+    ) -> Result<ContainerPage, ServiceError> {
+        let now = self.inner.now().await?;
+        let prefix = parameters.prefix.as_deref().unwrap_or_default();
+        let mut containers = Vec::new();
+        let (mut damage, mut is_past, mut bytes) = (None, false, 0);
+        let mut visit = |name: &str, payload: &[u8]| {
+            is_past = !name.starts_with(prefix);
+            if is_past || containers.len() == parameters.page_count() {
+                return Flow::Stop;
+            }
+            let is_system = ContainerName::parse(name).is_ok_and(|name| name.is_system());
+            if is_system && !parameters.include_system {
+                return Flow::Continue;
+            }
+            bytes += payload.len();
+            if bytes > PAGE_BYTES_MAX && !containers.is_empty() {
+                return Flow::Stop;
+            }
+            match ContainerRecord::decode(payload) {
+                Ok(record) => containers.push(record.view(name, now)),
+                Err(error) => {
+                    damage = Some(error);
+                    return Flow::Stop;
+                }
+            }
+            Flow::Continue
+        };
+        let first = parameters.first_name().unwrap_or_default().max(prefix);
+        let next = self.inner.catalogue.list(account, Some(first), scan_budget(share), &mut visit).await?;
+        match damage {
+            Some(error) => Err(error),
+            None => Ok(ContainerPage { containers, next: next.filter(|_| !is_past) }),
+        }
+    }
+}
+
+impl Inner {
+    async fn container(
+        &self,
+        account: &AccountName,
+        container: &ContainerName,
+    ) -> Result<(Container, ContainerRecord), ServiceError> {
+        let found = self.catalogue.get(account, container.as_str()).await?;
+        let found = found.ok_or(ErrorCode::ContainerNotFound)?;
+        let record = ContainerRecord::decode(&found.payload)?;
+        Ok((found, record))
+    }
+
+    async fn change_container<T>(
+        &self,
+        account: &AccountName,
+        container: &ContainerName,
+        change: impl Fn(&mut ContainerRecord, DateTime) -> Result<T, ServiceError>,
+    ) -> Result<T, ServiceError> {
+        for _ in 0..ATTEMPT_COUNT_MAX {
+            let (seen, mut record) = self.container(account, container).await?;
+            let value = change(&mut record, self.next_moment().await?)?;
+            let payload = record.encode();
+            if self.catalogue.replace(account, container.as_str(), &seen, payload, TableRows::Keep).await? {
+                return Ok(value);
+            }
+        }
+        Err(ErrorCode::ServerBusy.into())
+    }
+}
+
+/// A new id of a lease or a copy.
+pub(crate) fn new_guid() -> Guid {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&engine::env::random::unguessable().to_le_bytes());
+    bytes[8..].copy_from_slice(&engine::env::random::unguessable().to_le_bytes());
+    // Version 4, as random GUIDs are.
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    Guid(bytes)
+}

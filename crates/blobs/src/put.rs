@@ -1,0 +1,237 @@
+//! Put Blob, for the three types of blobs.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use contents::ContentId;
+use protocol::ServiceError;
+use protocol::blob::lease::Lease;
+use protocol::blob::properties::BlobType;
+use protocol::common::DateTime;
+
+use crate::api::{BlobPlace, NewBlob, Preconditions, Put, Stamp, UploadBody};
+use crate::base::{Found, Keeping, Retired, Target, Tries, check_create, next_etag, put_base, retire};
+use crate::content::{ContentMap, INLINE_BYTES_MAX};
+use crate::finish::Finished;
+use crate::record::{Committed, Content, Epochs, Record, RecordKind, Tier};
+use crate::service::{BlobService, Inner};
+use crate::upload::{Received, ReceivedData};
+
+/// What is put, beside its properties.
+pub(crate) struct NewContent {
+    pub(crate) blob_type: BlobType,
+    pub(crate) size: u64,
+    pub(crate) content: Content,
+    pub(crate) sequence_number: u64,
+    pub(crate) append_count: u32,
+    pub(crate) is_sealed: bool,
+    pub(crate) is_shared: bool,
+}
+
+impl NewContent {
+    pub(crate) fn of_map(blob_type: BlobType, map: ContentMap) -> NewContent {
+        NewContent {
+            blob_type,
+            size: map.length(),
+            content: Content::Map(map),
+            sequence_number: 0,
+            append_count: 0,
+            is_sealed: false,
+            is_shared: false,
+        }
+    }
+}
+
+/// The record of a blob that is put, in the place of what was found.
+pub(crate) fn new_record(
+    found: &Found,
+    new: &NewBlob,
+    content: NewContent,
+    pre: &Preconditions,
+    lease: Lease,
+    keeping: Keeping,
+    moment: DateTime,
+) -> Record {
+    let old = found.live();
+    let modified = next_etag(found.record.as_ref().and_then(|record| record.committed.as_ref()), moment);
+    let tier = match new.tier {
+        Some(tier) => Tier::set(tier, moment),
+        None => old.map(|old| old.tier).unwrap_or_default(),
+    };
+    let NewContent { blob_type, size, content, sequence_number, append_count, is_sealed, is_shared } =
+        content;
+    Record {
+        kind: RecordKind::Base,
+        lease,
+        staging: None,
+        deleted: None,
+        committed: Some(Committed {
+            blob_type,
+            modified,
+            created: old.map_or(modified, |old| old.created),
+            http: new.http.clone(),
+            metadata: new.metadata.clone(),
+            tags: new.tags.clone(),
+            tier,
+            copy: new.copy.clone(),
+            sequence_number,
+            append_count,
+            is_sealed,
+            key: pre.encryption.key,
+            scope: pre.encryption.scope.clone(),
+            version: (keeping == Keeping::Versions).then_some(modified),
+            size,
+            is_shared,
+            content,
+        }),
+    }
+}
+
+impl BlobService {
+    /// Put Blob of a block blob.
+    pub async fn put_block_blob(
+        &self,
+        place: BlobPlace<'_>,
+        body: UploadBody<'_>,
+        mut new: NewBlob,
+        pre: Preconditions,
+    ) -> Result<Put, ServiceError> {
+        let inner = &self.inner;
+        let target = inner.target(place).await?;
+        if body.expected_bytes.is_none_or(|bytes| bytes > INLINE_BYTES_MAX as u64) {
+            // A refusal should come before a long body.
+            let found = inner.read_base(&target).await?;
+            check_create(&found, &pre, BlobType::Block, inner.now().await?)?;
+        }
+        let received = inner.receive(body, true, INLINE_BYTES_MAX).await?;
+        new.http.content_md5 = received.checksums.md5;
+        let inner = inner.clone();
+        Finished::new(async move { inner.put_received(&target, received, &new, &pre).await }).await
+    }
+
+    pub async fn put_append_blob(
+        &self,
+        place: BlobPlace<'_>,
+        new: NewBlob,
+        pre: Preconditions,
+    ) -> Result<Stamp, ServiceError> {
+        let target = self.inner.target(place).await?;
+        let inner = self.inner.clone();
+        let content = |_| NewContent::of_map(BlobType::Append, ContentMap::default());
+        Finished::new(async move { inner.put_content(&target, content, &new, &pre).await }).await
+    }
+
+    /// `size` is a multiple of 512.
+    pub async fn put_page_blob(
+        &self,
+        place: BlobPlace<'_>,
+        size: u64,
+        sequence_number: u64,
+        new: NewBlob,
+        pre: Preconditions,
+    ) -> Result<Stamp, ServiceError> {
+        let target = self.inner.target(place).await?;
+        let inner = self.inner.clone();
+        let content = move |moment: DateTime| NewContent {
+            blob_type: BlobType::Page,
+            size,
+            content: Content::Pages(Epochs { floor: moment.ticks(), epoch: moment.ticks() }),
+            sequence_number,
+            append_count: 0,
+            is_sealed: false,
+            is_shared: false,
+        };
+        Finished::new(async move { inner.put_content(&target, content, &new, &pre).await }).await
+    }
+}
+
+impl Inner {
+    async fn put_received(
+        self: &Arc<Inner>,
+        target: &Target,
+        received: Received,
+        new: &NewBlob,
+        pre: &Preconditions,
+    ) -> Result<Put, ServiceError> {
+        let Received { checksums, data, .. } = received;
+        let content = |_| NewContent::of_map(BlobType::Block, data.map());
+        let outcome = self.put_content(target, content, new, pre).await;
+        if let (Err(error), ReceivedData::Stored(parts, pending)) = (&outcome, data) {
+            drop(pending);
+            self.forget_refused(error, &parts).await;
+        }
+        Ok(Put { stamp: outcome?, checksums })
+    }
+
+    /// Puts a blob whose content is there. `content` gets the moment of the put.
+    pub(crate) async fn put_content(
+        self: &Arc<Inner>,
+        target: &Target,
+        content: impl Fn(DateTime) -> NewContent,
+        new: &NewBlob,
+        pre: &Preconditions,
+    ) -> Result<Stamp, ServiceError> {
+        let mut tries = Tries::default();
+        loop {
+            let _turn = tries.begin(self, target).await?;
+            let found = self.read_base(target).await?;
+            let moment = self.next_moment().await?;
+            let content = content(moment);
+            let lease = check_create(&found, pre, content.blob_type, moment)?;
+            let (keeping, retired) = self.replace(target, &found, moment).await?;
+            let record = new_record(&found, new, content, pre, lease, keeping, moment);
+            let mut ops = vec![put_base(&found, &record)];
+            ops.extend(retired.op);
+            if self.try_commit(target, ops).await? {
+                self.after_replacing(target, &found, retired.gone, HashSet::new()).await;
+                return Ok(stamp_of(&record));
+            }
+        }
+    }
+
+    /// What is kept of what is about to be replaced.
+    pub(crate) async fn replace(
+        &self,
+        target: &Target,
+        found: &Found,
+        moment: DateTime,
+    ) -> Result<(Keeping, Retired), ServiceError> {
+        match found.record.as_ref().filter(|record| record.committed.is_some()) {
+            Some(old) => {
+                let keeping = self.keeping(&target.account).await?;
+                Ok((keeping, retire(old, keeping, moment)))
+            }
+            None => {
+                let keeping = if self.options.keeps_versions { Keeping::Versions } else { Keeping::Nothing };
+                Ok((keeping, Retired { op: None, gone: None }))
+            }
+        }
+    }
+
+    /// Gives back what the new content does not need.
+    pub(crate) async fn after_replacing(
+        self: &Arc<Inner>,
+        target: &Target,
+        found: &Found,
+        gone: Option<Committed>,
+        kept: HashSet<ContentId>,
+    ) {
+        if let Some(gone) = gone {
+            self.drop_content(&gone, &kept).await;
+        }
+        if let Some(staging) = found.record.as_ref().and_then(|record| record.staging) {
+            self.drop_generation(target.clone(), staging.generation, kept);
+        }
+    }
+
+    /// Forgets what a refused write has stored. After a failure nobody knows whether a row names it; the sweep does.
+    pub(crate) async fn forget_refused(&self, error: &ServiceError, parts: &[contents::ContentRef]) {
+        if error.code.status() < 500 {
+            self.forget(parts).await;
+        }
+    }
+}
+
+pub(crate) fn stamp_of(record: &Record) -> Stamp {
+    record.committed.as_ref().expect("it was committed just now").stamp()
+}
