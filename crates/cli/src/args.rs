@@ -20,7 +20,7 @@ use crate::sas::SasRequest;
 const BACKUP_RATE_MIB_DEFAULT: u32 = 50;
 
 pub const HELP: &str = "\
-Lazulite: a server that speaks the Azure Table and Queue Storage protocols, on your own machine.
+Lazulite: a server that speaks the Azure Table, Queue and Blob Storage protocols, on your own machine.
 
 Usage: lazulite [serve] [OPTIONS]
        lazulite account add|list|rotate|remove|purge [NAME] [OPTIONS]
@@ -34,11 +34,13 @@ Usage: lazulite [serve] [OPTIONS]
 Options of serve:
   -l, --location DIR        Where the data is kept [default: lazulite-data]
       --in-memory           Keep everything in memory, nothing on disk
-      --services LIST       Which services to start [default: table,queue]
+      --services LIST       Which services to start: table, queue, blob [default: table,queue]
       --table-host HOST     Address of the Table service [default: 127.0.0.1]
       --table-port PORT     Its port, 0 for any free one [default: 10002]
       --queue-host HOST     Address of the Queue service [default: 127.0.0.1]
       --queue-port PORT     Its port, 0 for any free one [default: 10001]
+      --blob-host HOST      Address of the Blob service [default: 127.0.0.1]
+      --blob-port PORT      Its port, 0 for any free one [default: 10000]
       --host-suffix SUFFIX  Serve http://ACCOUNT.SUFFIX too (may be repeated)
       --profile NAME        emulator (for developers; the default) or server (for everybody else)
       --config FILE         Read settings from a TOML file; flags and environment win over it
@@ -148,6 +150,8 @@ pub struct ServeFlags {
     pub table_port: Option<u16>,
     pub queue_host: Option<String>,
     pub queue_port: Option<u16>,
+    pub blob_host: Option<String>,
+    pub blob_port: Option<u16>,
     pub host_suffixes: Vec<String>,
     pub profile: Option<String>,
     pub config: Option<PathBuf>,
@@ -210,6 +214,8 @@ fn read_serve(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
             "location" => flags.location = Some(parser.value()?.into()),
             "in-memory" | "in-memory-persistence" => flags.in_memory = true,
             "services" => flags.services = Some(parser.value()?.string()?),
+            "blob-host" => flags.blob_host = Some(parser.value()?.string()?),
+            "blob-port" => flags.blob_port = Some(parser.value()?.parse()?),
             "queue-host" => flags.queue_host = Some(parser.value()?.string()?),
             "queue-port" => flags.queue_port = Some(parser.value()?.parse()?),
             "table-host" => flags.table_host = Some(parser.value()?.string()?),

@@ -34,6 +34,8 @@ struct File {
     table_port: Option<u16>,
     queue_host: Option<String>,
     queue_port: Option<u16>,
+    blob_host: Option<String>,
+    blob_port: Option<u16>,
     admin_host: Option<String>,
     admin_port: Option<u16>,
     admin: Option<bool>,
@@ -124,15 +126,20 @@ pub struct Listen {
 pub enum ServiceName {
     Table,
     Queue,
+    Blob,
 }
 
 impl ServiceName {
-    pub const ALL: [ServiceName; 2] = [ServiceName::Table, ServiceName::Queue];
+    pub const ALL: [ServiceName; 3] = [ServiceName::Table, ServiceName::Queue, ServiceName::Blob];
+    /// What is started when nobody says what. Backups do not carry the contents of blobs yet, so whoever wants that service
+    /// has to say so.
+    const USUAL: [ServiceName; 2] = [ServiceName::Table, ServiceName::Queue];
 
     pub fn kind(self) -> &'static ServiceKind {
         match self {
             ServiceName::Table => &protocol::table::KIND,
             ServiceName::Queue => &protocol::queue::KIND,
+            ServiceName::Blob => &protocol::blob::KIND,
         }
     }
 
@@ -164,7 +171,7 @@ pub fn gather(flags: ServeFlags) -> Result<Settings, String> {
         Some(list) => chosen_services(list.split(','))?,
         None => match &file.services {
             Some(list) => chosen_services(list.iter().map(String::as_str))?,
-            None => ServiceName::ALL.to_vec(),
+            None => ServiceName::USUAL.to_vec(),
         },
     };
     let mut hosts = Vec::new();
@@ -176,6 +183,9 @@ pub fn gather(flags: ServeFlags) -> Result<Settings, String> {
             }
             ServiceName::Queue => {
                 (flags.queue_host.as_ref().or(file.queue_host.as_ref()), flags.queue_port.or(file.queue_port))
+            }
+            ServiceName::Blob => {
+                (flags.blob_host.as_ref().or(file.blob_host.as_ref()), flags.blob_port.or(file.blob_port))
             }
         };
         let host = host.map_or(HOST_DEFAULT, String::as_str);

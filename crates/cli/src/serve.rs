@@ -9,6 +9,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use blobs::{BlobOptions, BlobService};
+use contents::{ContentStore, ContentsOptions, LocalContents, MemoryContents};
 use engine::Engine;
 use engine::env::{Clock, SystemClock, UNIX_EPOCH_TICKS};
 use engine::memory::MemoryEngine;
@@ -18,8 +20,9 @@ use protocol::auth::BearerValidator;
 use protocol::common::DateTime;
 use queues::QueueService;
 use server::{
-    Accounts, AdminConfig, Analytics, Binding, BoundService, Current, EMULATOR_ACCOUNT, EMULATOR_KEY, Front,
-    FrontConfig, Handler, Limits, QueueHttp, ServedService, Server, Service, TableHttp, Watch,
+    Accounts, AdminConfig, Analytics, Binding, BlobHttp, BoundService, Current, EMULATOR_ACCOUNT,
+    EMULATOR_KEY, Front, FrontConfig, Handler, Limits, QueueHttp, ServedService, Server, Service, TableHttp,
+    Watch,
 };
 use tables::TableService;
 use tls::{Tls, UnixTime, WallClock};
@@ -30,7 +33,7 @@ use crate::accounts_file::AccountsFile;
 use crate::admin_port::AdminPort;
 use crate::config::{Listen, Oauth, ServiceName, Settings};
 use crate::jwks::JwksSource;
-use crate::{control, logger, memory, open_files, signals, store};
+use crate::{control, logger, memory, open_files, random, signals, store};
 
 const TICKS_PER_SECOND: u64 = 10_000_000;
 
@@ -64,6 +67,14 @@ pub fn serve(settings: Settings) -> Result<(), String> {
     let engine = engine::seeded::wrap(engine);
     let tables = TableService::new(engine.clone(), clock.clone());
     let queues = Arc::new(QueueService::new(engine.clone(), clock.clone()));
+    let has_blobs = settings.listen.iter().any(|listen| listen.service == ServiceName::Blob);
+    let contents = match has_blobs {
+        true => Some(open_contents(settings.location.as_deref(), local.as_deref(), clock.clone())?),
+        false => None,
+    };
+    let blobs = contents
+        .clone()
+        .map(|contents| BlobService::new(engine.clone(), contents, clock.clone(), BlobOptions::default()));
     // Take the stamp before reading the file, so that a change in between is noticed on the next check.
     let seen = local.as_deref().and_then(AccountsFile::stamp);
     let accounts = Arc::new(Current::new(settings.accounts.read(local.as_deref())?));
@@ -115,9 +126,14 @@ pub fn serve(settings: Settings) -> Result<(), String> {
         };
         let table = opening.open(ServiceName::Table, tables).await?;
         let queue = opening.open(ServiceName::Queue, QueueHttp::new(queues.clone())).await?;
+        let blob = match blobs {
+            Some(blobs) => opening.open(ServiceName::Blob, BlobHttp::new(blobs)).await?,
+            None => None,
+        };
         let mut services = Vec::new();
         services.extend(table.as_ref().map(|server| opening.served(ServiceName::Table, server)));
         services.extend(queue.as_ref().map(|server| opening.served(ServiceName::Queue, server)));
+        services.extend(blob.as_ref().map(|server| opening.served(ServiceName::Blob, server)));
         let admin_line = admin.line(settings.silent);
         let admin = admin.pass_on(|door, token| {
             let config = AdminConfig {
@@ -136,6 +152,7 @@ pub fn serve(settings: Settings) -> Result<(), String> {
         let addresses = [
             table.as_ref().map(|table| (ServiceName::Table, table.local_addr())),
             queue.as_ref().map(|queue| (ServiceName::Queue, queue.local_addr())),
+            blob.as_ref().map(|blob| (ServiceName::Blob, blob.local_addr())),
         ];
         let addresses: Vec<_> = addresses.into_iter().flatten().collect();
         announce(&addresses, admin_line, &accounts.get(), &store, tls.as_ref(), settings.silent);
@@ -160,8 +177,16 @@ pub fn serve(settings: Settings) -> Result<(), String> {
                 admin.run(is_stopped(stopped.clone())).await;
             }
         };
-        tokio::join!(run(table, stopped.clone()), run(queue, stopped.clone()), run_admin);
+        tokio::join!(
+            run(table, stopped.clone()),
+            run(queue, stopped.clone()),
+            run(blob, stopped.clone()),
+            run_admin
+        );
         analytics.close().await;
+        if let Some(contents) = contents {
+            contents.close().await;
+        }
         engine.close().await;
         if let Some(local) = local {
             control::remove_socket(&local);
@@ -299,6 +324,30 @@ fn open_engine(location: Option<&Path>, clock: Arc<dyn Clock>) -> Result<Opened,
         );
     }
     Ok(Opened { engine: engine.clone(), local: Some(engine), name: location.display().to_string() })
+}
+
+/// In memory, the contents of blobs may take so much.
+const CONTENT_BYTES_MAX: u64 = 2 * 1024 * 1024 * 1024;
+/// The directory of contents beside the engine's files.
+const CONTENTS_DIRECTORY: &str = "contents";
+
+/// The contents of blobs, where the rest of the data is.
+fn open_contents(
+    location: Option<&Path>,
+    local: Option<&LocalEngine>,
+    clock: Arc<dyn Clock>,
+) -> Result<Arc<dyn ContentStore>, String> {
+    let now = move || clock.now_ticks().saturating_sub(UNIX_EPOCH_TICKS) / (TICKS_PER_SECOND / 1000);
+    let (Some(location), Some(local)) = (location, local) else {
+        return Ok(Arc::new(MemoryContents::new(CONTENT_BYTES_MAX, Arc::new(now))));
+    };
+    // The system has provided random bytes by now, or the server would not have started.
+    let random = || random::bytes().map(u64::from_le_bytes).unwrap_or_default();
+    // Contents carry the id of the store that they belong to.
+    let store = u64::from_str_radix(&local.store_id(), 16).map_err(|error| error.to_string())?;
+    let options = ContentsOptions::new(store, Arc::new(random), Arc::new(now));
+    let contents = LocalContents::open(&location.join(CONTENTS_DIRECTORY), options);
+    Ok(Arc::new(contents.map_err(|error| format!("the contents of blobs: {error}"))?))
 }
 
 /// Certificates count seconds since 1970; the engine's clock counts ticks since the year 1.

@@ -70,7 +70,7 @@ fn only_the_chosen_services_start() {
     let server = ServerProcess::start_with(LAZULITE, directory.path(), &options, &[]);
     server.send(Request::get("/Tables")).expect(200);
     assert_eq!(server.rest_of_stdout(), "");
-    for (services, part) in [("blobs", "choose among table, queue"), ("", "there is no service ''")] {
+    for (services, part) in [("blobs", "choose among table, queue, blob"), ("", "there is no service ''")] {
         let sentence = refusal(&["--in-memory", "--services", services], &[]);
         assert!(sentence.contains(part), "{sentence}");
     }
