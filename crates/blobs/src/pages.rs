@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use contents::{ContentId, ContentRef, PendingContent, Pin};
 use engine::{Expect, Op};
 use protocol::blob::checksum::Checksums;
