@@ -206,8 +206,8 @@ pub struct CopyRequest {
     pub tags: CopyTags,
     pub tier: Option<AccessTier>,
     pub rehydrate_priority: Option<RehydratePriority>,
-    /// Whether a copy of an append blob is sealed. `None`: as the source.
-    pub seal: Option<bool>,
+    /// Whether a copy of an append blob is sealed.
+    pub seal: bool,
     /// Synchronous copies read the source, so they are limited in size and answer with its checksums.
     pub is_synchronous: bool,
     /// Checked for synchronous copies.

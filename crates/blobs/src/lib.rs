@@ -20,25 +20,33 @@
 //! | `read.rs` | reads of blobs |
 //! | `put.rs`, `blocks.rs`, `append.rs`, `pages.rs`, `page_rows.rs` | writes of content |
 //! | `change.rs`, `delete.rs`, `copy.rs` | everything else that changes a blob |
-//! | `list.rs`, `find.rs` | lists of blobs |
+//! | `walk.rs`, `list.rs`, `find.rs` | lists of blobs |
 //! | `sweep.rs`, `check.rs` | what no row names, and whether every row has its bytes |
 
 mod api;
+mod append;
 mod base;
+mod blocks;
+mod change;
 mod codec;
 mod containers;
 mod content;
+mod copy;
+mod delete;
 mod family;
+mod find;
 mod finish;
+mod list;
 mod page_rows;
+mod pages;
 mod put;
 mod read;
 mod record;
 mod service;
 mod stream;
-mod stubs;
 mod time;
 mod upload;
+mod walk;
 
 pub use api::*;
 pub use family::{FAMILY, VALUE_RULES, namespace};

@@ -181,6 +181,8 @@ pub(crate) struct PagePlan {
 pub(crate) struct PageView {
     /// The record of the blob or snapshot.
     pub(crate) record: Option<Record>,
+    /// Of the record's row.
+    pub(crate) version: Option<Version>,
     pub(crate) segments: BTreeMap<u64, Segment>,
     /// The epoch of each segment's row.
     pub(crate) epochs: BTreeMap<u64, u64>,
@@ -329,8 +331,9 @@ struct PageSink<'r> {
 }
 
 impl PageSink<'_> {
-    fn see(&mut self, row: &str, value: &[u8]) -> Option<Flow> {
+    fn see(&mut self, row: &str, version: Version, value: &[u8]) -> Option<Flow> {
         if row == self.row {
+            self.view.version = Some(version);
             let record = Record::decode_borrowed(value)?;
             self.epochs = page_epochs(&record);
             self.view.record = Some(record);
@@ -357,8 +360,8 @@ impl PageSink<'_> {
 }
 
 impl Sink for PageSink<'_> {
-    fn row(&mut self, key: Key<'_>, _: Version, value: &[u8]) -> Flow {
-        self.see(key.row, value).unwrap_or_else(|| {
+    fn row(&mut self, key: Key<'_>, version: Version, value: &[u8]) -> Flow {
+        self.see(key.row, version, value).unwrap_or_else(|| {
             self.is_damaged = true;
             Flow::Stop
         })

@@ -39,10 +39,6 @@ const TICKS_PER_DAY: u64 = 864_000_000_000;
 pub(crate) const BASE_ROW: &str = "T";
 /// Snapshots and versions begin here and end before the blob itself.
 pub(crate) const MOMENTS_BEGIN: &str = "S";
-/// Staged blocks begin here, and segments of pages.
-pub(crate) const BLOCKS_BEGIN: &str = "U";
-pub(crate) const BLOCKS_END: &str = "V";
-
 pub(crate) fn moment_row(moment: u64) -> String {
     format!("S{moment:016x}")
 }

@@ -1,0 +1,303 @@
+//! Copies between blobs of this server.
+//!
+//! A copy of a block or append blob takes over the references of its source: it costs the same whatever the size. The commit
+//! checks that the source's row is still the same, and marks it as one that shares its contents. So at every moment some row
+//! names them, and no sweep can find them unnamed. The segments of a page blob are copied as rows, a hundred at a time, and seen
+//! when the destination's row is committed.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use engine::{Commit, Effect, Expect, Op};
+use protocol::blob::checksum::{Checksums, ContentDigest};
+use protocol::blob::conditions::{ConditionPurpose, Conditions};
+use protocol::blob::copy::{CopyState, CopyStatus};
+use protocol::blob::encryption::Encryption;
+use protocol::blob::identifier::Revision;
+use protocol::blob::limits::SYNC_COPY_BYTES_MAX;
+use protocol::blob::properties::BlobType;
+use protocol::common::DateTime;
+use protocol::common::guid::Guid;
+use protocol::{ErrorCode, ServiceError};
+
+use crate::api::{BlobPlace, Copied, CopyFrom, CopyRequest, CopyTags, NewBlob, Preconditions};
+use crate::base::{Found, Target, Tries, check_create, put_base, put_op};
+use crate::containers::new_guid;
+use crate::content::ContentMap;
+use crate::finish::Finished;
+use crate::page_rows::{page_epochs, segment_row, segments_of};
+use crate::put::{NewContent, new_record, stamp_of};
+use crate::read::FoundRecord;
+use crate::record::{Content, Epochs};
+use crate::service::{BlobService, Inner};
+use crate::stream::{OpenBlob, StreamSource};
+
+/// Segments that one commit writes.
+const SEGMENT_COUNT_MAX: usize = 50;
+
+/// A source, owned so that a task can finish what a request began.
+struct Source {
+    target: Target,
+    revision: Revision,
+    conditions: Conditions,
+    encryption: Encryption,
+}
+
+impl BlobService {
+    /// Copy Blob and Copy Blob From URL. The copy is complete when this returns.
+    pub async fn copy_blob(
+        &self,
+        source: CopyFrom<'_>,
+        place: BlobPlace<'_>,
+        request: CopyRequest,
+        pre: Preconditions,
+    ) -> Result<Copied, ServiceError> {
+        let target = self.inner.target(place).await?;
+        let source = Source {
+            target: self.inner.target(source.place).await?,
+            revision: source.revision,
+            conditions: source.conditions,
+            encryption: source.encryption,
+        };
+        let inner = self.inner.clone();
+        Finished::new(async move { inner.copy(&source, &target, &request, &pre).await }).await
+    }
+
+    /// No copy is ever pending, so this is always a refusal.
+    pub async fn abort_copy(
+        &self,
+        place: BlobPlace<'_>,
+        _copy_id: Guid,
+        lease: Option<Guid>,
+    ) -> Result<(), ServiceError> {
+        let target = self.inner.target(place).await?;
+        let found = self.inner.read_base(&target).await?;
+        let pre = Preconditions { lease, ..Preconditions::default() };
+        let lease_use = protocol::blob::lease::LeaseUse::Write;
+        crate::base::check_change(&found, &pre, lease_use, self.inner.now().await?)?;
+        Err(ErrorCode::NoPendingCopyOperation.into())
+    }
+}
+
+impl Inner {
+    async fn copy(
+        self: &Arc<Inner>,
+        source: &Source,
+        target: &Target,
+        request: &CopyRequest,
+        pre: &Preconditions,
+    ) -> Result<Copied, ServiceError> {
+        let copy_id = new_guid();
+        let mut tries = Tries::default();
+        loop {
+            let _turn = tries.begin(self, target).await?;
+            let from = self.find_record(&source.target, source.revision).await?;
+            let found = self.read_base(target).await?;
+            let moment = self.next_moment().await?;
+            self.check_source(&from, source, request, moment)?;
+            let committed = from.committed()?;
+            let lease = check_create(&found, pre, committed.blob_type, moment)?;
+            lease.check_copy_destination()?;
+            let checksums = match request.is_synchronous {
+                true => self.digest(&from, source, request).await?,
+                false => Checksums::default(),
+            };
+            let mut content = NewContent {
+                blob_type: committed.blob_type,
+                size: committed.size,
+                content: committed.content.clone(),
+                sequence_number: committed.sequence_number,
+                append_count: committed.append_count,
+                is_sealed: committed.blob_type == BlobType::Append && request.seal,
+                is_shared: true,
+            };
+            let is_same_row = from.row == crate::record::BASE_ROW.into()
+                && source.target.table == target.table
+                && source.target.blob == target.blob;
+            if let Content::Pages(_) = committed.content
+                && !is_same_row
+            {
+                let epochs = Epochs { floor: moment.ticks(), epoch: moment.ticks() };
+                if !self.copy_segments(&from, source, target, epochs).await? {
+                    continue;
+                }
+                content.content = Content::Pages(epochs);
+            }
+            if let Content::Pages(epochs) = &mut content.content {
+                // What is kept of the destination may see the same segments.
+                epochs.epoch = moment.ticks().max(epochs.epoch);
+            }
+            let new = NewBlob {
+                http: committed.http.clone(),
+                metadata: request.metadata.clone().unwrap_or_else(|| committed.metadata.clone()),
+                tags: match &request.tags {
+                    CopyTags::Replace(tags) => tags.clone(),
+                    CopyTags::Copy => committed.tags.clone(),
+                },
+                tier: request.tier,
+                copy: Some(CopyState {
+                    id: copy_id,
+                    source: request.source_url.clone(),
+                    status: CopyStatus::Success,
+                    copied: committed.size,
+                    total: committed.size,
+                    completed: Some(moment),
+                    description: None,
+                }),
+            };
+            let (keeping, retired) = self.replace(target, &found, moment).await?;
+            let record = new_record(&found, &new, content, pre, lease, keeping, moment);
+            let mut ops = vec![put_base(&found, &record)];
+            ops.extend(retired.op);
+            let commits = self.with_source(&from, source, target, &found, ops, is_same_row);
+            if self.try_commits(target, commits).await? {
+                // What a blob is copied onto itself for is not its content.
+                let gone = retired.gone.filter(|_| !is_same_row);
+                self.after_replacing(target, &found, gone, HashSet::new()).await;
+                return Ok(Copied { stamp: stamp_of(&record), copy_id, checksums });
+            }
+        }
+    }
+
+    fn check_source(
+        &self,
+        from: &FoundRecord,
+        source: &Source,
+        request: &CopyRequest,
+        now: DateTime,
+    ) -> Result<(), ServiceError> {
+        let committed = from.committed()?;
+        let purpose = match request.is_synchronous {
+            true => ConditionPurpose::UrlSource,
+            false => ConditionPurpose::CopySource,
+        };
+        source.conditions.check(purpose, Some(&committed.state()))?;
+        source.encryption.check(committed.key)?;
+        if committed.tier.at(now, self.rehydrates_after()).is_archive() && request.tier.is_none() {
+            return Err(ErrorCode::BlobArchived.into());
+        }
+        if request.is_synchronous {
+            if committed.blob_type != BlobType::Block {
+                return Err(ErrorCode::InvalidSourceBlobType.into());
+            }
+            if committed.size > SYNC_COPY_BYTES_MAX {
+                return Err(ErrorCode::CopySourceConflict.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// The checksums of a source, which are compared with those that the caller expects.
+    async fn digest(
+        self: &Arc<Inner>,
+        from: &FoundRecord,
+        source: &Source,
+        request: &CopyRequest,
+    ) -> Result<Checksums, ServiceError> {
+        // The row was read before this pin, so it is read again behind it.
+        let pin = self.contents.pin();
+        let again = self.find_record(&source.target, source.revision).await?;
+        let committed = again.committed()?;
+        if committed.modified != from.committed()?.modified {
+            return Err(ErrorCode::ServerBusy.into());
+        }
+        let map: ContentMap = committed.map().cloned().ok_or(ErrorCode::InvalidSourceBlobType)?;
+        let size = committed.size;
+        let view = self.view(&again, source.target.name(), self.now().await?);
+        let open = OpenBlob { view, inner: self.clone(), pin, source: StreamSource::Map(map) };
+        let mut stream = open.stream(0..size);
+        let mut digest = ContentDigest::new(request.expected.md5.is_some(), true);
+        while let Some(piece) = stream.next().await {
+            digest.update(&piece?);
+        }
+        let checksums = digest.finish();
+        request.expected.check(&checksums)?;
+        Ok(checksums)
+    }
+
+    /// Adds to a commit that the source's row is still the same, and from now on one that shares its contents.
+    fn with_source(
+        &self,
+        from: &FoundRecord,
+        source: &Source,
+        target: &Target,
+        found: &Found,
+        mut ops: Vec<Op>,
+        is_same_row: bool,
+    ) -> Vec<Commit> {
+        debug_assert!(!is_same_row || found.record.is_some());
+        let has_contents = from
+            .record
+            .live()
+            .and_then(|live| live.map())
+            .is_some_and(|map| map.own_contents().next().is_some());
+        if is_same_row || !has_contents {
+            return vec![target.commit(ops)];
+        }
+        let mut shared = from.record.clone();
+        let was_shared = match &mut shared.committed {
+            Some(committed) => std::mem::replace(&mut committed.is_shared, true),
+            None => true,
+        };
+        let expect = Expect::Exactly(from.version);
+        let op = match was_shared {
+            true => Op { row: from.row.clone(), expect, effect: Effect::CheckOnly },
+            false => put_op(from.row.clone(), expect, shared.encode()),
+        };
+        let is_same_blob =
+            source.target.table == target.table && source.target.blob.as_str() == target.blob.as_str();
+        if is_same_blob {
+            ops.push(op);
+            return vec![target.commit(ops)];
+        }
+        vec![target.commit(ops), source.target.commit(vec![op])]
+    }
+
+    /// Copies the segments of a page blob to new rows, which nobody sees yet. `false` if the source has changed meanwhile.
+    async fn copy_segments(
+        &self,
+        from: &FoundRecord,
+        source: &Source,
+        target: &Target,
+        epochs: Epochs,
+    ) -> Result<bool, ServiceError> {
+        let committed = from.committed()?;
+        let all = segments_of(&(0..committed.size));
+        let mut next = all.start;
+        while next < all.end {
+            let (table, name) = (source.target.table, source.target.name());
+            let view = self.page_view(table, name, &from.row, next..all.end).await?;
+            let contents: Vec<_> =
+                view.segments.values().flat_map(|segment| segment.contents()).copied().collect();
+            let hold = self.contents.hold(&contents);
+            // Held first, then seen again: so no sweep has forgotten them, and none will.
+            let again = self.page_view(table, name, &from.row, next..view.covered.end).await?;
+            let is_same = again.segments == view.segments
+                && again.covered == view.covered
+                && again
+                    .record
+                    .as_ref()
+                    .and_then(|record| record.live())
+                    .is_some_and(|live| live.modified == committed.modified)
+                && again.record.as_ref().and_then(page_epochs).map(|found| found.floor)
+                    == page_epochs(&from.record).map(|found| found.floor);
+            if !is_same {
+                return Ok(false);
+            }
+            let ops: Vec<Op> = view
+                .segments
+                .iter()
+                .filter(|(_, segment)| !segment.extents.is_empty())
+                .map(|(index, segment)| {
+                    put_op(segment_row(*index, epochs.epoch), Expect::Any, segment.encode())
+                })
+                .collect();
+            for ops in ops.chunks(SEGMENT_COUNT_MAX) {
+                self.try_commit(target, ops.to_vec()).await?;
+            }
+            drop(hold);
+            next = view.covered.end;
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,128 @@
+//! Find Blobs by Tags, by walking the names of containers. There is no index: the time of a page is bounded, and its
+//! marker says where to go on.
+
+use engine::{Budget, Flow, OwnedKey, Share};
+use protocol::ServiceError;
+use protocol::blob::ContainerName;
+use protocol::blob::list_parameters::{FindBlobsParameters, FindMarker};
+use protocol::blob::tag_expression::TagExpression;
+use protocol::common::AccountName;
+
+use crate::api::{FoundBlob, FoundPage};
+use crate::record::{BASE_ROW, Record, read_moment_row};
+use crate::service::{BlobService, Inner, damaged_row};
+use crate::walk::{Step, Walker};
+
+/// Names that are read before they are searched.
+const CONTAINER_COUNT_MAX: usize = 100;
+
+impl BlobService {
+    /// In one container, or in all of the account.
+    pub async fn find_blobs(
+        &self,
+        account: &AccountName,
+        container: Option<&ContainerName>,
+        parameters: &FindBlobsParameters,
+        share: Share,
+    ) -> Result<FoundPage, ServiceError> {
+        let mut page = FoundPage { blobs: Vec::new(), next: None };
+        let marker = parameters.marker.as_ref();
+        if let Some(container) = container {
+            let table = self.inner.find(account, container).await?;
+            let start = marker.map(|marker| &*marker.blob);
+            self.inner.find_in(table, container.as_str(), start, parameters, share, &mut page).await?;
+            return Ok(page);
+        }
+        let only = parameters.expression.container();
+        let mut from = marker.map(|marker| marker.container.clone()).unwrap_or_default();
+        loop {
+            let names = self.inner.container_names(account, &from).await?;
+            let Some(last) = names.last().cloned() else { return Ok(page) };
+            for name in names {
+                if only.is_some_and(|only| only != name) {
+                    continue;
+                }
+                let Some(table) = self.inner.catalogue.id_of(account, &name).await? else { continue };
+                let start = marker.filter(|marker| marker.container == name).map(|marker| &*marker.blob);
+                self.inner.find_in(table, &name, start, parameters, share, &mut page).await?;
+                if page.next.is_some() {
+                    return Ok(page);
+                }
+            }
+            // No name lies between this one and itself with one more of the lowest characters.
+            from = [&*last, "\0"].concat();
+        }
+    }
+}
+
+impl Inner {
+    /// Some names of containers, from there on.
+    async fn container_names(&self, account: &AccountName, from: &str) -> Result<Vec<String>, ServiceError> {
+        let mut names = Vec::new();
+        let mut visit = |name: &str, _: &[u8]| {
+            if names.len() == CONTAINER_COUNT_MAX {
+                return Flow::Stop;
+            }
+            names.push(name.to_owned());
+            Flow::Continue
+        };
+        self.catalogue.list(account, Some(from), Budget::UNBOUNDED, &mut visit).await?;
+        Ok(names)
+    }
+
+    async fn find_in(
+        &self,
+        table: engine::TableId,
+        container: &str,
+        start: Option<&str>,
+        parameters: &FindBlobsParameters,
+        share: Share,
+        page: &mut FoundPage,
+    ) -> Result<(), ServiceError> {
+        let start = start.map(|name| OwnedKey { partition: name.into(), row: "".into() });
+        let mut walker = FindWalker {
+            container,
+            expression: &parameters.expression,
+            count_max: parameters.page_count(),
+            page,
+            is_damaged: false,
+        };
+        let next = self.walk(table, start.as_ref(), "", share, &mut walker).await?;
+        if walker.is_damaged {
+            return Err(damaged_row());
+        }
+        page.next =
+            next.map(|key| FindMarker { container: container.to_owned(), blob: key.partition.into() });
+        Ok(())
+    }
+}
+
+struct FindWalker<'a> {
+    container: &'a str,
+    expression: &'a TagExpression,
+    count_max: usize,
+    page: &'a mut FoundPage,
+    is_damaged: bool,
+}
+
+impl Walker for FindWalker<'_> {
+    fn see(&mut self, name: &str, row: &str, value: &[u8]) -> Step {
+        if row != BASE_ROW {
+            return if read_moment_row(row).is_some() { Step::PassMoments } else { Step::PassBlob };
+        }
+        let Some(record) = Record::decode_borrowed(value) else {
+            self.is_damaged = true;
+            return Step::Stop;
+        };
+        let Some(live) = record.live() else { return Step::PassBlob };
+        if live.tags.is_empty() || !self.expression.matches(&live.tags, Some(self.container)) {
+            return Step::PassBlob;
+        }
+        if self.page.blobs.len() >= self.count_max {
+            return Step::Stop;
+        }
+        let tags = live.tags.clone();
+        self.page.blobs.push(FoundBlob { container: self.container.to_owned(), name: name.to_owned(), tags });
+        Step::PassBlob
+    }
+}
