@@ -177,16 +177,12 @@ impl BlobCall<'_> {
     /// Copy Blob, and Copy Blob From URL, which reads its source before it answers.
     pub async fn copy(&self, is_synchronous: bool) -> Result<BlobAnswer, ServiceError> {
         let headers = &self.request.headers;
-        let seal = match headers.get("x-ms-seal-blob") {
-            None => None,
-            Some(_) => Some(headers.flag("x-ms-seal-blob")?),
-        };
         let request = CopyRequest {
             metadata: self.sent_metadata()?,
             tags: self.copy_tags()?,
             tier: AccessTier::read(headers, "x-ms-access-tier")?,
             rehydrate_priority: RehydratePriority::read(headers, REHYDRATE_PRIORITY)?,
-            seal,
+            seal: headers.flag("x-ms-seal-blob")?,
             is_synchronous,
             expected: ExpectedChecksums::read_source(headers)?,
             ..CopyRequest::default()
