@@ -21,6 +21,7 @@ use protocol::{ErrorCode, ServiceError};
 use super::BlobHttp;
 use crate::front::handle::admit_inner;
 use crate::front::head::RequestHead;
+use crate::front::header_names::X_MS_VERSION;
 use crate::front::service::Session;
 
 /// A blob of this server that the caller may read.
@@ -39,7 +40,7 @@ pub async fn find(
     headers: &Headers<'_>,
 ) -> Result<FoundSource, ServiceError> {
     let source = CopySource::read(headers)?;
-    let parts = to_request(&source)?;
+    let parts = to_request(&source, session.head.version)?;
     let head = session.head.inner(&parts, session.head.request_id, &KIND, session.host_suffixes);
     let is_own = head.target.account == session.account.as_str();
     let has_credentials = source.bearer.is_some() || head.query.raw("sig").is_some();
@@ -96,15 +97,16 @@ fn shown_url(source: &CopySource<'_>) -> Box<str> {
     }
 }
 
-/// The request that would read the source.
-fn to_request(source: &CopySource<'_>) -> Result<Parts, ServiceError> {
+/// The request that would read the source, by the same version.
+fn to_request(source: &CopySource<'_>, version: &str) -> Result<Parts, ServiceError> {
     let invalid = || invalid_header("x-ms-copy-source", source.url);
     let target = match source.query {
         "" => source.path.to_owned(),
         query => [source.path, "?", query].concat(),
     };
     let target = PathAndQuery::try_from(target).map_err(|_| invalid())?;
-    let mut request = Request::get(Uri::from(target)).header(HOST, source.authority);
+    let mut request =
+        Request::get(Uri::from(target)).header(HOST, source.authority).header(X_MS_VERSION, version);
     if let Some(token) = source.bearer {
         let token = HeaderValue::try_from(["Bearer ", token].concat());
         let mut token = token.map_err(|_| invalid_header("x-ms-copy-source-authorization", ""))?;

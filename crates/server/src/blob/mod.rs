@@ -41,7 +41,10 @@ use protocol::blob::operation::{AccountAction, BlobAction, BlobOperation, Contai
 use protocol::blob::permission::authorize_overwrite;
 use protocol::blob::{BlobName, ContainerName, KIND};
 use protocol::common::metadata::HEADER_PREFIX;
+use protocol::common::service_properties::read_extended_update;
+use protocol::common::xml_write::without_mark;
 use protocol::common::{AccountName, DateTime, Metadata};
+use protocol::service::ServiceOperation;
 
 use crate::front::head::RequestHead;
 use crate::front::refusal::Refusal;
@@ -146,8 +149,7 @@ impl Service for BlobHttp {
                 Ok(Box::pin(self.run_account(session, *action, payload)).await?)
             }
             BlobOperation::Service(operation) => {
-                let run = service_operations::run(self.catalogue(), session, *operation, payload.bytes());
-                Ok(BlobAnswer::from(Box::pin(run).await?))
+                Ok(Box::pin(self.run_service(session, *operation, payload.bytes())).await?)
             }
         }
     }
@@ -163,6 +165,30 @@ impl Service for BlobHttp {
 }
 
 impl BlobHttp {
+    /// Like that of the other services, but with more properties.
+    async fn run_service(
+        &self,
+        session: &Session<'_>,
+        operation: ServiceOperation,
+        payload: &[u8],
+    ) -> Result<BlobAnswer, ServiceError> {
+        let (catalogue, version) = (self.catalogue(), session.head.version);
+        match operation {
+            ServiceOperation::GetProperties => {
+                let properties = catalogue.properties(session.account).await?;
+                Ok(BlobAnswer::document(without_mark(properties.write_extended(version))))
+            }
+            ServiceOperation::SetProperties => {
+                let update = read_extended_update(payload, version)?;
+                catalogue.update_properties(session.account, update).await?;
+                Ok(BlobAnswer::empty(202))
+            }
+            ServiceOperation::GetStats => {
+                Ok(service_operations::run(catalogue, session, operation, payload).await?.into())
+            }
+        }
+    }
+
     async fn run_account(
         &self,
         session: &Session<'_>,

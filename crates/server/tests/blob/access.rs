@@ -12,7 +12,8 @@ fn public_containers_are_read_without_credentials() {
     let anonymous = |request: Request| blob.send(request.unsigned().without("x-ms-date"));
     let set = |access: &str| {
         let acl = Request::put("/abc?restype=container&comp=acl");
-        blob.send(if access.is_empty() { acl } else { acl.header("x-ms-blob-public-access", access) }).expect(200);
+        blob.send(if access.is_empty() { acl } else { acl.header("x-ms-blob-public-access", access) })
+            .expect(200);
     };
     let list = "/abc?restype=container&comp=list";
     let challenged = anonymous(Request::get("/abc/b")).expect_error(401, "NoAuthenticationInformation");
@@ -24,14 +25,17 @@ fn public_containers_are_read_without_credentials() {
     anonymous(Request::get("/abc/b?comp=metadata")).expect(200);
     anonymous(Request::get("/abc/nope")).expect_error(404, "BlobNotFound");
     anonymous(Request::get(list)).expect_error(401, "NoAuthenticationInformation");
-    for write in [Blobs::put_request("/abc/b", "y"), Request::delete("/abc/b"), Request::put("/abc/b?comp=metadata")] {
+    for write in
+        [Blobs::put_request("/abc/b", "y"), Request::delete("/abc/b"), Request::put("/abc/b?comp=metadata")]
+    {
         anonymous(write).expect_error(401, "NoAuthenticationInformation");
     }
     anonymous(Request::get("/abc/b?comp=tags")).expect_error(401, "NoAuthenticationInformation");
     set("container");
     assert_eq!(anonymous(Request::get(list)).expect(200).elements("Name"), ["b"]);
     anonymous(Request::get("/abc?restype=container")).expect(200);
-    anonymous(Request::get("/abc?restype=container&comp=acl")).expect_error(401, "NoAuthenticationInformation");
+    anonymous(Request::get("/abc?restype=container&comp=acl"))
+        .expect_error(401, "NoAuthenticationInformation");
     anonymous(Request::get("/?comp=list")).expect_error(401, "NoAuthenticationInformation");
     set("");
     anonymous(Request::get("/abc/b")).expect_error(401, "NoAuthenticationInformation");
@@ -50,10 +54,12 @@ fn a_signature_allows_what_its_letters_say() {
     let send = |sas: Sas, request: Request| blob.send(request.sas(&sas.sign(blob.credentials())));
     let container = |letters: &str| Sas::container(version, "abc").set("sp", letters);
     send(container("r"), Request::get("/abc/b")).expect(200);
-    send(container("r"), Request::get("/abc?restype=container&comp=list")).expect_error(403, "AuthorizationPermissionMismatch");
+    send(container("r"), Request::get("/abc?restype=container&comp=list"))
+        .expect_error(403, "AuthorizationPermissionMismatch");
     send(container("l"), Request::get("/abc?restype=container&comp=list")).expect(200);
     send(container("l"), Request::get("/abc/b")).expect_error(403, "AuthorizationPermissionMismatch");
-    send(container("racwdl"), Request::delete("/abc?restype=container")).expect_error(403, "AuthorizationFailure");
+    send(container("racwdl"), Request::delete("/abc?restype=container"))
+        .expect_error(403, "AuthorizationFailure");
     send(container("racwdl"), Request::get("/other/b")).expect(403);
     send(container("c"), Blobs::put_request("/abc/new", "x")).expect(201);
     // Trap 52 and §7.2.
@@ -69,15 +75,20 @@ fn a_signature_allows_what_its_letters_say() {
     let single = |letters: &str| Sas::blob(version, "abc", "b").set("sp", letters);
     send(single("r"), Request::get("/abc/b")).expect(200);
     send(single("r"), Request::get("/abc/other")).expect_error(403, "AuthenticationFailed");
-    send(single("r").set("se", "2020-01-01T00:00:00Z"), Request::get("/abc/b")).expect_error(403, "AuthenticationFailed");
+    send(single("r").set("se", "2020-01-01T00:00:00Z"), Request::get("/abc/b"))
+        .expect_error(403, "AuthenticationFailed");
 
-    let account = |letters: &str, types: &str| Sas::blob_account(version).set("sp", letters).set("srt", types);
+    let account =
+        |letters: &str, types: &str| Sas::blob_account(version).set("sp", letters).set("srt", types);
     send(account("l", "s"), Request::get("/?comp=list")).expect(200);
-    send(account("l", "o"), Request::get("/?comp=list")).expect_error(403, "AuthorizationResourceTypeMismatch");
+    send(account("l", "o"), Request::get("/?comp=list"))
+        .expect_error(403, "AuthorizationResourceTypeMismatch");
     send(account("c", "c"), Request::put("/made?restype=container")).expect(201);
     send(account("r", "o"), Request::get("/abc/b")).expect(200);
-    send(account("rw", "c"), Request::get("/abc?restype=container&comp=acl")).expect_error(403, "AuthorizationFailure");
-    send(account("r", "o").set("ss", "q"), Request::get("/abc/b")).expect_error(403, "AuthorizationServiceMismatch");
+    send(account("rw", "c"), Request::get("/abc?restype=container&comp=acl"))
+        .expect_error(403, "AuthorizationFailure");
+    send(account("r", "o").set("ss", "q"), Request::get("/abc/b"))
+        .expect_error(403, "AuthorizationServiceMismatch");
 }
 
 #[test]
@@ -103,9 +114,13 @@ fn requests_are_signed_in_both_forms_and_styles() {
     blob.send(Request::get("/abc/b").scheme(Scheme::SharedKeyLite)).expect(200);
     let host = Style::Host("devstoreaccount1.blob.core.windows.net".to_owned());
     blob.send(Request::get("/abc/b").style(host.clone())).expect(200);
-    blob.send(Request::get("/abc?restype=container&comp=list&include=snapshots&include=metadata").style(host)).expect(200);
+    blob.send(
+        Request::get("/abc?restype=container&comp=list&include=snapshots&include=metadata").style(host),
+    )
+    .expect(200);
     blob.send(Request::get("/abc/b").header("Range", "bytes=0-0")).expect(206);
-    blob.send(Request::get("/abc/b").signed_target("/devstoreaccount1/abc/c")).expect_error(403, "AuthenticationFailed");
+    blob.send(Request::get("/abc/b").signed_target("/devstoreaccount1/abc/c"))
+        .expect_error(403, "AuthenticationFailed");
     let secondary = Request::get("/abc/b").path_account("devstoreaccount1-secondary");
     blob.send(secondary).expect(200);
     let write = Blobs::put_request("/abc/b", "y").path_account("devstoreaccount1-secondary");

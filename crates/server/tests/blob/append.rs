@@ -20,15 +20,26 @@ fn blocks_are_appended() {
     assert_eq!((created.header("Content-MD5"), created.header("x-ms-content-crc64")), (None, None));
     assert_eq!(created.required("x-ms-request-server-encrypted"), "true");
     let first = append(&server, "hello ", &[]).expect(201);
-    assert_eq!((first.required("x-ms-blob-append-offset"), first.required("x-ms-blob-committed-block-count")), ("0", "1"));
+    assert_eq!(
+        (first.required("x-ms-blob-append-offset"), first.required("x-ms-blob-committed-block-count")),
+        ("0", "1")
+    );
     let second = append(&server, "world", &[("x-ms-blob-condition-appendpos", "6")]).expect(201);
-    assert_eq!((second.required("x-ms-blob-append-offset"), second.required("x-ms-blob-committed-block-count")), ("6", "2"));
+    assert_eq!(
+        (second.required("x-ms-blob-append-offset"), second.required("x-ms-blob-committed-block-count")),
+        ("6", "2")
+    );
     assert_ne!(first.required("ETag"), second.required("ETag"));
     assert_eq!(server.blob().content("/abc/log"), b"hello world");
     let head = server.blob().head("/abc/log").expect(200);
-    assert_eq!((head.required("x-ms-blob-type"), head.required("x-ms-blob-committed-block-count")), ("AppendBlob", "2"));
-    append(&server, "x", &[("x-ms-blob-condition-appendpos", "6")]).expect_error(412, "AppendPositionConditionNotMet");
-    append(&server, "x", &[("x-ms-blob-condition-maxsize", "11")]).expect_error(412, "MaxBlobSizeConditionNotMet");
+    assert_eq!(
+        (head.required("x-ms-blob-type"), head.required("x-ms-blob-committed-block-count")),
+        ("AppendBlob", "2")
+    );
+    append(&server, "x", &[("x-ms-blob-condition-appendpos", "6")])
+        .expect_error(412, "AppendPositionConditionNotMet");
+    append(&server, "x", &[("x-ms-blob-condition-maxsize", "11")])
+        .expect_error(412, "MaxBlobSizeConditionNotMet");
     append(&server, "", &[]).expect_error(400, "InvalidHeaderValue");
     append(&server, "x", &[("Content-MD5", "XrY7u+Ae7tCTyyK7j1rNww==")]).expect_error(400, "Md5Mismatch");
     assert_eq!(server.blob().content("/abc/log"), b"hello world");

@@ -11,7 +11,8 @@ fn each_part_is_answered_by_itself() {
     blob.put("/abc/b0", "x");
     let parts = ["/abc/b0", "/abc/nope", "/nope/b"].map(|path| BlobPart(Request::delete(path)));
     let answer = blob.send(blob.batch("/?comp=batch", &parts)).expect(202);
-    let boundary = answer.required("Content-Type").strip_prefix("multipart/mixed; boundary=").unwrap().to_owned();
+    let boundary =
+        answer.required("Content-Type").strip_prefix("multipart/mixed; boundary=").unwrap().to_owned();
     assert!(boundary.starts_with("batchresponse_"), "{boundary}");
     let text = answer.text();
     assert!(text.ends_with(&format!("\r\n--{boundary}--")), "{text}");
@@ -22,7 +23,10 @@ fn each_part_is_answered_by_itself() {
         assert!(part.starts_with(&head), "{part}");
     }
     assert!(found[0].contains("\r\nx-ms-delete-type-permanent: true\r\n"), "{}", found[0]);
-    assert!(found[1].contains("\r\nx-ms-error-code: BlobNotFound\r\n") && found[1].contains("<Code>BlobNotFound</Code>"));
+    assert!(
+        found[1].contains("\r\nx-ms-error-code: BlobNotFound\r\n")
+            && found[1].contains("<Code>BlobNotFound</Code>")
+    );
     assert!(found[2].contains("<Code>ContainerNotFound</Code>"), "{}", found[2]);
     blob.send(Request::get("/abc/b0")).expect_error(404, "BlobNotFound");
 }
@@ -49,7 +53,8 @@ fn a_batch_is_of_one_kind_and_for_one_container() {
     for path in ["/abc/b", "/other/b"] {
         blob.put(path, "x");
     }
-    let tier = |path: &str| BlobPart(Request::put(&format!("{path}?comp=tier")).header("x-ms-access-tier", "Cool"));
+    let tier =
+        |path: &str| BlobPart(Request::put(&format!("{path}?comp=tier")).header("x-ms-access-tier", "Cool"));
     let delete = |path: &str| BlobPart(Request::delete(path));
     let refused = |request: Request| {
         blob.send(request).expect_error(400, "InvalidInput");

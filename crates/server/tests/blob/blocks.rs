@@ -26,7 +26,10 @@ fn blocks_become_content_when_they_are_listed() {
     // Trap 48.
     blob.send(Request::get("/abc/b")).expect_error(404, "BlobNotFound");
     let list = blob.send(Request::get("/abc/b?comp=blocklist&blocklisttype=all")).expect(200);
-    assert_eq!(list.text(), "<?xml version=\"1.0\" encoding=\"utf-8\"?><BlockList><CommittedBlocks /><UncommittedBlocks><Block><Name>MQ==</Name><Size>10</Size></Block></UncommittedBlocks></BlockList>");
+    assert_eq!(
+        list.text(),
+        "<?xml version=\"1.0\" encoding=\"utf-8\"?><BlockList><CommittedBlocks /><UncommittedBlocks><Block><Name>MQ==</Name><Size>10</Size></Block></UncommittedBlocks></BlockList>"
+    );
     assert_eq!((list.required("x-ms-blob-content-length"), list.header("ETag")), ("0", None));
     put_block(&server, "Mg==", "second").expect(201);
     let committed = put_list(&server, "<Latest>Mg==</Latest><Uncommitted>MQ==</Uncommitted>").expect(201);
@@ -51,7 +54,8 @@ fn the_checksum_of_a_list_is_that_of_the_document() {
     let server = with_container();
     put_block(&server, "Mg==", "0123456789").expect(201);
     let list = "<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"yes\"?><BlockList><Latest>Mg==</Latest></BlockList>";
-    let request = Request::put("/abc/b?comp=blocklist").xml(list).header("x-ms-blob-content-type", "text/plain");
+    let request =
+        Request::put("/abc/b?comp=blocklist").xml(list).header("x-ms-blob-content-type", "text/plain");
     let put = server.blob().send(request).expect(201);
     assert_eq!(put.required("x-ms-content-crc64"), "9VozlWcmhh8=");
     let head = server.blob().head("/abc/b").expect(200);
@@ -70,7 +74,10 @@ fn wrong_blocks_are_refused() {
     put_block(&server, "MTA=", "x").expect_error(400, "InvalidBlobOrBlock");
     put_list(&server, "<Latest>bm9wZQ==</Latest>").expect_error(400, "InvalidBlockList");
     put_list(&server, "<Other>MQ==</Other>").expect_error(400, "InvalidXmlDocument");
-    server.blob().send(Request::put("/abc/b?comp=blocklist").xml("<BlockList>")).expect_error(400, "InvalidXmlDocument");
+    server
+        .blob()
+        .send(Request::put("/abc/b?comp=blocklist").xml("<BlockList>"))
+        .expect_error(400, "InvalidXmlDocument");
     put_list(&server, "<Latest>MQ==</Latest>").expect(201);
     put_block(&server, "MTA=", "x").expect(201);
 }

@@ -18,7 +18,8 @@ fn containers_are_created_once() {
     assert_eq!(again.required("x-ms-error-code"), "ContainerAlreadyExists");
     assert_eq!(again.required("Content-Type"), "application/xml");
     for bad in ["Upper", "a--b", "-ab"] {
-        blob.send(Request::put(&format!("/{bad}?restype=container"))).expect_error(400, "InvalidResourceName");
+        blob.send(Request::put(&format!("/{bad}?restype=container")))
+            .expect_error(400, "InvalidResourceName");
     }
     blob.send(Request::put("/ab?restype=container")).expect_error(400, "OutOfRangeInput");
     for special in ["$root", "$web"] {
@@ -104,7 +105,8 @@ fn containers_are_listed_by_name() {
     let (server, _) = with_stopped_clock();
     let blob = server.blob();
     for name in ["container2", "container1", "other"] {
-        blob.send(Request::put(&format!("/{name}?restype=container")).header("x-ms-meta-Key", "val")).expect(201);
+        blob.send(Request::put(&format!("/{name}?restype=container")).header("x-ms-meta-Key", "val"))
+            .expect(201);
     }
     let page = blob.send(Request::get("/?comp=list&prefix=cont&maxresults=1&include=metadata")).expect(200);
     let etag = page.element("Etag");
@@ -116,7 +118,10 @@ fn containers_are_listed_by_name() {
     assert_eq!(page.text(), expected);
     let marker = page.element("NextMarker");
     let rest = blob.send(Request::get("/?comp=list&prefix=cont").query("marker", &marker)).expect(200);
-    assert_eq!((rest.elements("Name"), rest.element("NextMarker")), (vec!["container2".into()], String::new()));
+    assert_eq!(
+        (rest.elements("Name"), rest.element("NextMarker")),
+        (vec!["container2".into()], String::new())
+    );
     blob.send(Request::get("/?comp=list&maxresults=0")).expect_error(400, "OutOfRangeQueryParameterValue");
     blob.send(Request::get("/?comp=list&include=x")).expect_error(400, "InvalidQueryParameterValue");
 }
@@ -135,7 +140,8 @@ fn the_service_has_properties_statistics_and_a_kind() {
     let stats = Request::get("/?restype=service&comp=stats").path_account("devstoreaccount1-secondary");
     assert!(blob.send(stats).expect(200).text().contains("<Status>live</Status>"));
     for (method, path) in [("GET", "/"), ("HEAD", "/"), ("GET", "/abc"), ("HEAD", "/abc/b")] {
-        let kind = blob.send(Request::new(method, &format!("{path}?restype=account&comp=properties"))).expect(200);
+        let kind =
+            blob.send(Request::new(method, &format!("{path}?restype=account&comp=properties"))).expect(200);
         assert_eq!(kind.required("x-ms-sku-name"), "Standard_LRS");
         assert_eq!(kind.required("x-ms-account-kind"), "StorageV2");
         assert_eq!(kind.required("x-ms-is-hns-enabled"), "false");
@@ -146,8 +152,12 @@ fn the_service_has_properties_statistics_and_a_kind() {
 fn what_is_no_operation_is_refused() {
     let server = with_container();
     let blob = server.blob();
-    let wrong = blob.send(Request::put("/abc/b?comp=nonsense")).expect_error(400, "InvalidQueryParameterValue");
-    assert_eq!((wrong.element("QueryParameterName"), wrong.element("QueryParameterValue")), ("comp".into(), "nonsense".into()));
+    let wrong =
+        blob.send(Request::put("/abc/b?comp=nonsense")).expect_error(400, "InvalidQueryParameterValue");
+    assert_eq!(
+        (wrong.element("QueryParameterName"), wrong.element("QueryParameterValue")),
+        ("comp".into(), "nonsense".into())
+    );
     blob.send(Request::post("/abc/b?comp=metadata")).expect_error(405, "UnsupportedHttpVerb");
     blob.send(Request::put("/abc/b")).expect_error(400, "MissingRequiredHeader");
     let missing = Request::put("/abcd?restype=container").without("Content-Length");

@@ -37,7 +37,8 @@ fn a_copy_within_the_account_is_done_at_once() {
     blob.send(copy("/abc/x", &format!("{}/abc/nope", blob.base()))).expect(404);
     blob.send(copy("/abc/x", "not a url")).expect_error(400, "InvalidHeaderValue");
     let abort = "/abc/copy?comp=copy&copyid=7d2d8a7a-e7f2-4940-b309-4a39a2ae2203";
-    blob.send(Request::put(abort).header("x-ms-copy-action", "abort")).expect_error(409, "NoPendingCopyOperation");
+    blob.send(Request::put(abort).header("x-ms-copy-action", "abort"))
+        .expect_error(409, "NoPendingCopyOperation");
 }
 
 #[test]
@@ -68,11 +69,15 @@ fn a_blob_is_put_from_a_url() {
     // Trap 55.
     assert_eq!((done.required("x-ms-content-crc64"), done.header("Content-MD5")), ("vo7q9sPVKY0=", None));
     let done = blob.send(put().header("x-ms-source-content-md5", "XrY7u+Ae7tCTyyK7j1rNww==")).expect(201);
-    assert_eq!((done.header("x-ms-content-crc64"), done.required("Content-MD5")), (None, "XrY7u+Ae7tCTyyK7j1rNww=="));
+    assert_eq!(
+        (done.header("x-ms-content-crc64"), done.required("Content-MD5")),
+        (None, "XrY7u+Ae7tCTyyK7j1rNww==")
+    );
     let head = blob.head("/abc/copy").expect(200);
     assert_eq!((head.required("Content-Type"), head.header("x-ms-meta-a")), ("text/plain", None));
     assert_eq!(head.required("Content-MD5"), "XrY7u+Ae7tCTyyK7j1rNww==");
-    blob.send(put().header("x-ms-source-content-md5", "sQqNsWTgdUEFt6mb5y4/5Q==")).expect_error(400, "Md5Mismatch");
+    blob.send(put().header("x-ms-source-content-md5", "sQqNsWTgdUEFt6mb5y4/5Q=="))
+        .expect_error(400, "Md5Mismatch");
     blob.send(put().header("If-None-Match", "*")).expect_error(409, "BlobAlreadyExists");
     // Trap 45.
     let missing = copy("/abc/x", &format!("{source}x")).header("x-ms-blob-type", "BlockBlob");
@@ -117,16 +122,19 @@ fn a_source_is_read_only_by_those_who_may() {
     let source = format!("{}/private/orig", blob.base());
     // A signature for one container does not open another one.
     let writer = Sas::container("2025-11-05", "abc").sign(blob.credentials());
-    let with_sas = |source: &str| copy("/abc/copy", source).header("x-ms-blob-type", "BlockBlob").sas(&writer);
+    let with_sas =
+        |source: &str| copy("/abc/copy", source).header("x-ms-blob-type", "BlockBlob").sas(&writer);
     blob.send(with_sas(&source)).expect_error(401, "CannotVerifyCopySource");
     let reader = Sas::blob("2025-11-05", "private", "orig").set("sp", "r").sign(blob.credentials());
     blob.send(with_sas(&format!("{source}?{reader}"))).expect(201);
     assert_eq!(blob.content("/abc/copy"), b"secret");
     let useless = Sas::blob("2025-11-05", "private", "orig").set("sp", "d").sign(blob.credentials());
-    let refused = blob.send(with_sas(&format!("{source}?{useless}"))).expect_error(403, "CannotVerifyCopySource");
+    let refused =
+        blob.send(with_sas(&format!("{source}?{useless}"))).expect_error(403, "CannotVerifyCopySource");
     assert_eq!(refused.required("x-ms-copy-source-error-code"), "AuthorizationPermissionMismatch");
     // What everybody may read needs no signature.
-    let public = Request::put("/private?restype=container&comp=acl").header("x-ms-blob-public-access", "blob");
+    let public =
+        Request::put("/private?restype=container&comp=acl").header("x-ms-blob-public-access", "blob");
     blob.send(public).expect(200);
     blob.send(with_sas(&source)).expect(201);
     // Trap 27: the host of the source does not matter.

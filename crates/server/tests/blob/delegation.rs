@@ -45,11 +45,38 @@ fn the_holder_of_a_token_gets_a_key_that_signs() {
     assert_eq!(key.element("SignedService"), "b");
     let sign = |permissions: &str, value: &str| {
         let field = |name: &str| key.element(name);
-        let (oid, tid, start, expiry, version) =
-            (field("SignedOid"), field("SignedTid"), field("SignedStart"), field("SignedExpiry"), field("SignedVersion"));
+        let (oid, tid, start, expiry, version) = (
+            field("SignedOid"),
+            field("SignedTid"),
+            field("SignedStart"),
+            field("SignedExpiry"),
+            field("SignedVersion"),
+        );
         let lines = [
-            permissions, "", &expiry, "/blob/devstoreaccount1/abc/b", &oid, &tid, &start, &expiry, "b", &version, "", "",
-            "", "", "", "2021-12-02", "b", "", "", "", "", "", "", "",
+            permissions,
+            "",
+            &expiry,
+            "/blob/devstoreaccount1/abc/b",
+            &oid,
+            &tid,
+            &start,
+            &expiry,
+            "b",
+            &version,
+            "",
+            "",
+            "",
+            "",
+            "",
+            "2021-12-02",
+            "b",
+            "",
+            "",
+            "",
+            "",
+            "",
+            "",
+            "",
         ];
         let signed = percent_encode(&signature(value, &lines.join("\n")));
         format!(
@@ -61,7 +88,8 @@ fn the_holder_of_a_token_gets_a_key_that_signs() {
     };
     let value = key.element("Value");
     assert_eq!(blob.send(Request::get("/abc/b").sas(&sign("r", &value))).expect(200).text(), "x");
-    blob.send(Request::delete("/abc/b").sas(&sign("r", &value))).expect_error(403, "AuthorizationPermissionMismatch");
+    blob.send(Request::delete("/abc/b").sas(&sign("r", &value)))
+        .expect_error(403, "AuthorizationPermissionMismatch");
     let other = blob.credentials().key.clone();
     blob.send(Request::get("/abc/b").sas(&sign("r", &other))).expect_error(403, "AuthenticationFailed");
 }

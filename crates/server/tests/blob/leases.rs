@@ -18,15 +18,25 @@ fn act(server: &TestServer, path: &str, action: &str, headers: &[(&str, &str)]) 
 fn a_lease_is_acquired_renewed_changed_and_released() {
     let (server, clock) = with_stopped_clock();
     let etag = server.blob().put("/abc/b", "x").required("ETag").to_owned();
-    let acquire = [("x-ms-lease-duration", "15"), ("x-ms-proposed-lease-id", "ca761232ed4211cebacd00aa0057b223")];
+    let acquire =
+        [("x-ms-lease-duration", "15"), ("x-ms-proposed-lease-id", "ca761232ed4211cebacd00aa0057b223")];
     let leased = act(&server, BLOB, "acquire", &acquire).expect(201);
     assert_eq!((leased.required("x-ms-lease-id"), leased.required("ETag")), (A, &*etag));
     let head = server.blob().head("/abc/b").expect(200);
-    assert_eq!((head.required("x-ms-lease-state"), head.required("x-ms-lease-status"), head.required("x-ms-lease-duration")), ("leased", "locked", "fixed"));
+    assert_eq!(
+        (
+            head.required("x-ms-lease-state"),
+            head.required("x-ms-lease-status"),
+            head.required("x-ms-lease-duration")
+        ),
+        ("leased", "locked", "fixed")
+    );
     act(&server, BLOB, "acquire", &[("x-ms-lease-duration", "15")]).expect_error(409, "LeaseAlreadyPresent");
-    act(&server, BLOB, "renew", &[("x-ms-lease-id", B)]).expect_error(409, "LeaseIdMismatchWithLeaseOperation");
+    act(&server, BLOB, "renew", &[("x-ms-lease-id", B)])
+        .expect_error(409, "LeaseIdMismatchWithLeaseOperation");
     act(&server, BLOB, "renew", &[("x-ms-lease-id", A)]).expect(200);
-    let changed = act(&server, BLOB, "change", &[("x-ms-lease-id", A), ("x-ms-proposed-lease-id", B)]).expect(200);
+    let changed =
+        act(&server, BLOB, "change", &[("x-ms-lease-id", A), ("x-ms-proposed-lease-id", B)]).expect(200);
     assert_eq!(changed.required("x-ms-lease-id"), B);
     let broken = act(&server, BLOB, "break", &[("x-ms-lease-break-period", "5")]).expect(202);
     assert_eq!((broken.required("x-ms-lease-time"), broken.header("x-ms-lease-id")), ("5", None));
@@ -34,7 +44,10 @@ fn a_lease_is_acquired_renewed_changed_and_released() {
     assert_eq!((head.required("x-ms-lease-state"), head.header("x-ms-lease-duration")), ("breaking", None));
     pass(&clock, 5);
     let head = server.blob().head("/abc/b").expect(200);
-    assert_eq!((head.required("x-ms-lease-state"), head.required("x-ms-lease-status")), ("broken", "unlocked"));
+    assert_eq!(
+        (head.required("x-ms-lease-state"), head.required("x-ms-lease-status")),
+        ("broken", "unlocked")
+    );
     act(&server, BLOB, "release", &[("x-ms-lease-id", B)]).expect(200);
     assert_eq!(server.blob().head("/abc/b").expect(200).required("x-ms-lease-state"), "available");
     act(&server, BLOB, "acquire", &[]).expect_error(400, "MissingRequiredHeader");
@@ -56,7 +69,8 @@ fn a_lease_guards_its_blob() {
         })
     };
     put(Some(A)).expect_error(412, "LeaseNotPresentWithBlobOperation");
-    act(&server, BLOB, "acquire", &[("x-ms-lease-duration", "15"), ("x-ms-proposed-lease-id", A)]).expect(201);
+    act(&server, BLOB, "acquire", &[("x-ms-lease-duration", "15"), ("x-ms-proposed-lease-id", A)])
+        .expect(201);
     put(None).expect_error(412, "LeaseIdMissing");
     // Trap 1.
     put(Some(B)).expect_error(412, "LeaseIdMismatchWithBlobOperation");
@@ -66,7 +80,8 @@ fn a_lease_guards_its_blob() {
     blob.send(wildcard()).expect_error(412, "LeaseIdMissing");
     blob.send(wildcard().header("x-ms-lease-id", A)).expect(201);
     blob.send(Request::get("/abc/b")).expect(200);
-    blob.send(Request::get("/abc/b").header("x-ms-lease-id", B)).expect_error(412, "LeaseIdMismatchWithBlobOperation");
+    blob.send(Request::get("/abc/b").header("x-ms-lease-id", B))
+        .expect_error(412, "LeaseIdMismatchWithBlobOperation");
     blob.send(Request::delete("/abc/b")).expect_error(412, "LeaseIdMissing");
     pass(&clock, 15);
     // Trap 2.
@@ -80,12 +95,20 @@ fn a_lease_guards_its_blob() {
 fn a_lease_guards_its_container_from_deletion() {
     let (server, _) = with_stopped_clock();
     let blob = server.blob();
-    let leased = act(&server, CONTAINER, "acquire", &[("x-ms-lease-duration", "-1"), ("x-ms-proposed-lease-id", A)]).expect(201);
+    let leased =
+        act(&server, CONTAINER, "acquire", &[("x-ms-lease-duration", "-1"), ("x-ms-proposed-lease-id", A)])
+            .expect(201);
     assert_eq!(leased.required("x-ms-lease-id"), A);
     let found = blob.send(Request::get("/abc?restype=container")).expect(200);
-    assert_eq!((found.required("x-ms-lease-state"), found.required("x-ms-lease-duration")), ("leased", "infinite"));
+    assert_eq!(
+        (found.required("x-ms-lease-state"), found.required("x-ms-lease-duration")),
+        ("leased", "infinite")
+    );
     let refused = blob.send(Request::delete("/abc?restype=container")).expect_error(412, "LeaseIdMissing");
-    assert_eq!(refused.error_message(), "There is currently a lease on the container and no lease ID was specified in the request.");
+    assert_eq!(
+        refused.error_message(),
+        "There is currently a lease on the container and no lease ID was specified in the request."
+    );
     blob.send(Request::delete("/abc?restype=container").header("x-ms-lease-id", B))
         .expect_error(412, "LeaseIdMismatchWithContainerOperation");
     blob.put("/abc/b", "x");

@@ -41,7 +41,10 @@ fn a_delimiter_makes_prefixes() {
     let mut marker = String::new();
     let mut page_count = 0;
     loop {
-        let page = list(&server, &format!("&delimiter=%2F&maxresults=1&marker={}", testkit::percent_encode(&marker)));
+        let page = list(
+            &server,
+            &format!("&delimiter=%2F&maxresults=1&marker={}", testkit::percent_encode(&marker)),
+        );
         let page = page.expect(200);
         names.extend(page.elements("Name"));
         marker = page.element("NextMarker");
@@ -68,7 +71,10 @@ fn pages_go_on_where_the_last_one_ended() {
     list(&server, "&maxresults=0").expect_error(400, "OutOfRangeQueryParameterValue");
     list(&server, "&include=x").expect_error(400, "InvalidQueryParameterValue");
     assert_eq!(list(&server, "&startFrom=b5").expect(200).elements("Name"), ["b5", "b6"]);
-    server.blob().send(Request::get("/nope?restype=container&comp=list")).expect_error(404, "ContainerNotFound");
+    server
+        .blob()
+        .send(Request::get("/nope?restype=container&comp=list"))
+        .expect_error(404, "ContainerNotFound");
 }
 
 #[test]

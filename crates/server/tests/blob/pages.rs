@@ -34,15 +34,24 @@ fn pages_are_written_and_cleared() {
     written.required("x-ms-content-crc64");
     assert_eq!(written.required("x-ms-blob-sequence-number"), "0");
     update(&server, "bytes=1024-1535", page.clone()).expect(201);
-    assert_eq!(ranges(&server, ""), "<PageList><PageRange><Start>0</Start><End>511</End></PageRange><PageRange><Start>1024</Start><End>1535</End></PageRange></PageList>");
+    assert_eq!(
+        ranges(&server, ""),
+        "<PageList><PageRange><Start>0</Start><End>511</End></PageRange><PageRange><Start>1024</Start><End>1535</End></PageRange></PageList>"
+    );
     let zeros = vec![0; 512];
     let content = [&page[..], &zeros, &page, &zeros].concat();
     assert!(server.blob().content("/abc/disk") == content);
     update(&server, "bytes=512-1023", page.clone()).expect(201);
-    assert_eq!(ranges(&server, ""), "<PageList><PageRange><Start>0</Start><End>1535</End></PageRange></PageList>");
+    assert_eq!(
+        ranges(&server, ""),
+        "<PageList><PageRange><Start>0</Start><End>1535</End></PageRange></PageList>"
+    );
     let cleared = clear(&server, "bytes=0-1023").expect(201);
     assert_eq!(cleared.header("x-ms-content-crc64"), None);
-    assert_eq!(ranges(&server, ""), "<PageList><PageRange><Start>1024</Start><End>1535</End></PageRange></PageList>");
+    assert_eq!(
+        ranges(&server, ""),
+        "<PageList><PageRange><Start>1024</Start><End>1535</End></PageRange></PageList>"
+    );
     let list = server.blob().send(Request::get("/abc/disk?comp=pagelist")).expect(200);
     assert_eq!(list.required("x-ms-blob-content-length"), "2048");
     list.required("ETag");
@@ -52,7 +61,10 @@ fn pages_are_written_and_cleared() {
 fn ranges_of_pages_are_exact() {
     let server = with_container();
     create(&server, 513).expect_error(400, "InvalidHeaderValue");
-    server.blob().send(Request::put("/abc/disk").header("x-ms-blob-type", "PageBlob")).expect_error(400, "MissingRequiredHeader");
+    server
+        .blob()
+        .send(Request::put("/abc/disk").header("x-ms-blob-type", "PageBlob"))
+        .expect_error(400, "MissingRequiredHeader");
     create(&server, 1024).expect(201);
     // Trap 53.
     update(&server, "bytes=1-512", pattern(512)).expect_error(400, "InvalidHeaderValue");
@@ -76,15 +88,22 @@ fn sizes_and_sequence_numbers_change_without_the_rest() {
         let request = Request::put("/abc/disk?comp=properties");
         blob.send(headers.iter().fold(request, |request, (name, value)| request.header(name, value)))
     };
-    assert_eq!(set(&[("x-ms-blob-content-length", "512")]).expect(200).required("x-ms-blob-sequence-number"), "7");
+    assert_eq!(
+        set(&[("x-ms-blob-content-length", "512")]).expect(200).required("x-ms-blob-sequence-number"),
+        "7"
+    );
     let up = set(&[("x-ms-sequence-number-action", "increment")]).expect(200);
     assert_eq!(up.required("x-ms-blob-sequence-number"), "8");
     set(&[("x-ms-sequence-number-action", "max"), ("x-ms-blob-sequence-number", "3")]).expect(200);
     let head = blob.head("/abc/disk").expect(200);
     assert_eq!(head.required("Content-Length"), "512");
-    assert_eq!((head.required("x-ms-blob-sequence-number"), head.required("Content-Type")), ("8", "text/plain"));
+    assert_eq!(
+        (head.required("x-ms-blob-sequence-number"), head.required("Content-Type")),
+        ("8", "text/plain")
+    );
     let conditional = Request::put("/abc/disk?comp=page").header("x-ms-page-write", "clear");
-    let conditional = conditional.header("x-ms-range", "bytes=0-511").header("x-ms-if-sequence-number-lt", "8");
+    let conditional =
+        conditional.header("x-ms-range", "bytes=0-511").header("x-ms-if-sequence-number-lt", "8");
     blob.send(conditional).expect_error(412, "SequenceNumberConditionNotMet");
 }
 
@@ -97,6 +116,12 @@ fn a_diff_shows_what_changed_since_a_snapshot() {
     let snapshot = testkit::percent_encode(snapshot.required("x-ms-snapshot"));
     update(&server, "bytes=0-511", pattern(512)).expect(201);
     clear(&server, "bytes=1024-1535").expect(201);
-    assert_eq!(ranges(&server, &format!("&prevsnapshot={snapshot}")), "<PageList><PageRange><Start>0</Start><End>511</End></PageRange><ClearRange><Start>1024</Start><End>1535</End></ClearRange></PageList>");
-    assert_eq!(ranges(&server, &format!("&snapshot={snapshot}")), "<PageList><PageRange><Start>1024</Start><End>1535</End></PageRange></PageList>");
+    assert_eq!(
+        ranges(&server, &format!("&prevsnapshot={snapshot}")),
+        "<PageList><PageRange><Start>0</Start><End>511</End></PageRange><ClearRange><Start>1024</Start><End>1535</End></ClearRange></PageList>"
+    );
+    assert_eq!(
+        ranges(&server, &format!("&snapshot={snapshot}")),
+        "<PageList><PageRange><Start>1024</Start><End>1535</End></PageRange></PageList>"
+    );
 }

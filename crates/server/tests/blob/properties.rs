@@ -29,9 +29,11 @@ fn metadata_are_replaced_as_a_whole() {
     assert_eq!((found.required("x-ms-meta-a"), found.required("ETag")), ("a", set.required("ETag")));
     blob.send(Request::put("/abc/b?comp=metadata")).expect(200);
     assert_eq!(blob.head("/abc/b").header("x-ms-meta-a"), None);
-    blob.send(Request::put("/abc/b?comp=metadata").header("x-ms-meta-1a", "a")).expect_error(400, "InvalidMetadata");
+    blob.send(Request::put("/abc/b?comp=metadata").header("x-ms-meta-1a", "a"))
+        .expect_error(400, "InvalidMetadata");
     let large = "v".repeat(8 * 1024);
-    blob.send(Request::put("/abc/b?comp=metadata").header("x-ms-meta-a", &large)).expect_error(400, "MetadataTooLarge");
+    blob.send(Request::put("/abc/b?comp=metadata").header("x-ms-meta-a", &large))
+        .expect_error(400, "MetadataTooLarge");
 }
 
 /// Trap 25, also for requests that follow each other without waiting.
@@ -42,7 +44,8 @@ fn names_of_metadata_keep_their_case() {
     let mut client = blob.connect();
     let mut bytes = Vec::new();
     for name in ["CamelCase", "lower", "UPPER"] {
-        let request = Blobs::put_request(&format!("/abc/{name}"), "x").header(&format!("X-Ms-Meta-{name}"), "v");
+        let request =
+            Blobs::put_request(&format!("/abc/{name}"), "x").header(&format!("X-Ms-Meta-{name}"), "v");
         bytes.extend_from_slice(&blob.bytes_of(&request));
     }
     client.send(&bytes).unwrap();
@@ -64,12 +67,18 @@ fn tiers_are_set() {
     set("Cool").expect(200);
     let head = blob.head("/abc/b").expect(200);
     assert_eq!((head.required("x-ms-access-tier"), head.header("x-ms-access-tier-inferred")), ("Cool", None));
-    assert_eq!((head.required("ETag"), head.required("x-ms-access-tier-change-time")), (&*etag, "Fri, 26 Jun 2026 23:39:12 GMT"));
+    assert_eq!(
+        (head.required("ETag"), head.required("x-ms-access-tier-change-time")),
+        (&*etag, "Fri, 26 Jun 2026 23:39:12 GMT")
+    );
     set("Archive").expect(200);
     blob.send(Request::get("/abc/b")).expect_error(409, "BlobArchived");
     set("Hot").expect(202);
     let head = blob.head("/abc/b").expect(200);
-    assert_eq!((head.required("x-ms-access-tier"), head.required("x-ms-archive-status")), ("Archive", "rehydrate-pending-to-hot"));
+    assert_eq!(
+        (head.required("x-ms-access-tier"), head.required("x-ms-archive-status")),
+        ("Archive", "rehydrate-pending-to-hot")
+    );
     set("Warm").expect_error(400, "InvalidHeaderValue");
     blob.send(Request::put("/abc/b?comp=tier")).expect_error(400, "MissingRequiredHeader");
 }

@@ -39,12 +39,17 @@ fn a_blob_is_put_and_read() {
     ] {
         assert_eq!(read.required(name), value);
     }
-    for absent in ["x-ms-access-tier", "x-ms-tag-count", "x-ms-lease-duration", "x-ms-copy-id", "Content-Range"] {
+    for absent in
+        ["x-ms-access-tier", "x-ms-tag-count", "x-ms-lease-duration", "x-ms-copy-id", "Content-Range"]
+    {
         assert_eq!(read.header(absent), None, "{absent}");
     }
     let head = blob.head("/abc/myblob").expect(200);
     assert_eq!((head.required("Content-Length"), head.body.len()), ("11", 0));
-    assert_eq!((head.required("x-ms-access-tier"), head.required("x-ms-access-tier-inferred")), ("Hot", "true"));
+    assert_eq!(
+        (head.required("x-ms-access-tier"), head.required("x-ms-access-tier-inferred")),
+        ("Hot", "true")
+    );
     let again = Blobs::put_request("/abc/myblob", "x").header("If-None-Match", "*");
     blob.send(again).expect_error(409, "BlobAlreadyExists");
     assert_eq!(blob.content("/abc/myblob"), b"hello world");
@@ -154,7 +159,8 @@ fn customer_keys_guard_a_blob() {
     blob.send(Request::get("/abc/b")).expect_error(409, "BlobUsesCustomerSpecifiedEncryption");
     assert_eq!(blob.send(with_key(Request::get("/abc/b"))).expect(200).text(), "secret");
     blob.put("/abc/plain", "x");
-    blob.send(with_key(Request::get("/abc/plain"))).expect_error(409, "BlobDoesNotUseCustomerSpecifiedEncryption");
+    blob.send(with_key(Request::get("/abc/plain")))
+        .expect_error(409, "BlobDoesNotUseCustomerSpecifiedEncryption");
 }
 
 #[test]

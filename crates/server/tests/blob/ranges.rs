@@ -62,7 +62,9 @@ fn ranges_of_large_blobs_are_exact() {
     let blob = server.blob();
     let content = pattern(9 * 1024 * 1024 + 17);
     blob.put("/abc/b", content.clone());
-    for (first, last) in [(0, 0), (65_535, 65_536), (4_194_303, 4_194_305), (3, 9 * 1024 * 1024), (9_437_200, 9_437_199 + 1)] {
+    for (first, last) in
+        [(0, 0), (65_535, 65_536), (4_194_303, 4_194_305), (3, 9 * 1024 * 1024), (9_437_200, 9_437_199 + 1)]
+    {
         let range = format!("bytes={first}-{last}");
         let part = blob.send(Request::get("/abc/b").header("Range", &range)).expect(206);
         let end = content.len().min(last + 1);
@@ -75,7 +77,9 @@ fn a_signature_sets_headers_of_the_answer() {
     let server = with_container();
     let blob = server.blob();
     blob.send(Blobs::put_request("/abc/b", "x").header("x-ms-blob-content-type", "text/plain")).expect(201);
-    let sas = Sas::blob("2025-11-05", "abc", "b").set("rsct", "image/png").set("rscd", "attachment; filename=a.png");
+    let sas = Sas::blob("2025-11-05", "abc", "b")
+        .set("rsct", "image/png")
+        .set("rscd", "attachment; filename=a.png");
     let read = blob.send(Request::get("/abc/b").sas(&sas.sign(blob.credentials()))).expect(200);
     assert_eq!(read.required("Content-Type"), "image/png");
     assert_eq!(read.required("Content-Disposition"), "attachment; filename=a.png");

@@ -9,7 +9,8 @@ fn a_body_is_asked_for_once_its_head_is_acceptable() {
     let server = with_container();
     let blob = server.blob();
     let content = pattern(100_000);
-    let bytes = blob.bytes_of(&Blobs::put_request("/abc/b", content.clone()).header("Expect", "100-continue"));
+    let bytes =
+        blob.bytes_of(&Blobs::put_request("/abc/b", content.clone()).header("Expect", "100-continue"));
     let (head, body) = bytes.split_at(bytes.len() - content.len());
     let mut client = blob.connect();
     client.send(head).unwrap();
@@ -20,7 +21,9 @@ fn a_body_is_asked_for_once_its_head_is_acceptable() {
     assert!(blob.content("/abc/b") == content);
     // A request that is refused anyway is not asked for its body.
     for path in ["/nope/b", "/abc/b"] {
-        let request = Blobs::put_request(path, content.clone()).header("Expect", "100-continue").header("If-None-Match", "*");
+        let request = Blobs::put_request(path, content.clone())
+            .header("Expect", "100-continue")
+            .header("If-None-Match", "*");
         let bytes = blob.bytes_of(&request);
         let mut client = blob.connect();
         client.send(&bytes[..bytes.len() - content.len()]).unwrap();
@@ -64,7 +67,8 @@ fn a_broken_upload_leaves_nothing() {
 fn too_much_is_refused_before_it_is_sent() {
     let server = with_container();
     let blob = server.blob();
-    let request = Request::put("/abc/b").header("x-ms-blob-type", "BlockBlob").header("Content-Length", "5242880001");
+    let request =
+        Request::put("/abc/b").header("x-ms-blob-type", "BlockBlob").header("Content-Length", "5242880001");
     let mut client = blob.connect();
     client.send(&blob.bytes_of(&request.header("Expect", "100-continue"))).unwrap();
     let refused = client.read_response(false).unwrap().of_blob().expect_error(413, "RequestBodyTooLarge");
