@@ -332,17 +332,23 @@ async fn admit_anybody<'h, S: Service>(
     }
 }
 
+/// A request that may run.
+pub(crate) struct Admitted<R> {
+    pub account: Arc<Account>,
+    pub request: R,
+}
+
 /// Whether a request that another one names or contains would be let in. It does not run.
 pub(crate) fn admit_inner<'a, S: Service>(
     way: Way<'a, S>,
     head: &'a RequestHead<'a>,
-) -> Inner<'a, Result<(Arc<Account>, S::Request<'a>), Refusal>> {
+) -> Inner<'a, Result<Admitted<S::Request<'a>>, Refusal>> {
     Box::pin(async move {
         let account = find_account(way.front, head)?;
         let mut read = None;
         admit(way, head, &account, &mut read).await?;
         let request = read.ok_or(ErrorCode::InternalError)?;
-        Ok((account, request))
+        Ok(Admitted { account, request })
     })
 }
 
