@@ -189,13 +189,13 @@ impl Inner {
                 let Content::Pages(epochs) = found.committed()?.content else {
                     return Err(ErrorCode::ServerBusy.into());
                 };
-                StreamSource::Pages(PagePlan {
+                StreamSource::Pages(Box::new(PagePlan {
                     table: target.table,
                     blob: target.name().into(),
                     row: found.row.clone(),
                     floor: epochs.floor,
                     ready: view,
-                })
+                }))
             }
             Content::Map(_) => {
                 match found.record.committed.as_mut().map(|committed| &mut committed.content) {

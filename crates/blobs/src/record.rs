@@ -262,7 +262,8 @@ impl Record {
             lease: (is_base && self.deleted.is_none()).then(|| self.lease.at(now)),
             deleted: self.deleted.map(|deleted| DeletedBlob {
                 time: DateTime::from_ticks(deleted.at),
-                remaining_days: (deleted.until.saturating_sub(now.ticks()) / TICKS_PER_DAY) as u16,
+                // Whole days, of which the one that has begun is none.
+                remaining_days: (deleted.until.saturating_sub(now.ticks() + 1) / TICKS_PER_DAY) as u16,
             }),
         }
     }

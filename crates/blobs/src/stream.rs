@@ -31,7 +31,7 @@ pub struct OpenBlob {
 
 pub(crate) enum StreamSource {
     Map(ContentMap),
-    Pages(PagePlan),
+    Pages(Box<PagePlan>),
 }
 
 impl OpenBlob {
@@ -126,7 +126,7 @@ pub struct BlobStream {
     inner: Arc<Inner>,
     pin: Pin,
     pieces: VecDeque<Piece>,
-    pages: Option<(PagePlan, Range<u64>)>,
+    pages: Option<(Box<PagePlan>, Range<u64>)>,
     reading: Option<ContentStream>,
     length: u64,
     left: u64,

@@ -264,7 +264,7 @@ async fn an_archived_blob_is_not_read_until_it_is_back() {
     assert_eq!(code(setup.try_put("x", b"2", pre()).await), ErrorCode::BlobArchived);
     assert_eq!(set(AccessTier::Hot).await.unwrap(), TierSet::Rehydrating);
     assert_eq!(code(setup.read("x", Revision::Base).await), ErrorCode::BlobArchived);
-    setup.clock.advance(after);
+    setup.clock.advance(after + Duration::from_secs(1));
     assert_eq!(setup.read("x", Revision::Base).await.unwrap(), &b"cold"[..]);
     let view = setup.service.blob_properties(place, Revision::Base, &pre()).await.unwrap();
     assert_eq!((view.tier.unwrap().tier, view.blob_type), (AccessTier::Hot, BlobType::Block));
