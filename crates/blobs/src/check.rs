@@ -7,7 +7,7 @@ use catalogue::from_read;
 use contents::{ContentError, ContentId, ContentRef, verify};
 use protocol::ServiceError;
 
-use crate::named::{Named, NamedVisitor, all_containers};
+use crate::named::{NamedContent, NamedVisitor, all_containers};
 use crate::service::{BlobService, from_content};
 
 /// Findings that are kept as text; further ones are only counted.
@@ -95,7 +95,7 @@ struct CheckVisitor<'r> {
 }
 
 impl NamedVisitor for CheckVisitor<'_> {
-    fn visit(&mut self, named: Named<'_>) {
+    fn visit(&mut self, named: NamedContent<'_>) {
         let is_new = self.named.insert(named.content.id());
         if named.is_needed && is_new && self.contents.len() < BATCH_COUNT_MAX {
             self.contents.push((named.blob.into(), *named.content));

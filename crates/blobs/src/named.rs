@@ -6,17 +6,17 @@ use contents::{ContentRef, Pin};
 use engine::{Budget, Flow, Key, KeyRange, OwnedKey, Sink, Snapshot, TableId, TableRecord, Version};
 use protocol::ServiceError;
 
-use crate::content::Node;
+use crate::content::ContentNode;
 use crate::family::FAMILY;
-use crate::page_rows::Segment;
-use crate::record::{BASE_ROW, Content, Record, StagedBlock, read_block_row, read_moment_row};
+use crate::page_rows::PageSegment;
+use crate::record::{BASE_ROW, BlobContent, BlobRecord, StagedBlock, read_block_row, read_moment_row};
 use crate::service::Inner;
 
 /// Nodes that are remembered before they are read.
 const NODE_COUNT_MAX: usize = 1_000;
 
 /// A content that a row names.
-pub(crate) struct Named<'n> {
+pub(crate) struct NamedContent<'n> {
     pub(crate) content: &'n ContentRef,
     pub(crate) blob: &'n str,
     /// Staged blocks of a generation that is over are garbage, and may have lost their contents.
@@ -24,7 +24,7 @@ pub(crate) struct Named<'n> {
 }
 
 pub(crate) trait NamedVisitor: Send {
-    fn visit(&mut self, named: Named<'_>);
+    fn visit(&mut self, named: NamedContent<'_>);
 
     /// A row that is none of a blob.
     fn damaged(&mut self, blob: &str, row: &str);
@@ -77,7 +77,7 @@ impl Inner {
                 match self.read_node(&node, pin).await {
                     Ok(entries) => {
                         for content in entries.iter().flat_map(|entry| &entry.parts) {
-                            visitor.visit(Named { content, blob: &blob, is_needed: true });
+                            visitor.visit(NamedContent { content, blob: &blob, is_needed: true });
                         }
                     }
                     Err(error) => return Err(error),
@@ -96,7 +96,7 @@ struct NamedSink<'v> {
     blob: Option<Box<str>>,
     /// `None`: unknown, because the blob's row was not seen.
     generation: Option<Option<u64>>,
-    nodes: Vec<(Box<str>, Node)>,
+    nodes: Vec<(Box<str>, ContentNode)>,
 }
 
 impl NamedSink<'_> {
@@ -106,14 +106,14 @@ impl NamedSink<'_> {
         }
         let is_base = row == BASE_ROW;
         if is_base || read_moment_row(row).is_some() {
-            let record = Record::decode_borrowed(value)?;
+            let record = BlobRecord::decode_borrowed(value)?;
             if is_base {
                 self.generation = Some(record.staging.map(|staging| staging.generation));
                 self.visitor.blob();
             }
-            if let Some(Content::Map(map)) = record.committed.map(|committed| committed.content) {
+            if let Some(BlobContent::Map(map)) = record.committed.map(|committed| committed.content) {
                 for content in map.own_contents() {
-                    self.visitor.visit(Named { content, blob, is_needed: true });
+                    self.visitor.visit(NamedContent { content, blob, is_needed: true });
                 }
                 self.nodes.extend(map.nodes.into_iter().map(|node| (Box::from(blob), node)));
             }
@@ -123,13 +123,13 @@ impl NamedSink<'_> {
             let (generation, _) = read_block_row(row)?;
             let is_needed = self.generation.is_none_or(|current| current == Some(generation));
             for content in &StagedBlock::decode(value)?.parts {
-                self.visitor.visit(Named { content, blob, is_needed });
+                self.visitor.visit(NamedContent { content, blob, is_needed });
             }
             return Some(());
         }
         crate::page_rows::read_segment_row(row)?;
-        for content in Segment::decode(value)?.contents() {
-            self.visitor.visit(Named { content, blob, is_needed: true });
+        for content in PageSegment::decode(value)?.contents() {
+            self.visitor.visit(NamedContent { content, blob, is_needed: true });
         }
         Some(())
     }

@@ -19,9 +19,9 @@ use protocol::ServiceError;
 use protocol::common::DateTime;
 
 use crate::base::{delete_op, put_op};
-use crate::named::{Named, NamedVisitor, all_containers};
+use crate::named::{NamedContent, NamedVisitor, all_containers};
 use crate::page_rows::{page_epochs, read_segment_row};
-use crate::record::{BASE_ROW, Epochs, Record, StagedBlock, read_block_row, read_moment_row};
+use crate::record::{BASE_ROW, BlobRecord, Epochs, StagedBlock, read_block_row, read_moment_row};
 use crate::service::{BlobService, Inner, damaged_row, from_commit, from_content};
 
 /// Contents that are compared with all rows at a time: 64 MiB of memory at most.
@@ -139,7 +139,7 @@ struct Candidates {
 }
 
 impl NamedVisitor for Candidates {
-    fn visit(&mut self, named: Named<'_>) {
+    fn visit(&mut self, named: NamedContent<'_>) {
         self.unnamed.remove(&named.content.id());
     }
 
@@ -162,7 +162,7 @@ struct GarbageSink {
 struct BlobRows {
     name: Box<str>,
     ops: Vec<Op>,
-    base: Option<(Record, Version)>,
+    base: Option<(BlobRecord, Version)>,
     /// Who sees segments.
     epochs: Vec<Epochs>,
     last_staged: u64,
@@ -192,7 +192,7 @@ impl BlobRows {
         let expect = Expect::Exactly(version);
         let is_base = row == BASE_ROW;
         if is_base || read_moment_row(row).is_some() {
-            let record = Record::decode_borrowed(value)?;
+            let record = BlobRecord::decode_borrowed(value)?;
             let is_expired = record.deleted.is_some_and(|deleted| deleted.until <= now.ticks());
             if is_expired && record.staging.is_none() {
                 self.ops.push(delete_op(row, expect));
@@ -248,7 +248,7 @@ impl BlobRows {
         let expect = Expect::Exactly(version);
         self.ops.push(match record.committed {
             None => delete_op(BASE_ROW, expect),
-            Some(_) => put_op(BASE_ROW, expect, Record { staging: None, ..record }.encode()),
+            Some(_) => put_op(BASE_ROW, expect, BlobRecord { staging: None, ..record }.encode()),
         });
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 use blobs::{
     BlobEntry, BlobOptions, BlobPage, BlobPlace, BlobService, FAMILY, NewBlob, NewContainer, Preconditions,
-    Put, Upload, UploadBody, VALUE_RULES,
+    PutContent, Upload, UploadBody, VALUE_RULES,
 };
 use bytes::Bytes;
 use contents::{ContentStore, ContentsOptions, LocalContents, MemoryContents};
@@ -122,14 +122,19 @@ impl Setup {
         BlobPlace { account: &self.account, container: &self.container, blob }
     }
 
-    pub async fn try_put(&self, blob: &str, bytes: &[u8], pre: Preconditions) -> Result<Put, ServiceError> {
+    pub async fn try_put(
+        &self,
+        blob: &str,
+        bytes: &[u8],
+        pre: Preconditions,
+    ) -> Result<PutContent, ServiceError> {
         let name = BlobName::parse(blob).unwrap();
         self.service
             .put_block_blob(self.place(&name), Pieces::of(bytes).body(), NewBlob::default(), pre)
             .await
     }
 
-    pub async fn put(&self, blob: &str, bytes: &[u8]) -> Put {
+    pub async fn put(&self, blob: &str, bytes: &[u8]) -> PutContent {
         self.try_put(blob, bytes, Preconditions::default()).await.unwrap()
     }
 
