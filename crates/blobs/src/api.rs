@@ -83,7 +83,7 @@ pub struct NewBlob {
 
 /// The answer to a write of content.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Put {
+pub struct PutContent {
     pub stamp: Stamp,
     /// Always with the CRC-64, and with the MD5 where it was computed: of a block blob put as a whole, or if one was sent.
     pub checksums: Checksums,

@@ -15,11 +15,11 @@ use protocol::common::DateTime;
 use protocol::{ErrorCode, ServiceError};
 
 use crate::api::{Appended, BlobPlace, Preconditions, Stamp, UploadBody};
-use crate::base::{Found, Target, Tries, check_change, next_etag, put_base};
-use crate::content::{ContentMap, Entry, INLINE_BYTES_MAX, RolledNodes};
-use crate::finish::Finished;
+use crate::base::{BlobTarget, FoundBase, Tries, check_change, next_etag, put_base};
+use crate::content::{ContentEntry, ContentMap, INLINE_BYTES_MAX, RolledNodes};
+use crate::finish::Unstoppable;
 use crate::put::stamp_of;
-use crate::record::Content;
+use crate::record::BlobContent;
 use crate::service::{BlobService, Inner};
 use crate::upload::{Received, ReceivedData};
 
@@ -38,7 +38,7 @@ impl BlobService {
         check_append(&found, &append, &pre, added, inner.now().await?)?;
         let received = inner.receive(body, false, INLINE_BYTES_MAX).await?;
         let inner = inner.clone();
-        Finished::new(async move { inner.append(&target, received, &append, &pre).await }).await
+        Unstoppable::new(async move { inner.append(&target, received, &append, &pre).await }).await
     }
 
     pub async fn seal(
@@ -74,7 +74,7 @@ impl BlobService {
 }
 
 fn check_append(
-    found: &Found,
+    found: &FoundBase,
     append: &AppendConditions,
     pre: &Preconditions,
     added: u64,
@@ -98,7 +98,7 @@ fn check_append(
 
 /// What an append has written that no row names yet.
 #[derive(Default)]
-struct Unnamed {
+struct AppendedContents {
     contents: Vec<ContentRef>,
     _guards: Vec<PendingContent>,
     nodes: RolledNodes,
@@ -107,7 +107,7 @@ struct Unnamed {
 impl Inner {
     async fn append(
         self: &Arc<Inner>,
-        target: &Target,
+        target: &BlobTarget,
         received: Received,
         append: &AppendConditions,
         pre: &Preconditions,
@@ -124,7 +124,7 @@ impl Inner {
 
     async fn try_append(
         self: &Arc<Inner>,
-        target: &Target,
+        target: &BlobTarget,
         length: u64,
         data: &ReceivedData,
         append: &AppendConditions,
@@ -139,7 +139,7 @@ impl Inner {
             let mut record = found.required()?.0.clone();
             record.lease = lease;
             let committed = record.committed.as_mut().ok_or(ErrorCode::BlobNotFound)?;
-            let Content::Map(map) = &mut committed.content else {
+            let BlobContent::Map(map) = &mut committed.content else {
                 return Err(ErrorCode::InvalidBlobType.into());
             };
             let unnamed = self.add(map, data).await?;
@@ -158,8 +158,8 @@ impl Inner {
     }
 
     /// Adds bytes to the end of a content.
-    async fn add(&self, map: &mut ContentMap, data: &ReceivedData) -> Result<Unnamed, ServiceError> {
-        let mut unnamed = Unnamed::default();
+    async fn add(&self, map: &mut ContentMap, data: &ReceivedData) -> Result<AppendedContents, ServiceError> {
+        let mut unnamed = AppendedContents::default();
         match data {
             ReceivedData::Inline(bytes) if map.tail.len() + bytes.len() <= INLINE_BYTES_MAX => {
                 map.tail = concatenated(&map.tail, bytes);
@@ -174,7 +174,7 @@ impl Inner {
                 if !tail.is_empty() {
                     self.add_content(map, tail, &mut unnamed).await?;
                 }
-                map.entries.push(Entry { id: None, parts: parts.clone() });
+                map.entries.push(ContentEntry { id: None, parts: parts.clone() });
             }
         }
         unnamed.nodes = self.roll(map).await?;
@@ -185,12 +185,12 @@ impl Inner {
         &self,
         map: &mut ContentMap,
         bytes: Bytes,
-        unnamed: &mut Unnamed,
+        unnamed: &mut AppendedContents,
     ) -> Result<(), ServiceError> {
         let (parts, pending) = self.write_content(bytes).await?;
         unnamed.contents.extend(&parts);
         unnamed._guards.push(pending);
-        map.entries.push(Entry { id: None, parts });
+        map.entries.push(ContentEntry { id: None, parts });
         Ok(())
     }
 }

@@ -25,8 +25,8 @@ use tokio::sync::MutexGuard;
 
 use crate::api::{BlobPlace, Preconditions};
 use crate::record::{
-    BASE_ROW, Committed, Content, Deletion, Record, RecordKind, StagedBlock, block_row, generation_row,
-    moment_row, read_block_row,
+    BASE_ROW, BlobContent, BlobRecord, CommittedBlob, RecordKind, SoftDeletion, StagedBlock, block_row,
+    generation_row, moment_row, read_block_row,
 };
 use crate::service::{ATTEMPT_COUNT_MAX, Inner, damaged_row, from_commit, scan_budget};
 
@@ -34,14 +34,14 @@ const TICKS_PER_DAY: u64 = 864_000_000_000;
 
 /// A blob in its container, owned so that a task can finish what a request began.
 #[derive(Clone)]
-pub(crate) struct Target {
+pub(crate) struct BlobTarget {
     pub(crate) account: AccountName,
     pub(crate) container: ContainerName,
     pub(crate) blob: BlobName,
     pub(crate) table: TableId,
 }
 
-impl Target {
+impl BlobTarget {
     pub(crate) fn name(&self) -> &str {
         self.blob.as_str()
     }
@@ -52,19 +52,19 @@ impl Target {
 }
 
 /// The blob's row as it was found.
-pub(crate) struct Found {
-    pub(crate) record: Option<Record>,
+pub(crate) struct FoundBase {
+    pub(crate) record: Option<BlobRecord>,
     /// That the row is still the same.
     pub(crate) expect: Expect,
 }
 
-impl Found {
-    pub(crate) fn live(&self) -> Option<&Committed> {
-        self.record.as_ref().and_then(Record::live)
+impl FoundBase {
+    pub(crate) fn live(&self) -> Option<&CommittedBlob> {
+        self.record.as_ref().and_then(BlobRecord::live)
     }
 
     /// The blob that a change needs.
-    pub(crate) fn required(&self) -> Result<(&Record, &Committed), ServiceError> {
+    pub(crate) fn required(&self) -> Result<(&BlobRecord, &CommittedBlob), ServiceError> {
         let record = self.record.as_ref().ok_or(ErrorCode::BlobNotFound)?;
         Ok((record, record.live().ok_or(ErrorCode::BlobNotFound)?))
     }
@@ -79,7 +79,7 @@ pub(crate) fn delete_op(row: impl Into<Box<str>>, expect: Expect) -> Op {
 }
 
 /// Puts the blob's row, if it is still as it was found.
-pub(crate) fn put_base(found: &Found, record: &Record) -> Op {
+pub(crate) fn put_base(found: &FoundBase, record: &BlobRecord) -> Op {
     put_op(BASE_ROW, found.expect, record.encode())
 }
 
@@ -91,7 +91,7 @@ impl Tries {
     pub(crate) async fn begin<'i>(
         &mut self,
         inner: &'i Inner,
-        target: &Target,
+        target: &BlobTarget,
     ) -> Result<Option<MutexGuard<'i, ()>>, ServiceError> {
         self.0 += 1;
         match self.0 {
@@ -116,13 +116,13 @@ pub(crate) struct Retired {
     /// Keeps it under another row.
     pub(crate) op: Option<Op>,
     /// Its contents can be forgotten when this is committed.
-    pub(crate) gone: Option<Committed>,
+    pub(crate) gone: Option<CommittedBlob>,
 }
 
 /// Retires what is replaced or deleted. `moment` is a new one.
-pub(crate) fn retire(record: &Record, keeping: Keeping, moment: DateTime) -> Retired {
+pub(crate) fn retire(record: &BlobRecord, keeping: Keeping, moment: DateTime) -> Retired {
     let Some(committed) = &record.committed else { return Retired { op: None, gone: None } };
-    let mut kept = Record { committed: Some(committed.clone()), ..Record::default() };
+    let mut kept = BlobRecord { committed: Some(committed.clone()), ..BlobRecord::default() };
     let row = match (record.deleted, keeping) {
         // It was deleted before: it stays as long as it would have stayed.
         (Some(deleted), _) if deleted.until > moment.ticks() => {
@@ -144,14 +144,14 @@ pub(crate) fn retire(record: &Record, keeping: Keeping, moment: DateTime) -> Ret
     Retired { op: Some(put_op(row, Expect::Any, kept.encode())), gone: None }
 }
 
-pub(crate) fn deletion(now: DateTime, days: u16) -> Deletion {
+pub(crate) fn deletion(now: DateTime, days: u16) -> SoftDeletion {
     let until = now.ticks().saturating_add(u64::from(days) * TICKS_PER_DAY);
-    Deletion { at: now.ticks(), until }
+    SoftDeletion { at: now.ticks(), until }
 }
 
 /// Checks a write that creates a blob or replaces one. Returns the lease that the blob has afterwards.
 pub(crate) fn check_create(
-    found: &Found,
+    found: &FoundBase,
     pre: &Preconditions,
     blob_type: BlobType,
     now: DateTime,
@@ -181,7 +181,7 @@ pub(crate) fn check_create(
 
 /// Checks a write of a blob that must be there. Returns the lease that it has afterwards.
 pub(crate) fn check_change(
-    found: &Found,
+    found: &FoundBase,
     pre: &Preconditions,
     lease_use: LeaseUse,
     now: DateTime,
@@ -193,13 +193,13 @@ pub(crate) fn check_change(
 }
 
 /// The next ETag of a blob: greater than its last one.
-pub(crate) fn next_etag(old: Option<&Committed>, moment: DateTime) -> u64 {
+pub(crate) fn next_etag(old: Option<&CommittedBlob>, moment: DateTime) -> u64 {
     old.map_or(moment.ticks(), |old| moment.ticks().max(old.modified + 1))
 }
 
 impl Inner {
-    pub(crate) async fn target(&self, place: BlobPlace<'_>) -> Result<Target, ServiceError> {
-        Ok(Target {
+    pub(crate) async fn target(&self, place: BlobPlace<'_>) -> Result<BlobTarget, ServiceError> {
+        Ok(BlobTarget {
             table: self.find(place.account, place.container).await?,
             account: place.account.clone(),
             container: place.container.clone(),
@@ -207,12 +207,12 @@ impl Inner {
         })
     }
 
-    pub(crate) async fn read_base(&self, target: &Target) -> Result<Found, ServiceError> {
+    pub(crate) async fn read_base(&self, target: &BlobTarget) -> Result<FoundBase, ServiceError> {
         let (record, expect) = match self.read_record(target.table, target.name(), BASE_ROW).await? {
             Some((record, version)) => (Some(record), Expect::Exactly(version)),
             None => (None, Expect::Absent),
         };
-        Ok(Found { record, expect })
+        Ok(FoundBase { record, expect })
     }
 
     pub(crate) async fn read_record(
@@ -220,21 +220,21 @@ impl Inner {
         table: TableId,
         blob: &str,
         row: &str,
-    ) -> Result<Option<(Record, Version)>, ServiceError> {
+    ) -> Result<Option<(BlobRecord, Version)>, ServiceError> {
         let found = self.engine.get(table, Key::new(blob, row)).await.map_err(from_read)?;
         let Some(found) = found else { return Ok(None) };
-        let record = Record::decode(&found.value).ok_or_else(damaged_row)?;
+        let record = BlobRecord::decode(&found.value).ok_or_else(damaged_row)?;
         Ok(Some((record, found.version)))
     }
 
     /// `false` when another change was faster: then decide anew.
-    pub(crate) async fn try_commit(&self, target: &Target, ops: Vec<Op>) -> Result<bool, ServiceError> {
+    pub(crate) async fn try_commit(&self, target: &BlobTarget, ops: Vec<Op>) -> Result<bool, ServiceError> {
         self.try_commits(target, vec![target.commit(ops)]).await
     }
 
     pub(crate) async fn try_commits(
         &self,
-        target: &Target,
+        target: &BlobTarget,
         mut commits: Vec<Commit>,
     ) -> Result<bool, ServiceError> {
         let outcome = match commits.len() {
@@ -264,8 +264,8 @@ impl Inner {
     }
 
     /// Forgets the contents of a blob that no row names any more, except those that another one has taken over.
-    pub(crate) async fn drop_content(&self, gone: &Committed, kept: &HashSet<ContentId>) {
-        let Content::Map(map) = &gone.content else { return };
+    pub(crate) async fn drop_content(&self, gone: &CommittedBlob, kept: &HashSet<ContentId>) {
+        let BlobContent::Map(map) = &gone.content else { return };
         if gone.is_shared {
             return;
         }
@@ -284,7 +284,7 @@ impl Inner {
     /// Removes the staged blocks of a generation that is over, and their contents except those that are kept.
     pub(crate) fn drop_generation(
         self: &Arc<Inner>,
-        target: Target,
+        target: BlobTarget,
         generation: u64,
         kept: HashSet<ContentId>,
     ) {
@@ -298,7 +298,7 @@ impl Inner {
 
     async fn remove_generation(
         &self,
-        target: &Target,
+        target: &BlobTarget,
         generation: u64,
         kept: &HashSet<ContentId>,
     ) -> Result<(), ServiceError> {

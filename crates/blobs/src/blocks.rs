@@ -21,12 +21,12 @@ use protocol::common::DateTime;
 use protocol::{ErrorCode, ServiceError};
 
 use crate::api::{BlobPlace, BlockLists, NewBlob, Preconditions, Stamp, UploadBody};
-use crate::base::{Found, Target, Tries, check_create, put_base, put_op};
-use crate::content::{ContentMap, Entry};
-use crate::finish::Finished;
+use crate::base::{BlobTarget, FoundBase, Tries, check_create, put_base, put_op};
+use crate::content::{ContentEntry, ContentMap};
+use crate::finish::Unstoppable;
 use crate::put::{NewContent, new_record, stamp_of};
 use crate::read::check_read;
-use crate::record::{BASE_ROW, Record, StagedBlock, Staging, block_row};
+use crate::record::{BASE_ROW, BlobRecord, StagedBlock, Staging, block_row};
 use crate::service::{BlobService, Inner};
 use crate::upload::ReceivedData;
 
@@ -54,7 +54,7 @@ impl BlobService {
         let (inner, id) = (inner.clone(), id.clone());
         let checksums = received.checksums;
         let stage = async move { inner.stage(&target, &id, received.data, &pre).await };
-        Finished::new(stage).await?;
+        Unstoppable::new(stage).await?;
         Ok(checksums)
     }
 
@@ -70,7 +70,7 @@ impl BlobService {
         }
         let target = self.inner.target(place).await?;
         let inner = self.inner.clone();
-        Finished::new(async move { inner.commit_blocks(&target, &blocks, &new, &pre).await }).await
+        Unstoppable::new(async move { inner.commit_blocks(&target, &blocks, &new, &pre).await }).await
     }
 
     pub async fn block_list(
@@ -120,7 +120,7 @@ impl BlobService {
 
 /// Whether a block may be staged, and where the blob's other staged blocks are.
 fn check_stage(
-    found: &Found,
+    found: &FoundBase,
     id: &BlockId,
     pre: &Preconditions,
     now: DateTime,
@@ -146,7 +146,7 @@ fn check_stage(
 }
 
 impl Inner {
-    async fn check_block_count(&self, target: &Target, staging: Staging) -> Result<(), ServiceError> {
+    async fn check_block_count(&self, target: &BlobTarget, staging: Staging) -> Result<(), ServiceError> {
         let count_max = UNCOMMITTED_BLOCK_COUNT_MAX;
         let blocks = self.staged_blocks(target.table, target.name(), staging.generation, count_max).await?;
         if blocks.len() < count_max { Ok(()) } else { Err(too_many_uncommitted_blocks()) }
@@ -154,7 +154,7 @@ impl Inner {
 
     async fn stage(
         self: &Arc<Inner>,
-        target: &Target,
+        target: &BlobTarget,
         id: &BlockId,
         data: ReceivedData,
         pre: &Preconditions,
@@ -170,7 +170,7 @@ impl Inner {
 
     async fn try_stage(
         &self,
-        target: &Target,
+        target: &BlobTarget,
         id: &BlockId,
         parts: &[ContentRef],
         pre: &Preconditions,
@@ -213,7 +213,7 @@ impl Inner {
 
     async fn commit_blocks(
         self: &Arc<Inner>,
-        target: &Target,
+        target: &BlobTarget,
         blocks: &[(BlockSource, BlockId)],
         new: &NewBlob,
         pre: &Preconditions,
@@ -255,8 +255,8 @@ impl Inner {
     /// The content that a list of blocks makes, and whether it has blocks of the old content.
     async fn gather_blocks(
         &self,
-        target: &Target,
-        found: &Found,
+        target: &BlobTarget,
+        found: &FoundBase,
         blocks: &[(BlockSource, BlockId)],
     ) -> Result<(ContentMap, bool), ServiceError> {
         let pin = self.contents.pin();
@@ -287,7 +287,7 @@ impl Inner {
                     old.ok_or(ErrorCode::InvalidBlockList)?
                 }
             };
-            entries.push(Entry { id: Some(id.clone()), parts: parts.clone() });
+            entries.push(ContentEntry { id: Some(id.clone()), parts: parts.clone() });
         }
         Ok((ContentMap { entries, ..ContentMap::default() }, has_committed))
     }
@@ -296,7 +296,7 @@ impl Inner {
 /// The same row, marked as one that shares its contents.
 fn share(op: Op) -> Op {
     let Effect::Put(value) = &op.effect else { return op };
-    let Some(mut record) = Record::decode(value) else { return op };
+    let Some(mut record) = BlobRecord::decode(value) else { return op };
     if let Some(committed) = &mut record.committed {
         committed.is_shared = true;
     }

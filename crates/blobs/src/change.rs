@@ -10,12 +10,12 @@ use protocol::common::{DateTime, Metadata};
 use protocol::{ErrorCode, ServiceError};
 
 use crate::api::{BlobPlace, Leased, Preconditions, PropertiesSet, Snapshotted, Stamp, TierSet};
-use crate::base::{Found, Keeping, Target, Tries, check_change, next_etag, put_base, put_op, retire};
+use crate::base::{BlobTarget, FoundBase, Keeping, Tries, check_change, next_etag, put_base, put_op, retire};
 use crate::containers::new_guid;
-use crate::finish::Finished;
+use crate::finish::Unstoppable;
 use crate::put::stamp_of;
 use crate::read::FoundRecord;
-use crate::record::{Committed, Content, Record, RecordKind, Tier, moment_row};
+use crate::record::{BlobContent, BlobRecord, CommittedBlob, RecordKind, Tier, moment_row};
 use crate::service::{BlobService, Inner};
 
 impl BlobService {
@@ -38,13 +38,13 @@ impl BlobService {
             let cut_pre = pre.clone();
             let sequence = Default::default();
             let cut = async move { inner.clear(&target, range, Some(size), &sequence, &cut_pre).await };
-            let cut = Finished::new(cut).await?;
+            let cut = Unstoppable::new(cut).await?;
             pre.conditions = Conditions::default();
             if change.http.is_none() && change.sequence_number.is_none() {
                 return Ok(PropertiesSet { stamp: cut.stamp, sequence_number: Some(cut.sequence_number) });
             }
         }
-        let set = |committed: &mut Committed, _: DateTime| {
+        let set = |committed: &mut CommittedBlob, _: DateTime| {
             let is_about_pages = change.page_blob_bytes.is_some() || change.sequence_number.is_some();
             if is_about_pages && committed.blob_type != BlobType::Page {
                 return Err(ErrorCode::InvalidBlobType.into());
@@ -61,7 +61,7 @@ impl BlobService {
             committed.copy = None;
             Ok(())
         };
-        let record = self.inner.change(&target, &pre, Changes::ETag, set).await?;
+        let record = self.inner.change(&target, &pre, ChangeKind::ETag, set).await?;
         let committed = record.committed.as_ref().ok_or(ErrorCode::BlobNotFound)?;
         let sequence_number = (committed.blob_type == BlobType::Page).then_some(committed.sequence_number);
         Ok(PropertiesSet { stamp: committed.stamp(), sequence_number })
@@ -74,13 +74,13 @@ impl BlobService {
         pre: Preconditions,
     ) -> Result<Stamp, ServiceError> {
         let target = self.inner.target(place).await?;
-        let set = |committed: &mut Committed, _: DateTime| {
+        let set = |committed: &mut CommittedBlob, _: DateTime| {
             pre.encryption.check(committed.key)?;
             committed.metadata = metadata.clone();
             committed.copy = None;
             Ok(())
         };
-        let record = self.inner.change(&target, &pre, Changes::Version, set).await?;
+        let record = self.inner.change(&target, &pre, ChangeKind::Version, set).await?;
         Ok(stamp_of(&record))
     }
 
@@ -92,7 +92,7 @@ impl BlobService {
         pre: Preconditions,
     ) -> Result<(), ServiceError> {
         let target = self.inner.target(place).await?;
-        let set = |committed: &mut Committed, _: DateTime| {
+        let set = |committed: &mut CommittedBlob, _: DateTime| {
             committed.tags = tags.clone();
             Ok(())
         };
@@ -109,7 +109,7 @@ impl BlobService {
     ) -> Result<TierSet, ServiceError> {
         let target = self.inner.target(place).await?;
         let after = self.inner.rehydrates_after();
-        let set = |committed: &mut Committed, now: DateTime| {
+        let set = |committed: &mut CommittedBlob, now: DateTime| {
             let is_of_pages = tier >= AccessTier::P4;
             match committed.blob_type {
                 BlobType::Append => return Err(ErrorCode::InvalidBlobType.into()),
@@ -151,7 +151,7 @@ impl BlobService {
             conditions.check(ConditionPurpose::Change, Some(&committed.state()))?;
             let outcome = record.lease.act(request, Leasable::Blob, now, new_id)?;
             let stamp = committed.stamp();
-            let changed = Record { lease: outcome.lease, ..record.clone() };
+            let changed = BlobRecord { lease: outcome.lease, ..record.clone() };
             if self.inner.try_commit(&target, vec![put_base(&found, &changed)]).await? {
                 return Ok(Leased { stamp, outcome });
             }
@@ -186,11 +186,12 @@ impl BlobService {
             if let Some(live) = &mut base.committed {
                 live.is_shared = true;
                 // From here on, writes of pages leave alone what the snapshot sees.
-                if let Content::Pages(epochs) = &mut live.content {
+                if let BlobContent::Pages(epochs) = &mut live.content {
                     epochs.epoch = moment.ticks().max(epochs.epoch + 1);
                 }
             }
-            let snapshot = Record { kind: RecordKind::Snapshot, committed: Some(taken), ..Record::default() };
+            let snapshot =
+                BlobRecord { kind: RecordKind::Snapshot, committed: Some(taken), ..BlobRecord::default() };
             let row = moment_row(moment.ticks());
             let ops = vec![put_op(row, Expect::Absent, snapshot.encode()), put_base(&found, &base)];
             if self.inner.try_commit(&target, ops).await? {
@@ -202,7 +203,7 @@ impl BlobService {
 
 /// What a change of a blob's properties is for its versions.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Changes {
+pub(crate) enum ChangeKind {
     ETag,
     /// Also makes a new version, if versions are kept.
     Version,
@@ -212,11 +213,11 @@ impl Inner {
     /// Changes the record of a blob, with a new ETag.
     async fn change(
         &self,
-        target: &Target,
+        target: &BlobTarget,
         pre: &Preconditions,
-        changes: Changes,
-        set: impl Fn(&mut Committed, DateTime) -> Result<(), ServiceError>,
-    ) -> Result<Record, ServiceError> {
+        changes: ChangeKind,
+        set: impl Fn(&mut CommittedBlob, DateTime) -> Result<(), ServiceError>,
+    ) -> Result<BlobRecord, ServiceError> {
         let mut tries = Tries::default();
         loop {
             let _turn = tries.begin(self, target).await?;
@@ -230,10 +231,10 @@ impl Inner {
             let committed = record.committed.as_mut().ok_or(ErrorCode::BlobNotFound)?;
             set(committed, moment)?;
             committed.modified = next_etag(Some(live), moment);
-            if changes == Changes::Version && self.options.keeps_versions {
+            if changes == ChangeKind::Version && self.options.keeps_versions {
                 committed.version = Some(committed.modified);
                 committed.is_shared = true;
-                if let Content::Pages(epochs) = &mut committed.content {
+                if let BlobContent::Pages(epochs) = &mut committed.content {
                     epochs.epoch = moment.ticks().max(epochs.epoch + 1);
                 }
                 let mut old = old.clone();
@@ -252,11 +253,11 @@ impl Inner {
     /// Changes what has no ETag, of a blob, a snapshot or a version.
     async fn change_revision<T>(
         &self,
-        target: &Target,
+        target: &BlobTarget,
         revision: Revision,
         pre: &Preconditions,
         lease_use: LeaseUse,
-        set: impl Fn(&mut Committed, DateTime) -> Result<T, ServiceError>,
+        set: impl Fn(&mut CommittedBlob, DateTime) -> Result<T, ServiceError>,
     ) -> Result<T, ServiceError> {
         let mut tries = Tries::default();
         loop {
@@ -265,7 +266,7 @@ impl Inner {
             let now = self.now().await?;
             let expect = Expect::Exactly(version);
             if record.kind == RecordKind::Base {
-                let found = Found { record: Some(record.clone()), expect };
+                let found = FoundBase { record: Some(record.clone()), expect };
                 record.lease = check_change(&found, pre, lease_use, now)?;
             } else if let Some(committed) = &record.committed {
                 pre.conditions.check(ConditionPurpose::Change, Some(&committed.state()))?;

@@ -27,27 +27,27 @@ const TAG_NODE: u8 = 1;
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct ContentMap {
-    pub(crate) nodes: Vec<Node>,
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) nodes: Vec<ContentNode>,
+    pub(crate) entries: Vec<ContentEntry>,
     pub(crate) tail: Bytes,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct ContentEntry {
     /// `None` if it is no block that a block list could name.
     pub(crate) id: Option<BlockId>,
     pub(crate) parts: Vec<ContentRef>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Node {
+pub(crate) struct ContentNode {
     /// Of the content that its entries have together.
     pub(crate) length: u64,
     /// Where the list of entries is.
     pub(crate) parts: Vec<ContentRef>,
 }
 
-impl Entry {
+impl ContentEntry {
     pub(crate) fn length(&self) -> u64 {
         self.parts.iter().map(ContentRef::length).sum()
     }
@@ -61,12 +61,12 @@ impl Entry {
         out.contents(&self.parts);
     }
 
-    fn read(from: &mut Decoder<'_>) -> Option<Entry> {
+    fn read(from: &mut Decoder<'_>) -> Option<ContentEntry> {
         let id = match from.bytes()? {
             [] => None,
             id => Some(BlockId::from_bytes(id)?),
         };
-        Some(Entry { id, parts: from.contents()? })
+        Some(ContentEntry { id, parts: from.contents()? })
     }
 }
 
@@ -79,12 +79,12 @@ impl ContentMap {
         if parts.is_empty() {
             return ContentMap::default();
         }
-        ContentMap { entries: vec![Entry { id: None, parts }], ..ContentMap::default() }
+        ContentMap { entries: vec![ContentEntry { id: None, parts }], ..ContentMap::default() }
     }
 
     pub(crate) fn length(&self) -> u64 {
         let nodes: u64 = self.nodes.iter().map(|node| node.length).sum();
-        nodes + self.entries.iter().map(Entry::length).sum::<u64>() + self.tail.len() as u64
+        nodes + self.entries.iter().map(ContentEntry::length).sum::<u64>() + self.tail.len() as u64
     }
 
     pub(crate) fn write(&self, out: &mut Encoder) {
@@ -104,10 +104,10 @@ impl ContentMap {
     pub(crate) fn read(from: &mut Decoder<'_>, whole: Option<&Bytes>) -> Option<ContentMap> {
         let mut map = ContentMap::default();
         for _ in 0..from.length()? {
-            map.nodes.push(Node { length: from.number()?, parts: from.contents()? });
+            map.nodes.push(ContentNode { length: from.number()?, parts: from.contents()? });
         }
         for _ in 0..from.length()? {
-            map.entries.push(Entry::read(from)?);
+            map.entries.push(ContentEntry::read(from)?);
         }
         let tail = from.bytes()?;
         map.tail = match whole {
@@ -124,21 +124,21 @@ impl ContentMap {
     }
 
     fn entries_bytes(&self) -> usize {
-        self.entries.iter().map(Entry::size_bytes).sum()
+        self.entries.iter().map(ContentEntry::size_bytes).sum()
     }
 }
 
-pub(crate) fn decode_node(bytes: &[u8]) -> Option<Vec<Entry>> {
+pub(crate) fn decode_node(bytes: &[u8]) -> Option<Vec<ContentEntry>> {
     let mut from = Decoder::new(bytes, TAG_NODE)?;
     let mut entries = Vec::new();
     for _ in 0..from.length()? {
-        entries.push(Entry::read(&mut from)?);
+        entries.push(ContentEntry::read(&mut from)?);
     }
     from.end()?;
     Some(entries)
 }
 
-fn encode_node(entries: &[Entry]) -> Bytes {
+fn encode_node(entries: &[ContentEntry]) -> Bytes {
     let mut out = Encoder::new(TAG_NODE);
     out.length(entries.len());
     for entry in entries {
@@ -174,19 +174,27 @@ impl Inner {
         Ok(bytes)
     }
 
-    pub(crate) async fn read_node(&self, node: &Node, pin: &Pin) -> Result<Vec<Entry>, ServiceError> {
+    pub(crate) async fn read_node(
+        &self,
+        node: &ContentNode,
+        pin: &Pin,
+    ) -> Result<Vec<ContentEntry>, ServiceError> {
         let length: u64 = node.parts.iter().map(ContentRef::length).sum();
         if length > NODE_BYTES_MAX {
             return Err(damaged_row());
         }
         let bytes = self.read_contents(&node.parts, 0..length, pin).await?;
         let entries = decode_node(&bytes).ok_or_else(damaged_row)?;
-        let found: u64 = entries.iter().map(Entry::length).sum();
+        let found: u64 = entries.iter().map(ContentEntry::length).sum();
         if found == node.length { Ok(entries) } else { Err(damaged_row()) }
     }
 
     /// All entries, those of the nodes first. There are 50,000 at most.
-    pub(crate) async fn all_entries(&self, map: &ContentMap, pin: &Pin) -> Result<Vec<Entry>, ServiceError> {
+    pub(crate) async fn all_entries(
+        &self,
+        map: &ContentMap,
+        pin: &Pin,
+    ) -> Result<Vec<ContentEntry>, ServiceError> {
         let mut all = Vec::new();
         for node in &map.nodes {
             all.extend(self.read_node(node, pin).await?);
@@ -221,11 +229,11 @@ impl Inner {
                 bytes >= NODE_BYTES
             });
             let count = long_enough.map_or(map.entries.len(), |last| last + 1);
-            let entries: Vec<Entry> = map.entries.drain(..count).collect();
+            let entries: Vec<ContentEntry> = map.entries.drain(..count).collect();
             let (parts, pending) = self.write_content(encode_node(&entries)).await?;
             rolled.contents.extend(&parts);
             rolled.pending.push(pending);
-            map.nodes.push(Node { length: entries.iter().map(Entry::length).sum(), parts });
+            map.nodes.push(ContentNode { length: entries.iter().map(ContentEntry::length).sum(), parts });
         }
         Ok(rolled)
     }

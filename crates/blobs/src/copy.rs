@@ -21,14 +21,14 @@ use protocol::common::guid::Guid;
 use protocol::{ErrorCode, ServiceError};
 
 use crate::api::{BlobPlace, Copied, CopyFrom, CopyRequest, CopyTags, NewBlob, Preconditions};
-use crate::base::{Found, Target, Tries, check_create, put_base, put_op};
+use crate::base::{BlobTarget, FoundBase, Tries, check_create, put_base, put_op};
 use crate::containers::new_guid;
 use crate::content::ContentMap;
-use crate::finish::Finished;
+use crate::finish::Unstoppable;
 use crate::page_rows::{page_epochs, segment_row, segments_of};
 use crate::put::{NewContent, new_record, stamp_of};
 use crate::read::FoundRecord;
-use crate::record::{Content, Epochs};
+use crate::record::{BlobContent, Epochs};
 use crate::service::{BlobService, Inner};
 use crate::stream::{OpenBlob, StreamSource};
 
@@ -36,8 +36,8 @@ use crate::stream::{OpenBlob, StreamSource};
 const SEGMENT_COUNT_MAX: usize = 50;
 
 /// A source, owned so that a task can finish what a request began.
-struct Source {
-    target: Target,
+struct CopySide {
+    target: BlobTarget,
     revision: Revision,
     conditions: Conditions,
     encryption: Encryption,
@@ -53,14 +53,14 @@ impl BlobService {
         pre: Preconditions,
     ) -> Result<Copied, ServiceError> {
         let target = self.inner.target(place).await?;
-        let source = Source {
+        let source = CopySide {
             target: self.inner.target(source.place).await?,
             revision: source.revision,
             conditions: source.conditions,
             encryption: source.encryption,
         };
         let inner = self.inner.clone();
-        Finished::new(async move { inner.copy(&source, &target, &request, &pre).await }).await
+        Unstoppable::new(async move { inner.copy(&source, &target, &request, &pre).await }).await
     }
 
     /// No copy is ever pending, so this is always a refusal.
@@ -82,8 +82,8 @@ impl BlobService {
 impl Inner {
     async fn copy(
         self: &Arc<Inner>,
-        source: &Source,
-        target: &Target,
+        source: &CopySide,
+        target: &BlobTarget,
         request: &CopyRequest,
         pre: &Preconditions,
     ) -> Result<Copied, ServiceError> {
@@ -114,16 +114,16 @@ impl Inner {
             let is_same_row = from.row == crate::record::BASE_ROW.into()
                 && source.target.table == target.table
                 && source.target.blob == target.blob;
-            if let Content::Pages(_) = committed.content
+            if let BlobContent::Pages(_) = committed.content
                 && !is_same_row
             {
                 let epochs = Epochs { floor: moment.ticks(), epoch: moment.ticks() };
                 if !self.copy_segments(&from, source, target, epochs).await? {
                     continue;
                 }
-                content.content = Content::Pages(epochs);
+                content.content = BlobContent::Pages(epochs);
             }
-            if let Content::Pages(epochs) = &mut content.content {
+            if let BlobContent::Pages(epochs) = &mut content.content {
                 // What is kept of the destination may see the same segments.
                 epochs.epoch = moment.ticks().max(epochs.epoch);
             }
@@ -162,7 +162,7 @@ impl Inner {
     fn check_source(
         &self,
         from: &FoundRecord,
-        source: &Source,
+        source: &CopySide,
         request: &CopyRequest,
         now: DateTime,
     ) -> Result<(), ServiceError> {
@@ -191,7 +191,7 @@ impl Inner {
     async fn digest(
         self: &Arc<Inner>,
         from: &FoundRecord,
-        source: &Source,
+        source: &CopySide,
         request: &CopyRequest,
     ) -> Result<Checksums, ServiceError> {
         // The row was read before this pin, so it is read again behind it.
@@ -219,9 +219,9 @@ impl Inner {
     fn with_source(
         &self,
         from: &FoundRecord,
-        source: &Source,
-        target: &Target,
-        found: &Found,
+        source: &CopySide,
+        target: &BlobTarget,
+        found: &FoundBase,
         mut ops: Vec<Op>,
         is_same_row: bool,
     ) -> Vec<Commit> {
@@ -257,8 +257,8 @@ impl Inner {
     async fn copy_segments(
         &self,
         from: &FoundRecord,
-        source: &Source,
-        target: &Target,
+        source: &CopySide,
+        target: &BlobTarget,
         epochs: Epochs,
     ) -> Result<bool, ServiceError> {
         let committed = from.committed()?;

@@ -14,10 +14,10 @@ use protocol::{ErrorCode, ServiceError};
 
 use crate::api::{BlobPlace, Deleted, Deletion, Preconditions};
 use crate::base::{
-    Found, Keeping, Target, Tries, check_change, delete_op, deletion, put_base, put_op, retire,
+    BlobTarget, FoundBase, Keeping, Tries, check_change, delete_op, deletion, put_base, put_op, retire,
 };
-use crate::finish::Finished;
-use crate::record::{BASE_ROW, MOMENTS_BEGIN, Record, RecordKind, read_moment_row};
+use crate::finish::Unstoppable;
+use crate::record::{BASE_ROW, BlobRecord, MOMENTS_BEGIN, RecordKind, read_moment_row};
 use crate::service::{BlobService, Inner, damaged_row, scan_budget};
 
 /// Snapshots that one commit changes beside the blob.
@@ -40,27 +40,27 @@ impl BlobService {
                 _ => inner.delete_moment(&target, revision, deletion.is_permanent, &pre).await,
             }
         };
-        Finished::new(delete).await
+        Unstoppable::new(delete).await
     }
 
     pub async fn undelete_blob(&self, place: BlobPlace<'_>) -> Result<(), ServiceError> {
         let target = self.inner.target(place).await?;
         let inner = self.inner.clone();
-        Finished::new(async move { inner.undelete(&target).await }).await
+        Unstoppable::new(async move { inner.undelete(&target).await }).await
     }
 }
 
 /// A snapshot or version with its row.
 pub(crate) struct MomentRow {
     pub(crate) row: Box<str>,
-    pub(crate) record: Record,
+    pub(crate) record: BlobRecord,
     pub(crate) version: Version,
 }
 
 impl Inner {
     async fn delete_base(
         self: &Arc<Inner>,
-        target: &Target,
+        target: &BlobTarget,
         deletion: &Deletion,
         pre: &Preconditions,
     ) -> Result<Deleted, ServiceError> {
@@ -124,12 +124,16 @@ impl Inner {
     }
 
     /// Deletes a blob that has only staged blocks. `false` if another change was faster.
-    async fn delete_staged(self: &Arc<Inner>, target: &Target, found: &Found) -> Result<bool, ServiceError> {
+    async fn delete_staged(
+        self: &Arc<Inner>,
+        target: &BlobTarget,
+        found: &FoundBase,
+    ) -> Result<bool, ServiceError> {
         let record = found.record.as_ref().ok_or(ErrorCode::BlobNotFound)?;
         let staging = record.staging.ok_or(ErrorCode::BlobNotFound)?;
         let op = match record.committed {
             // What was deleted softly stays.
-            Some(_) => put_base(found, &Record { staging: None, ..record.clone() }),
+            Some(_) => put_base(found, &BlobRecord { staging: None, ..record.clone() }),
             None => delete_op(BASE_ROW, found.expect),
         };
         let is_done = self.try_commit(target, vec![op]).await?;
@@ -141,7 +145,7 @@ impl Inner {
 
     async fn delete_moment(
         &self,
-        target: &Target,
+        target: &BlobTarget,
         revision: Revision,
         is_permanent: bool,
         pre: &Preconditions,
@@ -175,26 +179,26 @@ impl Inner {
         }
     }
 
-    async fn undelete(&self, target: &Target) -> Result<(), ServiceError> {
+    async fn undelete(&self, target: &BlobTarget) -> Result<(), ServiceError> {
         let mut tries = Tries::default();
         loop {
             let _turn = tries.begin(self, target).await?;
             let found = self.read_base(target).await?;
             let now = self.now().await?;
             let is_deleted =
-                |record: &Record| record.deleted.is_some_and(|deleted| deleted.until > now.ticks());
+                |record: &BlobRecord| record.deleted.is_some_and(|deleted| deleted.until > now.ticks());
             let moments = self.moments(target.table, target.name()).await?;
             let mut ops: Vec<Op> = Vec::new();
             for MomentRow { row, record, version } in moments.iter().filter(|found| is_deleted(&found.record))
             {
-                let restored = Record { deleted: None, ..record.clone() };
+                let restored = BlobRecord { deleted: None, ..record.clone() };
                 ops.push(put_op(row.clone(), Expect::Exactly(*version), restored.encode()));
             }
             let is_last = ops.len() <= SNAPSHOT_COUNT_MAX;
             ops.truncate(SNAPSHOT_COUNT_MAX);
             let exists = found.live().is_some() || !ops.is_empty();
             if let Some(record) = found.record.as_ref().filter(|record| is_deleted(record)) {
-                ops.push(put_base(&found, &Record { deleted: None, ..record.clone() }));
+                ops.push(put_base(&found, &BlobRecord { deleted: None, ..record.clone() }));
             } else if !exists {
                 return Err(ErrorCode::BlobNotFound.into());
             }
@@ -234,7 +238,7 @@ fn delete_snapshot(snapshot: &MomentRow, keeping: Keeping, now: DateTime) -> Op 
     let expect = Expect::Exactly(snapshot.version);
     match keeping {
         Keeping::Deleted(days) => {
-            let kept = Record { deleted: Some(deletion(now, days)), ..snapshot.record.clone() };
+            let kept = BlobRecord { deleted: Some(deletion(now, days)), ..snapshot.record.clone() };
             put_op(snapshot.row.clone(), expect, kept.encode())
         }
         _ => delete_op(snapshot.row.clone(), expect),
@@ -248,7 +252,7 @@ struct MomentSink {
 
 impl Sink for MomentSink {
     fn row(&mut self, key: Key<'_>, version: Version, value: &[u8]) -> Flow {
-        match read_moment_row(key.row).and(Record::decode_borrowed(value)) {
+        match read_moment_row(key.row).and(BlobRecord::decode_borrowed(value)) {
             Some(record) => {
                 self.rows.push(MomentRow { row: key.row.into(), record, version });
                 Flow::Continue

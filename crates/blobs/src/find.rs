@@ -9,9 +9,9 @@ use protocol::blob::tag_expression::TagExpression;
 use protocol::common::AccountName;
 
 use crate::api::{FoundBlob, FoundPage};
-use crate::record::{BASE_ROW, Record, read_moment_row};
+use crate::record::{BASE_ROW, BlobRecord, read_moment_row};
 use crate::service::{BlobService, Inner, damaged_row};
-use crate::walk::{Step, Walker};
+use crate::walk::{BlobWalker, WalkStep};
 
 /// Names that are read before they are searched.
 const CONTAINER_COUNT_MAX: usize = 100;
@@ -105,24 +105,24 @@ struct FindWalker<'a> {
     is_damaged: bool,
 }
 
-impl Walker for FindWalker<'_> {
-    fn see(&mut self, name: &str, row: &str, value: &[u8]) -> Step {
+impl BlobWalker for FindWalker<'_> {
+    fn see(&mut self, name: &str, row: &str, value: &[u8]) -> WalkStep {
         if row != BASE_ROW {
-            return if read_moment_row(row).is_some() { Step::PassMoments } else { Step::PassBlob };
+            return if read_moment_row(row).is_some() { WalkStep::PassMoments } else { WalkStep::PassBlob };
         }
-        let Some(record) = Record::decode_borrowed(value) else {
+        let Some(record) = BlobRecord::decode_borrowed(value) else {
             self.is_damaged = true;
-            return Step::Stop;
+            return WalkStep::Stop;
         };
-        let Some(live) = record.live() else { return Step::PassBlob };
+        let Some(live) = record.live() else { return WalkStep::PassBlob };
         if live.tags.is_empty() || !self.expression.matches(&live.tags, Some(self.container)) {
-            return Step::PassBlob;
+            return WalkStep::PassBlob;
         }
         if self.page.blobs.len() >= self.count_max {
-            return Step::Stop;
+            return WalkStep::Stop;
         }
         let tags = live.tags.clone();
         self.page.blobs.push(FoundBlob { container: self.container.to_owned(), name: name.to_owned(), tags });
-        Step::PassBlob
+        WalkStep::PassBlob
     }
 }

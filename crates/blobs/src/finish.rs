@@ -5,15 +5,15 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 /// Runs where it is awaited. If it is dropped half way, as when a client goes away, the runtime finishes it.
-pub(crate) struct Finished<T: Send + 'static>(Option<Pin<Box<dyn Future<Output = T> + Send>>>);
+pub(crate) struct Unstoppable<T: Send + 'static>(Option<Pin<Box<dyn Future<Output = T> + Send>>>);
 
-impl<T: Send + 'static> Finished<T> {
-    pub(crate) fn new(work: impl Future<Output = T> + Send + 'static) -> Finished<T> {
-        Finished(Some(Box::pin(work)))
+impl<T: Send + 'static> Unstoppable<T> {
+    pub(crate) fn new(work: impl Future<Output = T> + Send + 'static) -> Unstoppable<T> {
+        Unstoppable(Some(Box::pin(work)))
     }
 }
 
-impl<T: Send + 'static> Future for Finished<T> {
+impl<T: Send + 'static> Future for Unstoppable<T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
@@ -26,7 +26,7 @@ impl<T: Send + 'static> Future for Finished<T> {
     }
 }
 
-impl<T: Send + 'static> Drop for Finished<T> {
+impl<T: Send + 'static> Drop for Unstoppable<T> {
     fn drop(&mut self) {
         if let (Some(work), Ok(runtime)) = (self.0.take(), tokio::runtime::Handle::try_current()) {
             runtime.spawn(work);
@@ -43,7 +43,7 @@ mod tests {
     async fn what_is_dropped_half_way_is_finished_all_the_same() {
         let (go, wait) = oneshot::channel::<()>();
         let (done, finished) = oneshot::channel::<()>();
-        let mut work = Finished::new(async move {
+        let mut work = Unstoppable::new(async move {
             let _ = wait.await;
             let _ = done.send(());
         });
@@ -57,6 +57,6 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_awaited_gives_its_result() {
-        assert_eq!(Finished::new(async { 7 }).await, 7);
+        assert_eq!(Unstoppable::new(async { 7 }).await, 7);
     }
 }

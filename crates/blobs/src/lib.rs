@@ -21,13 +21,14 @@
 //! | `put.rs`, `blocks.rs`, `append.rs`, `pages.rs`, `page_rows.rs` | writes of content |
 //! | `change.rs`, `delete.rs`, `copy.rs` | everything else that changes a blob |
 //! | `walk.rs`, `list.rs`, `find.rs` | lists of blobs |
-//! | `sweep.rs`, `check.rs` | what no row names, and whether every row has its bytes |
+//! | `named.rs`, `sweep.rs`, `check.rs` | what no row names, and whether every row has its bytes |
 
 mod api;
 mod append;
 mod base;
 mod blocks;
 mod change;
+mod check;
 mod codec;
 mod containers;
 mod content;
@@ -37,6 +38,7 @@ mod family;
 mod find;
 mod finish;
 mod list;
+mod named;
 mod page_rows;
 mod pages;
 mod put;
@@ -44,11 +46,14 @@ mod read;
 mod record;
 mod service;
 mod stream;
+mod sweep;
 mod time;
 mod upload;
 mod walk;
 
 pub use api::*;
+pub use check::BlobReport;
 pub use family::{FAMILY, VALUE_RULES, namespace};
 pub use service::{BlobOptions, BlobService};
 pub use stream::{BlobStream, OpenBlob};
+pub use sweep::SweepReport;

@@ -7,9 +7,9 @@ use protocol::blob::list_parameters::{BlobMarker, Include, ListBlobsParameters};
 use protocol::common::{AccountName, DateTime};
 
 use crate::api::{BlobEntry, BlobPage};
-use crate::record::{BASE_ROW, Record, RecordKind, moment_row, read_moment_row};
+use crate::record::{BASE_ROW, BlobRecord, RecordKind, moment_row, read_moment_row};
 use crate::service::{BlobService, damaged_row};
-use crate::walk::{Step, Walker};
+use crate::walk::{BlobWalker, WalkStep};
 
 /// Records of one page, stored. A page that would have more is shorter.
 const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -78,7 +78,7 @@ struct ListWalker<'p> {
 }
 
 impl ListWalker<'_> {
-    fn is_shown(&self, record: &Record) -> bool {
+    fn is_shown(&self, record: &BlobRecord) -> bool {
         let is_expired = record.deleted.is_some_and(|deleted| deleted.until <= self.now.ticks());
         if is_expired || (record.deleted.is_some() && !self.include.has(Include::DELETED)) {
             return false;
@@ -101,36 +101,36 @@ impl ListWalker<'_> {
     }
 }
 
-impl Walker for ListWalker<'_> {
-    fn see(&mut self, name: &str, row: &str, value: &[u8]) -> Step {
+impl BlobWalker for ListWalker<'_> {
+    fn see(&mut self, name: &str, row: &str, value: &[u8]) -> WalkStep {
         let is_base = row == BASE_ROW;
         let moment = read_moment_row(row);
         if !is_base && moment.is_none() {
-            return Step::PassBlob;
+            return WalkStep::PassBlob;
         }
         let shows_moments = self.include.has(Include::SNAPSHOTS)
             || self.include.has(Include::VERSIONS)
             || self.include.has(Include::DELETED_WITH_VERSIONS);
         if !is_base && !shows_moments {
-            return Step::PassMoments;
+            return WalkStep::PassMoments;
         }
-        let Some(record) = Record::decode_borrowed(value) else {
+        let Some(record) = BlobRecord::decode_borrowed(value) else {
             self.is_damaged = true;
-            return Step::Stop;
+            return WalkStep::Stop;
         };
         if !self.is_shown(&record) {
-            return if is_base { Step::PassBlob } else { Step::Next };
+            return if is_base { WalkStep::PassBlob } else { WalkStep::Next };
         }
         self.bytes += value.len();
         if self.entries.len() >= self.count_max || (self.bytes > PAGE_BYTES_MAX && !self.entries.is_empty()) {
-            return Step::Stop;
+            return WalkStep::Stop;
         }
         if let Some(prefix) = self.common_prefix(name) {
             self.entries.push(BlobEntry::Prefix(prefix.to_owned()));
-            return Step::PassPrefix(prefix.to_owned());
+            return WalkStep::PassPrefix(prefix.to_owned());
         }
         let view = record.view(name, moment, self.now, self.rehydrates_after);
         self.entries.push(BlobEntry::Blob(Box::new(view)));
-        if is_base { Step::PassBlob } else { Step::Next }
+        if is_base { WalkStep::PassBlob } else { WalkStep::Next }
     }
 }

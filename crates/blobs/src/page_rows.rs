@@ -15,9 +15,9 @@ use protocol::blob::limits::PAGE_BLOB_BYTES_MAX;
 use protocol::{ErrorCode, ServiceError};
 
 use crate::codec::{Decoder, Encoder};
-use crate::record::{Content, Epochs, Record, TAG_SEGMENT};
+use crate::record::{BlobContent, BlobRecord, Epochs, TAG_SEGMENT};
 use crate::service::{Inner, damaged_row, scan_budget};
-use crate::stream::Piece;
+use crate::stream::StreamPiece;
 
 pub(crate) const SEGMENT_BYTES: u64 = 4 * 1024 * 1024;
 /// A plan reads no more extents and segments at a time.
@@ -37,42 +37,42 @@ pub(crate) fn read_segment_row(row: &str) -> Option<(u64, u64)> {
 
 /// The content of 4 MiB: extents in order, without overlap. What is between them is zeros that nobody wrote.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Segment {
-    pub(crate) extents: Vec<Extent>,
+pub(crate) struct PageSegment {
+    pub(crate) extents: Vec<PageExtent>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Extent {
+pub(crate) struct PageExtent {
     /// Within the segment, in bytes.
     pub(crate) range: Range<u32>,
-    pub(crate) source: ExtentSource,
+    pub(crate) source: PageSource,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum ExtentSource {
+pub(crate) enum PageSource {
     Inline(Bytes),
     /// The bytes of a content from there on.
     Part(ContentRef, u64),
 }
 
-impl ExtentSource {
-    fn cut(&self, from: u32, to: u32) -> ExtentSource {
+impl PageSource {
+    fn cut(&self, from: u32, to: u32) -> PageSource {
         match self {
-            ExtentSource::Inline(bytes) => ExtentSource::Inline(bytes.slice(from as usize..to as usize)),
-            ExtentSource::Part(content, at) => ExtentSource::Part(*content, at + u64::from(from)),
+            PageSource::Inline(bytes) => PageSource::Inline(bytes.slice(from as usize..to as usize)),
+            PageSource::Part(content, at) => PageSource::Part(*content, at + u64::from(from)),
         }
     }
 }
 
-impl Extent {
+impl PageExtent {
     /// The part of the extent within this range.
-    fn within(&self, range: &Range<u32>) -> Option<Extent> {
+    fn within(&self, range: &Range<u32>) -> Option<PageExtent> {
         let (start, end) = (self.range.start.max(range.start), self.range.end.min(range.end));
         if start >= end {
             return None;
         }
         let source = self.source.cut(start - self.range.start, end - self.range.start);
-        Some(Extent { range: start..end, source })
+        Some(PageExtent { range: start..end, source })
     }
 
     pub(crate) fn length(&self) -> u32 {
@@ -80,7 +80,7 @@ impl Extent {
     }
 }
 
-impl Segment {
+impl PageSegment {
     /// Removes what is in this range.
     pub(crate) fn clear(&mut self, range: &Range<u32>) {
         let mut kept = Vec::with_capacity(self.extents.len() + 1);
@@ -92,7 +92,7 @@ impl Segment {
     }
 
     /// Puts extents, which are sorted and disjoint, in the place of what was there.
-    pub(crate) fn write(&mut self, extents: Vec<Extent>) {
+    pub(crate) fn write(&mut self, extents: Vec<PageExtent>) {
         for extent in &extents {
             self.clear(&extent.range);
         }
@@ -102,16 +102,16 @@ impl Segment {
 
     pub(crate) fn inline_bytes(&self) -> usize {
         let inline = self.extents.iter().map(|extent| match &extent.source {
-            ExtentSource::Inline(bytes) => bytes.len(),
-            ExtentSource::Part(..) => 0,
+            PageSource::Inline(bytes) => bytes.len(),
+            PageSource::Part(..) => 0,
         });
         inline.sum()
     }
 
     pub(crate) fn contents(&self) -> impl Iterator<Item = &ContentRef> {
         self.extents.iter().filter_map(|extent| match &extent.source {
-            ExtentSource::Part(content, _) => Some(content),
-            ExtentSource::Inline(_) => None,
+            PageSource::Part(content, _) => Some(content),
+            PageSource::Inline(_) => None,
         })
     }
 
@@ -122,11 +122,11 @@ impl Segment {
             out.length(extent.range.start as usize);
             out.length(extent.length() as usize);
             match &extent.source {
-                ExtentSource::Inline(bytes) => {
+                PageSource::Inline(bytes) => {
                     out.byte(0);
                     out.raw(bytes);
                 }
-                ExtentSource::Part(content, at) => {
+                PageSource::Part(content, at) => {
                     out.byte(1);
                     out.raw(&content.encode());
                     out.number(*at);
@@ -136,9 +136,9 @@ impl Segment {
         out.finish()
     }
 
-    pub(crate) fn decode(value: &[u8]) -> Option<Segment> {
+    pub(crate) fn decode(value: &[u8]) -> Option<PageSegment> {
         let mut from = Decoder::new(value, TAG_SEGMENT)?;
-        let mut segment = Segment::default();
+        let mut segment = PageSegment::default();
         let mut end = 0;
         for _ in 0..from.length()? {
             let (start, length) = (from.length()?, from.length()?);
@@ -148,18 +148,18 @@ impl Segment {
             }
             end = stop;
             let source = match from.byte()? {
-                0 => ExtentSource::Inline(Bytes::copy_from_slice(from.raw(length)?)),
+                0 => PageSource::Inline(Bytes::copy_from_slice(from.raw(length)?)),
                 1 => {
                     let content = ContentRef::decode(from.raw(contents::CONTENT_REF_BYTES)?)?;
                     let at = from.number()?;
                     if at.checked_add(length as u64)? > content.length() {
                         return None;
                     }
-                    ExtentSource::Part(content, at)
+                    PageSource::Part(content, at)
                 }
                 _ => return None,
             };
-            segment.extents.push(Extent { range: start as u32..stop as u32, source });
+            segment.extents.push(PageExtent { range: start as u32..stop as u32, source });
         }
         from.end()?;
         Some(segment)
@@ -180,10 +180,10 @@ pub(crate) struct PagePlan {
 #[derive(Default)]
 pub(crate) struct PageView {
     /// The record of the blob or snapshot.
-    pub(crate) record: Option<Record>,
+    pub(crate) record: Option<BlobRecord>,
     /// Of the record's row.
     pub(crate) version: Option<Version>,
-    pub(crate) segments: BTreeMap<u64, Segment>,
+    pub(crate) segments: BTreeMap<u64, PageSegment>,
     /// The epoch of each segment's row.
     pub(crate) epochs: BTreeMap<u64, u64>,
     /// All segments of this range are here, unless they have no content.
@@ -213,7 +213,7 @@ impl Inner {
             KeyRange::point(blob, row),
             KeyRange::rows(blob, Bound::Included(&first), Bound::Excluded(&last)),
         ];
-        let mut sink = PageSink {
+        let mut sink = PageViewSink {
             view: PageView { covered: segments.start..end, ..PageView::default() },
             epochs: None,
             row,
@@ -248,7 +248,7 @@ impl Inner {
         &self,
         plan: &mut PagePlan,
         range: &mut Range<u64>,
-        pieces: &mut VecDeque<Piece>,
+        pieces: &mut VecDeque<StreamPiece>,
     ) -> Result<(), ServiceError> {
         let wanted = segments_of(range);
         if !plan.ready.covered.contains(&wanted.start) {
@@ -272,9 +272,9 @@ impl Inner {
                 at = extent.range.end;
                 let length = u64::from(extent.length());
                 pieces.push_back(match extent.source {
-                    ExtentSource::Inline(bytes) => Piece::Bytes(bytes),
-                    ExtentSource::Part(content, start) => {
-                        Piece::Parts([content].into(), start..start + length)
+                    PageSource::Inline(bytes) => StreamPiece::Bytes(bytes),
+                    PageSource::Part(content, start) => {
+                        StreamPiece::Parts([content].into(), start..start + length)
                     }
                 });
             }
@@ -285,10 +285,10 @@ impl Inner {
     }
 
     /// The bytes of one extent.
-    pub(crate) async fn read_extent(&self, extent: &Extent, pin: &Pin) -> Result<Bytes, ServiceError> {
+    pub(crate) async fn read_extent(&self, extent: &PageExtent, pin: &Pin) -> Result<Bytes, ServiceError> {
         match &extent.source {
-            ExtentSource::Inline(bytes) => Ok(bytes.clone()),
-            ExtentSource::Part(content, at) => {
+            PageSource::Inline(bytes) => Ok(bytes.clone()),
+            PageSource::Part(content, at) => {
                 let range = *at..*at + u64::from(extent.length());
                 Ok(self.read_contents(std::slice::from_ref(content), range, pin).await?.into())
             }
@@ -296,7 +296,7 @@ impl Inner {
     }
 
     /// Gathers the bytes of extents of one segment.
-    pub(crate) async fn gather(&self, extents: &[Extent], pin: &Pin) -> Result<Bytes, ServiceError> {
+    pub(crate) async fn gather(&self, extents: &[PageExtent], pin: &Pin) -> Result<Bytes, ServiceError> {
         let mut all = BytesMut::new();
         for extent in extents {
             all.extend_from_slice(&self.read_extent(extent, pin).await?);
@@ -305,22 +305,22 @@ impl Inner {
     }
 }
 
-fn push_zeros(length: u64, pieces: &mut VecDeque<Piece>) {
+fn push_zeros(length: u64, pieces: &mut VecDeque<StreamPiece>) {
     match pieces.back_mut() {
         _ if length == 0 => {}
-        Some(Piece::Zeros(zeros)) => *zeros += length,
-        _ => pieces.push_back(Piece::Zeros(length)),
+        Some(StreamPiece::Zeros(zeros)) => *zeros += length,
+        _ => pieces.push_back(StreamPiece::Zeros(length)),
     }
 }
 
-pub(crate) fn page_epochs(record: &Record) -> Option<Epochs> {
+pub(crate) fn page_epochs(record: &BlobRecord) -> Option<Epochs> {
     match record.committed.as_ref()?.content {
-        Content::Pages(epochs) => Some(epochs),
-        Content::Map(_) => None,
+        BlobContent::Pages(epochs) => Some(epochs),
+        BlobContent::Map(_) => None,
     }
 }
 
-struct PageSink<'r> {
+struct PageViewSink<'r> {
     view: PageView,
     /// Of the record, which comes before the segments.
     epochs: Option<Epochs>,
@@ -330,11 +330,11 @@ struct PageSink<'r> {
     stopped_at: Option<u64>,
 }
 
-impl PageSink<'_> {
+impl PageViewSink<'_> {
     fn see(&mut self, row: &str, version: Version, value: &[u8]) -> Option<Flow> {
         if row == self.row {
             self.view.version = Some(version);
-            let record = Record::decode_borrowed(value)?;
+            let record = BlobRecord::decode_borrowed(value)?;
             self.epochs = page_epochs(&record);
             self.view.record = Some(record);
             return Some(Flow::Continue);
@@ -350,7 +350,7 @@ impl PageSink<'_> {
             self.stopped_at = Some(segment);
             return Some(Flow::Stop);
         }
-        let found = Segment::decode(value)?;
+        let found = PageSegment::decode(value)?;
         self.extent_count += found.extents.len();
         // Rows of one segment come in the order of epochs: the last one counts.
         self.view.segments.insert(segment, found);
@@ -359,7 +359,7 @@ impl PageSink<'_> {
     }
 }
 
-impl Sink for PageSink<'_> {
+impl Sink for PageViewSink<'_> {
     fn row(&mut self, key: Key<'_>, version: Version, value: &[u8]) -> Flow {
         self.see(key.row, version, value).unwrap_or_else(|| {
             self.is_damaged = true;

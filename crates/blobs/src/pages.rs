@@ -22,14 +22,14 @@ use protocol::common::headers::invalid_header;
 use protocol::{ErrorCode, ServiceError};
 
 use crate::api::{BlobPlace, PageQuery, PageRange, PageRanges, PagesWritten, Preconditions, UploadBody};
-use crate::base::{Found, Target, Tries, check_change, next_etag, put_base, put_op};
-use crate::finish::Finished;
+use crate::base::{BlobTarget, FoundBase, Tries, check_change, next_etag, put_base, put_op};
+use crate::finish::Unstoppable;
 use crate::page_rows::{
-    Extent, ExtentSource, PageView, SEGMENT_BYTES, Segment, page_epochs, segment_row, segments_of,
+    PageExtent, PageSegment, PageSource, PageView, SEGMENT_BYTES, page_epochs, segment_row, segments_of,
 };
 use crate::put::stamp_of;
 use crate::read::check_read;
-use crate::record::{BASE_ROW, Committed, Content, Epochs, Record};
+use crate::record::{BASE_ROW, BlobContent, BlobRecord, CommittedBlob, Epochs};
 use crate::service::{BlobService, Inner};
 use crate::upload::ReceivedData;
 
@@ -57,7 +57,7 @@ impl BlobService {
         check_write(&inner.read_base(&target).await?, &range, &sequence, &pre, inner.now().await?)?;
         let received = inner.receive(body, false, INLINE_BYTES_MAX).await?;
         if received.length != range.end - range.start {
-            return Err(invalid_header("Content-Length", &received.length.to_string()));
+            return Err(invalid_header("BlobContent-Length", &received.length.to_string()));
         }
         let (inner, checksums) = (inner.clone(), received.checksums);
         let write = async move {
@@ -68,7 +68,7 @@ impl BlobService {
             }
             outcome
         };
-        Ok(PagesWritten { checksums, ..Finished::new(write).await? })
+        Ok(PagesWritten { checksums, ..Unstoppable::new(write).await? })
     }
 
     pub async fn clear_pages(
@@ -81,7 +81,7 @@ impl BlobService {
         let target = self.inner.target(place).await?;
         let inner = self.inner.clone();
         let clear = async move { inner.clear(&target, range, None, &sequence, &pre).await };
-        Finished::new(clear).await
+        Unstoppable::new(clear).await
     }
 
     pub async fn page_ranges(
@@ -208,15 +208,15 @@ enum PageContent {
     Part(ContentId, u64),
 }
 
-fn pages(extents: &[Extent]) -> Vec<Option<PageContent>> {
+fn pages(extents: &[PageExtent]) -> Vec<Option<PageContent>> {
     let mut pages = vec![None; (SEGMENT_BYTES / PAGE_BYTES) as usize];
     for extent in extents {
         for at in (0..extent.length()).step_by(PAGE_BYTES as usize) {
             let content = match &extent.source {
-                ExtentSource::Inline(bytes) => PageContent::Inline(
+                PageSource::Inline(bytes) => PageContent::Inline(
                     bytes.slice(at as usize..(at as usize + PAGE_BYTES as usize).min(bytes.len())),
                 ),
-                ExtentSource::Part(content, start) => PageContent::Part(content.id(), start + u64::from(at)),
+                PageSource::Part(content, start) => PageContent::Part(content.id(), start + u64::from(at)),
             };
             pages[((extent.range.start + at) / PAGE_BYTES as u32) as usize] = Some(content);
         }
@@ -225,7 +225,7 @@ fn pages(extents: &[Extent]) -> Vec<Option<PageContent>> {
 }
 
 fn check_write(
-    found: &Found,
+    found: &FoundBase,
     range: &Range<u64>,
     sequence: &SequenceConditions,
     pre: &Preconditions,
@@ -253,7 +253,7 @@ impl Inner {
     /// The row of a snapshot that pages are compared with.
     async fn previous_snapshot(
         &self,
-        target: &Target,
+        target: &BlobTarget,
         moment: DateTime,
         epochs: Epochs,
     ) -> Result<Box<str>, ServiceError> {
@@ -273,17 +273,17 @@ impl Inner {
     /// The blob's row and the segments of a range as of one moment.
     async fn page_base(
         &self,
-        target: &Target,
+        target: &BlobTarget,
         range: &Range<u64>,
-    ) -> Result<(Found, PageView), ServiceError> {
+    ) -> Result<(FoundBase, PageView), ServiceError> {
         let mut view = self.page_view(target.table, target.name(), BASE_ROW, segments_of(range)).await?;
         let expect = view.version.map_or(Expect::Absent, Expect::Exactly);
-        Ok((Found { record: view.record.take(), expect }, view))
+        Ok((FoundBase { record: view.record.take(), expect }, view))
     }
 
     async fn write_pages(
         self: &Arc<Inner>,
-        target: &Target,
+        target: &BlobTarget,
         range: &Range<u64>,
         data: &ReceivedData,
         sequence: &SequenceConditions,
@@ -323,7 +323,7 @@ impl Inner {
     /// Keeps the row of a segment short.
     async fn tidy(
         &self,
-        segment: &mut Segment,
+        segment: &mut PageSegment,
         pin: &Pin,
         unnamed: &mut Unnamed,
     ) -> Result<(), ServiceError> {
@@ -331,7 +331,7 @@ impl Inner {
         if !is_scattered && segment.inline_bytes() <= SEGMENT_INLINE_BYTES_MAX {
             return Ok(());
         }
-        let moves = |extent: &Extent| is_scattered || matches!(extent.source, ExtentSource::Inline(_));
+        let moves = |extent: &PageExtent| is_scattered || matches!(extent.source, PageSource::Inline(_));
         let (moved, mut kept): (Vec<_>, Vec<_>) = segment.extents.drain(..).partition(moves);
         let bytes = self.gather(&moved, pin).await?;
         let (parts, guard) = self.write_content(bytes).await?;
@@ -351,7 +351,7 @@ impl Inner {
     /// Clears pages. With a new size, which is not greater than the end of the range, the blob has that size afterwards.
     pub(crate) async fn clear(
         self: &Arc<Inner>,
-        target: &Target,
+        target: &BlobTarget,
         mut range: Range<u64>,
         size: Option<u64>,
         sequence: &SequenceConditions,
@@ -367,7 +367,7 @@ impl Inner {
             let mut record = found.required()?.0.clone();
             record.lease = lease;
             let committed = record.committed.as_mut().ok_or(ErrorCode::BlobNotFound)?;
-            let Content::Pages(epochs) = &mut committed.content else {
+            let BlobContent::Pages(epochs) = &mut committed.content else {
                 return Err(ErrorCode::InvalidBlobType.into());
             };
             let mut ops = Vec::new();
@@ -418,7 +418,7 @@ fn clear_segments(view: PageView, range: &Range<u64>, epoch: u64) -> (Vec<Op>, u
 }
 
 /// A write of pages changes the ETag and nothing else of the record.
-fn touch(record: &mut Record, found: &Found, moment: DateTime) -> Result<PagesWritten, ServiceError> {
+fn touch(record: &mut BlobRecord, found: &FoundBase, moment: DateTime) -> Result<PagesWritten, ServiceError> {
     let committed = record.committed.as_mut().ok_or(ErrorCode::BlobNotFound)?;
     committed.modified = next_etag(found.live(), moment);
     let sequence_number = committed.sequence_number;
@@ -426,22 +426,22 @@ fn touch(record: &mut Record, found: &Found, moment: DateTime) -> Result<PagesWr
 }
 
 /// The extents of one segment that a write of a range makes.
-fn extents_of(index: u64, range: &Range<u64>, data: &ReceivedData) -> Vec<Extent> {
+fn extents_of(index: u64, range: &Range<u64>, data: &ReceivedData) -> Vec<PageExtent> {
     let begin = index * SEGMENT_BYTES;
     let (from, to) = (range.start.max(begin), range.end.min(begin + SEGMENT_BYTES));
     let body = from - range.start..to - range.start;
     let start = (from - begin) as u32;
     match data {
-        ReceivedData::Inline(bytes) => vec![Extent {
+        ReceivedData::Inline(bytes) => vec![PageExtent {
             range: start..start + (to - from) as u32,
-            source: ExtentSource::Inline(bytes.slice(body.start as usize..body.end as usize)),
+            source: PageSource::Inline(bytes.slice(body.start as usize..body.end as usize)),
         }],
         ReceivedData::Stored(parts, _) => place_parts(parts, body, start),
     }
 }
 
 /// A range of the bytes of some contents as extents that begin there.
-fn place_parts(parts: &[ContentRef], range: Range<u64>, mut start: u32) -> Vec<Extent> {
+fn place_parts(parts: &[ContentRef], range: Range<u64>, mut start: u32) -> Vec<PageExtent> {
     let mut extents = Vec::new();
     let mut begin = 0;
     for part in parts {
@@ -449,8 +449,8 @@ fn place_parts(parts: &[ContentRef], range: Range<u64>, mut start: u32) -> Vec<E
         let (from, to) = (range.start.max(begin), range.end.min(end));
         if from < to {
             let length = (to - from) as u32;
-            let source = ExtentSource::Part(*part, from - begin);
-            extents.push(Extent { range: start..start + length, source });
+            let source = PageSource::Part(*part, from - begin);
+            extents.push(PageExtent { range: start..start + length, source });
             start += length;
         }
         begin = end;
@@ -459,12 +459,12 @@ fn place_parts(parts: &[ContentRef], range: Range<u64>, mut start: u32) -> Vec<E
 }
 
 /// Neighbours that are neighbours in their content too become one.
-fn merged(extents: Vec<Extent>) -> Vec<Extent> {
-    let mut merged: Vec<Extent> = Vec::with_capacity(extents.len());
+fn merged(extents: Vec<PageExtent>) -> Vec<PageExtent> {
+    let mut merged: Vec<PageExtent> = Vec::with_capacity(extents.len());
     for extent in extents {
         if let Some(last) = merged.last_mut()
             && last.range.end == extent.range.start
-            && let (ExtentSource::Part(before, at), ExtentSource::Part(after, from)) =
+            && let (PageSource::Part(before, at), PageSource::Part(after, from)) =
                 (&last.source, &extent.source)
             && before == after
             && at + u64::from(last.length()) == *from
@@ -478,6 +478,6 @@ fn merged(extents: Vec<Extent>) -> Vec<Extent> {
 }
 
 /// The new size of a page blob that grows.
-pub(crate) fn grow(committed: &mut Committed, size: u64) {
+pub(crate) fn grow(committed: &mut CommittedBlob, size: u64) {
     committed.size = size.max(committed.size);
 }

@@ -9,11 +9,13 @@ use protocol::blob::lease::Lease;
 use protocol::blob::properties::BlobType;
 use protocol::common::DateTime;
 
-use crate::api::{BlobPlace, NewBlob, Preconditions, Put, Stamp, UploadBody};
-use crate::base::{Found, Keeping, Retired, Target, Tries, check_create, next_etag, put_base, retire};
+use crate::api::{BlobPlace, NewBlob, Preconditions, PutContent, Stamp, UploadBody};
+use crate::base::{
+    BlobTarget, FoundBase, Keeping, Retired, Tries, check_create, next_etag, put_base, retire,
+};
 use crate::content::{ContentMap, INLINE_BYTES_MAX};
-use crate::finish::Finished;
-use crate::record::{Committed, Content, Epochs, Record, RecordKind, Tier};
+use crate::finish::Unstoppable;
+use crate::record::{BlobContent, BlobRecord, CommittedBlob, Epochs, RecordKind, Tier};
 use crate::service::{BlobService, Inner};
 use crate::upload::{Received, ReceivedData};
 
@@ -21,7 +23,7 @@ use crate::upload::{Received, ReceivedData};
 pub(crate) struct NewContent {
     pub(crate) blob_type: BlobType,
     pub(crate) size: u64,
-    pub(crate) content: Content,
+    pub(crate) content: BlobContent,
     pub(crate) sequence_number: u64,
     pub(crate) append_count: u32,
     pub(crate) is_sealed: bool,
@@ -33,7 +35,7 @@ impl NewContent {
         NewContent {
             blob_type,
             size: map.length(),
-            content: Content::Map(map),
+            content: BlobContent::Map(map),
             sequence_number: 0,
             append_count: 0,
             is_sealed: false,
@@ -44,14 +46,14 @@ impl NewContent {
 
 /// The record of a blob that is put, in the place of what was found.
 pub(crate) fn new_record(
-    found: &Found,
+    found: &FoundBase,
     new: &NewBlob,
     content: NewContent,
     pre: &Preconditions,
     lease: Lease,
     keeping: Keeping,
     moment: DateTime,
-) -> Record {
+) -> BlobRecord {
     let old = found.live();
     let modified = next_etag(found.record.as_ref().and_then(|record| record.committed.as_ref()), moment);
     let tier = match new.tier {
@@ -60,12 +62,12 @@ pub(crate) fn new_record(
     };
     let NewContent { blob_type, size, content, sequence_number, append_count, is_sealed, is_shared } =
         content;
-    Record {
+    BlobRecord {
         kind: RecordKind::Base,
         lease,
         staging: None,
         deleted: None,
-        committed: Some(Committed {
+        committed: Some(CommittedBlob {
             blob_type,
             modified,
             created: old.map_or(modified, |old| old.created),
@@ -95,7 +97,7 @@ impl BlobService {
         body: UploadBody<'_>,
         mut new: NewBlob,
         pre: Preconditions,
-    ) -> Result<Put, ServiceError> {
+    ) -> Result<PutContent, ServiceError> {
         let inner = &self.inner;
         let target = inner.target(place).await?;
         if body.expected_bytes.is_none_or(|bytes| bytes > INLINE_BYTES_MAX as u64) {
@@ -106,7 +108,7 @@ impl BlobService {
         let received = inner.receive(body, true, INLINE_BYTES_MAX).await?;
         new.http.content_md5 = received.checksums.md5;
         let inner = inner.clone();
-        Finished::new(async move { inner.put_received(&target, received, &new, &pre).await }).await
+        Unstoppable::new(async move { inner.put_received(&target, received, &new, &pre).await }).await
     }
 
     pub async fn put_append_blob(
@@ -118,7 +120,7 @@ impl BlobService {
         let target = self.inner.target(place).await?;
         let inner = self.inner.clone();
         let content = |_| NewContent::of_map(BlobType::Append, ContentMap::default());
-        Finished::new(async move { inner.put_content(&target, content, &new, &pre).await }).await
+        Unstoppable::new(async move { inner.put_content(&target, content, &new, &pre).await }).await
     }
 
     /// `size` is a multiple of 512.
@@ -135,24 +137,24 @@ impl BlobService {
         let content = move |moment: DateTime| NewContent {
             blob_type: BlobType::Page,
             size,
-            content: Content::Pages(Epochs { floor: moment.ticks(), epoch: moment.ticks() }),
+            content: BlobContent::Pages(Epochs { floor: moment.ticks(), epoch: moment.ticks() }),
             sequence_number,
             append_count: 0,
             is_sealed: false,
             is_shared: false,
         };
-        Finished::new(async move { inner.put_content(&target, content, &new, &pre).await }).await
+        Unstoppable::new(async move { inner.put_content(&target, content, &new, &pre).await }).await
     }
 }
 
 impl Inner {
     async fn put_received(
         self: &Arc<Inner>,
-        target: &Target,
+        target: &BlobTarget,
         received: Received,
         new: &NewBlob,
         pre: &Preconditions,
-    ) -> Result<Put, ServiceError> {
+    ) -> Result<PutContent, ServiceError> {
         let Received { checksums, data, .. } = received;
         let content = |_| NewContent::of_map(BlobType::Block, data.map());
         let outcome = self.put_content(target, content, new, pre).await;
@@ -160,13 +162,13 @@ impl Inner {
             drop(pending);
             self.forget_refused(error, &parts).await;
         }
-        Ok(Put { stamp: outcome?, checksums })
+        Ok(PutContent { stamp: outcome?, checksums })
     }
 
     /// Puts a blob whose content is there. `content` gets the moment of the put.
     pub(crate) async fn put_content(
         self: &Arc<Inner>,
-        target: &Target,
+        target: &BlobTarget,
         content: impl Fn(DateTime) -> NewContent,
         new: &NewBlob,
         pre: &Preconditions,
@@ -192,8 +194,8 @@ impl Inner {
     /// What is kept of what is about to be replaced.
     pub(crate) async fn replace(
         &self,
-        target: &Target,
-        found: &Found,
+        target: &BlobTarget,
+        found: &FoundBase,
         moment: DateTime,
     ) -> Result<(Keeping, Retired), ServiceError> {
         match found.record.as_ref().filter(|record| record.committed.is_some()) {
@@ -211,9 +213,9 @@ impl Inner {
     /// Gives back what the new content does not need.
     pub(crate) async fn after_replacing(
         self: &Arc<Inner>,
-        target: &Target,
-        found: &Found,
-        gone: Option<Committed>,
+        target: &BlobTarget,
+        found: &FoundBase,
+        gone: Option<CommittedBlob>,
         kept: HashSet<ContentId>,
     ) {
         if let Some(gone) = gone {
@@ -232,6 +234,6 @@ impl Inner {
     }
 }
 
-pub(crate) fn stamp_of(record: &Record) -> Stamp {
+pub(crate) fn stamp_of(record: &BlobRecord) -> Stamp {
     record.committed.as_ref().expect("it was committed just now").stamp()
 }

@@ -13,15 +13,15 @@ use protocol::common::DateTime;
 use protocol::{ErrorCode, ServiceError};
 
 use crate::api::{BlobPlace, BlobView, CopyFrom, Preconditions};
-use crate::base::Target;
+use crate::base::BlobTarget;
 use crate::page_rows::{PagePlan, segments_of};
-use crate::record::{BASE_ROW, Committed, Content, Record, RecordKind, moment_row};
+use crate::record::{BASE_ROW, BlobContent, BlobRecord, CommittedBlob, RecordKind, moment_row};
 use crate::service::{BlobService, Inner};
 use crate::stream::{OpenBlob, StreamSource};
 
 /// A record that a read is about.
 pub(crate) struct FoundRecord {
-    pub(crate) record: Record,
+    pub(crate) record: BlobRecord,
     /// Of its row.
     pub(crate) row: Box<str>,
     pub(crate) moment: Option<u64>,
@@ -29,7 +29,7 @@ pub(crate) struct FoundRecord {
 }
 
 impl FoundRecord {
-    pub(crate) fn committed(&self) -> Result<&Committed, ServiceError> {
+    pub(crate) fn committed(&self) -> Result<&CommittedBlob, ServiceError> {
         Ok(self.record.live().ok_or(ErrorCode::BlobNotFound)?)
     }
 }
@@ -115,7 +115,7 @@ impl Inner {
     /// The record of a blob, snapshot or version that a caller can see.
     pub(crate) async fn find_record(
         &self,
-        target: &Target,
+        target: &BlobTarget,
         revision: Revision,
     ) -> Result<FoundRecord, ServiceError> {
         let found = self.find_any_record(target, revision).await?;
@@ -125,7 +125,7 @@ impl Inner {
     /// The same, also if it is deleted softly or has only staged blocks.
     pub(crate) async fn find_any_record(
         &self,
-        target: &Target,
+        target: &BlobTarget,
         revision: Revision,
     ) -> Result<Option<FoundRecord>, ServiceError> {
         let (moment, kind) = match revision {
@@ -143,7 +143,7 @@ impl Inner {
         }
         // The current version is the blob itself.
         let base = self.read_record(target.table, target.name(), BASE_ROW).await?;
-        let is_meant = |record: &Record| record.live().is_some_and(|live| live.version == moment);
+        let is_meant = |record: &BlobRecord| record.live().is_some_and(|live| live.version == moment);
         let base = base.filter(|(record, _)| is_meant(record));
         Ok(base.map(|(record, version)| FoundRecord { record, row: BASE_ROW.into(), moment: None, version }))
     }
@@ -159,7 +159,7 @@ impl Inner {
 
     pub(crate) async fn open(
         self: &Arc<Inner>,
-        target: &Target,
+        target: &BlobTarget,
         revision: Revision,
         range: Option<ByteRange>,
         check: impl Fn(&FoundRecord, DateTime) -> Result<(), ServiceError>,
@@ -176,7 +176,7 @@ impl Inner {
             return Err(ErrorCode::BlobArchived.into());
         }
         let source = match committed.content {
-            Content::Pages(_) => {
+            BlobContent::Pages(_) => {
                 let range = match range {
                     None => 0..committed.size,
                     Some(range) => range.within(committed.size).unwrap_or(0..0),
@@ -186,20 +186,20 @@ impl Inner {
                 // The record as it was when the pages were read.
                 found.record = view.record.clone().ok_or(ErrorCode::BlobNotFound)?;
                 check(&found, now)?;
-                let Content::Pages(epochs) = found.committed()?.content else {
+                let BlobContent::Pages(epochs) = found.committed()?.content else {
                     return Err(ErrorCode::ServerBusy.into());
                 };
-                StreamSource::Pages(PagePlan {
+                StreamSource::Pages(Box::new(PagePlan {
                     table: target.table,
                     blob: target.name().into(),
                     row: found.row.clone(),
                     floor: epochs.floor,
                     ready: view,
-                })
+                }))
             }
-            Content::Map(_) => {
+            BlobContent::Map(_) => {
                 match found.record.committed.as_mut().map(|committed| &mut committed.content) {
-                    Some(Content::Map(map)) => StreamSource::Map(std::mem::take(map)),
+                    Some(BlobContent::Map(map)) => StreamSource::Map(std::mem::take(map)),
                     _ => return Err(ErrorCode::BlobNotFound.into()),
                 }
             }

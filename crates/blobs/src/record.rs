@@ -72,13 +72,13 @@ pub(crate) fn read_block_row(row: &str) -> Option<(u64, BlockId)> {
 
 /// The value of a row S or T.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub(crate) struct Record {
+pub(crate) struct BlobRecord {
     pub(crate) kind: RecordKind,
     /// `None` for a blob that has only staged blocks.
-    pub(crate) committed: Option<Committed>,
+    pub(crate) committed: Option<CommittedBlob>,
     pub(crate) lease: Lease,
     pub(crate) staging: Option<Staging>,
-    pub(crate) deleted: Option<Deletion>,
+    pub(crate) deleted: Option<SoftDeletion>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -100,14 +100,14 @@ pub(crate) struct Staging {
 
 /// A soft deletion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Deletion {
+pub(crate) struct SoftDeletion {
     pub(crate) at: u64,
     /// From here on it cannot be undone.
     pub(crate) until: u64,
 }
 
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Committed {
+pub(crate) struct CommittedBlob {
     pub(crate) blob_type: BlobType,
     /// The ETag, and the time of the last change.
     pub(crate) modified: u64,
@@ -127,11 +127,11 @@ pub(crate) struct Committed {
     pub(crate) size: u64,
     /// Whether other rows may name the same contents. Then only a sweep forgets them.
     pub(crate) is_shared: bool,
-    pub(crate) content: Content,
+    pub(crate) content: BlobContent,
 }
 
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) enum Content {
+pub(crate) enum BlobContent {
     Map(ContentMap),
     Pages(Epochs),
 }
@@ -189,7 +189,7 @@ impl Tier {
     }
 }
 
-impl Committed {
+impl CommittedBlob {
     pub(crate) fn state(&self) -> ConditionState<'_> {
         ConditionState { etag: self.etag(), last_modified: self.last_modified(), tags: &self.tags }
     }
@@ -209,8 +209,8 @@ impl Committed {
 
     pub(crate) fn map(&self) -> Option<&ContentMap> {
         match &self.content {
-            Content::Map(map) => Some(map),
-            Content::Pages(_) => None,
+            BlobContent::Map(map) => Some(map),
+            BlobContent::Pages(_) => None,
         }
     }
 
@@ -233,7 +233,7 @@ impl Committed {
     }
 }
 
-impl Record {
+impl BlobRecord {
     /// The blob as a caller sees it. `moment` is that of its row, if it is not the blob itself.
     pub(crate) fn view(
         &self,
@@ -256,19 +256,20 @@ impl Record {
                 RecordKind::Snapshot => None,
             },
             is_current_version: is_base && own_version.is_some(),
-            committed: self.committed.as_ref().map(Committed::view),
+            committed: self.committed.as_ref().map(CommittedBlob::view),
             blob_type,
             tier: tier.at(now, rehydrates_after).listed(blob_type),
             lease: (is_base && self.deleted.is_none()).then(|| self.lease.at(now)),
             deleted: self.deleted.map(|deleted| DeletedBlob {
                 time: DateTime::from_ticks(deleted.at),
-                remaining_days: (deleted.until.saturating_sub(now.ticks()) / TICKS_PER_DAY) as u16,
+                // Whole days, of which the one that has begun is none.
+                remaining_days: (deleted.until.saturating_sub(now.ticks() + 1) / TICKS_PER_DAY) as u16,
             }),
         }
     }
 
     /// What a caller can use: committed and not deleted.
-    pub(crate) fn live(&self) -> Option<&Committed> {
+    pub(crate) fn live(&self) -> Option<&CommittedBlob> {
         self.committed.as_ref().filter(|_| self.deleted.is_none())
     }
 
@@ -293,16 +294,16 @@ impl Record {
     }
 
     /// With the bytes of a content that lies in the row.
-    pub(crate) fn decode(value: &Bytes) -> Option<Record> {
-        Record::read(value, Some(value))
+    pub(crate) fn decode(value: &Bytes) -> Option<BlobRecord> {
+        BlobRecord::read(value, Some(value))
     }
 
     /// From borrowed bytes.
-    pub(crate) fn decode_borrowed(value: &[u8]) -> Option<Record> {
-        Record::read(value, None)
+    pub(crate) fn decode_borrowed(value: &[u8]) -> Option<BlobRecord> {
+        BlobRecord::read(value, None)
     }
 
-    fn read(value: &[u8], whole: Option<&Bytes>) -> Option<Record> {
+    fn read(value: &[u8], whole: Option<&Bytes>) -> Option<BlobRecord> {
         let mut from = Decoder::new(value, TAG_RECORD)?;
         let kind = match from.byte()? {
             0 => RecordKind::Base,
@@ -313,14 +314,14 @@ impl Record {
         let lease = read_lease(&mut from)?;
         let staging =
             from.option(|from| Some(Staging { generation: from.number()?, id_bytes: from.byte()? }))?;
-        let deleted = from.option(|from| Some(Deletion { at: from.number()?, until: from.number()? }))?;
-        let committed = from.option(|from| Committed::read(from, whole))?;
+        let deleted = from.option(|from| Some(SoftDeletion { at: from.number()?, until: from.number()? }))?;
+        let committed = from.option(|from| CommittedBlob::read(from, whole))?;
         from.end()?;
-        Some(Record { kind, committed, lease, staging, deleted })
+        Some(BlobRecord { kind, committed, lease, staging, deleted })
     }
 }
 
-impl Committed {
+impl CommittedBlob {
     fn write(&self, out: &mut Encoder) {
         out.byte(match self.blob_type {
             BlobType::Block => 0,
@@ -360,11 +361,11 @@ impl Committed {
         out.option(self.key, |out, key| out.raw(&key.0));
         out.option(self.scope.as_deref(), Encoder::text);
         match &self.content {
-            Content::Map(map) => {
+            BlobContent::Map(map) => {
                 out.byte(0);
                 map.write(out);
             }
-            Content::Pages(epochs) => {
+            BlobContent::Pages(epochs) => {
                 out.byte(1);
                 out.number(epochs.floor);
                 out.number(epochs.epoch);
@@ -372,7 +373,7 @@ impl Committed {
         }
     }
 
-    fn read(from: &mut Decoder<'_>, whole: Option<&Bytes>) -> Option<Committed> {
+    fn read(from: &mut Decoder<'_>, whole: Option<&Bytes>) -> Option<CommittedBlob> {
         let blob_type = match from.byte()? {
             0 => BlobType::Block,
             1 => BlobType::Append,
@@ -399,11 +400,11 @@ impl Committed {
         let key = from.option(Decoder::array)?.map(CustomerKeyHash);
         let scope = from.option(|from| from.text().map(Box::from))?;
         let content = match from.byte()? {
-            0 => Content::Map(ContentMap::read(from, whole)?),
-            1 => Content::Pages(Epochs { floor: from.number()?, epoch: from.number()? }),
+            0 => BlobContent::Map(ContentMap::read(from, whole)?),
+            1 => BlobContent::Pages(Epochs { floor: from.number()?, epoch: from.number()? }),
             _ => return None,
         };
-        Some(Committed {
+        Some(CommittedBlob {
             blob_type,
             modified,
             created,
@@ -551,9 +552,9 @@ impl StagedBlock {
 /// Whether these bytes are a value of some row of a container.
 pub(crate) fn is_sound(value: &[u8]) -> bool {
     match value.first() {
-        Some(&TAG_RECORD) => Record::decode_borrowed(value).is_some(),
+        Some(&TAG_RECORD) => BlobRecord::decode_borrowed(value).is_some(),
         Some(&TAG_BLOCK) => StagedBlock::decode(value).is_some(),
-        Some(&TAG_SEGMENT) => crate::page_rows::Segment::decode(value).is_some(),
+        Some(&TAG_SEGMENT) => crate::page_rows::PageSegment::decode(value).is_some(),
         _ => false,
     }
 }

@@ -13,7 +13,7 @@ use contents::{ContentRef, ContentStream, Pin};
 use protocol::ServiceError;
 
 use crate::api::{BlobView, Upload};
-use crate::content::{self, ContentMap, Node};
+use crate::content::{self, ContentMap, ContentNode};
 use crate::page_rows::PagePlan;
 use crate::service::{Inner, from_content};
 
@@ -31,7 +31,7 @@ pub struct OpenBlob {
 
 pub(crate) enum StreamSource {
     Map(ContentMap),
-    Pages(PagePlan),
+    Pages(Box<PagePlan>),
 }
 
 impl OpenBlob {
@@ -65,36 +65,36 @@ impl OpenBlob {
 }
 
 /// A part of what a stream has to send.
-pub(crate) enum Piece {
+pub(crate) enum StreamPiece {
     Bytes(Bytes),
     Parts(Arc<[ContentRef]>, Range<u64>),
-    Node(Node, Range<u64>),
+    Node(ContentNode, Range<u64>),
     Zeros(u64),
 }
 
 /// Plans the range of a content.
-fn plan_map(map: ContentMap, range: Range<u64>, pieces: &mut VecDeque<Piece>) {
+fn plan_map(map: ContentMap, range: Range<u64>, pieces: &mut VecDeque<StreamPiece>) {
     let mut begin = 0;
     for node in map.nodes {
         let end = begin + node.length;
         if let Some(part) = overlap(&range, begin, end) {
-            pieces.push_back(Piece::Node(node, part));
+            pieces.push_back(StreamPiece::Node(node, part));
         }
         begin = end;
     }
     begin = plan_entries(&map.entries, begin, &range, pieces);
     let end = begin + map.tail.len() as u64;
     if let Some(part) = overlap(&range, begin, end) {
-        pieces.push_back(Piece::Bytes(map.tail.slice(part.start as usize..part.end as usize)));
+        pieces.push_back(StreamPiece::Bytes(map.tail.slice(part.start as usize..part.end as usize)));
     }
 }
 
 /// Plans entries of which the first begins there; returns where the last one ends. Neighbours are read as one.
 fn plan_entries(
-    entries: &[content::Entry],
+    entries: &[content::ContentEntry],
     mut begin: u64,
     range: &Range<u64>,
-    pieces: &mut VecDeque<Piece>,
+    pieces: &mut VecDeque<StreamPiece>,
 ) -> u64 {
     let mut parts = Vec::new();
     let mut first = None;
@@ -109,7 +109,7 @@ fn plan_entries(
     if let Some(first) = first {
         let length: u64 = parts.iter().map(ContentRef::length).sum();
         if let Some(part) = overlap(range, first, first + length) {
-            pieces.push_back(Piece::Parts(parts.into(), part));
+            pieces.push_back(StreamPiece::Parts(parts.into(), part));
         }
     }
     begin
@@ -125,8 +125,8 @@ fn overlap(range: &Range<u64>, begin: u64, end: u64) -> Option<Range<u64>> {
 pub struct BlobStream {
     inner: Arc<Inner>,
     pin: Pin,
-    pieces: VecDeque<Piece>,
-    pages: Option<(PagePlan, Range<u64>)>,
+    pieces: VecDeque<StreamPiece>,
+    pages: Option<(Box<PagePlan>, Range<u64>)>,
     reading: Option<ContentStream>,
     length: u64,
     left: u64,
@@ -171,12 +171,12 @@ impl BlobStream {
                 }
             }
             match self.pieces.pop_front() {
-                Some(Piece::Bytes(bytes)) => return Ok(Some(bytes)),
-                Some(Piece::Parts(parts, range)) => {
+                Some(StreamPiece::Bytes(bytes)) => return Ok(Some(bytes)),
+                Some(StreamPiece::Parts(parts, range)) => {
                     let contents = self.inner.contents.clone();
                     self.reading = Some(ContentStream::new(contents, parts, range, self.pin.clone()));
                 }
-                Some(Piece::Node(node, range)) => {
+                Some(StreamPiece::Node(node, range)) => {
                     let entries = self.inner.read_node(&node, &self.pin).await?;
                     let mut planned = VecDeque::new();
                     plan_entries(&entries, 0, &range, &mut planned);
@@ -184,10 +184,10 @@ impl BlobStream {
                         self.pieces.push_front(piece);
                     }
                 }
-                Some(Piece::Zeros(length)) => {
+                Some(StreamPiece::Zeros(length)) => {
                     let now = length.min(ZERO_BYTES as u64);
                     if now < length {
-                        self.pieces.push_front(Piece::Zeros(length - now));
+                        self.pieces.push_front(StreamPiece::Zeros(length - now));
                     }
                     return Ok(Some(Bytes::from_static(&ZEROS[..now as usize])));
                 }

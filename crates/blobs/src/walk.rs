@@ -14,7 +14,7 @@ use crate::service::{Inner, scan_budget};
 /// So many rows of one blob are passed one by one.
 const PASSED_ROW_COUNT_MAX: usize = 8;
 
-pub(crate) enum Step {
+pub(crate) enum WalkStep {
     /// Taken, or not wanted.
     Next,
     /// The rest of the snapshots and versions of this blob is not wanted.
@@ -27,19 +27,19 @@ pub(crate) enum Step {
     Stop,
 }
 
-pub(crate) trait Walker: Send {
-    fn see(&mut self, name: &str, row: &str, value: &[u8]) -> Step;
+pub(crate) trait BlobWalker: Send {
+    fn see(&mut self, name: &str, row: &str, value: &[u8]) -> WalkStep;
 }
 
-enum Seek {
+enum WalkSeek {
     Base(Box<str>),
     AfterBlob(Box<str>),
     AfterPrefix(String),
 }
 
 struct WalkSink<'w> {
-    walker: &'w mut dyn Walker,
-    seek: Option<Seek>,
+    walker: &'w mut dyn BlobWalker,
+    seek: Option<WalkSeek>,
     passed: usize,
     /// The blob that is being passed, and whether all of its rows are.
     passing: Option<(Box<str>, bool)>,
@@ -55,28 +55,28 @@ impl Sink for WalkSink<'_> {
                     return Flow::Continue;
                 }
                 let name = name.clone();
-                self.seek = Some(if *passes_all { Seek::AfterBlob(name) } else { Seek::Base(name) });
+                self.seek = Some(if *passes_all { WalkSeek::AfterBlob(name) } else { WalkSeek::Base(name) });
                 return Flow::Stop;
             }
             self.passing = None;
         }
         self.passed = 0;
         match self.walker.see(key.partition, key.row, value) {
-            Step::Next => Flow::Continue,
-            Step::PassMoments => {
+            WalkStep::Next => Flow::Continue,
+            WalkStep::PassMoments => {
                 self.passing = Some((key.partition.into(), false));
                 Flow::Continue
             }
-            Step::PassBlob => {
+            WalkStep::PassBlob => {
                 self.passing = Some((key.partition.into(), true));
                 Flow::Continue
             }
-            Step::PassPrefix(prefix) => {
-                self.seek = Some(Seek::AfterPrefix(prefix));
+            WalkStep::PassPrefix(prefix) => {
+                self.seek = Some(WalkSeek::AfterPrefix(prefix));
                 // The scan stops before the next row: this one is done.
                 Flow::Continue
             }
-            Step::Stop => {
+            WalkStep::Stop => {
                 self.is_stopped = true;
                 Flow::Stop
             }
@@ -102,7 +102,7 @@ impl Inner {
         start: Option<&OwnedKey>,
         prefix: &str,
         share: Share,
-        walker: &mut dyn Walker,
+        walker: &mut dyn BlobWalker,
     ) -> Result<Option<OwnedKey>, ServiceError> {
         let end = prefix_end(prefix);
         let low = if prefix.is_empty() { Bound::Unbounded } else { Bound::Included(prefix) };
@@ -117,9 +117,11 @@ impl Inner {
             let next = scanned.map_err(from_read)?;
             let Some(next) = next else { return Ok(None) };
             let rest = match sink.seek.take() {
-                Some(Seek::Base(name)) => KeyRange::from_key(&name, BASE_ROW),
-                Some(Seek::AfterBlob(name)) => KeyRange::partitions(Bound::Excluded(&name), Bound::Unbounded),
-                Some(Seek::AfterPrefix(prefix)) => match prefix_end(&prefix) {
+                Some(WalkSeek::Base(name)) => KeyRange::from_key(&name, BASE_ROW),
+                Some(WalkSeek::AfterBlob(name)) => {
+                    KeyRange::partitions(Bound::Excluded(&name), Bound::Unbounded)
+                }
+                Some(WalkSeek::AfterPrefix(prefix)) => match prefix_end(&prefix) {
                     Some(end) => KeyRange::partitions(Bound::Included(&end), Bound::Unbounded),
                     None => return Ok(None),
                 },

@@ -1,0 +1,11 @@
+//! The Blob service's rules, on the engine and the contents in memory and on the embedded ones.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
+
+mod containers;
+mod listing;
+mod model;
+mod races;
+mod rules;
+mod support;
+mod sweeping;

@@ -1,0 +1,189 @@
+//! Several callers at once: one of them wins, and nothing is lost.
+
+use std::collections::HashSet;
+
+use blobs::{NewBlob, Preconditions};
+use protocol::ErrorCode;
+use protocol::blob::BlobName;
+use protocol::blob::block_list::BlockSource;
+use protocol::blob::conditions::{AppendConditions, Conditions, ETags};
+use protocol::blob::identifier::Revision;
+use protocol::blob::lease::{LeaseDuration, LeaseRequest};
+use tokio::task::JoinSet;
+
+use crate::support::*;
+
+const TASK_COUNT: usize = 16;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn only_one_creates_a_blob_that_must_be_new() {
+    let setup = setup().await;
+    for length in [10, 20_000] {
+        let mut tasks = JoinSet::new();
+        for task in 0..TASK_COUNT {
+            let setup = setup.clone();
+            tasks.spawn(async move {
+                let conditions = Conditions { if_none_match: Some(ETags::Any), ..Conditions::default() };
+                let pre = Preconditions { conditions, ..Preconditions::default() };
+                let bytes = vec![task as u8; length];
+                setup.try_put(&format!("new{length}"), &bytes, pre).await.map(|_| task)
+            });
+        }
+        let outcomes = tasks.join_all().await;
+        let winners: Vec<usize> =
+            outcomes.iter().filter_map(|outcome| outcome.as_ref().ok()).copied().collect();
+        assert_eq!(winners.len(), 1, "{winners:?}");
+        for outcome in outcomes {
+            assert!(outcome.is_ok() || code(outcome) == ErrorCode::BlobAlreadyExists);
+        }
+        let read = setup.read(&format!("new{length}"), Revision::Base).await.unwrap();
+        assert_eq!(read, vec![winners[0] as u8; length]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn only_one_acquires_a_lease() {
+    let setup = setup().await;
+    setup.put("leased", b"x").await;
+    let mut tasks = JoinSet::new();
+    for _ in 0..TASK_COUNT {
+        let setup = setup.clone();
+        tasks.spawn(async move {
+            let name = BlobName::parse("leased").unwrap();
+            let request = LeaseRequest::Acquire { duration: LeaseDuration::Infinite, proposed: None };
+            setup.service.lease_blob(setup.place(&name), request, Conditions::default()).await
+        });
+    }
+    let outcomes = tasks.join_all().await;
+    assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 1);
+    for outcome in outcomes {
+        assert!(outcome.is_ok() || code(outcome) == ErrorCode::LeaseAlreadyPresent);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn appends_from_many_tasks_are_all_there_and_none_is_torn() {
+    let setup = setup().await;
+    let name = BlobName::parse("log").unwrap();
+    let pre = Preconditions::default;
+    setup.service.put_append_blob(setup.place(&name), NewBlob::default(), pre()).await.unwrap();
+    let mut tasks = JoinSet::new();
+    for task in 0..TASK_COUNT {
+        let setup = setup.clone();
+        tasks.spawn(async move {
+            let name = BlobName::parse("log").unwrap();
+            let mut offsets = Vec::new();
+            for number in 0..20 {
+                let bytes = vec![task as u8; if number % 5 == 0 { 9_000 } else { 300 }];
+                let mut body = Pieces::of(&bytes);
+                let append = AppendConditions::default();
+                let appended = setup.service.append_block(
+                    setup.place(&name),
+                    body.body(),
+                    append,
+                    Preconditions::default(),
+                );
+                offsets.push((appended.await.unwrap().offset, bytes));
+            }
+            offsets
+        });
+    }
+    let all: Vec<(u64, Vec<u8>)> = tasks.join_all().await.into_iter().flatten().collect();
+    let read = setup.read("log", Revision::Base).await.unwrap();
+    assert_eq!(read.len(), all.iter().map(|(_, bytes)| bytes.len()).sum::<usize>());
+    for (offset, bytes) in all {
+        assert!(read[offset as usize..].starts_with(&bytes));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn one_append_at_a_position_wins() {
+    let setup = setup().await;
+    let name = BlobName::parse("log").unwrap();
+    setup
+        .service
+        .put_append_blob(setup.place(&name), NewBlob::default(), Preconditions::default())
+        .await
+        .unwrap();
+    let mut tasks = JoinSet::new();
+    for _ in 0..TASK_COUNT {
+        let setup = setup.clone();
+        tasks.spawn(async move {
+            let name = BlobName::parse("log").unwrap();
+            let append = AppendConditions { position: Some(0), size_max: None };
+            let mut body = Pieces::of(b"first");
+            setup
+                .service
+                .append_block(setup.place(&name), body.body(), append, Preconditions::default())
+                .await
+        });
+    }
+    let outcomes = tasks.join_all().await;
+    assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 1);
+    for outcome in outcomes {
+        assert!(outcome.is_ok() || code(outcome) == ErrorCode::AppendPositionConditionNotMet);
+    }
+    assert_eq!(setup.read("log", Revision::Base).await.unwrap(), &b"first"[..]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn blocks_that_are_staged_at_once_are_all_committed() {
+    let setup = setup().await;
+    let mut tasks = JoinSet::new();
+    for task in 0..TASK_COUNT as u32 {
+        let setup = setup.clone();
+        tasks.spawn(async move {
+            let name = BlobName::parse("blocks").unwrap();
+            let mut body = Pieces::of(&[task as u8; 1000]);
+            let id = block_id(task);
+            setup
+                .service
+                .put_block(setup.place(&name), &id, body.body(), Preconditions::default())
+                .await
+                .unwrap();
+        });
+    }
+    tasks.join_all().await;
+    let name = BlobName::parse("blocks").unwrap();
+    let list = (0..TASK_COUNT as u32).map(|number| (BlockSource::Uncommitted, block_id(number))).collect();
+    setup
+        .service
+        .put_block_list(setup.place(&name), list, NewBlob::default(), Preconditions::default())
+        .await
+        .unwrap();
+    let read = setup.read("blocks", Revision::Base).await.unwrap();
+    assert_eq!(read.chunks(1000).map(|block| block[0]).collect::<HashSet<_>>().len(), TASK_COUNT);
+}
+
+/// A reader sees one content or the other, and never a mixture, while writers overwrite and a sweep runs.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn readers_see_whole_contents_while_others_overwrite() {
+    let setup = setup().await;
+    setup.put("hot", &vec![0; 300_000]).await;
+    let mut tasks = JoinSet::new();
+    for task in 0..4u8 {
+        let writer = setup.clone();
+        tasks.spawn(async move {
+            for number in 0..30usize {
+                writer.put("hot", &vec![task * 30 + number as u8; 100_000 + number * 10_000]).await;
+            }
+        });
+        let reader = setup.clone();
+        tasks.spawn(async move {
+            for _ in 0..60 {
+                let read = reader.read("hot", Revision::Base).await.unwrap();
+                assert!(read.iter().all(|byte| *byte == read[0]), "a mixture");
+            }
+        });
+    }
+    let sweeper = setup.clone();
+    tasks.spawn(async move {
+        for _ in 0..20 {
+            sweeper.service.sweep().await.unwrap();
+        }
+    });
+    tasks.join_all().await;
+    setup.service.sweep().await.unwrap();
+    let report = setup.service.check(true).await.unwrap();
+    assert_eq!((report.finding_count, report.unnamed_count), (0, 0), "{:?}", report.findings);
+}
