@@ -127,7 +127,10 @@ pub fn serve(settings: Settings) -> Result<(), String> {
         let table = opening.open(ServiceName::Table, tables).await?;
         let queue = opening.open(ServiceName::Queue, QueueHttp::new(queues.clone())).await?;
         let blob = match blobs {
-            Some(blobs) => opening.open(ServiceName::Blob, BlobHttp::new(blobs)).await?,
+            Some(blobs) => {
+                tokio::spawn(sweep_blobs(blobs.clone()));
+                opening.open(ServiceName::Blob, BlobHttp::new(blobs)).await?
+            }
             None => None,
         };
         let mut services = Vec::new();
@@ -284,6 +287,21 @@ async fn sweep(queues: Arc<QueueService>) {
             Err(error) => log::debug!("expired messages wait to be removed: {error}"),
         }
         round = round.wrapping_add(1);
+        tokio::time::sleep(INTERVAL).await;
+    }
+}
+
+/// Gives back what no blob uses any more: after a while, which leaves the disk to a server that has just started, and
+/// then every hour.
+async fn sweep_blobs(blobs: BlobService) {
+    const BEGIN: Duration = Duration::from_secs(5 * 60);
+    const INTERVAL: Duration = Duration::from_secs(60 * 60);
+    tokio::time::sleep(BEGIN).await;
+    loop {
+        // Nothing is lost when it fails: the next one finds the same.
+        if let Err(error) = blobs.sweep().await {
+            log::warn!("unused contents of blobs wait to be removed: {}", error.message());
+        }
         tokio::time::sleep(INTERVAL).await;
     }
 }

@@ -1,8 +1,6 @@
 //! A successful answer of the Blob service, before it is written as an HTTP response.
 
-use http::header::{
-    CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, LAST_MODIFIED,
-};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, LAST_MODIFIED};
 use protocol::blob::BlobETag;
 use protocol::common::metadata::HEADER_PREFIX;
 use protocol::common::{DateTime, Metadata, xml_write};
@@ -10,7 +8,7 @@ use protocol::common::{DateTime, Metadata, xml_write};
 use crate::front::respond::put;
 use crate::front::service::Answer;
 use crate::front::service_operations::ServiceAnswer;
-use crate::http::body::{AnswerBody, AnswerStream};
+use crate::http::body::AnswerBody;
 
 /// The headers of an answer, by their own names, and its body.
 pub struct BlobAnswer {
@@ -43,10 +41,6 @@ impl BlobAnswer {
     pub fn with_body(mut self, body: AnswerBody) -> BlobAnswer {
         self.body = body;
         self
-    }
-
-    pub fn with_stream(self, stream: AnswerStream) -> BlobAnswer {
-        self.with_body(AnswerBody::Stream(stream))
     }
 
     /// A header with a name that is known to be right. A value that no header can carry is left out.
@@ -91,12 +85,6 @@ impl BlobAnswer {
     /// The length of a body that is not sent: that of an answer to HEAD.
     pub fn unsent_len(mut self, bytes: u64) -> BlobAnswer {
         self.headers.insert(CONTENT_LENGTH, HeaderValue::from(bytes));
-        self
-    }
-
-    /// For lists and the like, which change from one moment to the next.
-    pub fn uncached(mut self) -> BlobAnswer {
-        self.headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         self
     }
 }
