@@ -106,6 +106,13 @@ pub(crate) struct SoftDeletion {
     pub(crate) until: u64,
 }
 
+impl SoftDeletion {
+    /// Whole days, of which the one that has begun is none.
+    pub(crate) fn remaining_days(&self, now: DateTime) -> u16 {
+        (self.until.saturating_sub(now.ticks() + 1) / TICKS_PER_DAY) as u16
+    }
+}
+
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct CommittedBlob {
     pub(crate) blob_type: BlobType,
@@ -262,8 +269,7 @@ impl BlobRecord {
             lease: (is_base && self.deleted.is_none()).then(|| self.lease.at(now)),
             deleted: self.deleted.map(|deleted| DeletedBlob {
                 time: DateTime::from_ticks(deleted.at),
-                // Whole days, of which the one that has begun is none.
-                remaining_days: (deleted.until.saturating_sub(now.ticks() + 1) / TICKS_PER_DAY) as u16,
+                remaining_days: deleted.remaining_days(now),
             }),
         }
     }

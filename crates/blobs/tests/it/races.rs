@@ -1,14 +1,16 @@
 //! Several callers at once: one of them wins, and nothing is lost.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
-use blobs::{NewBlob, Preconditions};
+use blobs::{CopyFrom, CopyRequest, Deletion, NewBlob, Preconditions};
 use protocol::ErrorCode;
 use protocol::blob::BlobName;
 use protocol::blob::block_list::BlockSource;
 use protocol::blob::conditions::{AppendConditions, Conditions, ETags};
 use protocol::blob::identifier::Revision;
 use protocol::blob::lease::{LeaseDuration, LeaseRequest};
+use protocol::blob::properties::DeleteSnapshots;
 use tokio::task::JoinSet;
 
 use crate::support::*;
@@ -153,6 +155,78 @@ async fn blocks_that_are_staged_at_once_are_all_committed() {
         .unwrap();
     let read = setup.read("blocks", Revision::Base).await.unwrap();
     assert_eq!(read.chunks(1000).map(|block| block[0]).collect::<HashSet<_>>().len(), TASK_COUNT);
+}
+
+/// Everything that shares or takes over contents, at once and with sweeps: at the end every row has its bytes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn sweeps_never_forget_what_a_row_names() {
+    for seed in 0..4u64 {
+        let setup = setup().await;
+        let mut tasks = JoinSet::new();
+        for task in 0..8u64 {
+            let setup = setup.clone();
+            tasks.spawn(async move { mix(&setup, seed * 100 + task).await });
+        }
+        let sweeper = setup.clone();
+        tasks.spawn(async move {
+            for _ in 0..40 {
+                sweeper.service.sweep().await.unwrap();
+                tokio::task::yield_now().await;
+            }
+        });
+        tasks.join_all().await;
+        let report = setup.service.check(true).await.unwrap();
+        assert_eq!(report.finding_count, 0, "{:?}", report.findings);
+        setup.clock.advance(Duration::from_secs(8 * 24 * 3600));
+        for _ in 0..3 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            setup.service.sweep().await.unwrap();
+        }
+        let report = setup.service.check(true).await.unwrap();
+        assert_eq!((report.finding_count, report.unnamed_count), (0, 0), "{:?}", report.findings);
+    }
+}
+
+async fn mix(setup: &Setup, seed: u64) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let names = ["a", "b", "c"].map(|name| BlobName::parse(name).unwrap());
+    for _ in 0..80 {
+        let (name, other) = (&names[random.usize(..3)], &names[random.usize(..3)]);
+        let (place, pre) = (setup.place(name), Preconditions::default());
+        let number = random.u32(..4);
+        // Refusals are fine: others have changed the blob meanwhile.
+        match random.u32(..8) {
+            0 => drop(setup.put(name.as_str(), &random_bytes(&mut random, 10_000)).await),
+            1 | 2 => {
+                let bytes = random_bytes(&mut random, 500);
+                let mut body = Pieces::of(&bytes);
+                setup.service.put_block(place, &block_id(number), body.body(), pre).await.unwrap();
+            }
+            3 | 4 => {
+                let list =
+                    (0..random.u32(1..4)).map(|_| (BlockSource::Latest, block_id(random.u32(..4)))).collect();
+                let _ = setup.service.put_block_list(place, list, NewBlob::default(), pre).await;
+            }
+            5 => {
+                let source = CopyFrom {
+                    place: setup.place(other),
+                    revision: Revision::Base,
+                    conditions: Conditions::default(),
+                    encryption: Default::default(),
+                };
+                let _ = setup.service.copy_blob(source, place, CopyRequest::default(), pre).await;
+            }
+            6 => drop(setup.service.snapshot_blob(place, None, pre).await),
+            _ => {
+                let deletion = Deletion { snapshots: Some(DeleteSnapshots::Include), ..Deletion::default() };
+                let _ = setup.service.delete_blob(place, Revision::Base, deletion, pre).await;
+            }
+        }
+        match setup.read(name.as_str(), Revision::Base).await {
+            Ok(_) => {}
+            Err(error) => assert_eq!(error.code, ErrorCode::BlobNotFound, "{error:?}"),
+        }
+    }
 }
 
 /// A reader sees one content or the other, and never a mixture, while writers overwrite and a sweep runs.
