@@ -1,9 +1,15 @@
 //! Several callers at once: one of them wins, and nothing is lost.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
-use blobs::{CopyFrom, CopyRequest, Deletion, NewBlob, Preconditions};
+use async_trait::async_trait;
+use blobs::{BlobOptions, CopyFrom, CopyRequest, Deletion, NewBlob, Preconditions};
+use engine::env::FakeClock;
+use engine::memory::MemoryEngine;
+use engine::wrapper::{Wrapped, Wrapper};
+use engine::{Commit, CommitError, Engine, Version};
 use protocol::ErrorCode;
 use protocol::blob::BlobName;
 use protocol::blob::block_list::BlockSource;
@@ -157,11 +163,30 @@ async fn blocks_that_are_staged_at_once_are_all_committed() {
     assert_eq!(read.chunks(1000).map(|block| block[0]).collect::<HashSet<_>>().len(), TASK_COUNT);
 }
 
+/// Lets others go first before every commit, so that races that are rare become frequent.
+struct Yielding(MemoryEngine);
+
+#[async_trait]
+impl Wrapper for Yielding {
+    fn inner(&self) -> &dyn Engine {
+        &self.0
+    }
+
+    async fn commit(&self, commit: Commit) -> Result<Version, CommitError> {
+        for _ in 0..fastrand::u32(..6) {
+            tokio::task::yield_now().await;
+        }
+        self.0.commit(commit).await
+    }
+}
+
 /// Everything that shares or takes over contents, at once and with sweeps: at the end every row has its bytes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn sweeps_never_forget_what_a_row_names() {
     for seed in 0..4u64 {
-        let setup = setup().await;
+        let clock = Arc::new(FakeClock::default());
+        let engine = Arc::new(Wrapped(Yielding(MemoryEngine::new(FAMILIES, clock.clone()))));
+        let setup = setup_on(engine, memory_contents(), clock, BlobOptions::default()).await;
         let mut tasks = JoinSet::new();
         for task in 0..8u64 {
             let setup = setup.clone();
