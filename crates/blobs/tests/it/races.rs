@@ -1,7 +1,9 @@
 //! Several callers at once: one of them wins, and nothing is lost.
 
 use std::collections::HashSet;
+use std::future::Future;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -282,6 +284,40 @@ async fn readers_see_whole_contents_while_others_overwrite() {
         }
     });
     tasks.join_all().await;
+    setup.service.sweep().await.unwrap();
+    let report = setup.service.check(true).await.unwrap();
+    assert_eq!((report.finding_count, report.unnamed_count), (0, 0), "{:?}", report.findings);
+}
+
+/// A caller that goes away leaves a blob that is old or new as a whole, and nothing that a sweep does not find.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_dropped_request_changes_all_or_nothing() {
+    let clock = Arc::new(FakeClock::default());
+    let engine = Arc::new(Wrapped(Yielding(MemoryEngine::new(FAMILIES, clock.clone()))));
+    let setup = setup_on(engine, memory_contents(), clock, BlobOptions::default()).await;
+    let mut random = fastrand::Rng::with_seed(1);
+    for number in 0..200u32 {
+        let length = [100, 20_000, 400_000][random.usize(..3)];
+        let bytes = vec![number as u8; length];
+        let put = setup.try_put("x", &bytes, Preconditions::default());
+        let polls = random.usize(..12);
+        let mut put = std::pin::pin!(put);
+        for _ in 0..polls {
+            let polled = std::future::poll_fn(|context| Poll::Ready(put.as_mut().poll(context))).await;
+            if polled.is_ready() {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        if number % 10 == 0 {
+            setup.service.sweep().await.unwrap();
+        }
+        match setup.read("x", Revision::Base).await {
+            Ok(read) => assert!(read.iter().all(|byte| *byte == read[0])),
+            Err(error) => assert_eq!(error.code, ErrorCode::BlobNotFound, "{error:?}"),
+        }
+    }
+    tokio::time::sleep(Duration::from_millis(50)).await;
     setup.service.sweep().await.unwrap();
     let report = setup.service.check(true).await.unwrap();
     assert_eq!((report.finding_count, report.unnamed_count), (0, 0), "{:?}", report.findings);
