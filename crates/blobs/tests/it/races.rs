@@ -19,6 +19,7 @@ use protocol::blob::conditions::{AppendConditions, Conditions, ETags};
 use protocol::blob::identifier::Revision;
 use protocol::blob::lease::{LeaseDuration, LeaseRequest};
 use protocol::blob::properties::DeleteSnapshots;
+use protocol::blob::range::ByteRange;
 use tokio::task::JoinSet;
 
 use crate::support::*;
@@ -218,6 +219,10 @@ async fn mix(setup: &Setup, seed: u64) {
     let mut random = fastrand::Rng::with_seed(seed);
     let names = ["a", "b", "c"].map(|name| BlobName::parse(name).unwrap());
     for _ in 0..80 {
+        if random.u32(..4) == 0 {
+            mix_pages(setup, &mut random).await;
+            continue;
+        }
         let (name, other) = (&names[random.usize(..3)], &names[random.usize(..3)]);
         let (place, pre) = (setup.place(name), Preconditions::default());
         let number = random.u32(..4);
@@ -253,6 +258,41 @@ async fn mix(setup: &Setup, seed: u64) {
             Ok(_) => {}
             Err(error) => assert_eq!(error.code, ErrorCode::BlobNotFound, "{error:?}"),
         }
+    }
+}
+
+async fn mix_pages(setup: &Setup, random: &mut fastrand::Rng) {
+    let names = ["p", "q"].map(|name| BlobName::parse(name).unwrap());
+    let (name, other) = (&names[random.usize(..2)], &names[random.usize(..2)]);
+    let (place, pre) = (setup.place(name), Preconditions::default());
+    match random.u32(..10) {
+        0 => drop(setup.service.put_page_blob(place, 16 << 20, 0, NewBlob::default(), pre).await),
+        1..6 => {
+            let start = random.u64(..8) * (2 << 20);
+            let bytes = random_bytes(random, 8192);
+            let mut body = Pieces::of(&bytes);
+            let range = start..start + 8192;
+            let _ = setup.service.put_pages(place, range, body.body(), Default::default(), pre).await;
+        }
+        6 | 7 => {
+            let source = CopyFrom {
+                place: setup.place(other),
+                revision: Revision::Base,
+                conditions: Conditions::default(),
+                encryption: Default::default(),
+            };
+            let _ = setup.service.copy_blob(source, place, CopyRequest::default(), pre).await;
+        }
+        8 => drop(setup.service.snapshot_blob(place, None, pre).await),
+        _ => {
+            let deletion = Deletion { snapshots: Some(DeleteSnapshots::Include), ..Deletion::default() };
+            let _ = setup.service.delete_blob(place, Revision::Base, deletion, pre).await;
+        }
+    }
+    let range = Some(ByteRange { first: 0, last: None });
+    match setup.service.open_blob(setup.place(name), Revision::Base, range, &Preconditions::default()).await {
+        Ok(open) => assert_eq!(open.stream(0..16 << 20).collect().await.unwrap().len(), 16 << 20),
+        Err(error) => assert_eq!(error.code, ErrorCode::BlobNotFound, "{error:?}"),
     }
 }
 
