@@ -1,8 +1,11 @@
-//! Containers by name: create, properties, metadata, access, leases, deletion, list.
+//! Containers by name: create, properties, metadata, access, leases, deletion, restoration, list.
+//!
+//! A container that is deleted softly keeps its rows and its policies under another name, `NAME!VERSION`, which nobody can ask
+//! for because it is not a container's.
 
 use bytes::Bytes;
 use catalogue::Container;
-use engine::{Flow, Share, TableRows};
+use engine::{CommitError, Flow, Share, TablePath, TableRows};
 use protocol::blob::conditions::{ConditionPurpose, ConditionState, Conditions};
 use protocol::blob::container_list::ListContainersParameters;
 use protocol::blob::lease::{Leasable, Lease, LeaseRequest, LeaseUse};
@@ -12,12 +15,18 @@ use protocol::common::guid::Guid;
 use protocol::common::{AccountName, DateTime, Metadata};
 use protocol::{ErrorCode, ServiceError};
 
-use crate::api::{ContainerAclView, ContainerPage, ContainerView, Leased, NewContainer, Stamp};
+use crate::api::{
+    ContainerAclView, ContainerPage, ContainerView, DeletedContainerView, Leased, NewContainer, Stamp,
+};
+use crate::base::deletion;
 use crate::codec::{Decoder, Encoder};
-use crate::record::{read_lease, write_lease};
+use crate::family::{FAMILY, namespace};
+use crate::record::{SoftDeletion, read_lease, write_lease};
 use crate::service::{ATTEMPT_COUNT_MAX, BlobService, Inner, scan_budget};
 
 const TAG_CONTAINER: u8 = 1;
+/// Between the name of a deleted container and its version. No name has it.
+pub(crate) const DELETED_MARK: &str = "!";
 /// Records of one page, stored. A page that would have more is shorter.
 const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
@@ -31,6 +40,7 @@ struct ContainerRecord {
     metadata: Metadata,
     default_scope: Option<Box<str>>,
     deny_scope_override: bool,
+    deleted: Option<SoftDeletion>,
 }
 
 impl ContainerRecord {
@@ -42,6 +52,10 @@ impl ContainerRecord {
         out.pairs(self.metadata.items());
         out.option(self.default_scope.as_deref(), Encoder::text);
         out.byte(u8::from(self.deny_scope_override));
+        out.option(self.deleted, |out, deleted| {
+            out.number(deleted.at);
+            out.number(deleted.until);
+        });
         out.finish()
     }
 
@@ -54,6 +68,7 @@ impl ContainerRecord {
             metadata: Metadata::read(from.pairs()?).ok()?,
             default_scope: from.option(|from| from.text().map(Box::from))?,
             deny_scope_override: from.flag()?,
+            deleted: from.option(|from| Some(SoftDeletion { at: from.number()?, until: from.number()? }))?,
         };
         from.end()?;
         Some(record)
@@ -71,6 +86,7 @@ impl ContainerRecord {
     }
 
     fn view(self, name: &str, now: DateTime) -> ContainerView {
+        let (name, version) = name.split_once(DELETED_MARK).unwrap_or((name, ""));
         let Stamp { etag, last_modified, .. } = self.stamp();
         ContainerView {
             name: name.into(),
@@ -81,7 +97,11 @@ impl ContainerRecord {
             metadata: self.metadata,
             default_encryption_scope: self.default_scope,
             deny_encryption_scope_override: self.deny_scope_override,
-            deleted: None,
+            deleted: self.deleted.map(|deleted| DeletedContainerView {
+                version: version.into(),
+                time: DateTime::from_ticks(deleted.at),
+                remaining_days: deleted.remaining_days(now),
+            }),
         }
     }
 
@@ -116,6 +136,7 @@ impl BlobService {
             metadata: new.metadata,
             default_scope: new.default_encryption_scope,
             deny_scope_override: new.deny_encryption_scope_override,
+            deleted: None,
         };
         let created = self.inner.catalogue.create(account, container.as_str(), record.encode()).await?;
         created.map(|_| record.stamp()).ok_or_else(|| ErrorCode::ContainerAlreadyExists.into())
@@ -224,24 +245,45 @@ impl BlobService {
         lease: Option<Guid>,
         conditions: &Conditions,
     ) -> Result<(), ServiceError> {
-        let (_, record) = self.inner.container(account, container).await?;
+        let (_, mut record) = self.inner.container(account, container).await?;
+        let now = self.inner.next_moment().await?;
         // A lease that is acquired between this look and the deletion is as if it came after it.
-        record.check(LeaseUse::Write, lease, conditions, self.inner.now().await?)?;
+        record.check(LeaseUse::Write, lease, conditions, now)?;
+        if let Some(days) = self.inner.options.container_retention_days {
+            record.lease = Lease::Available;
+            record.deleted = Some(deletion(now, days));
+            let kept = format!("{container}{DELETED_MARK}{:016x}", now.ticks());
+            return match self.inner.rename_container(account, container.as_str(), &kept, &record).await? {
+                Renamed::Done => Ok(()),
+                Renamed::Absent | Renamed::Taken => Err(ErrorCode::ContainerNotFound.into()),
+            };
+        }
         match self.inner.catalogue.delete(account, container.as_str()).await? {
             Some(_) => Ok(()),
             None => Err(ErrorCode::ContainerNotFound.into()),
         }
     }
 
-    /// Undoes the deletion of a container. Deletions are final for now.
+    /// Undoes the deletion of a container, under the same or another name.
     pub async fn restore_container(
         &self,
-        _account: &AccountName,
-        _container: &ContainerName,
-        _deleted_name: &str,
-        _deleted_version: &str,
+        account: &AccountName,
+        container: &ContainerName,
+        deleted_name: &str,
+        deleted_version: &str,
     ) -> Result<Stamp, ServiceError> {
-        Err(ErrorCode::ContainerNotFound.into())
+        let kept = [deleted_name, DELETED_MARK, deleted_version].concat();
+        let found = self.inner.catalogue.get(account, &kept).await?.ok_or(ErrorCode::ContainerNotFound)?;
+        let mut record = ContainerRecord::decode(&found.payload)?;
+        let now = self.inner.next_moment().await?;
+        if record.deleted.take().is_none_or(|deleted| deleted.until <= now.ticks()) {
+            return Err(ErrorCode::ContainerNotFound.into());
+        }
+        match self.inner.rename_container(account, &kept, container.as_str(), &record).await? {
+            Renamed::Done => Ok(record.stamp()),
+            Renamed::Absent => Err(ErrorCode::ContainerNotFound.into()),
+            Renamed::Taken => Err(ErrorCode::ContainerAlreadyExists.into()),
+        }
     }
 
     pub async fn list_containers(
@@ -259,6 +301,9 @@ impl BlobService {
             if is_past || containers.len() == parameters.page_count() {
                 return Flow::Stop;
             }
+            if name.contains(DELETED_MARK) && !parameters.include_deleted {
+                return Flow::Continue;
+            }
             let is_system = ContainerName::parse(name).is_ok_and(|name| name.is_system());
             if is_system && !parameters.include_system {
                 return Flow::Continue;
@@ -268,6 +313,7 @@ impl BlobService {
                 return Flow::Stop;
             }
             match ContainerRecord::decode(payload) {
+                Ok(record) if record.deleted.is_some_and(|deleted| deleted.until <= now.ticks()) => {}
                 Ok(record) => containers.push(record.view(name, now)),
                 Err(error) => {
                     damage = Some(error);
@@ -297,6 +343,28 @@ impl Inner {
         Ok((found, record))
     }
 
+    /// Gives a container another name, and another record, in one step.
+    async fn rename_container(
+        &self,
+        account: &AccountName,
+        from: &str,
+        to: &str,
+        record: &ContainerRecord,
+    ) -> Result<Renamed, ServiceError> {
+        let payload = catalogue::record::of_new(FAMILY, record.encode());
+        let path = |name| TablePath::new(namespace(account), name);
+        let renamed = self.engine.rename_table(path(from), path(to), payload).await;
+        for name in [from, to] {
+            self.catalogue.forget(account, name);
+        }
+        match renamed {
+            Ok(_) => Ok(Renamed::Done),
+            Err(CommitError::Precondition { op: 0, .. }) => Ok(Renamed::Absent),
+            Err(CommitError::Precondition { .. }) => Ok(Renamed::Taken),
+            Err(error) => Err(catalogue::from_commit(error)),
+        }
+    }
+
     async fn change_container<T>(
         &self,
         account: &AccountName,
@@ -313,6 +381,19 @@ impl Inner {
         }
         Err(ErrorCode::ServerBusy.into())
     }
+}
+
+/// What became of a renaming.
+enum Renamed {
+    Done,
+    Absent,
+    Taken,
+}
+
+/// Whether the name is that of a container that is deleted and cannot be restored any more.
+pub(crate) fn is_expired(name: &str, payload: &[u8], now: DateTime) -> bool {
+    let deleted = ContainerRecord::read(payload).and_then(|record| record.deleted);
+    name.contains(DELETED_MARK) && deleted.is_some_and(|deleted| deleted.until <= now.ticks())
 }
 
 /// A new id of a lease or a copy.

@@ -114,6 +114,10 @@ impl Inner {
             let is_same_row = from.row == crate::record::BASE_ROW.into()
                 && source.target.table == target.table
                 && source.target.blob == target.blob;
+            if is_same_row && found.expect != Expect::Exactly(from.version) {
+                // It was replaced between the two looks: what the first one saw may be forgotten already.
+                continue;
+            }
             if let BlobContent::Pages(_) = committed.content
                 && !is_same_row
             {

@@ -9,6 +9,7 @@ use protocol::blob::tag_expression::TagExpression;
 use protocol::common::AccountName;
 
 use crate::api::{FoundBlob, FoundPage};
+use crate::containers::DELETED_MARK;
 use crate::record::{BASE_ROW, BlobRecord, read_moment_row};
 use crate::service::{BlobService, Inner, damaged_row};
 use crate::walk::{BlobWalker, WalkStep};
@@ -39,7 +40,7 @@ impl BlobService {
             let names = self.inner.container_names(account, &from).await?;
             let Some(last) = names.last().cloned() else { return Ok(page) };
             for name in names {
-                if only.is_some_and(|only| only != name) {
+                if name.contains(DELETED_MARK) || only.is_some_and(|only| only != name) {
                     continue;
                 }
                 let Some(table) = self.inner.catalogue.id_of(account, &name).await? else { continue };

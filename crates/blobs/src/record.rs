@@ -106,6 +106,13 @@ pub(crate) struct SoftDeletion {
     pub(crate) until: u64,
 }
 
+impl SoftDeletion {
+    /// Whole days, of which the one that has begun is none.
+    pub(crate) fn remaining_days(&self, now: DateTime) -> u16 {
+        (self.until.saturating_sub(now.ticks() + 1) / TICKS_PER_DAY) as u16
+    }
+}
+
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct CommittedBlob {
     pub(crate) blob_type: BlobType,
@@ -262,8 +269,7 @@ impl BlobRecord {
             lease: (is_base && self.deleted.is_none()).then(|| self.lease.at(now)),
             deleted: self.deleted.map(|deleted| DeletedBlob {
                 time: DateTime::from_ticks(deleted.at),
-                // Whole days, of which the one that has begun is none.
-                remaining_days: (deleted.until.saturating_sub(now.ticks() + 1) / TICKS_PER_DAY) as u16,
+                remaining_days: deleted.remaining_days(now),
             }),
         }
     }
@@ -556,5 +562,79 @@ pub(crate) fn is_sound(value: &[u8]) -> bool {
         Some(&TAG_BLOCK) => StagedBlock::decode(value).is_some(),
         Some(&TAG_SEGMENT) => crate::page_rows::PageSegment::decode(value).is_some(),
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record() -> BlobRecord {
+        let id = Guid([7; 16]);
+        BlobRecord {
+            kind: RecordKind::Version,
+            lease: Lease::Leased {
+                id,
+                duration: LeaseDuration::Fixed(15),
+                until: Some(DateTime::from_ticks(9)),
+            },
+            staging: Some(Staging { generation: 5, id_bytes: 64 }),
+            deleted: Some(SoftDeletion { at: 1, until: 2 }),
+            committed: Some(CommittedBlob {
+                blob_type: BlobType::Append,
+                modified: 11,
+                created: 10,
+                http: HttpProperties {
+                    content_type: Some("text/plain".into()),
+                    content_md5: Some([3; 16]),
+                    ..HttpProperties::default()
+                },
+                metadata: Metadata::read([("Key", "value")]).unwrap(),
+                tags: Tags::read([("tag", "")]).unwrap(),
+                tier: Tier {
+                    explicit: Some((AccessTier::Archive, 4)),
+                    rehydrating: Some((AccessTier::Hot, RehydratePriority::High, 6)),
+                },
+                copy: Some(CopyState {
+                    id,
+                    source: "http://x".into(),
+                    status: CopyStatus::Success,
+                    copied: 1,
+                    total: 2,
+                    completed: Some(DateTime::from_ticks(8)),
+                    description: None,
+                }),
+                sequence_number: 12,
+                append_count: 13,
+                is_sealed: true,
+                key: Some(CustomerKeyHash([1; 32])),
+                scope: Some("scope".into()),
+                version: Some(14),
+                size: 4,
+                is_shared: true,
+                content: BlobContent::Map(ContentMap::inline(Bytes::from_static(b"tail"))),
+            }),
+        }
+    }
+
+    #[test]
+    fn a_record_reads_as_it_was_written_and_no_part_of_it_does() {
+        let record = record();
+        let value = record.encode();
+        assert_eq!(BlobRecord::decode(&value), Some(record));
+        for end in 0..value.len() {
+            assert!(!is_sound(&value[..end]), "{end}");
+        }
+        assert!(!is_sound(&[&value[..], b"x"].concat()));
+    }
+
+    #[test]
+    fn rows_read_as_they_were_written() {
+        let id = BlockId::from_bytes(b"\0\xffid").unwrap();
+        assert_eq!(read_block_row(&block_row(17, &id)), Some((17, id)));
+        assert_eq!(read_moment_row(&moment_row(u64::MAX)), Some(u64::MAX));
+        for row in ["", "S", "T", "U", "U00", "Uäääääääää", "S000000000000000g"] {
+            assert!(read_block_row(row).is_none() && read_moment_row(row).is_none(), "{row}");
+        }
     }
 }

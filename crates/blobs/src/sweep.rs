@@ -13,12 +13,14 @@ use contents::{ContentId, ContentRef};
 use engine::env::ticks;
 use engine::{
     Budget, COMMIT_OP_COUNT_MAX, Commit, CommitError, Expect, Flow, Key, KeyRange, Op, OwnedKey, Sink,
-    TableId, Version,
+    TableId, TableRecord, Version,
 };
 use protocol::ServiceError;
-use protocol::common::DateTime;
+use protocol::common::{AccountName, DateTime};
 
 use crate::base::{delete_op, put_op};
+use crate::containers::is_expired;
+use crate::family::FAMILY;
 use crate::named::{NamedContent, NamedVisitor, all_containers};
 use crate::page_rows::{page_epochs, read_segment_row};
 use crate::record::{BASE_ROW, BlobRecord, Epochs, StagedBlock, read_block_row, read_moment_row};
@@ -46,6 +48,7 @@ impl BlobService {
     /// it. A second sweep finds what the rows that this one removed had named.
     pub async fn sweep(&self) -> Result<SweepReport, ServiceError> {
         let mut report = SweepReport::default();
+        self.inner.drop_expired_containers().await?;
         for table in self.inner.catalogue.all_ids().await? {
             report.removed_row_count += self.inner.sweep_rows(table).await?;
         }
@@ -94,6 +97,17 @@ impl Inner {
         Ok(())
     }
 
+    /// Drops the containers that cannot be restored any more.
+    async fn drop_expired_containers(&self) -> Result<(), ServiceError> {
+        let mut sink = ExpiredSink { now: self.now().await?, names: Vec::new() };
+        let all = [KeyRange::all()];
+        self.engine.scan(TableId::CATALOGUE, &all, Budget::UNBOUNDED, &mut sink).await.map_err(from_read)?;
+        for (account, name) in sink.names {
+            self.catalogue.delete(&account, &name).await?;
+        }
+        Ok(())
+    }
+
     /// Removes the rows of a container that nobody can see. Returns how many.
     async fn sweep_rows(&self, table: TableId) -> Result<u64, ServiceError> {
         let now = self.now().await?;
@@ -128,6 +142,23 @@ impl Inner {
                 _ => KeyRange::from_key(&partition, ""),
             };
         }
+    }
+}
+
+struct ExpiredSink {
+    now: DateTime,
+    names: Vec<(AccountName, String)>,
+}
+
+impl Sink for ExpiredSink {
+    fn row(&mut self, key: Key<'_>, _: Version, value: &[u8]) -> Flow {
+        let is_blobs = TableRecord::read(value).is_some_and(|record| record.id.family() == FAMILY);
+        let found = is_blobs.then(|| catalogue::record::read_value(FAMILY, value)).flatten();
+        if found.is_some_and(|(_, payload)| is_expired(key.row, payload, self.now)) {
+            let account = key.partition.split('/').next().and_then(AccountName::parse);
+            self.names.extend(account.map(|account| (account, key.row.to_owned())));
+        }
+        Flow::Continue
     }
 }
 

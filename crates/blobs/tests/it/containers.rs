@@ -1,16 +1,20 @@
 //! Containers.
 
+use std::time::Duration;
+
+use blobs::BlobOptions;
 use engine::Share;
 use protocol::ErrorCode;
 use protocol::blob::conditions::Conditions;
 use protocol::blob::container_list::ListContainersParameters;
+use protocol::blob::identifier::Revision;
 use protocol::blob::lease::{LeaseDuration, LeaseRequest};
 use protocol::blob::properties::PublicAccess;
 use protocol::blob::{ContainerAcl, ContainerName};
 use protocol::common::Metadata;
 use protocol::common::query::Query;
 
-use crate::support::{code, setup};
+use crate::support::{code, setup, setup_with};
 
 #[tokio::test]
 async fn a_container_keeps_its_properties_and_changes_its_etag() {
@@ -71,4 +75,38 @@ async fn containers_are_listed_in_pages() {
         }
     }
     assert_eq!(names, ["many-0", "many-1", "many-2", "many-3", "many-4"]);
+}
+
+#[tokio::test]
+async fn a_deleted_container_comes_back_with_its_blobs() {
+    let options = BlobOptions { container_retention_days: Some(2), ..BlobOptions::default() };
+    let setup = setup_with(options).await;
+    let (account, container) = (&setup.account, &setup.container);
+    setup.put("x", &vec![1; 20_000]).await;
+    let none = Conditions::default();
+    setup.service.delete_container(account, container, None, &none).await.unwrap();
+    assert_eq!(code(setup.read("x", Revision::Base).await), ErrorCode::ContainerNotFound);
+    setup.service.sweep().await.unwrap();
+    let list = async |query: &str| {
+        let parameters = ListContainersParameters::read(&Query::split(query), account).unwrap();
+        setup.service.list_containers(account, &parameters, Share::COMMON).await.unwrap().containers
+    };
+    assert!(list("").await.is_empty());
+    let deleted = list("include=deleted").await.remove(0);
+    let version = deleted.deleted.unwrap().version;
+    assert_eq!(&*deleted.name, "container");
+    let wrong = setup.service.restore_container(account, container, "container", "0").await;
+    assert_eq!(code(wrong), ErrorCode::ContainerNotFound);
+    setup.service.create_container(account, container, Default::default()).await.unwrap();
+    let taken = setup.service.restore_container(account, container, "container", &version).await;
+    assert_eq!(code(taken), ErrorCode::ContainerAlreadyExists);
+    setup.service.delete_container(account, container, None, &none).await.unwrap();
+    setup.service.restore_container(account, container, "container", &version).await.unwrap();
+    assert_eq!(setup.read("x", Revision::Base).await.unwrap(), vec![1; 20_000]);
+    setup.service.delete_container(account, container, None, &none).await.unwrap();
+    setup.clock.advance(Duration::from_secs(3 * 24 * 3600));
+    setup.service.sweep().await.unwrap();
+    assert!(list("include=deleted").await.is_empty());
+    let report = setup.service.check(true).await.unwrap();
+    assert_eq!((report.container_count, report.unnamed_count), (0, 0));
 }

@@ -1,14 +1,25 @@
 //! Several callers at once: one of them wins, and nothing is lost.
 
 use std::collections::HashSet;
+use std::future::Future;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
 
-use blobs::{NewBlob, Preconditions};
+use async_trait::async_trait;
+use blobs::{BlobOptions, CopyFrom, CopyRequest, Deletion, NewBlob, Preconditions};
+use engine::env::FakeClock;
+use engine::memory::MemoryEngine;
+use engine::wrapper::{Wrapped, Wrapper};
+use engine::{Commit, CommitError, Engine, Version};
 use protocol::ErrorCode;
 use protocol::blob::BlobName;
 use protocol::blob::block_list::BlockSource;
 use protocol::blob::conditions::{AppendConditions, Conditions, ETags};
 use protocol::blob::identifier::Revision;
 use protocol::blob::lease::{LeaseDuration, LeaseRequest};
+use protocol::blob::properties::DeleteSnapshots;
+use protocol::blob::range::ByteRange;
 use tokio::task::JoinSet;
 
 use crate::support::*;
@@ -155,6 +166,136 @@ async fn blocks_that_are_staged_at_once_are_all_committed() {
     assert_eq!(read.chunks(1000).map(|block| block[0]).collect::<HashSet<_>>().len(), TASK_COUNT);
 }
 
+/// Lets others go first before every commit, so that races that are rare become frequent.
+struct Yielding(MemoryEngine);
+
+#[async_trait]
+impl Wrapper for Yielding {
+    fn inner(&self) -> &dyn Engine {
+        &self.0
+    }
+
+    async fn commit(&self, commit: Commit) -> Result<Version, CommitError> {
+        for _ in 0..fastrand::u32(..6) {
+            tokio::task::yield_now().await;
+        }
+        self.0.commit(commit).await
+    }
+}
+
+/// Everything that shares or takes over contents, at once and with sweeps: at the end every row has its bytes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn sweeps_never_forget_what_a_row_names() {
+    for seed in 0..4u64 {
+        let clock = Arc::new(FakeClock::default());
+        let engine = Arc::new(Wrapped(Yielding(MemoryEngine::new(FAMILIES, clock.clone()))));
+        let setup = setup_on(engine, memory_contents(), clock, BlobOptions::default()).await;
+        let mut tasks = JoinSet::new();
+        for task in 0..8u64 {
+            let setup = setup.clone();
+            tasks.spawn(async move { mix(&setup, seed * 100 + task).await });
+        }
+        let sweeper = setup.clone();
+        tasks.spawn(async move {
+            for _ in 0..40 {
+                sweeper.service.sweep().await.unwrap();
+                tokio::task::yield_now().await;
+            }
+        });
+        tasks.join_all().await;
+        let report = setup.service.check(true).await.unwrap();
+        assert_eq!(report.finding_count, 0, "{:?}", report.findings);
+        setup.clock.advance(Duration::from_secs(8 * 24 * 3600));
+        for _ in 0..3 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            setup.service.sweep().await.unwrap();
+        }
+        let report = setup.service.check(true).await.unwrap();
+        assert_eq!((report.finding_count, report.unnamed_count), (0, 0), "{:?}", report.findings);
+    }
+}
+
+async fn mix(setup: &Setup, seed: u64) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let names = ["a", "b", "c"].map(|name| BlobName::parse(name).unwrap());
+    for _ in 0..80 {
+        if random.u32(..4) == 0 {
+            mix_pages(setup, &mut random).await;
+            continue;
+        }
+        let (name, other) = (&names[random.usize(..3)], &names[random.usize(..3)]);
+        let (place, pre) = (setup.place(name), Preconditions::default());
+        let number = random.u32(..4);
+        // Refusals are fine: others have changed the blob meanwhile.
+        match random.u32(..8) {
+            0 => drop(setup.put(name.as_str(), &random_bytes(&mut random, 10_000)).await),
+            1 | 2 => {
+                let bytes = random_bytes(&mut random, 500);
+                let mut body = Pieces::of(&bytes);
+                setup.service.put_block(place, &block_id(number), body.body(), pre).await.unwrap();
+            }
+            3 | 4 => {
+                let list =
+                    (0..random.u32(1..4)).map(|_| (BlockSource::Latest, block_id(random.u32(..4)))).collect();
+                let _ = setup.service.put_block_list(place, list, NewBlob::default(), pre).await;
+            }
+            5 => {
+                let source = CopyFrom {
+                    place: setup.place(other),
+                    revision: Revision::Base,
+                    conditions: Conditions::default(),
+                    encryption: Default::default(),
+                };
+                let _ = setup.service.copy_blob(source, place, CopyRequest::default(), pre).await;
+            }
+            6 => drop(setup.service.snapshot_blob(place, None, pre).await),
+            _ => {
+                let deletion = Deletion { snapshots: Some(DeleteSnapshots::Include), ..Deletion::default() };
+                let _ = setup.service.delete_blob(place, Revision::Base, deletion, pre).await;
+            }
+        }
+        match setup.read(name.as_str(), Revision::Base).await {
+            Ok(_) => {}
+            Err(error) => assert_eq!(error.code, ErrorCode::BlobNotFound, "{error:?}"),
+        }
+    }
+}
+
+async fn mix_pages(setup: &Setup, random: &mut fastrand::Rng) {
+    let names = ["p", "q"].map(|name| BlobName::parse(name).unwrap());
+    let (name, other) = (&names[random.usize(..2)], &names[random.usize(..2)]);
+    let (place, pre) = (setup.place(name), Preconditions::default());
+    match random.u32(..10) {
+        0 => drop(setup.service.put_page_blob(place, 16 << 20, 0, NewBlob::default(), pre).await),
+        1..6 => {
+            let start = random.u64(..8) * (2 << 20);
+            let bytes = random_bytes(random, 8192);
+            let mut body = Pieces::of(&bytes);
+            let range = start..start + 8192;
+            let _ = setup.service.put_pages(place, range, body.body(), Default::default(), pre).await;
+        }
+        6 | 7 => {
+            let source = CopyFrom {
+                place: setup.place(other),
+                revision: Revision::Base,
+                conditions: Conditions::default(),
+                encryption: Default::default(),
+            };
+            let _ = setup.service.copy_blob(source, place, CopyRequest::default(), pre).await;
+        }
+        8 => drop(setup.service.snapshot_blob(place, None, pre).await),
+        _ => {
+            let deletion = Deletion { snapshots: Some(DeleteSnapshots::Include), ..Deletion::default() };
+            let _ = setup.service.delete_blob(place, Revision::Base, deletion, pre).await;
+        }
+    }
+    let range = Some(ByteRange { first: 0, last: None });
+    match setup.service.open_blob(setup.place(name), Revision::Base, range, &Preconditions::default()).await {
+        Ok(open) => assert_eq!(open.stream(0..16 << 20).collect().await.unwrap().len(), 16 << 20),
+        Err(error) => assert_eq!(error.code, ErrorCode::BlobNotFound, "{error:?}"),
+    }
+}
+
 /// A reader sees one content or the other, and never a mixture, while writers overwrite and a sweep runs.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn readers_see_whole_contents_while_others_overwrite() {
@@ -183,6 +324,40 @@ async fn readers_see_whole_contents_while_others_overwrite() {
         }
     });
     tasks.join_all().await;
+    setup.service.sweep().await.unwrap();
+    let report = setup.service.check(true).await.unwrap();
+    assert_eq!((report.finding_count, report.unnamed_count), (0, 0), "{:?}", report.findings);
+}
+
+/// A caller that goes away leaves a blob that is old or new as a whole, and nothing that a sweep does not find.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_dropped_request_changes_all_or_nothing() {
+    let clock = Arc::new(FakeClock::default());
+    let engine = Arc::new(Wrapped(Yielding(MemoryEngine::new(FAMILIES, clock.clone()))));
+    let setup = setup_on(engine, memory_contents(), clock, BlobOptions::default()).await;
+    let mut random = fastrand::Rng::with_seed(1);
+    for number in 0..200u32 {
+        let length = [100, 20_000, 400_000][random.usize(..3)];
+        let bytes = vec![number as u8; length];
+        let put = setup.try_put("x", &bytes, Preconditions::default());
+        let polls = random.usize(..12);
+        let mut put = std::pin::pin!(put);
+        for _ in 0..polls {
+            let polled = std::future::poll_fn(|context| Poll::Ready(put.as_mut().poll(context))).await;
+            if polled.is_ready() {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        if number % 10 == 0 {
+            setup.service.sweep().await.unwrap();
+        }
+        match setup.read("x", Revision::Base).await {
+            Ok(read) => assert!(read.iter().all(|byte| *byte == read[0])),
+            Err(error) => assert_eq!(error.code, ErrorCode::BlobNotFound, "{error:?}"),
+        }
+    }
+    tokio::time::sleep(Duration::from_millis(50)).await;
     setup.service.sweep().await.unwrap();
     let report = setup.service.check(true).await.unwrap();
     assert_eq!((report.finding_count, report.unnamed_count), (0, 0), "{:?}", report.findings);

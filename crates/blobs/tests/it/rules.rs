@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use blobs::{
-    BlobEntry, BlobOptions, CopyFrom, CopyRequest, CopyTags, Deletion, NewBlob, Preconditions, TierSet,
-    UploadBody,
+    BlobEntry, BlobOptions, CopyFrom, CopyRequest, CopyTags, Deletion, NewBlob, PageQuery, Preconditions,
+    TierSet, UploadBody,
 };
 use engine::Share;
 use protocol::ErrorCode;
 use protocol::blob::checksum::{ContentDigest, ExpectedChecksums};
-use protocol::blob::conditions::{Conditions, ETags};
+use protocol::blob::conditions::{Conditions, ETags, SequenceConditions};
 use protocol::blob::identifier::Revision;
 use protocol::blob::lease::{LeaseDuration, LeaseRequest};
 use protocol::blob::list_parameters::FindBlobsParameters;
@@ -268,4 +268,41 @@ async fn an_archived_blob_is_not_read_until_it_is_back() {
     assert_eq!(setup.read("x", Revision::Base).await.unwrap(), &b"cold"[..]);
     let view = setup.service.blob_properties(place, Revision::Base, &pre()).await.unwrap();
     assert_eq!((view.tier.unwrap().tier, view.blob_type), (AccessTier::Hot, BlobType::Block));
+}
+
+#[tokio::test]
+async fn a_snapshot_of_pages_keeps_them_and_tells_the_difference() {
+    let setup = setup().await;
+    let blob = name("disk");
+    let place = setup.place(&blob);
+    let (pre, sequence) = (Preconditions::default, SequenceConditions::default());
+    let size = 10 * 1024 * 1024;
+    setup.service.put_page_blob(place, size, 0, NewBlob::default(), pre()).await.unwrap();
+    let write = async |start: u64, bytes: &[u8]| {
+        let range = start..start + bytes.len() as u64;
+        setup.service.put_pages(place, range, Pieces::of(bytes).body(), sequence, pre()).await.unwrap();
+    };
+    write(0, &[1; 1024]).await;
+    // Over the border of two segments.
+    write(4 * 1024 * 1024 - 8192, &[2; 16384]).await;
+    let taken = setup.service.snapshot_blob(place, None, pre()).await.unwrap().snapshot;
+    write(512, &[3; 512]).await;
+    setup.service.clear_pages(place, 4 * 1024 * 1024..4 * 1024 * 1024 + 512, sequence, pre()).await.unwrap();
+    let old = setup.read("disk", Revision::Snapshot(taken)).await.unwrap();
+    assert!(old[..1024] == [1; 1024] && old[4 * 1024 * 1024..][..512] == [2; 512]);
+    let new = setup.read("disk", Revision::Base).await.unwrap();
+    assert!(
+        new[..512] == [1; 512] && new[512..1024] == [3; 512] && new[4 * 1024 * 1024..][..512] == [0; 512]
+    );
+    let query = |previous, count_max| PageQuery { previous, range: None, marker: None, count_max };
+    let all = setup.service.page_ranges(place, Revision::Base, query(None, 2), &pre()).await.unwrap();
+    let ranges: Vec<_> = all.ranges.iter().map(|found| found.range.clone()).collect();
+    assert_eq!(ranges, [0..1024, 4 * 1024 * 1024 - 8192..4 * 1024 * 1024]);
+    assert_eq!(all.next, Some(4 * 1024 * 1024 + 512));
+    let diff =
+        setup.service.page_ranges(place, Revision::Base, query(Some(taken), 10), &pre()).await.unwrap();
+    let ranges: Vec<_> = diff.ranges.iter().map(|found| (found.range.clone(), found.is_cleared)).collect();
+    assert_eq!(ranges, [(512..1024, false), (4 * 1024 * 1024..4 * 1024 * 1024 + 512, true)]);
+    let beyond = setup.service.clear_pages(place, size..size + 512, sequence, pre()).await;
+    assert_eq!(code(beyond), ErrorCode::InvalidPageRange);
 }
