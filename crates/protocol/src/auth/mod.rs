@@ -5,6 +5,7 @@ mod bearer;
 mod delegation;
 mod grant;
 pub(crate) mod sas;
+mod secret;
 mod service_kind;
 mod shared_key;
 
@@ -16,6 +17,7 @@ pub use grant::{
     Connection, Grant, KeyBounds, LetterSet, Letters, Level, Need, Permission, ResourceName, RoleSet,
 };
 pub use sas::{AccountScope, MalformedSas, SasScope, SasTerms, SasToken, ScopeParameter, ServiceScope};
+pub use secret::is_same_secret;
 pub use service_kind::ServiceKind;
 pub use shared_key::{
     AccountKey, Authorization, FullRequest, KEY_BYTES_MIN, Scheme, SharedKeyForm, ShortRequest,

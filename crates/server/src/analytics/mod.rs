@@ -19,7 +19,7 @@ use std::time::Duration;
 use catalogue::Catalogue;
 use engine::Engine;
 use engine::env::Clock;
-use observe::{AnalyticsBook, AnalyticsCounts, Operation, Service};
+use observe::{AnalyticsBook, AnalyticsCounts, Operation, Service, TICKS_PER_MINUTE};
 use protocol::common::service_properties::{Metrics, MetricsLevel, ServiceProperties};
 use protocol::common::{AccountName, DateTime};
 use protocol::{ErrorCode, ServiceError};
@@ -32,7 +32,6 @@ use schema::MetricsInterval;
 
 /// A request is counted as it finishes. So long after a minute its last one has been, whatever the threads do.
 const GRACE: Duration = Duration::from_secs(1);
-const TICKS_PER_MINUTE: u64 = 60 * 10_000_000;
 /// Intervals that wait to be written, over all accounts. Past this bound, because the engine takes no writes, the
 /// oldest are given up.
 const DUE_COUNT_MAX: usize = 10_000;
