@@ -1,7 +1,7 @@
 //! The frame of a backup file: one line that names the format, then blocks, each compressed and with a checksum.
 //!
 //! ```text
-//! lazulite backup, format 2\n
+//! lazulite backup, format 3\n
 //! block: kind u8 · raw size u32 · stored size u32 · crc32 u32 · stored bytes      (numbers little-endian)
 //! ```
 //!
@@ -14,15 +14,17 @@ use std::io::{self, Read};
 
 use crate::BackupError;
 
-pub(crate) const FORMAT: u32 = 2;
+pub(crate) const FORMAT: u32 = 3;
 /// The first format that holds queues. What is older reads as ever.
 pub(crate) const FORMAT_WITH_QUEUES: u32 = 2;
+/// The first format that holds blobs.
+pub(crate) const FORMAT_WITH_BLOBS: u32 = 3;
 const LINE_START: &str = "lazulite backup, format ";
 /// Enough for any format number.
 const LINE_SIZE_BYTES_MAX: usize = LINE_START.len() + 11;
 const HEAD_SIZE_BYTES: usize = 13;
 /// No block is larger. It holds the largest row, 1 MiB as the service counts it, in its largest stored form with room
-/// to spare.
+/// to spare, and the row of a blob with 50,000 blocks.
 pub(crate) const BLOCK_SIZE_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 pub(crate) fn first_line() -> String {

@@ -7,20 +7,26 @@
 //! rows (4)         rows of the table before it: version u64 · PartitionKey, string · RowKey, string · record, bytes
 //! properties (6)   the same as kind 2, of the Queue service
 //! queue (7), messages (8)   see `queue_content.rs`
+//! properties (9)   the same as kind 2, of the Blob service
+//! container (10), piece of a content (11), rows (12)   see `blob_content.rs`
 //! end (5)          properties u64 · tables u64 · rows u64 · queues u64 · messages u64
+//!                  · containers u64 · rows of containers u64 · blobs u64 · contents u64 · their bytes u64
 //! ```
 //!
-//! Format 1 had no queues: its kinds end with 5, and its end with the rows. Numbers are little-endian; strings (UTF-8) and bytes follow their length, a u32. Rows are in the order of their
-//! keys.
+//! Format 1 had no queues: its kinds end with 5, and its end with the rows. Format 2 had no blobs: its kinds end with 8, and its
+//! end with the messages. Numbers are little-endian; strings (UTF-8) and bytes follow their length, a u32. Rows are in the order
+//! of their keys.
 //! Promises: [`BackupReader`] refuses blocks and rows that are out of order, checks the counts at the end, and refuses
 //! contents that break a rule. Leaves to others: framing and checksums (`block.rs`), and the rules (`rules.rs`).
 
 use std::io::Read;
 
+use blobs::ContentPiece;
 use engine::Version;
 
 use crate::BackupError;
-use crate::block::{BlockReader, FORMAT_WITH_QUEUES};
+use crate::blob_content::{ContainerHead, PieceOrder, read_piece};
+use crate::block::{BlockReader, FORMAT_WITH_BLOBS, FORMAT_WITH_QUEUES};
 use crate::queue_content::{MessageIter, MessagePlace, QueueHead, check_messages};
 use crate::rules::Rules;
 
@@ -32,6 +38,10 @@ pub(crate) const END: u8 = 5;
 pub(crate) const QUEUE_PROPERTIES: u8 = 6;
 pub(crate) const QUEUE: u8 = 7;
 pub(crate) const MESSAGES: u8 = 8;
+pub(crate) const BLOB_PROPERTIES: u8 = 9;
+pub(crate) const CONTAINER: u8 = 10;
+pub(crate) const PIECE: u8 = 11;
+pub(crate) const BLOB_ROWS: u8 = 12;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BackupHead {
@@ -60,6 +70,12 @@ pub struct Totals {
     pub row_count: u64,
     pub queue_count: u64,
     pub message_count: u64,
+    pub container_count: u64,
+    pub blob_row_count: u64,
+    /// Rows that are blobs, and not snapshots, versions, staged blocks or pages.
+    pub blob_count: u64,
+    pub content_count: u64,
+    pub content_bytes: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -88,6 +104,16 @@ pub enum Content<'a> {
     Queue(QueueHead),
     /// Messages of the queue before them.
     Messages(MessageIter<'a>),
+    /// Of the Blob service.
+    BlobProperties {
+        account: &'a str,
+        properties: &'a [u8],
+    },
+    Container(ContainerHead),
+    /// A part of a content of the container before it.
+    Piece(ContentPiece<'a>),
+    /// Rows of the container before them, without references to a store.
+    BlobRows(RowIter<'a>),
     /// The last block: the file is complete.
     End(Totals),
 }
@@ -131,8 +157,11 @@ impl TableHead {
 
 impl Totals {
     pub(crate) fn write(self) -> Vec<u8> {
-        let Totals { properties_count, table_count, row_count, queue_count, message_count } = self;
-        [properties_count, table_count, row_count, queue_count, message_count].map(u64::to_le_bytes).concat()
+        let Totals { properties_count, table_count, row_count, queue_count, message_count, .. } = self;
+        let Totals { container_count, blob_row_count, blob_count, content_count, content_bytes, .. } = self;
+        let services = [properties_count, table_count, row_count, queue_count, message_count];
+        let blobs = [container_count, blob_row_count, blob_count, content_count, content_bytes];
+        [services, blobs].concat().into_iter().flat_map(u64::to_le_bytes).collect()
     }
 
     fn read(mut bytes: &[u8], format: u32) -> Option<Totals> {
@@ -145,6 +174,13 @@ impl Totals {
         if format >= FORMAT_WITH_QUEUES {
             end.queue_count = pull_u64(&mut bytes)?;
             end.message_count = pull_u64(&mut bytes)?;
+        }
+        if format >= FORMAT_WITH_BLOBS {
+            end.container_count = pull_u64(&mut bytes)?;
+            end.blob_row_count = pull_u64(&mut bytes)?;
+            end.blob_count = pull_u64(&mut bytes)?;
+            end.content_count = pull_u64(&mut bytes)?;
+            end.content_bytes = pull_u64(&mut bytes)?;
         }
         bytes.is_empty().then_some(end)
     }
@@ -188,6 +224,7 @@ enum Inside {
     Nothing,
     Table,
     Queue,
+    Container,
 }
 
 /// Reads a backup from its first byte to its last.
@@ -200,6 +237,7 @@ pub struct BackupReader<R> {
     ended: bool,
     /// The place of this queue's last message so far.
     last_place: Option<MessagePlace>,
+    pieces: PieceOrder,
     /// The sort key of this table's last row so far.
     last_key: Vec<u32>,
     scratch: Vec<u32>,
@@ -229,6 +267,7 @@ impl<R: Read> BackupReader<R> {
             inside: Inside::Nothing,
             ended: false,
             last_place: None,
+            pieces: PieceOrder::default(),
             last_key,
             scratch,
         })
@@ -266,6 +305,16 @@ impl<R: Read> BackupReader<R> {
             QUEUE_PROPERTIES.. if format < FORMAT_WITH_QUEUES => {
                 Err("a block is of a kind that its format lacks")
             }
+            BLOB_PROPERTIES.. if format < FORMAT_WITH_BLOBS => {
+                Err("a block is of a kind that its format lacks")
+            }
+            _ if self.pieces.is_open() && kind != PIECE => Err("a content is not complete"),
+            PIECE | BLOB_ROWS if self.inside != Inside::Container => Err("contents come before any container"),
+            PIECE => see_piece(bytes, &mut self.pieces, &mut self.seen),
+            BLOB_ROWS => check_rows(bytes, &mut self.last_key, &mut self.scratch).map(|count| {
+                self.seen.blob_row_count += count;
+                self.seen.blob_count += RowIter { rest: bytes }.filter(is_blob).count() as u64;
+            }),
             ROWS if self.inside != Inside::Table => Err("rows come before any table"),
             MESSAGES if self.inside != Inside::Queue => Err("messages come before any queue"),
             MESSAGES => {
@@ -273,7 +322,7 @@ impl<R: Read> BackupReader<R> {
             }
             ROWS => check_rows(bytes, &mut self.last_key, &mut self.scratch)
                 .map(|count| self.seen.row_count += count),
-            PROPERTIES | QUEUE_PROPERTIES if read_properties(bytes).is_some() => {
+            PROPERTIES | QUEUE_PROPERTIES | BLOB_PROPERTIES if read_properties(bytes).is_some() => {
                 self.seen.properties_count += 1;
                 Ok(())
             }
@@ -287,6 +336,12 @@ impl<R: Read> BackupReader<R> {
                 self.seen.queue_count += 1;
                 self.inside = Inside::Queue;
                 self.last_place = None;
+                Ok(())
+            }
+            CONTAINER if ContainerHead::read(bytes).is_some() => {
+                self.seen.container_count += 1;
+                self.inside = Inside::Container;
+                self.last_key.clear();
                 Ok(())
             }
             END => match Totals::read(bytes, format) {
@@ -320,6 +375,11 @@ impl<R: Read> BackupReader<R> {
             TABLE => TableHead::read(bytes).map(Content::Table),
             QUEUE => QueueHead::read(bytes).map(Content::Queue),
             MESSAGES => Some(Content::Messages(MessageIter { rest: bytes })),
+            BLOB_PROPERTIES => read_properties(bytes)
+                .map(|(account, properties)| Content::BlobProperties { account, properties }),
+            CONTAINER => ContainerHead::read(bytes).map(Content::Container),
+            PIECE => read_piece(bytes).map(Content::Piece),
+            BLOB_ROWS => Some(Content::BlobRows(RowIter { rest: bytes })),
             _ => Some(Content::Rows(RowIter { rest: bytes })),
         };
         content.map(Some).ok_or_else(|| self.blocks.damaged("a block cannot be decoded"))
@@ -342,10 +402,28 @@ fn check_rules(rules: &mut Rules, kind: u8, bytes: &[u8]) -> Result<(), String> 
         QUEUE => QueueHead::read(bytes).map_or(Ok(()), |queue| rules.check_queue(&queue)),
         MESSAGES => MessageIter { rest: bytes }
             .try_for_each(|(version, message)| rules.check_message(version, &message)),
+        BLOB_PROPERTIES => read_properties(bytes)
+            .map_or(Ok(()), |(account, properties)| rules.check_blob_properties(account, properties)),
+        CONTAINER => ContainerHead::read(bytes).map_or(Ok(()), |container| rules.check_container(&container)),
+        PIECE => read_piece(bytes).map_or(Ok(()), |piece| rules.check_piece(&piece)),
+        BLOB_ROWS => RowIter { rest: bytes }.try_for_each(|row| rules.check_blob_row(row)),
         TABLE => TableHead::read(bytes).map_or(Ok(()), |table| rules.check_table(&table)),
         ROWS => RowIter { rest: bytes }.try_for_each(|row| rules.check_row(row)),
         _ => Ok(()),
     }
+}
+
+/// Takes note of a piece. Contents are numbered without a gap.
+fn see_piece(bytes: &[u8], pieces: &mut PieceOrder, seen: &mut Totals) -> Result<(), &'static str> {
+    let piece = read_piece(bytes).ok_or("a piece of a content cannot be decoded")?;
+    pieces.see(&piece)?;
+    seen.content_count = pieces.count;
+    seen.content_bytes += piece.bytes.len() as u64;
+    Ok(())
+}
+
+fn is_blob(row: &StoredRow<'_>) -> bool {
+    row.row == blobs::BLOB_ROW
 }
 
 /// Counts the rows. They must fill the block exactly and be in the order of their keys.
@@ -414,7 +492,7 @@ pub(crate) fn pull_u32(bytes: &mut &[u8]) -> Option<u32> {
     Some(u32::from_le_bytes(pull(bytes, 4)?.try_into().ok()?))
 }
 
-fn pull_bytes<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
+pub(crate) fn pull_bytes<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     let size = pull_u32(bytes)?;
     pull(bytes, usize::try_from(size).ok()?)
 }

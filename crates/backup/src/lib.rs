@@ -1,16 +1,17 @@
 //! Backups: saves the whole store as of one moment to one file, and loads it back, with any engine.
 //!
-//! `block.rs` cuts a file into checked blocks, `content.rs` and `queue_content.rs` read and write what is in a block,
-//! `save.rs` makes a backup from a running engine's snapshot, `load.rs` loads a backup into an engine, `rules.rs` says what
+//! `block.rs` cuts a file into checked blocks, `content.rs`, `queue_content.rs` and `blob_content.rs` read and write what is in a
+//! block, `save.rs` makes a backup from a running engine's snapshot, `load.rs` loads a backup into an engine, `rules.rs` says what
 //! a backup may hold. `docs/backup.md` describes the file format.
 //!
 //! Promises: a file that reads to its end is complete and unchanged. A damaged, truncated or foreign file is an error
 //! that says where, never a panic and never taken for complete. So is a file that holds what no request could have
 //! stored. Entities keep their Timestamps and ETags, unless these are ahead of the store that takes them in. Messages keep
-//! their ids, times and dequeue counts.
+//! their ids, times and dequeue counts. Blobs keep their ETags, snapshots, versions, staged blocks and leases.
 //! Leaves to others: files and sockets (any reader and writer will do), and accounts with their keys, which are not
 //! part of a backup.
 
+mod blob_content;
 mod block;
 mod content;
 mod load;
@@ -21,6 +22,7 @@ mod save;
 use std::fmt;
 use std::io;
 
+pub use blob_content::ContainerHead;
 use block::FORMAT;
 #[doc(hidden)]
 pub use block::framed;

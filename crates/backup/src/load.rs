@@ -1,6 +1,6 @@
-//! Loads a backup into an engine: all of it, or one table or queue, if wanted under another name.
+//! Loads a backup into an engine: all of it, or one table, queue or container, if wanted under another name.
 //!
-//! Promises: a table or queue appears under its name in one step, once all its content is there. A failed load leaves only
+//! Promises: a table, queue or container appears under its name in one step, once all its content is there. A failed load leaves only
 //! tables that belong to no account, and the next load drops them. After a load of everything, versions assigned later are
 //! greater than any in the backup. A load of one table or queue leaves the store's versions as they are: rows with a
 //! greater version get one of the store's own. The expiry rows and the count of a queue are made from its messages.
@@ -8,19 +8,24 @@
 
 use std::io::Read;
 use std::num::NonZeroU64;
+use std::sync::Arc;
 
+use blobs::{BlobImporter, ContentPiece};
 use bytes::Bytes;
 use catalogue::Setting;
+use contents::{ContentError, ContentStore};
 use engine::{
     Budget, Commit, CommitError, Effect, Engine, Expect, Family, Flow, Key, Load, Namespace, Op, OwnedKey,
     Row, Sink, TableId, TablePath, Version,
 };
 use protocol::auth::ServiceKind;
+use protocol::blob::ContainerName;
 use protocol::common::AccountName;
 use protocol::queue::QueueName;
 use protocol::table::model::TableName;
 
 use crate::BackupError;
+use crate::blob_content::ContainerHead;
 use crate::content::{BackupReader, Content, RowIter, TableHead, Totals};
 use crate::queue_content::{MessageIter, QueueHead};
 use crate::rules::{normal_policies, normal_properties, read_metadata};
@@ -28,8 +33,11 @@ use crate::rules::{normal_policies, normal_properties, read_metadata};
 /// The owner of a table while it is being loaded. No real account can have this name.
 const RESTORING_OWNER: &str = "!restoring";
 /// Where tables of each family are while they are being loaded.
-pub(crate) const RESTORING: [Namespace<'static>; 2] =
-    [Namespace::new(tables::FAMILY, RESTORING_OWNER), Namespace::new(queues::FAMILY, RESTORING_OWNER)];
+pub(crate) const RESTORING: [Namespace<'static>; 3] = [
+    Namespace::new(tables::FAMILY, RESTORING_OWNER),
+    Namespace::new(queues::FAMILY, RESTORING_OWNER),
+    Namespace::new(blobs::FAMILY, RESTORING_OWNER),
+];
 
 /// Which part of a backup to load.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -39,6 +47,8 @@ pub enum LoadSelection {
     Table(SelectedName),
     /// One queue.
     Queue(SelectedName),
+    /// One container of blobs.
+    Container(SelectedName),
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -64,7 +74,7 @@ impl LoadSelection {
         match self {
             LoadSelection::All => Some(table.name.clone()),
             LoadSelection::Table(selected) => selected.target(&table.account, &table.name),
-            LoadSelection::Queue(_) => None,
+            LoadSelection::Queue(_) | LoadSelection::Container(_) => None,
         }
     }
 
@@ -72,7 +82,19 @@ impl LoadSelection {
         match self {
             LoadSelection::All => Some(queue.name.clone()),
             LoadSelection::Queue(selected) => selected.target(&queue.account, &queue.name),
-            LoadSelection::Table(_) => None,
+            LoadSelection::Table(_) | LoadSelection::Container(_) => None,
+        }
+    }
+
+    fn container_target(&self, container: &ContainerHead) -> Option<String> {
+        match self {
+            LoadSelection::All => Some(container.name.clone()),
+            // A deleted one has no name of its own.
+            LoadSelection::Container(selected) if ContainerName::parse(&container.name).is_ok() => {
+                selected.target(&container.account, &container.name)
+            }
+            LoadSelection::Container(_) => None,
+            LoadSelection::Table(_) | LoadSelection::Queue(_) => None,
         }
     }
 }
@@ -88,20 +110,47 @@ pub struct LoadReport {
 /// Called with the number of rows and messages read so far and their approximate total.
 pub type OnProgress<'a> = &'a mut (dyn FnMut(u64, u64) + Send);
 
-/// Reads the backup to its end and loads the selected part. If any name is taken, nothing appears.
+/// Reads the backup to its end and loads the selected part. If any name is taken, nothing appears. Without a store of
+/// contents, a container is an error.
 pub async fn load<R: Read + Send>(
     engine: &dyn Engine,
-    mut backup: BackupReader<R>,
+    contents: Option<&Arc<dyn ContentStore>>,
+    backup: BackupReader<R>,
     selection: &LoadSelection,
     progress: OnProgress<'_>,
 ) -> Result<LoadReport, BackupError> {
     clear_leftovers(engine).await?;
+    let loaded = load_selected(engine, contents, backup, selection, progress).await;
+    if loaded.is_err() {
+        // What was loaded names contents, and keeps them until it is gone. The next load tries again.
+        let _ = clear_leftovers(engine).await;
+    }
+    loaded
+}
+
+async fn load_selected<R: Read + Send>(
+    engine: &dyn Engine,
+    contents: Option<&Arc<dyn ContentStore>>,
+    mut backup: BackupReader<R>,
+    selection: &LoadSelection,
+    progress: OnProgress<'_>,
+) -> Result<LoadReport, BackupError> {
     let head = backup.head().clone();
     let loads_all = *selection == LoadSelection::All;
     let all_versions_until =
         loads_all.then(|| Version::new(head.last_version).unwrap_or(Version(NonZeroU64::MIN)));
-    let mut loading =
-        Loading { engine, all_versions_until, open: None, ready: Vec::new(), loaded: LoadReport::default() };
+    let importer = match contents {
+        Some(contents) => Some(BlobImporter::new(contents.clone()).await.map_err(content_error)?),
+        None => None,
+    };
+    let mut loading = Loading {
+        engine,
+        importer,
+        all_versions_until,
+        open: None,
+        ready: Vec::new(),
+        loaded: LoadReport::default(),
+    };
     loop {
         match backup.next_content()? {
             Some(Content::Properties { account, properties }) if loads_all => {
@@ -110,7 +159,12 @@ pub async fn load<R: Read + Send>(
             Some(Content::QueueProperties { account, properties }) if loads_all => {
                 loading.properties(queues::FAMILY, account, properties).await?;
             }
-            Some(Content::Properties { .. } | Content::QueueProperties { .. }) => {}
+            Some(Content::BlobProperties { account, properties }) if loads_all => {
+                loading.properties(blobs::FAMILY, account, properties).await?;
+            }
+            Some(
+                Content::Properties { .. } | Content::QueueProperties { .. } | Content::BlobProperties { .. },
+            ) => {}
             Some(Content::Table(table)) => {
                 loading.finish().await?;
                 if let Some(name) = selection.table_target(&table) {
@@ -123,12 +177,21 @@ pub async fn load<R: Read + Send>(
                     loading.begin(LoadTarget::queue(queue, &name)?).await?;
                 }
             }
+            Some(Content::Container(container)) => {
+                loading.finish().await?;
+                if let Some(name) = selection.container_target(&container) {
+                    loading.begin(LoadTarget::container(container, &name)?).await?;
+                    loading.importer()?.begin_container();
+                }
+            }
             Some(Content::Rows(rows)) => loading.rows(rows).await?,
+            Some(Content::Piece(piece)) => loading.piece(piece).await?,
+            Some(Content::BlobRows(rows)) => loading.blob_rows(rows).await?,
             Some(Content::Messages(messages)) => loading.messages(messages).await?,
             Some(Content::End(_)) | None => break,
         }
         let seen = backup.seen();
-        progress(seen.row_count + seen.message_count, head.row_count);
+        progress(seen.row_count + seen.message_count + seen.blob_row_count, head.row_count);
     }
     loading.finish().await?;
     if loading.ready.is_empty() {
@@ -136,6 +199,7 @@ pub async fn load<R: Read + Send>(
             LoadSelection::All => {}
             LoadSelection::Table(selected) => return Err(not_there("table", selected)),
             LoadSelection::Queue(selected) => return Err(not_there("queue", selected)),
+            LoadSelection::Container(selected) => return Err(not_there("container", selected)),
         }
     }
     loading.publish().await
@@ -143,6 +207,8 @@ pub async fn load<R: Read + Send>(
 
 struct Loading<'a> {
     engine: &'a dyn Engine,
+    /// Until it is dropped, no sweep forgets what it wrote.
+    importer: Option<BlobImporter>,
     /// Set if the whole backup is loaded: the store continues with the versions of the one that was backed up.
     all_versions_until: Option<Version>,
     open: Option<LoadingTable>,
@@ -151,7 +217,7 @@ struct Loading<'a> {
     loaded: LoadReport,
 }
 
-/// What is about to be loaded: a table, or a queue.
+/// What is about to be loaded: a table, a queue, or a container.
 struct LoadTarget {
     family: Family,
     /// What people call it.
@@ -200,6 +266,23 @@ impl LoadTarget {
         })
     }
 
+    fn container(container: ContainerHead, name: &str) -> Result<LoadTarget, BackupError> {
+        if name != container.name {
+            ContainerName::parse(name)
+                .map_err(|_| BackupError::Refused(format!("'{name}' is not the name of a container")))?;
+        }
+        Ok(LoadTarget {
+            family: blobs::FAMILY,
+            noun: "container",
+            kind: &protocol::blob::KIND,
+            account: container.account,
+            key: name.to_owned(),
+            payload: catalogue::record::of_new(blobs::FAMILY, container.record.into()),
+            name: name.to_owned(),
+            policies: container.policies,
+        })
+    }
+
     /// Its name while it is being loaded.
     fn temporary(&self) -> String {
         format!("{}/{}", self.account, self.key)
@@ -214,7 +297,7 @@ impl LoadTarget {
     }
 }
 
-/// A table or queue that is being loaded.
+/// A table, queue or container that is being loaded.
 struct LoadingTable {
     id: TableId,
     /// No row gets a greater version.
@@ -288,6 +371,36 @@ impl Loading<'_> {
         self.engine.load(load).await.map_err(engine_error)
     }
 
+    fn importer(&mut self) -> Result<&mut BlobImporter, BackupError> {
+        let without = || BackupError::Refused("the contents of blobs have no place here".to_owned());
+        self.importer.as_mut().ok_or_else(without)
+    }
+
+    async fn piece(&mut self, piece: ContentPiece<'_>) -> Result<(), BackupError> {
+        if self.open.is_none() {
+            return Ok(());
+        }
+        self.loaded.counts.content_count += u64::from(piece.is_last);
+        self.loaded.counts.content_bytes += piece.bytes.len() as u64;
+        self.importer()?.take(piece).await.map_err(content_error)
+    }
+
+    async fn blob_rows(&mut self, rows: RowIter<'_>) -> Result<(), BackupError> {
+        let Some(open) = &self.open else { return Ok(()) };
+        let (table, versions_until) = (open.id, open.versions_until);
+        let mut loaded: Vec<(OwnedKey, Row)> = Vec::new();
+        for row in rows {
+            let failed = |cause: String| BackupError::Engine(format!("{:?}: {cause}", row.partition));
+            let value = self.importer()?.import(row.row, row.record).await.map_err(failed)?;
+            let version = row.version.min(versions_until);
+            loaded.push((Key::new(row.partition, row.row).into(), Row { version, value }));
+            self.loaded.counts.blob_count += u64::from(row.row == blobs::BLOB_ROW);
+        }
+        self.loaded.counts.blob_row_count += loaded.len() as u64;
+        let load = Load { table, rows: loaded, versions_until };
+        self.engine.load(load).await.map_err(engine_error)
+    }
+
     async fn finish(&mut self) -> Result<(), BackupError> {
         let Some(open) = self.open.take() else { return Ok(()) };
         if let Some(policies) = &open.target.policies {
@@ -331,7 +444,8 @@ impl Loading<'_> {
             let counts = &mut self.loaded.counts;
             match target.family {
                 tables::FAMILY => counts.table_count += 1,
-                _ => counts.queue_count += 1,
+                queues::FAMILY => counts.queue_count += 1,
+                _ => counts.container_count += 1,
             }
             self.loaded.accounts.push(target.account.clone());
         }
@@ -385,6 +499,10 @@ async fn clear_leftovers(engine: &dyn Engine) -> Result<(), BackupError> {
 
 fn not_there(noun: &str, selected: &SelectedName) -> BackupError {
     BackupError::Refused(format!("the backup has no {noun} '{}' of that account", selected.name))
+}
+
+fn content_error(error: ContentError) -> BackupError {
+    BackupError::Engine(error.to_string())
 }
 
 fn engine_error(error: CommitError) -> BackupError {

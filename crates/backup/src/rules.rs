@@ -1,11 +1,12 @@
 //! The rules that the contents of a backup must keep. A backup is a stranger's input: it may hold only what requests
 //! could have stored.
 //!
-//! Promises: names of accounts, tables and queues, keys, properties, messages, metadata, policies and service properties
-//! are judged by the same code that judges requests. No version is greater than the one that the head promises, and that one leaves the clock room
+//! Promises: names of accounts, tables, queues, containers and blobs, keys, properties, messages, metadata, policies and
+//! service properties are judged by the same code that judges requests. No version is greater than the one that the head promises, and that one leaves the clock room
 //! for centuries. Nothing appears twice. An error names the place and is short, however long the offending text is.
 //! Leaves to others: framing, decoding and the order of rows (`block.rs`, `content.rs`).
 
+use blobs::{ContentBook, ContentPiece, check_portable, check_portable_container};
 use engine::Version;
 use protocol::auth::ServiceKind;
 use protocol::common::acl::{read_acl, write_acl};
@@ -15,6 +16,7 @@ use protocol::queue::QueueName;
 use protocol::table::model::TableName;
 use queues::StoredMessage;
 
+use crate::blob_content::ContainerHead;
 use crate::content::{BackupHead, StoredRow, TableHead};
 use crate::queue_content::QueueHead;
 
@@ -36,6 +38,12 @@ pub(crate) struct Rules {
     last_queue_properties: String,
     /// Account and name of the current queue.
     queue: (String, String),
+    last_blob_properties: String,
+    /// Account and name of the current container.
+    container: (String, String),
+    /// The contents that its rows may name, and the length so far of the one that is being read.
+    contents: ContentBook<()>,
+    open_length: u64,
 }
 
 impl Rules {
@@ -46,6 +54,10 @@ impl Rules {
             table: (String::new(), String::new()),
             last_queue_properties: String::new(),
             queue: (String::new(), String::new()),
+            last_blob_properties: String::new(),
+            container: (String::new(), String::new()),
+            contents: ContentBook::default(),
+            open_length: 0,
         }
     }
 
@@ -62,13 +74,23 @@ impl Rules {
     }
 
     pub(crate) fn check_properties(&mut self, account: &str, properties: &[u8]) -> Result<(), String> {
-        let is_late = !self.table.0.is_empty() || self.has_queues();
+        let is_late = !self.table.0.is_empty() || self.has_queues() || self.has_blobs();
         check_properties(account, properties, &mut self.last_properties, is_late)
     }
 
     pub(crate) fn check_queue_properties(&mut self, account: &str, properties: &[u8]) -> Result<(), String> {
-        let is_late = !self.queue.0.is_empty();
+        let is_late = !self.queue.0.is_empty() || self.has_blobs();
         check_properties(account, properties, &mut self.last_queue_properties, is_late)
+    }
+
+    pub(crate) fn check_blob_properties(&mut self, account: &str, properties: &[u8]) -> Result<(), String> {
+        let is_late = !self.container.0.is_empty();
+        check_properties(account, properties, &mut self.last_blob_properties, is_late)
+    }
+
+    /// Whether anything of the Blob service was seen: all of it comes after the queues.
+    fn has_blobs(&self) -> bool {
+        !self.container.0.is_empty() || !self.last_blob_properties.is_empty()
     }
 
     /// Whether anything of the Queue service was seen: all of it comes after the tables.
@@ -87,8 +109,8 @@ impl Rules {
         if self.table >= place {
             return fail("it is out of order, or there twice");
         }
-        if self.has_queues() {
-            return fail("it comes after a queue");
+        if self.has_queues() || self.has_blobs() {
+            return fail("it comes after a queue or a container");
         }
         self.table = place;
         match policies.as_deref().map(|policies| normal_policies(policies, &protocol::table::KIND)) {
@@ -127,6 +149,9 @@ impl Rules {
         if self.queue >= place {
             return fail("it is out of order, or there twice");
         }
+        if self.has_blobs() {
+            return fail("it comes after a container");
+        }
         self.queue = place;
         if read_metadata(metadata).is_none() {
             return fail("its metadata is not what a queue may have");
@@ -151,6 +176,54 @@ impl Rules {
     }
 }
 
+impl Rules {
+    pub(crate) fn check_container(&mut self, container: &ContainerHead) -> Result<(), String> {
+        let ContainerHead { account, name, policies, record } = container;
+        let fail =
+            |cause: &str| Err(format!("the container {} of {}: {cause}", quoted(name), quoted(account)));
+        if AccountName::parse(account).is_none() {
+            return fail("its account does not have the name of an account");
+        }
+        if let Err(cause) = check_portable_container(name, record) {
+            return fail(cause);
+        }
+        let place = (account.clone(), name.clone());
+        if self.container >= place {
+            return fail("it is out of order, or there twice");
+        }
+        self.container = place;
+        self.contents.clear();
+        match policies.as_deref().map(|policies| normal_policies(policies, &protocol::blob::KIND)) {
+            Some(None) => fail("its access policies are not a document of access policies"),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn check_piece(&mut self, piece: &ContentPiece<'_>) -> Result<(), String> {
+        self.open_length += piece.bytes.len() as u64;
+        if !piece.is_last {
+            return Ok(());
+        }
+        let length = std::mem::take(&mut self.open_length);
+        let added = self.contents.add(piece.number, piece.is_shared, length, ());
+        let (account, container) = &self.container;
+        added.map_err(|cause| format!("the container {container} of {account}: {cause}"))
+    }
+
+    pub(crate) fn check_blob_row(&mut self, row: StoredRow<'_>) -> Result<(), String> {
+        let cause = if row.version.ticks() > self.last_version {
+            format!("its version, {}, is greater than the last one of the backup", row.version.ticks())
+        } else {
+            match check_portable(row.partition, row.row, row.record, &mut self.contents) {
+                Ok(()) => return Ok(()),
+                Err(cause) => cause.to_owned(),
+            }
+        };
+        let ((account, container), blob, row) = (&self.container, quoted(row.partition), quoted(row.row));
+        Err(format!("the row {row} of blob {blob} in container {container} of {account}: {cause}"))
+    }
+}
+
 fn check_properties(
     account: &str,
     properties: &[u8],
@@ -165,7 +238,7 @@ fn check_properties(
         return fail("they are out of order, or there twice");
     }
     if is_late {
-        return fail("they come after a table or a queue");
+        return fail("they come after a table, a queue or a container");
     }
     account.clone_into(last);
     match normal_properties(properties) {

@@ -1,14 +1,19 @@
 //! Makes a backup from one snapshot, while the engine goes on working.
 //!
-//! Promises: the file shows the whole store as of one moment; memory is bounded by a block and the list of tables;
+//! Promises: the file shows the whole store as of one moment; memory is bounded by a block, the list of tables, and the
+//! list of contents that several rows of a container name;
 //! reads stay below the requested rate, so that the disk has time for others.
 //! Leaves to others: the layout of blocks (`content.rs`, `block.rs`), and where the file goes.
 
 use std::collections::HashMap;
 use std::io::Write;
+use std::sync::Arc;
 use std::time::Duration;
 
+use blobs::{BlobExporter, ContentPiece, ExportedContent};
+use bytes::Bytes;
 use catalogue::Setting;
+use contents::ContentStore;
 use engine::env::Clock;
 use engine::{
     Budget, Engine, Family, Flow, Key, KeyRange, Namespace, OwnedKey, ReadError, Sink, Snapshot, TableId,
@@ -17,6 +22,7 @@ use engine::{
 use queues::StoredMessage;
 
 use crate::BackupError;
+use crate::blob_content::{ContainerHead, write_piece};
 use crate::block::{self, BlockWriter};
 use crate::content::{self, BackupHead, StoredRow, TableHead, Totals};
 use crate::load::RESTORING;
@@ -39,13 +45,16 @@ pub struct Saved {
     pub file_bytes: u64,
 }
 
-/// Writes a backup of `engine` as it is now.
+/// Writes a backup of `engine` as it is now. Without a store of contents, a container is an error.
 pub async fn save(
     engine: &dyn Engine,
+    contents: Option<&Arc<dyn ContentStore>>,
     clock: &dyn Clock,
     options: SaveOptions,
     out: &mut (dyn Write + Send),
 ) -> Result<Saved, BackupError> {
+    // Before the snapshot, so that everything that it names can be read until the end.
+    let mut exporter = contents.map(|contents| BlobExporter::new(contents.clone(), contents.pin()));
     let snapshot = engine.snapshot().await.map_err(engine_error)?;
     let mut file = BackupFile { out, blocks: BlockWriter::default(), saved: Saved::default() };
     file.first_line()?;
@@ -63,7 +72,7 @@ pub async fn save(
         file.block(content::PROPERTIES, &content::write_properties(account, properties))?;
         file.saved.counts.properties_count += 1;
     }
-    let mut queues = Vec::new();
+    let (mut queues, mut containers) = (Vec::new(), Vec::new());
     for (key, value) in all_rows(&*snapshot, TableId::CATALOGUE).await? {
         if is_restoring(&key) {
             continue;
@@ -77,6 +86,7 @@ pub async fn save(
                 file.table(&*snapshot, record.id, &table, &mut pace).await?;
             }
             queues::FAMILY => queues.push((key, value)),
+            blobs::FAMILY => containers.push((key, value)),
             // Measurements of this server, which another one has no use for.
             tables::SYSTEM_FAMILY => {}
             // Rather no backup than one that leaves out what nobody will miss until it is restored.
@@ -105,6 +115,24 @@ pub async fn save(
         };
         file.queue(&*snapshot, ids.id, &queue, &mut pace).await?;
     }
+    for (account, properties) in &stored.blob_properties {
+        file.block(content::BLOB_PROPERTIES, &content::write_properties(account, properties))?;
+        file.saved.counts.properties_count += 1;
+    }
+    for (key, value) in containers {
+        let read = catalogue::record::read_value(blobs::FAMILY, &value);
+        let (ids, record) = read.ok_or_else(|| damaged_entry(&key))?;
+        let account = account_of(&key.partition, blobs::FAMILY).ok_or_else(|| damaged_entry(&key))?;
+        let container = ContainerHead {
+            account: account.to_owned(),
+            name: key.row.into(),
+            policies: stored.policies.get(&ids.identity).cloned(),
+            record: record.to_vec(),
+        };
+        let without = || BackupError::Engine("the contents of blobs are not at hand".to_owned());
+        let exporter = exporter.as_mut().ok_or_else(without)?;
+        file.container(&*snapshot, ids.id, &container, exporter, &mut pace).await?;
+    }
     let counts = file.saved.counts;
     file.block(content::END, &counts.write())?;
     file.out.flush()?;
@@ -119,6 +147,7 @@ struct StoredSettings {
     /// By account, in order.
     table_properties: Vec<(String, Vec<u8>)>,
     queue_properties: Vec<(String, Vec<u8>)>,
+    blob_properties: Vec<(String, Vec<u8>)>,
 }
 
 async fn read_settings(snapshot: &dyn Snapshot) -> Result<StoredSettings, BackupError> {
@@ -134,6 +163,8 @@ async fn read_settings(snapshot: &dyn Snapshot) -> Result<StoredSettings, Backup
                     stored.table_properties.push((account.to_owned(), value));
                 } else if let Some(account) = account_of(&namespace, queues::FAMILY) {
                     stored.queue_properties.push((account.to_owned(), value));
+                } else if let Some(account) = account_of(&namespace, blobs::FAMILY) {
+                    stored.blob_properties.push((account.to_owned(), value));
                 } else {
                     return Err(unknown());
                 }
@@ -247,6 +278,77 @@ impl BackupFile<'_> {
         Ok(())
     }
 
+    async fn container(
+        &mut self,
+        snapshot: &dyn Snapshot,
+        id: TableId,
+        container: &ContainerHead,
+        exporter: &mut BlobExporter,
+        pace: &mut ReadPace<'_>,
+    ) -> Result<(), BackupError> {
+        let ContainerHead { account, name, .. } = container;
+        self.block(content::CONTAINER, &container.write())?;
+        self.saved.counts.container_count += 1;
+        exporter.begin_container();
+        let mut rows = RowBlock::default();
+        let mut resume = Some(KeyRange::all());
+        while let Some(range) = resume.take() {
+            let mut found = FoundRows::default();
+            let rest =
+                snapshot.scan(id, &[range], Budget::UNBOUNDED, &mut found).await.map_err(engine_error)?;
+            for (key, version, value) in found.rows {
+                let failed = |cause: String| {
+                    let OwnedKey { partition, row } = &key;
+                    let place = format!("the row {row} of blob {partition:?} in {account}/{name}");
+                    BackupError::Engine(format!("{place}: {cause}"))
+                };
+                let exported = exporter.export(&key.partition, &key.row, &value).await.map_err(failed)?;
+                let Some(exported) = exported else { continue };
+                for content in &exported.contents {
+                    self.content(exporter, content, pace).await.map_err(failed)?;
+                }
+                let (partition, row) = (&*key.partition, &*key.row);
+                rows.push(StoredRow { version, partition, row, record: &exported.value });
+                self.saved.counts.blob_count += u64::from(row == blobs::BLOB_ROW);
+                if rows.bytes.len() >= BLOCK_SIZE_BYTES_TARGET {
+                    self.blob_rows(std::mem::take(&mut rows))?;
+                }
+            }
+            resume = rest.map(|key| KeyRange::from_key(&key.partition, &key.row));
+            pace.keep(self.saved.raw_bytes).await;
+        }
+        self.blob_rows(rows)
+    }
+
+    fn blob_rows(&mut self, rows: RowBlock) -> Result<(), BackupError> {
+        if rows.count == 0 {
+            return Ok(());
+        }
+        self.saved.counts.blob_row_count += rows.count;
+        self.block(content::BLOB_ROWS, &rows.bytes)
+    }
+
+    /// A content, piece by piece.
+    async fn content(
+        &mut self,
+        exporter: &BlobExporter,
+        content: &ExportedContent,
+        pace: &mut ReadPace<'_>,
+    ) -> Result<(), String> {
+        let ExportedContent { number, is_shared, .. } = *content;
+        let mut stream = exporter.open(content);
+        let mut current = stream.next().await.transpose().map_err(|error| error.to_string())?;
+        while let Some(bytes) = current {
+            current = stream.next().await.transpose().map_err(|error| error.to_string())?;
+            let piece = ContentPiece { number, is_last: current.is_none(), is_shared, bytes: &bytes };
+            self.block(content::PIECE, &write_piece(piece)).map_err(|error| error.to_string())?;
+            self.saved.counts.content_bytes += bytes.len() as u64;
+            pace.keep(self.saved.raw_bytes).await;
+        }
+        self.saved.counts.content_count += 1;
+        Ok(())
+    }
+
     fn block(&mut self, kind: u8, raw: &[u8]) -> Result<(), BackupError> {
         if raw.len() > block::BLOCK_SIZE_BYTES_MAX {
             return Err(BackupError::Engine("a stored value is larger than a backup can hold".to_owned()));
@@ -266,14 +368,37 @@ struct RowBlock {
     count: u64,
 }
 
+impl RowBlock {
+    fn push(&mut self, row: StoredRow<'_>) {
+        content::push_row(&mut self.bytes, row);
+        self.count += 1;
+    }
+}
+
 impl Sink for RowBlock {
     fn row(&mut self, key: Key<'_>, version: Version, value: &[u8]) -> Flow {
         if self.bytes.len() >= BLOCK_SIZE_BYTES_TARGET {
             return Flow::Stop;
         }
-        let row = StoredRow { version, partition: key.partition, row: key.row, record: value };
-        content::push_row(&mut self.bytes, row);
-        self.count += 1;
+        self.push(StoredRow { version, partition: key.partition, row: key.row, record: value });
+        Flow::Continue
+    }
+}
+
+/// Rows that have to be worked on before they are written.
+#[derive(Default)]
+struct FoundRows {
+    rows: Vec<(OwnedKey, Version, Bytes)>,
+    size_bytes: usize,
+}
+
+impl Sink for FoundRows {
+    fn row(&mut self, key: Key<'_>, version: Version, value: &[u8]) -> Flow {
+        if self.size_bytes >= BLOCK_SIZE_BYTES_TARGET {
+            return Flow::Stop;
+        }
+        self.size_bytes += key.partition.len() + key.row.len() + value.len();
+        self.rows.push((key.into(), version, Bytes::copy_from_slice(value)));
         Flow::Continue
     }
 }

@@ -60,12 +60,12 @@ impl Store {
 
     async fn saved(&self) -> Vec<u8> {
         let mut file = Vec::new();
-        save(&*self.engine, &*self.clock, SaveOptions { rate_bytes_max: 0 }, &mut file).await.unwrap();
+        save(&*self.engine, None, &*self.clock, SaveOptions { rate_bytes_max: 0 }, &mut file).await.unwrap();
         file
     }
 
     async fn load(&self, file: &[u8], selection: &LoadSelection) -> Result<LoadReport, BackupError> {
-        load(&*self.engine, BackupReader::open(file)?, selection, &mut |_, _| {}).await
+        load(&*self.engine, None, BackupReader::open(file)?, selection, &mut |_, _| {}).await
     }
 
     /// Every queue's rows agree with each other. Returns the numbers of queues and messages.
@@ -261,7 +261,7 @@ fn head() -> (u8, Vec<u8>) {
 
 /// The blocks between head and end, as a file.
 fn file(blocks: &[(u8, Vec<u8>)], counts: [u64; 5]) -> Vec<u8> {
-    let end = (5, counts.map(number).concat());
+    let end = (5, [counts, [0; 5]].concat().into_iter().flat_map(number).collect());
     let all = [&[head()], blocks, &[end]].concat();
     backup::framed(all.iter().map(|(kind, raw)| (*kind, &raw[..])))
 }
@@ -334,20 +334,31 @@ async fn a_crafted_queue_is_held_to_the_rules_of_requests() {
 }
 
 #[tokio::test]
-async fn a_backup_of_format_1_reads_as_ever_and_holds_no_queues() {
-    let old = |blocks: &[(u8, Vec<u8>)], counts: &[u64]| {
+async fn a_backup_of_an_older_format_reads_as_ever_and_holds_no_more_than_it_did() {
+    let of_format = |format: u8, blocks: &[(u8, Vec<u8>)], counts: &[u64]| {
         let end = (5, counts.iter().flat_map(|count| number(*count)).collect());
         let all = [&[head()], blocks, &[end]].concat();
         let file = backup::framed(all.iter().map(|(kind, raw)| (*kind, &raw[..])));
-        let (_, blocks) = file.split_at("lazulite backup, format 2\n".len());
-        [b"lazulite backup, format 1\n", blocks].concat()
+        let (_, blocks) = file.split_at("lazulite backup, format 3\n".len());
+        [format!("lazulite backup, format {format}\n").as_bytes(), blocks].concat()
     };
+    let old = |blocks: &[(u8, Vec<u8>)], counts: &[u64]| of_format(1, blocks, counts);
     let table = (3, [text(b"alice"), text(b"People"), vec![0]].concat());
     let report = loaded(&old(std::slice::from_ref(&table), &[0, 1, 0])).await.unwrap();
     assert_eq!((report.counts.table_count, report.counts.queue_count), (1, 0));
     assert!(loaded(&old(&[table], &[0, 1, 0, 0, 0])).await.is_err());
     let queue = old(&[queue("alice", "jobs", &[], None)], &[0, 0, 0]);
     assert!(loaded(&queue).await.unwrap_err().to_string().contains("a kind that its format lacks"));
+    let with_queues = |blocks: &[(u8, Vec<u8>)], counts: &[u64]| of_format(2, blocks, counts);
+    let report = loaded(&with_queues(&[queue_of_alice()], &[0, 0, 0, 1, 0])).await.unwrap();
+    assert_eq!(report.counts.queue_count, 1);
+    let container = (10, [text(b"alice"), text(b"pictures"), vec![0], text(b"record")].concat());
+    let container = with_queues(&[container], &[0, 0, 0, 0, 0]);
+    assert!(loaded(&container).await.unwrap_err().to_string().contains("a kind that its format lacks"));
+}
+
+fn queue_of_alice() -> (u8, Vec<u8>) {
+    queue("alice", "jobs", &[], None)
 }
 
 #[tokio::test]

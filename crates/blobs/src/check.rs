@@ -1,19 +1,25 @@
 //! Whether every row is sound and has its bytes, and which bytes have no row.
+//!
+//! Promises: bounded memory, however many blobs there are. Every content that a row needs is looked at, perhaps several times if
+//! several rows name it.
 
 use std::collections::HashSet;
 
 use bytes::Bytes;
-use catalogue::from_read;
-use contents::{ContentError, ContentId, ContentRef, verify};
+use contents::{ContentError, ContentId, ContentRef, Pin, verify};
+use engine::{Snapshot, TableId};
 use protocol::ServiceError;
 
-use crate::named::{NamedContent, NamedVisitor, all_containers};
-use crate::service::{BlobService, from_content};
+use crate::named::{NamedContent, NamedVisitor, NamedWalk};
+use crate::service::{BlobService, Inner};
+use crate::sweep::UnnamedContents;
 
 /// Findings that are kept as text; further ones are only counted.
 const FINDING_COUNT_MAX: usize = 100;
-/// Contents that are remembered before they are looked at.
-const BATCH_COUNT_MAX: usize = 1 << 20;
+/// Contents that are gathered before they are looked at.
+const BATCH_COUNT_MAX: usize = 10_000;
+/// Contents that need not be looked at a second time: 32 MiB of memory at most. More are looked at again.
+const SEEN_COUNT_MAX: usize = 1 << 20;
 
 /// What a check of blobs has found.
 #[derive(Default, Debug)]
@@ -44,62 +50,81 @@ impl BlobService {
     /// Checks every container. With `reads_all`, every byte is read; otherwise the first of each content.
     pub async fn check(&self, reads_all: bool) -> Result<BlobReport, ServiceError> {
         let inner = &self.inner;
-        let mut sweep = inner.contents.sweep().await.map_err(from_content)?;
-        let pin = inner.contents.pin();
-        let snapshot = inner.engine.snapshot().await.map_err(from_read)?;
+        let mut unnamed = inner.unnamed_contents().await?;
         let mut report = BlobReport::default();
-        let mut named = HashSet::new();
-        for (table, name) in all_containers(&*snapshot).await.map_err(from_read)? {
-            let mut visitor =
-                CheckVisitor { contents: Vec::new(), report: &mut report, named: &mut named, name: &name };
-            let visited = inner.visit_named(&*snapshot, table, &pin, &mut visitor).await;
-            let contents = visitor.contents;
+        let mut seen = HashSet::new();
+        for (table, name) in &unnamed.tables {
             report.container_count += 1;
-            if let Err(error) = visited {
-                report.add(format!("container {name}: a list of blocks cannot be read: {error:?}"));
-            }
-            for (blob, content) in contents {
+            let container = CheckedContainer { table: *table, name, reads_all };
+            inner.check_container(&container, &unnamed, &mut seen, &mut report).await?;
+        }
+        // Nobody knows what a row names that cannot be read.
+        while report.finding_count == 0
+            && let Some(found) = unnamed.next(inner).await?
+        {
+            report.unnamed_count += found.len() as u64;
+            report.unnamed_bytes += found.iter().map(ContentRef::length).sum::<u64>();
+        }
+        Ok(report)
+    }
+}
+
+struct CheckedContainer<'c> {
+    table: TableId,
+    name: &'c str,
+    reads_all: bool,
+}
+
+impl Inner {
+    async fn check_container(
+        &self,
+        container: &CheckedContainer<'_>,
+        view: &UnnamedContents,
+        seen: &mut HashSet<ContentId>,
+        report: &mut BlobReport,
+    ) -> Result<(), ServiceError> {
+        let (pin, snapshot): (&Pin, &dyn Snapshot) = (&view.pin, &*view.snapshot);
+        let name = container.name;
+        let mut walk = NamedWalk::new(container.table);
+        while !walk.is_over() {
+            let mut visitor = CheckVisitor { contents: Vec::new(), report, seen, name };
+            self.visit_some(snapshot, &mut walk, pin, &mut visitor).await?;
+            for (blob, content) in visitor.contents {
                 report.content_count += 1;
                 report.content_bytes += content.length();
-                let outcome = match reads_all {
-                    true => verify(&*inner.contents, &content).await,
+                let outcome = match container.reads_all {
+                    true => verify(&*self.contents, &content).await,
                     false => {
-                        let mut reader = inner.contents.open(&content, 0..1, pin.clone());
+                        let mut reader = self.contents.open(&content, 0..1, pin.clone());
                         let first: Option<Result<Bytes, ContentError>> = reader.next().await;
                         first.transpose().map(|_| ())
                     }
                 };
                 if let Err(error) = outcome {
-                    report.add(format!("container {name}: blob {blob}: {error}"));
+                    report.add(format!("container {name}: blob {blob:?}: {error}"));
                 }
             }
         }
-        loop {
-            let stored = sweep.next().await.map_err(from_content)?;
-            if stored.is_empty() {
-                return Ok(report);
-            }
-            for found in stored.iter().filter(|found| !named.contains(&found.content.id())) {
-                report.unnamed_count += 1;
-                report.unnamed_bytes += found.content.length();
-            }
-        }
+        Ok(())
     }
 }
 
 struct CheckVisitor<'r> {
     contents: Vec<(Box<str>, ContentRef)>,
     report: &'r mut BlobReport,
-    named: &'r mut HashSet<ContentId>,
+    seen: &'r mut HashSet<ContentId>,
     name: &'r str,
 }
 
 impl NamedVisitor for CheckVisitor<'_> {
     fn visit(&mut self, named: NamedContent<'_>) {
-        let is_new = self.named.insert(named.content.id());
-        if named.is_needed && is_new && self.contents.len() < BATCH_COUNT_MAX {
-            self.contents.push((named.blob.into(), *named.content));
+        if !named.is_needed || self.seen.contains(&named.content.id()) {
+            return;
         }
+        if self.seen.len() < SEEN_COUNT_MAX {
+            self.seen.insert(named.content.id());
+        }
+        self.contents.push((named.blob.into(), *named.content));
     }
 
     fn damaged(&mut self, blob: &str, row: &str) {
@@ -109,5 +134,15 @@ impl NamedVisitor for CheckVisitor<'_> {
 
     fn blob(&mut self) {
         self.report.blob_count += 1;
+    }
+
+    fn unreadable(&mut self, blob: &str, error: ServiceError) -> Result<(), ServiceError> {
+        let cause = error.source.map_or_else(|| format!("{:?}", error.code), |source| source.to_string());
+        self.report.add(format!("container {}: blob {blob:?}: a list of blocks: {cause}", self.name));
+        Ok(())
+    }
+
+    fn is_full(&self) -> bool {
+        self.contents.len() >= BATCH_COUNT_MAX
     }
 }

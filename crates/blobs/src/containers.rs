@@ -80,6 +80,16 @@ impl ContainerRecord {
         ContainerRecord::read(payload).ok_or_else(damaged)
     }
 
+    /// Whether no time in it is later than this one.
+    fn ends_before(&self, last: u64) -> bool {
+        let lease = match self.lease {
+            Lease::Leased { until, .. } => until.map_or(0, DateTime::ticks),
+            Lease::Breaking { until, .. } => until.ticks(),
+            _ => 0,
+        };
+        self.modified.max(lease) <= last
+    }
+
     fn stamp(&self) -> Stamp {
         let last_modified = DateTime::from_ticks(self.modified);
         Stamp { etag: BlobETag(self.modified), last_modified, version: None }
@@ -394,6 +404,20 @@ enum Renamed {
 pub(crate) fn is_expired(name: &str, payload: &[u8], now: DateTime) -> bool {
     let deleted = ContainerRecord::read(payload).and_then(|record| record.deleted);
     name.contains(DELETED_MARK) && deleted.is_some_and(|deleted| deleted.until <= now.ticks())
+}
+
+/// Whether these bytes are the record of a container that is not deleted, with no time after the last one.
+pub(crate) fn is_live_record(payload: &[u8], last: u64) -> bool {
+    ContainerRecord::read(payload).is_some_and(|record| record.deleted.is_none() && record.ends_before(last))
+}
+
+/// Whether these bytes are the record of a container that is deleted.
+pub(crate) fn is_deleted_record(payload: &[u8], last: u64) -> bool {
+    let is_deleted = |record: ContainerRecord| {
+        let deleted = record.deleted.is_some_and(|deleted| deleted.at.max(deleted.until) <= last);
+        deleted && record.ends_before(last)
+    };
+    ContainerRecord::read(payload).is_some_and(is_deleted)
 }
 
 /// A new id of a lease or a copy.

@@ -6,9 +6,10 @@
 //! the last of many appends costs as much as the first.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use bytes::Bytes;
-use contents::{ContentRef, ContentStream, PendingContent, Pin};
+use contents::{ContentRef, ContentStore, ContentStream, PendingContent, Pin};
 use protocol::ServiceError;
 use protocol::blob::identifier::BlockId;
 
@@ -153,10 +154,7 @@ impl Inner {
         &self,
         bytes: Bytes,
     ) -> Result<(Vec<ContentRef>, PendingContent), ServiceError> {
-        let mut writer = self.contents.writer(Some(bytes.len() as u64));
-        writer.push(bytes).await.map_err(from_content)?;
-        let written = writer.finish().await.map_err(from_content)?;
-        Ok((written.contents, written.pending))
+        write_content(&self.contents, bytes).await
     }
 
     /// Reads contents that are known to be short.
@@ -166,12 +164,7 @@ impl Inner {
         range: Range<u64>,
         pin: &Pin,
     ) -> Result<Vec<u8>, ServiceError> {
-        let mut bytes = Vec::with_capacity((range.end - range.start) as usize);
-        let mut stream = ContentStream::new(self.contents.clone(), parts.into(), range, pin.clone());
-        while let Some(piece) = stream.next().await {
-            bytes.extend_from_slice(&piece.map_err(from_content)?);
-        }
-        Ok(bytes)
+        read_contents(&self.contents, parts, range, pin).await
     }
 
     pub(crate) async fn read_node(
@@ -179,14 +172,7 @@ impl Inner {
         node: &ContentNode,
         pin: &Pin,
     ) -> Result<Vec<ContentEntry>, ServiceError> {
-        let length: u64 = node.parts.iter().map(ContentRef::length).sum();
-        if length > NODE_BYTES_MAX {
-            return Err(damaged_row());
-        }
-        let bytes = self.read_contents(&node.parts, 0..length, pin).await?;
-        let entries = decode_node(&bytes).ok_or_else(damaged_row)?;
-        let found: u64 = entries.iter().map(ContentEntry::length).sum();
-        if found == node.length { Ok(entries) } else { Err(damaged_row()) }
+        read_node(&self.contents, node, pin).await
     }
 
     /// All entries, those of the nodes first. There are 50,000 at most.
@@ -221,22 +207,68 @@ impl Inner {
     /// Moves entries into nodes until the row is small enough. What was written is returned with its guards, which the
     /// caller keeps until the row is committed.
     pub(crate) async fn roll(&self, map: &mut ContentMap) -> Result<RolledNodes, ServiceError> {
-        let mut rolled = RolledNodes::default();
-        while map.entries_bytes() > ENTRIES_BYTES_MAX {
-            let mut bytes = 0;
-            let long_enough = map.entries.iter().position(|entry| {
-                bytes += entry.size_bytes();
-                bytes >= NODE_BYTES
-            });
-            let count = long_enough.map_or(map.entries.len(), |last| last + 1);
-            let entries: Vec<ContentEntry> = map.entries.drain(..count).collect();
-            let (parts, pending) = self.write_content(encode_node(&entries)).await?;
-            rolled.contents.extend(&parts);
-            rolled.pending.push(pending);
-            map.nodes.push(ContentNode { length: entries.iter().map(ContentEntry::length).sum(), parts });
-        }
-        Ok(rolled)
+        roll(&self.contents, map).await
     }
+}
+
+async fn write_content(
+    contents: &Arc<dyn ContentStore>,
+    bytes: Bytes,
+) -> Result<(Vec<ContentRef>, PendingContent), ServiceError> {
+    let mut writer = contents.writer(Some(bytes.len() as u64));
+    writer.push(bytes).await.map_err(from_content)?;
+    let written = writer.finish().await.map_err(from_content)?;
+    Ok((written.contents, written.pending))
+}
+
+async fn read_contents(
+    contents: &Arc<dyn ContentStore>,
+    parts: &[ContentRef],
+    range: Range<u64>,
+    pin: &Pin,
+) -> Result<Vec<u8>, ServiceError> {
+    let mut bytes = Vec::with_capacity((range.end - range.start) as usize);
+    let mut stream = ContentStream::new(contents.clone(), parts.into(), range, pin.clone());
+    while let Some(piece) = stream.next().await {
+        bytes.extend_from_slice(&piece.map_err(from_content)?);
+    }
+    Ok(bytes)
+}
+
+pub(crate) async fn read_node(
+    contents: &Arc<dyn ContentStore>,
+    node: &ContentNode,
+    pin: &Pin,
+) -> Result<Vec<ContentEntry>, ServiceError> {
+    let length: u64 = node.parts.iter().map(ContentRef::length).sum();
+    if length > NODE_BYTES_MAX {
+        return Err(damaged_row());
+    }
+    let bytes = read_contents(contents, &node.parts, 0..length, pin).await?;
+    let entries = decode_node(&bytes).ok_or_else(damaged_row)?;
+    let found: u64 = entries.iter().map(ContentEntry::length).sum();
+    if found == node.length { Ok(entries) } else { Err(damaged_row()) }
+}
+
+pub(crate) async fn roll(
+    contents: &Arc<dyn ContentStore>,
+    map: &mut ContentMap,
+) -> Result<RolledNodes, ServiceError> {
+    let mut rolled = RolledNodes::default();
+    while map.entries_bytes() > ENTRIES_BYTES_MAX {
+        let mut bytes = 0;
+        let long_enough = map.entries.iter().position(|entry| {
+            bytes += entry.size_bytes();
+            bytes >= NODE_BYTES
+        });
+        let count = long_enough.map_or(map.entries.len(), |last| last + 1);
+        let entries: Vec<ContentEntry> = map.entries.drain(..count).collect();
+        let (parts, pending) = write_content(contents, encode_node(&entries)).await?;
+        rolled.contents.extend(&parts);
+        rolled.pending.push(pending);
+        map.nodes.push(ContentNode { length: entries.iter().map(ContentEntry::length).sum(), parts });
+    }
+    Ok(rolled)
 }
 
 /// Nodes that were written and that no row names yet.

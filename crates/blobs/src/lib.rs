@@ -22,6 +22,7 @@
 //! | `change.rs`, `delete.rs`, `copy.rs` | everything else that changes a blob |
 //! | `walk.rs`, `list.rs`, `find.rs` | lists of blobs |
 //! | `named.rs`, `sweep.rs`, `check.rs` | what no row names, and whether every row has its bytes |
+//! | `portable.rs`, `export.rs`, `import.rs` | rows and contents as a backup carries them |
 
 mod api;
 mod append;
@@ -34,13 +35,16 @@ mod containers;
 mod content;
 mod copy;
 mod delete;
+mod export;
 mod family;
 mod find;
 mod finish;
+mod import;
 mod list;
 mod named;
 mod page_rows;
 mod pages;
+mod portable;
 mod put;
 mod read;
 mod record;
@@ -53,7 +57,11 @@ mod walk;
 
 pub use api::*;
 pub use check::BlobReport;
+pub use export::{BlobExporter, Exported, ExportedContent};
 pub use family::{FAMILY, VALUE_RULES, namespace};
+pub use import::{BlobImporter, ContentPiece};
+pub use portable::{ContentBook, check_portable, check_portable_container};
+pub use record::BASE_ROW as BLOB_ROW;
 pub use service::{BlobOptions, BlobService};
 pub use stream::{BlobStream, OpenBlob};
 pub use sweep::SweepReport;

@@ -13,7 +13,7 @@ use crate::record::{BASE_ROW, BlobContent, BlobRecord, StagedBlock, read_block_r
 use crate::service::Inner;
 
 /// Nodes that are remembered before they are read.
-const NODE_COUNT_MAX: usize = 1_000;
+const NODE_COUNT_MAX: usize = 100;
 
 /// A content that a row names.
 pub(crate) struct NamedContent<'n> {
@@ -30,6 +30,16 @@ pub(crate) trait NamedVisitor: Send {
     fn damaged(&mut self, blob: &str, row: &str);
 
     fn blob(&mut self) {}
+
+    /// A list of blocks that cannot be read. An error ends the walk.
+    fn unreadable(&mut self, _blob: &str, error: ServiceError) -> Result<(), ServiceError> {
+        Err(error)
+    }
+
+    /// Whether to stop before the next row, so that the visitor can work on what it has.
+    fn is_full(&self) -> bool {
+        false
+    }
 }
 
 /// The tables of all containers, with account and name.
@@ -52,6 +62,26 @@ pub(crate) async fn all_containers(
     Ok(containers.0)
 }
 
+/// Goes through the rows of one container.
+pub(crate) struct NamedWalk {
+    table: TableId,
+    resume: Option<OwnedKey>,
+    /// The blob whose rows are being seen, and its generation of staged blocks, if it has one.
+    blob: Box<str>,
+    generation: Option<u64>,
+    is_over: bool,
+}
+
+impl NamedWalk {
+    pub(crate) fn new(table: TableId) -> NamedWalk {
+        NamedWalk { table, resume: None, blob: "".into(), generation: None, is_over: false }
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over
+    }
+}
+
 impl Inner {
     /// Visits every content that a row of this table names. The pin is from before the snapshot.
     pub(crate) async fn visit_named(
@@ -61,57 +91,70 @@ impl Inner {
         pin: &Pin,
         visitor: &mut dyn NamedVisitor,
     ) -> Result<(), ServiceError> {
-        let mut resume: Option<OwnedKey> = None;
-        loop {
-            let range = resume
+        let mut walk = NamedWalk::new(table);
+        while !walk.is_over() {
+            self.visit_some(snapshot, &mut walk, pin, visitor).await?;
+        }
+        Ok(())
+    }
+
+    /// Goes on with a walk, until its end or until the visitor is full.
+    pub(crate) async fn visit_some(
+        &self,
+        snapshot: &dyn Snapshot,
+        walk: &mut NamedWalk,
+        pin: &Pin,
+        visitor: &mut dyn NamedVisitor,
+    ) -> Result<(), ServiceError> {
+        while !walk.is_over && !visitor.is_full() {
+            let range = walk
+                .resume
                 .as_ref()
                 .map_or_else(KeyRange::all, |key| KeyRange::from_key(&key.partition, &key.row));
-            let mut sink = NamedSink { visitor, blob: None, generation: None, nodes: Vec::new() };
-            if let Some(key) = &resume {
-                // Whether its staged blocks are needed is said by a row that is behind us: take them as needed.
-                sink.blob = Some(key.partition.clone());
-            }
+            let table = walk.table;
+            let mut sink = NamedSink { visitor, walk, nodes: Vec::new() };
             let next = snapshot.scan(table, &[range], Budget::UNBOUNDED, &mut sink).await;
-            let next = next.map_err(catalogue::from_read)?;
-            for (blob, node) in std::mem::take(&mut sink.nodes) {
+            let nodes = std::mem::take(&mut sink.nodes);
+            walk.resume = next.map_err(catalogue::from_read)?;
+            walk.is_over = walk.resume.is_none();
+            for (blob, node) in nodes {
                 match self.read_node(&node, pin).await {
                     Ok(entries) => {
                         for content in entries.iter().flat_map(|entry| &entry.parts) {
                             visitor.visit(NamedContent { content, blob: &blob, is_needed: true });
                         }
                     }
-                    Err(error) => return Err(error),
+                    Err(error) => visitor.unreadable(&blob, error)?,
                 }
             }
-            match next {
-                Some(next) => resume = Some(next),
-                None => return Ok(()),
-            }
         }
+        Ok(())
     }
 }
 
 struct NamedSink<'v> {
     visitor: &'v mut dyn NamedVisitor,
-    blob: Option<Box<str>>,
-    /// `None`: unknown, because the blob's row was not seen.
-    generation: Option<Option<u64>>,
+    walk: &'v mut NamedWalk,
     nodes: Vec<(Box<str>, ContentNode)>,
 }
 
 impl NamedSink<'_> {
     fn see(&mut self, blob: &str, row: &str, value: &[u8]) -> Option<()> {
-        if self.blob.as_deref() != Some(blob) {
-            (self.blob, self.generation) = (Some(blob.into()), Some(None));
+        if *self.walk.blob != *blob {
+            (self.walk.blob, self.walk.generation) = (blob.into(), None);
         }
         let is_base = row == BASE_ROW;
         if is_base || read_moment_row(row).is_some() {
             let record = BlobRecord::decode_borrowed(value)?;
             if is_base {
-                self.generation = Some(record.staging.map(|staging| staging.generation));
+                self.walk.generation = record.staging.map(|staging| staging.generation);
                 self.visitor.blob();
             }
-            if let Some(BlobContent::Map(map)) = record.committed.map(|committed| committed.content) {
+            let Some(committed) = record.committed else { return Some(()) };
+            if let BlobContent::Map(map) = committed.content {
+                if map.length() != committed.size {
+                    return None;
+                }
                 for content in map.own_contents() {
                     self.visitor.visit(NamedContent { content, blob, is_needed: true });
                 }
@@ -121,7 +164,7 @@ impl NamedSink<'_> {
         }
         if row.starts_with('U') {
             let (generation, _) = read_block_row(row)?;
-            let is_needed = self.generation.is_none_or(|current| current == Some(generation));
+            let is_needed = self.walk.generation == Some(generation);
             for content in &StagedBlock::decode(value)?.parts {
                 self.visitor.visit(NamedContent { content, blob, is_needed });
             }
@@ -137,7 +180,7 @@ impl NamedSink<'_> {
 
 impl Sink for NamedSink<'_> {
     fn row(&mut self, key: Key<'_>, _: Version, value: &[u8]) -> Flow {
-        if self.nodes.len() >= NODE_COUNT_MAX {
+        if self.nodes.len() >= NODE_COUNT_MAX || self.visitor.is_full() {
             return Flow::Stop;
         }
         if self.see(key.partition, key.row, value).is_none() {

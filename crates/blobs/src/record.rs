@@ -36,7 +36,7 @@ pub(crate) const TAG_SEGMENT: u8 = 3;
 const TICKS_PER_DAY: u64 = 864_000_000_000;
 
 /// The row of the blob itself.
-pub(crate) const BASE_ROW: &str = "T";
+pub const BASE_ROW: &str = "T";
 /// Snapshots and versions begin here and end before the blob itself.
 pub(crate) const MOMENTS_BEGIN: &str = "S";
 pub(crate) fn moment_row(moment: u64) -> String {

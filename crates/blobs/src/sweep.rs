@@ -6,14 +6,15 @@
 //! names.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use catalogue::from_read;
-use contents::{ContentId, ContentRef};
+use contents::{ContentId, ContentRef, Pin, Sweep};
 use engine::env::ticks;
 use engine::{
     Budget, COMMIT_OP_COUNT_MAX, Commit, CommitError, Expect, Flow, Key, KeyRange, Op, OwnedKey, Sink,
-    TableId, TableRecord, Version,
+    Snapshot, TableId, TableRecord, Version,
 };
 use protocol::ServiceError;
 use protocol::common::{AccountName, DateTime};
@@ -59,42 +60,25 @@ impl BlobService {
 
 impl Inner {
     async fn sweep_contents(&self, report: &mut SweepReport) -> Result<(), ServiceError> {
-        let mut sweep = self.contents.sweep().await.map_err(from_content)?;
-        let pin = self.contents.pin();
-        let snapshot = self.engine.snapshot().await.map_err(from_read)?;
-        let tables = all_containers(&*snapshot).await.map_err(from_read)?;
-        let mut is_over = false;
-        while !is_over {
-            let mut candidates = Candidates::default();
-            let mut incomplete = Vec::new();
-            while candidates.unnamed.len() < CANDIDATE_COUNT_MAX {
-                let stored = sweep.next().await.map_err(from_content)?;
-                is_over = stored.is_empty();
-                if is_over {
-                    break;
-                }
-                for found in stored {
-                    if found.is_complete {
-                        candidates.unnamed.insert(found.content.id(), found.content);
-                    } else {
-                        incomplete.push(found.content);
-                    }
-                }
-            }
-            for (table, _) in &tables {
-                self.visit_named(&*snapshot, *table, &pin, &mut candidates).await?;
-                if candidates.is_damaged {
-                    return Err(damaged_row());
-                }
-            }
-            let unnamed: Vec<ContentRef> = candidates.unnamed.into_values().chain(incomplete).collect();
-            for some in unnamed.chunks(1_000) {
-                let left = sweep.forget(some).await.map_err(from_content)?;
+        let mut unnamed = self.unnamed_contents().await?;
+        while let Some(found) = unnamed.next(self).await? {
+            for some in found.chunks(1_000) {
+                let left = unnamed.sweep.forget(some).await.map_err(from_content)?;
                 report.forgotten_content_count += (some.len() - left) as u64;
                 report.forgotten_bytes += some.iter().map(ContentRef::length).sum::<u64>();
             }
         }
         Ok(())
+    }
+
+    /// Begins to look for contents that no row names.
+    pub(crate) async fn unnamed_contents(&self) -> Result<UnnamedContents, ServiceError> {
+        // In this order: a content that is enumerated and gets a row later has one in the snapshot.
+        let sweep = self.contents.sweep().await.map_err(from_content)?;
+        let pin = self.contents.pin();
+        let snapshot = self.engine.snapshot().await.map_err(from_read)?;
+        let tables = all_containers(&*snapshot).await.map_err(from_read)?;
+        Ok(UnnamedContents { sweep, pin, snapshot, tables, is_over: false })
     }
 
     /// Drops the containers that cannot be restored any more.
@@ -142,6 +126,48 @@ impl Inner {
                 _ => KeyRange::from_key(&partition, ""),
             };
         }
+    }
+}
+
+/// Contents that no row of a snapshot names.
+pub(crate) struct UnnamedContents {
+    sweep: Box<dyn Sweep>,
+    pub(crate) pin: Pin,
+    pub(crate) snapshot: Arc<dyn Snapshot>,
+    /// With account and name.
+    pub(crate) tables: Vec<(TableId, String)>,
+    is_over: bool,
+}
+
+impl UnnamedContents {
+    /// Some more of them; `None` at the end. Each call reads all rows.
+    pub(crate) async fn next(&mut self, inner: &Inner) -> Result<Option<Vec<ContentRef>>, ServiceError> {
+        if self.is_over {
+            return Ok(None);
+        }
+        let mut candidates = Candidates::default();
+        let mut incomplete = Vec::new();
+        while candidates.unnamed.len() < CANDIDATE_COUNT_MAX {
+            let stored = self.sweep.next().await.map_err(from_content)?;
+            self.is_over = stored.is_empty();
+            if self.is_over {
+                break;
+            }
+            for found in stored {
+                if found.is_complete {
+                    candidates.unnamed.insert(found.content.id(), found.content);
+                } else {
+                    incomplete.push(found.content);
+                }
+            }
+        }
+        for (table, _) in &self.tables {
+            inner.visit_named(&*self.snapshot, *table, &self.pin, &mut candidates).await?;
+            if candidates.is_damaged {
+                return Err(damaged_row());
+            }
+        }
+        Ok(Some(candidates.unnamed.into_values().chain(incomplete).collect()))
     }
 }
 

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use backup::{BackupError, BackupReader, LoadSelection, SaveOptions, framed, load, save};
+use contents::{ContentStore, MemoryContents};
 use engine::env::FakeClock;
 use engine::memory::MemoryEngine;
 use protocol::common::service_properties::ServiceProperties;
@@ -15,15 +16,19 @@ pub const TARGET: Target = Target {
     run,
     input_bytes_max: 64 * 1024,
     tokens: &[
-        b"lazulite backup, format 2\n",
+        b"lazulite backup, format 3\n",
         b"\x01\x2a\x00",
         b"\x02",
         b"\x03",
         b"\x04",
-        b"\x05\x28\x00",
+        b"\x05\x50\x00",
         b"\x06",
         b"\x07",
         b"\x08",
+        b"\x09",
+        b"\x0a",
+        b"\x0b",
+        b"\x0c",
         b"\x04\x00\x00\x00jobs",
         b"\x00\x00\x00\x00",
         b"\xFF\xFF\xFF\xFF",
@@ -39,6 +44,8 @@ pub const TARGET: Target = Target {
 
 /// Limits blocks so that a longer input has more blocks, not longer ones. Their times can then be compared.
 const BLOCK_BYTES_MAX: u16 = 1024;
+/// More than any input can name.
+const CONTENT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// Reads an input that is not a file as blocks: kind, length of the content (two bytes, little-endian), content.
 fn blocks(mut input: &[u8]) -> Vec<(u8, &[u8])> {
@@ -72,7 +79,7 @@ fn seeds(_: &Golden) -> Vec<Vec<u8>> {
     let record = "\u{1}\u{38}\0\0\0\u{1}\u{1}n\u{2}\u{5}\0\0\0";
     let row = |row: &str| [number(8), text("p"), text(row), text(record)].concat();
     let rows = block(4, &[row("a"), row("b"), row("é")].concat());
-    let end = |counts: [u64; 5]| block(5, &counts.map(number).concat());
+    let end = |counts: [u64; 5]| block(5, &[counts, [0; 5]].concat().into_iter().flat_map(number).collect::<Vec<_>>());
     let whole =
         [&head[..], &properties, &table("Tab"), &rows, &with_policies, &end([1, 2, 3, 0, 0])].concat();
     let small = [&head[..], &table("tab"), &end([0, 1, 0, 0, 0])].concat();
@@ -104,7 +111,7 @@ pub fn run(input: &[u8]) -> Outcome {
         };
         let (second, _) = again(&first).await.expect("what was saved can be loaded");
         // The catalogue's own versions are new each time, so the heads differ in their last version.
-        let (first, second) = (contents(&first), contents(&second));
+        let (first, second) = (blocks_of(&first), blocks_of(&second));
         assert_eq!(first, second);
         Outcome::Accepted(if loaded > 0 { "rows" } else { "no rows" })
     })
@@ -113,22 +120,27 @@ pub fn run(input: &[u8]) -> Outcome {
 /// Loads the file into an empty engine and saves that engine. Returns the new file and the number of rows.
 async fn again(file: &[u8]) -> Result<(Vec<u8>, u64), BackupError> {
     let clock = Arc::new(FakeClock::default());
-    let families = tables::FAMILIES.with(queues::FAMILY, queues::VALUE_RULES);
+    let families = tables::FAMILIES
+        .with(queues::FAMILY, queues::VALUE_RULES)
+        .with(blobs::FAMILY, blobs::VALUE_RULES);
+    let contents: Arc<dyn ContentStore> = Arc::new(MemoryContents::new(CONTENT_BYTES_MAX, Arc::new(|| 0)));
     let engine = MemoryEngine::new(families, clock.clone());
-    let loaded = load(&engine, BackupReader::open(file)?, &LoadSelection::All, &mut |_, _| {}).await?;
+    let backup = BackupReader::open(file)?;
+    let loaded = load(&engine, Some(&contents), backup, &LoadSelection::All, &mut |_, _| {}).await?;
     let mut saved = Vec::new();
-    save(&engine, &*clock, SaveOptions { rate_bytes_max: 0 }, &mut saved).await?;
-    Ok((saved, loaded.counts.row_count + loaded.counts.message_count))
+    save(&engine, Some(&contents), &*clock, SaveOptions { rate_bytes_max: 0 }, &mut saved).await?;
+    let counts = loaded.counts;
+    Ok((saved, counts.row_count + counts.message_count + counts.blob_row_count))
 }
 
 /// The contents of a file without its head.
-fn contents(file: &[u8]) -> Vec<String> {
+fn blocks_of(file: &[u8]) -> Vec<String> {
     let mut reader = BackupReader::open(file).expect("a saved file opens");
-    let mut contents = Vec::new();
+    let mut blocks = Vec::new();
     while let Some(content) = reader.next_content().expect("a saved file reads") {
-        contents.push(format!("{content:?}"));
+        blocks.push(format!("{content:?}"));
     }
-    contents
+    blocks
 }
 
 fn refused(error: &BackupError) -> Outcome {
