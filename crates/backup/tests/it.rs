@@ -253,7 +253,7 @@ async fn any_flipped_byte_and_any_cut_is_found() {
     assert!(matches!(verify(&longer), Err(BackupError::Damaged { .. })));
     assert!(matches!(verify(b"PK\x03\x04"), Err(BackupError::Foreign)));
     assert!(matches!(verify(b""), Err(BackupError::Foreign)));
-    assert!(matches!(verify(b"lazulite backup, format 3\n"), Err(BackupError::NewerFormat(3))));
+    assert!(matches!(verify(b"lazulite backup, format 4\n"), Err(BackupError::NewerFormat(4))));
 }
 
 #[tokio::test]

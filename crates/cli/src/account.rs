@@ -1,6 +1,6 @@
 //! `lazulite account`: adds, lists, rotates, removes and purges accounts, whether a server is running or not.
 //!
-//! Promises: a key is printed once, when it is made. A new account takes over the tables and queues of an earlier one only if the
+//! Promises: a key is printed once, when it is made. A new account takes over the data of an earlier one only if the
 //! operator says so. Accounts from the environment or the configuration file are not
 //! touched. `accounts_file` reads and writes the file; a running server notices changes by itself.
 
@@ -86,7 +86,7 @@ fn change(file: &mut AccountsFile, command: AccountCommand) -> Result<String, St
             find(file, &name)?;
             file.accounts.retain(|account| account.name != name);
             Ok(format!(
-                "{name} is removed; its tables and queues stay on the disk until 'lazulite account purge {name}' deletes them"
+                "{name} is removed; its tables, queues and containers stay on the disk until 'lazulite account purge {name}' deletes them"
             ))
         }
     }

@@ -6,8 +6,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use catalogue::AccountContent;
-use engine::Engine;
+use blobs::{BlobOptions, BlobService};
+use catalogue::{AccountContent, Catalogue};
+use contents::ContentStore;
 use engine::env::{Clock, SystemClock};
 use engine_local::LocalEngine;
 use protocol::ServiceError;
@@ -16,63 +17,56 @@ use queues::QueueService;
 use tables::TableService;
 
 use crate::control::{self, ControlRequest};
-use crate::store;
+use crate::store::{self, OpenStore};
 
 /// What an account has.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct AccountData {
     pub tables: AccountContent,
     pub queues: AccountContent,
+    pub containers: AccountContent,
 }
 
 impl AccountData {
     pub fn is_empty(self) -> bool {
-        self.tables.is_empty() && self.queues.is_empty()
+        self.tables.is_empty() && self.queues.is_empty() && self.containers.is_empty()
     }
 
     /// In words.
     pub fn described(self) -> String {
         let (tables, queues) = (self.tables.container_count, self.queues.container_count);
-        match self.tables.has_properties || self.queues.has_properties {
-            true => format!("{tables} tables, {queues} queues and service properties"),
-            false => format!("{tables} tables and {queues} queues"),
+        let containers = self.containers.container_count;
+        let has_properties = [self.tables, self.queues, self.containers].iter().any(|content| content.has_properties);
+        match has_properties {
+            true => format!("{tables} tables, {queues} queues, {containers} containers and service properties"),
+            false => format!("{tables} tables, {queues} queues and {containers} containers"),
         }
     }
 
     /// The form in which a server answers.
     pub fn to_line(self) -> String {
-        let AccountData { tables, queues } = self;
-        let has = |has_properties: bool| u8::from(has_properties);
-        format!(
-            "{} {} {} {}",
-            tables.container_count,
-            has(tables.has_properties),
-            queues.container_count,
-            has(queues.has_properties)
-        )
+        let AccountData { tables, queues, containers } = self;
+        let words = [tables, queues, containers]
+            .map(|content| format!("{} {}", content.container_count, u8::from(content.has_properties)));
+        words.join(" ")
     }
 
     fn from_line(line: &str) -> Option<AccountData> {
         let words: Vec<&str> = line.trim_end().split(' ').collect();
-        let &[tables, table_properties, queues, queue_properties] = words.as_slice() else { return None };
-        Some(AccountData {
-            tables: AccountContent {
-                container_count: tables.parse().ok()?,
-                has_properties: table_properties == "1",
-            },
-            queues: AccountContent {
-                container_count: queues.parse().ok()?,
-                has_properties: queue_properties == "1",
-            },
-        })
+        let content = |pair: usize| {
+            let has_properties = *words.get(2 * pair + 1)? == "1";
+            Some(AccountContent { container_count: words[2 * pair].parse().ok()?, has_properties })
+        };
+        let data = AccountData { tables: content(0)?, queues: content(1)?, containers: content(2)? };
+        (words.len() == 6).then_some(data)
     }
 }
 
 /// All services over one store.
 pub struct Services {
-    engine: Arc<LocalEngine>,
     tables: TableService,
     queues: QueueService,
+    containers: Catalogue,
     /// What the server has measured.
     system: TableService,
 }
@@ -82,8 +76,8 @@ impl Services {
         Services {
             tables: TableService::new(engine.clone(), clock.clone()),
             queues: QueueService::new(engine.clone(), clock.clone()),
-            system: TableService::system(engine.clone(), clock),
-            engine,
+            containers: Catalogue::new(engine.clone(), clock.clone(), &protocol::blob::KIND, blobs::FAMILY),
+            system: TableService::system(engine, clock),
         }
     }
 
@@ -92,6 +86,7 @@ impl Services {
         Ok(AccountData {
             tables: self.tables.catalogue().account_content(&account).await.map_err(sentence)?,
             queues: self.queues.catalogue().account_content(&account).await.map_err(sentence)?,
+            containers: self.containers.account_content(&account).await.map_err(sentence)?,
         })
     }
 
@@ -101,14 +96,23 @@ impl Services {
         Ok(AccountData {
             tables: self.tables.catalogue().purge_account(&account).await.map_err(sentence)?,
             queues: self.queues.catalogue().purge_account(&account).await.map_err(sentence)?,
+            containers: self.containers.purge_account(&account).await.map_err(sentence)?,
         })
+    }
+}
+
+/// Gives back the contents that nobody has any more. Nothing is lost when it fails: the next sweep finds them.
+pub async fn give_back(engine: Arc<LocalEngine>, contents: Arc<dyn ContentStore>, clock: Arc<dyn Clock>) {
+    let service = BlobService::new(engine, contents, clock, BlobOptions::default());
+    if let Err(error) = service.sweep().await {
+        log::warn!("unused contents of blobs wait to be removed: {}", sentence(error));
     }
 }
 
 /// Looks, and changes nothing.
 pub fn look(location: &Path, account: &str) -> Result<AccountData, String> {
     match at_rest(location)? {
-        Some(services) => finish(&services, services.count(account)),
+        Some((services, store)) => finish(&store, services.count(account)),
         None => ask(location, &ControlRequest::AccountData { account: account.to_owned() }),
     }
 }
@@ -116,21 +120,27 @@ pub fn look(location: &Path, account: &str) -> Result<AccountData, String> {
 /// Deletes it, and says what it was.
 pub fn delete(location: &Path, account: &str) -> Result<AccountData, String> {
     match at_rest(location)? {
-        Some(services) => finish(&services, services.purge(account)),
+        Some((services, store)) => finish(&store, async {
+            let purged = services.purge(account).await;
+            if let Some(contents) = &store.contents {
+                give_back(store.engine.clone(), contents.clone(), Arc::new(SystemClock::new())).await;
+            }
+            purged
+        }),
         None => ask(location, &ControlRequest::Purge { account: account.to_owned() }),
     }
 }
 
 /// `None` when a server has the store open.
-fn at_rest(location: &Path) -> Result<Option<Services>, String> {
-    let engine = store::open(location)?;
-    Ok(engine.map(|engine| Services::new(Arc::new(engine), Arc::new(SystemClock::new()))))
+fn at_rest(location: &Path) -> Result<Option<(Services, OpenStore)>, String> {
+    let Some(store) = store::open_whole(location)? else { return Ok(None) };
+    Ok(Some((Services::new(store.engine.clone(), Arc::new(SystemClock::new())), store)))
 }
 
-fn finish<T>(services: &Services, work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+fn finish<T>(store: &OpenStore, work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
     store::wait_for(async {
         let outcome = work.await;
-        services.engine.close().await;
+        store.close().await;
         outcome
     })?
 }
@@ -147,7 +157,7 @@ pub fn name(account: &str) -> Result<AccountName, String> {
         .ok_or_else(|| format!("'{account}' is not an account name: 3 to 24 lower-case letters and digits"))
 }
 
-fn sentence(error: ServiceError) -> String {
+pub fn sentence(error: ServiceError) -> String {
     match error.source {
         Some(source) => source.to_string(),
         None => error.message().to_owned(),
@@ -163,10 +173,11 @@ mod tests {
         let data = AccountData {
             tables: AccountContent { container_count: 3, has_properties: false },
             queues: AccountContent { container_count: 2, has_properties: true },
+            containers: AccountContent { container_count: 7, has_properties: false },
         };
         assert_eq!(AccountData::from_line(&data.to_line()), Some(data));
-        assert_eq!(data.described(), "3 tables, 2 queues and service properties");
-        for line in ["", "3 0", "3 0 x 1"] {
+        assert_eq!(data.described(), "3 tables, 2 queues, 7 containers and service properties");
+        for line in ["", "3 0", "3 0 2 1", "3 0 x 1 1 1", "3 0 2 1 7 0 1"] {
             assert_eq!(AccountData::from_line(line), None, "{line}");
         }
     }

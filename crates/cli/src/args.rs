@@ -74,8 +74,8 @@ Options of serve:
 Options of account (a running server notices within a second):
   -l, --location DIR        The server's data directory [default: lazulite-data]
       --key 1|2             rotate: which key [default: 1]
-      --with-data           add: take over the tables and queues that the store has under this name; without
-                            it they are a reason to refuse. After remove, purge deletes them
+      --with-data           add: take over what the store has under this name; without it, that is a reason
+                            to refuse. After remove, purge deletes them
 
 Options of sas (prints the token; what it grants is said on standard error):
       --account NAME        Whose first key signs: from LAZULITE_ACCOUNTS, the data directory (-l),
@@ -93,9 +93,10 @@ Options of backup, restore and check (all work while a server runs on the direct
   -l, --location DIR        The server's data directory [default: lazulite-data]
       --rate MIB            backup: read at most so many MiB a second, 0 for any number [default: 50]
       --table NAME          restore: only this table, into a store
-      --queue NAME          restore: only this queue, into a store; without either all, into an empty directory
-      --as NEWNAME          restore: give the table or queue this name
-      --account NAME        restore: whose table or queue, when accounts share the name
+      --queue NAME          restore: only this queue
+      --container NAME      restore: only this container of blobs; without any of them all, into an empty directory
+      --as NEWNAME          restore: give the table, queue or container this name
+      --account NAME        restore: whose table, queue or container, when accounts share the name
       --backup FILE         check: look at this backup file instead of a store
 Exit codes: 0 done and sound, 1 could not be done, 2 damage found (check).
 
@@ -348,13 +349,14 @@ fn read_backup(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
 
 fn read_restore(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
     let (mut file, mut location) = (None, None);
-    let (mut table, mut queue, mut account, mut new_name) = (None, None, None, None);
+    let (mut table, mut queue, mut container, mut account, mut new_name) = (None, None, None, None, None);
     while let Some(argument) = parser.next()? {
         match argument {
             Short('h') | Long("help") => return Ok(Command::Help),
             Short('l') | Long("location") => location = Some(parser.value()?.into()),
             Long("table") => table = Some(parser.value()?.string()?),
             Long("queue") => queue = Some(parser.value()?.string()?),
+            Long("container") => container = Some(parser.value()?.string()?),
             Long("as") => new_name = Some(parser.value()?.string()?),
             Long("account") => account = Some(parser.value()?.string()?),
             Long(name) => return Err(no_option(name)),
@@ -364,16 +366,17 @@ fn read_restore(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
     }
     let file = file.ok_or("restore takes the name of a backup file")?;
     let named = |name: String| SelectedName { account: account.clone(), name, new_name: new_name.clone() };
-    let selection = match (table, queue) {
-        (Some(_), Some(_)) => return Err("restore takes --table or --queue, not both".into()),
-        (Some(table), None) => LoadSelection::Table(named(table)),
-        (None, Some(queue)) => LoadSelection::Queue(named(queue)),
-        (None, None) if new_name.is_some() || account.is_some() => {
-            return Err(
-                "--as and --account belong to one table or queue: say which with --table or --queue".into()
-            );
+    let selection = match (table, queue, container) {
+        (Some(table), None, None) => LoadSelection::Table(named(table)),
+        (None, Some(queue), None) => LoadSelection::Queue(named(queue)),
+        (None, None, Some(container)) => LoadSelection::Container(named(container)),
+        (None, None, None) if new_name.is_some() || account.is_some() => {
+            return Err("--as and --account belong to one table, queue or container: say which with --table, \
+                        --queue or --container"
+                .into());
         }
-        (None, None) => LoadSelection::All,
+        (None, None, None) => LoadSelection::All,
+        _ => return Err("restore takes one of --table, --queue and --container".into()),
     };
     Ok(Command::Restore { request: RestoreRequest { file, selection }, location })
 }

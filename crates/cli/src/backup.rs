@@ -12,7 +12,7 @@ use engine::env::SystemClock;
 
 use crate::control::{self, ControlRequest};
 use crate::progress::Progress;
-use crate::store;
+use crate::store::{self, OpenStore};
 
 pub struct BackupRequest {
     pub file: PathBuf,
@@ -28,8 +28,8 @@ pub fn run(request: &BackupRequest, location: &Path) -> Result<(), String> {
     let part = PathBuf::from(format!("{}.part", file.display()));
     let cannot = |error: String| format!("no backup was made: {error}");
     let mut progress = Progress::start();
-    let made = match store::open(location)? {
-        Some(engine) => from_store(&engine, request.rate_bytes_max, &part),
+    let made = match store::open_whole(location)? {
+        Some(store) => from_store(&store, request.rate_bytes_max, &part),
         None => from_server(location, request.rate_bytes_max, &part, &mut progress),
     };
     let verified = made.and_then(|()| verify(&part, &mut progress));
@@ -56,13 +56,23 @@ pub fn run(request: &BackupRequest, location: &Path) -> Result<(), String> {
 /// What there is, in words.
 pub fn described(counts: &Totals) -> String {
     let Totals { table_count, row_count, queue_count, message_count, .. } = counts;
-    format!("{table_count} tables, {row_count} entities, {queue_count} queues, {message_count} messages")
+    let Totals { container_count, blob_count, content_bytes, .. } = counts;
+    let rows = format!("{table_count} tables, {row_count} entities, {queue_count} queues, {message_count} messages");
+    match container_count {
+        0 => rows,
+        _ => format!("{rows}, {container_count} containers, {blob_count} blobs with {content_bytes} bytes of content"),
+    }
 }
 
-fn from_store(engine: &engine_local::LocalEngine, rate_bytes_max: u64, part: &Path) -> Result<(), String> {
+fn from_store(store: &OpenStore, rate_bytes_max: u64, part: &Path) -> Result<(), String> {
     let mut out = BufWriter::new(create(part)?);
     let clock = SystemClock::new();
-    let saving = backup::save(engine, &clock, SaveOptions { rate_bytes_max }, &mut out);
+    let (options, contents) = (SaveOptions { rate_bytes_max }, store.contents.as_ref());
+    let saving = async {
+        let saved = backup::save(&*store.engine, contents, &clock, options, &mut out).await;
+        store.close().await;
+        saved
+    };
     store::wait_for(saving)?.map_err(|error| error.to_string())?;
     finish(out, part)
 }
@@ -119,7 +129,7 @@ pub fn read_through(
     let total = backup.head().row_count;
     while backup.next_content()?.is_some() {
         let seen = backup.seen();
-        progress.show(seen.row_count + seen.message_count, total);
+        progress.show(seen.row_count + seen.message_count + seen.blob_row_count, total);
     }
     Ok(backup.seen())
 }

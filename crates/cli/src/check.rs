@@ -1,15 +1,17 @@
 //! `lazulite check`: verifies a store, served or not, or a backup file.
 //!
 //! Promises exit codes that scripts can rely on: 0 for sound, 1 for not checked, 2 for damage found. The checks
-//! themselves belong to `engine-local` and to the crates `queues` and `backup`.
+//! themselves belong to `engine-local` and to the crates `queues`, `blobs` and `backup`.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use backup::{BackupError, BackupReader};
-use engine::env::SystemClock;
+use blobs::{BlobOptions, BlobReport, BlobService};
+use engine::env::{Clock, SystemClock};
 use engine::{Engine, Family};
 use engine_local::{CheckReport, LocalEngine, OpenError, ahead_of_clock, check_directory};
 use queues::QueueReport;
@@ -17,7 +19,8 @@ use queues::QueueReport;
 use crate::backup::{described, read_through};
 use crate::control::{self, ControlRequest};
 use crate::progress::Progress;
-use crate::store;
+use crate::store::{self, OpenStore};
+use crate::{account_data, contents_place};
 
 const DAMAGED: u8 = 2;
 const CACHE_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -36,6 +39,12 @@ pub struct StoreReport {
     pub entity_count: u64,
     pub queue_count: u64,
     pub message_count: u64,
+    pub container_count: u64,
+    pub blob_count: u64,
+    /// Bytes that blobs have outside of their rows.
+    pub content_bytes: u64,
+    /// Bytes that no blob has.
+    pub unnamed_bytes: u64,
     pub dropped_table_count: u64,
     pub dropped_row_count: u64,
     pub last_version_ticks: u64,
@@ -44,19 +53,24 @@ pub struct StoreReport {
 }
 
 impl StoreReport {
-    /// Joins what the engine and the services have found. `queues`: an error says why they could not be read.
-    fn new(report: CheckReport, queues: Result<QueueReport, String>) -> StoreReport {
+    /// Joins what the engine and the services have found. An error says why they could not be read.
+    fn new(
+        report: CheckReport,
+        queues: Result<QueueReport, String>,
+        blobs: Result<BlobReport, String>,
+    ) -> StoreReport {
         let counts = |family: Family| report.families.get(&family).copied().unwrap_or_default();
         let mut joined = StoreReport {
             table_count: counts(tables::FAMILY).table_count,
             entity_count: counts(tables::FAMILY).row_count,
             queue_count: counts(queues::FAMILY).table_count,
-            message_count: 0,
+            container_count: counts(blobs::FAMILY).table_count,
             dropped_table_count: report.dropped_table_count,
             dropped_row_count: report.dropped_row_count,
             last_version_ticks: report.last_version_ticks,
             finding_count: report.finding_count,
             findings: report.findings,
+            ..StoreReport::default()
         };
         match queues {
             Ok(queues) => {
@@ -69,6 +83,19 @@ impl StoreReport {
                 joined.findings.push(in_the_tree(&format!("reading the queues stopped: {cause}")));
             }
         }
+        match blobs {
+            Ok(blobs) => {
+                joined.blob_count = blobs.blob_count;
+                joined.content_bytes = blobs.content_bytes;
+                joined.unnamed_bytes = blobs.unnamed_bytes;
+                joined.finding_count += blobs.finding_count;
+                joined.findings.extend(blobs.findings.iter().map(|found| in_the_contents(found)));
+            }
+            Err(cause) => {
+                joined.finding_count += 1;
+                joined.findings.push(in_the_contents(&format!("reading the blobs stopped: {cause}")));
+            }
+        }
         joined
     }
 
@@ -77,12 +104,16 @@ impl StoreReport {
         self.counts().map(|count| count.to_string()).join(" ")
     }
 
-    fn counts(&self) -> [u64; 8] {
+    fn counts(&self) -> [u64; 12] {
         [
             self.table_count,
             self.entity_count,
             self.queue_count,
             self.message_count,
+            self.container_count,
+            self.blob_count,
+            self.content_bytes,
+            self.unnamed_bytes,
             self.dropped_table_count,
             self.dropped_row_count,
             self.last_version_ticks,
@@ -92,16 +123,21 @@ impl StoreReport {
 
     fn from_line(line: &str) -> Option<StoreReport> {
         let counts: Vec<u64> = line.split(' ').map_while(|word| word.parse().ok()).collect();
-        let &[table_count, entity_count, queue_count, message_count, tables, rows, version, found] =
-            counts.as_slice()
+        let (services, rest) = counts.split_at_checked(8)?;
+        let &[table_count, entity_count, queue_count, message_count, containers, blobs, bytes, unnamed] = services
         else {
             return None;
         };
+        let &[tables, rows, version, found] = rest else { return None };
         Some(StoreReport {
             table_count,
             entity_count,
             queue_count,
             message_count,
+            container_count: containers,
+            blob_count: blobs,
+            content_bytes: bytes,
+            unnamed_bytes: unnamed,
             dropped_table_count: tables,
             dropped_row_count: rows,
             last_version_ticks: version,
@@ -115,11 +151,37 @@ fn in_the_tree(finding: &str) -> String {
     format!("tables.redb: {finding}")
 }
 
+fn in_the_contents(finding: &str) -> String {
+    format!("{}: {finding}", contents_place::DIRECTORY)
+}
+
 /// Checks a store that is open.
-pub async fn check_open(engine: &LocalEngine) -> StoreReport {
-    let report = engine.check();
-    let queues = check_queues(engine, &report).await;
-    StoreReport::new(report, queues)
+pub async fn check_open(store: &OpenStore, clock: Arc<dyn Clock>) -> StoreReport {
+    let report = store.engine.check();
+    let queues = check_queues(&store.engine, &report).await;
+    let blobs = check_blobs(store, &report, clock).await;
+    StoreReport::new(report, queues, blobs)
+}
+
+/// Reads every byte of every blob. Not if the engine has found damage.
+async fn check_blobs(
+    store: &OpenStore,
+    report: &CheckReport,
+    clock: Arc<dyn Clock>,
+) -> Result<BlobReport, String> {
+    let has_containers = report.families.contains_key(&blobs::FAMILY);
+    if report.finding_count > 0 {
+        return Ok(BlobReport::default());
+    }
+    let Some(contents) = &store.contents else {
+        return match has_containers {
+            true => Err("the contents of blobs are not there".to_owned()),
+            false => Ok(BlobReport::default()),
+        };
+    };
+    let options = BlobOptions::default();
+    let service = BlobService::new(store.engine.clone(), contents.clone(), clock, options);
+    service.check(true).await.map_err(|error| account_data::sentence(error))
 }
 
 /// Not if the engine has found damage: then nothing can be said about the rows that are left.
@@ -131,26 +193,40 @@ async fn check_queues(engine: &LocalEngine, report: &CheckReport) -> Result<Queu
     queues::check_queues(&*snapshot).await.map_err(|error| error.to_string())
 }
 
-/// Checks the queues of a store that nobody has open.
-fn with_queues(report: CheckReport, location: &Path) -> Result<StoreReport, String> {
-    if report.finding_count > 0 || !report.families.contains_key(&queues::FAMILY) {
-        return Ok(StoreReport::new(report, Ok(QueueReport::default())));
+/// Checks the queues and blobs of a store that nobody has open.
+fn with_services(report: CheckReport, location: &Path) -> Result<StoreReport, String> {
+    let has = |family: Family| report.families.contains_key(&family);
+    let has_contents = location.join(contents_place::DIRECTORY).is_dir();
+    if report.finding_count > 0 || !(has(queues::FAMILY) || has(blobs::FAMILY) || has_contents) {
+        return Ok(StoreReport::new(report, Ok(QueueReport::default()), Ok(BlobReport::default())));
     }
     let started = || "a server was started on the store meanwhile: check again".to_owned();
     let engine = store::open(location)?.ok_or_else(started)?;
-    let queues = store::wait_for(async {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let contents = contents_place::open_if_there(location, &engine, clock.clone());
+    let engine = Arc::new(engine);
+    let (queues, blobs) = store::wait_for(async {
         let queues = check_queues(&engine, &report).await;
+        let blobs = match contents {
+            Ok(contents) => {
+                let store = OpenStore { engine: engine.clone(), contents };
+                let blobs = check_blobs(&store, &report, clock).await;
+                store.close().await;
+                blobs
+            }
+            Err(cause) => Err(cause),
+        };
         engine.close().await;
-        queues
+        (queues, blobs)
     })?;
-    Ok(StoreReport::new(report, queues))
+    Ok(StoreReport::new(report, queues, blobs))
 }
 
 fn check_store(location: &Path) -> Result<ExitCode, String> {
     store::require(location)?;
     let progress = Progress::start();
     let (checked, how) = match check_directory(location, CACHE_BYTES_MAX, &server::FAMILIES) {
-        Ok(checked) => (with_queues(checked, location)?, "at rest"),
+        Ok(checked) => (with_services(checked, location)?, "at rest"),
         Err(OpenError::Locked(_)) => (ask_server(location)?, "while it is being served"),
         Err(error @ (OpenError::Damaged { .. } | OpenError::OtherStore { .. })) => {
             println!("{error}");
@@ -163,14 +239,23 @@ fn check_store(location: &Path) -> Result<ExitCode, String> {
     }
     let StoreReport { table_count, entity_count, queue_count, message_count, .. } = checked;
     let StoreReport { dropped_table_count, dropped_row_count, finding_count, .. } = checked;
+    let StoreReport { container_count, blob_count, content_bytes, unnamed_bytes, .. } = checked;
+    let blobs = match container_count {
+        0 => String::new(),
+        _ => format!(", {container_count} containers, {blob_count} blobs with {content_bytes} bytes of content"),
+    };
     println!(
-        "{}, {how}: {table_count} tables, {entity_count} entities, {queue_count} queues, {message_count} messages looked at in {:.1} s",
+        "{}, {how}: {table_count} tables, {entity_count} entities, {queue_count} queues, {message_count} messages{blobs} \
+         looked at in {:.1} s",
         location.display(),
         progress.elapsed().as_secs_f64()
     );
+    if unnamed_bytes > 0 {
+        println!("{unnamed_bytes} bytes that no blob has any more are still to be given back");
+    }
     if dropped_table_count > 0 {
         println!(
-            "{dropped_row_count} rows of {dropped_table_count} deleted tables or queues are still to be cleared away"
+            "{dropped_row_count} rows of {dropped_table_count} deleted tables, queues or containers are still to be cleared away"
         );
     }
     if let Some(ahead) = ahead_of_clock(checked.last_version_ticks, &SystemClock::new()) {
@@ -228,14 +313,18 @@ mod tests {
             entity_count: 2,
             queue_count: 3,
             message_count: 4,
-            dropped_table_count: 5,
-            dropped_row_count: 6,
-            last_version_ticks: 7,
-            finding_count: 8,
+            container_count: 5,
+            blob_count: 6,
+            content_bytes: 7,
+            unnamed_bytes: 8,
+            dropped_table_count: 9,
+            dropped_row_count: 10,
+            last_version_ticks: 11,
+            finding_count: 12,
             findings: Vec::new(),
         };
         assert_eq!(StoreReport::from_line(&report.to_line()), Some(report));
-        for line in ["", "1 2 3 4 5 6 7", "1 2 3 4 5 6 7 x", "1 2 3 4 5 6 7 8 9"] {
+        for line in ["", "1 2 3 4 5 6 7", "1 2 3 4 5 6 7 8 9 10 11", "1 2 3 4 5 6 7 8 9 10 11 12 13"] {
             assert_eq!(StoreReport::from_line(line), None, "{line}");
         }
     }

@@ -14,6 +14,7 @@ mod backup;
 mod bench;
 mod check;
 mod config;
+mod contents_place;
 mod control;
 mod jwks;
 mod logger;

@@ -1,15 +1,14 @@
-//! `lazulite restore FILE`: restores a backup into an empty directory, or one of its tables or queues into a store, served
-//! or not.
+//! `lazulite restore FILE`: restores a backup into an empty directory, or one of its tables, queues or containers into a
+//! store, served or not.
 //!
-//! Promises: a directory becomes a store only when all of the backup is in it (`restore_place`). A table or queue appears
-//! complete or not at all. The crate `backup` reads the file and loads its rows.
+//! Promises: a directory becomes a store only when all of the backup is in it (`restore_place`). A table, queue or
+//! container appears complete or not at all. The crate `backup` reads the file and loads its rows.
 
 use std::fs::File;
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 
 use backup::{BackupError, BackupReader, LoadReport, LoadSelection, Totals};
-use engine::Engine;
 use engine::env::{Clock, SystemClock};
 use engine_local::LocalEngine;
 use protocol::common::DateTime;
@@ -18,7 +17,7 @@ use crate::backup::described;
 use crate::control::{self, ControlRequest};
 use crate::progress::Progress;
 use crate::restore_place::RestorePlace;
-use crate::store;
+use crate::store::{self, OpenStore};
 
 /// One day: no two clocks that work differ by more.
 const AHEAD_TICKS_MAX: u64 = 24 * 3600 * 10_000_000;
@@ -59,10 +58,11 @@ fn restore_all(file: &Path, location: &Path, progress: &mut Progress) -> Result<
     let backup = open(file)?;
     let last = DateTime::from_ticks(backup.head().last_version);
     let place = RestorePlace::prepare(location)?;
-    let engine = LocalEngine::open(&place.building(), store::options()).map_err(|error| error.to_string())?;
-    let loaded = load(&engine, backup, &LoadSelection::All, file, progress);
-    store::wait_for(engine.close())?;
-    drop(engine);
+    let building = place.building();
+    let engine = LocalEngine::open(&building, store::options()).map_err(|error| error.to_string())?;
+    let store = OpenStore::with_contents(&building, engine)?;
+    let loaded = load(&store, backup, &LoadSelection::All, file, progress);
+    drop(store);
     match loaded {
         Ok(loaded) => {
             place.finish()?;
@@ -84,7 +84,7 @@ fn warn_if_ahead(last: DateTime) {
         last.write(&mut text);
         eprintln!(
             "lazulite: warning: the latest Timestamp of this backup is {}, which is ahead of this machine's clock; \
-             later Timestamps continue from there. With --table or --queue it gets Timestamps of the store that takes it in.",
+             later Timestamps continue from there. With --table, --queue or --container it gets Timestamps of the store that takes it in.",
             String::from_utf8_lossy(&text)
         );
     }
@@ -98,9 +98,8 @@ fn restore_one(
 ) -> Result<LoadReport, String> {
     match store::open(location)? {
         Some(engine) => {
-            let loaded = load(&engine, open(file)?, &selection, file, progress);
-            store::wait_for(engine.close())?;
-            loaded
+            let store = OpenStore::with_contents(location, engine)?;
+            load(&store, open(file)?, &selection, file, progress)
         }
         None => through_server(file, selection, location),
     }
@@ -123,6 +122,9 @@ fn through_server(file: &Path, selection: LoadSelection, location: &Path) -> Res
         row_count: number(),
         queue_count: number(),
         message_count: number(),
+        container_count: number(),
+        blob_count: number(),
+        content_bytes: number(),
         ..Totals::default()
     };
     Ok(LoadReport { counts, accounts: Vec::new() })
@@ -134,14 +136,20 @@ fn open(file: &Path) -> Result<BackupReader<BufReader<File>>, String> {
 }
 
 fn load(
-    engine: &LocalEngine,
+    store: &OpenStore,
     backup: BackupReader<BufReader<File>>,
     selection: &LoadSelection,
     file: &Path,
     progress: &mut Progress,
 ) -> Result<LoadReport, String> {
     let mut show = |done, total| progress.show(done, total);
-    store::wait_for(backup::load(engine, backup, selection, &mut show))?.map_err(|error| about(file, &error))
+    let loading = async {
+        let contents = store.contents.as_ref();
+        let loaded = backup::load(&*store.engine, contents, backup, selection, &mut show).await;
+        store.close().await;
+        loaded
+    };
+    store::wait_for(loading)?.map_err(|error| about(file, &error))
 }
 
 fn about(file: &Path, error: &BackupError) -> String {

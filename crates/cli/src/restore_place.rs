@@ -20,6 +20,8 @@ use std::path::{Path, PathBuf};
 
 use engine_local::MARKER;
 
+use crate::contents_place::DIRECTORY;
+
 /// Where the store is built.
 const BUILDING: &str = "restore.new";
 /// The marker of the finished store, until `BUILDING` is gone.
@@ -104,7 +106,8 @@ impl RestorePlace {
 fn leftovers(location: &Path) -> Result<Vec<OsString>, String> {
     if engine_local::is_store(location) {
         return Err(format!(
-            "{} is a store already: choose an empty directory, or one table with --table, one queue with --queue",
+            "{} is a store already: choose an empty directory, or one table with --table, one queue with --queue, \
+             one container with --container",
             location.display()
         ));
     }
@@ -115,7 +118,9 @@ fn leftovers(location: &Path) -> Result<Vec<OsString>, String> {
         let name = entry.map_err(cannot)?.file_name();
         match name.to_str() {
             Some(BUILDING | READY) => {}
-            Some(text) if is_unfinished && engine_local::is_store_file(text) => moved_up.push(name),
+            Some(text) if is_unfinished && (engine_local::is_store_file(text) || text == DIRECTORY) => {
+                moved_up.push(name);
+            }
             _ => return Err(format!("{} is not empty: it has {name:?}", location.display())),
         }
     }
@@ -127,7 +132,7 @@ fn leftovers(location: &Path) -> Result<Vec<OsString>, String> {
 fn start_over(location: &Path, leftovers: &[OsString]) -> io::Result<()> {
     remove_if_present(&location.join(READY))?;
     for name in leftovers {
-        std::fs::remove_file(location.join(name))?;
+        remove(&location.join(name))?;
     }
     files::sync_directory(location)?;
     empty_directory(&location.join(BUILDING))
@@ -140,10 +145,18 @@ fn remove_if_present(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Removes a file, or the directory of contents with its files.
+fn remove(path: &Path) -> io::Result<()> {
+    match path.file_name().is_some_and(|name| name == DIRECTORY) && path.is_dir() {
+        true => std::fs::remove_dir_all(path),
+        false => std::fs::remove_file(path),
+    }
+}
+
 /// Removes everything in the directory, but not the directory.
 fn empty_directory(directory: &Path) -> io::Result<()> {
     for entry in std::fs::read_dir(directory)? {
-        std::fs::remove_file(entry?.path())?;
+        remove(&entry?.path())?;
     }
     files::sync_directory(directory)
 }

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blobs::{BlobOptions, BlobService};
-use contents::{ContentStore, ContentsOptions, LocalContents, MemoryContents};
 use engine::Engine;
 use engine::env::{Clock, SystemClock, UNIX_EPOCH_TICKS};
 use engine::memory::MemoryEngine;
@@ -33,7 +32,7 @@ use crate::accounts_file::AccountsFile;
 use crate::admin_port::AdminPort;
 use crate::config::{Listen, Oauth, ServiceName, Settings};
 use crate::jwks::JwksSource;
-use crate::{control, logger, memory, open_files, random, signals, store};
+use crate::{contents_place, control, logger, memory, open_files, signals, store};
 
 const TICKS_PER_SECOND: u64 = 10_000_000;
 
@@ -68,12 +67,17 @@ pub fn serve(settings: Settings) -> Result<(), String> {
     let tables = TableService::new(engine.clone(), clock.clone());
     let queues = Arc::new(QueueService::new(engine.clone(), clock.clone()));
     let has_blobs = settings.listen.iter().any(|listen| listen.service == ServiceName::Blob);
-    let contents = match has_blobs {
-        true => Some(open_contents(settings.location.as_deref(), local.as_deref(), clock.clone())?),
-        false => None,
+    // Commands need the contents even if nobody asks for the service.
+    let contents = match (&settings.location, &local) {
+        (Some(location), Some(local)) if has_blobs => {
+            Some(contents_place::open(location, local, clock.clone())?)
+        }
+        (Some(location), Some(local)) => contents_place::open_if_there(location, local, clock.clone())?,
+        _ => has_blobs.then(|| contents_place::in_memory(clock.clone())),
     };
     let blobs = contents
         .clone()
+        .filter(|_| has_blobs)
         .map(|contents| BlobService::new(engine.clone(), contents, clock.clone(), BlobOptions::default()));
     // Take the stamp before reading the file, so that a change in between is noticed on the next check.
     let seen = local.as_deref().and_then(AccountsFile::stamp);
@@ -93,6 +97,7 @@ pub fn serve(settings: Settings) -> Result<(), String> {
         && let Err(error) = control::start(
             location,
             local,
+            contents.as_ref(),
             clock.clone(),
             advisor.clone(),
             analytics.clone(),
@@ -342,30 +347,6 @@ fn open_engine(location: Option<&Path>, clock: Arc<dyn Clock>) -> Result<Opened,
         );
     }
     Ok(Opened { engine: engine.clone(), local: Some(engine), name: location.display().to_string() })
-}
-
-/// In memory, the contents of blobs may take so much.
-const CONTENT_BYTES_MAX: u64 = 2 * 1024 * 1024 * 1024;
-/// The directory of contents beside the engine's files.
-const CONTENTS_DIRECTORY: &str = "contents";
-
-/// The contents of blobs, where the rest of the data is.
-fn open_contents(
-    location: Option<&Path>,
-    local: Option<&LocalEngine>,
-    clock: Arc<dyn Clock>,
-) -> Result<Arc<dyn ContentStore>, String> {
-    let now = move || clock.now_ticks().saturating_sub(UNIX_EPOCH_TICKS) / (TICKS_PER_SECOND / 1000);
-    let (Some(location), Some(local)) = (location, local) else {
-        return Ok(Arc::new(MemoryContents::new(CONTENT_BYTES_MAX, Arc::new(now))));
-    };
-    // The system has provided random bytes by now, or the server would not have started.
-    let random = || random::bytes().map(u64::from_le_bytes).unwrap_or_default();
-    // Contents carry the id of the store that they belong to.
-    let store = u64::from_str_radix(&local.store_id(), 16).map_err(|error| error.to_string())?;
-    let options = ContentsOptions::new(store, Arc::new(random), Arc::new(now));
-    let contents = LocalContents::open(&location.join(CONTENTS_DIRECTORY), options);
-    Ok(Arc::new(contents.map_err(|error| format!("the contents of blobs: {error}"))?))
 }
 
 /// Certificates count seconds since 1970; the engine's clock counts ticks since the year 1.

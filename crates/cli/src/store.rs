@@ -6,10 +6,45 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use engine::env::SystemClock;
+use contents::ContentStore;
+use engine::Engine;
+use engine::env::{Clock, SystemClock};
 use engine_local::{LocalEngine, LocalOptions, OpenError};
 
-use crate::restore_place;
+use crate::{contents_place, restore_place};
+
+/// A store that is open, with the contents of its blobs if it has any.
+pub struct OpenStore {
+    pub engine: Arc<LocalEngine>,
+    pub contents: Option<Arc<dyn ContentStore>>,
+}
+
+impl OpenStore {
+    /// With its contents, which it gets if it has none.
+    pub fn with_contents(location: &Path, engine: LocalEngine) -> Result<OpenStore, String> {
+        let contents = contents_place::open(location, &engine, clock())?;
+        Ok(OpenStore { engine: Arc::new(engine), contents: Some(contents) })
+    }
+
+    /// Makes everything durable. Nothing of the store is open any more when it is dropped.
+    pub async fn close(&self) {
+        if let Some(contents) = &self.contents {
+            contents.close().await;
+        }
+        self.engine.close().await;
+    }
+}
+
+fn clock() -> Arc<dyn Clock> {
+    Arc::new(SystemClock::new())
+}
+
+/// As [`open`], with the contents of its blobs if it has any.
+pub fn open_whole(location: &Path) -> Result<Option<OpenStore>, String> {
+    let Some(engine) = open(location)? else { return Ok(None) };
+    let contents = contents_place::open_if_there(location, &engine, clock())?;
+    Ok(Some(OpenStore { engine: Arc::new(engine), contents }))
+}
 
 /// `None` when a server has the store open. A directory without a store is an error.
 pub fn open(location: &Path) -> Result<Option<LocalEngine>, String> {

@@ -80,7 +80,7 @@ fn read_line(input: &mut impl Read, size_bytes_max: usize) -> io::Result<String>
 pub enum ControlRequest {
     /// Reads at most this many uncompressed bytes a second; 0 means no limit. The answer is a backup.
     Backup { rate_bytes_max: u64 },
-    /// Restores one table or queue from the backup that follows the request. The answer is a line of counts.
+    /// Restores one table, queue or container from the backup that follows the request. The answer is a line of counts.
     Restore(LoadSelection),
     /// The answer is a line of counts, then a line per finding.
     Check,
@@ -103,6 +103,7 @@ impl ControlRequest {
                     LoadSelection::All => return "restore".to_owned(),
                     LoadSelection::Table(selected) => ("table", selected),
                     LoadSelection::Queue(selected) => ("queue", selected),
+                    LoadSelection::Container(selected) => ("container", selected),
                 };
                 format!("restore {what} {} {name} {}", or_dash(account), or_dash(new_name))
             }
@@ -126,6 +127,7 @@ impl ControlRequest {
                 match *what {
                     "table" => Some(ControlRequest::Restore(LoadSelection::Table(selected))),
                     "queue" => Some(ControlRequest::Restore(LoadSelection::Queue(selected))),
+                    "container" => Some(ControlRequest::Restore(LoadSelection::Container(selected))),
                     _ => None,
                 }
             }
@@ -154,6 +156,11 @@ mod tests {
             ControlRequest::Restore(LoadSelection::Queue(SelectedName {
                 account: Some("a".into()),
                 name: "q-1".into(),
+                new_name: None,
+            })),
+            ControlRequest::Restore(LoadSelection::Container(SelectedName {
+                account: None,
+                name: "$web".into(),
                 new_name: None,
             })),
             ControlRequest::Check,

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use backup::{BackupReader, LoadSelection, SaveOptions, Totals};
+use contents::ContentStore;
 use engine::env::Clock;
 use engine_local::LocalEngine;
 use observe::Advice;
@@ -24,7 +25,8 @@ use tokio::runtime::Handle;
 use super::stream::{ControlListener, ControlStream};
 use super::{ControlRequest, GREETING, Invitation, REQUEST_LINE_BYTES_MAX, read_line};
 use crate::account_data::{AccountData, Services};
-use crate::{check, random};
+use crate::store::OpenStore;
+use crate::{account_data, check, random};
 
 /// Commands that run at the same time. Further ones are told to try again.
 const COMMAND_COUNT_MAX: usize = 8;
@@ -40,6 +42,8 @@ const TOKEN_BYTES: usize = 32;
 struct Controlled {
     /// Weak, because the server owns the engine and closes it on shutdown.
     engine: Weak<LocalEngine>,
+    /// The contents of its blobs, if it has any.
+    contents: Option<Weak<dyn ContentStore>>,
     clock: Arc<dyn Clock>,
     advice: Arc<dyn Advice>,
     analytics: Arc<Analytics>,
@@ -61,6 +65,7 @@ struct Strangers {
 pub fn start(
     location: &Path,
     engine: &Arc<LocalEngine>,
+    contents: Option<&Arc<dyn ContentStore>>,
     clock: Arc<dyn Clock>,
     advice: Arc<dyn Advice>,
     analytics: Arc<Analytics>,
@@ -83,6 +88,7 @@ pub fn start(
         .map_err(unable)?;
     let controlled = Arc::new(Controlled {
         engine: Arc::downgrade(engine),
+        contents: contents.map(Arc::downgrade),
         clock,
         advice,
         analytics,
@@ -202,14 +208,16 @@ impl Controlled {
             writeln!(out, "error the server is shutting down")?;
             return out.flush();
         };
+        let contents = self.contents.as_ref().and_then(Weak::upgrade);
+        let opened = OpenStore { engine: engine.clone(), contents };
         match ControlRequest::parse(request) {
             Some(ControlRequest::Backup { rate_bytes_max }) => {
-                self.back_up(&engine, rate_bytes_max, &mut out)?
+                self.back_up(&opened, rate_bytes_max, &mut out)?
             }
             Some(ControlRequest::Restore(selection)) => {
-                self.restore(&engine, &mut input, &selection, &mut out)?;
+                self.restore(&opened, &mut input, &selection, &mut out)?;
             }
-            Some(ControlRequest::Check) => self.check(&engine, &mut out)?,
+            Some(ControlRequest::Check) => self.check(&opened, &mut out)?,
             Some(ControlRequest::AccountData { account }) => {
                 let services = Services::new(engine, self.clock.clone());
                 let counted = self.runtime.block_on(services.count(&account));
@@ -219,6 +227,11 @@ impl Controlled {
                 let services = Services::new(engine, self.clock.clone());
                 self.runtime.block_on(self.analytics.forget(&account));
                 let purged = self.runtime.block_on(services.purge(&account));
+                if let Some(contents) = opened.contents {
+                    // It may take as long as reading all rows, so nobody waits for it.
+                    let clock = self.clock.clone();
+                    self.runtime.spawn(account_data::give_back(opened.engine, contents, clock));
+                }
                 answer_account_data(purged, &mut out)?;
             }
             Some(ControlRequest::Advice) => {
@@ -232,17 +245,18 @@ impl Controlled {
     /// A failure after the `ok` cuts the backup short. The reader notices, because the end is missing.
     fn back_up(
         &self,
-        engine: &LocalEngine,
+        store: &OpenStore,
         rate_bytes_max: u64,
         out: &mut (impl Write + Send),
     ) -> io::Result<()> {
         writeln!(out, "ok")?;
-        let saving = backup::save(engine, &*self.clock, SaveOptions { rate_bytes_max }, out);
+        let (options, contents) = (SaveOptions { rate_bytes_max }, store.contents.as_ref());
+        let saving = backup::save(&*store.engine, contents, &*self.clock, options, out);
         self.runtime.block_on(saving).map(|_| ()).map_err(io::Error::other)
     }
 
-    fn check(&self, engine: &LocalEngine, out: &mut impl Write) -> io::Result<()> {
-        let checked = self.runtime.block_on(check::check_open(engine));
+    fn check(&self, store: &OpenStore, out: &mut impl Write) -> io::Result<()> {
+        let checked = self.runtime.block_on(check::check_open(store, self.clock.clone()));
         writeln!(out, "ok\n{}", checked.to_line())?;
         for finding in &checked.findings {
             writeln!(out, "{}", finding.replace('\n', " "))?;
@@ -252,19 +266,22 @@ impl Controlled {
 
     fn restore(
         &self,
-        engine: &LocalEngine,
+        store: &OpenStore,
         input: &mut (impl io::Read + Send),
         selection: &LoadSelection,
         out: &mut impl Write,
     ) -> io::Result<()> {
         let _one = self.restoring.lock().unwrap_or_else(PoisonError::into_inner);
         let loaded = BackupReader::open(input).and_then(|backup| {
-            self.runtime.block_on(backup::load(engine, backup, selection, &mut |_, _| {}))
+            let contents = store.contents.as_ref();
+            self.runtime.block_on(backup::load(&*store.engine, contents, backup, selection, &mut |_, _| {}))
         });
         match loaded {
             Ok(loaded) => {
                 let Totals { table_count, row_count, queue_count, message_count, .. } = loaded.counts;
-                writeln!(out, "ok\n{table_count} {row_count} {queue_count} {message_count}")
+                let Totals { container_count, blob_count, content_bytes, .. } = loaded.counts;
+                let counts = format!("{table_count} {row_count} {queue_count} {message_count}");
+                writeln!(out, "ok\n{counts} {container_count} {blob_count} {content_bytes}")
             }
             Err(error) => writeln!(out, "error {error}"),
         }
