@@ -318,7 +318,7 @@ export async function openDevServer(connectionString, port = 0) {
 
 /** Starts a server of the given binary in memory; resolves to its connection string. */
 export async function startLazulite(binary) {
-  const child = spawn(binary, ["--in-memory", "--table-port", "0", "--queue-port", "0"], {
+  const child = spawn(binary, ["--in-memory", "--table-port", "0", "--queue-port", "0", "--blob-port", "0"], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   const connectionString = await new Promise((resolve, reject) => {

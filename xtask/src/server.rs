@@ -58,7 +58,7 @@ impl Server {
             .arg("--location")
             .arg(&data)
             .args(["--tableHost", "127.0.0.1", "--tablePort", "0"])
-            .args(["--queueHost", "127.0.0.1", "--queuePort", "0", "--admin-port", "0"])
+            .args(["--queueHost", "127.0.0.1", "--queuePort", "0", "--blobPort", "0", "--admin-port", "0"])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(log_file)

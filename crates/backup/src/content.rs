@@ -309,7 +309,9 @@ impl<R: Read> BackupReader<R> {
                 Err("a block is of a kind that its format lacks")
             }
             _ if self.pieces.is_open() && kind != PIECE => Err("a content is not complete"),
-            PIECE | BLOB_ROWS if self.inside != Inside::Container => Err("contents come before any container"),
+            PIECE | BLOB_ROWS if self.inside != Inside::Container => {
+                Err("contents come before any container")
+            }
             PIECE => see_piece(bytes, &mut self.pieces, &mut self.seen),
             BLOB_ROWS => check_rows(bytes, &mut self.last_key, &mut self.scratch).map(|count| {
                 self.seen.blob_row_count += count;

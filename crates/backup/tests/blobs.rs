@@ -248,7 +248,8 @@ async fn sample(contents: Arc<dyn ContentStore>) -> Store {
             conditions: free.clone(),
             encryption: Encryption::default(),
         };
-        let request = CopyRequest { source_url: "http://x/y".into(), tags: CopyTags::Copy, ..CopyRequest::default() };
+        let request =
+            CopyRequest { source_url: "http://x/y".into(), tags: CopyTags::Copy, ..CopyRequest::default() };
         blobs.copy_blob(from, to, request, pre.clone()).await.unwrap();
     }
     store.put("pictures", "deleted", &bytes_of(3, 20_000)).await;
@@ -365,7 +366,8 @@ async fn one_container_is_restored_beside_the_others() {
     for _ in 0..2 {
         store.blobs.sweep().await.unwrap();
     }
-    let bytes = |story: Vec<String>| story.into_iter().filter(|line| line.contains(" bytes, ")).collect::<Vec<_>>();
+    let bytes =
+        |story: Vec<String>| story.into_iter().filter(|line| line.contains(" bytes, ")).collect::<Vec<_>>();
     same(&bytes(store.blobs_of(&named("monday")).await), &bytes(before));
     sound(&store).await;
 }
@@ -425,7 +427,10 @@ async fn a_backup_without_a_store_of_contents_is_refused() {
     let backup = BackupReader::open(&file[..]).unwrap();
     let loaded = load(&*target.engine, None, backup, &LoadSelection::All, &mut |_, _| {}).await;
     assert!(loaded.unwrap_err().to_string().contains("contents of blobs"));
-    assert!(target.engine.snapshot().await.unwrap().row_count().unwrap() < 3, "nothing is left but properties");
+    assert!(
+        target.engine.snapshot().await.unwrap().row_count().unwrap() < 3,
+        "nothing is left but properties"
+    );
 }
 
 /// A backup of one container with these blocks, and the counts of its end.
@@ -496,7 +501,8 @@ async fn crafted_rows_are_held_to_the_rules_of_requests() {
     check(vec![piece(0, 1, b"")], [1, 0, 0, 1, 0], "cannot be decoded").await;
     check(vec![piece(0, 5, b"x")], [1, 0, 0, 1, 1], "cannot be decoded").await;
     for (blob, name) in [("x", "S0000000000000001"), ("x", "V0"), ("x", "t"), ("x", "")] {
-        check(vec![content(), rows(&[row(blob, name, &value)])], [1, 1, 0, 1, 9_000], "no row of a blob").await;
+        check(vec![content(), rows(&[row(blob, name, &value)])], [1, 1, 0, 1, 9_000], "no row of a blob")
+            .await;
     }
     check(vec![content(), rows(&[row("", "T", &value)])], one, "not the name of a blob").await;
     check(vec![content(), rows(&[row("x", "T", &value[..40])])], one, "no row of a blob").await;

@@ -276,7 +276,8 @@ async fn a_table_of_a_family_that_a_backup_cannot_hold_is_not_left_out() {
     engine.create_table(others, "people", Bytes::new()).await.unwrap();
     let mut file = Vec::new();
     let saved =
-        backup::save(&engine, None, &FakeClock::default(), SaveOptions { rate_bytes_max: 0 }, &mut file).await;
+        backup::save(&engine, None, &FakeClock::default(), SaveOptions { rate_bytes_max: 0 }, &mut file)
+            .await;
     assert!(matches!(&saved, Err(BackupError::Engine(what)) if what.contains("family 3")), "{saved:?}");
     engine.drop_table(others, "people").await.unwrap();
     bytes_of(&engine).await;

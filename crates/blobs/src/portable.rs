@@ -47,7 +47,8 @@ pub(crate) fn placeholder(number: u64, length: u64) -> ContentRef {
 
 /// `None` if the reference does not stand for a content.
 fn read_placeholder(content: &ContentRef) -> Option<u64> {
-    let (number, rest) = content.id().as_bytes().split_first_chunk::<8>().map(|(n, rest)| (*n, rest.to_vec()))?;
+    let (number, rest) =
+        content.id().as_bytes().split_first_chunk::<8>().map(|(n, rest)| (*n, rest.to_vec()))?;
     rest.iter().all(|byte| *byte == 0).then(|| u64::from_le_bytes(number))
 }
 
@@ -138,7 +139,8 @@ impl RowValue {
     pub(crate) fn read(row: &str, value: &Bytes) -> Option<RowValue> {
         if row == BASE_ROW || read_moment_row(row).is_some() {
             let record = BlobRecord::decode(value)?;
-            return ((row == BASE_ROW) == (record.kind == RecordKind::Base)).then_some(RowValue::Record(record));
+            return ((row == BASE_ROW) == (record.kind == RecordKind::Base))
+                .then_some(RowValue::Record(record));
         }
         if row.starts_with('U') {
             read_block_row(row)?;
@@ -159,7 +161,9 @@ impl RowValue {
     /// Whether other rows may name its contents.
     pub(crate) fn is_shared(&self) -> bool {
         match self {
-            RowValue::Record(record) => record.committed.as_ref().is_some_and(|committed| committed.is_shared),
+            RowValue::Record(record) => {
+                record.committed.as_ref().is_some_and(|committed| committed.is_shared)
+            }
             RowValue::Block(_) => false,
             RowValue::Segment(_) => true,
         }
@@ -287,7 +291,8 @@ fn check_segment(
         return Err("it is behind the end of every page blob");
     }
     for extent in &segment.extents {
-        let is_whole = [extent.range.start, extent.range.end].iter().all(|at| u64::from(*at) % PAGE_BYTES == 0);
+        let is_whole =
+            [extent.range.start, extent.range.end].iter().all(|at| u64::from(*at) % PAGE_BYTES == 0);
         if !is_whole {
             return Err("it has half a page");
         }

@@ -36,9 +36,12 @@ impl AccountData {
     pub fn described(self) -> String {
         let (tables, queues) = (self.tables.container_count, self.queues.container_count);
         let containers = self.containers.container_count;
-        let has_properties = [self.tables, self.queues, self.containers].iter().any(|content| content.has_properties);
+        let has_properties =
+            [self.tables, self.queues, self.containers].iter().any(|content| content.has_properties);
         match has_properties {
-            true => format!("{tables} tables, {queues} queues, {containers} containers and service properties"),
+            true => {
+                format!("{tables} tables, {queues} queues, {containers} containers and service properties")
+            }
             false => format!("{tables} tables, {queues} queues and {containers} containers"),
         }
     }

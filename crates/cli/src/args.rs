@@ -34,7 +34,7 @@ Usage: lazulite [serve] [OPTIONS]
 Options of serve:
   -l, --location DIR        Where the data is kept [default: lazulite-data]
       --in-memory           Keep everything in memory, nothing on disk
-      --services LIST       Which services to start: table, queue, blob [default: table,queue]
+      --services LIST       Which services to start: table, queue, blob [default: all of them]
       --table-host HOST     Address of the Table service [default: 127.0.0.1]
       --table-port PORT     Its port, 0 for any free one [default: 10002]
       --queue-host HOST     Address of the Queue service [default: 127.0.0.1]
@@ -81,13 +81,16 @@ Options of sas (prints the token; what it grants is said on standard error):
       --account NAME        Whose first key signs: from LAZULITE_ACCOUNTS, the data directory (-l),
                             or the emulator's [default: devstoreaccount1]
       --table NAME          A service SAS for this table
-      --queue NAME          A service SAS for this queue; without either an account SAS
-      --permissions LETTERS raud for a table, raup for a queue, rwdlacup for an account
+      --queue NAME          A service SAS for this queue
+      --container NAME      A service SAS for this container; without any of the three an account SAS
+      --blob NAME           For one blob of the container
+      --permissions LETTERS raud for a table, raup for a queue, racwdxyltfi for a container or blob,
+                            rwdxylacuptfi for an account
       --expiry TIME         As 2030-01-01T00:00:00Z
       --start TIME, --ip ADDRESS[-ADDRESS], --protocol https|https,http, --sas-version DATE
-      --policy ID (with --table or --queue)
+      --policy ID (with --table, --queue or --container)
       --start-pk KEY, --start-rk KEY, --end-pk KEY, --end-rk KEY (with --table)
-      --services LETTERS [default: tq], --resource-types LETTERS [default: sco] (for an account)
+      --services LETTERS [default: tqb], --resource-types LETTERS [default: sco] (for an account)
 
 Options of backup, restore and check (all work while a server runs on the directory, or without one):
   -l, --location DIR        The server's data directory [default: lazulite-data]
@@ -308,6 +311,8 @@ fn read_sas(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
                 "account" => &mut request.account,
                 "table" => &mut request.table,
                 "queue" => &mut request.queue,
+                "container" => &mut request.container,
+                "blob" => &mut request.blob,
                 "permissions" => &mut request.permissions,
                 "expiry" => &mut request.expiry,
                 "start" => &mut request.start,
@@ -371,9 +376,11 @@ fn read_restore(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
         (None, Some(queue), None) => LoadSelection::Queue(named(queue)),
         (None, None, Some(container)) => LoadSelection::Container(named(container)),
         (None, None, None) if new_name.is_some() || account.is_some() => {
-            return Err("--as and --account belong to one table, queue or container: say which with --table, \
+            return Err(
+                "--as and --account belong to one table, queue or container: say which with --table, \
                         --queue or --container"
-                .into());
+                    .into(),
+            );
         }
         (None, None, None) => LoadSelection::All,
         _ => return Err("restore takes one of --table, --queue and --container".into()),

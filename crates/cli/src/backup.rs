@@ -57,10 +57,13 @@ pub fn run(request: &BackupRequest, location: &Path) -> Result<(), String> {
 pub fn described(counts: &Totals) -> String {
     let Totals { table_count, row_count, queue_count, message_count, .. } = counts;
     let Totals { container_count, blob_count, content_bytes, .. } = counts;
-    let rows = format!("{table_count} tables, {row_count} entities, {queue_count} queues, {message_count} messages");
+    let rows =
+        format!("{table_count} tables, {row_count} entities, {queue_count} queues, {message_count} messages");
     match container_count {
         0 => rows,
-        _ => format!("{rows}, {container_count} containers, {blob_count} blobs with {content_bytes} bytes of content"),
+        _ => format!(
+            "{rows}, {container_count} containers, {blob_count} blobs with {content_bytes} bytes of content"
+        ),
     }
 }
 

@@ -124,7 +124,8 @@ impl StoreReport {
     fn from_line(line: &str) -> Option<StoreReport> {
         let counts: Vec<u64> = line.split(' ').map_while(|word| word.parse().ok()).collect();
         let (services, rest) = counts.split_at_checked(8)?;
-        let &[table_count, entity_count, queue_count, message_count, containers, blobs, bytes, unnamed] = services
+        let &[table_count, entity_count, queue_count, message_count, containers, blobs, bytes, unnamed] =
+            services
         else {
             return None;
         };
@@ -242,7 +243,9 @@ fn check_store(location: &Path) -> Result<ExitCode, String> {
     let StoreReport { container_count, blob_count, content_bytes, unnamed_bytes, .. } = checked;
     let blobs = match container_count {
         0 => String::new(),
-        _ => format!(", {container_count} containers, {blob_count} blobs with {content_bytes} bytes of content"),
+        _ => format!(
+            ", {container_count} containers, {blob_count} blobs with {content_bytes} bytes of content"
+        ),
     };
     println!(
         "{}, {how}: {table_count} tables, {entity_count} entities, {queue_count} queues, {message_count} messages{blobs} \

@@ -130,10 +130,8 @@ pub enum ServiceName {
 }
 
 impl ServiceName {
+    /// All of them are started when nobody says which.
     pub const ALL: [ServiceName; 3] = [ServiceName::Table, ServiceName::Queue, ServiceName::Blob];
-    /// What is started when nobody says what. Backups do not carry the contents of blobs yet, so whoever wants that service
-    /// has to say so.
-    const USUAL: [ServiceName; 2] = [ServiceName::Table, ServiceName::Queue];
 
     pub fn kind(self) -> &'static ServiceKind {
         match self {
@@ -171,7 +169,7 @@ pub fn gather(flags: ServeFlags) -> Result<Settings, String> {
         Some(list) => chosen_services(list.split(','))?,
         None => match &file.services {
             Some(list) => chosen_services(list.iter().map(String::as_str))?,
-            None => ServiceName::USUAL.to_vec(),
+            None => ServiceName::ALL.to_vec(),
         },
     };
     let mut hosts = Vec::new();

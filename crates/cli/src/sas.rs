@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use protocol::auth::{AccountKey, AccountScope, KeyBounds, MalformedSas, SasScope, SasTerms, ServiceScope};
+use protocol::blob::{BlobName, ContainerName, new_scope};
 use protocol::queue::QueueName;
 use protocol::table::TableScope;
 use protocol::table::model::TableName;
@@ -16,8 +17,8 @@ use crate::accounts_file::AccountsFile;
 /// The newest version whose string-to-sign every current client writes.
 const VERSION_DEFAULT: &str = "2019-02-02";
 /// The letters of the services that this program serves.
-const SERVICES_DEFAULT: &str = "tq";
-const ACCOUNT_LETTERS: &str = "rwdlacup";
+const SERVICES_DEFAULT: &str = "tqb";
+const ACCOUNT_LETTERS: &str = "rwdxylacuptfi";
 
 /// Which tokens an option is for.
 #[derive(Clone, Copy, PartialEq)]
@@ -27,6 +28,7 @@ enum For {
     /// A service SAS of any service.
     Service,
     Table,
+    Container,
 }
 
 /// The options of `sas`, not yet checked.
@@ -35,6 +37,8 @@ pub struct SasRequest {
     pub account: Option<String>,
     pub table: Option<String>,
     pub queue: Option<String>,
+    pub container: Option<String>,
+    pub blob: Option<String>,
     pub permissions: Option<String>,
     pub expiry: Option<String>,
     pub start: Option<String>,
@@ -67,6 +71,8 @@ fn check(request: &SasRequest) -> Result<(), String> {
         ("--account", &request.account, For::Any),
         ("--table", &request.table, For::Any),
         ("--queue", &request.queue, For::Any),
+        ("--container", &request.container, For::Any),
+        ("--blob", &request.blob, For::Container),
         ("--permissions", &request.permissions, For::Any),
         ("--expiry", &request.expiry, For::Any),
         ("--start", &request.start, For::Any),
@@ -81,21 +87,30 @@ fn check(request: &SasRequest) -> Result<(), String> {
         ("--services", &request.services, For::Account),
         ("--resource-types", &request.resource_types, For::Account),
     ];
-    if request.table.is_some() && request.queue.is_some() {
-        return Err("a service SAS is for one table or for one queue: leave --table or --queue out".into());
+    let resources = [&request.table, &request.queue, &request.container];
+    let resource_count = resources.into_iter().flatten().count();
+    if resource_count > 1 {
+        return Err(
+            "a service SAS is for one table, for one queue or for one container: name one of them".into()
+        );
     }
-    let is_service = request.table.is_some() || request.queue.is_some();
+    let is_service = resource_count == 1;
     for (name, value, what_for) in fields {
         match (value.as_deref(), what_for) {
             (Some(""), _) => return Err(format!("{name} is empty: give it a value or leave it out")),
             (Some(_), For::Table) if request.table.is_none() => {
                 return Err(format!("{name} goes with --table"));
             }
+            (Some(_), For::Container) if request.container.is_none() => {
+                return Err(format!("{name} goes with --container"));
+            }
             (Some(_), For::Service) if !is_service => {
-                return Err(format!("{name} goes with --table or --queue"));
+                return Err(format!("{name} goes with --table, --queue or --container"));
             }
             (Some(_), For::Account) if is_service => {
-                return Err(format!("{name} is for an account SAS: leave it or --table and --queue out"));
+                return Err(format!(
+                    "{name} is for an account SAS: leave it or --table, --queue and --container out"
+                ));
             }
             _ => {}
         }
@@ -105,10 +120,12 @@ fn check(request: &SasRequest) -> Result<(), String> {
 
 /// A letter that grants nothing is a mistake.
 fn check_letters(request: &SasRequest) -> Result<(), String> {
-    let (what, letters) = match (&request.table, &request.queue) {
-        (Some(_), _) => ("a table", protocol::table::KIND.policy_letters),
-        (None, Some(_)) => ("a queue", protocol::queue::KIND.policy_letters),
-        (None, None) => ("an account", ACCOUNT_LETTERS),
+    let (what, letters) = match request {
+        SasRequest { table: Some(_), .. } => ("a table", protocol::table::KIND.policy_letters),
+        SasRequest { queue: Some(_), .. } => ("a queue", protocol::queue::KIND.policy_letters),
+        SasRequest { blob: Some(_), .. } => ("a blob", protocol::blob::KIND.policy_letters),
+        SasRequest { container: Some(_), .. } => ("a container", protocol::blob::KIND.policy_letters),
+        _ => ("an account", ACCOUNT_LETTERS),
     };
     let given = request.permissions.as_deref().unwrap_or_default();
     match given.chars().find(|letter| !letters.contains(*letter)) {
@@ -139,7 +156,19 @@ fn find_key(account: &str, location: &Path) -> Result<AccountKey, String> {
 
 fn terms(request: &SasRequest) -> Result<SasTerms<'_>, String> {
     let text = |field: &Option<String>| field.clone().unwrap_or_default();
+    let version = request.version.as_deref().unwrap_or(VERSION_DEFAULT);
     let scope = match (&request.table, &request.queue) {
+        (None, None) if request.container.is_some() => {
+            let container = request.container.as_deref().unwrap_or_default();
+            let container = ContainerName::parse(container)
+                .map_err(|_| format!("'{container}' is not a container name"))?;
+            let blob = request
+                .blob
+                .as_deref()
+                .map(|blob| BlobName::parse(blob).map_err(|_| format!("'{blob}' is not a blob name")));
+            let blob = blob.transpose()?;
+            SasScope::Service(new_scope(version, &container, blob.as_ref(), text(&request.policy)))
+        }
         (None, Some(queue)) => {
             let queue = QueueName::parse(queue).map_err(|_| format!("'{queue}' is not a queue name"))?;
             SasScope::Service(ServiceScope {
@@ -169,7 +198,6 @@ fn terms(request: &SasRequest) -> Result<SasTerms<'_>, String> {
         }),
     };
     let given = |field: &'_ Option<String>| field.clone().unwrap_or_default().into();
-    let version = request.version.as_deref().unwrap_or(VERSION_DEFAULT);
     Ok(SasTerms {
         permissions: given(&request.permissions),
         start: given(&request.start),
@@ -193,10 +221,21 @@ fn summary(account: &str, request: &SasRequest) -> String {
     lines.push(match (&request.table, &request.queue) {
         (Some(table), _) => format!("Grants on table {table} of {account}: {permissions}"),
         (None, Some(queue)) => format!("Grants on queue {queue} of {account}: {permissions}"),
+        (None, None) if request.container.is_some() => {
+            let container = request.container.as_deref().unwrap_or_default();
+            match &request.blob {
+                Some(blob) => format!("Grants on blob {container}/{blob} of {account}: {permissions}"),
+                None => format!("Grants on container {container} of {account}: {permissions}"),
+            }
+        }
         (None, None) => {
             let letters = request.services.as_deref().unwrap_or(SERVICES_DEFAULT);
             let services: Vec<&str> = letters.chars().filter_map(service_word).collect();
-            format!("Grants on account {account}, its {}: {permissions}", services.join(" and "))
+            let services = match services.split_last() {
+                Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+                _ => services.join(""),
+            };
+            format!("Grants on account {account}, its {services}: {permissions}")
         }
     });
     for (label, value) in [
@@ -227,6 +266,14 @@ fn permission_word(letter: char) -> Option<&'static str> {
         'l' => "list",
         'c' => "create",
         'p' => "process",
+        'x' => "delete versions",
+        'y' => "delete permanently",
+        't' => "read and write tags",
+        'f' => "find by tags",
+        'm' => "move",
+        'e' => "execute",
+        'o' => "own",
+        'i' => "set immutability",
         _ => return None,
     })
 }
@@ -257,7 +304,7 @@ mod tests {
         assert!(check(&mixed).is_err());
         assert_eq!(check(&SasRequest { table: some("people"), ..range }), Ok(()));
         let both = SasRequest { table: some("people"), queue: some("jobs"), ..SasRequest::default() };
-        assert!(check(&both).unwrap_err().contains("one table or for one queue"));
+        assert!(check(&both).unwrap_err().contains("one table, for one queue"));
         let queue = |permissions: &str| SasRequest {
             queue: some("jobs"),
             permissions: some(permissions),
@@ -266,7 +313,7 @@ mod tests {
         assert_eq!(check(&queue("raup")), Ok(()));
         assert_eq!(check(&queue("rd")), Err("a queue has no permission 'd', only raup".into()));
         let policy = SasRequest { policy: some("one"), ..SasRequest::default() };
-        assert_eq!(check(&policy), Err("--policy goes with --table or --queue".into()));
+        assert_eq!(check(&policy), Err("--policy goes with --table, --queue or --container".into()));
         assert_eq!(check(&SasRequest { queue: some("jobs"), ..policy }), Ok(()));
     }
 
@@ -289,6 +336,9 @@ mod tests {
         };
         assert_eq!(summary("acc", &queue), "Grants on queue jobs of acc: read, process");
         let account = SasRequest { permissions: Some("rl".into()), ..SasRequest::default() };
-        assert_eq!(summary("acc", &account), "Grants on account acc, its tables and queues: read, list");
+        assert_eq!(
+            summary("acc", &account),
+            "Grants on account acc, its tables, queues and blobs: read, list"
+        );
     }
 }

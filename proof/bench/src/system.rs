@@ -101,6 +101,8 @@ impl System {
                     "0",
                     "--queuePort",
                     "0",
+                    "--blobPort",
+                    "0",
                     "--silent",
                 ]);
                 command.env_remove("LAZULITE_ACCOUNTS").env_remove("AZURITE_ACCOUNTS");

@@ -9,12 +9,14 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError, mpsc};
 use std::time::Duration;
 
+use crate::request::Dialect;
 use crate::sign::Credentials;
 use crate::time::{Stopwatch, system_now};
 use crate::{RawClient, Request, Response};
 
 const READY: &str = "Table service is successfully listening at http://";
 const QUEUE_READY: &str = "Queue service is successfully listening at http://";
+const BLOB_READY: &str = "Blob service is successfully listening at http://";
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -28,12 +30,18 @@ pub struct ServerProcess {
     /// The output up to and including the ready line.
     greeting: String,
     queue_addr: OnceLock<SocketAddr>,
+    blob_addr: OnceLock<SocketAddr>,
 }
 
 impl ServerProcess {
     /// Starts on a free port with the data in `location`.
     pub fn start(binary: &str, location: &Path) -> ServerProcess {
-        ServerProcess::start_with(binary, location, &["--table-port", "0", "--queue-port", "0"], &[])
+        ServerProcess::start_with(
+            binary,
+            location,
+            &["--table-port", "0", "--queue-port", "0", "--blob-port", "0"],
+            &[],
+        )
     }
 
     /// Starts with these arguments after `--location`, and these environment variables.
@@ -92,12 +100,27 @@ impl ServerProcess {
             lines: Mutex::new(receiver),
             greeting,
             queue_addr: OnceLock::new(),
+            blob_addr: OnceLock::new(),
         }
     }
 
     /// Where the Queue service listens: the line after the ready line tells.
     pub fn queue_addr(&self) -> SocketAddr {
         *self.queue_addr.get_or_init(|| reachable(address_in(&self.line_with(QUEUE_READY), QUEUE_READY)))
+    }
+
+    /// Where the Blob service listens: the line after that of the Queue service tells.
+    pub fn blob_addr(&self) -> SocketAddr {
+        self.queue_addr();
+        *self.blob_addr.get_or_init(|| reachable(address_in(&self.line_with(BLOB_READY), BLOB_READY)))
+    }
+
+    /// Sends to the Blob service.
+    #[track_caller]
+    pub fn send_blob(&self, request: Request) -> Response {
+        let mut client = RawClient::connect(self.blob_addr()).expect("the server accepts a connection");
+        let bytes = request.in_dialect(Dialect::Blob, self.blob_addr(), &self.credentials, system_now());
+        client.exchange(&bytes).expect("the server answers")
     }
 
     pub fn addr(&self) -> SocketAddr {

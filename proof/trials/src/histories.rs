@@ -213,7 +213,7 @@ impl World<'_> {
             ServerProcess::start_with(
                 binary,
                 &self.location,
-                &["--table-port", "0", "--queue-port", "0", "--silent"],
+                &["--table-port", "0", "--queue-port", "0", "--blob-port", "0", "--silent"],
                 &environment,
             )
         };

@@ -97,7 +97,7 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
     let process = ServerProcess::start_with(
         binary,
         directory.path(),
-        &["--table-port", "0", "--queue-port", "0"],
+        &["--table-port", "0", "--queue-port", "0", "--blob-port", "0"],
         &environment,
     );
     let bench = Bench {

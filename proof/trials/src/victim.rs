@@ -70,7 +70,14 @@ impl Launch {
     /// Spawns the process without waiting until it listens.
     pub fn spawn(&self) -> Result<Child, Error> {
         let mut command = self.command();
-        command.arg("--location").arg(&self.location).args(["--table-port", "0", "--queue-port", "0"]);
+        command.arg("--location").arg(&self.location).args([
+            "--table-port",
+            "0",
+            "--queue-port",
+            "0",
+            "--blob-port",
+            "0",
+        ]);
         let spawned = command.spawn();
         spawned.map_err(|error| format!("cannot start {}: {error}", self.binary.display()).into())
     }

@@ -23,7 +23,7 @@ func ownServer(t *testing.T, options ...string) (tables, queues string) {
 	if program == "" {
 		t.Skip("LAZULITE_SERVER names the server's program; `cargo xtask test` sets it")
 	}
-	where := []string{"serve", "--location", t.TempDir(), "--tablePort", "0", "--queuePort", "0", "--no-admin", "--silent"}
+	where := []string{"serve", "--location", t.TempDir(), "--tablePort", "0", "--queuePort", "0", "--blobPort", "0", "--no-admin", "--silent"}
 	server := exec.Command(program, append(where, options...)...)
 	for _, variable := range os.Environ() {
 		if name, _, _ := strings.Cut(variable, "="); !strings.HasSuffix(name, "_ACCOUNTS") {

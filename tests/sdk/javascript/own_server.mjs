@@ -20,7 +20,7 @@ export function withServer(options, work) {
   return async () => {
     const location = await mkdtemp(join(tmpdir(), "lazulite-"));
     const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.endsWith("_ACCOUNTS")));
-    const where = ["--location", location, "--tablePort", "0", "--queuePort", "0", "--no-admin", "--silent"];
+    const where = ["--location", location, "--tablePort", "0", "--queuePort", "0", "--blobPort", "0", "--no-admin", "--silent"];
     const server = spawn(program, ["serve", ...where, ...options], { env, stdio: ["ignore", "pipe", "inherit"] });
     const exit = once(server, "exit");
     try {

@@ -97,7 +97,7 @@ fn accounts_and_their_tables_survive_a_restart() {
     assert_eq!(status(&server, "mine", &key1), 404);
     // Making an account of that name again brings back its tables, if the operator says so, but not its old keys.
     let refused = refusal(&["account", "add", "mine", "-l", text(location)], &[]);
-    assert!(refused.contains("1 tables and 0 queues under the name 'mine'"), "{refused}");
+    assert!(refused.contains("1 tables, 0 queues and 0 containers under the name 'mine'"), "{refused}");
     let again = key(&account(location, &["add", "mine", "--with-data"]), "key1:");
     becomes(&server, "mine", &again, 200);
     server.send(Request::get("/Tables('kept')").credentials("mine", &again)).expect(200);
@@ -135,7 +135,9 @@ fn a_new_account_does_not_find_the_tables_of_an_earlier_one() {
         );
         let purged = account(location, &["purge", "mine"]);
         assert_eq!(purged, "mine: 3 tables, 0 queues and service properties deleted\n");
-        assert!(account(location, &["purge", "mine"]).starts_with("mine: 0 tables and 0 queues"));
+        assert!(
+            account(location, &["purge", "mine"]).starts_with("mine: 0 tables, 0 queues and 0 containers")
+        );
 
         let key1 = key(&account(location, &["add", "mine"]), "key1:");
         let serving = server.get_or_insert_with(|| Running::over(location, &[]));

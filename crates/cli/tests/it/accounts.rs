@@ -5,7 +5,7 @@ use testkit::{EMULATOR_KEY, Request, ServerProcess, TempDir};
 use crate::{ACCOUNT_VARIABLES, LAZULITE, refusal};
 
 const KEY: &str = "bXkgb3duIGtleSBteSBvd24ga2V5IG15IG93biBrZXk=";
-const MEMORY: [&str; 5] = ["--in-memory", "--table-port", "0", "--queue-port", "0"];
+const MEMORY: [&str; 7] = ["--in-memory", "--table-port", "0", "--queue-port", "0", "--blob-port", "0"];
 
 fn tables_of(server: &ServerProcess, account: &str, key: &str) -> u16 {
     server.send(Request::get("/Tables").credentials(account, key)).status
@@ -83,7 +83,17 @@ fn bad_accounts_are_named_but_their_keys_are_not() {
 
 #[test]
 fn the_well_known_key_stays_on_this_machine() {
-    let all = ["--in-memory", "--table-host", "0.0.0.0", "--table-port", "0", "--queue-port", "0"];
+    let all = [
+        "--in-memory",
+        "--table-host",
+        "0.0.0.0",
+        "--table-port",
+        "0",
+        "--queue-port",
+        "0",
+        "--blob-port",
+        "0",
+    ];
     let sentence = refusal(&all, &[]);
     assert!(sentence.contains("--allow-well-known-key"), "{sentence}");
     let any_name = format!("mine:{EMULATOR_KEY}");
@@ -96,7 +106,17 @@ fn the_well_known_key_stays_on_this_machine() {
     let server = ServerProcess::start_anywhere(LAZULITE, &allowed, &[]);
     assert_eq!(tables_of(&server, "devstoreaccount1", EMULATOR_KEY), 200);
     for loopback in ["127.0.0.1", "localhost", "::1"] {
-        let arguments = ["--in-memory", "--table-host", loopback, "--table-port", "0", "--queue-port", "0"];
+        let arguments = [
+            "--in-memory",
+            "--table-host",
+            loopback,
+            "--table-port",
+            "0",
+            "--queue-port",
+            "0",
+            "--blob-port",
+            "0",
+        ];
         if loopback == "::1" && std::net::TcpListener::bind("[::1]:0").is_err() {
             println!("SKIPPED: this machine has no IPv6 loopback");
             continue;

@@ -11,7 +11,8 @@ use crate::{LAZULITE, refusal};
 const LINE: &str = "Explorer and metrics at http://";
 
 fn start(arguments: &[&str], environment: &[(&str, &str)]) -> ServerProcess {
-    let all = [&["--in-memory", "--table-port", "0", "--queue-port", "0"][..], arguments].concat();
+    let all = [&["--in-memory", "--table-port", "0", "--queue-port", "0", "--blob-port", "0"][..], arguments]
+        .concat();
     ServerProcess::start_anywhere(LAZULITE, &all, environment)
 }
 
@@ -77,8 +78,10 @@ fn others_need_the_token_that_is_printed_even_by_a_silent_server() {
 fn a_chosen_port_must_be_free_and_the_usual_one_need_not() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
-    let sentence =
-        refusal(&["--in-memory", "--table-port", "0", "--queue-port", "0", "--admin-port", &port], &[]);
+    let sentence = refusal(
+        &["--in-memory", "--table-port", "0", "--queue-port", "0", "--blob-port", "0", "--admin-port", &port],
+        &[],
+    );
     assert!(sentence.contains(&port) && sentence.contains("--no-admin"), "{sentence}");
     // The first one gets the usual port, unless another test has it.
     let taken = "No explorer and no metrics: another program has 127.0.0.1:10003";
@@ -109,7 +112,7 @@ fn what_must_stay_on_this_machine_does_not_leave_it_through_the_admin_port() {
 /// A server that logs requests to a pipe, and the address of its tables.
 fn start_logging(arguments: &str) -> (Child, SocketAddr) {
     let mut child = Command::new(LAZULITE)
-        .args("--in-memory --table-port 0 --queue-port 0 --no-admin --access-log".split(' '))
+        .args("--in-memory --table-port 0 --queue-port 0 --blob-port 0 --no-admin --access-log".split(' '))
         .args(arguments.split(' '))
         .env_remove("LAZULITE_ACCOUNTS")
         .env_remove("AZURITE_ACCOUNTS")

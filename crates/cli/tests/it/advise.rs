@@ -49,8 +49,18 @@ fn findings_are_told_over_the_admin_port() {
     let prices = TempDir::new().unwrap();
     let file = prices.path().join("prices.toml");
     std::fs::write(&file, "currency = \"EUR\"\n").unwrap();
-    let arguments =
-        ["--in-memory", "--table-port", "0", "--queue-port", "0", "--admin-port", "0", "--prices"];
+    let arguments = [
+        "--in-memory",
+        "--table-port",
+        "0",
+        "--queue-port",
+        "0",
+        "--blob-port",
+        "0",
+        "--admin-port",
+        "0",
+        "--prices",
+    ];
     let arguments = [&arguments[..], &[file.to_str().unwrap()]].concat();
     let server = ServerProcess::start_anywhere(LAZULITE, &arguments, &[("LAZULITE_ADMIN_TOKEN", TOKEN)]);
     scan(|request| server.send(request));

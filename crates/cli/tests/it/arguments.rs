@@ -9,11 +9,11 @@ use crate::{LAZULITE, refusal};
 #[test]
 fn flags_have_two_spellings() {
     for arguments in [
-        &["--tableHost", "127.0.0.1", "--tablePort", "0", "--queuePort", "0"][..],
-        &["--table-host", "127.0.0.1", "--table-port", "0", "--queue-port", "0"],
-        &["--table-host=127.0.0.1", "--table-port=0"],
-        &["--tableHost=localhost", "--tablePort=0", "--silent"],
-        &["serve", "--tablePort", "0", "--queuePort", "0", "-s"],
+        &["--tableHost", "127.0.0.1", "--tablePort", "0", "--queuePort", "0", "--blobPort", "0"][..],
+        &["--table-host", "127.0.0.1", "--table-port", "0", "--queue-port", "0", "--blob-port", "0"],
+        &["--table-host=127.0.0.1", "--table-port=0", "--queue-port=0", "--blob-port=0"],
+        &["--tableHost=localhost", "--tablePort=0", "--queuePort=0", "--blobPort=0", "--silent"],
+        &["serve", "--tablePort", "0", "--queuePort", "0", "--blobPort", "0", "-s"],
     ] {
         // `serve` may come first or after the location.
         let directory = TempDir::new().unwrap();
@@ -27,7 +27,11 @@ fn flags_have_two_spellings() {
 fn in_memory_has_its_spellings_and_keeps_nothing() {
     for flag in ["--in-memory", "--inMemoryPersistence"] {
         let start = || {
-            ServerProcess::start_anywhere(LAZULITE, &[flag, "--table-port", "0", "--queue-port", "0"], &[])
+            ServerProcess::start_anywhere(
+                LAZULITE,
+                &[flag, "--table-port", "0", "--queue-port", "0", "--blob-port", "0"],
+                &[],
+            )
         };
         let server = start();
         server.send(Request::post("/Tables").json(r#"{"TableName":"mytable"}"#)).expect(201);
@@ -51,7 +55,7 @@ fn silence_leaves_only_the_ready_lines() {
     let server = ServerProcess::start_with(
         LAZULITE,
         directory.path(),
-        &["--tablePort", "0", "--queuePort", "0", "--silent"],
+        &["--tablePort", "0", "--queuePort", "0", "--blobPort", "0", "--silent"],
         &[],
     );
     server.send(Request::get("/Tables")).expect(200);
@@ -60,7 +64,12 @@ fn silence_leaves_only_the_ready_lines() {
         rest.starts_with("Lazulite Queue service is successfully listening at http://127.0.0.1:"),
         "{rest}"
     );
-    assert_eq!(rest.lines().count(), 1, "{rest}");
+    let second = rest.lines().nth(1).unwrap_or_default();
+    assert!(
+        second.starts_with("Lazulite Blob service is successfully listening at http://127.0.0.1:"),
+        "{rest}"
+    );
+    assert_eq!(rest.lines().count(), 2, "{rest}");
 }
 
 #[test]
@@ -107,10 +116,20 @@ fn mistakes_get_one_sentence_each() {
     check(&["frobnicate"], "frobnicate");
     check(&["--in-memory", "--location", "somewhere"], "--location");
     check(
-        &["--in-memory", "--tableHost", "no.such.host.invalid", "--tablePort", "0", "--queuePort", "0"],
+        &[
+            "--in-memory",
+            "--tableHost",
+            "no.such.host.invalid",
+            "--tablePort",
+            "0",
+            "--queuePort",
+            "0",
+            "--blobPort",
+            "0",
+        ],
         "no.such.host.invalid",
     );
-    check(&["--in-memory", "--tableHost", "", "--tablePort", "0", "--queuePort", "0"], "");
+    check(&["--in-memory", "--tableHost", "", "--tablePort", "0", "--queuePort", "0", "--blobPort", "0"], "");
     check(&["--in-memory=yes"], "in-memory");
 }
 
@@ -118,10 +137,14 @@ fn mistakes_get_one_sentence_each() {
 fn a_taken_port_is_named() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
-    for (service, option) in [("Table", "table"), ("Queue", "queue")] {
-        let both = ["--in-memory", "--table-port", "0", "--queue-port", "0"];
+    for (service, option) in [("Table", "table"), ("Queue", "queue"), ("Blob", "blob")] {
+        let both = ["--in-memory", "--table-port", "0", "--queue-port", "0", "--blob-port", "0"];
         let sentence = refusal(&[&both[..], &[&format!("--{option}-port"), &port]].concat(), &[]);
-        let other = if option == "table" { "queue" } else { "table" };
+        let other = match option {
+            "table" => "queue,blob",
+            "queue" => "table,blob",
+            _ => "table,queue",
+        };
         let remedies = [format!("--{option}-port"), format!("--services {other}")];
         for part in [&port, service, &remedies[0], &remedies[1]] {
             assert!(sentence.contains(part), "{sentence}");
@@ -139,7 +162,7 @@ fn a_port_can_be_taken_again_at_once() {
     let server = ServerProcess::start_with(
         LAZULITE,
         directory.path(),
-        &["--tablePort", &port, "--queuePort", "0"],
+        &["--tablePort", &port, "--queuePort", "0", "--blobPort", "0"],
         &[],
     );
     server.send(Request::get("/Tables")).expect(200);

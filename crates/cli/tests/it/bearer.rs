@@ -394,8 +394,17 @@ fn keys_that_cannot_be_had_are_named() {
     let keys = data.path().join("keys.json");
     let check = |jwks: &str, part: &str| {
         let file = configure(data.path(), jwks, "");
-        let arguments =
-            ["--in-memory", "--table-port", "0", "--queue-port", "0", "--config", file.to_str().unwrap()];
+        let arguments = [
+            "--in-memory",
+            "--table-port",
+            "0",
+            "--queue-port",
+            "0",
+            "--blob-port",
+            "0",
+            "--config",
+            file.to_str().unwrap(),
+        ];
         let sentence = crate::refusal(&arguments, &[]);
         assert!(sentence.contains(part), "{jwks}: {sentence}");
     };
@@ -414,8 +423,17 @@ fn tokens_travel_over_https_only() {
     let keys = data.path().join("keys.json");
     std::fs::write(&keys, issuer.jwks()).unwrap();
     let file = configure(data.path(), keys.to_str().unwrap(), "");
-    let arguments =
-        ["--in-memory", "--table-port", "0", "--queue-port", "0", "--config", file.to_str().unwrap()];
+    let arguments = [
+        "--in-memory",
+        "--table-port",
+        "0",
+        "--queue-port",
+        "0",
+        "--blob-port",
+        "0",
+        "--config",
+        file.to_str().unwrap(),
+    ];
     let server = Running::start(&arguments, &[]);
     let token = issuer.rs256(&claims(CONTRIBUTOR));
     let request = Request::get("/Tables").header("Authorization", &format!("Bearer {token}"));

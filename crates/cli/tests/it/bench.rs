@@ -10,7 +10,7 @@ use crate::{LAZULITE, refusal};
 fn server() -> (ServerProcess, String) {
     let server = ServerProcess::start_anywhere(
         LAZULITE,
-        &["--in-memory", "--table-port", "0", "--queue-port", "0"],
+        &["--in-memory", "--table-port", "0", "--queue-port", "0", "--blob-port", "0"],
         &[],
     );
     let url = format!("http://{}/devstoreaccount1", server.addr());

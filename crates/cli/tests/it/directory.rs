@@ -10,7 +10,8 @@ use crate::{LAZULITE, refusal};
 #[track_caller]
 fn refused(location: &Path) -> String {
     let location = location.to_str().unwrap();
-    let sentence = refusal(&["--location", location, "--table-port", "0", "--queue-port", "0"], &[]);
+    let sentence =
+        refusal(&["--location", location, "--table-port", "0", "--queue-port", "0", "--blob-port", "0"], &[]);
     assert!(sentence.contains(location), "the sentence names the place: {sentence}");
     sentence
 }

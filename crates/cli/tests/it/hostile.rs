@@ -400,7 +400,8 @@ fn behave(server: &Running, is_over: &AtomicBool) -> usize {
 #[test]
 fn ten_thousand_hostile_requests_harm_nobody() {
     println!("seed {SEED:#x}");
-    let server = Running::start(&["--in-memory", "--table-port", "0", "--queue-port", "0"], &[]);
+    let server =
+        Running::start(&["--in-memory", "--table-port", "0", "--queue-port", "0", "--blob-port", "0"], &[]);
     server.send(Request::post("/Tables").json(r#"{"TableName":"mytable"}"#)).expect(201);
     let mut random = Rng::with_seed(SEED);
     for (_, is_whole, kind) in KINDS {

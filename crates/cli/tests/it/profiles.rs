@@ -8,7 +8,8 @@ use crate::refusal;
 use crate::running::{Running, run, status};
 
 const KEY: &str = "bXkgb3duIGtleSBteSBvd24ga2V5IG15IG93biBrZXk=";
-const SERVER: [&str; 7] = ["--in-memory", "--table-port", "0", "--queue-port", "0", "--profile", "server"];
+const SERVER: [&str; 9] =
+    ["--in-memory", "--table-port", "0", "--queue-port", "0", "--blob-port", "0", "--profile", "server"];
 
 fn own() -> String {
     format!("mine:{KEY}")
@@ -29,8 +30,18 @@ fn check_refused(arguments: &[&str], accounts: Option<&str>, part: &str) {
 #[test]
 fn the_emulator_profile_is_the_default_and_asks_for_nothing() {
     for arguments in [
-        &["--in-memory", "--table-port", "0", "--queue-port", "0"][..],
-        &["--in-memory", "--table-port", "0", "--queue-port", "0", "--profile", "emulator"],
+        &["--in-memory", "--table-port", "0", "--queue-port", "0", "--blob-port", "0"][..],
+        &[
+            "--in-memory",
+            "--table-port",
+            "0",
+            "--queue-port",
+            "0",
+            "--blob-port",
+            "0",
+            "--profile",
+            "emulator",
+        ],
     ] {
         let server = Running::start(arguments, &[]);
         assert!(server.addr().ip().is_loopback() && !server.is_https);
@@ -47,7 +58,18 @@ fn the_server_profile_needs_accounts() {
     // One account made by `lazulite account add` is enough.
     let data = TempDir::new().unwrap();
     let location = data.path().to_str().unwrap();
-    let arguments = ["--location", location, "--table-port", "0", "--queue-port", "0", "--profile", "server"];
+    let arguments = [
+        "--location",
+        location,
+        "--table-port",
+        "0",
+        "--queue-port",
+        "0",
+        "--blob-port",
+        "0",
+        "--profile",
+        "server",
+    ];
     check_refused(&arguments, None, "account");
     let (added, _) = run(&["account", "add", "added", "-l", location], &[]);
     let key1 = added.lines().find_map(|line| line.strip_prefix("key1: ")).unwrap();
@@ -86,7 +108,7 @@ fn the_server_profile_refuses_keys_that_can_be_guessed() {
         // Developers may use any key.
         let accounts = format!("mine:{weak}");
         Running::start(
-            &["--in-memory", "--table-port", "0", "--queue-port", "0"],
+            &["--in-memory", "--table-port", "0", "--queue-port", "0", "--blob-port", "0"],
             &[("LAZULITE_ACCOUNTS", &accounts)],
         );
     }
@@ -104,8 +126,18 @@ fn a_server_refuses_bad_keys_also_while_it_runs() {
         std::fs::write(&file, format!("[[account]]\nname = \"{account}\"\nkey1 = \"{key}\"\n")).unwrap();
     };
     for bad in [EMULATOR_KEY, "eA=="] {
-        let arguments =
-            ["--location", location, "--table-port", "0", "--queue-port", "0", "--profile", "server"];
+        let arguments = [
+            "--location",
+            location,
+            "--table-port",
+            "0",
+            "--queue-port",
+            "0",
+            "--blob-port",
+            "0",
+            "--profile",
+            "server",
+        ];
         let server = Running::start(&arguments, &[]);
         write("other", bad);
         let line = server.line_with("the accounts stay as they were");
@@ -123,8 +155,18 @@ fn a_server_refuses_bad_keys_also_while_it_runs() {
         std::fs::write(&file, &good).unwrap();
     }
     // So does the emulator profile on an address that others can reach.
-    let arguments =
-        ["--location", location, "--table-port", "0", "--queue-port", "0", "--table-host", "0.0.0.0"];
+    let arguments = [
+        "--location",
+        location,
+        "--table-port",
+        "0",
+        "--queue-port",
+        "0",
+        "--blob-port",
+        "0",
+        "--table-host",
+        "0.0.0.0",
+    ];
     let server = Running::start(&arguments, &[("LAZULITE_ACCOUNTS", &own())]);
     write("other", EMULATOR_KEY);
     server.line_with("could use the emulator's published key");
@@ -158,6 +200,8 @@ fn the_server_profile_speaks_plain_http_only_where_nobody_listens() {
         "0",
         "--queue-port",
         "0",
+        "--blob-port",
+        "0",
         "--profile",
         "server",
         "--table-host",
@@ -176,7 +220,17 @@ fn a_profile_may_stand_in_the_file() {
     let file = data.path().join("lazulite.toml");
     let start = |text: &str| {
         std::fs::write(&file, text).unwrap();
-        ["--in-memory", "--table-port", "0", "--queue-port", "0", "--config", file.to_str().unwrap()]
+        [
+            "--in-memory",
+            "--table-port",
+            "0",
+            "--queue-port",
+            "0",
+            "--blob-port",
+            "0",
+            "--config",
+            file.to_str().unwrap(),
+        ]
     };
     check_refused(&start("profile = \"server\"\n"), None, "account");
     check_refused(&start("profile = \"server\"\ntable-host = \"0.0.0.0\"\n"), Some(&own()), "plain HTTP");
@@ -196,6 +250,8 @@ fn tokens_that_nobody_checks_are_for_the_emulator_on_its_own_machine() {
         "0",
         "--queue-port",
         "0",
+        "--blob-port",
+        "0",
         "--table-host",
         "0.0.0.0",
         "--oauth",
@@ -203,8 +259,10 @@ fn tokens_that_nobody_checks_are_for_the_emulator_on_its_own_machine() {
     ];
     check_refused(&far, Some(&own()), "oauth");
     check_refused(&["--in-memory", "--oauth", "other"], None, "other");
-    let server =
-        Running::start(&["--in-memory", "--table-port", "0", "--queue-port", "0", "--oauth", "basic"], &[]);
+    let server = Running::start(
+        &["--in-memory", "--table-port", "0", "--queue-port", "0", "--blob-port", "0", "--oauth", "basic"],
+        &[],
+    );
     let warning = server.line_with("--oauth basic");
     assert!(warning.contains("warning"), "{warning}");
 }

@@ -155,9 +155,9 @@ fn queues_keep_a_new_account_out_until_they_are_purged() {
         let server = is_running.then_some(server);
         succeeds(&["account", "remove", "mine", "-l", &data]);
         let refused = refusal(&["account", "add", "mine", "-l", &data], &[]);
-        assert!(refused.contains("0 tables and 2 queues under the name 'mine'"), "{refused}");
+        assert!(refused.contains("0 tables, 2 queues and 0 containers under the name 'mine'"), "{refused}");
         let purged = succeeds(&["account", "purge", "mine", "-l", &data]);
-        assert_eq!(purged, "mine: 0 tables and 2 queues deleted\n");
+        assert_eq!(purged, "mine: 0 tables, 2 queues and 0 containers deleted\n");
         drop(server);
     }
 }
@@ -166,7 +166,7 @@ fn queues_keep_a_new_account_out_until_they_are_purged() {
 fn a_queue_token_opens_its_queue_and_nothing_else() {
     let server = ServerProcess::start_anywhere(
         LAZULITE,
-        &["--in-memory", "--table-port", "0", "--queue-port", "0"],
+        &["--in-memory", "--table-port", "0", "--queue-port", "0", "--blob-port", "0"],
         &[],
     );
     let all = Queues::of(&server);

@@ -26,7 +26,7 @@ fn start(directory: &TempDir, option: &str) -> ServerProcess {
 }
 
 fn start_with_accounts(directory: &TempDir, option: &str, accounts: &str) -> ServerProcess {
-    let ports = ["--table-port", "0", "--queue-port", "0", "--no-admin", option];
+    let ports = ["--table-port", "0", "--queue-port", "0", "--blob-port", "0", "--no-admin", option];
     let environment = [("LAZULITE_ACCOUNTS", accounts)];
     let server = ServerProcess::start_with(LAZULITE, directory.path(), &ports, &environment);
     for table in ["people", "orders"] {
@@ -183,7 +183,10 @@ fn mistakes_are_told_before_anything_is_opened() {
         ("--throttle=partition=0", "at least 1"),
         ("--fail-on-scan=my-table", "'my-table' is not a table name"),
     ] {
-        let said = refusal(&["--in-memory", "--table-port", "0", "--queue-port", "0", option], &[]);
+        let said = refusal(
+            &["--in-memory", "--table-port", "0", "--queue-port", "0", "--blob-port", "0", option],
+            &[],
+        );
         assert!(said.contains(part), "{said}");
     }
 }

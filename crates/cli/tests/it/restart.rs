@@ -47,8 +47,11 @@ fn every_signal_to_stop_ends_gracefully() {
 fn a_server_that_was_told_to_ignore_hang_ups_does_so() {
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", "trap '' HUP; exec \"$@\"", "sh", LAZULITE]);
-    let server =
-        Running::start_command(shell, &["--in-memory", "--table-port", "0", "--queue-port", "0"], &[]);
+    let server = Running::start_command(
+        shell,
+        &["--in-memory", "--table-port", "0", "--queue-port", "0", "--blob-port", "0"],
+        &[],
+    );
     let id = server.id().to_string();
     assert!(std::process::Command::new("kill").args(["-s", "HUP", &id]).status().unwrap().success());
     std::thread::sleep(std::time::Duration::from_millis(300));

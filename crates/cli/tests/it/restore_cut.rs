@@ -41,7 +41,7 @@ fn names(directory: &Path) -> Vec<String> {
 fn refused_by_all(location: &Path) {
     let text = location.to_str().unwrap();
     for words in [
-        &["--location", text, "--table-port", "0", "--queue-port", "0"][..],
+        &["--location", text, "--table-port", "0", "--queue-port", "0", "--blob-port", "0"][..],
         &["account", "add", "mine", "-l", text],
         &["account", "remove", "mine", "-l", text],
         &["check", "-l", text],
@@ -81,7 +81,19 @@ fn a_restore_cut_at_any_step_starts_over() {
         if cuts % 5 == 0 {
             refused_by_all(&place);
         } else {
-            refusal(&["--location", place.to_str().unwrap(), "--table-port", "0", "--queue-port", "0"], &[]);
+            refusal(
+                &[
+                    "--location",
+                    place.to_str().unwrap(),
+                    "--table-port",
+                    "0",
+                    "--queue-port",
+                    "0",
+                    "--blob-port",
+                    "0",
+                ],
+                &[],
+            );
         }
         let (code, said) = restore(&file, &place);
         assert_eq!(code, Some(0), "{said}");

@@ -38,7 +38,7 @@ impl Running {
         command.args(["-c", &format!("ulimit {ulimit} && exec \"$0\" \"$@\""), LAZULITE]);
         Running::start_command(
             command,
-            &["--location", location, "--table-port", "0", "--queue-port", "0"],
+            &["--location", location, "--table-port", "0", "--queue-port", "0", "--blob-port", "0"],
             &[],
         )
     }
@@ -72,7 +72,11 @@ impl Running {
     pub fn over(location: &Path, arguments: &[&str]) -> Running {
         let location = location.to_str().expect("a temporary directory has a plain name");
         Running::start(
-            &[&["--location", location, "--table-port", "0", "--queue-port", "0"], arguments].concat(),
+            &[
+                &["--location", location, "--table-port", "0", "--queue-port", "0", "--blob-port", "0"],
+                arguments,
+            ]
+            .concat(),
             &[],
         )
     }

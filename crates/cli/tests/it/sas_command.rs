@@ -9,7 +9,8 @@ use crate::{ACCOUNT_VARIABLES, refusal};
 const KEY: &str = "bXkgb3duIGtleSBteSBvd24ga2V5IG15IG93biBrZXk=";
 
 fn server() -> Running {
-    let server = Running::start(&["--in-memory", "--table-port", "0", "--queue-port", "0"], &[]);
+    let server =
+        Running::start(&["--in-memory", "--table-port", "0", "--queue-port", "0", "--blob-port", "0"], &[]);
     server.send(Request::post("/Tables").json(r#"{"TableName":"people"}"#)).expect(201);
     for row in ["1", "2", "3"] {
         server.send(Request::post("/people").json(&entity_json("p", row, ""))).expect(201);
@@ -130,9 +131,9 @@ fn every_option_becomes_its_field_and_is_told() {
         "add",
         "create",
         "update",
-        "tables and queues",
+        "tables, queues and blobs",
     ];
-    let whole = |version: &str| Sas::account(version).set("ss", "tq");
+    let whole = |version: &str| Sas::account(version).set("ss", "tqb");
     check(&account, whole("2019-02-02"), &words);
     for version in ["2015-04-05", "2020-12-06"] {
         check(&[&account[..], &["--sas-version", version]].concat(), whole(version), &[]);

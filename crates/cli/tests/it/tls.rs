@@ -54,7 +54,8 @@ impl Authority {
         let (cert, key) = (self.path("cert.pem"), self.path("key.pem"));
         let files = ["--cert", cert.to_str().unwrap(), "--key", key.to_str().unwrap()];
         Running::start(
-            &[&["--in-memory", "--table-port", "0", "--queue-port", "0"], &files[..]].concat(),
+            &[&["--in-memory", "--table-port", "0", "--queue-port", "0", "--blob-port", "0"], &files[..]]
+                .concat(),
             &[],
         )
     }
@@ -110,8 +111,19 @@ fn a_pfx_file_serves_with_its_password() {
     let root = Path::new(TESTDATA).join("root.pem");
     for (file, password) in [("modern.pfx", "pässwörd"), ("legacy.pfx", "pässwörd"), ("mixed.pfx", "x")] {
         let path = format!("{TESTDATA}/{file}");
-        let arguments =
-            ["--in-memory", "--table-port", "0", "--queue-port", "0", "--cert", &path, "--pwd", password];
+        let arguments = [
+            "--in-memory",
+            "--table-port",
+            "0",
+            "--queue-port",
+            "0",
+            "--blob-port",
+            "0",
+            "--cert",
+            &path,
+            "--pwd",
+            password,
+        ];
         let server = Running::start(&arguments, &[]);
         server.send_over_tls(&root, tables()).expect(200);
         assert!(!server.stop().contains("pässwörd"));
@@ -130,7 +142,8 @@ fn a_plain_request_to_a_tls_port_is_told_so() {
     }
     server.send_over_tls(&authority.path("ca.pem"), tables()).expect(200);
     // A TLS handshake with a plain HTTP port fails, too.
-    let plain = Running::start(&["--in-memory", "--table-port", "0", "--queue-port", "0"], &[]);
+    let plain =
+        Running::start(&["--in-memory", "--table-port", "0", "--queue-port", "0", "--blob-port", "0"], &[]);
     assert!(TlsClient::connect(plain.addr(), &authority.path("ca.pem"), "localhost").is_err());
     plain.send(tables()).expect(200);
 }
@@ -236,8 +249,11 @@ fn mistakes_get_one_sentence_each() {
     std::fs::write(&nonsense, "nonsense").unwrap();
     let pfx = format!("{TESTDATA}/modern.pfx");
     let check = |options: &[&str], part: &str| {
-        let sentence =
-            refusal(&[&["--in-memory", "--table-port", "0", "--queue-port", "0"], options].concat(), &[]);
+        let sentence = refusal(
+            &[&["--in-memory", "--table-port", "0", "--queue-port", "0", "--blob-port", "0"], options]
+                .concat(),
+            &[],
+        );
         assert!(sentence.contains(part), "{options:?}: {sentence}");
         assert!(!sentence.contains("secretpass"), "{sentence}");
     };

@@ -54,6 +54,8 @@ impl DemoServer {
                 "127.0.0.1",
                 "--queuePort",
                 "0",
+                "--blobPort",
+                "0",
             ])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

@@ -8,7 +8,7 @@ use crate::common::percent::percent_decode;
 use crate::common::query::Query;
 use crate::common::version::VersionOrder;
 
-use super::name::ROOT_CONTAINER;
+use super::name::{BlobName, ContainerName, ROOT_CONTAINER};
 use super::versions;
 
 /// Storage Blob Data Reader.
@@ -89,20 +89,8 @@ fn read_scope(query: &Query<'_>, path: &str) -> Result<ServiceScope, MalformedSa
         "bv" => "versionid",
         _ => "",
     };
-    let has_headers = &*version >= VERSION_RESPONSE_HEADERS;
     let mut parameters = Vec::with_capacity(11);
-    for (name, is_signed) in [
-        ("sr", &*version >= VERSION_RESOURCE_KIND),
-        (moment, &*version >= VERSION_RESOURCE_KIND),
-        ("ses", &*version >= VERSION_ENCRYPTION_SCOPE),
-        ("srh", is_bound),
-        ("srq", is_bound),
-        ("rscc", has_headers),
-        ("rscd", has_headers),
-        ("rsce", has_headers),
-        ("rscl", has_headers),
-        ("rsct", has_headers),
-    ] {
+    for (name, is_signed) in signed_names(&version, moment, is_bound) {
         // A blob or a container has no moment, but the line for it is signed.
         let value = if name.is_empty() { String::new() } else { text(query, name)?.into_owned() };
         parameters.push(ScopeParameter { name, value, is_signed });
@@ -112,6 +100,42 @@ fn read_scope(query: &Query<'_>, path: &str) -> Result<ServiceScope, MalformedSa
     }
     let policy = text(query, "si")?.into_owned();
     Ok(ServiceScope { label: KIND.label, resource, policy, parameters, bounds: KeyBounds::default() })
+}
+
+/// The names of the particular parameters, in the order in which they are signed, and whether this version signs them.
+fn signed_names(version: &str, moment: &'static str, is_bound: bool) -> [(&'static str, bool); 10] {
+    let has_headers = version >= VERSION_RESPONSE_HEADERS;
+    [
+        ("sr", version >= VERSION_RESOURCE_KIND),
+        (moment, version >= VERSION_RESOURCE_KIND),
+        ("ses", version >= VERSION_ENCRYPTION_SCOPE),
+        ("srh", is_bound),
+        ("srq", is_bound),
+        ("rscc", has_headers),
+        ("rscd", has_headers),
+        ("rsce", has_headers),
+        ("rscl", has_headers),
+        ("rsct", has_headers),
+    ]
+}
+
+/// The scope of a service SAS for a container, or for one blob in it, for those who make tokens.
+pub fn new_scope(
+    version: &str,
+    container: &ContainerName,
+    blob: Option<&BlobName>,
+    policy: String,
+) -> ServiceScope {
+    let (kind, resource) = match blob {
+        Some(blob) => ("b", format!("{container}/{blob}")),
+        None => ("c", container.as_str().to_owned()),
+    };
+    let parameter = |(name, is_signed): (&'static str, bool)| {
+        let value = if name == "sr" { kind.to_owned() } else { String::new() };
+        ScopeParameter { name, value, is_signed }
+    };
+    let parameters = signed_names(version, "", false).into_iter().map(parameter).collect();
+    ServiceScope { label: KIND.label, resource, policy, parameters, bounds: KeyBounds::default() }
 }
 
 /// Whether a blob's name has this many segments. The root is no directory that a token can be for.

@@ -34,7 +34,7 @@ pub mod versions;
 pub use acl::ContainerAcl;
 pub use etag::BlobETag;
 pub use header_list::Headers;
-pub use kind::{CONTRIBUTOR, KIND, OWNER, READER};
+pub use kind::{CONTRIBUTOR, KIND, OWNER, READER, new_scope};
 pub use name::{BlobName, ContainerName, ROOT_CONTAINER, WEB_CONTAINER};
 pub use tags::Tags;
 

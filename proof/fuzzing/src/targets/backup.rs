@@ -79,7 +79,9 @@ fn seeds(_: &Golden) -> Vec<Vec<u8>> {
     let record = "\u{1}\u{38}\0\0\0\u{1}\u{1}n\u{2}\u{5}\0\0\0";
     let row = |row: &str| [number(8), text("p"), text(row), text(record)].concat();
     let rows = block(4, &[row("a"), row("b"), row("é")].concat());
-    let end = |counts: [u64; 5]| block(5, &[counts, [0; 5]].concat().into_iter().flat_map(number).collect::<Vec<_>>());
+    let end = |counts: [u64; 5]| {
+        block(5, &[counts, [0; 5]].concat().into_iter().flat_map(number).collect::<Vec<_>>())
+    };
     let whole =
         [&head[..], &properties, &table("Tab"), &rows, &with_policies, &end([1, 2, 3, 0, 0])].concat();
     let small = [&head[..], &table("tab"), &end([0, 1, 0, 0, 0])].concat();
@@ -120,9 +122,8 @@ pub fn run(input: &[u8]) -> Outcome {
 /// Loads the file into an empty engine and saves that engine. Returns the new file and the number of rows.
 async fn again(file: &[u8]) -> Result<(Vec<u8>, u64), BackupError> {
     let clock = Arc::new(FakeClock::default());
-    let families = tables::FAMILIES
-        .with(queues::FAMILY, queues::VALUE_RULES)
-        .with(blobs::FAMILY, blobs::VALUE_RULES);
+    let families =
+        tables::FAMILIES.with(queues::FAMILY, queues::VALUE_RULES).with(blobs::FAMILY, blobs::VALUE_RULES);
     let contents: Arc<dyn ContentStore> = Arc::new(MemoryContents::new(CONTENT_BYTES_MAX, Arc::new(|| 0)));
     let engine = MemoryEngine::new(families, clock.clone());
     let backup = BackupReader::open(file)?;

@@ -27,7 +27,7 @@ final class OwnServer implements AutoCloseable {
         String program = System.getenv("LAZULITE_SERVER");
         assumeTrue(program != null, "LAZULITE_SERVER names the server's program; `cargo xtask test` sets it");
         List<String> command = new ArrayList<>(List.of(program, "serve", "--location", location.toString(),
-            "--tablePort", "0", "--queuePort", "0", "--no-admin", "--silent"));
+            "--tablePort", "0", "--queuePort", "0", "--blobPort", "0", "--no-admin", "--silent"));
         command.addAll(List.of(options));
         ProcessBuilder builder = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.DISCARD);
         builder.environment().keySet().removeIf(name -> name.endsWith("_ACCOUNTS"));
