@@ -16,6 +16,8 @@ mod error;
 mod guards;
 pub mod local;
 mod memory;
+#[cfg(feature = "objects")]
+pub mod object;
 mod reading;
 mod reference;
 
@@ -28,6 +30,8 @@ pub use error::ContentError;
 pub use guards::{Hold, PendingContent, Pin};
 pub use local::{ContentsOptions, LocalContents};
 pub use memory::MemoryContents;
+#[cfg(feature = "objects")]
+pub use object::{ObjectContents, ObjectOptions, ObjectPlace};
 pub use reading::{ContentStream, verify};
 pub use reference::{CONTENT_REF_BYTES, ContentId, ContentRef};
 

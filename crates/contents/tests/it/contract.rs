@@ -31,6 +31,29 @@ macro_rules! on_all {
                 super::$name(crate::support::on_disk(&disk)).await;
             }
         )+}
+        #[cfg(feature = "objects")]
+        mod on_objects_in_memory {$(
+            #[tokio::test]
+            async fn $name() {
+                super::$name(crate::objects::in_memory().await.0).await;
+            }
+        )+}
+        #[cfg(feature = "objects")]
+        mod on_objects_in_a_directory {$(
+            #[tokio::test]
+            async fn $name() {
+                let directory = tempfile::tempdir().unwrap();
+                super::$name(crate::objects::in_directory(directory.path()).await).await;
+            }
+        )+}
+        #[cfg(feature = "objects")]
+        mod on_a_real_s3_server {$(
+            #[tokio::test]
+            async fn $name() {
+                let Some(server) = crate::s3_server::S3Server::start(stringify!($name)) else { return };
+                super::$name(server.contents().await).await;
+            }
+        )+}
     };
 }
 

@@ -9,5 +9,9 @@ mod disk;
 mod format;
 mod load;
 mod model;
+#[cfg(feature = "objects")]
+mod objects;
+#[cfg(feature = "objects")]
+mod s3_server;
 mod space;
 mod support;

@@ -99,6 +99,23 @@ async fn memory_does_what_the_model_does() {
     }
 }
 
+#[cfg(feature = "objects")]
+#[tokio::test]
+async fn objects_do_what_the_model_does_across_restarts() {
+    let (mut random, mut model) = (Rng::with_seed(3), Model::default());
+    let objects: Arc<dyn object_store::ObjectStore> = Arc::new(object_store::memory::InMemory::new());
+    for _ in 0..3 {
+        let contents = crate::objects::on(objects.clone()).await;
+        let mut pins = Vec::new();
+        for _ in 0..STEPS / 2 {
+            model.step(&contents, &mut random, &mut pins).await;
+        }
+        drop(pins);
+        contents.close().await;
+        model.check(&contents).await;
+    }
+}
+
 #[tokio::test]
 async fn a_directory_does_what_the_model_does_across_restarts() {
     let directory = tempfile::tempdir().unwrap();

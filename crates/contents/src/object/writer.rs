@@ -1,0 +1,150 @@
+//! Writes one content: its bytes are gathered into objects, and those are put while the next ones are gathered.
+//!
+//! Promises: all writers together hold no more than [`POOL_BYTES`], and a block each. When memory is short, objects get shorter,
+//! so that no writer waits for another one's client. What a writer that is dropped has put is deleted.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use object_store::{ObjectStoreExt, PutPayload};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::task::JoinHandle;
+
+use super::frame::{BLOCK_BYTES, FrameBuffer};
+use super::{ObjectInner, from_object};
+use crate::guards::PendingContent;
+use crate::{ContentError, ContentRef, ContentWriter, Written};
+
+/// An object has no more bytes of content.
+pub const OBJECT_BYTES_MAX: u64 = 8 * 1024 * 1024;
+/// Bytes that all writers hold together, and a block of 64 KiB each.
+pub const POOL_BYTES: u64 = 128 * 1024 * 1024;
+/// Memory is taken in blocks.
+pub(crate) const POOL_UNIT_COUNT: usize = (POOL_BYTES / BLOCK_BYTES) as usize;
+/// Objects of one content that are on their way at the same time.
+const PUT_COUNT_MAX: usize = 4;
+
+type Put = JoinHandle<Result<ContentRef, ContentError>>;
+
+pub(crate) struct ObjectWriter {
+    inner: Arc<ObjectInner>,
+    /// `None` once the content is handed over.
+    pending: Option<PendingContent>,
+    buffer: Option<FrameBuffer>,
+    /// Memory of the buffer, beside its first block.
+    memory: Option<OwnedSemaphorePermit>,
+    /// In the order of the content.
+    puts: VecDeque<Put>,
+    done: Vec<ContentRef>,
+}
+
+impl ObjectWriter {
+    pub(crate) fn new(inner: Arc<ObjectInner>) -> ObjectWriter {
+        let pending = Some(inner.guards.begin_writer());
+        ObjectWriter {
+            inner,
+            pending,
+            buffer: None,
+            memory: None,
+            puts: VecDeque::new(),
+            done: Vec::new(),
+        }
+    }
+
+    /// Makes room for another block, if the buffer is full.
+    async fn make_room(&mut self) -> Result<(), ContentError> {
+        let Some(buffer) = &self.buffer else { return Ok(()) };
+        if buffer.length >= OBJECT_BYTES_MAX {
+            return self.put().await;
+        }
+        let taken = 1 + self.memory.as_ref().map_or(0, OwnedSemaphorePermit::num_permits) as u64;
+        if buffer.length == 0 || buffer.length < taken * BLOCK_BYTES {
+            return Ok(());
+        }
+        match self.inner.pool.clone().try_acquire_owned() {
+            Ok(more) => {
+                match &mut self.memory {
+                    Some(memory) => memory.merge(more),
+                    None => self.memory = Some(more),
+                }
+                Ok(())
+            }
+            // Others need the memory: put what is there. The next block is the first of a new object, which is free.
+            Err(_) => self.put().await,
+        }
+    }
+
+    /// Begins to put the buffer.
+    async fn put(&mut self) -> Result<(), ContentError> {
+        let Some(buffer) = self.buffer.take() else { return Ok(()) };
+        while self.puts.len() >= PUT_COUNT_MAX {
+            self.take_first().await?;
+        }
+        let (inner, memory) = (self.inner.clone(), self.memory.take());
+        let content = ContentRef::new(buffer.id(), buffer.length);
+        let path = inner.path(content.id);
+        // A task of its own, so that a caller that goes away does not leave it half done.
+        self.puts.push_back(self.inner.runtime.spawn(async move {
+            let put = inner.objects.put(&path, PutPayload::from_iter(buffer.finish())).await;
+            drop(memory);
+            put.map_err(from_object)?;
+            inner.written.fetch_add(content.length, Ordering::Relaxed);
+            Ok(content)
+        }));
+        Ok(())
+    }
+
+    async fn take_first(&mut self) -> Result<(), ContentError> {
+        let Some(put) = self.puts.front_mut() else { return Ok(()) };
+        let outcome = put.await;
+        self.puts.pop_front();
+        self.done.push(outcome.map_err(|error| ContentError::Io(error.to_string()))??);
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl ContentWriter for ObjectWriter {
+    async fn push(&mut self, bytes: Bytes) -> Result<(), ContentError> {
+        let mut rest = &bytes[..];
+        while !rest.is_empty() {
+            self.make_room().await?;
+            let buffer = self.buffer.get_or_insert_with(|| FrameBuffer::new(self.inner.next_id()));
+            let size = buffer.add(rest);
+            rest = &rest[size..];
+        }
+        Ok(())
+    }
+
+    async fn finish(mut self: Box<Self>) -> Result<Written, ContentError> {
+        self.put().await?;
+        while !self.puts.is_empty() {
+            self.take_first().await?;
+        }
+        let pending = self.pending.take().expect("a writer finishes once");
+        Ok(Written { contents: std::mem::take(&mut self.done), pending })
+    }
+}
+
+impl Drop for ObjectWriter {
+    fn drop(&mut self) {
+        let Some(pending) = self.pending.take() else { return };
+        let (inner, puts) = (self.inner.clone(), std::mem::take(&mut self.puts));
+        let mut gone = std::mem::take(&mut self.done);
+        if puts.is_empty() && gone.is_empty() {
+            return;
+        }
+        self.inner.spawn(async move {
+            for put in puts {
+                gone.extend(put.await.ok().and_then(Result::ok));
+            }
+            drop(pending);
+            if let Err(error) = inner.delete(&gone).await {
+                log::debug!("objects of a content that was given up are left to the next sweep: {error}");
+            }
+        });
+    }
+}
