@@ -63,6 +63,11 @@ impl BlobService {
         Unstoppable::new(async move { inner.copy(&source, &target, &request, &pre).await }).await
     }
 
+    /// For a copy whose source is elsewhere.
+    pub fn new_copy_id(&self) -> Guid {
+        new_guid()
+    }
+
     /// No copy is ever pending, so this is always a refusal.
     pub async fn abort_copy(
         &self,

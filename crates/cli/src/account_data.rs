@@ -15,6 +15,7 @@ use protocol::ServiceError;
 use protocol::common::AccountName;
 use queues::QueueService;
 use tables::TableService;
+use tokio::runtime::Runtime;
 
 use crate::control::{self, ControlRequest};
 use crate::store::{self, OpenStore};
@@ -114,16 +115,18 @@ pub async fn give_back(engine: Arc<LocalEngine>, contents: Arc<dyn ContentStore>
 
 /// Looks, and changes nothing.
 pub fn look(location: &Path, account: &str) -> Result<AccountData, String> {
-    match at_rest(location)? {
-        Some((services, store)) => finish(&store, services.count(account)),
+    let runtime = store::runtime()?;
+    match at_rest(location, &runtime)? {
+        Some((services, store)) => finish(&store, &runtime, services.count(account)),
         None => ask(location, &ControlRequest::AccountData { account: account.to_owned() }),
     }
 }
 
 /// Deletes it, and says what it was.
 pub fn delete(location: &Path, account: &str) -> Result<AccountData, String> {
-    match at_rest(location)? {
-        Some((services, store)) => finish(&store, async {
+    let runtime = store::runtime()?;
+    match at_rest(location, &runtime)? {
+        Some((services, store)) => finish(&store, &runtime, async {
             let purged = services.purge(account).await;
             if let Some(contents) = &store.contents {
                 give_back(store.engine.clone(), contents.clone(), Arc::new(SystemClock::new())).await;
@@ -135,17 +138,21 @@ pub fn delete(location: &Path, account: &str) -> Result<AccountData, String> {
 }
 
 /// `None` when a server has the store open.
-fn at_rest(location: &Path) -> Result<Option<(Services, OpenStore)>, String> {
-    let Some(store) = store::open_whole(location)? else { return Ok(None) };
+fn at_rest(location: &Path, runtime: &Runtime) -> Result<Option<(Services, OpenStore)>, String> {
+    let Some(store) = store::open_whole(location, runtime)? else { return Ok(None) };
     Ok(Some((Services::new(store.engine.clone(), Arc::new(SystemClock::new())), store)))
 }
 
-fn finish<T>(store: &OpenStore, work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
-    store::wait_for(async {
+fn finish<T>(
+    store: &OpenStore,
+    runtime: &Runtime,
+    work: impl Future<Output = Result<T, String>>,
+) -> Result<T, String> {
+    runtime.block_on(async {
         let outcome = work.await;
         store.close().await;
         outcome
-    })?
+    })
 }
 
 fn ask(location: &Path, request: &ControlRequest) -> Result<AccountData, String> {

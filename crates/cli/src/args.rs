@@ -41,6 +41,14 @@ Options of serve:
       --queue-port PORT     Its port, 0 for any free one [default: 10001]
       --blob-host HOST      Address of the Blob service [default: 127.0.0.1]
       --blob-port PORT      Its port, 0 for any free one [default: 10000]
+      --contents PLACE      Keep the contents of blobs elsewhere than in the data directory: s3://BUCKET/PREFIX,
+                            gs://BUCKET/PREFIX or azure://ACCOUNT/CONTAINER/PREFIX, with ?endpoint=URL and
+                            ?region=NAME where it needs them; credentials come from the environment
+      --blob-versions       Keep what writes and deletions of blobs replace, as versions
+      --container-retention DAYS
+                            Deleted containers can be restored for so many days [default: not at all]
+      --copy-from ADDRESS   Allow copies from this server, as http://HOST:PORT or https://*.DOMAIN (may be
+                            repeated) [default: only from this server]
       --host-suffix SUFFIX  Serve http://ACCOUNT.SUFFIX too (may be repeated)
       --profile NAME        emulator (for developers; the default) or server (for everybody else)
       --config FILE         Read settings from a TOML file; flags and environment win over it
@@ -100,6 +108,7 @@ Options of backup, restore and check (all work while a server runs on the direct
       --container NAME      restore: only this container of blobs; without any of them all, into an empty directory
       --as NEWNAME          restore: give the table, queue or container this name
       --account NAME        restore: whose table, queue or container, when accounts share the name
+      --contents PLACE      restore: of everything, put the contents of blobs there
       --backup FILE         check: look at this backup file instead of a store
 Exit codes: 0 done and sound, 1 could not be done, 2 damage found (check).
 
@@ -156,6 +165,10 @@ pub struct ServeFlags {
     pub queue_port: Option<u16>,
     pub blob_host: Option<String>,
     pub blob_port: Option<u16>,
+    pub contents: Option<String>,
+    pub blob_versions: bool,
+    pub container_retention: Option<u16>,
+    pub copy_from: Vec<String>,
     pub host_suffixes: Vec<String>,
     pub profile: Option<String>,
     pub config: Option<PathBuf>,
@@ -220,6 +233,10 @@ fn read_serve(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
             "services" => flags.services = Some(parser.value()?.string()?),
             "blob-host" => flags.blob_host = Some(parser.value()?.string()?),
             "blob-port" => flags.blob_port = Some(parser.value()?.parse()?),
+            "contents" => flags.contents = Some(parser.value()?.string()?),
+            "blob-versions" => flags.blob_versions = true,
+            "container-retention" => flags.container_retention = Some(parser.value()?.parse()?),
+            "copy-from" => flags.copy_from.push(parser.value()?.string()?),
             "queue-host" => flags.queue_host = Some(parser.value()?.string()?),
             "queue-port" => flags.queue_port = Some(parser.value()?.parse()?),
             "table-host" => flags.table_host = Some(parser.value()?.string()?),
@@ -355,6 +372,7 @@ fn read_backup(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
 fn read_restore(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
     let (mut file, mut location) = (None, None);
     let (mut table, mut queue, mut container, mut account, mut new_name) = (None, None, None, None, None);
+    let mut place = None;
     while let Some(argument) = parser.next()? {
         match argument {
             Short('h') | Long("help") => return Ok(Command::Help),
@@ -362,6 +380,7 @@ fn read_restore(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
             Long("table") => table = Some(parser.value()?.string()?),
             Long("queue") => queue = Some(parser.value()?.string()?),
             Long("container") => container = Some(parser.value()?.string()?),
+            Long("contents") => place = Some(parser.value()?.string()?),
             Long("as") => new_name = Some(parser.value()?.string()?),
             Long("account") => account = Some(parser.value()?.string()?),
             Long(name) => return Err(no_option(name)),
@@ -385,7 +404,10 @@ fn read_restore(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
         (None, None, None) => LoadSelection::All,
         _ => return Err("restore takes one of --table, --queue and --container".into()),
     };
-    Ok(Command::Restore { request: RestoreRequest { file, selection }, location })
+    if place.is_some() && selection != LoadSelection::All {
+        return Err("--contents is for a restore of everything: a store knows where its contents are".into());
+    }
+    Ok(Command::Restore { request: RestoreRequest { file, selection, place }, location })
 }
 
 fn read_check(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
@@ -577,8 +599,9 @@ mod tests {
             (&["backup", "a", "b"], "unexpected argument"),
             (&["backup", "a", "--rate", "-1"], "-1"),
             (&["restore"], "restore takes the name"),
-            (&["restore", "f", "--as", "x"], "say which with --table or --queue"),
-            (&["restore", "f", "--table", "x", "--queue", "y"], "not both"),
+            (&["restore", "f", "--as", "x"], "say which with --table, --queue or --container"),
+            (&["restore", "f", "--table", "x", "--queue", "y"], "restore takes one of"),
+            (&["restore", "f", "--table", "x", "--contents", "y"], "restore of everything"),
             (&["check", "--backup", "f", "-l", "d"], "not at both"),
             (&["sas", "--bogus"], "there is no option '--bogus'"),
             (&["bench", "--bogus"], "there is no option '--bogus'"),

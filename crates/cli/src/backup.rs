@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use backup::{BackupError, BackupReader, SaveOptions, Totals};
 use engine::env::SystemClock;
+use tokio::runtime::Runtime;
 
 use crate::control::{self, ControlRequest};
 use crate::progress::Progress;
@@ -28,8 +29,9 @@ pub fn run(request: &BackupRequest, location: &Path) -> Result<(), String> {
     let part = PathBuf::from(format!("{}.part", file.display()));
     let cannot = |error: String| format!("no backup was made: {error}");
     let mut progress = Progress::start();
-    let made = match store::open_whole(location)? {
-        Some(store) => from_store(&store, request.rate_bytes_max, &part),
+    let runtime = store::runtime()?;
+    let made = match store::open_whole(location, &runtime)? {
+        Some(store) => from_store(&store, &runtime, request.rate_bytes_max, &part),
         None => from_server(location, request.rate_bytes_max, &part, &mut progress),
     };
     let verified = made.and_then(|()| verify(&part, &mut progress));
@@ -67,7 +69,7 @@ pub fn described(counts: &Totals) -> String {
     }
 }
 
-fn from_store(store: &OpenStore, rate_bytes_max: u64, part: &Path) -> Result<(), String> {
+fn from_store(store: &OpenStore, runtime: &Runtime, rate_bytes_max: u64, part: &Path) -> Result<(), String> {
     let mut out = BufWriter::new(create(part)?);
     let clock = SystemClock::new();
     let (options, contents) = (SaveOptions { rate_bytes_max }, store.contents.as_ref());
@@ -76,7 +78,7 @@ fn from_store(store: &OpenStore, rate_bytes_max: u64, part: &Path) -> Result<(),
         store.close().await;
         saved
     };
-    store::wait_for(saving)?.map_err(|error| error.to_string())?;
+    runtime.block_on(saving).map_err(|error| error.to_string())?;
     finish(out, part)
 }
 

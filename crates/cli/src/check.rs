@@ -197,16 +197,16 @@ async fn check_queues(engine: &LocalEngine, report: &CheckReport) -> Result<Queu
 /// Checks the queues and blobs of a store that nobody has open.
 fn with_services(report: CheckReport, location: &Path) -> Result<StoreReport, String> {
     let has = |family: Family| report.families.contains_key(&family);
-    let has_contents = location.join(contents_place::DIRECTORY).is_dir();
+    let has_contents = contents_place::is_there(location);
     if report.finding_count > 0 || !(has(queues::FAMILY) || has(blobs::FAMILY) || has_contents) {
         return Ok(StoreReport::new(report, Ok(QueueReport::default()), Ok(BlobReport::default())));
     }
     let started = || "a server was started on the store meanwhile: check again".to_owned();
     let engine = store::open(location)?.ok_or_else(started)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-    let contents = contents_place::open_if_there(location, &engine, clock.clone());
     let engine = Arc::new(engine);
-    let (queues, blobs) = store::wait_for(async {
+    let (queues, blobs) = store::runtime()?.block_on(async {
+        let contents = contents_place::open_if_there(location, &engine, clock.clone()).await;
         let queues = check_queues(&engine, &report).await;
         let blobs = match contents {
             Ok(contents) => {
@@ -219,7 +219,7 @@ fn with_services(report: CheckReport, location: &Path) -> Result<StoreReport, St
         };
         engine.close().await;
         (queues, blobs)
-    })?;
+    });
     Ok(StoreReport::new(report, queues, blobs))
 }
 

@@ -7,11 +7,12 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use blobs::BlobOptions;
 use log::LevelFilter;
 use observe::{Prices, Targets};
 use protocol::auth::ServiceKind;
 use serde::Deserialize;
-use server::{LogRules, ScanRule};
+use server::{CopySources, LogRules, ScanRule};
 use tls::TlsSource;
 
 use crate::LOCATION_DEFAULT;
@@ -19,7 +20,7 @@ use crate::account_source::{self, AccountRules, AccountSource};
 use crate::accounts_file::AccountEntry;
 use crate::args::ServeFlags;
 use crate::logger::{LogFormat, LogSettings};
-use crate::{prices, random, rehearsal};
+use crate::{contents_place, prices, random, rehearsal};
 
 const HOST_DEFAULT: &str = "127.0.0.1";
 
@@ -36,6 +37,12 @@ struct File {
     queue_port: Option<u16>,
     blob_host: Option<String>,
     blob_port: Option<u16>,
+    contents: Option<String>,
+    #[serde(default)]
+    blob_versions: bool,
+    container_retention_days: Option<u16>,
+    #[serde(default)]
+    copy_from: Vec<String>,
     admin_host: Option<String>,
     admin_port: Option<u16>,
     admin: Option<bool>,
@@ -92,7 +99,17 @@ pub struct Settings {
     /// Which scans to refuse.
     pub scan_rule: Option<ScanRule>,
     pub prices: Prices,
+    pub blobs: BlobSettings,
     pub silent: bool,
+}
+
+/// What only the Blob service needs.
+pub struct BlobSettings {
+    /// Where contents are, if not in the data directory.
+    pub place: Option<String>,
+    pub options: BlobOptions,
+    /// Other servers that copies may come from.
+    pub sources: Option<CopySources>,
 }
 
 /// Where the admin port is.
@@ -191,6 +208,16 @@ pub fn gather(flags: ServeFlags) -> Result<Settings, String> {
         listen.push(Listen { service, address });
         hosts.push(host.to_owned());
     }
+    let blobs = blob_settings(
+        flags.contents.or(file.contents),
+        BlobOptions {
+            keeps_versions: flags.blob_versions || file.blob_versions,
+            container_retention_days: flags.container_retention.or(file.container_retention_days),
+            ..BlobOptions::default()
+        },
+        [flags.copy_from, file.copy_from].concat(),
+        flags.in_memory,
+    )?;
     let is_admin_wanted = !flags.no_admin && file.admin.unwrap_or(true);
     let admin_host = flags.admin_host.or(file.admin_host);
     let admin =
@@ -293,8 +320,34 @@ pub fn gather(flags: ServeFlags) -> Result<Settings, String> {
         targets,
         scan_rule,
         prices: prices.unwrap_or_default(),
+        blobs,
         silent,
     })
+}
+
+/// As long as the live service keeps a deleted container at most.
+const CONTAINER_RETENTION_DAYS_MAX: u16 = 365;
+
+fn blob_settings(
+    place: Option<String>,
+    options: BlobOptions,
+    copy_from: Vec<String>,
+    in_memory: bool,
+) -> Result<BlobSettings, String> {
+    if let Some(place) = &place {
+        if in_memory {
+            return Err("--in-memory keeps nothing anywhere, so --contents makes no sense beside it".into());
+        }
+        contents_place::check(place)?;
+    }
+    if options
+        .container_retention_days
+        .is_some_and(|days| !(1..=CONTAINER_RETENTION_DAYS_MAX).contains(&days))
+    {
+        return Err(format!("--container-retention takes 1 to {CONTAINER_RETENTION_DAYS_MAX} days"));
+    }
+    let sources = (!copy_from.is_empty()).then(|| CopySources::new(copy_from.iter().map(String::as_str)));
+    Ok(BlobSettings { place, options, sources: sources.transpose()? })
 }
 
 /// The environment variable for a token that stays the same over restarts.

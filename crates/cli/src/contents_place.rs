@@ -1,7 +1,10 @@
-//! Where the contents of blobs are kept, for the server and for commands.
+//! Where the contents of blobs are kept, for the server and for commands: in the directory `contents` of the store, or in an object
+//! store that `--contents` names.
 //!
-//! Promises: contents are opened only together with the store whose rows name them, and carry its id. A command that only looks makes
-//! no directory.
+//! Promises: contents are opened only together with the store whose rows name them, and carry its id. The first server that is told
+//! about an object store writes its place into the file `contents.place` of the data directory, so that every later server and
+//! command finds it; another place is refused, because rows name what lies in this one. A command that only looks makes no
+//! directory.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,6 +17,8 @@ use crate::random;
 
 /// The directory beside the engine's files.
 pub const DIRECTORY: &str = contents::local::DIRECTORY;
+/// The file that says where else they are.
+pub const PLACE_FILE: &str = "contents.place";
 const TICKS_PER_MILLISECOND: u64 = 10_000;
 /// In memory, the contents of blobs may take so much.
 const MEMORY_BYTES_MAX: u64 = 2 * 1024 * 1024 * 1024;
@@ -23,30 +28,116 @@ pub fn in_memory(clock: Arc<dyn Clock>) -> Arc<dyn ContentStore> {
     Arc::new(MemoryContents::new(MEMORY_BYTES_MAX, unix_time(clock)))
 }
 
+/// Whether the store in this directory has contents.
+pub fn is_there(location: &Path) -> bool {
+    location.join(DIRECTORY).is_dir() || location.join(PLACE_FILE).is_file()
+}
+
 /// The contents of the store in this directory. `None` if it has none.
-pub fn open_if_there(
+pub async fn open_if_there(
     location: &Path,
     store: &LocalEngine,
     clock: Arc<dyn Clock>,
 ) -> Result<Option<Arc<dyn ContentStore>>, String> {
-    match location.join(DIRECTORY).is_dir() {
-        true => open(location, store, clock).map(Some),
+    match is_there(location) {
+        true => open(location, store, None, clock).await.map(Some),
         false => Ok(None),
     }
 }
 
-/// The contents of the store in this directory, which gets some if it has none.
-pub fn open(
+/// The contents of the store in this directory, which gets some if it has none: at the place that is wanted, if one is.
+pub async fn open(
     location: &Path,
     store: &LocalEngine,
+    wanted: Option<&str>,
     clock: Arc<dyn Clock>,
 ) -> Result<Arc<dyn ContentStore>, String> {
+    let id = u64::from_str_radix(&store.store_id(), 16).map_err(|error| error.to_string())?;
     // The system has provided random bytes by now, or the store would have no id.
     let random = || random::bytes().map(u64::from_le_bytes).unwrap_or_default();
-    let id = u64::from_str_radix(&store.store_id(), 16).map_err(|error| error.to_string())?;
-    let options = ContentsOptions::new(id, Arc::new(random), unix_time(clock));
-    let contents = LocalContents::open(&location.join(DIRECTORY), options);
-    Ok(Arc::new(contents.map_err(|error| format!("the contents of blobs: {error}"))?))
+    let written = read_place(location)?;
+    let place = match (written, wanted) {
+        (Some(written), Some(wanted)) if written != wanted => {
+            return Err(format!(
+                "the contents of this store are in {written}, and not in {wanted}: to move them, restore a backup into a \
+                 new directory with --contents {wanted}"
+            ));
+        }
+        (None, Some(wanted)) if has_extents(location) => {
+            return Err(format!(
+                "the contents of this store are in its directory, and not in {wanted}: to move them, restore a backup into \
+                 a new directory with --contents {wanted}"
+            ));
+        }
+        (Some(written), _) => Some((written, true)),
+        (None, Some(wanted)) => Some((wanted.to_owned(), false)),
+        (None, None) => None,
+    };
+    let Some((place, is_written)) = place else {
+        let options = ContentsOptions::new(id, Arc::new(random), unix_time(clock));
+        let contents = LocalContents::open(&location.join(DIRECTORY), options);
+        return Ok(Arc::new(contents.map_err(|error| format!("the contents of blobs: {error}"))?));
+    };
+    let contents = open_objects(&place, id, Arc::new(random), unix_time(clock)).await?;
+    if !is_written {
+        // Only now: a place that cannot be reached must not be remembered.
+        store
+            .replace_beside(PLACE_FILE, format!("{place}\n").as_bytes())
+            .map_err(|error| error.to_string())?;
+    }
+    Ok(contents)
+}
+
+/// Fails if the text is no place, before anything is opened.
+#[cfg(feature = "objects")]
+pub fn check(place: &str) -> Result<(), String> {
+    contents::ObjectPlace::parse(place).map(|_| ())
+}
+
+#[cfg(not(feature = "objects"))]
+pub fn check(_: &str) -> Result<(), String> {
+    Err("this program was built without object stores: build it with --features objects".to_owned())
+}
+
+#[cfg(feature = "objects")]
+async fn open_objects(
+    place: &str,
+    store: u64,
+    random: Arc<dyn Fn() -> u64 + Send + Sync>,
+    now: UnixMilliseconds,
+) -> Result<Arc<dyn ContentStore>, String> {
+    let parsed = contents::ObjectPlace::parse(place)?;
+    let environment: Vec<(String, String)> = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect();
+    let objects = parsed.connect(&environment)?;
+    let options = contents::ObjectOptions::new(store, random, now);
+    let opened = contents::ObjectContents::open(objects, parsed.prefix(), options).await;
+    Ok(Arc::new(opened.map_err(|error| format!("the contents of blobs in {place}: {error}"))?))
+}
+
+#[cfg(not(feature = "objects"))]
+async fn open_objects(
+    place: &str,
+    _: u64,
+    _: Arc<dyn Fn() -> u64 + Send + Sync>,
+    _: UnixMilliseconds,
+) -> Result<Arc<dyn ContentStore>, String> {
+    check(place)?;
+    Err(format!("{place} cannot be opened"))
+}
+
+fn read_place(location: &Path) -> Result<Option<String>, String> {
+    let path = location.join(PLACE_FILE);
+    match std::fs::read_to_string(&path) {
+        Ok(text) => Ok(Some(text.trim().to_owned())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(format!("{}: {error}", path.display())),
+    }
+}
+
+fn has_extents(location: &Path) -> bool {
+    std::fs::read_dir(location.join(DIRECTORY)).is_ok_and(|mut entries| entries.next().is_some())
 }
 
 fn unix_time(clock: Arc<dyn Clock>) -> UnixMilliseconds {

@@ -12,8 +12,10 @@ use backup::{BackupError, BackupReader, LoadReport, LoadSelection, Totals};
 use engine::env::{Clock, SystemClock};
 use engine_local::LocalEngine;
 use protocol::common::DateTime;
+use tokio::runtime::Runtime;
 
 use crate::backup::described;
+use crate::contents_place;
 use crate::control::{self, ControlRequest};
 use crate::progress::Progress;
 use crate::restore_place::RestorePlace;
@@ -25,13 +27,15 @@ const AHEAD_TICKS_MAX: u64 = 24 * 3600 * 10_000_000;
 pub struct RestoreRequest {
     pub file: PathBuf,
     pub selection: LoadSelection,
+    /// Where the contents of blobs go, if not into the directory.
+    pub place: Option<String>,
 }
 
 pub fn run(request: RestoreRequest, location: &Path) -> Result<(), String> {
     let mut progress = Progress::start();
-    let RestoreRequest { file, selection } = request;
+    let RestoreRequest { file, selection, place } = request;
     let outcome = match selection {
-        LoadSelection::All => restore_all(&file, location, &mut progress),
+        LoadSelection::All => restore_all(&file, location, place.as_deref(), &mut progress),
         one => restore_one(&file, one, location, &mut progress),
     };
     progress.clear();
@@ -53,16 +57,23 @@ pub fn run(request: RestoreRequest, location: &Path) -> Result<(), String> {
     Ok(())
 }
 
-fn restore_all(file: &Path, location: &Path, progress: &mut Progress) -> Result<LoadReport, String> {
+fn restore_all(
+    file: &Path,
+    location: &Path,
+    contents_place: Option<&str>,
+    progress: &mut Progress,
+) -> Result<LoadReport, String> {
+    contents_place.map(contents_place::check).transpose()?;
     // A file that is not a backup must leave the directory alone.
     let backup = open(file)?;
     let last = DateTime::from_ticks(backup.head().last_version);
     let place = RestorePlace::prepare(location)?;
     let building = place.building();
     let engine = LocalEngine::open(&building, store::options()).map_err(|error| error.to_string())?;
-    let store = OpenStore::with_contents(&building, engine)?;
-    let loaded = load(&store, backup, &LoadSelection::All, file, progress);
-    drop(store);
+    let runtime = store::runtime()?;
+    let loaded = OpenStore::with_contents(&building, engine, &runtime, contents_place)
+        .and_then(|store| load(&store, &runtime, backup, &LoadSelection::All, file, progress));
+    drop(runtime);
     match loaded {
         Ok(loaded) => {
             place.finish()?;
@@ -98,8 +109,9 @@ fn restore_one(
 ) -> Result<LoadReport, String> {
     match store::open(location)? {
         Some(engine) => {
-            let store = OpenStore::with_contents(location, engine)?;
-            load(&store, open(file)?, &selection, file, progress)
+            let runtime = store::runtime()?;
+            let store = OpenStore::with_contents(location, engine, &runtime, None)?;
+            load(&store, &runtime, open(file)?, &selection, file, progress)
         }
         None => through_server(file, selection, location),
     }
@@ -137,6 +149,7 @@ fn open(file: &Path) -> Result<BackupReader<BufReader<File>>, String> {
 
 fn load(
     store: &OpenStore,
+    runtime: &Runtime,
     backup: BackupReader<BufReader<File>>,
     selection: &LoadSelection,
     file: &Path,
@@ -149,7 +162,7 @@ fn load(
         store.close().await;
         loaded
     };
-    store::wait_for(loading)?.map_err(|error| about(file, &error))
+    runtime.block_on(loading).map_err(|error| about(file, &error))
 }
 
 fn about(file: &Path, error: &BackupError) -> String {

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 use engine_local::MARKER;
 
-use crate::contents_place::DIRECTORY;
+use crate::contents_place::{DIRECTORY, PLACE_FILE};
 
 /// Where the store is built.
 const BUILDING: &str = "restore.new";
@@ -118,7 +118,7 @@ fn leftovers(location: &Path) -> Result<Vec<OsString>, String> {
         let name = entry.map_err(cannot)?.file_name();
         match name.to_str() {
             Some(BUILDING | READY) => {}
-            Some(text) if is_unfinished && (engine_local::is_store_file(text) || text == DIRECTORY) => {
+            Some(text) if is_unfinished && (engine_local::is_store_file(text) || is_of_contents(text)) => {
                 moved_up.push(name);
             }
             _ => return Err(format!("{} is not empty: it has {name:?}", location.display())),
@@ -143,6 +143,11 @@ fn remove_if_present(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         removed => removed,
     }
+}
+
+/// Whether it belongs to the contents of blobs.
+fn is_of_contents(name: &str) -> bool {
+    matches!(name, DIRECTORY | PLACE_FILE)
 }
 
 /// Removes a file, or the directory of contents with its files.

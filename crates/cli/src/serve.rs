@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use blobs::{BlobOptions, BlobService};
+use blobs::BlobService;
 use engine::Engine;
 use engine::env::{Clock, SystemClock, UNIX_EPOCH_TICKS};
 use engine::memory::MemoryEngine;
@@ -70,15 +70,18 @@ pub fn serve(settings: Settings) -> Result<(), String> {
     // Commands need the contents even if nobody asks for the service.
     let contents = match (&settings.location, &local) {
         (Some(location), Some(local)) if has_blobs => {
-            Some(contents_place::open(location, local, clock.clone())?)
+            let place = settings.blobs.place.as_deref();
+            Some(runtime.block_on(contents_place::open(location, local, place, clock.clone()))?)
         }
-        (Some(location), Some(local)) => contents_place::open_if_there(location, local, clock.clone())?,
+        (Some(location), Some(local)) => {
+            runtime.block_on(contents_place::open_if_there(location, local, clock.clone()))?
+        }
         _ => has_blobs.then(|| contents_place::in_memory(clock.clone())),
     };
     let blobs = contents
         .clone()
         .filter(|_| has_blobs)
-        .map(|contents| BlobService::new(engine.clone(), contents, clock.clone(), BlobOptions::default()));
+        .map(|contents| BlobService::new(engine.clone(), contents, clock.clone(), settings.blobs.options));
     // Take the stamp before reading the file, so that a change in between is noticed on the next check.
     let seen = local.as_deref().and_then(AccountsFile::stamp);
     let accounts = Arc::new(Current::new(settings.accounts.read(local.as_deref())?));
@@ -134,7 +137,11 @@ pub fn serve(settings: Settings) -> Result<(), String> {
         let blob = match blobs {
             Some(blobs) => {
                 tokio::spawn(sweep_blobs(blobs.clone()));
-                opening.open(ServiceName::Blob, BlobHttp::new(blobs)).await?
+                let mut blobs = BlobHttp::new(blobs);
+                if let Some(sources) = settings.blobs.sources {
+                    blobs = blobs.with_outside_sources(sources);
+                }
+                opening.open(ServiceName::Blob, blobs).await?
             }
             None => None,
         };

@@ -10,6 +10,7 @@ use contents::ContentStore;
 use engine::Engine;
 use engine::env::{Clock, SystemClock};
 use engine_local::{LocalEngine, LocalOptions, OpenError};
+use tokio::runtime::Runtime;
 
 use crate::{contents_place, restore_place};
 
@@ -21,8 +22,13 @@ pub struct OpenStore {
 
 impl OpenStore {
     /// With its contents, which it gets if it has none.
-    pub fn with_contents(location: &Path, engine: LocalEngine) -> Result<OpenStore, String> {
-        let contents = contents_place::open(location, &engine, clock())?;
+    pub fn with_contents(
+        location: &Path,
+        engine: LocalEngine,
+        runtime: &Runtime,
+        place: Option<&str>,
+    ) -> Result<OpenStore, String> {
+        let contents = runtime.block_on(contents_place::open(location, &engine, place, clock()))?;
         Ok(OpenStore { engine: Arc::new(engine), contents: Some(contents) })
     }
 
@@ -40,9 +46,9 @@ fn clock() -> Arc<dyn Clock> {
 }
 
 /// As [`open`], with the contents of its blobs if it has any.
-pub fn open_whole(location: &Path) -> Result<Option<OpenStore>, String> {
+pub fn open_whole(location: &Path, runtime: &Runtime) -> Result<Option<OpenStore>, String> {
     let Some(engine) = open(location)? else { return Ok(None) };
-    let contents = contents_place::open_if_there(location, &engine, clock())?;
+    let contents = runtime.block_on(contents_place::open_if_there(location, &engine, clock()))?;
     Ok(Some(OpenStore { engine: Arc::new(engine), contents }))
 }
 
@@ -89,8 +95,8 @@ pub fn options() -> LocalOptions {
     LocalOptions::new(server::FAMILIES, Arc::new(SystemClock::new()))
 }
 
-/// Runs one piece of asynchronous work to its end.
-pub fn wait_for<T>(work: impl Future<Output = T>) -> Result<T, String> {
+/// What runs the asynchronous work of a command. Everything that is opened on it stays on it.
+pub fn runtime() -> Result<Runtime, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    Ok(runtime.map_err(|error| format!("cannot start an asynchronous runtime: {error}"))?.block_on(work))
+    runtime.map_err(|error| format!("cannot start an asynchronous runtime: {error}"))
 }

@@ -68,3 +68,27 @@ impl Body for AnswerBody {
         self.inner.size_hint()
     }
 }
+
+/// The body of a request that has none.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct NoBody;
+
+impl Body for NoBody {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, std::convert::Infallible>>> {
+        Poll::Ready(None)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        true
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(0)
+    }
+}

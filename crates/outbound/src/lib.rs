@@ -23,7 +23,7 @@ use hyper::body::Body;
 use hyper::client::conn::http1::SendRequest;
 use rustls::ClientConfig;
 
-pub use body::AnswerBody;
+pub use body::{AnswerBody, NoBody};
 pub use origin::Origin;
 
 /// Connections to one server that are kept for later requests. Further ones are closed.

@@ -18,7 +18,7 @@ use engine::Families;
 pub use admin::passage::{Road, ServedService};
 pub use admin::{Admin, AdminConfig, AdminDoor, AdminServer, bind_admin};
 pub use analytics::Analytics;
-pub use blob::BlobHttp;
+pub use blob::{BlobHttp, CopySources};
 pub use front::accounts::{Accounts, EMULATOR_ACCOUNT, EMULATOR_KEY};
 pub use front::current::Current;
 pub use front::handle::{Binding, BoundService, bind};

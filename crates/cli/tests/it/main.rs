@@ -12,6 +12,7 @@ mod arguments;
 mod backup;
 mod bearer;
 mod bench;
+mod blob_options;
 mod blobs;
 mod configuration;
 mod control;

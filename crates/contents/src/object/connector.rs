@@ -15,7 +15,8 @@ pub(crate) struct OwnConnector;
 
 impl HttpConnector for OwnConnector {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
-        let allows_http = options.get_config_value(&ClientConfigKey::AllowHttp).is_some_and(|is| is == "true");
+        let allows_http =
+            options.get_config_value(&ClientConfigKey::AllowHttp).is_some_and(|is| is == "true");
         // The operator chose the server, so it may be anywhere.
         let client = Outbound::new(TimeLimits::default(), Arc::new(|_| true));
         Ok(HttpClient::new(OwnService { client, allows_http }))
@@ -35,7 +36,8 @@ impl HttpService for OwnService {
             let refused = OutboundError::NoAddress("a plain http address".to_owned());
             return Err(HttpError::new(HttpErrorKind::Unknown, refused));
         }
-        let answer = self.client.send(request).await.map_err(|error| translated(error, HttpErrorKind::Request))?;
+        let answer =
+            self.client.send(request).await.map_err(|error| translated(error, HttpErrorKind::Request))?;
         Ok(answer.map(|body| HttpResponseBody::new(TranslatedBody(body))))
     }
 }

@@ -148,7 +148,8 @@ impl ObjectPlace {
             }
             PlaceKind::Google => {
                 let mut builder = GoogleCloudStorageBuilder::new();
-                for (key, value) in settings::<GoogleConfigKey>(environment, &["GOOGLE_", "SERVICE_ACCOUNT"]) {
+                for (key, value) in settings::<GoogleConfigKey>(environment, &["GOOGLE_", "SERVICE_ACCOUNT"])
+                {
                     builder = builder.with_config(key, value);
                 }
                 builder = builder

@@ -44,14 +44,7 @@ pub(crate) struct ObjectWriter {
 impl ObjectWriter {
     pub(crate) fn new(inner: Arc<ObjectInner>) -> ObjectWriter {
         let pending = Some(inner.guards.begin_writer());
-        ObjectWriter {
-            inner,
-            pending,
-            buffer: None,
-            memory: None,
-            puts: VecDeque::new(),
-            done: Vec::new(),
-        }
+        ObjectWriter { inner, pending, buffer: None, memory: None, puts: VecDeque::new(), done: Vec::new() }
     }
 
     /// Makes room for another block, if the buffer is full.

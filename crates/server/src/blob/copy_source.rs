@@ -2,7 +2,7 @@
 //!
 //! A source with a signature or a token of its own is authorized by that; without one, a source in the same account by
 //! the caller's own credentials, and every other source only if it is public.
-//! Promises: no address outside this server is ever asked. A URL with the name of one of this server's accounts means
+//! Promises: no address outside this server is asked here (`outside.rs`). A URL with the name of one of this server's accounts means
 //! that account, whatever its host.
 
 use http::header::{AUTHORIZATION, HOST};
@@ -85,7 +85,7 @@ fn found(
 }
 
 /// The URL without a signature: properties show it to everybody who may read the copy.
-fn shown_url(source: &CopySource<'_>) -> Box<str> {
+pub fn shown_url(source: &CopySource<'_>) -> Box<str> {
     let (place, query) = source.url.split_once('?').unwrap_or((source.url, ""));
     let is_moment = |pair: &&str| {
         let name = pair.split('=').next().unwrap_or_default();

@@ -1,31 +1,58 @@
 //! Writes whose content comes from another blob: copies, and the operations whose names end with From URL.
 
-use blobs::{BlobPlace, CopyFrom, CopyRequest, CopyTags, NewBlob, OpenBlob, UploadBody};
+use blobs::{
+    BlobPlace, CopyFrom, CopyRequest, CopyTags, NewBlob, OpenBlob, Preconditions, Stamp, Upload, UploadBody,
+};
 use protocol::blob::Tags;
 use protocol::blob::checksum::{Checksums, ExpectedChecksums};
 use protocol::blob::conditions::{AppendConditions, Conditions, SequenceConditions};
-use protocol::blob::copy::{CopyStatus, read_copy_id};
+use protocol::blob::copy::{CopySource, CopyState, CopyStatus, read_copy_id};
 use protocol::blob::encryption::Encryption;
 use protocol::blob::identifier::BlockId;
 use protocol::blob::limits::{
-    PAGE_WRITE_BYTES_MAX, append_bytes_max, block_bytes_max, body_too_large, put_blob_bytes_max,
+    PAGE_WRITE_BYTES_MAX, SYNC_COPY_BYTES_MAX, append_bytes_max, block_bytes_max, body_too_large,
+    put_blob_bytes_max,
 };
 use protocol::blob::properties::{
     AccessTier, BlobType, CONTENT_TYPE_USUAL, HttpProperties, REHYDRATE_PRIORITY, RehydratePriority,
     TAG_OPTION, TagOption,
 };
 use protocol::blob::range::{ByteRange, read_pages, read_source_pages};
+use protocol::common::guid::Guid;
 use protocol::common::headers::invalid_header;
 use protocol::{ErrorCode, ServiceError};
 
 use super::BlobCall;
 use super::answer::BlobAnswer;
 use super::copy_source::{self, FoundSource, refused};
+use super::outside::OutsideSource;
 use super::writes::{appended_answer, pages_answer};
+
+/// The bytes of a source, and what is known of it.
+struct SourceContent {
+    /// Of the range that was asked for, or of all of it.
+    length: u64,
+    http: HttpProperties,
+    tags: Tags,
+    stream: Box<dyn Upload>,
+}
 
 impl BlobCall<'_> {
     async fn source(&self) -> Result<FoundSource, ServiceError> {
         copy_source::find(self.http, self.session, &self.request.headers).await
+    }
+
+    /// The source on another server, if that is where it is and the server may be asked.
+    async fn outside(&self, asked: Option<ByteRange>) -> Result<Option<OutsideSource>, ServiceError> {
+        let Some(sources) = &self.http.outside else { return Ok(None) };
+        let headers = &self.request.headers;
+        let source = CopySource::read(headers)?;
+        // Whoever asks this server under the same name means this server.
+        let is_own = self.session.head.host.is_some_and(|host| host.eq_ignore_ascii_case(source.authority));
+        if is_own || !sources.allows(&source) {
+            return Ok(None);
+        }
+        sources.open(&source, headers, asked, self.request.version).await.map(Some)
     }
 
     fn copy_from<'s>(&self, source: &'s FoundSource) -> Result<CopyFrom<'s>, ServiceError> {
@@ -51,6 +78,36 @@ impl BlobCall<'_> {
         })
     }
 
+    /// The source, wherever it is, or a range of it, which may have so many bytes.
+    async fn source_content(
+        &self,
+        asked: Option<ByteRange>,
+        bytes_max: u64,
+    ) -> Result<SourceContent, ServiceError> {
+        let content = match self.outside(asked).await? {
+            Some(outside) => SourceContent {
+                length: outside.length,
+                http: outside.http.clone(),
+                tags: Tags::default(),
+                stream: Box::new(outside),
+            },
+            None => {
+                let source = self.source().await?;
+                let open = self.open_source(&source, asked).await?;
+                let size = open.size();
+                let range = asked.map_or(Ok(0..size), |asked| asked.within(size))?;
+                let committed = open.view().committed.as_ref();
+                SourceContent {
+                    length: range.end - range.start,
+                    http: committed.map(|committed| committed.http.clone()).unwrap_or_default(),
+                    tags: committed.map(|committed| committed.tags.clone()).unwrap_or_default(),
+                    stream: Box::new(open.stream(range)),
+                }
+            }
+        };
+        if content.length > bytes_max { Err(body_too_large(bytes_max)) } else { Ok(content) }
+    }
+
     pub async fn put_from_url(&self) -> Result<BlobAnswer, ServiceError> {
         let headers = &self.request.headers;
         let expected = ExpectedChecksums::read_source(headers)?;
@@ -64,38 +121,21 @@ impl BlobCall<'_> {
         let tags = self.copy_tags()?;
         let preconditions = self.preconditions_to_create()?;
         let encryption = preconditions.encryption.clone();
-        let source = self.source().await?;
-        let open = self.open_source(&source, None).await?;
-        let committed = open.view().committed.as_ref();
-        let theirs = committed.filter(|_| takes_properties).map(|committed| committed.http.clone());
-        let theirs = theirs.unwrap_or_default();
+        let bytes_max = put_blob_bytes_max(self.request.version);
+        let mut content = self.source_content(None, bytes_max).await?;
+        let theirs = if takes_properties { content.http.clone() } else { HttpProperties::default() };
         let new = NewBlob {
-            http: HttpProperties {
-                content_type: own
-                    .content_type
-                    .or(theirs.content_type)
-                    .or_else(|| Some(CONTENT_TYPE_USUAL.into())),
-                content_encoding: own.content_encoding.or(theirs.content_encoding),
-                content_language: own.content_language.or(theirs.content_language),
-                content_disposition: own.content_disposition.or(theirs.content_disposition),
-                cache_control: own.cache_control.or(theirs.cache_control),
-                content_md5: None,
-            },
+            http: own_or_theirs(own, theirs),
             metadata,
             tags: match tags {
                 CopyTags::Replace(tags) => tags,
-                CopyTags::Copy => committed.map(|committed| committed.tags.clone()).unwrap_or_default(),
+                CopyTags::Copy => content.tags.clone(),
             },
             tier,
             copy: None,
         };
-        let size = open.size();
-        let bytes_max = put_blob_bytes_max(self.request.version);
-        if size > bytes_max {
-            return Err(body_too_large(bytes_max));
-        }
-        let mut stream = open.stream(0..size);
-        let body = UploadBody { source: &mut stream, expected_bytes: Some(size), bytes_max, expected };
+        let expected_bytes = Some(content.length);
+        let body = UploadBody { source: &mut *content.stream, expected_bytes, bytes_max, expected };
         let put = self.service().put_block_blob(self.place(), body, new, preconditions).await?;
         // One checksum is enough: that which the caller knows.
         let checksums = match expected.md5 {
@@ -112,17 +152,10 @@ impl BlobCall<'_> {
         let asked = ByteRange::read_source(headers)?;
         let preconditions = self.preconditions_to_create()?;
         let encryption = preconditions.encryption.clone();
-        let source = self.source().await?;
-        let open = self.open_source(&source, asked).await?;
-        let size = open.size();
-        let range = asked.map_or(Ok(0..size), |asked| asked.within(size))?;
         let bytes_max = block_bytes_max(self.request.version);
-        let length = range.end - range.start;
-        if length > bytes_max {
-            return Err(body_too_large(bytes_max));
-        }
-        let mut stream = open.stream(range);
-        let body = UploadBody { source: &mut stream, expected_bytes: Some(length), bytes_max, expected };
+        let mut content = self.source_content(asked, bytes_max).await?;
+        let expected_bytes = Some(content.length);
+        let body = UploadBody { source: &mut *content.stream, expected_bytes, bytes_max, expected };
         let checksums = self.service().put_block(self.place(), &id, body, preconditions).await?;
         Ok(BlobAnswer::empty(201).checked(&checksums).encrypted_with(&encryption))
     }
@@ -134,17 +167,10 @@ impl BlobCall<'_> {
         let conditions = AppendConditions::read(headers)?;
         let preconditions = self.preconditions()?;
         let encryption = preconditions.encryption.clone();
-        let source = self.source().await?;
-        let open = self.open_source(&source, asked).await?;
-        let size = open.size();
-        let range = asked.map_or(Ok(0..size), |asked| asked.within(size))?;
         let bytes_max = append_bytes_max(self.request.version);
-        let length = range.end - range.start;
-        if length > bytes_max {
-            return Err(body_too_large(bytes_max));
-        }
-        let mut stream = open.stream(range);
-        let body = UploadBody { source: &mut stream, expected_bytes: Some(length), bytes_max, expected };
+        let mut content = self.source_content(asked, bytes_max).await?;
+        let expected_bytes = Some(content.length);
+        let body = UploadBody { source: &mut *content.stream, expected_bytes, bytes_max, expected };
         let appended = self.service().append_block(self.place(), body, conditions, preconditions).await?;
         Ok(appended_answer(&appended, &encryption))
     }
@@ -161,15 +187,13 @@ impl BlobCall<'_> {
         let conditions = SequenceConditions::read(headers)?;
         let preconditions = self.preconditions()?;
         let encryption = preconditions.encryption.clone();
-        let source = self.source().await?;
         let asked = ByteRange { first: range.start, last: Some(range.end - 1) };
-        let open = self.open_source(&source, Some(asked)).await?;
-        if range.end > open.size() {
+        let mut content = self.source_content(Some(asked), length).await?;
+        if content.length != length {
             return Err(ErrorCode::InvalidRange.into());
         }
-        let mut stream = open.stream(range);
-        let body =
-            UploadBody { source: &mut stream, expected_bytes: Some(length), bytes_max: length, expected };
+        let source = &mut *content.stream;
+        let body = UploadBody { source, expected_bytes: Some(length), bytes_max: length, expected };
         let written = self.service().put_pages(self.place(), pages, body, conditions, preconditions).await?;
         Ok(pages_answer(&written).encrypted_with(&encryption))
     }
@@ -188,6 +212,9 @@ impl BlobCall<'_> {
             ..CopyRequest::default()
         };
         let preconditions = self.preconditions_to_create()?;
+        if let Some(outside) = self.outside(None).await? {
+            return self.copy_outside(outside, request, preconditions).await;
+        }
         let source = self.source().await?;
         if is_synchronous {
             // What is wrong with the source is told as such.
@@ -196,11 +223,50 @@ impl BlobCall<'_> {
         let request = CopyRequest { source_url: source.url.clone(), ..request };
         let from = self.copy_from(&source)?;
         let copied = self.service().copy_blob(from, self.place(), request, preconditions).await?;
-        Ok(BlobAnswer::empty(202)
-            .written(&copied.stamp)
-            .checked(&copied.checksums)
-            .header("x-ms-copy-id", &copied.copy_id.to_string())
-            .header("x-ms-copy-status", CopyStatus::Success.as_str()))
+        Ok(copied_answer(&copied.stamp, &copied.checksums, copied.copy_id))
+    }
+
+    /// A copy of what another server has: a block blob, complete when the answer comes.
+    async fn copy_outside(
+        &self,
+        mut outside: OutsideSource,
+        request: CopyRequest,
+        preconditions: Preconditions,
+    ) -> Result<BlobAnswer, ServiceError> {
+        let source = CopySource::read(&self.request.headers)?;
+        let bytes_max = match request.is_synchronous {
+            true => SYNC_COPY_BYTES_MAX,
+            false => put_blob_bytes_max(self.request.version),
+        };
+        let total = outside.length;
+        if total > bytes_max {
+            return Err(body_too_large(bytes_max));
+        }
+        let id = self.service().new_copy_id();
+        let copy = CopyState {
+            id,
+            source: copy_source::shown_url(&source),
+            status: CopyStatus::Success,
+            copied: total,
+            total,
+            completed: Some(self.session.front.now()),
+            description: None,
+        };
+        let new = NewBlob {
+            http: own_or_theirs(HttpProperties::default(), outside.http.clone()),
+            metadata: request.metadata.unwrap_or_else(|| outside.metadata.clone()),
+            tags: match request.tags {
+                CopyTags::Replace(tags) => tags,
+                CopyTags::Copy => Tags::default(),
+            },
+            tier: request.tier,
+            copy: Some(copy),
+        };
+        let expected = request.expected;
+        let body = UploadBody { source: &mut outside, expected_bytes: Some(total), bytes_max, expected };
+        let put = self.service().put_block_blob(self.place(), body, new, preconditions).await?;
+        let checksums = if request.is_synchronous { put.checksums } else { Checksums::default() };
+        Ok(copied_answer(&put.stamp, &checksums, id))
     }
 
     pub async fn abort_copy(&self) -> Result<BlobAnswer, ServiceError> {
@@ -222,4 +288,25 @@ impl BlobCall<'_> {
             _ => Ok(CopyTags::Replace(sent.unwrap_or_default())),
         }
     }
+}
+
+/// The properties that the request sets, and for the others those of the source.
+fn own_or_theirs(own: HttpProperties, theirs: HttpProperties) -> HttpProperties {
+    let usual = || Some(CONTENT_TYPE_USUAL.into());
+    HttpProperties {
+        content_type: own.content_type.or(theirs.content_type).or_else(usual),
+        content_encoding: own.content_encoding.or(theirs.content_encoding),
+        content_language: own.content_language.or(theirs.content_language),
+        content_disposition: own.content_disposition.or(theirs.content_disposition),
+        cache_control: own.cache_control.or(theirs.cache_control),
+        content_md5: None,
+    }
+}
+
+fn copied_answer(stamp: &Stamp, checksums: &Checksums, copy_id: Guid) -> BlobAnswer {
+    BlobAnswer::empty(202)
+        .written(stamp)
+        .checked(checksums)
+        .header("x-ms-copy-id", &copy_id.to_string())
+        .header("x-ms-copy-status", CopyStatus::Success.as_str())
 }

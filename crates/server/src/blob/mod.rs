@@ -5,7 +5,7 @@
 //! | `request.rs` | a request's head |
 //! | `containers.rs`, `lists.rs` | operations on the account and on containers |
 //! | `reads.rs`, `writes.rs`, `changes.rs`, `from_url.rs` | operations on blobs |
-//! | `copy_source.rs` | the source of a copy, and whether the caller may read it |
+//! | `copy_source.rs`, `outside.rs` | the source of a copy, here or elsewhere, and whether the caller may read it |
 //! | `batch.rs`, `delegation.rs` | batches, and keys for others |
 //! | `upload.rs`, `download.rs` | bytes in both directions |
 //! | `answer.rs`, `refusal.rs` | writes the result |
@@ -20,6 +20,7 @@ mod describe;
 mod download;
 mod from_url;
 mod lists;
+mod outside;
 mod reads;
 mod refusal;
 mod request;
@@ -50,21 +51,33 @@ use crate::front::head::RequestHead;
 use crate::front::refusal::Refusal;
 use crate::front::service::{ErrorBody, PayloadForm, Service, Session};
 use crate::front::service_operations;
+use crate::front::throttle::Partition;
 use crate::http::body::Payload;
 
 use answer::BlobAnswer;
+pub use outside::CopySources;
 use request::BlobRequest;
 
 /// The Blob service behind the HTTP door.
 pub struct BlobHttp {
     service: BlobService,
+    /// Other servers that copies may come from.
+    outside: Option<CopySources>,
 }
 
 impl BlobHttp {
     pub fn new(service: BlobService) -> BlobHttp {
-        BlobHttp { service }
+        BlobHttp { service, outside: None }
+    }
+
+    pub fn with_outside_sources(self, sources: CopySources) -> BlobHttp {
+        BlobHttp { outside: Some(sources), ..self }
     }
 }
+
+/// What a request to a blob counts as, where a partition of a table has a target of 2,000 rows a second: a blob has one of 500
+/// requests.
+const REQUEST_ROW_COUNT: u64 = 4;
 
 impl Service for BlobHttp {
     const KIND: &'static ServiceKind = &KIND;
@@ -130,6 +143,7 @@ impl Service for BlobHttp {
         request.check_length(session.head).map_err(Refusal::front)?;
         match &request.operation {
             BlobOperation::Blob { container, blob, revision, action } => {
+                session.spend(Partition { service: KIND.label, container, key: blob }, REQUEST_ROW_COUNT)?;
                 let call = BlobCall {
                     http: self,
                     session,
@@ -241,7 +255,7 @@ impl BlobCall<'_> {
         // Boxed, so that the largest state of all these is not that of every request.
         Ok(match action {
             BlobAction::Get => return self.get().await,
-            BlobAction::GetProperties => self.get_properties().await?,
+            BlobAction::GetProperties => return self.get_properties().await,
             BlobAction::Put(blob_type) => Box::pin(self.put(blob_type, payload)).await?,
             BlobAction::GetMetadata => self.get_metadata().await?,
             BlobAction::GetTags => self.get_tags().await?,

@@ -8,11 +8,12 @@ use std::vec;
 use blobs::{BlobView, BlockLists, PageQuery, Preconditions};
 use bytes::Bytes;
 use http::HeaderValue;
-use http::header::CONTENT_RANGE;
+use http::header::{CONTENT_RANGE, ETAG};
 use protocol::auth::Grant;
 use protocol::blob::blob_headers::{Shown, write_blob_headers};
 use protocol::blob::block_list::BlockListWriter;
 use protocol::blob::checksum::{ContentDigest, md5_to_header};
+use protocol::blob::conditions::Conditions;
 use protocol::blob::identifier::BlockId;
 use protocol::blob::page_list::{PageListWriter, PageRangesParameters};
 use protocol::blob::properties::BlockListType;
@@ -37,7 +38,11 @@ impl BlobCall<'_> {
         let asked = ByteRange::read(headers)?;
         let checksum = RangeChecksum::read(headers)?;
         let preconditions = self.preconditions()?;
-        let open = self.service().open_blob(self.place(), self.revision, asked, &preconditions).await?;
+        let open = self.service().open_blob(self.place(), self.revision, asked, &preconditions).await;
+        let open = match open {
+            Ok(open) => open,
+            Err(error) => return Err(self.not_modified(error, preconditions).await),
+        };
         let size = open.size();
         let range = match asked.map(|asked| asked.within(size)) {
             None => None,
@@ -70,10 +75,28 @@ impl BlobCall<'_> {
             .with_body(body))
     }
 
-    pub async fn get_properties(&self) -> Result<BlobAnswer, ServiceError> {
+    pub async fn get_properties(&self) -> Result<BlobAnswer, Refusal> {
         let preconditions = self.preconditions()?;
-        let found = self.service().blob_properties(self.place(), self.revision, &preconditions).await?;
+        let found = self.service().blob_properties(self.place(), self.revision, &preconditions).await;
+        let found = match found {
+            Ok(found) => found,
+            Err(error) => return Err(self.not_modified(error, preconditions).await),
+        };
         Ok(self.show(BlobAnswer::empty(200), &found, Shown::Properties).unsent_len(found.size()))
+    }
+
+    /// A refusal. One that says that nothing has changed tells the ETag of what is there, for those who keep copies.
+    async fn not_modified(&self, error: ServiceError, preconditions: Preconditions) -> Refusal {
+        let mut refusal = Refusal::from(error);
+        if refusal.error.code.status() != 304 {
+            return refusal;
+        }
+        let unconditional = Preconditions { conditions: Conditions::default(), ..preconditions };
+        let found = self.service().blob_properties(self.place(), self.revision, &unconditional).await;
+        let stamp = found.ok().and_then(|found| found.stamp());
+        let etag = stamp.and_then(|stamp| HeaderValue::try_from(stamp.etag.quoted()).ok());
+        refusal.header = etag.map(|etag| Box::new((ETAG, etag)));
+        refusal
     }
 
     /// The headers that show a blob, with what the caller's signature sets instead.
