@@ -20,7 +20,7 @@ use crate::content::{ContentEntry, ContentMap, INLINE_BYTES_MAX, RolledNodes};
 use crate::finish::Unstoppable;
 use crate::put::stamp_of;
 use crate::record::BlobContent;
-use crate::service::{BlobService, Inner};
+use crate::service::{BlobCore, BlobService};
 use crate::upload::{Received, ReceivedData};
 
 impl BlobService {
@@ -104,9 +104,9 @@ struct AppendedContents {
     nodes: RolledNodes,
 }
 
-impl Inner {
+impl BlobCore {
     async fn append(
-        self: &Arc<Inner>,
+        self: &Arc<BlobCore>,
         target: &BlobTarget,
         received: Received,
         append: &AppendConditions,
@@ -123,7 +123,7 @@ impl Inner {
     }
 
     async fn try_append(
-        self: &Arc<Inner>,
+        self: &Arc<BlobCore>,
         target: &BlobTarget,
         length: u64,
         data: &ReceivedData,

@@ -28,7 +28,7 @@ use crate::record::{
     BASE_ROW, BlobContent, BlobRecord, CommittedBlob, RecordKind, SoftDeletion, StagedBlock, block_row,
     generation_row, moment_row, read_block_row,
 };
-use crate::service::{ATTEMPT_COUNT_MAX, Inner, damaged_row, from_commit, scan_budget};
+use crate::service::{ATTEMPT_COUNT_MAX, BlobCore, damaged_row, from_commit, scan_budget};
 
 const TICKS_PER_DAY: u64 = 864_000_000_000;
 
@@ -90,7 +90,7 @@ pub(crate) struct Tries(usize);
 impl Tries {
     pub(crate) async fn begin<'i>(
         &mut self,
-        inner: &'i Inner,
+        inner: &'i BlobCore,
         target: &BlobTarget,
     ) -> Result<Option<MutexGuard<'i, ()>>, ServiceError> {
         self.0 += 1;
@@ -197,7 +197,7 @@ pub(crate) fn next_etag(old: Option<&CommittedBlob>, moment: DateTime) -> u64 {
     old.map_or(moment.ticks(), |old| moment.ticks().max(old.modified + 1))
 }
 
-impl Inner {
+impl BlobCore {
     pub(crate) async fn target(&self, place: BlobPlace<'_>) -> Result<BlobTarget, ServiceError> {
         Ok(BlobTarget {
             table: self.find(place.account, place.container).await?,
@@ -283,7 +283,7 @@ impl Inner {
 
     /// Removes the staged blocks of a generation that is over, and their contents except those that are kept.
     pub(crate) fn drop_generation(
-        self: &Arc<Inner>,
+        self: &Arc<BlobCore>,
         target: BlobTarget,
         generation: u64,
         kept: HashSet<ContentId>,

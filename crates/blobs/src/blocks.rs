@@ -27,7 +27,7 @@ use crate::finish::Unstoppable;
 use crate::put::{NewContent, new_record, stamp_of};
 use crate::read::check_read;
 use crate::record::{BASE_ROW, BlobRecord, StagedBlock, Staging, block_row};
-use crate::service::{BlobService, Inner};
+use crate::service::{BlobCore, BlobService};
 use crate::upload::ReceivedData;
 
 /// One of so many blocks has the staged blocks of its blob counted, so that the bound on them holds roughly and costs little.
@@ -145,7 +145,7 @@ fn check_stage(
     Ok(staging)
 }
 
-impl Inner {
+impl BlobCore {
     async fn check_block_count(&self, target: &BlobTarget, staging: Staging) -> Result<(), ServiceError> {
         let count_max = UNCOMMITTED_BLOCK_COUNT_MAX;
         let blocks = self.staged_blocks(target.table, target.name(), staging.generation, count_max).await?;
@@ -153,7 +153,7 @@ impl Inner {
     }
 
     async fn stage(
-        self: &Arc<Inner>,
+        self: &Arc<BlobCore>,
         target: &BlobTarget,
         id: &BlockId,
         data: ReceivedData,
@@ -212,7 +212,7 @@ impl Inner {
     }
 
     async fn commit_blocks(
-        self: &Arc<Inner>,
+        self: &Arc<BlobCore>,
         target: &BlobTarget,
         blocks: &[(BlockSource, BlockId)],
         new: &NewBlob,

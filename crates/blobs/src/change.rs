@@ -16,7 +16,7 @@ use crate::finish::Unstoppable;
 use crate::put::stamp_of;
 use crate::read::FoundRecord;
 use crate::record::{BlobContent, BlobRecord, CommittedBlob, RecordKind, Tier, moment_row};
-use crate::service::{BlobService, Inner};
+use crate::service::{BlobCore, BlobService};
 
 impl BlobService {
     pub async fn set_properties(
@@ -209,7 +209,7 @@ pub(crate) enum ChangeKind {
     Version,
 }
 
-impl Inner {
+impl BlobCore {
     /// Changes the record of a blob, with a new ETag.
     async fn change(
         &self,

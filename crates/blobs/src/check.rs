@@ -11,7 +11,7 @@ use engine::{Snapshot, TableId};
 use protocol::ServiceError;
 
 use crate::named::{NamedContent, NamedVisitor, NamedWalk};
-use crate::service::{BlobService, Inner};
+use crate::service::{BlobCore, BlobService};
 use crate::sweep::UnnamedContents;
 
 /// Findings that are kept as text; further ones are only counted.
@@ -75,7 +75,7 @@ struct CheckedContainer<'c> {
     reads_all: bool,
 }
 
-impl Inner {
+impl BlobCore {
     async fn check_container(
         &self,
         container: &CheckedContainer<'_>,

@@ -22,7 +22,7 @@ use crate::base::deletion;
 use crate::codec::{Decoder, Encoder};
 use crate::family::{FAMILY, namespace};
 use crate::record::{SoftDeletion, read_lease, write_lease};
-use crate::service::{ATTEMPT_COUNT_MAX, BlobService, Inner, scan_budget};
+use crate::service::{ATTEMPT_COUNT_MAX, BlobCore, BlobService, scan_budget};
 
 const TAG_CONTAINER: u8 = 1;
 /// Between the name of a deleted container and its version. No name has it.
@@ -341,7 +341,7 @@ impl BlobService {
     }
 }
 
-impl Inner {
+impl BlobCore {
     async fn container(
         &self,
         account: &AccountName,

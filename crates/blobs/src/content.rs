@@ -14,7 +14,7 @@ use protocol::ServiceError;
 use protocol::blob::identifier::BlockId;
 
 use crate::codec::{Decoder, Encoder};
-use crate::service::{Inner, damaged_row, from_content};
+use crate::service::{BlobCore, damaged_row, from_content};
 
 /// A content up to this length lies in its row, and costs no write of its own.
 pub(crate) const INLINE_BYTES_MAX: usize = 8 * 1024;
@@ -148,7 +148,7 @@ fn encode_node(entries: &[ContentEntry]) -> Bytes {
     out.finish()
 }
 
-impl Inner {
+impl BlobCore {
     /// Writes bytes that are all there.
     pub(crate) async fn write_content(
         &self,

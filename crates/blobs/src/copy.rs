@@ -29,7 +29,7 @@ use crate::page_rows::{page_epochs, segment_row, segments_of};
 use crate::put::{NewContent, new_record, stamp_of};
 use crate::read::FoundRecord;
 use crate::record::{BlobContent, Epochs};
-use crate::service::{BlobService, Inner};
+use crate::service::{BlobCore, BlobService};
 use crate::stream::{OpenBlob, StreamSource};
 
 /// Segments that one commit writes.
@@ -84,9 +84,9 @@ impl BlobService {
     }
 }
 
-impl Inner {
+impl BlobCore {
     async fn copy(
-        self: &Arc<Inner>,
+        self: &Arc<BlobCore>,
         source: &CopySide,
         target: &BlobTarget,
         request: &CopyRequest,
@@ -198,7 +198,7 @@ impl Inner {
 
     /// The checksums of a source, which are compared with those that the caller expects.
     async fn digest(
-        self: &Arc<Inner>,
+        self: &Arc<BlobCore>,
         from: &FoundRecord,
         source: &CopySide,
         request: &CopyRequest,

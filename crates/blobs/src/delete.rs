@@ -18,7 +18,7 @@ use crate::base::{
 };
 use crate::finish::Unstoppable;
 use crate::record::{BASE_ROW, BlobRecord, MOMENTS_BEGIN, RecordKind, read_moment_row};
-use crate::service::{BlobService, Inner, damaged_row, scan_budget};
+use crate::service::{BlobCore, BlobService, damaged_row, scan_budget};
 
 /// Snapshots that one commit changes beside the blob.
 const SNAPSHOT_COUNT_MAX: usize = COMMIT_OP_COUNT_MAX - 2;
@@ -57,9 +57,9 @@ pub(crate) struct MomentRow {
     pub(crate) version: Version,
 }
 
-impl Inner {
+impl BlobCore {
     async fn delete_base(
-        self: &Arc<Inner>,
+        self: &Arc<BlobCore>,
         target: &BlobTarget,
         deletion: &Deletion,
         pre: &Preconditions,
@@ -125,7 +125,7 @@ impl Inner {
 
     /// Deletes a blob that has only staged blocks. `false` if another change was faster.
     async fn delete_staged(
-        self: &Arc<Inner>,
+        self: &Arc<BlobCore>,
         target: &BlobTarget,
         found: &FoundBase,
     ) -> Result<bool, ServiceError> {

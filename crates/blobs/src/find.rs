@@ -11,7 +11,7 @@ use protocol::common::AccountName;
 use crate::api::{FoundBlob, FoundPage};
 use crate::containers::DELETED_MARK;
 use crate::record::{BASE_ROW, BlobRecord, read_moment_row};
-use crate::service::{BlobService, Inner, damaged_row};
+use crate::service::{BlobCore, BlobService, damaged_row};
 use crate::walk::{BlobWalker, WalkStep};
 
 /// Names that are read before they are searched.
@@ -56,7 +56,7 @@ impl BlobService {
     }
 }
 
-impl Inner {
+impl BlobCore {
     /// Some names of containers, from there on.
     async fn container_names(&self, account: &AccountName, from: &str) -> Result<Vec<String>, ServiceError> {
         let mut names = Vec::new();

@@ -10,7 +10,7 @@ use crate::content::ContentNode;
 use crate::family::FAMILY;
 use crate::page_rows::PageSegment;
 use crate::record::{BASE_ROW, BlobContent, BlobRecord, StagedBlock, read_block_row, read_moment_row};
-use crate::service::Inner;
+use crate::service::BlobCore;
 
 /// Nodes that are remembered before they are read.
 const NODE_COUNT_MAX: usize = 100;
@@ -82,7 +82,7 @@ impl NamedWalk {
     }
 }
 
-impl Inner {
+impl BlobCore {
     /// Visits every content that a row of this table names. The pin is from before the snapshot.
     pub(crate) async fn visit_named(
         &self,

@@ -16,7 +16,7 @@ use protocol::{ErrorCode, ServiceError};
 
 use crate::codec::{Decoder, Encoder};
 use crate::record::{BlobContent, BlobRecord, Epochs, TAG_SEGMENT};
-use crate::service::{Inner, damaged_row, scan_budget};
+use crate::service::{BlobCore, damaged_row, scan_budget};
 use crate::stream::StreamPiece;
 
 pub(crate) const SEGMENT_BYTES: u64 = 4 * 1024 * 1024;
@@ -198,7 +198,7 @@ pub(crate) fn segments_of(range: &Range<u64>) -> Range<u64> {
     range.start / SEGMENT_BYTES..range.end.div_ceil(SEGMENT_BYTES)
 }
 
-impl Inner {
+impl BlobCore {
     /// Reads a record and its segments as of one moment. Fewer segments than asked for may be covered, but at least one.
     pub(crate) async fn page_view(
         &self,

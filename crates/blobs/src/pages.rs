@@ -30,7 +30,7 @@ use crate::page_rows::{
 use crate::put::stamp_of;
 use crate::read::check_read;
 use crate::record::{BASE_ROW, BlobContent, BlobRecord, CommittedBlob, Epochs};
-use crate::service::{BlobService, Inner};
+use crate::service::{BlobCore, BlobService};
 use crate::upload::ReceivedData;
 
 /// A write of so many bytes lies in the segment's row.
@@ -249,7 +249,7 @@ struct Unnamed {
     _guards: Vec<PendingContent>,
 }
 
-impl Inner {
+impl BlobCore {
     /// The row of a snapshot that pages are compared with.
     async fn previous_snapshot(
         &self,
@@ -282,7 +282,7 @@ impl Inner {
     }
 
     async fn write_pages(
-        self: &Arc<Inner>,
+        self: &Arc<BlobCore>,
         target: &BlobTarget,
         range: &Range<u64>,
         data: &ReceivedData,
@@ -350,7 +350,7 @@ impl Inner {
 
     /// Clears pages. With a new size, which is not greater than the end of the range, the blob has that size afterwards.
     pub(crate) async fn clear(
-        self: &Arc<Inner>,
+        self: &Arc<BlobCore>,
         target: &BlobTarget,
         mut range: Range<u64>,
         size: Option<u64>,

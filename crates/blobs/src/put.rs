@@ -16,7 +16,7 @@ use crate::base::{
 use crate::content::{ContentMap, INLINE_BYTES_MAX};
 use crate::finish::Unstoppable;
 use crate::record::{BlobContent, BlobRecord, CommittedBlob, Epochs, RecordKind, Tier};
-use crate::service::{BlobService, Inner};
+use crate::service::{BlobCore, BlobService};
 use crate::upload::{Received, ReceivedData};
 
 /// What is put, beside its properties.
@@ -147,9 +147,9 @@ impl BlobService {
     }
 }
 
-impl Inner {
+impl BlobCore {
     async fn put_received(
-        self: &Arc<Inner>,
+        self: &Arc<BlobCore>,
         target: &BlobTarget,
         received: Received,
         new: &NewBlob,
@@ -167,7 +167,7 @@ impl Inner {
 
     /// Puts a blob whose content is there. `content` gets the moment of the put.
     pub(crate) async fn put_content(
-        self: &Arc<Inner>,
+        self: &Arc<BlobCore>,
         target: &BlobTarget,
         content: impl Fn(DateTime) -> NewContent,
         new: &NewBlob,
@@ -212,7 +212,7 @@ impl Inner {
 
     /// Gives back what the new content does not need.
     pub(crate) async fn after_replacing(
-        self: &Arc<Inner>,
+        self: &Arc<BlobCore>,
         target: &BlobTarget,
         found: &FoundBase,
         gone: Option<CommittedBlob>,

@@ -16,7 +16,7 @@ use crate::api::{BlobPlace, BlobView, CopyFrom, Preconditions};
 use crate::base::BlobTarget;
 use crate::page_rows::{PagePlan, segments_of};
 use crate::record::{BASE_ROW, BlobContent, BlobRecord, CommittedBlob, RecordKind, moment_row};
-use crate::service::{BlobService, Inner};
+use crate::service::{BlobCore, BlobService};
 use crate::stream::{OpenBlob, StreamSource};
 
 /// A record that a read is about.
@@ -111,7 +111,7 @@ pub(crate) fn check_read(
     Ok(pre.conditions.check(ConditionPurpose::Read, Some(&committed.state()))?)
 }
 
-impl Inner {
+impl BlobCore {
     /// The record of a blob, snapshot or version that a caller can see.
     pub(crate) async fn find_record(
         &self,
@@ -158,7 +158,7 @@ impl Inner {
     }
 
     pub(crate) async fn open(
-        self: &Arc<Inner>,
+        self: &Arc<BlobCore>,
         target: &BlobTarget,
         revision: Revision,
         range: Option<ByteRange>,

@@ -40,10 +40,10 @@ pub struct BlobOptions {
 /// Cheap to clone: all clones are one service.
 #[derive(Clone)]
 pub struct BlobService {
-    pub(crate) inner: Arc<Inner>,
+    pub(crate) inner: Arc<BlobCore>,
 }
 
-pub(crate) struct Inner {
+pub(crate) struct BlobCore {
     pub(crate) engine: Arc<dyn Engine>,
     pub(crate) contents: Arc<dyn ContentStore>,
     pub(crate) catalogue: Catalogue,
@@ -63,7 +63,7 @@ impl BlobService {
     ) -> BlobService {
         let catalogue = Catalogue::new(engine.clone(), clock.clone(), &KIND, FAMILY);
         let turns = (0..TURN_COUNT).map(|_| Mutex::default()).collect();
-        let inner = Inner { engine, contents, catalogue, options, clock, time: OnceCell::new(), turns };
+        let inner = BlobCore { engine, contents, catalogue, options, clock, time: OnceCell::new(), turns };
         BlobService { inner: Arc::new(inner) }
     }
 
@@ -77,7 +77,7 @@ impl BlobService {
     }
 }
 
-impl Inner {
+impl BlobCore {
     async fn time(&self) -> Result<&BlobTime, ServiceError> {
         let make = async || {
             let last = self.engine.snapshot().await.map_err(from_read)?.last_version();

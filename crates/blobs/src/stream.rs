@@ -15,7 +15,7 @@ use protocol::ServiceError;
 use crate::api::{BlobView, Upload};
 use crate::content::{self, ContentMap, ContentNode};
 use crate::page_rows::PagePlan;
-use crate::service::{Inner, from_content};
+use crate::service::{BlobCore, from_content};
 
 /// Zeros are sent in pieces of this size.
 const ZERO_BYTES: usize = 64 * 1024;
@@ -24,7 +24,7 @@ static ZEROS: [u8; ZERO_BYTES] = [0; ZERO_BYTES];
 /// A blob whose conditions are checked and whose content can be read.
 pub struct OpenBlob {
     pub(crate) view: BlobView,
-    pub(crate) inner: Arc<Inner>,
+    pub(crate) inner: Arc<BlobCore>,
     pub(crate) pin: Pin,
     pub(crate) source: StreamSource,
 }
@@ -123,7 +123,7 @@ fn overlap(range: &Range<u64>, begin: u64, end: u64) -> Option<Range<u64>> {
 
 /// The bytes of a blob, or of a range of it.
 pub struct BlobStream {
-    inner: Arc<Inner>,
+    inner: Arc<BlobCore>,
     pin: Pin,
     pieces: VecDeque<StreamPiece>,
     pages: Option<(Box<PagePlan>, Range<u64>)>,

@@ -25,7 +25,7 @@ use crate::family::FAMILY;
 use crate::named::{NamedContent, NamedVisitor, all_containers};
 use crate::page_rows::{page_epochs, read_segment_row};
 use crate::record::{BASE_ROW, BlobRecord, Epochs, StagedBlock, read_block_row, read_moment_row};
-use crate::service::{BlobService, Inner, damaged_row, from_commit, from_content};
+use crate::service::{BlobCore, BlobService, damaged_row, from_commit, from_content};
 
 /// Contents that are compared with all rows at a time: 64 MiB of memory at most.
 const CANDIDATE_COUNT_MAX: usize = 1 << 20;
@@ -58,7 +58,7 @@ impl BlobService {
     }
 }
 
-impl Inner {
+impl BlobCore {
     async fn sweep_contents(&self, report: &mut SweepReport) -> Result<(), ServiceError> {
         let mut unnamed = self.unnamed_contents().await?;
         while let Some(found) = unnamed.next(self).await? {
@@ -141,7 +141,7 @@ pub(crate) struct UnnamedContents {
 
 impl UnnamedContents {
     /// Some more of them; `None` at the end. Each call reads all rows.
-    pub(crate) async fn next(&mut self, inner: &Inner) -> Result<Option<Vec<ContentRef>>, ServiceError> {
+    pub(crate) async fn next(&mut self, inner: &BlobCore) -> Result<Option<Vec<ContentRef>>, ServiceError> {
         if self.is_over {
             return Ok(None);
         }

@@ -11,7 +11,7 @@ use protocol::blob::limits::body_too_large;
 
 use crate::api::UploadBody;
 use crate::content::ContentMap;
-use crate::service::{Inner, from_content};
+use crate::service::{BlobCore, from_content};
 
 /// A body that was received as a whole. If it is not in memory, it is durable.
 pub(crate) struct Received {
@@ -42,7 +42,7 @@ impl ReceivedData {
     }
 }
 
-impl Inner {
+impl BlobCore {
     /// Receives a body. Up to `inline_bytes_max` it stays in memory.
     pub(crate) async fn receive(
         &self,

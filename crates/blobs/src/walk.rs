@@ -9,7 +9,7 @@ use protocol::ServiceError;
 use std::ops::Bound;
 
 use crate::record::BASE_ROW;
-use crate::service::{Inner, scan_budget};
+use crate::service::{BlobCore, scan_budget};
 
 /// So many rows of one blob are passed one by one.
 const PASSED_ROW_COUNT_MAX: usize = 8;
@@ -93,7 +93,7 @@ impl Sink for SeekSink<'_, '_> {
     }
 }
 
-impl Inner {
+impl BlobCore {
     /// Walks from a key on, within names that begin with the prefix. Returns the key that was not taken, if the walker or the
     /// time ended the walk.
     pub(crate) async fn walk(

@@ -10,16 +10,16 @@ use tokio::time::Sleep;
 
 use crate::OutboundError;
 
-pub struct AnswerBody {
+pub struct OutboundBody {
     inner: Incoming,
     pause: Duration,
     /// Runs while the body is waited for.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
-impl AnswerBody {
-    pub(crate) fn new(inner: Incoming, pause: Duration) -> AnswerBody {
-        AnswerBody { inner, pause, timer: None }
+impl OutboundBody {
+    pub(crate) fn new(inner: Incoming, pause: Duration) -> OutboundBody {
+        OutboundBody { inner, pause, timer: None }
     }
 
     /// The next bytes; `None` at the end.
@@ -38,7 +38,7 @@ impl AnswerBody {
     }
 }
 
-impl Body for AnswerBody {
+impl Body for OutboundBody {
     type Data = Bytes;
     type Error = OutboundError;
 

@@ -23,7 +23,7 @@ use hyper::body::Body;
 use hyper::client::conn::http1::SendRequest;
 use rustls::ClientConfig;
 
-pub use body::{AnswerBody, NoBody};
+pub use body::{NoBody, OutboundBody};
 pub use origin::Origin;
 
 /// Connections to one server that are kept for later requests. Further ones are closed.
@@ -102,7 +102,7 @@ where
     }
 
     /// Sends a request whose URI is absolute.
-    pub async fn send(&self, request: Request<B>) -> Result<Response<AnswerBody>, OutboundError> {
+    pub async fn send(&self, request: Request<B>) -> Result<Response<OutboundBody>, OutboundError> {
         let (mut parts, body) = request.into_parts();
         let origin = Origin::of(&parts.uri)?;
         let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
@@ -114,7 +114,7 @@ where
         let request = Request::from_parts(parts, body);
         let answer = tokio::time::timeout(self.limits.answer, self.exchange(&origin, request));
         let answer = answer.await.unwrap_or(Err(OutboundError::TimedOut))?;
-        Ok(answer.map(|body| AnswerBody::new(body, self.limits.pause)))
+        Ok(answer.map(|body| OutboundBody::new(body, self.limits.pause)))
     }
 
     async fn exchange(

@@ -258,7 +258,8 @@ fn contents_may_be_objects_of_a_real_s3_server() {
     let wrong = [("AWS_ACCESS_KEY_ID", "access"), ("AWS_SECRET_ACCESS_KEY", "wrong")];
     let data = TempDir::new().unwrap();
     let location = data.path().to_str().unwrap();
-    let start = [&["--location", location, "--contents", &place("one")], &PORTS[..]].concat();
+    let one = place("one");
+    let start = [&["--location", location, "--contents", &one], &PORTS[..]].concat();
     let output = run_to_exit(LAZULITE, &start, &wrong);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.code() == Some(1) && said.contains("the contents of blobs in s3://one"), "{said}");

@@ -16,7 +16,7 @@ use crate::ContentError;
 pub const OPEN_FILE_COUNT_MAX: usize = 64;
 
 #[derive(Debug)]
-pub(crate) struct Extent {
+pub(crate) struct ExtentState {
     pub(crate) number: u32,
     pub(crate) salt: u64,
     /// Where the last chunk ends.
@@ -33,9 +33,15 @@ struct Life {
     is_active: bool,
 }
 
-impl Extent {
-    pub(crate) fn new(number: u32, salt: u64, end: u64, chunks: Option<u64>, is_active: bool) -> Arc<Extent> {
-        Arc::new(Extent {
+impl ExtentState {
+    pub(crate) fn new(
+        number: u32,
+        salt: u64,
+        end: u64,
+        chunks: Option<u64>,
+        is_active: bool,
+    ) -> Arc<ExtentState> {
+        Arc::new(ExtentState {
             number,
             salt,
             end: AtomicU64::new(end),
@@ -90,14 +96,18 @@ impl Extent {
 pub(crate) struct Extents {
     pub(crate) files: Arc<dyn ExtentFiles>,
     pub(crate) health: Arc<SyncHealth>,
-    table: Mutex<BTreeMap<u32, Arc<Extent>>>,
+    table: Mutex<BTreeMap<u32, Arc<ExtentState>>>,
     /// The most recently used one is last.
     open: Mutex<VecDeque<(u32, Arc<dyn ExtentFile>)>>,
     next_number: Mutex<u32>,
 }
 
 impl Extents {
-    pub(crate) fn new(files: Arc<dyn ExtentFiles>, extents: Vec<Arc<Extent>>, last_number: u32) -> Extents {
+    pub(crate) fn new(
+        files: Arc<dyn ExtentFiles>,
+        extents: Vec<Arc<ExtentState>>,
+        last_number: u32,
+    ) -> Extents {
         Extents {
             files,
             health: Arc::default(),
@@ -107,7 +117,7 @@ impl Extents {
         }
     }
 
-    fn table(&self) -> MutexGuard<'_, BTreeMap<u32, Arc<Extent>>> {
+    fn table(&self) -> MutexGuard<'_, BTreeMap<u32, Arc<ExtentState>>> {
         self.table.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
@@ -115,16 +125,16 @@ impl Extents {
         self.open.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    pub(crate) fn get(&self, number: u32) -> Option<Arc<Extent>> {
+    pub(crate) fn get(&self, number: u32) -> Option<Arc<ExtentState>> {
         self.table().get(&number).cloned()
     }
 
     /// The first extent from this number on.
-    pub(crate) fn from(&self, number: u32) -> Option<Arc<Extent>> {
+    pub(crate) fn from(&self, number: u32) -> Option<Arc<ExtentState>> {
         self.table().range(number..).next().map(|(_, extent)| extent.clone())
     }
 
-    pub(crate) fn all(&self) -> Vec<Arc<Extent>> {
+    pub(crate) fn all(&self) -> Vec<Arc<ExtentState>> {
         self.table().values().cloned().collect()
     }
 
@@ -167,7 +177,7 @@ impl Extents {
         &self,
         store: u64,
         salt: u64,
-    ) -> Result<(Arc<Extent>, Arc<dyn ExtentFile>), ContentError> {
+    ) -> Result<(Arc<ExtentState>, Arc<dyn ExtentFile>), ContentError> {
         let mut next_number = self.next_number.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let number = *next_number;
         let next =
@@ -189,7 +199,7 @@ impl Extents {
             return Err(error);
         }
         *next_number = next;
-        let extent = Extent::new(number, salt, format::CHUNKS_OFFSET, Some(0), true);
+        let extent = ExtentState::new(number, salt, format::CHUNKS_OFFSET, Some(0), true);
         self.table().insert(number, extent.clone());
         self.keep(number, &file);
         Ok((extent, file))
@@ -197,7 +207,7 @@ impl Extents {
 
     /// No further chunk will be placed in this extent. Says so in the file, and gives the room behind its end back. None of
     /// this must happen: without it the next start looks for the end.
-    pub(crate) fn seal(&self, extent: &Extent, file: &dyn ExtentFile) {
+    pub(crate) fn seal(&self, extent: &ExtentState, file: &dyn ExtentFile) {
         let end = extent.end();
         let sealed =
             file.write(SEAL_OFFSET, &format::write_seal(extent.salt, end)).and_then(|()| file.set_len(end));
@@ -208,7 +218,7 @@ impl Extents {
     }
 
     /// Removes the extent if nothing lives in it.
-    pub(crate) fn remove_if_dead(&self, extent: &Extent) -> bool {
+    pub(crate) fn remove_if_dead(&self, extent: &ExtentState) -> bool {
         if !extent.is_dead() || self.table().remove(&extent.number).is_none() {
             return false;
         }

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::LocalStore;
-use super::extents::Extent;
+use super::extents::ExtentState;
 use super::files::ExtentFile;
 use super::format::ChunkPlace;
 use crate::ContentError;
@@ -23,7 +23,7 @@ pub(crate) struct ExtentLane(Mutex<Option<Active>>);
 /// The extent that a lane fills.
 #[derive(Debug)]
 pub(crate) struct Active {
-    pub(crate) extent: Arc<Extent>,
+    pub(crate) extent: Arc<ExtentState>,
     pub(crate) file: Arc<dyn ExtentFile>,
     /// Room was made up to here.
     pub(crate) allocated: u64,
@@ -32,7 +32,7 @@ pub(crate) struct Active {
 /// Space for one chunk, or for several.
 #[derive(Clone, Debug)]
 pub(crate) struct Placement {
-    pub(crate) extent: Arc<Extent>,
+    pub(crate) extent: Arc<ExtentState>,
     pub(crate) file: Arc<dyn ExtentFile>,
     pub(crate) offset: u64,
     pub(crate) bytes: u64,
@@ -101,7 +101,7 @@ impl ExtentLane {
     }
 
     /// After a failed write: goes on in another extent.
-    pub(crate) fn leave(&self, store: &LocalStore, extent: &Arc<Extent>) {
+    pub(crate) fn leave(&self, store: &LocalStore, extent: &Arc<ExtentState>) {
         if let Some(active) = self.active().take_if(|active| Arc::ptr_eq(&active.extent, extent)) {
             // Its end is not marked: that would be another write.
             active.extent.retire();

@@ -39,7 +39,7 @@ pub use self::memory::{PIECE_BYTES, POOL_BYTES, WRITER_COUNT_MAX};
 pub use self::open::ContentsOpenError;
 pub use self::reader::READ_BYTES;
 
-use self::extents::{Extent, Extents};
+use self::extents::{ExtentState, Extents};
 use self::files::ExtentDirectory;
 use self::lane::{ExtentLane, Placement};
 use self::memory::Memory;
@@ -122,7 +122,7 @@ impl LocalStore {
         let _ = self.reclaim.send(job);
     }
 
-    fn consider(&self, extent: &Arc<Extent>) {
+    fn consider(&self, extent: &Arc<ExtentState>) {
         self.reclaim(Job::Consider(extent.clone()));
     }
 
@@ -215,7 +215,7 @@ impl LocalContents {
     /// then write its contents anew, and forget the old ones. Opens every file for a moment.
     pub async fn usage(&self) -> Result<Vec<ExtentUsage>, ContentError> {
         let store = self.store.clone();
-        let usage = move |extent: Arc<Extent>| {
+        let usage = move |extent: Arc<ExtentState>| {
             let file = store.extents.file(extent.number)?;
             Ok(ExtentUsage {
                 number: extent.number,

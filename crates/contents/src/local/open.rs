@@ -8,7 +8,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::extents::Extent;
+use super::extents::ExtentState;
 use super::files::{ExtentFile, ExtentFiles, FileAccess};
 use super::format::{self, CHUNKS_OFFSET, ChunkState, ExtentHead, SEAL_OFFSET, UNIT_BYTES, round_up};
 use super::lane::Active;
@@ -50,7 +50,7 @@ impl From<io::Error> for ContentsOpenError {
 }
 
 pub(crate) struct FoundExtents {
-    pub(crate) extents: Vec<Arc<Extent>>,
+    pub(crate) extents: Vec<Arc<ExtentState>>,
     /// Those that are filled further.
     pub(crate) active: Vec<Active>,
     pub(crate) last_number: u32,
@@ -87,14 +87,14 @@ pub(crate) fn open(
             return Err(ContentsOpenError::Damaged { name });
         }
         if let Some(end) = format::read_seal(&unit, head.salt) {
-            found.extents.push(Extent::new(number, head.salt, end, None, false));
+            found.extents.push(ExtentState::new(number, head.salt, end, None, false));
             continue;
         }
         let extent = find_end(&head, &file)?;
         let is_roomy = extent.end() < extent_bytes / 2 && found.active.len() <= LANE_COUNT;
         let end = extent.end();
         if is_roomy {
-            let extent = Extent::new(number, head.salt, end, extent.chunks(), true);
+            let extent = ExtentState::new(number, head.salt, end, extent.chunks(), true);
             found.extents.push(extent.clone());
             found.active.push(Active { extent, file, allocated: end });
             continue;
@@ -132,8 +132,8 @@ fn is_unused(file: &dyn ExtentFile) -> io::Result<bool> {
 }
 
 /// Walks over an extent that was being filled. What a crash left half written is given back.
-fn find_end(head: &ExtentHead, file: &Arc<dyn ExtentFile>) -> io::Result<Arc<Extent>> {
-    let extent = Extent::new(head.number, head.salt, CHUNKS_OFFSET, None, false);
+fn find_end(head: &ExtentHead, file: &Arc<dyn ExtentFile>) -> io::Result<Arc<ExtentState>> {
+    let extent = ExtentState::new(head.number, head.salt, CHUNKS_OFFSET, None, false);
     let mut walk = Walk::new(&extent, file.clone(), u64::MAX)?;
     // A file that a crash cut short may have chunks that claim more than there is.
     let mut end = CHUNKS_OFFSET;

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use super::LocalStore;
-use super::extents::Extent;
+use super::extents::ExtentState;
 use super::files::ExtentFile;
 use super::format::{self, BLOCK_BYTES, ChunkHead, ChunkPlace, ChunkState, UNIT_BYTES, round_up};
 use crate::{ContentError, ContentReader, ContentRef, Pin};
@@ -89,7 +89,7 @@ impl ContentReader for LocalReader {
 
 struct ChunkSource {
     file: Arc<dyn ExtentFile>,
-    extent: Arc<Extent>,
+    extent: Arc<ExtentState>,
     /// Reads only what needs no disk.
     is_cached_only: bool,
 }

@@ -13,7 +13,7 @@ use std::sync::mpsc::{self, TryRecvError};
 use tokio::sync::oneshot;
 
 use super::dead::DeadRanges;
-use super::extents::{Extent, Extents};
+use super::extents::{ExtentState, Extents};
 use super::files::ExtentFile;
 use super::format::{ChunkHead, ChunkPlace, ChunkState, UNIT_BYTES};
 use super::lane::Placement;
@@ -38,7 +38,7 @@ pub(crate) enum Job {
         bytes: u64,
     },
     /// Perhaps nothing lives in it.
-    Consider(Arc<Extent>),
+    Consider(Arc<ExtentState>),
     /// Replies when everything before is done.
     Flush(oneshot::Sender<()>),
 }
@@ -143,7 +143,7 @@ impl Reclaim {
         Ok(())
     }
 
-    fn remove_if_dead(&mut self, extent: &Extent) {
+    fn remove_if_dead(&mut self, extent: &ExtentState) {
         if self.extents.remove_if_dead(extent) {
             self.dead.drop_extent(extent.number);
         }
@@ -158,7 +158,7 @@ impl Reclaim {
 }
 
 /// One head over the whole range, so that a walk steps over it.
-fn write_forgotten(extent: &Extent, file: &dyn ExtentFile, offset: u64, bytes: u64) -> io::Result<()> {
+fn write_forgotten(extent: &ExtentState, file: &dyn ExtentFile, offset: u64, bytes: u64) -> io::Result<()> {
     let head = ChunkHead {
         state: ChunkState::Forgotten,
         nonce: 0,
@@ -174,13 +174,18 @@ fn write_forgotten(extent: &Extent, file: &dyn ExtentFile, offset: u64, bytes: u
 }
 
 /// Gives a range back at once.
-pub(crate) fn give_back(extent: &Extent, file: &dyn ExtentFile, offset: u64, bytes: u64) -> io::Result<()> {
+pub(crate) fn give_back(
+    extent: &ExtentState,
+    file: &dyn ExtentFile,
+    offset: u64,
+    bytes: u64,
+) -> io::Result<()> {
     if file.punch(offset, bytes)? { Ok(()) } else { write_forgotten(extent, file, offset, bytes) }
 }
 
 /// Counts the chunks that are not forgotten. Anything else that is not zero counts as one that never is: there may have
 /// been a chunk before it was damaged, so the extent is not removed.
-fn count(extent: &Arc<Extent>, file: Arc<dyn ExtentFile>) -> io::Result<u64> {
+fn count(extent: &Arc<ExtentState>, file: Arc<dyn ExtentFile>) -> io::Result<u64> {
     let mut walk = Walk::new(extent, file, extent.end())?;
     let mut chunks = 0;
     while let Some((_, head)) = walk.next()? {

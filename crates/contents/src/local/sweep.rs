@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::LocalStore;
-use super::extents::Extent;
+use super::extents::ExtentState;
 use super::format::ChunkState;
 use super::reclaim::Job;
 use super::walk::Walk;
@@ -17,7 +17,7 @@ pub(crate) struct LocalSweep {
     guard: Arc<SweepGuard>,
     /// The next extent.
     next: u32,
-    walk: Option<(Arc<Extent>, Walk)>,
+    walk: Option<(Arc<ExtentState>, Walk)>,
 }
 
 impl LocalSweep {
@@ -30,7 +30,7 @@ impl LocalSweep {
 struct Step {
     batch: Vec<StoredContent>,
     next: u32,
-    walk: Option<(Arc<Extent>, Walk)>,
+    walk: Option<(Arc<ExtentState>, Walk)>,
 }
 
 /// Waits for the disk.
@@ -38,7 +38,7 @@ fn step(
     store: &LocalStore,
     guard: &SweepGuard,
     mut next: u32,
-    walk: Option<(Arc<Extent>, Walk)>,
+    walk: Option<(Arc<ExtentState>, Walk)>,
 ) -> Result<Step, ContentError> {
     let mut batch = Vec::new();
     let mut current = walk;

@@ -6,7 +6,7 @@
 use std::io;
 use std::sync::Arc;
 
-use super::extents::Extent;
+use super::extents::ExtentState;
 use super::files::ExtentFile;
 use super::format::{CHUNKS_OFFSET, ChunkHead, ChunkPlace, UNIT_BYTES, resembles_head};
 
@@ -14,7 +14,7 @@ use super::format::{CHUNKS_OFFSET, ChunkHead, ChunkPlace, UNIT_BYTES, resembles_
 const WINDOW_BYTES: u64 = 64 * 1024;
 
 pub(crate) struct Walk {
-    extent: Arc<Extent>,
+    extent: Arc<ExtentState>,
     file: Arc<dyn ExtentFile>,
     position: u64,
     end: u64,
@@ -37,7 +37,7 @@ pub(crate) struct Gap {
 
 impl Walk {
     /// Walks until `end`, or the end of the file.
-    pub(crate) fn new(extent: &Arc<Extent>, file: Arc<dyn ExtentFile>, end: u64) -> io::Result<Walk> {
+    pub(crate) fn new(extent: &Arc<ExtentState>, file: Arc<dyn ExtentFile>, end: u64) -> io::Result<Walk> {
         let end = end.min(file.size_bytes()?);
         let (extent, position) = (extent.clone(), CHUNKS_OFFSET);
         Ok(Walk {

@@ -43,7 +43,7 @@ pub(crate) struct LocalWriter {
     piece: Option<Piece>,
     chunk: Option<OpenChunk>,
     next_chunk_bytes: u64,
-    in_flight: VecDeque<JoinHandle<Result<Checksums, ContentError>>>,
+    in_flight: VecDeque<JoinHandle<Result<BlockChecksums, ContentError>>>,
     unsynced: u64,
     done: Vec<ContentRef>,
     touched: Vec<Placement>,
@@ -51,7 +51,7 @@ pub(crate) struct LocalWriter {
 }
 
 /// The checksums of some blocks, and the number of the first.
-type Checksums = (usize, Vec<u32>);
+type BlockChecksums = (usize, Vec<u32>);
 
 struct OpenChunk {
     space: Arc<ChunkSpace>,
@@ -322,7 +322,7 @@ impl ChunkSpace {
     }
 
     /// Writes bytes of the content, and returns their checksums.
-    fn write_blocks(&self, nonce: u64, position: u64, bytes: &[u8]) -> Result<Checksums, ContentError> {
+    fn write_blocks(&self, nonce: u64, position: u64, bytes: &[u8]) -> Result<BlockChecksums, ContentError> {
         self.write(self.placement.offset + UNIT_BYTES + position, bytes)?;
         let first = (position / BLOCK_BYTES as u64) as usize;
         let blocks = bytes.chunks(BLOCK_BYTES).enumerate();

@@ -8,7 +8,7 @@ use object_store::client::{
     ClientConfigKey, HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpRequestBody,
     HttpResponse, HttpResponseBody, HttpService,
 };
-use outbound::{AnswerBody, Outbound, OutboundError, TimeLimits};
+use outbound::{Outbound, OutboundBody, OutboundError, TimeLimits};
 
 #[derive(Debug)]
 pub(crate) struct OwnConnector;
@@ -53,7 +53,7 @@ fn translated(error: OutboundError, broken: HttpErrorKind) -> HttpError {
 }
 
 /// The body of an answer, with errors as `object_store` knows them.
-struct TranslatedBody(AnswerBody);
+struct TranslatedBody(OutboundBody);
 
 impl hyper::body::Body for TranslatedBody {
     type Data = bytes::Bytes;

@@ -27,7 +27,7 @@ pub(crate) const POOL_UNIT_COUNT: usize = (POOL_BYTES / BLOCK_BYTES) as usize;
 /// Objects of one content that are on their way at the same time.
 const PUT_COUNT_MAX: usize = 4;
 
-type Put = JoinHandle<Result<ContentRef, ContentError>>;
+type ObjectPut = JoinHandle<Result<ContentRef, ContentError>>;
 
 pub(crate) struct ObjectWriter {
     inner: Arc<ObjectInner>,
@@ -37,7 +37,7 @@ pub(crate) struct ObjectWriter {
     /// Memory of the buffer, beside its first block.
     memory: Option<OwnedSemaphorePermit>,
     /// In the order of the content.
-    puts: VecDeque<Put>,
+    puts: VecDeque<ObjectPut>,
     done: Vec<ContentRef>,
 }
 

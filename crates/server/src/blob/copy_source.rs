@@ -19,7 +19,7 @@ use protocol::common::headers::invalid_header;
 use protocol::{ErrorCode, ServiceError};
 
 use super::BlobHttp;
-use crate::front::handle::{Admitted, admit_inner};
+use crate::front::handle::{AdmittedInner, admit_inner};
 use crate::front::head::RequestHead;
 use crate::front::header_names::X_MS_VERSION;
 use crate::front::service::Session;
@@ -53,7 +53,7 @@ pub async fn find(
         }
     }
     match admit_inner(session.way(service), &head).await {
-        Ok(Admitted { account, request }) => found(account.name.clone(), &request.operation, &source),
+        Ok(AdmittedInner { account, request }) => found(account.name.clone(), &request.operation, &source),
         Err(refusal) => Err(refused(&refusal.error)),
     }
 }

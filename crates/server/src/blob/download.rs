@@ -26,15 +26,15 @@ pub async fn body(stream: BlobStream) -> Result<AnswerBody, ServiceError> {
     Ok(AnswerBody::Stream(AnswerStream { len, pieces: Box::pin(ContentPieces(Box::pin(next(stream)))) }))
 }
 
-type Next = (BlobStream, Option<Result<Bytes, ServiceError>>);
+type NextPiece = (BlobStream, Option<Result<Bytes, ServiceError>>);
 
-async fn next(mut stream: BlobStream) -> Next {
+async fn next(mut stream: BlobStream) -> NextPiece {
     let piece = stream.next().await;
     (stream, piece)
 }
 
 /// The piece that is being read.
-struct ContentPieces(Pin<Box<dyn Future<Output = Next> + Send>>);
+struct ContentPieces(Pin<Box<dyn Future<Output = NextPiece> + Send>>);
 
 impl Pieces for ContentPieces {
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {

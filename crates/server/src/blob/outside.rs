@@ -16,7 +16,7 @@ use http::header::{
     CONTENT_TYPE, HeaderMap, HeaderName, RANGE,
 };
 use http::{HeaderValue, Request, Response, Uri};
-use outbound::{AnswerBody, NoBody, Origin, Outbound, OutboundError, TimeLimits};
+use outbound::{NoBody, Origin, Outbound, OutboundBody, OutboundError, TimeLimits};
 use protocol::blob::Headers;
 use protocol::blob::copy::{CopySource, source_failure};
 use protocol::blob::properties::HttpProperties;
@@ -79,12 +79,12 @@ impl CopySources {
         }
     }
 
-    pub fn allows(&self, source: &CopySource<'_>) -> bool {
+    pub(crate) fn allows(&self, source: &CopySource<'_>) -> bool {
         origin_of(source).is_some_and(|origin| self.client(&origin).is_some())
     }
 
     /// Asks for the source, or for a range of it, with the conditions that the request has on it.
-    pub async fn open(
+    pub(crate) async fn open(
         &self,
         source: &CopySource<'_>,
         headers: &Headers<'_>,
@@ -229,17 +229,17 @@ fn unreachable(error: OutboundError) -> ServiceError {
 }
 
 /// A source that answers.
-pub struct OutsideSource {
+pub(crate) struct OutsideSource {
     /// Of the whole source, or of the range that was asked for.
-    pub length: u64,
-    pub http: HttpProperties,
-    pub metadata: Metadata,
-    body: AnswerBody,
+    pub(crate) length: u64,
+    pub(crate) http: HttpProperties,
+    pub(crate) metadata: Metadata,
+    body: OutboundBody,
     received: u64,
 }
 
 impl OutsideSource {
-    fn read(answer: Response<AnswerBody>, range: Option<ByteRange>) -> Result<OutsideSource, ServiceError> {
+    fn read(answer: Response<OutboundBody>, range: Option<ByteRange>) -> Result<OutsideSource, ServiceError> {
         let (parts, body) = answer.into_parts();
         let headers = &parts.headers;
         let unknown = || ServiceError::from(ErrorCode::CannotVerifyCopySource);

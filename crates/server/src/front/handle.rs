@@ -333,7 +333,7 @@ async fn admit_anybody<'h, S: Service>(
 }
 
 /// A request that may run.
-pub(crate) struct Admitted<R> {
+pub(crate) struct AdmittedInner<R> {
     pub account: Arc<Account>,
     pub request: R,
 }
@@ -342,13 +342,13 @@ pub(crate) struct Admitted<R> {
 pub(crate) fn admit_inner<'a, S: Service>(
     way: Way<'a, S>,
     head: &'a RequestHead<'a>,
-) -> Inner<'a, Result<Admitted<S::Request<'a>>, Refusal>> {
+) -> Inner<'a, Result<AdmittedInner<S::Request<'a>>, Refusal>> {
     Box::pin(async move {
         let account = find_account(way.front, head)?;
         let mut read = None;
         admit(way, head, &account, &mut read).await?;
         let request = read.ok_or(ErrorCode::InternalError)?;
-        Ok(Admitted { account, request })
+        Ok(AdmittedInner { account, request })
     })
 }
 
