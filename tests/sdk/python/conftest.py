@@ -7,6 +7,8 @@ import pytest
 
 from flavours import AsyncFlavour, SyncFlavour
 
+pytest.register_assert_rewrite("blob_support")
+
 
 @pytest.fixture(scope="session")
 def connection_string():
