@@ -16,7 +16,7 @@ mod delegation;
 mod leases;
 mod list;
 mod pages;
-mod properties;
+mod properties_of_blobs;
 mod put;
 mod ranges;
 mod snapshots;
