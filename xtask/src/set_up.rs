@@ -82,7 +82,10 @@ fn azcopy(module: &Path) -> Result<Result<PathBuf, Missing>, String> {
     let built = once("programs", &caches.join("azcopy-built.txt"), &wanted, |steps| {
         let mut build = Command::new("go");
         build.args(["build", "-modcacherw", "-buildvcs=false", "-o"]).arg(&binary);
-        build.arg("github.com/Azure/azure-storage-azcopy/v10").current_dir(module).env("GOTOOLCHAIN", "local");
+        build
+            .arg("github.com/Azure/azure-storage-azcopy/v10")
+            .current_dir(module)
+            .env("GOTOOLCHAIN", "local");
         build.env("GOMODCACHE", caches.join("modules")).env("GOCACHE", caches.join("build"));
         steps.run(&mut build)
     });

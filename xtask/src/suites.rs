@@ -18,10 +18,19 @@ use crate::toolchains::Missing;
 
 /// Name and client, in the order they run.
 pub const SUITES: [(&str, &str); 11] = [
-    ("python", "the azure-data-tables, azure-storage-queue and azure-storage-blob SDKs for Python, against the server"),
-    ("javascript", "the @azure/data-tables, storage-queue and storage-blob SDKs for JavaScript, against the server"),
+    (
+        "python",
+        "the azure-data-tables, azure-storage-queue and azure-storage-blob SDKs for Python, against the server",
+    ),
+    (
+        "javascript",
+        "the @azure/data-tables, storage-queue and storage-blob SDKs for JavaScript, against the server",
+    ),
     ("go", "the aztables, azqueue and azblob SDKs for Go, against the server"),
-    ("java", "the azure-data-tables, azure-storage-queue and azure-storage-blob SDKs for Java, against the server"),
+    (
+        "java",
+        "the azure-data-tables, azure-storage-queue and azure-storage-blob SDKs for Java, against the server",
+    ),
     ("rust-sdk", "the azure_data_tables SDK for Rust, against the server"),
     ("python-old", "the older azure-cosmosdb-table client for Python, against the server"),
     ("javascript-old", "the older azure-storage client for JavaScript, against the server"),
@@ -111,7 +120,11 @@ impl SetUps {
 }
 
 /// Sets up one suite and runs it against a new server, with these variables.
-pub fn run_alone(name: &str, server: &Path, variables: &[(&str, &str)]) -> Result<Result<Ran, Missing>, String> {
+pub fn run_alone(
+    name: &str,
+    server: &Path,
+    variables: &[(&str, &str)],
+) -> Result<Result<Ran, Missing>, String> {
     match set_up(name)? {
         Ok(mut suite) => {
             suite.command.envs(variables.iter().copied());
