@@ -26,6 +26,7 @@ mod sas_matrix;
 mod snapshots;
 mod streaming;
 mod tags;
+mod traps;
 
 use std::sync::Arc;
 use std::time::Duration;
