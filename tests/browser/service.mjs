@@ -14,6 +14,7 @@ const settings = Object.fromEntries(
 
 const endpoint = settings.TableEndpoint.replace(/\/$/, "");
 const queueEndpoint = settings.QueueEndpoint.replace(/\/$/, "");
+const blobEndpoint = settings.BlobEndpoint.replace(/\/$/, "");
 const VERSION = "2019-02-02";
 
 function hmac(text) {
@@ -38,14 +39,24 @@ export async function owner(method, target, body, contentType = "application/jso
   return { status: response.status, text: await response.text() };
 }
 
-/** Sends a request to the Queue service as the owner, with a token for everything. */
-export async function queueOwner(method, target, body) {
-  const url = new URL(queueEndpoint + target);
-  const [permissions, services, types, expiry] = ["rwdlacup", "q", "sco", inAnHour()];
+/** Sends a request to the Queue service as the owner. */
+export function queueOwner(method, target, body) {
+  return ownerOf(queueEndpoint, "q", method, target, body);
+}
+
+/** Sends a request to the Blob service as the owner. */
+export function blobOwner(method, target, body, headers = {}) {
+  return ownerOf(blobEndpoint, "b", method, target, body, headers);
+}
+
+/** The owner has a token for everything. */
+async function ownerOf(endpoint, services, method, target, body, more = {}) {
+  const url = new URL(endpoint + target);
+  const [permissions, types, expiry] = ["rwdlacup", "sco", inAnHour()];
   const text = [settings.AccountName, permissions, services, types, "", expiry, "", "", VERSION, ""].join("\n");
   const token = { sv: VERSION, ss: services, srt: types, sp: permissions, se: expiry, sig: hmac(text) };
   for (const [name, value] of Object.entries(token)) url.searchParams.set(name, value);
-  const headers = body === undefined ? {} : { "content-type": "application/xml" };
+  const headers = body === undefined ? more : { "content-type": "application/xml", ...more };
   const response = await fetch(url, { method, headers, body });
   return { status: response.status, text: await response.text() };
 }
@@ -59,6 +70,11 @@ export async function setRules(...rules) {
 /** Replaces the Queue service's CORS rules. */
 export async function setQueueRules(...rules) {
   await putRules((target, body) => queueOwner("PUT", target, body), rules);
+}
+
+/** Replaces the Blob service's CORS rules. */
+export async function setBlobRules(...rules) {
+  await putRules((target, body) => blobOwner("PUT", target, body), rules);
 }
 
 async function putRules(put, rules) {
@@ -83,6 +99,17 @@ export function queueUrl(queue, rest, permissions = "raup") {
   const signature = hmac([permissions, "", expiry, resource, "", "", "", VERSION].join("\n"));
   const url = new URL(`${queueEndpoint}/${queue}${rest}`);
   const token = { sv: VERSION, sp: permissions, se: expiry, sig: signature };
+  for (const [name, value] of Object.entries(token)) url.searchParams.set(name, value);
+  return url.href;
+}
+
+/** The URL below a container, with a token that lets its holder do `permissions` with its blobs for an hour. */
+export function blobUrl(container, rest, permissions = "racwdl") {
+  const expiry = inAnHour();
+  const resource = `/blob/${settings.AccountName}/${container}`;
+  const lines = [permissions, "", expiry, resource, "", "", "", VERSION, "c", "", "", "", "", "", ""];
+  const url = new URL(`${blobEndpoint}/${container}${rest}`);
+  const token = { sv: VERSION, sr: "c", sp: permissions, se: expiry, sig: hmac(lines.join("\n")) };
   for (const [name, value] of Object.entries(token)) url.searchParams.set(name, value);
   return url.href;
 }

@@ -1,7 +1,7 @@
 //! The areas of the conformance document: a title for the subject of each test file or module, and their order.
 
 /// Each title with its files or modules, in the order of the document.
-const AREAS: [(&str, &[&str]); 45] = [
+const AREAS: [(&str, &[&str]); 68] = [
     ("Tables", &["tables"]),
     ("Entities", &["entities", "update"]),
     ("Property types", &["types"]),
@@ -71,6 +71,29 @@ const AREAS: [(&str, &[&str]); 45] = [
     ("Queues: parallel use", &["queue_parallel"]),
     ("Queues: known traps", &["queue_traps"]),
     ("Queues: golden exchanges", &["queue_golden"]),
+    ("Containers", &["containers", "blob_containers"]),
+    ("Blobs", &["blobs", "blob_put", "blob_properties_of_blobs", "blob_streaming"]),
+    ("Blobs: blocks", &["blob_blocks"]),
+    ("Blobs: appended blocks", &["blob_append"]),
+    ("Blobs: pages", &["blob_pages"]),
+    ("Blobs: lists", &["blob_lists", "blob_list"]),
+    ("Blobs: ranges", &["blob_ranges"]),
+    ("Blobs: conditions", &["blob_conditions"]),
+    ("Blobs: leases", &["blob_leases"]),
+    ("Blobs: copies", &["blob_copy"]),
+    ("Blobs: snapshots and soft delete", &["blob_snapshots"]),
+    ("Blobs: tags, tiers", &["blob_tags"]),
+    ("Blobs: batches", &["blob_batch"]),
+    ("Blobs: encryption", &["blob_encryption"]),
+    ("Blobs: shared access signatures", &["blob_sas", "blob_sas_matrix"]),
+    ("Blobs: bearer tokens and user delegation", &["blob_delegation"]),
+    ("Blobs: public access, access policies", &["blob_policies", "blob_access"]),
+    ("Blobs: service properties and stats", &["blob_properties", "blob_service_properties"]),
+    ("Blobs: CORS", &["blob_cors"]),
+    ("Blobs: errors", &["blob_errors"]),
+    ("Blobs: parallel use", &["blob_parallel"]),
+    ("Blobs: known traps", &["blob_traps"]),
+    ("Blobs: golden exchanges", &["blob_golden"]),
 ];
 
 /// The title of a file or module; its own name when it has none.

@@ -57,6 +57,7 @@ struct Service {
 
 const TABLES: Service = Service { word: "table", variable: "LAZULITE_TEST_ENDPOINT" };
 const QUEUES: Service = Service { word: "queue", variable: "LAZULITE_TEST_QUEUE_ENDPOINT" };
+const BLOBS: Service = Service { word: "blob", variable: "LAZULITE_TEST_BLOB_ENDPOINT" };
 
 /// A test binary whose tests get their servers from `testkit`.
 pub struct Suite {
@@ -69,9 +70,10 @@ pub struct Suite {
 }
 
 /// The raw HTTP suites of the server.
-pub const RAW_HTTP: [Suite; 2] = [
+pub const RAW_HTTP: [Suite; 3] = [
     Suite { folder: "server", test: "it", prefix: "", service: TABLES },
     Suite { folder: "server", test: "queue", prefix: "queue_", service: QUEUES },
+    Suite { folder: "server", test: "blob", prefix: "blob_", service: BLOBS },
 ];
 
 /// The suites of the client that ask a server.

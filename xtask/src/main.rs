@@ -17,6 +17,7 @@ mod fuzz;
 mod golden;
 mod patterns;
 mod process;
+mod programs;
 mod publish;
 mod raw_http;
 mod screenshots;
@@ -38,7 +39,7 @@ Commands:
                            official SDKs, a slice of the long tests
                            NAME is one of: tidy, format, clippy, deny, rust, build, cost, client-azurite, publish,
                            patterns, python, javascript, go, java, rust-sdk, python-old, javascript-old, go-old,
-                           java-old, browser, crash, queue-crash, employees, power, damage, disk, histories,
+                           java-old, browser, programs, crash, queue-crash, employees, power, damage, disk, histories,
                            queue-histories, simulate, queue-simulate, backup, overload, fuzz
   tidy [--public]          check the tree against ARCHITECTURE.md: words, paths and uses of its rooms, module
                            docs, names, links
@@ -61,6 +62,8 @@ Commands:
                            (`cargo xtask golden --help` lists its arguments)
   patterns [--write]       run every example of crates/patterns against a release server and compare its output with
                            docs/patterns; with --write, write it there
+  programs [--slice]       rclone, restic, azcopy and adlfs with pandas against a release server: 10,000 files and one
+                           of 5 GiB there and back, or as much as the gate runs
   screenshots [DIRECTORY]  pictures of every view of the explorer, at the size of a desk and of a phone, light and
                            dark; by default into target/screenshots
   fuzz [ARGUMENTS]...      mutated inputs for everything that reads bytes from the network or the disk
@@ -87,6 +90,7 @@ fn main() -> ExitCode {
         "deny" => deny::run(&rest),
         "golden" => golden::run(&rest),
         "patterns" => patterns::run(&rest),
+        "programs" => programs::run(&rest),
         "screenshots" => screenshots::run(&rest),
         "fuzz" => fuzz::run(&rest),
         trial if trials::TRIALS.contains(&trial) => trials::run(trial, &rest),

@@ -1,12 +1,12 @@
-//! The raw HTTP suites of the `server` crate: tables and queues, each with a test binary of its own.
+//! The raw HTTP suites of the `server` crate: tables, queues and blobs, each with a test binary of its own.
 
 use crate::cases::{self, Case};
 use crate::process::{self, cargo};
 
 /// The folder below `crates/server/tests`, and what stands in front of its modules' names to tell them apart.
-pub const SUITES: [(&str, &str); 2] = [("it", ""), ("queue", "queue_")];
+pub const SUITES: [(&str, &str); 3] = [("it", ""), ("queue", "queue_"), ("blob", "blob_")];
 
-/// Runs both against the server of this workspace. Returns the cases, and how many failed.
+/// Runs them against the server of this workspace. Returns the cases, and how many failed.
 pub fn run() -> Result<(Vec<Case>, u64), String> {
     let (mut all, mut failed) = (Vec::new(), 0);
     for (suite, prefix) in SUITES {

@@ -15,14 +15,15 @@ use crate::process;
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 const STOP_TIMEOUT: Duration = Duration::from_secs(15);
 /// The ports that the server tells, each with the words of its line before the address.
-const PORTS: [(&str, &str); 3] = [
+const PORTS: [(&str, &str); 4] = [
     ("Table", "Table service is successfully listening at "),
     ("Queue", "Queue service is successfully listening at "),
+    ("Blob", "Blob service is successfully listening at "),
     ("Admin", "Explorer and metrics at "),
 ];
 /// The first ones are the services whose endpoints the connection string names.
-const SERVICE_COUNT: usize = 2;
-const ADMIN: usize = 2;
+const SERVICE_COUNT: usize = 3;
+const ADMIN: usize = 3;
 
 /// These could name accounts other than the published one below.
 const ACCOUNT_VARIABLES: [&str; 2] = ["LAZULITE_ACCOUNTS", "AZURITE_ACCOUNTS"];
@@ -58,7 +59,9 @@ impl Server {
             .arg("--location")
             .arg(&data)
             .args(["--tableHost", "127.0.0.1", "--tablePort", "0"])
-            .args(["--queueHost", "127.0.0.1", "--queuePort", "0", "--blobPort", "0", "--admin-port", "0"])
+            .args(["--queueHost", "127.0.0.1", "--queuePort", "0"])
+            .args(["--blobHost", "127.0.0.1", "--blobPort", "0"])
+            .args(["--admin-port", "0"])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(log_file)

@@ -26,6 +26,7 @@ pub fn set_up(name: &str) -> SetUp {
         "java" | "java-old" => set_up_java(name),
         "rust-sdk" => set_up_rust(),
         "browser" => set_up_browser(),
+        "programs" => set_up_programs(),
         "az" => set_up_az(),
         other => Err(format!("there is no SDK suite called '{other}'")),
     }
@@ -46,6 +47,52 @@ fn set_up_az() -> SetUp {
         suite.command.env("AZURE_CONFIG_DIR", config).env("AZURE_CORE_COLLECT_TELEMETRY", "no");
         suite
     }))
+}
+
+/// Programs that others wrote. Those of Debian are installed where that is possible; a missing one is skipped by its tests.
+fn set_up_programs() -> SetUp {
+    let python = match toolchains::python() {
+        Ok(python) => python,
+        Err(missing) => return Ok(Err(missing)),
+    };
+    for missing in ["rclone", "restic"].map(toolchains::debian_program).into_iter().filter_map(Result::err) {
+        println!("SKIPPED in programs: {missing}");
+    }
+    let tests = process::root().join("tests").join("programs");
+    let (program, report) = python_environment("programs", &python, &tests)?;
+    let mut command = pytest(&program, &tests, &report);
+    command.args(["-q", "-rs"]);
+    match azcopy(&tests.join("azcopy"))? {
+        Ok(binary) => {
+            command.env("LAZULITE_AZCOPY", binary);
+        }
+        Err(missing) => println!("SKIPPED in programs: azcopy: {missing}"),
+    }
+    Ok(Ok(Suite { command, is_shown: true, report: Report::Junit(report) }))
+}
+
+/// Builds AzCopy at the version that its module pins. A registry may drop it one day; then it is missing.
+fn azcopy(module: &Path) -> Result<Result<PathBuf, Missing>, String> {
+    if let Err(missing) = toolchains::go() {
+        return Ok(Err(missing));
+    }
+    let caches = directory()?.join("go");
+    let binary = caches.join(process::program_name("azcopy"));
+    let wanted = read(&module.join("go.sum"))?;
+    let built = once("programs", &caches.join("azcopy-built.txt"), &wanted, |steps| {
+        let mut build = Command::new("go");
+        build.args(["build", "-modcacherw", "-buildvcs=false", "-o"]).arg(&binary);
+        build
+            .arg("github.com/Azure/azure-storage-azcopy/v10")
+            .current_dir(module)
+            .env("GOTOOLCHAIN", "local");
+        build.env("GOMODCACHE", caches.join("modules")).env("GOCACHE", caches.join("build"));
+        steps.run(&mut build)
+    });
+    Ok(match built {
+        Ok(()) => Ok(binary),
+        Err(_) => Err(format!("it could not be built; the log is {}", Steps::new("programs")?.log.display())),
+    })
 }
 
 fn set_up_pytest(name: &str) -> SetUp {

@@ -17,17 +17,27 @@ use crate::set_up::{SetUp, set_up};
 use crate::toolchains::Missing;
 
 /// Name and client, in the order they run.
-pub const SUITES: [(&str, &str); 10] = [
-    ("python", "the azure-data-tables and azure-storage-queue SDKs for Python, against the server"),
-    ("javascript", "the @azure/data-tables and @azure/storage-queue SDKs for JavaScript, against the server"),
-    ("go", "the aztables and azqueue SDKs for Go, against the server"),
-    ("java", "the azure-data-tables and azure-storage-queue SDKs for Java, against the server"),
+pub const SUITES: [(&str, &str); 11] = [
+    (
+        "python",
+        "the azure-data-tables, azure-storage-queue and azure-storage-blob SDKs for Python, against the server",
+    ),
+    (
+        "javascript",
+        "the @azure/data-tables, storage-queue and storage-blob SDKs for JavaScript, against the server",
+    ),
+    ("go", "the aztables, azqueue and azblob SDKs for Go, against the server"),
+    (
+        "java",
+        "the azure-data-tables, azure-storage-queue and azure-storage-blob SDKs for Java, against the server",
+    ),
     ("rust-sdk", "the azure_data_tables SDK for Rust, against the server"),
     ("python-old", "the older azure-cosmosdb-table client for Python, against the server"),
     ("javascript-old", "the older azure-storage client for JavaScript, against the server"),
     ("go-old", "the older azure-sdk-for-go/storage client for Go, against the server"),
     ("java-old", "the older azure-storage client for Java, against the server"),
     ("browser", "the explorer, and pages of another origin, in a real browser against the server"),
+    ("programs", "rclone, restic, azcopy and adlfs with pandas, against the server"),
 ];
 
 /// A suite that is ready to run.
@@ -106,6 +116,21 @@ impl SetUps {
             Ok(suite) => run(name, suite, server).map(Ok),
             Err(missing) => Ok(Err(missing)),
         }
+    }
+}
+
+/// Sets up one suite and runs it against a new server, with these variables.
+pub fn run_alone(
+    name: &str,
+    server: &Path,
+    variables: &[(&str, &str)],
+) -> Result<Result<Ran, Missing>, String> {
+    match set_up(name)? {
+        Ok(mut suite) => {
+            suite.command.envs(variables.iter().copied());
+            run(name, suite, server).map(Ok)
+        }
+        Err(missing) => Ok(Err(missing)),
     }
 }
 

@@ -71,22 +71,38 @@ pub fn browser() -> Result<(), Missing> {
         return Ok(());
     }
     let missing = format!("none of {} is installed", NAMES.join(", "));
+    install("chromium").map_err(|why| format!("{missing}, and {why}"))?;
+    if is_there() { Ok(()) } else { Err(format!("{missing}, and apt cannot install it")) }
+}
+
+/// A program on the `PATH` whose package has its name. Where packages may be installed without asking, it is.
+pub fn debian_program(name: &str) -> Result<(), Missing> {
+    let is_there = || process::answer(Command::new(name).arg("version")).is_some();
+    if is_there() {
+        return Ok(());
+    }
+    install(name).map_err(|why| format!("{name} is not installed, and {why}"))?;
+    if is_there() { Ok(()) } else { Err(format!("{name} is not installed, and apt cannot install it")) }
+}
+
+/// Lets the system's own packages install one, if this user may do that.
+fn install(package: &str) -> Result<(), &'static str> {
     let is_root = process::answer(Command::new("id").arg("-u")).is_some_and(|id| id.trim() == "0");
     if !is_root || process::answer(Command::new("apt-get").arg("--version")).is_none() {
-        return Err(format!("{missing}, and only root can install one with apt"));
+        return Err("only root can install it with apt");
     }
     let apt = |arguments: &[&str]| {
         let mut command = Command::new("apt-get");
         command.args(["-y", "-qq"]).args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
         process::answer(&mut command)
     };
-    let install = ["install", "--no-install-recommends", "chromium"];
+    let install = ["install", "--no-install-recommends", package];
     // The list of packages may be missing or old.
     if apt(&install).is_none() {
         let _ = apt(&["update"]);
         let _ = apt(&install);
     }
-    if is_there() { Ok(()) } else { Err(format!("{missing}, and apt cannot install it")) }
+    Ok(())
 }
 
 /// The number at `place` of a version such as `1.26.8`; 0 when there is none.

@@ -44,6 +44,18 @@ impl Blobs<'_> {
         self.connection.exchange(self.addr, &request, &self.bytes_of(&request)).of_blob()
     }
 
+    /// Deletes all containers, leased or not, and resets the service properties.
+    pub(crate) fn empty(&self) {
+        for container in self.send(Request::get("/?comp=list")).expect(200).elements("Name") {
+            let broken = Request::put(&format!("/{container}?restype=container&comp=lease"));
+            self.send(broken.header("x-ms-lease-action", "break").header("x-ms-lease-break-period", "0"));
+            self.send(Request::delete(&format!("/{container}?restype=container"))).expect(202);
+        }
+        let nothing = "<StorageServiceProperties><Cors /><DeleteRetentionPolicy><Enabled>false</Enabled>\
+             </DeleteRetentionPolicy></StorageServiceProperties>";
+        self.send(Request::put("/?restype=service&comp=properties").xml(nothing)).expect(202);
+    }
+
     #[track_caller]
     pub fn create(&self, container: &str) -> Response {
         self.send(Request::put(&format!("/{container}?restype=container"))).expect(201)

@@ -4,8 +4,8 @@
 //! their format. Placeholders stand for whatever differs from run to run. Those of a request are filled in; those of a
 //! response are matched by their form and, where a name comes twice, by equality.
 //!
-//! Promises: a replay sends exactly the bytes of the file. After a scenario, whatever happened, its tables and queues
-//! are deleted and the account settings it changed are restored.
+//! Promises: a replay sends exactly the bytes of the file. After a scenario, whatever happened, its tables, queues and
+//! containers are deleted and the account settings it changed are restored.
 
 mod compare;
 mod endpoint;
@@ -34,9 +34,10 @@ const EVENTUALLY_PAUSE: Duration = Duration::from_secs(1);
 enum ServiceKind {
     Table,
     Queue,
+    Blob,
 }
 
-/// One file: exchanges in order, with tables or queues of its own.
+/// One file: exchanges in order, with tables, queues or containers of its own.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Scenario {
     /// The file's name, which names the section of the reference that it covers.
@@ -85,8 +86,8 @@ impl Scenario {
         self.exchanges.len()
     }
 
-    /// Sends every request and compares every answer. `run` makes the names of tables and queues unique:
-    /// lower-case letters and digits. Returns the differences, each a few lines of text; none if all answers were as expected.
+    /// Sends every request and compares every answer. `run` makes the names of tables, queues and containers
+    /// unique: lower-case letters and digits. Returns the differences, each a few lines of text; none if all answers were as expected.
     pub fn replay(&self, endpoint: &Endpoint, run: &str, rules: &Rules) -> Vec<String> {
         let stem: String = self.name.chars().filter(char::is_ascii_alphanumeric).take(12).collect();
         let mut replay = Replay {
@@ -96,7 +97,7 @@ impl Scenario {
             captured: Values::new(),
             containers: BTreeSet::new(),
         };
-        for name in ["table", "queue"] {
+        for name in ["table", "queue", "container"] {
             replay.values.insert(name.to_owned(), format!("golden{run}{}", stem.to_ascii_lowercase()));
         }
         let settings = if self.changes_settings { replay.settings() } else { None };
@@ -120,7 +121,7 @@ struct Replay<'a> {
     values: Values,
     /// The values that earlier responses had in place of their placeholders.
     captured: Values,
-    /// The tables or queues to delete at the end.
+    /// The tables, queues or containers to delete at the end.
     containers: BTreeSet<String>,
 }
 
@@ -191,7 +192,7 @@ impl Replay<'_> {
                 let (content_type, date) = (header("Content-Type")?, header("x-ms-date")?);
                 string_to_sign(scheme, account, method, target, "", &content_type, &date)
             }
-            ServiceKind::Queue => {
+            ServiceKind::Queue | ServiceKind::Blob => {
                 let signed = message.headers.iter().filter(|(name, _)| name != "Authorization");
                 let filled = signed.map(|(name, _)| Ok((name.clone(), header(name)?)));
                 full_string_to_sign(
@@ -215,6 +216,12 @@ impl Replay<'_> {
             ServiceKind::Queue => {
                 let target = start_line.strip_prefix("PUT ").and_then(|rest| rest.split(' ').next());
                 target.and_then(|target| target.rsplit('/').next()).filter(|name| !name.contains('?'))
+            }
+            // Only Create Container has nothing behind this word.
+            ServiceKind::Blob => {
+                let target = start_line.strip_prefix("PUT ").and_then(|rest| rest.split(' ').next());
+                let path = target.and_then(|target| target.strip_suffix("?restype=container"));
+                path.and_then(|path| path.rsplit('/').next())
             }
             ServiceKind::Table => None,
         };
@@ -251,11 +258,12 @@ impl Replay<'_> {
             let path = match self.service {
                 ServiceKind::Table => format!("Tables('{name}')"),
                 ServiceKind::Queue => name.clone(),
+                ServiceKind::Blob => format!("{name}?restype=container"),
             };
             let start = format!("DELETE {{{{base}}}}/{path} HTTP/1.1");
             let gone = self.ask(&start, &[("Accept", "application/json")], "");
             // Most scenarios delete what they create themselves, so 404 is fine.
-            if !gone.is_ok_and(|response| matches!(response.status, 204 | 404)) {
+            if !gone.is_ok_and(|response| matches!(response.status, 202 | 204 | 404)) {
                 eprintln!("warning: {name} may be left over");
             }
         }

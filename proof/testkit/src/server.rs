@@ -28,11 +28,12 @@ use crate::sign::{Credentials, EMULATOR_ACCOUNT, EMULATOR_KEY};
 use crate::time::system_now;
 use crate::{RawClient, Response};
 
-/// The environment variables that name external services to test instead, as `127.0.0.1:10002`: tables, and queues.
+/// The environment variables that name external services to test instead, as `127.0.0.1:10002`: tables, queues, and blobs.
 /// They must know the emulator's account and have no other users: each test empties that account when it starts, so
 /// tests run one at a time.
 const ELSEWHERE: &str = "LAZULITE_TEST_ENDPOINT";
 const QUEUES_ELSEWHERE: &str = "LAZULITE_TEST_QUEUE_ENDPOINT";
+const BLOBS_ELSEWHERE: &str = "LAZULITE_TEST_BLOB_ENDPOINT";
 
 /// What a test prints when it uses an external server, and how it fails when it cannot. `xtask` counts both.
 const ASKS_ELSEWHERE: &str = "this test asks the server at";
@@ -131,14 +132,13 @@ impl Options {
     }
 
     pub fn start(self) -> TestServer {
-        let elsewhere = [ELSEWHERE, QUEUES_ELSEWHERE].map(|name| {
+        let elsewhere = [ELSEWHERE, QUEUES_ELSEWHERE, BLOBS_ELSEWHERE].map(|name| {
             let address = std::env::var(name).ok();
             address.map(|address| address.parse().expect("the address of a server"))
         });
         if elsewhere.iter().any(Option::is_some) {
             assert!(!self.needs_its_own, "{NEEDS_ITS_OWN}");
-            let [tables, queues] = elsewhere;
-            return TestServer::elsewhere(tables, queues);
+            return TestServer::elsewhere(elsewhere);
         }
         let clock: Arc<dyn Clock> = match &self.fake_clock {
             Some(fake) => fake.clone(),
@@ -255,12 +255,12 @@ impl TestServer {
     }
 
     /// The external services, with the emulator's account emptied.
-    fn elsewhere(tables: Option<SocketAddr>, queues: Option<SocketAddr>) -> TestServer {
+    fn elsewhere([tables, queues, blobs]: [Option<SocketAddr>; 3]) -> TestServer {
         assert!(!IS_TAKEN.swap(true, Ordering::SeqCst), "{NEEDS_ITS_OWN}");
         let server = TestServer {
             addr: tables,
             queue_addr: queues,
-            blob_addr: None,
+            blob_addr: blobs,
             credentials: Credentials::emulator(),
             fake_clock: None,
             stop: None,
@@ -276,6 +276,10 @@ impl TestServer {
         if let Some(addr) = queues {
             println!("{ASKS_ELSEWHERE} {addr}");
             server.queue().empty();
+        }
+        if let Some(addr) = blobs {
+            println!("{ASKS_ELSEWHERE} {addr}");
+            server.blob().empty();
         }
         server
     }

@@ -1,4 +1,4 @@
-"""Fixtures: the command line with a key or a signature, and a fresh table or queue for each test."""
+"""Fixtures: the command line with a key or a signature, and a fresh table, queue or container for each test."""
 
 import uuid
 
@@ -28,6 +28,12 @@ def az_with_queue_sas():
     return with_sas("Queue")
 
 
+@pytest.fixture(scope="session")
+def az_with_blob_sas():
+    """The same for blobs."""
+    return with_sas("Blob")
+
+
 def with_sas(service):
     settings = dict(part.split("=", 1) for part in CONNECTION_STRING.split(";") if part)
     endpoint, account = settings[f"{service}Endpoint"], settings["AccountName"]
@@ -47,6 +53,18 @@ def queue_name():
 def queue(az, queue_name):
     assert az("queue", "create", "--name", queue_name) == {"created": True}
     return queue_name
+
+
+@pytest.fixture
+def container_name():
+    """A name that no other test uses."""
+    return "c" + uuid.uuid4().hex
+
+
+@pytest.fixture
+def container(az, container_name):
+    assert az("container", "create", "--name", container_name) == {"created": True}
+    return container_name
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Fixtures: service clients in both flavours, and a fresh table or queue for each test."""
+"""Fixtures: service clients in both flavours, and a fresh table, queue or container for each test."""
 
 import os
 import uuid
@@ -6,6 +6,8 @@ import uuid
 import pytest
 
 from flavours import AsyncFlavour, SyncFlavour
+
+pytest.register_assert_rewrite("blob_support")
 
 
 @pytest.fixture(scope="session")
@@ -63,3 +65,21 @@ def queue_name():
 def queue(queues, queue_name):
     yield queues.create_queue(queue_name)
     queues.delete_queue(queue_name)
+
+
+@pytest.fixture(scope="session")
+def blobs(flavour, connection_string):
+    with flavour.blobs(connection_string) as client:
+        yield client
+
+
+@pytest.fixture
+def container_name():
+    """A name that no other test uses."""
+    return "c" + uuid.uuid4().hex
+
+
+@pytest.fixture
+def container(blobs, container_name):
+    yield blobs.create_container(container_name)
+    blobs.delete_container(container_name)

@@ -12,6 +12,12 @@ from azure.core.async_paging import AsyncItemPaged
 from azure.data.tables import TableServiceClient
 from azure.data.tables.aio import TableClient as AsyncTableClient
 from azure.data.tables.aio import TableServiceClient as AsyncTableServiceClient
+from azure.storage.blob import BlobLeaseClient, BlobServiceClient
+from azure.storage.blob.aio import BlobClient as AsyncBlobClient
+from azure.storage.blob.aio import BlobLeaseClient as AsyncBlobLeaseClient
+from azure.storage.blob.aio import BlobServiceClient as AsyncBlobServiceClient
+from azure.storage.blob.aio import ContainerClient as AsyncContainerClient
+from azure.storage.blob.aio import StorageStreamDownloader as AsyncDownloader
 from azure.storage.queue import QueueServiceClient
 from azure.storage.queue.aio import QueueClient as AsyncQueueClient
 from azure.storage.queue.aio import QueueServiceClient as AsyncQueueServiceClient
@@ -34,6 +40,15 @@ class SyncFlavour:
 
     def queues_at(self, endpoint, credential, **options):
         return QueueServiceClient(endpoint, credential=credential, **CLIENT_OPTIONS, **options)
+
+    def blobs(self, connection_string, **options):
+        return BlobServiceClient.from_connection_string(connection_string, **CLIENT_OPTIONS, **options)
+
+    def blobs_at(self, endpoint, credential=None, **options):
+        return BlobServiceClient(endpoint, credential=credential, **CLIENT_OPTIONS, **options)
+
+    def lease(self, client, lease_id):
+        return BlobLeaseClient(client, lease_id=lease_id)
 
     def close(self):
         pass
@@ -61,9 +76,31 @@ class AsyncFlavour:
         client = AsyncQueueServiceClient(endpoint, credential=credential, **CLIENT_OPTIONS, **options)
         return Waiting(client, self.loop)
 
+    def blobs(self, connection_string, **options):
+        client = AsyncBlobServiceClient.from_connection_string(connection_string, **CLIENT_OPTIONS, **options)
+        return Waiting(client, self.loop)
+
+    def blobs_at(self, endpoint, credential=None, **options):
+        client = AsyncBlobServiceClient(endpoint, credential=credential, **CLIENT_OPTIONS, **options)
+        return Waiting(client, self.loop)
+
+    def lease(self, client, lease_id):
+        return Waiting(AsyncBlobLeaseClient(inside(client), lease_id=lease_id), self.loop)
+
     def close(self):
         self.loop.run_until_complete(self.loop.shutdown_asyncgens())
         self.loop.close()
+
+
+# What the asyncio clients hand out that has calls of its own to wait for.
+CLIENTS = (
+    AsyncTableClient,
+    AsyncQueueClient,
+    AsyncBlobClient,
+    AsyncContainerClient,
+    AsyncBlobLeaseClient,
+    AsyncDownloader,
+)
 
 
 class Waiting:
@@ -86,16 +123,22 @@ class Waiting:
             return member
 
         def call(*arguments, **options):
-            result = member(*arguments, **options)
+            # A client that is an argument is handed on as it is.
+            options = {name: inside(value) for name, value in options.items()}
+            result = member(*map(inside, arguments), **options)
             if inspect.isawaitable(result):
                 result = self._loop.run_until_complete(result)
-            if isinstance(result, AsyncItemPaged):
+            if isinstance(result, AsyncItemPaged) or hasattr(result, "__anext__"):
                 return WaitingItems(result, self._loop)
-            if isinstance(result, (AsyncTableClient, AsyncQueueClient)):
+            if isinstance(result, CLIENTS):
                 return Waiting(result, self._loop)
             return result
 
         return call
+
+
+def inside(value):
+    return value._client if isinstance(value, Waiting) else value
 
 
 class WaitingItems:
@@ -116,6 +159,9 @@ class WaitingItems:
         if hasattr(item, "__anext__"):  # a page
             return WaitingItems(item, self._loop)
         return item
+
+    def __getattr__(self, name):
+        return getattr(self._iterator, name)
 
     def by_page(self, continuation_token=None):
         return WaitingItems(self._iterator.by_page(continuation_token), self._loop)

@@ -11,6 +11,7 @@ KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr
 READY = {
     "Table": "Table service is successfully listening at ",
     "Queue": "Queue service is successfully listening at ",
+    "Blob": "Blob service is successfully listening at ",
 }
 ADMIN_READY = "Explorer and metrics at "
 
@@ -21,7 +22,8 @@ class OwnServer:
         if not program:
             pytest.skip("LAZULITE_SERVER names the server's program; `cargo xtask test` sets it")
         environment = {name: value for name, value in os.environ.items() if not name.endswith("_ACCOUNTS")}
-        command = [program, "serve", "--location", str(location), "--tablePort", "0", "--queuePort", "0"]
+        command = [program, "serve", "--location", str(location), "--services", "table,queue,blob"]
+        command += ["--tablePort", "0", "--queuePort", "0", "--blobPort", "0"]
         # A silent server does not tell where its admin port is.
         admin = ["--admin-port", "0"] if with_admin else ["--no-admin", "--silent"]
         self.process = subprocess.Popen(

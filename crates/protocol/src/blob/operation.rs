@@ -143,6 +143,10 @@ impl<'a> BlobOperation<'a> {
         if is_root && (restype.is_empty() || restype.eq_ignore_ascii_case("service")) {
             return request.root(!restype.is_empty());
         }
+        // The JavaScript SDK takes an account in the path for a container, so it sends the batch of an account like this.
+        if is_root && restype.eq_ignore_ascii_case("container") && (method, &*comp) == ("POST", "batch") {
+            return Ok(BlobOperation::Account(AccountAction::Batch));
+        }
         if !is_root && restype.eq_ignore_ascii_case("container") && blob.unwrap_or_default().is_empty() {
             let container = segment(container)?;
             return Ok(BlobOperation::Container { container, action: request.container_action()? });

@@ -32,6 +32,18 @@ fn each_part_is_answered_by_itself() {
 }
 
 #[test]
+fn the_batch_of_an_account_may_be_written_as_that_of_a_container() {
+    let server = with_container();
+    let blob = server.blob();
+    blob.put("/abc/b", "x");
+    let parts = [BlobPart(Request::delete("/abc/b"))];
+    // With the account in the path, the JavaScript SDK takes it for a container.
+    let answer = blob.send(blob.batch("/?restype=container&comp=batch", &parts)).expect(202);
+    assert!(answer.text().contains("HTTP/1.1 202 "), "{}", answer.text());
+    blob.send(Request::get("/abc/b")).expect_error(404, "BlobNotFound");
+}
+
+#[test]
 fn parts_have_their_own_credentials() {
     let server = with_container();
     let blob = server.blob();

@@ -14,6 +14,7 @@ Usage: golden --endpoint URL [OPTIONS]
 
   --endpoint URL           http://127.0.0.1:10002/ACCOUNT or https://ACCOUNT.table.core.windows.net
   --queues                 the endpoint is one of queues: replay the files in the folder's subfolder queue
+  --blobs                  the same for blobs
   --account NAME           the account that signs (default: the emulator's)
   --key KEY                its key (default: the environment variable AZURE_STORAGE_KEY)
   --folder DIR             where the files are (default: tests/golden of the source tree)
@@ -27,7 +28,7 @@ struct Arguments {
     account: Option<String>,
     key: Option<String>,
     folder: PathBuf,
-    is_for_queues: bool,
+    subfolder: &'static str,
     only: String,
     rules: Rules,
     skips_settings: bool,
@@ -51,7 +52,7 @@ fn arguments() -> Result<Arguments, String> {
         account: None,
         key: std::env::var("AZURE_STORAGE_KEY").ok(),
         folder: PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden")),
-        is_for_queues: false,
+        subfolder: "",
         only: String::new(),
         rules: Rules::default(),
         skips_settings: false,
@@ -64,7 +65,8 @@ fn arguments() -> Result<Arguments, String> {
             "--account" => found.account = Some(value()?),
             "--key" => found.key = Some(value()?),
             "--folder" => found.folder = PathBuf::from(value()?),
-            "--queues" => found.is_for_queues = true,
+            "--queues" => found.subfolder = "queue",
+            "--blobs" => found.subfolder = "blob",
             "--only" => found.only = value()?,
             "--ignore-header" => found.rules.ignored_headers.push(value()?),
             "--skip-account-settings" => found.skips_settings = true,
@@ -84,8 +86,7 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
     let endpoint = Endpoint::parse(&arguments.endpoint, credentials)?;
     let since_epoch = system_now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let run = format!("{:x}", since_epoch.as_millis());
-    let subfolder = if arguments.is_for_queues { "queue" } else { "" };
-    let scenarios = read_folder(&arguments.folder.join(subfolder))?;
+    let scenarios = read_folder(&arguments.folder.join(arguments.subfolder))?;
     let (mut exchange_count, mut differing_count, mut file_count) = (0, 0, 0);
     for scenario in scenarios.iter().filter(|scenario| scenario.name.contains(&arguments.only)) {
         if scenario.changes_settings && arguments.skips_settings {

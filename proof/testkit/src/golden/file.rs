@@ -10,6 +10,7 @@ use super::{Exchange, Message, Scenario, ServiceKind};
 const EVENTUALLY: &str = "eventually: ";
 const CHANGES_SETTINGS: &str = "@changes service properties";
 const ASKS_QUEUES: &str = "@service queue";
+const ASKS_BLOBS: &str = "@service blob";
 
 pub fn read(path: &Path) -> Result<Scenario, String> {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -29,6 +30,7 @@ fn parse(name: &str, text: &str) -> Result<Scenario, String> {
         match line {
             CHANGES_SETTINGS => scenario.changes_settings = true,
             ASKS_QUEUES => scenario.service = ServiceKind::Queue,
+            ASKS_BLOBS => scenario.service = ServiceKind::Blob,
             line if line.is_empty() || line.starts_with('#') => {}
             line => return Err(format!("{name}: neither comment nor directive: {line}")),
         }

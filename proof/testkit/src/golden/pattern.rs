@@ -119,6 +119,8 @@ fn measure(kind: &str, text: &[u8]) -> Option<usize> {
         "version" => form(text, "9999-99-99"),
         "tenant" => run(|byte| byte.is_ascii_alphanumeric() || *byte == b'-'),
         "token" => run(u8::is_ascii_graphic),
+        // The number is written with capitals, and `0x` in front of it.
+        "etag" => run(|byte| byte.is_ascii_digit() || matches!(byte, b'A'..=b'F' | b'x')),
         "receipt" => run(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(byte)),
         _ => None,
     }

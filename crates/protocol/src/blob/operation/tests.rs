@@ -40,6 +40,8 @@ fn the_account_has_these_operations() {
     }
     check("POST /?restype=service&comp=userdelegationkey", Ok("GetUserDelegationKey"));
     check("POST /?comp=batch", Ok("Batch"));
+    check("POST /?restype=container&comp=batch", Ok("Batch"));
+    check("GET /?restype=container&comp=list", Err(ErrorCode::InvalidQueryParameterValue));
     check("GET /?comp=blobs&where=x", Ok("FindBlobs"));
 }
 
