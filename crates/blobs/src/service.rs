@@ -48,7 +48,7 @@ pub(crate) struct BlobCore {
     pub(crate) contents: Arc<dyn ContentStore>,
     pub(crate) catalogue: Catalogue,
     pub(crate) options: BlobOptions,
-    clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<dyn Clock>,
     /// Made with the first operation, because the store's last version must be known.
     time: OnceCell<BlobTime>,
     turns: Box<[Mutex<()>]>,

@@ -4,13 +4,16 @@
 //! behind all names that begin alike. A few rows are passed faster than sought over, so seeks begin after some.
 
 use catalogue::from_read;
-use engine::{Flow, Key, KeyRange, OwnedKey, Share, Sink, TableId, Version};
+use engine::{Budget, Flow, Key, KeyRange, OwnedKey, Share, Sink, TableId, Version};
 use protocol::ServiceError;
 use std::ops::Bound;
+use std::time::Duration;
 
 use crate::record::BASE_ROW;
 use crate::service::{BlobCore, scan_budget};
 
+/// How long a walk may take, all its seeks together: a third of what a request may take. Then it ends where it is.
+pub(crate) const WALK_TIME_MAX: Duration = Duration::from_secs(10);
 /// So many rows of one blob are passed one by one.
 const PASSED_ROW_COUNT_MAX: usize = 8;
 
@@ -111,9 +114,13 @@ impl BlobCore {
         let first = start.map_or_else(KeyRange::all, |key| KeyRange::from_key(&key.partition, &key.row));
         let mut range = bound.intersect(&first);
         let mut sink = WalkSink { walker, seek: None, passed: 0, passing: None, is_stopped: false };
+        let began = self.clock.monotonic();
         while let Some(found) = range {
+            // When the time is over, a scan examines one more row and says where it stopped.
+            let passed = self.clock.monotonic().saturating_sub(began);
+            let budget = Budget { time_max: WALK_TIME_MAX.saturating_sub(passed), ..scan_budget(share) };
             let mut seeking = SeekSink(&mut sink);
-            let scanned = self.engine.scan(table, &[found], scan_budget(share), &mut seeking).await;
+            let scanned = self.engine.scan(table, &[found], budget, &mut seeking).await;
             let next = scanned.map_err(from_read)?;
             let Some(next) = next else { return Ok(None) };
             let rest = match sink.seek.take() {

@@ -2,15 +2,18 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
-use blobs::{BlobEntry, BlobOptions, NewBlob, Preconditions};
-use engine::env::FakeClock;
+use blobs::{BlobEntry, BlobOptions, BlobPlace, NewBlob, NewContainer, Preconditions};
+use engine::env::{Clock, FakeClock};
 use engine::memory::MemoryEngine;
 use engine::wrapper::{Wrapped, Wrapper};
-use engine::{Budget, Engine, Flow, Key, KeyRange, OwnedKey, ReadError, Sink, TableId, Version};
-use protocol::blob::BlobName;
+use engine::{Budget, Engine, Flow, Key, KeyRange, OwnedKey, ReadError, Share, Sink, TableId, Version};
 use protocol::blob::block_list::BlockSource;
+use protocol::blob::list_parameters::FindBlobsParameters;
+use protocol::blob::{BlobName, ContainerName, Tags};
+use protocol::common::query::Query;
 
 use crate::support::*;
 
@@ -151,4 +154,79 @@ async fn a_blob_of_staged_blocks_is_listed_only_on_demand() {
     let blocks = vec![(BlockSource::Latest, block_id(1))];
     setup.service.put_block_list(setup.place(&name), blocks, NewBlob::default(), pre).await.unwrap();
     assert_eq!(setup.list_all("").await, ["staged"]);
+}
+
+/// Every row takes a second.
+struct Slow {
+    inner: MemoryEngine,
+    clock: Arc<FakeClock>,
+}
+
+struct SlowSink<'s>(&'s mut dyn Sink, &'s FakeClock);
+
+impl Sink for SlowSink<'_> {
+    fn row(&mut self, key: Key<'_>, version: Version, value: &[u8]) -> Flow {
+        self.1.advance(Duration::from_secs(1));
+        self.0.row(key, version, value)
+    }
+}
+
+#[async_trait]
+impl Wrapper for Slow {
+    fn inner(&self) -> &dyn Engine {
+        &self.inner
+    }
+
+    async fn scan(
+        &self,
+        table: TableId,
+        ranges: &[KeyRange],
+        budget: Budget,
+        sink: &mut dyn Sink,
+    ) -> Result<Option<OwnedKey>, ReadError> {
+        match table {
+            TableId::CATALOGUE => self.inner.scan(table, ranges, budget, sink).await,
+            _ => self.inner.scan(table, ranges, budget, &mut SlowSink(sink, &self.clock)).await,
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_search_that_takes_long_has_pages_and_finds_everything_once() {
+    let clock = Arc::new(FakeClock::default());
+    let engine = Slow { inner: MemoryEngine::new(FAMILIES, clock.clone()), clock: clock.clone() };
+    let setup =
+        setup_on(Arc::new(Wrapped(engine)), memory_contents(), clock.clone(), BlobOptions::default()).await;
+    let mut expected = Vec::new();
+    for container in ["aaa", "bbb", "ccc", "ddd"] {
+        let name = ContainerName::parse(container).unwrap();
+        setup.service.create_container(&setup.account, &name, NewContainer::default()).await.unwrap();
+        for number in 0..7 {
+            let blob = BlobName::parse(&format!("{number}")).unwrap();
+            let place = BlobPlace { account: &setup.account, container: &name, blob: &blob };
+            let tags = Tags::read([("k", if number % 2 == 0 { "v" } else { "w" })]).unwrap();
+            let new = NewBlob { tags, ..NewBlob::default() };
+            let pre = Preconditions::default();
+            setup.service.put_block_blob(place, Pieces::of(b"x").body(), new, pre).await.unwrap();
+            if number % 2 == 0 {
+                expected.push(format!("{container}/{number}"));
+            }
+        }
+    }
+    let (mut found, mut marker, mut page_count) = (Vec::new(), String::new(), 0);
+    loop {
+        let began = clock.monotonic();
+        let text = format!("where=%22k%22%3D%27v%27&marker={marker}");
+        let parameters = FindBlobsParameters::read(&Query::split(&text).with_lower_names()).unwrap();
+        let page = setup.service.find_blobs(&setup.account, None, &parameters, Share::COMMON).await.unwrap();
+        assert!(clock.monotonic() - began <= Duration::from_secs(20), "{:?}", clock.monotonic() - began);
+        found.extend(page.blobs.iter().map(|blob| format!("{}/{}", blob.container, blob.name)));
+        page_count += 1;
+        match page.next {
+            Some(next) => marker = next.write().replace('+', "%2B").replace('=', "%3D").replace('/', "%2F"),
+            None => break,
+        }
+    }
+    assert_eq!(found, expected);
+    assert!(page_count > 1, "{page_count}");
 }

@@ -130,7 +130,8 @@ fn a_new_account_does_not_find_the_tables_of_an_earlier_one() {
         assert!(account(location, &["remove", "mine"]).contains("purge mine"));
         let refused = refusal(&["account", "add", "mine", "-l", text(location)], &[]);
         assert!(
-            refused.contains("3 tables, 0 queues and service properties") && refused.contains("--with-data"),
+            refused.contains("3 tables, 0 queues, 0 containers and service properties")
+                && refused.contains("--with-data"),
             "{refused}"
         );
         let purged = account(location, &["purge", "mine"]);

@@ -252,7 +252,7 @@ fn crafted(version: u64) -> Vec<u8> {
         (1, [number(7), number(version), number(1), text(b"0.1.0")].concat()),
         (3, [text(b"devstoreaccount1"), text(b"Crafted"), vec![0]].concat()),
         (4, [number(version), text(b"p"), text(b"r"), text(&record)].concat()),
-        (5, [0, 1, 1, 0, 0].map(number).concat()),
+        (5, [0, 1, 1, 0, 0, 0, 0, 0, 0, 0].map(number).concat()),
     ];
     backup::framed(blocks.iter().map(|(kind, raw)| (*kind, &raw[..])))
 }

@@ -133,7 +133,7 @@ fn copies_come_from_other_servers_that_are_allowed() {
     let private = format!("{far_address}/devstoreaccount1/private/x");
     let status = copy(&near, "/abc/no", &private, &[]);
     assert!(status.status >= 400, "{}", status.status);
-    assert_eq!(status.required("x-ms-copy-source-status-code"), "404");
+    assert_eq!(status.required("x-ms-copy-source-status-code"), "401");
     let missing = format!("{far_address}/devstoreaccount1/abc/none");
     copy(&near, "/abc/no", &missing, &[]).expect(404);
     copy(&near, "/abc/no", &source, &[("x-ms-source-if-match", "\"0x1\"")]).expect(412);

@@ -150,7 +150,7 @@ fn the_key_comes_from_where_the_server_has_it() {
     let key1 = added.lines().find_map(|line| line.strip_prefix("key1: ")).unwrap();
     let options = ["sas", "--permissions", "l", "--expiry", FAR_EXPIRY, "-l", location, "--account"];
     let expected = |account: &str, key: &str| {
-        Sas::account("2019-02-02").set("ss", "tq").set("sp", "l").sign(&Credentials::new(account, key))
+        Sas::account("2019-02-02").set("ss", "tqb").set("sp", "l").sign(&Credentials::new(account, key))
     };
     let (token, summary) = run(&[&options[..], &["added"]].concat(), &[]);
     assert_eq!(fields(token.trim_end()), fields(&expected("added", key1)));
@@ -197,7 +197,7 @@ fn what_would_be_refused_is_not_minted() {
     check(&with(&["--table", "people", "--end-pk", ""]), "--end-pk");
     check(&with(&["--queue", "A_b"]), "'A_b' is not a queue name");
     check(&with(&["--queue", "jobs", "--start-pk", "a"]), "--start-pk goes with --table");
-    check(&with(&["--queue", "jobs", "--table", "people"]), "one table or for one queue");
+    check(&with(&["--queue", "jobs", "--table", "people"]), "one table, for one queue");
     check(
         &["--queue", "jobs", "--permissions", "rd", "--expiry", FAR_EXPIRY],
         "no permission 'd', only raup",
