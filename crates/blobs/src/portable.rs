@@ -129,7 +129,7 @@ impl<T: Clone> RowContents<'_, T> {
 
 /// The value of a row of a container.
 pub(crate) enum RowValue {
-    Record(BlobRecord),
+    Record(Box<BlobRecord>),
     Block(StagedBlock),
     Segment(PageSegment),
 }
@@ -140,7 +140,7 @@ impl RowValue {
         if row == BASE_ROW || read_moment_row(row).is_some() {
             let record = BlobRecord::decode(value)?;
             return ((row == BASE_ROW) == (record.kind == RecordKind::Base))
-                .then_some(RowValue::Record(record));
+                .then(|| RowValue::Record(Box::new(record)));
         }
         if row.starts_with('U') {
             read_block_row(row)?;

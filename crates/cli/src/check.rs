@@ -182,7 +182,7 @@ async fn check_blobs(
     };
     let options = BlobOptions::default();
     let service = BlobService::new(store.engine.clone(), contents.clone(), clock, options);
-    service.check(true).await.map_err(|error| account_data::sentence(error))
+    service.check(true).await.map_err(account_data::sentence)
 }
 
 /// Not if the engine has found damage: then nothing can be said about the rows that are left.

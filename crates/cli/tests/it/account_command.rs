@@ -135,7 +135,7 @@ fn a_new_account_does_not_find_the_tables_of_an_earlier_one() {
             "{refused}"
         );
         let purged = account(location, &["purge", "mine"]);
-        assert_eq!(purged, "mine: 3 tables, 0 queues and service properties deleted\n");
+        assert_eq!(purged, "mine: 3 tables, 0 queues, 0 containers and service properties deleted\n");
         assert!(
             account(location, &["purge", "mine"]).starts_with("mine: 0 tables, 0 queues and 0 containers")
         );

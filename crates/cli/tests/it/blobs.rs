@@ -1,6 +1,7 @@
 //! The commands know blobs: `backup`, `restore`, `check`, `account` and `sas`, with a server and without one.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use testkit::{FAR_EXPIRY, Request, Response, ServerProcess, TempDir, run_to_exit};
 
@@ -247,4 +248,84 @@ fn a_token_opens_its_container_or_its_blob_and_nothing_else() {
         assert_eq!(status(&one, "/pictures/c"), 403, "{version}");
     }
     assert!(refusal(&["sas", "--blob", "x"], &[]).contains("goes with --container"));
+}
+
+/// What a writer puts with its nth write: so many bytes, all of which tell the number.
+fn numbered(number: u64) -> Vec<u8> {
+    let length = [500, 9_000, 70_000, 400_000][(number % 4) as usize];
+    number.to_le_bytes().iter().copied().cycle().take(length).collect()
+}
+
+/// The number of a content that is whole; a panic if it is not.
+#[track_caller]
+fn number_in(bytes: &[u8]) -> u64 {
+    let number = u64::from_le_bytes(bytes[..8].try_into().unwrap());
+    assert!(bytes == numbered(number), "half of one write and half of another");
+    number
+}
+
+/// Each writer overwrites a first blob and then a second one with the same number, one after the other. So at any moment the first
+/// has the number of the second, or the next one.
+#[test]
+fn a_backup_under_load_is_one_moment() {
+    const WRITER_COUNT: usize = 4;
+    const BEFORE: u64 = 20;
+    let directory = TempDir::new().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let (data, elsewhere) = (path("data"), path("elsewhere"));
+    let server = ServerProcess::start(LAZULITE, Path::new(&data));
+    create(&server, "load");
+    // Enough to be saved that the backup takes a while.
+    for number in 0..40 {
+        put(&server, &format!("/load/still/{number}"), &bytes_of(number, 500_000));
+    }
+    let acknowledged: Vec<AtomicU64> = (0..WRITER_COUNT).map(|_| AtomicU64::new(0)).collect();
+    let is_over = AtomicBool::new(false);
+    let backups = std::thread::scope(|scope| {
+        for (writer, last) in acknowledged.iter().enumerate() {
+            let (server, is_over) = (&server, &is_over);
+            scope.spawn(move || {
+                for number in 1.. {
+                    put(server, &format!("/load/{writer}/first"), &numbered(number));
+                    put(server, &format!("/load/{writer}/second"), &numbered(number));
+                    last.store(number, Ordering::SeqCst);
+                    if is_over.load(Ordering::SeqCst) {
+                        return;
+                    }
+                }
+            });
+        }
+        let have_written = || acknowledged.iter().all(|last| last.load(Ordering::SeqCst) >= BEFORE);
+        assert!(crate::running::within(std::time::Duration::from_secs(60), have_written));
+        let mut backups = Vec::new();
+        for round in 0..3 {
+            let file = path(&format!("{round}.lzb"));
+            let before: Vec<u64> = acknowledged.iter().map(|last| last.load(Ordering::SeqCst)).collect();
+            succeeds(&["backup", &file, "-l", &data, "--rate", "20"]);
+            backups.push((file, before));
+        }
+        is_over.store(true, Ordering::SeqCst);
+        backups
+    });
+    for (round, (file, before)) in backups.iter().enumerate() {
+        let place = format!("{elsewhere}{round}");
+        succeeds(&["restore", file, "-l", &place]);
+        assert!(succeeds(&["check", "-l", &place]).contains("\nsound"));
+        let copy = ServerProcess::start(LAZULITE, Path::new(&place));
+        for number in 0..40 {
+            assert!(
+                get(&copy, &format!("/load/still/{number}")).expect(200).body == bytes_of(number, 500_000)
+            );
+        }
+        for (writer, before) in before.iter().enumerate() {
+            let [first, second] = ["first", "second"]
+                .map(|name| number_in(&get(&copy, &format!("/load/{writer}/{name}")).expect(200).body));
+            assert!(first == second || first == second + 1, "{first} and {second}");
+            assert!(
+                second >= *before,
+                "{before} was acknowledged before the backup began, which has {second}"
+            );
+        }
+    }
+    assert!(succeeds(&["check", "-l", &data]).contains("\nsound"));
 }
