@@ -69,8 +69,8 @@ Options of serve:
       --slow-ms NUMBER      Log requests that take so many milliseconds, with their plan and filter's shape
       --throttle[=partition=N,account=N]
                             Enforce the published scalability targets: 503 ServerBusy above so many entities a
-                            second in a partition, or messages in a queue [default: 2000], and above so many
-                            requests a second to an account [default: 20000]
+                            second in a partition, or messages in a queue [default: 2000], above a quarter as
+                            many requests to a blob, and above so many to an account [default: 20000]
       --fail-on-scan[=TABLES]
                             For tests: answer queries that scan with 400 and what to do about it, in all
                             tables or in those of a list

@@ -85,6 +85,20 @@ fn nothing_that_changed_is_told_with_the_etag() {
     }
 }
 
+#[test]
+fn a_blob_that_is_asked_too_often_is_busy_and_others_are_not() {
+    // A request counts as four rows, so this is one request a second.
+    let server = in_memory(&["--throttle=partition=4,account=1000000"]);
+    create(&server, "abc");
+    for blob in ["/abc/x", "/abc/y"] {
+        put(&server, blob, b"one");
+    }
+    std::thread::sleep(Duration::from_millis(2_000));
+    let statuses: Vec<u16> = (0..8).map(|_| get(&server, "/abc/x").status).collect();
+    assert!(statuses[0] == 200 && statuses.contains(&503), "{statuses:?}");
+    assert_eq!(get(&server, "/abc/y").status, 200);
+}
+
 /// A copy of `source` to `path`.
 fn copy(server: &ServerProcess, path: &str, source: &str, headers: &[(&str, &str)]) -> Response {
     let mut request = Request::put(path).header("x-ms-copy-source", source);

@@ -38,7 +38,7 @@ impl BlobAnswer {
     }
 
     /// A body of another kind, whose headers are the caller's business.
-    pub fn with_body(mut self, body: AnswerBody) -> BlobAnswer {
+    pub(crate) fn with_body(mut self, body: AnswerBody) -> BlobAnswer {
         self.body = body;
         self
     }
@@ -49,7 +49,7 @@ impl BlobAnswer {
         self
     }
 
-    pub fn header_if(self, name: &'static str, value: Option<impl AsRef<str>>) -> BlobAnswer {
+    pub(crate) fn header_if(self, name: &'static str, value: Option<impl AsRef<str>>) -> BlobAnswer {
         match value {
             Some(value) => self.header(name, value.as_ref()),
             None => self,
@@ -83,7 +83,7 @@ impl BlobAnswer {
     }
 
     /// The length of a body that is not sent: that of an answer to HEAD.
-    pub fn unsent_len(mut self, bytes: u64) -> BlobAnswer {
+    pub(crate) fn unsent_len(mut self, bytes: u64) -> BlobAnswer {
         self.headers.insert(CONTENT_LENGTH, HeaderValue::from(bytes));
         self
     }

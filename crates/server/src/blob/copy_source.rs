@@ -25,7 +25,7 @@ use crate::front::header_names::X_MS_VERSION;
 use crate::front::service::Session;
 
 /// A blob of this server that the caller may read.
-pub struct FoundSource {
+pub(crate) struct FoundSource {
     pub account: AccountName,
     pub container: ContainerName,
     pub blob: BlobName,
@@ -34,7 +34,7 @@ pub struct FoundSource {
     pub url: Box<str>,
 }
 
-pub async fn find(
+pub(crate) async fn find(
     service: &BlobHttp,
     session: &Session<'_>,
     headers: &Headers<'_>,
@@ -85,7 +85,7 @@ fn found(
 }
 
 /// The URL without a signature: properties show it to everybody who may read the copy.
-pub fn shown_url(source: &CopySource<'_>) -> Box<str> {
+pub(crate) fn shown_url(source: &CopySource<'_>) -> Box<str> {
     let (place, query) = source.url.split_once('?').unwrap_or((source.url, ""));
     let is_moment = |pair: &&str| {
         let name = pair.split('=').next().unwrap_or_default();

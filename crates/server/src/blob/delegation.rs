@@ -16,7 +16,7 @@ use crate::front::service::Session;
 /// The id of callers and tenants in tokens that name none.
 const NOBODY: &str = "00000000-0000-0000-0000-000000000000";
 
-pub fn get_key(session: &Session<'_>, payload: &[u8]) -> Result<BlobAnswer, ServiceError> {
+pub(crate) fn get_key(session: &Session<'_>, payload: &[u8]) -> Result<BlobAnswer, ServiceError> {
     let role = authorize_delegation(session.grant)?;
     let info = KeyInfo::read(payload, session.front.now())?;
     let claims = claims(session);

@@ -108,7 +108,7 @@ impl BlobCall<'_> {
         if content.length > bytes_max { Err(body_too_large(bytes_max)) } else { Ok(content) }
     }
 
-    pub async fn put_from_url(&self) -> Result<BlobAnswer, ServiceError> {
+    pub(crate) async fn put_from_url(&self) -> Result<BlobAnswer, ServiceError> {
         let headers = &self.request.headers;
         let expected = ExpectedChecksums::read_source(headers)?;
         let own = HttpProperties::read_own(headers)?;
@@ -145,7 +145,7 @@ impl BlobCall<'_> {
         Ok(BlobAnswer::empty(201).written(&put.stamp).checked(&checksums).encrypted_with(&encryption))
     }
 
-    pub async fn put_block_from_url(&self) -> Result<BlobAnswer, ServiceError> {
+    pub(crate) async fn put_block_from_url(&self) -> Result<BlobAnswer, ServiceError> {
         let headers = &self.request.headers;
         let id = BlockId::read(&self.session.head.query)?;
         let expected = ExpectedChecksums::read_source(headers)?;
@@ -160,7 +160,7 @@ impl BlobCall<'_> {
         Ok(BlobAnswer::empty(201).checked(&checksums).encrypted_with(&encryption))
     }
 
-    pub async fn append_block_from_url(&self) -> Result<BlobAnswer, ServiceError> {
+    pub(crate) async fn append_block_from_url(&self) -> Result<BlobAnswer, ServiceError> {
         let headers = &self.request.headers;
         let expected = ExpectedChecksums::read_source(headers)?;
         let asked = ByteRange::read_source(headers)?;
@@ -175,7 +175,7 @@ impl BlobCall<'_> {
         Ok(appended_answer(&appended, &encryption))
     }
 
-    pub async fn put_pages_from_url(&self) -> Result<BlobAnswer, ServiceError> {
+    pub(crate) async fn put_pages_from_url(&self) -> Result<BlobAnswer, ServiceError> {
         let headers = &self.request.headers;
         let pages = read_pages(headers)?;
         let range = read_source_pages(headers, &pages)?;

@@ -27,7 +27,7 @@ use crate::front::refusal::Refusal;
 use crate::http::body::{AnswerBody, AnswerStream, Pieces};
 
 /// From this version on, Get and Set Blob Tags take all conditions.
-pub const CONDITIONS_ON_TAGS: &str = "2026-02-06";
+pub(crate) const CONDITIONS_ON_TAGS: &str = "2026-02-06";
 /// A longer list of blocks is sent in pieces of about this size.
 const LIST_PIECE_BYTES: usize = 64 * 1024;
 const LIST_WHOLE_COUNT_MAX: usize = 200;
@@ -75,7 +75,7 @@ impl BlobCall<'_> {
             .with_body(body))
     }
 
-    pub async fn get_properties(&self) -> Result<BlobAnswer, Refusal> {
+    pub(crate) async fn get_properties(&self) -> Result<BlobAnswer, Refusal> {
         let preconditions = self.preconditions()?;
         let found = self.service().blob_properties(self.place(), self.revision, &preconditions).await;
         let found = match found {
@@ -115,7 +115,7 @@ impl BlobCall<'_> {
         answer
     }
 
-    pub async fn get_metadata(&self) -> Result<BlobAnswer, ServiceError> {
+    pub(crate) async fn get_metadata(&self) -> Result<BlobAnswer, ServiceError> {
         let preconditions = self.preconditions()?;
         let found = self.service().blob_properties(self.place(), self.revision, &preconditions).await?;
         let committed = found.committed.as_ref().ok_or(ErrorCode::BlobNotFound)?;
@@ -124,7 +124,7 @@ impl BlobCall<'_> {
     }
 
     /// The conditions of operations on tags.
-    pub fn tag_preconditions(&self) -> Result<Preconditions, ServiceError> {
+    pub(crate) fn tag_preconditions(&self) -> Result<Preconditions, ServiceError> {
         if self.request.version >= CONDITIONS_ON_TAGS {
             self.preconditions()
         } else {
@@ -132,13 +132,13 @@ impl BlobCall<'_> {
         }
     }
 
-    pub async fn get_tags(&self) -> Result<BlobAnswer, ServiceError> {
+    pub(crate) async fn get_tags(&self) -> Result<BlobAnswer, ServiceError> {
         let preconditions = self.tag_preconditions()?;
         let tags = self.service().tags(self.place(), self.revision, &preconditions).await?;
         Ok(BlobAnswer::document(tags.write_document()))
     }
 
-    pub async fn get_block_list(&self) -> Result<BlobAnswer, ServiceError> {
+    pub(crate) async fn get_block_list(&self) -> Result<BlobAnswer, ServiceError> {
         let list_type = BlockListType::read_query(&self.session.head.query)?;
         let preconditions = self.preconditions_on_tags()?;
         let lists = self.service().block_list(self.place(), self.revision, list_type, &preconditions).await?;
@@ -150,7 +150,7 @@ impl BlobCall<'_> {
         Ok(answer.header("x-ms-blob-content-length", &size.to_string()))
     }
 
-    pub async fn get_page_ranges(&self) -> Result<BlobAnswer, ServiceError> {
+    pub(crate) async fn get_page_ranges(&self) -> Result<BlobAnswer, ServiceError> {
         let headers = &self.request.headers;
         let parameters = PageRangesParameters::read(&self.session.head.query, headers, self.revision)?;
         let query = PageQuery {

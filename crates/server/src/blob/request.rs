@@ -99,7 +99,7 @@ impl<'a> BlobRequest<'a> {
     }
 
     /// Refuses a write that says nothing about its length. Requests inside a batch have no body.
-    pub fn check_length(&self, head: &RequestHead<'_>) -> Result<(), ErrorCode> {
+    pub(crate) fn check_length(&self, head: &RequestHead<'_>) -> Result<(), ErrorCode> {
         let is_inner = matches!(self.operation, BlobOperation::Blob { action: BlobAction::SetTier, .. });
         let is_announced =
             head.headers.contains_key(CONTENT_LENGTH) || head.headers.contains_key(TRANSFER_ENCODING);

@@ -13,7 +13,7 @@ use crate::http::body::{Payload, PayloadError};
 use crate::http::memory_pool::Reservation;
 
 /// A payload as the rules take it. What they do not take stays in it, so that its sender is heard to the end.
-pub struct PayloadUpload<'p> {
+pub(crate) struct PayloadUpload<'p> {
     payload: &'p mut Payload,
     pub received_bytes: u64,
 }

@@ -172,7 +172,7 @@ impl BlobCall<'_> {
     }
 }
 
-pub fn appended_answer(appended: &blobs::Appended, encryption: &Encryption) -> BlobAnswer {
+pub(crate) fn appended_answer(appended: &blobs::Appended, encryption: &Encryption) -> BlobAnswer {
     BlobAnswer::empty(201)
         .written(&appended.stamp)
         .checked(&appended.checksums)
@@ -181,7 +181,7 @@ pub fn appended_answer(appended: &blobs::Appended, encryption: &Encryption) -> B
         .encrypted_with(encryption)
 }
 
-pub fn pages_answer(written: &PagesWritten) -> BlobAnswer {
+pub(crate) fn pages_answer(written: &PagesWritten) -> BlobAnswer {
     BlobAnswer::empty(201)
         .written(&written.stamp)
         .checked(&written.checksums)
