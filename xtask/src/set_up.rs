@@ -49,7 +49,8 @@ fn set_up_az() -> SetUp {
     }))
 }
 
-/// Programs that others wrote. Those of Debian are installed where that is possible; a missing one is skipped by its tests.
+/// Programs that others wrote. Those of Debian are installed where that is possible; a missing one is skipped by its
+/// tests.
 fn set_up_programs() -> SetUp {
     let python = match toolchains::python() {
         Ok(python) => python,

@@ -1,4 +1,4 @@
-//! Shared access signatures for blobs (§7): the published vectors, what each version signs, and what each field bounds.
+//! Shared access signatures for blobs (§7): the published vectors, what each version signs, what each field bounds.
 
 use blobs::BlobOptions;
 use testkit::{Request, Sas, TestServer, percent_encode, signature};

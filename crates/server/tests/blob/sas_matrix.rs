@@ -1,7 +1,7 @@
-//! Every operation with each permission letter, and with every two of them: in an account SAS with all resource types and with each
-//! alone, in a service SAS for the container and for the blob, and in a stored policy. The list below says by hand, from §7.2 and
-//! §7.3, what each operation needs. The server must agree with it and with the table in docs/compat/blob-sas.md.
-//! `LAZULITE_BLESS=1` rewrites that table.
+//! Every operation with each permission letter, and with every two of them: in an account SAS with all resource types
+//! and with each alone, in a service SAS for the container and for the blob, and in a stored policy. The list below says
+//! by hand, from §7.2 and §7.3, what each operation needs. The server must agree with it and with the table in
+//! docs/compat/blob-sas.md. `LAZULITE_BLESS=1` rewrites that table.
 
 use testkit::{Blobs, Request, Response, Sas, percent_encode};
 

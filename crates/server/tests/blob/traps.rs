@@ -1,4 +1,5 @@
-//! What emulators get wrong (§23), one test per trap or group of traps. Those that other modules show are not repeated here.
+//! What emulators get wrong (§23), one test per trap or group of traps. Those that other modules show are not repeated
+//! here.
 
 use testkit::{Blobs, Request, Response, Style, TestServer};
 
