@@ -16,7 +16,7 @@ fn restore(file: &Path, location: &Path) -> (Option<i32>, String) {
     (output.status.code(), String::from_utf8(said).unwrap())
 }
 
-/// A backup of a few rows, and a directory into which it was restored.
+/// A backup of a few rows and a blob, and a directory into which it was restored.
 fn restored(directory: &Path) -> (PathBuf, PathBuf) {
     let server = ServerProcess::start(LAZULITE, &directory.join("data"));
     server.send(Request::post("/Tables").json(r#"{"TableName":"kept"}"#)).expect(201);
@@ -24,6 +24,9 @@ fn restored(directory: &Path) -> (PathBuf, PathBuf) {
         let json = entity_json("p", &format!("r{row:02}"), "\"n\":1");
         server.send(Request::post("/kept").json(&json)).expect(201);
     }
+    server.send_blob(Request::put("/kept?restype=container")).expect(201);
+    let blob = Request::put("/kept/long").header("x-ms-blob-type", "BlockBlob").bytes(vec![7; 300_000]);
+    server.send_blob(blob).expect(201);
     let (file, place) = (directory.join("b.lzb"), directory.join("restored"));
     let data = directory.join("data");
     let words = ["backup", file.to_str().unwrap(), "-l", data.to_str().unwrap()];
@@ -60,6 +63,7 @@ fn is_whole(location: &Path) {
     let output = run_to_exit(LAZULITE, &["check", "-l", location.to_str().unwrap()], &[]);
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(said.contains("1 tables, 30 entities") && said.contains("\nsound"), "{said}");
+    assert!(said.contains("1 containers, 1 blobs with 300000 bytes of content"), "{said}");
     assert!(names(location).iter().all(|name| !name.starts_with("restore")), "{:?}", names(location));
 }
 
