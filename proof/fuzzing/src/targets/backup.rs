@@ -94,8 +94,20 @@ fn seeds(_: &Golden) -> Vec<Vec<u8>> {
     };
     let messages = block(8, &[message(6, 1, "a"), message(6, 2, "é"), message(7, 3, "")].concat());
     let queues = [&head[..], &table("tab"), &queue, &messages, &end([0, 1, 0, 1, 3])].concat();
+    // A container without metadata or a lease, a content, and a page of it.
+    let record = [vec![1], number(7), vec![0; 6]].concat();
+    let record = String::from_utf8(record).expect("small numbers are text");
+    let container = block(10, &[text("alice"), text("pictures"), vec![0], text(&record)].concat());
+    let piece = block(11, &[number(0), vec![3], vec![7; 512]].concat());
+    let reference = [(512u64 << 8 | 1).to_le_bytes(), [0; 8], [0; 8]].concat();
+    let page = [&[3, 1, 0, 0x80, 4, 1][..], &reference, &number(0)].concat();
+    let mut row = [number(8), text("disk"), text("V000000000000000000000001")].concat();
+    row.extend(u32::try_from(page.len()).unwrap_or(u32::MAX).to_le_bytes());
+    row.extend(page);
+    let counts = [0, 0, 0, 0, 0, 1, 1, 0, 1, 512].into_iter().flat_map(number).collect::<Vec<_>>();
+    let containers = [&head[..], &container, &piece, &block(12, &row), &block(5, &counts)].concat();
     let file = framed(blocks(&whole));
-    vec![whole, small, queues, [head, end([0; 5])].concat(), file]
+    vec![whole, small, queues, containers, [head, end([0; 5])].concat(), file]
 }
 
 pub fn run(input: &[u8]) -> Outcome {
