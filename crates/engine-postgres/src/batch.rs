@@ -34,7 +34,10 @@ struct RowOp {
 /// What the function in the database said.
 enum Answer {
     Done(Version),
-    Failed { op: usize, found: Found },
+    Failed {
+        op: usize,
+        found: Found,
+    },
     TableGone,
     /// Others got in the way; nothing happened.
     Again,
@@ -70,7 +73,9 @@ impl Front {
     pub(crate) async fn commit(&self, commit: Commit) -> Result<Version, CommitError> {
         let count = commit.ops.len();
         if count == 0 || count > COMMIT_OP_COUNT_MAX {
-            return Err(CommitError::Invalid(format!("a commit of {count} ops, not 1 to {COMMIT_OP_COUNT_MAX}")));
+            return Err(CommitError::Invalid(format!(
+                "a commit of {count} ops, not 1 to {COMMIT_OP_COUNT_MAX}"
+            )));
         }
         if commit.table == TableId::CATALOGUE {
             return Err(CommitError::TableGone);
@@ -159,7 +164,8 @@ impl Front {
         for commit in commits {
             tables.insert(commit.table.0 as i64);
             for op in &commit.ops {
-                let is_blind = op.expect == Expect::Any && matches!(op.effect, Effect::Put(_) | Effect::CheckOnly);
+                let is_blind =
+                    op.expect == Expect::Any && matches!(op.effect, Effect::Put(_) | Effect::CheckOnly);
                 if !is_blind {
                     let key = keys::encode(commit.table, Key { partition: &commit.partition, row: &op.row });
                     let bytes = KeyBytes::of_encoded(&key);
@@ -229,7 +235,8 @@ impl Front {
         let has_long = ops.iter().any(|op| op.key.is_long());
         let pks: Vec<&[u8]> = ops.iter().map(|op| &op.key.pk[..]).collect();
         let rks: Vec<&[u8]> = ops.iter().map(|op| &op.key.rk[..]).collect();
-        let (expects, versions): (Vec<i32>, Vec<Option<i64>>) = ops.iter().map(|op| numbers_of(op.expect)).unzip();
+        let (expects, versions): (Vec<i32>, Vec<Option<i64>>) =
+            ops.iter().map(|op| numbers_of(op.expect)).unzip();
         let (effects, bodies): (Vec<i32>, Vec<Option<&[u8]>>) = ops
             .iter()
             .map(|op| match &op.change {
@@ -240,21 +247,11 @@ impl Front {
             .unzip();
         let lease = self.writes.lease().await?;
         let now = self.now();
-        let params: Params<'_> = &[
-            &now,
-            &stamp,
-            &fenced,
-            &has_long,
-            &tables,
-            &pks,
-            &rks,
-            &expects,
-            &versions,
-            &effects,
-            &bodies,
-        ];
+        let params: Params<'_> =
+            &[&now, &stamp, &fenced, &has_long, &tables, &pks, &rks, &expects, &versions, &effects, &bodies];
         let rows = lease.session.query(&lease.session.statements.commit_rows, params, self.deadline).await?;
-        let unexpected = || Failure::Rejected { cause: "the database gave no answer".to_owned(), retries: false };
+        let unexpected =
+            || Failure::Rejected { cause: "the database gave no answer".to_owned(), retries: false };
         let row = rows.first().ok_or_else(unexpected)?;
         match row.get::<_, i32>(0) {
             0 => version_of(row.get::<_, i64>(3) as u64).map(Answer::Done).ok_or_else(unexpected),

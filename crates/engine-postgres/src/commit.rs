@@ -144,7 +144,8 @@ impl Front {
                 version: version_of(row.get::<_, i64>(2) as u64)?,
             })
         };
-        let no_row = || Failure::Rejected { cause: "the database returned no row".to_owned(), retries: false };
+        let no_row =
+            || Failure::Rejected { cause: "the database returned no row".to_owned(), retries: false };
         rows.first().and_then(read).ok_or_else(no_row)
     }
 }

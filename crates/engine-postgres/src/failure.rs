@@ -12,8 +12,8 @@ use tokio_postgres::error::{Severity, SqlState};
 /// Why a statement has no answer.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// No connection to a server that takes writes: the statement was not sent.
-    NoConnection(String),
+    /// No connection to a server that takes writes: the statement was not sent. The pool has logged why.
+    NoConnection,
     /// Too many statements wait. It was not sent.
     Busy,
     /// The server refused it and undid it.
@@ -36,7 +36,7 @@ impl Failure {
 
     pub(crate) fn into_read_error(self) -> ReadError {
         match self {
-            Failure::NoConnection(_) | Failure::Busy => ReadError::Busy,
+            Failure::NoConnection | Failure::Busy => ReadError::Busy,
             Failure::Rejected { cause, .. } | Failure::Lost { cause, .. } => ReadError::Storage(cause),
         }
     }
@@ -44,7 +44,7 @@ impl Failure {
     /// For statements that were not sent or undone; `Lost` is for `outcome.rs` to explain.
     pub(crate) fn into_commit_error(self) -> CommitError {
         match self {
-            Failure::NoConnection(_) | Failure::Busy => CommitError::Busy,
+            Failure::NoConnection | Failure::Busy => CommitError::Busy,
             Failure::Rejected { cause, .. } => CommitError::Storage(cause),
             Failure::Lost { cause, .. } => CommitError::Unknown(cause),
         }
@@ -53,7 +53,8 @@ impl Failure {
 
 /// Deadlocks and the like: the server undid the statement, and another try may succeed.
 fn is_worth_retrying(code: &SqlState) -> bool {
-    [SqlState::T_R_DEADLOCK_DETECTED, SqlState::T_R_SERIALIZATION_FAILURE, SqlState::LOCK_NOT_AVAILABLE].contains(code)
+    [SqlState::T_R_DEADLOCK_DETECTED, SqlState::T_R_SERIALIZATION_FAILURE, SqlState::LOCK_NOT_AVAILABLE]
+        .contains(code)
 }
 
 /// A sentence for the log, without secrets and without data.

@@ -43,8 +43,8 @@ use bytes::Bytes;
 use engine::env::Clock;
 use engine::keys::{Key, KeyRange, OwnedKey};
 use engine::{
-    Budget, Commit, CommitError, Engine, EngineGauges, Expect, Families, Health, Load, Namespace, ReadError, Row, Sink,
-    Snapshot, TableId, TablePath, TableRows, Version,
+    Budget, Commit, CommitError, Engine, EngineGauges, Expect, Families, Health, Load, Namespace, ReadError,
+    Row, Sink, Snapshot, TableId, TablePath, TableRows, Version,
 };
 
 pub use crate::pool::PoolSize;
@@ -109,8 +109,12 @@ pub enum ConnectError {
 impl fmt::Display for ConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ConnectError::Invalid(cause) | ConnectError::Refused(cause) | ConnectError::Schema(cause) => f.write_str(cause),
-            ConnectError::Unreachable(cause) => write!(f, "no PostgreSQL server that takes writes is reachable: {cause}"),
+            ConnectError::Invalid(cause) | ConnectError::Refused(cause) | ConnectError::Schema(cause) => {
+                f.write_str(cause)
+            }
+            ConnectError::Unreachable(cause) => {
+                write!(f, "no PostgreSQL server that takes writes is reachable: {cause}")
+            }
         }
     }
 }
@@ -168,6 +172,11 @@ impl PostgresEngine {
         Ok(PostgresEngine { front })
     }
 
+    /// Whether a server that takes writes answered when it was last asked: what a load balancer wants to know.
+    pub fn is_reachable(&self) -> bool {
+        self.front.is_reachable()
+    }
+
     /// Removes rows of dropped tables now, and not with the next round.
     #[doc(hidden)]
     pub async fn sweep(&self) {
@@ -180,6 +189,11 @@ pub(crate) fn version_of(ticks: u64) -> Option<Version> {
 }
 
 impl Front {
+    /// Whether the last attempts to connect succeeded.
+    fn is_reachable(&self) -> bool {
+        [&self.reads, &self.writes, &self.scans].iter().all(|pool| pool.is_reachable())
+    }
+
     fn now(&self) -> i64 {
         i64::try_from(self.clock.now_ticks()).unwrap_or(i64::MAX)
     }
@@ -209,7 +223,8 @@ impl Front {
     async fn get(&self, table: TableId, key: &KeyBytes) -> Result<Option<Row>, Failure> {
         let lease = self.reads.lease().await?;
         let statement = &lease.session.statements.of_row(key.is_long()).get;
-        let rows = lease.session.query(statement, &[&(table.0 as i64), &key.pk, &key.rk], self.deadline).await?;
+        let rows =
+            lease.session.query(statement, &[&(table.0 as i64), &key.pk, &key.rk], self.deadline).await?;
         Ok(rows.first().and_then(|row| {
             let version = version_of(row.get::<_, i64>(0) as u64)?;
             Some(Row { version, value: Bytes::copy_from_slice(row.get(1)) })

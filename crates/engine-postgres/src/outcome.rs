@@ -42,8 +42,16 @@ struct Found {
 
 impl Front {
     /// `sent_after` is a version that was given before the commit was sent.
-    pub(crate) async fn explain(&self, session_key: i64, stamp: i64, sent_after: u64, touched: &[Touched<'_>]) -> Truth {
-        let truth = tokio::time::timeout(self.deadline, self.read_back(session_key, stamp, sent_after, touched)).await;
+    pub(crate) async fn explain(
+        &self,
+        session_key: i64,
+        stamp: i64,
+        sent_after: u64,
+        touched: &[Touched<'_>],
+    ) -> Truth {
+        let truth =
+            tokio::time::timeout(self.deadline, self.read_back(session_key, stamp, sent_after, touched))
+                .await;
         let truth = match truth {
             Ok(Ok(truth)) => truth,
             Ok(Err(failure)) => {
@@ -91,7 +99,7 @@ impl Front {
             let lease = match self.reads.lease().await {
                 Ok(lease) => lease,
                 // A new leader may be on its way. The caller has a deadline.
-                Err(Failure::NoConnection(_)) => {
+                Err(Failure::NoConnection) => {
                     tokio::time::sleep(self.pause_before_reconnecting).await;
                     continue;
                 }
@@ -117,7 +125,9 @@ fn found_in(row: &Row) -> Found {
 
 fn judge(row: &Touched<'_>, found: Option<Found>, stamp: i64, sent_after: u64) -> Truth {
     match found {
-        Some(found) if found.stamp == stamp => version_of(found.version).map_or(Truth::Unknown, Truth::Happened),
+        Some(found) if found.stamp == stamp => {
+            version_of(found.version).map_or(Truth::Unknown, Truth::Happened)
+        }
         // Versions only grow, so this row was last written before the commit was sent. Had the commit happened, the row would
         // be newer, or gone.
         Some(found) if found.version <= sent_after => Truth::DidNot,

@@ -133,7 +133,7 @@ impl Pool {
                 if self.is_reachable.swap(false, Ordering::Relaxed) {
                     log::warn!("PostgreSQL is not reachable: {error}");
                 }
-                Err(Failure::NoConnection(error.to_string()))
+                Err(Failure::NoConnection)
             }
         }
     }

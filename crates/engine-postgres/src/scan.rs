@@ -93,7 +93,8 @@ impl Front {
             }
         };
         // In this order: `BEGIN` is sent first, and its answer is not waited for.
-        let scanned = tokio::join!(biased; begin, scan_in(session, table, ranges, &mut progress, sink, self.deadline));
+        let scanned =
+            tokio::join!(biased; begin, scan_in(session, table, ranges, &mut progress, sink, self.deadline));
         match scanned {
             (Ok(()), Ok(resume)) => {
                 transaction.end();

@@ -15,8 +15,7 @@ pub(crate) const FORMAT: i32 = 1;
 
 const TEXT: &str = include_str!("schema.sql");
 
-/// Locks of the kind (class, number): what they guard.
-pub(crate) const LOCK_VERSIONS: i32 = 1;
+/// Locks of the kind (class, number). Number 1 guards the versions (`schema.sql`).
 pub(crate) const LOCK_SWEEP: i32 = 2;
 const LOCK_MIGRATE: i32 = 3;
 
@@ -50,7 +49,10 @@ impl SchemaName {
     /// Advisory locks are one number space for the whole database, so every schema has a class of its own.
     pub(crate) fn lock_class(&self) -> i32 {
         // FNV-1a: the same in every program and every version, which is all that matters here.
-        let hash = self.0.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+        let hash = self
+            .0
+            .bytes()
+            .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
         hash as i32
     }
 
@@ -116,7 +118,11 @@ fn failed(schema: &SchemaName, error: &tokio_postgres::Error) -> ConnectError {
 async fn format_of(client: &Client, schema: &SchemaName) -> Result<Option<i32>, ConnectError> {
     let meta = format!("{}.meta", schema.as_str());
     let unreadable = |error: tokio_postgres::Error| {
-        ConnectError::Schema(format!("the format of schema {} is unreadable: {}", schema.as_str(), describe(&error)))
+        ConnectError::Schema(format!(
+            "the format of schema {} is unreadable: {}",
+            schema.as_str(),
+            describe(&error)
+        ))
     };
     // Without the right to use the schema, its tables look as if they were not there.
     let sql = "SELECT coalesce((SELECT has_schema_privilege(oid, 'USAGE') FROM pg_namespace WHERE nspname = $1), true), \
@@ -142,7 +148,10 @@ fn check(format: i32, schema: &SchemaName) -> Result<(), ConnectError> {
             "the schema {} has format {newer}, and this version of Lazulite reads formats up to {FORMAT}: use a newer version",
             schema.as_str()
         ))),
-        other => Err(ConnectError::Schema(format!("the schema {} has the unknown format {other}", schema.as_str()))),
+        other => Err(ConnectError::Schema(format!(
+            "the schema {} has the unknown format {other}",
+            schema.as_str()
+        ))),
     }
 }
 
@@ -155,7 +164,9 @@ mod tests {
         for name in ["lazulite", "_a", "a1", &"a".repeat(NAME_LENGTH_MAX)] {
             assert!(SchemaName::parse(name).is_ok(), "{name}");
         }
-        for name in ["", "1a", "A", "a-b", "a b", "a;b", "a\"b", "pg_a", "é", &"a".repeat(NAME_LENGTH_MAX + 1)] {
+        for name in
+            ["", "1a", "A", "a-b", "a b", "a;b", "a\"b", "pg_a", "é", &"a".repeat(NAME_LENGTH_MAX + 1)]
+        {
             assert!(SchemaName::parse(name).is_err(), "{name}");
         }
     }

@@ -102,7 +102,7 @@ END $$;
 CREATE FUNCTION {schema}.commit_rows(
     now_ticks bigint, new_stamp bigint, fenced bigint[], has_long boolean,
     tables bigint[], pks bytea[], rks bytea[], expects integer[], versions bigint[], effects integer[], bodies bytea[],
-    OUT outcome integer, OUT op integer, OUT found bigint, OUT new_version bigint
+    OUT outcome integer, OUT op integer, OUT found_version bigint, OUT new_version bigint
 ) LANGUAGE plpgsql AS $$
 DECLARE
     op_count integer := cardinality(tables);
@@ -143,7 +143,7 @@ BEGIN
         IF NOT holds THEN
             outcome := 1;
             op := n - 1;
-            found := founds[n];
+            found_version := founds[n];
             RETURN;
         END IF;
         IF effects[n] = 0 AND founds[n] IS NULL THEN
@@ -238,12 +238,12 @@ $$ SELECT ('x' || encode(substr(body, 1, 8), 'hex'))::bit(64)::bigint $$;
 -- The verbs of the catalogue, whose rows are those of table 0. The outcomes are those of commit_rows.
 CREATE FUNCTION {schema}.create_table(
     now_ticks bigint, new_stamp bigint, path_pk bytea, path_rk bytea, family bigint, payload bytea,
-    OUT outcome integer, OUT op integer, OUT found bigint, OUT id bigint
+    OUT outcome integer, OUT op integer, OUT found_version bigint, OUT id bigint
 ) LANGUAGE plpgsql AS $$
 BEGIN
     op := 0;
-    SELECT r.version INTO found FROM {schema}.rows r WHERE r.table_id = 0 AND r.pk = path_pk AND r.rk = path_rk;
-    IF found IS NOT NULL THEN
+    SELECT r.version INTO found_version FROM {schema}.rows r WHERE r.table_id = 0 AND r.pk = path_pk AND r.rk = path_rk;
+    IF found_version IS NOT NULL THEN
         outcome := 1;
         RETURN;
     END IF;
@@ -261,7 +261,7 @@ END $$;
 
 CREATE FUNCTION {schema}.drop_table(
     now_ticks bigint, new_stamp bigint, path_pk bytea, path_rk bytea,
-    OUT outcome integer, OUT op integer, OUT found bigint, OUT id bigint
+    OUT outcome integer, OUT op integer, OUT found_version bigint, OUT id bigint
 ) LANGUAGE plpgsql AS $$
 BEGIN
     op := 0;
@@ -279,7 +279,7 @@ END $$;
 
 CREATE FUNCTION {schema}.rename_table(
     now_ticks bigint, new_stamp bigint, from_pk bytea, from_rk bytea, to_pk bytea, to_rk bytea, payload bytea,
-    OUT outcome integer, OUT op integer, OUT found bigint, OUT id bigint
+    OUT outcome integer, OUT op integer, OUT found_version bigint, OUT id bigint
 ) LANGUAGE plpgsql AS $$
 BEGIN
     SELECT {schema}.record_id(r.body) INTO id FROM {schema}.rows r
@@ -293,8 +293,8 @@ BEGIN
     VALUES (0, {schema}.next_version(now_ticks), new_stamp, to_pk, to_rk, int8send(id) || payload)
     ON CONFLICT DO NOTHING;
     IF NOT FOUND THEN
-        SELECT r.version INTO found FROM {schema}.rows r WHERE r.table_id = 0 AND r.pk = to_pk AND r.rk = to_rk;
-        outcome := CASE WHEN found IS NULL THEN 3 ELSE 1 END;
+        SELECT r.version INTO found_version FROM {schema}.rows r WHERE r.table_id = 0 AND r.pk = to_pk AND r.rk = to_rk;
+        outcome := CASE WHEN found_version IS NULL THEN 3 ELSE 1 END;
         op := 1;
         RETURN;
     END IF;
@@ -304,15 +304,15 @@ END $$;
 
 CREATE FUNCTION {schema}.replace_table(
     now_ticks bigint, new_stamp bigint, path_pk bytea, path_rk bytea, expect integer, expected bigint, payload bytea,
-    drops_rows boolean, OUT outcome integer, OUT op integer, OUT found bigint, OUT id bigint
+    drops_rows boolean, OUT outcome integer, OUT op integer, OUT found_version bigint, OUT id bigint
 ) LANGUAGE plpgsql AS $$
 DECLARE
     old_id bigint;
 BEGIN
     op := 0;
-    SELECT r.version, {schema}.record_id(r.body) INTO found, id FROM {schema}.rows r
+    SELECT r.version, {schema}.record_id(r.body) INTO found_version, id FROM {schema}.rows r
     WHERE r.table_id = 0 AND r.pk = path_pk AND r.rk = path_rk FOR UPDATE;
-    IF found IS NULL OR expect = 1 OR (expect = 3 AND found <> expected) THEN
+    IF found_version IS NULL OR expect = 1 OR (expect = 3 AND found_version <> expected) THEN
         outcome := 1;
         RETURN;
     END IF;

@@ -42,8 +42,9 @@ pub(crate) struct Connector {
 impl Connector {
     pub(crate) fn new(url: &str, schema: SchemaName) -> Result<Connector, ConnectError> {
         // The parser names the option that it does not understand, and never the whole URL.
-        let mut config: Config =
-            url.parse().map_err(|error| ConnectError::Invalid(format!("the URL of the engine: {}", describe(&error))))?;
+        let mut config: Config = url
+            .parse()
+            .map_err(|error| ConnectError::Invalid(format!("the URL of the engine: {}", describe(&error))))?;
         if config.get_hosts().is_empty() {
             return Err(ConnectError::Invalid("the URL of the engine names no host".to_owned()));
         }
@@ -81,12 +82,14 @@ impl Connector {
         // The parser's timeout is for each host's handshake only, so a host that accepts and says nothing needs ours too.
         let time_max = CONNECT_TIME_MAX * u32::try_from(self.config.get_hosts().len()).unwrap_or(1);
         let connected = tokio::time::timeout(time_max, self.connect()).await;
-        connected.unwrap_or_else(|_| Err(ConnectError::Unreachable("the database does not answer".to_owned())))
+        connected
+            .unwrap_or_else(|_| Err(ConnectError::Unreachable("the database does not answer".to_owned())))
     }
 
     #[cfg(feature = "tls")]
     async fn connect(&self) -> Result<(Client, Arc<SessionState>, AbortHandle), ConnectError> {
-        let (client, connection) = self.config.connect(self.tls.clone()).await.map_err(|error| refused(&error))?;
+        let (client, connection) =
+            self.config.connect(self.tls.clone()).await.map_err(|error| refused(&error))?;
         Ok(drive(client, connection))
     }
 
@@ -135,7 +138,10 @@ impl Drop for Unprepared {
 fn refused(error: &tokio_postgres::Error) -> ConnectError {
     let cause = describe(error);
     match error.code() {
-        Some(code) if *code == SqlState::INVALID_PASSWORD || *code == SqlState::INVALID_AUTHORIZATION_SPECIFICATION => {
+        Some(code)
+            if *code == SqlState::INVALID_PASSWORD
+                || *code == SqlState::INVALID_AUTHORIZATION_SPECIFICATION =>
+        {
             ConnectError::Refused(format!("the database does not accept the user or the password: {cause}"))
         }
         Some(code) if *code == SqlState::INVALID_CATALOG_NAME => ConnectError::Refused(cause),

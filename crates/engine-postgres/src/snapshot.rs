@@ -53,7 +53,10 @@ impl Front {
     }
 }
 
-async fn open(session: &Session, schema: &SchemaName) -> Result<(Option<Version>, u64), tokio_postgres::Error> {
+async fn open(
+    session: &Session,
+    schema: &SchemaName,
+) -> Result<(Option<Version>, u64), tokio_postgres::Error> {
     let client = &session.client;
     let lock = format!("SELECT pg_advisory_lock_shared({}, {LOCK_SWEEP})", schema.lock_class());
     client.batch_execute(&lock).await?;
@@ -67,7 +70,8 @@ async fn open(session: &Session, schema: &SchemaName) -> Result<(Option<Version>
     let row = client.query_one(&estimate, &[&COUNTED_BYTES_MAX]).await?;
     let row_count = match row.get::<_, Option<bool>>(1) {
         Some(true) => {
-            let count = "SELECT (SELECT count(*) FROM {schema}.rows) + (SELECT count(*) FROM {schema}.long_rows)";
+            let count =
+                "SELECT (SELECT count(*) FROM {schema}.rows) + (SELECT count(*) FROM {schema}.long_rows)";
             client.query_one(&schema.fill(count), &[]).await?.get::<_, i64>(0) as u64
         }
         _ => row.get::<_, Option<f64>>(0).unwrap_or(0.0) as u64,

@@ -152,8 +152,9 @@ async fn row_statements(client: &Client, schema: &SchemaName, shape: &Shape) -> 
         prepare(format!("SELECT r.version, r.body FROM {{schema}}.{relation} r WHERE {close} AND {FENCE}")),
         prepare(format!("{insert} ON CONFLICT DO NOTHING RETURNING r.version")),
         prepare(format!(
-            "{insert} ON CONFLICT {unique} DO UPDATE SET version = {{schema}}.next_version($2), stamp = excluded.stamp, \
-             body = excluded.body RETURNING r.version"
+            "{insert} ON CONFLICT {unique} DO UPDATE SET stamp = excluded.stamp, body = excluded.body, \
+             version = CASE WHEN excluded.version > r.version THEN excluded.version ELSE {{schema}}.next_version($2) END \
+             RETURNING r.version"
         )),
         prepare(format!(
             "UPDATE {{schema}}.{relation} r SET version = {{schema}}.next_version($2), stamp = $3, body = $6 \

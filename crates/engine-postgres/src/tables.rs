@@ -55,9 +55,14 @@ impl Front {
         self.run(Call { statement: |all| &all.create_table, params, key, drops: false }).await
     }
 
-    pub(crate) async fn drop_table(&self, namespace: Namespace<'_>, name: &str) -> Result<TableId, CommitError> {
+    pub(crate) async fn drop_table(
+        &self,
+        namespace: Namespace<'_>,
+        name: &str,
+    ) -> Result<TableId, CommitError> {
         let key = &path_key(TablePath::new(namespace, name))?;
-        self.run(Call { statement: |all| &all.drop_table, params: &[&key.pk, &key.rk], key, drops: true }).await
+        self.run(Call { statement: |all| &all.drop_table, params: &[&key.pk, &key.rk], key, drops: true })
+            .await
     }
 
     pub(crate) async fn rename_table(
@@ -115,7 +120,10 @@ impl Front {
         let statement = (call.statement)(&lease.session.statements);
         let rows = lease.session.query(statement, &params, self.deadline).await?;
         let Some(row) = rows.first() else {
-            return Err(Failure::Rejected { cause: "the database gave no answer".to_owned(), retries: false });
+            return Err(Failure::Rejected {
+                cause: "the database gave no answer".to_owned(),
+                retries: false,
+            });
         };
         Ok(match row.get::<_, i32>(0) {
             0 => Answer::Done(TableId(row.get::<_, i64>(3) as u64)),
@@ -129,7 +137,8 @@ impl Front {
     }
 
     async fn explain_call(&self, call: &Call<'_>, session_key: i64, stamp: i64) -> Truth {
-        let explained = tokio::time::timeout(self.deadline, self.read_back_call(call, session_key, stamp)).await;
+        let explained =
+            tokio::time::timeout(self.deadline, self.read_back_call(call, session_key, stamp)).await;
         match explained {
             Ok(Ok(truth)) => truth,
             Ok(Err(failure)) => {
@@ -137,7 +146,9 @@ impl Front {
                 Truth::Unknown
             }
             Err(_) => {
-                log::warn!("the outcome of a change of the catalogue is unknown: the database did not say in time");
+                log::warn!(
+                    "the outcome of a change of the catalogue is unknown: the database did not say in time"
+                );
                 Truth::Unknown
             }
         }
@@ -177,7 +188,8 @@ impl Front {
         let versions: Vec<i64> = load.rows.iter().map(|(_, row)| row.version.ticks() as i64).collect();
         let bodies: Vec<&[u8]> = load.rows.iter().map(|(_, row)| &row.value[..]).collect();
         let highest = load.rows.iter().map(|(_, row)| row.version).max();
-        let until = highest.map_or(load.versions_until, |highest| highest.max(load.versions_until)).ticks() as i64;
+        let until =
+            highest.map_or(load.versions_until, |highest| highest.max(load.versions_until)).ticks() as i64;
         let table = load.table.0 as i64;
         for attempt in 0..ATTEMPT_COUNT_MAX {
             pause(attempt).await;

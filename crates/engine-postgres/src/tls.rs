@@ -51,7 +51,8 @@ where
     type Error = io::Error;
 
     fn make_tls_connect(&mut self, domain: &str) -> Result<Handshake, io::Error> {
-        let name = ServerName::try_from(domain.to_owned()).map_err(|error| io::Error::other(error.to_string()));
+        let name =
+            ServerName::try_from(domain.to_owned()).map_err(|error| io::Error::other(error.to_string()));
         Ok(Handshake { connector: TlsConnector::from(self.config.clone()), name: name.ok() })
     }
 }
@@ -72,7 +73,8 @@ where
 
     fn connect(self, stream: S) -> Self::Future {
         Box::pin(async move {
-            let name = self.name.ok_or_else(|| io::Error::other("the host's name cannot be in a certificate"))?;
+            let name =
+                self.name.ok_or_else(|| io::Error::other("the host's name cannot be in a certificate"))?;
             Ok(Encrypted(self.connector.connect(name, stream).await?))
         })
     }
@@ -97,7 +99,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Encrypted<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Encrypted<S> {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.0).poll_write(context, bytes)
     }
 

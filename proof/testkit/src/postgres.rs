@@ -170,7 +170,8 @@ fn unprivileged_user() -> Result<Option<(u32, u32)>, String> {
         return Ok(None);
     }
     let number = |flag: &str| -> Result<u32, String> {
-        let output = Command::new("id").args([flag, USER]).output().map_err(|error| format!("id: {error}"))?;
+        let output =
+            Command::new("id").args([flag, USER]).output().map_err(|error| format!("id: {error}"))?;
         let text = String::from_utf8_lossy(&output.stdout);
         text.trim().parse().map_err(|_| format!("there is no user {USER} to run PostgreSQL as"))
     };

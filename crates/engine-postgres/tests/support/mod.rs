@@ -40,7 +40,8 @@ impl Database {
         let few = |size: PoolSize| PoolSize { session_count_max: size.session_count_max.min(8), ..size };
         let mut options = PostgresOptions::new(&self.url, families, clock);
         options.schema = self.schema.clone();
-        (options.reads, options.writes, options.scans) = (few(options.reads), few(options.writes), few(options.scans));
+        (options.reads, options.writes, options.scans) =
+            (few(options.reads), few(options.writes), few(options.scans));
         options
     }
 }
