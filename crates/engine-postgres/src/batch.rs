@@ -14,12 +14,12 @@ use engine::keys::{self, Key};
 use engine::{COMMIT_OP_COUNT_MAX, Commit, CommitError, Effect, Expect, Found, TableId, Version};
 use tokio::sync::{Mutex, MutexGuard};
 
-use crate::commit::{ATTEMPT_COUNT_MAX, Change, new_stamp, pause};
+use crate::commit::{ATTEMPT_COUNT_MAX, PlainEffect, new_stamp, pause};
 use crate::failure::Failure;
 use crate::key_bytes::KeyBytes;
 use crate::outcome::{Touched, Truth};
 use crate::session::Params;
-use crate::{Front, version_of};
+use crate::{FrontEnd, version_of};
 
 const MERGE_LOCK_COUNT: usize = 256;
 
@@ -28,11 +28,11 @@ struct RowOp {
     table: TableId,
     key: KeyBytes,
     expect: Expect,
-    change: Change,
+    change: PlainEffect,
 }
 
 /// What the function in the database said.
-enum Answer {
+enum RowsAnswer {
     Done(Version),
     Failed {
         op: usize,
@@ -69,7 +69,7 @@ impl MergeLocks {
     }
 }
 
-impl Front {
+impl FrontEnd {
     pub(crate) async fn commit(&self, commit: Commit) -> Result<Version, CommitError> {
         let count = commit.ops.len();
         if count == 0 || count > COMMIT_OP_COUNT_MAX {
@@ -89,10 +89,10 @@ impl Front {
         for attempt in 0..ATTEMPT_COUNT_MAX {
             pause(attempt).await;
             match self.send_rows(&ops).await? {
-                Answer::Done(version) => return Ok(self.note(version)),
-                Answer::Failed { op, found } => return Err(CommitError::Precondition { op, found }),
-                Answer::TableGone => return Err(CommitError::TableGone),
-                Answer::Again => {}
+                RowsAnswer::Done(version) => return Ok(self.note(version)),
+                RowsAnswer::Failed { op, found } => return Err(CommitError::Precondition { op, found }),
+                RowsAnswer::TableGone => return Err(CommitError::TableGone),
+                RowsAnswer::Again => {}
             }
         }
         Err(CommitError::Busy)
@@ -111,19 +111,19 @@ impl Front {
             let lookup = |key: &[u8]| Ok(rows.get(key).cloned().flatten());
             let proposed = version_of(self.now() as u64).unwrap_or(Version(std::num::NonZeroU64::MIN));
             let writes = decide_all(&commits, proposed, lookup, &self.families)?;
-            let mut changes: BTreeMap<Vec<u8>, (Expect, Change)> = rows
+            let mut changes: BTreeMap<Vec<u8>, (Expect, PlainEffect)> = rows
                 .iter()
                 .map(|(key, row)| {
                     let expect = match row {
                         Some((version, _)) => Expect::Exactly(*version),
                         None => Expect::Absent,
                     };
-                    (key.clone(), (expect, Change::Nothing))
+                    (key.clone(), (expect, PlainEffect::Nothing))
                 })
                 .collect();
             for write in writes {
-                let change = write.value.map_or(Change::Delete, Change::Put);
-                changes.entry(write.key).or_insert((Expect::Any, Change::Nothing)).1 = change;
+                let change = write.value.map_or(PlainEffect::Delete, PlainEffect::Put);
+                changes.entry(write.key).or_insert((Expect::Any, PlainEffect::Nothing)).1 = change;
             }
             let ops: Vec<RowOp> = changes
                 .into_iter()
@@ -133,21 +133,21 @@ impl Front {
                 })
                 .collect();
             let answer = match &ops[..] {
-                [] => Answer::Done(self.draw_version().await?),
+                [] => RowsAnswer::Done(self.draw_version().await?),
                 // A bare statement is cheaper than the function.
                 [op] => match self.commit_row(op.table, &op.key, op.expect, &op.change).await {
-                    Ok(version) => Answer::Done(version),
-                    Err(CommitError::Precondition { .. }) => Answer::Again,
-                    Err(CommitError::TableGone) => Answer::TableGone,
+                    Ok(version) => RowsAnswer::Done(version),
+                    Err(CommitError::Precondition { .. }) => RowsAnswer::Again,
+                    Err(CommitError::TableGone) => RowsAnswer::TableGone,
                     Err(other) => return Err(other),
                 },
                 ops => self.send_rows(ops).await?,
             };
             match answer {
-                Answer::Done(version) => return Ok(self.note(version)),
-                Answer::TableGone => return Err(CommitError::TableGone),
+                RowsAnswer::Done(version) => return Ok(self.note(version)),
+                RowsAnswer::TableGone => return Err(CommitError::TableGone),
                 // The rows are not what they were when they were read.
-                Answer::Failed { .. } | Answer::Again => {}
+                RowsAnswer::Failed { .. } | RowsAnswer::Again => {}
             }
         }
         Err(CommitError::Busy)
@@ -177,7 +177,7 @@ impl Front {
         let ids: Vec<i64> = wanted.values().map(|(table, _)| *table).collect();
         let pks: Vec<&[u8]> = wanted.values().map(|(_, key)| &key.pk[..]).collect();
         let rks: Vec<&[u8]> = wanted.values().map(|(_, key)| &key.rk[..]).collect();
-        let read = async {
+        let read = async || {
             let lease = self.reads.lease().await?;
             let session = &lease.session;
             let (fenced, keys): (Params<'_>, Params<'_>) = (&[&tables], &[&ids, &pks, &rks]);
@@ -186,8 +186,12 @@ impl Front {
                 session.query(&session.statements.read_rows, keys, self.deadline)
             )
         };
-        // A read changes nothing, so a lost connection says that nothing happened.
-        let (live, found) = read.await.map_err(|failure: Failure| match failure {
+        // A read changes nothing, so it may be repeated, and a lost connection says that nothing happened.
+        let outcome = match read().await {
+            Err(Failure::Lost { .. }) => read().await,
+            outcome => outcome,
+        };
+        let (live, found) = outcome.map_err(|failure| match failure {
             Failure::Lost { cause, .. } => CommitError::Storage(cause),
             other => other.into_commit_error(),
         })?;
@@ -207,21 +211,21 @@ impl Front {
         Ok(Some(rows))
     }
 
-    async fn send_rows(&self, ops: &[RowOp]) -> Result<Answer, CommitError> {
+    async fn send_rows(&self, ops: &[RowOp]) -> Result<RowsAnswer, CommitError> {
         let stamp = new_stamp();
         let sent_after = self.last_version();
         match self.call_commit_rows(ops, stamp).await {
             Ok(answer) => Ok(answer),
-            Err(Failure::Rejected { retries: true, .. }) => Ok(Answer::Again),
+            Err(Failure::Rejected { retries: true, .. }) => Ok(RowsAnswer::Again),
             Err(Failure::Lost { cause, session_key }) => {
                 let touched: Vec<Touched<'_>> = ops
                     .iter()
-                    .filter(|op| !matches!(op.change, Change::Nothing))
+                    .filter(|op| !matches!(op.change, PlainEffect::Nothing))
                     .map(|op| Touched { table: op.table, key: &op.key, expect: op.expect })
                     .collect();
                 match self.explain(session_key, stamp, sent_after, &touched).await {
-                    Truth::Happened(version) => Ok(Answer::Done(version)),
-                    Truth::DidNot => Ok(Answer::Again),
+                    Truth::Happened(version) => Ok(RowsAnswer::Done(version)),
+                    Truth::DidNot => Ok(RowsAnswer::Again),
                     Truth::Unknown => Err(CommitError::Unknown(cause)),
                 }
             }
@@ -229,7 +233,7 @@ impl Front {
         }
     }
 
-    async fn call_commit_rows(&self, ops: &[RowOp], stamp: i64) -> Result<Answer, Failure> {
+    async fn call_commit_rows(&self, ops: &[RowOp], stamp: i64) -> Result<RowsAnswer, Failure> {
         let tables: Vec<i64> = ops.iter().map(|op| op.table.0 as i64).collect();
         let fenced: Vec<i64> = tables.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();
         let has_long = ops.iter().any(|op| op.key.is_long());
@@ -240,9 +244,9 @@ impl Front {
         let (effects, bodies): (Vec<i32>, Vec<Option<&[u8]>>) = ops
             .iter()
             .map(|op| match &op.change {
-                Change::Put(body) => (0, Some(&body[..])),
-                Change::Delete => (1, None),
-                Change::Nothing => (2, None),
+                PlainEffect::Put(body) => (0, Some(&body[..])),
+                PlainEffect::Delete => (1, None),
+                PlainEffect::Nothing => (2, None),
             })
             .unzip();
         let lease = self.writes.lease().await?;
@@ -254,14 +258,14 @@ impl Front {
             || Failure::Rejected { cause: "the database gave no answer".to_owned(), retries: false };
         let row = rows.first().ok_or_else(unexpected)?;
         match row.get::<_, i32>(0) {
-            0 => version_of(row.get::<_, i64>(3) as u64).map(Answer::Done).ok_or_else(unexpected),
+            0 => version_of(row.get::<_, i64>(3) as u64).map(RowsAnswer::Done).ok_or_else(unexpected),
             1 => {
                 let found = row.get::<_, Option<i64>>(2).and_then(|ticks| version_of(ticks as u64));
                 let op = row.get::<_, i32>(1) as usize;
-                Ok(Answer::Failed { op, found: found.map_or(Found::Absent, Found::Present) })
+                Ok(RowsAnswer::Failed { op, found: found.map_or(Found::Absent, Found::Present) })
             }
-            2 => Ok(Answer::TableGone),
-            _ => Ok(Answer::Again),
+            2 => Ok(RowsAnswer::TableGone),
+            _ => Ok(RowsAnswer::Again),
         }
     }
 
@@ -290,10 +294,10 @@ pub(crate) fn numbers_of(expect: Expect) -> (i32, Option<i64>) {
 fn plain_ops(commit: &Commit) -> Option<Vec<RowOp>> {
     let plain = |op: &engine::Op| {
         let change = match &op.effect {
-            Effect::Put(value) => Change::Put(value.clone()),
+            Effect::Put(value) => PlainEffect::Put(value.clone()),
             Effect::Merge(_) => return None,
-            Effect::Delete => Change::Delete,
-            Effect::CheckOnly => Change::Nothing,
+            Effect::Delete => PlainEffect::Delete,
+            Effect::CheckOnly => PlainEffect::Nothing,
         };
         let key = KeyBytes::of(Key { partition: &commit.partition, row: &op.row });
         Some(RowOp { table: commit.table, key, expect: op.expect, change })

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::key_bytes::KeyBytes;
 use crate::outcome::{Touched, Truth};
 use crate::session::Params;
-use crate::{Front, version_of};
+use crate::{FrontEnd, version_of};
 
 /// How often a commit starts anew because others changed its rows meanwhile, before it is answered with `Busy`.
 pub(crate) const ATTEMPT_COUNT_MAX: u32 = 100;
@@ -23,7 +23,7 @@ const PAUSE_US_MAX: u64 = 20_000;
 
 /// What becomes of the row, when nothing is left to merge.
 #[derive(Clone, Debug)]
-pub(crate) enum Change {
+pub(crate) enum PlainEffect {
     Put(Bytes),
     Delete,
     Nothing,
@@ -37,18 +37,19 @@ struct Look {
     version: Version,
 }
 
-impl Front {
+impl FrontEnd {
     pub(crate) async fn commit_row(
         &self,
         table: TableId,
         key: &KeyBytes,
         expect: Expect,
-        change: &Change,
+        change: &PlainEffect,
     ) -> Result<Version, CommitError> {
         for attempt in 0..ATTEMPT_COUNT_MAX {
             pause(attempt).await;
             // A row that must be absent has nothing to delete.
-            let is_look = matches!((change, expect), (Change::Nothing, _) | (Change::Delete, Expect::Absent));
+            let is_look =
+                matches!((change, expect), (PlainEffect::Nothing, _) | (PlainEffect::Delete, Expect::Absent));
             if !is_look {
                 let stamp = new_stamp();
                 let sent_after = self.last_version();
@@ -79,7 +80,8 @@ impl Front {
             if !holds(expect, look.found) {
                 return Err(CommitError::Precondition { op: 0, found: look.found });
             }
-            let nothing_to_do = is_look || (matches!(change, Change::Delete) && look.found == Found::Absent);
+            let nothing_to_do =
+                is_look || (matches!(change, PlainEffect::Delete) && look.found == Found::Absent);
             if nothing_to_do {
                 return Ok(self.note(look.version));
             }
@@ -94,7 +96,7 @@ impl Front {
         table: TableId,
         key: &KeyBytes,
         expect: Expect,
-        change: &Change,
+        change: &PlainEffect,
         stamp: i64,
     ) -> Result<Option<Version>, Failure> {
         let lease = self.writes.lease().await?;
@@ -105,7 +107,7 @@ impl Front {
             Expect::Any | Expect::Absent | Expect::Present => None,
         };
         let rows = match change {
-            Change::Put(body) => {
+            PlainEffect::Put(body) => {
                 let body = &body[..];
                 match expect {
                     Expect::Absent => {
@@ -122,7 +124,7 @@ impl Front {
                     }
                 }
             }
-            Change::Delete | Change::Nothing => {
+            PlainEffect::Delete | PlainEffect::Nothing => {
                 let params: Params<'_> = &[&table, &key.pk, &key.rk, &now, &expected];
                 lease.session.query(&statements.delete, params, self.deadline).await?
             }

@@ -123,10 +123,10 @@ impl std::error::Error for ConnectError {}
 
 /// One front end's share of the engine.
 pub struct PostgresEngine {
-    front: Arc<Front>,
+    front: Arc<FrontEnd>,
 }
 
-pub(crate) struct Front {
+pub(crate) struct FrontEnd {
     connector: Arc<Connector>,
     reads: Arc<Pool>,
     writes: Arc<Pool>,
@@ -153,8 +153,8 @@ impl PostgresEngine {
         prepared?;
         // Missing rights show here, and not with the first request.
         drop(connector.session().await?);
-        let pool = |size| Pool::new(connector.clone(), size);
-        let front = Arc::new(Front {
+        let pool = |size| Pool::new(connector.clone(), size, options.deadline);
+        let front = Arc::new(FrontEnd {
             reads: pool(options.reads),
             writes: pool(options.writes),
             scans: pool(options.scans),
@@ -188,7 +188,7 @@ pub(crate) fn version_of(ticks: u64) -> Option<Version> {
     Version::new(ticks)
 }
 
-impl Front {
+impl FrontEnd {
     /// Whether the last attempts to connect succeeded.
     fn is_reachable(&self) -> bool {
         [&self.reads, &self.writes, &self.scans].iter().all(|pool| pool.is_reachable())

@@ -16,7 +16,7 @@ use tokio_postgres::Row;
 
 use crate::failure::Failure;
 use crate::key_bytes::KeyBytes;
-use crate::{Front, version_of};
+use crate::{FrontEnd, version_of};
 
 /// A row that the commit would have changed.
 pub(crate) struct Touched<'a> {
@@ -35,12 +35,12 @@ pub(crate) enum Truth {
 
 /// What one row says about a commit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Found {
+struct ReadBack {
     version: u64,
     stamp: i64,
 }
 
-impl Front {
+impl FrontEnd {
     /// `sent_after` is a version that was given before the commit was sent.
     pub(crate) async fn explain(
         &self,
@@ -119,11 +119,11 @@ impl Front {
     }
 }
 
-fn found_in(row: &Row) -> Found {
-    Found { version: row.get::<_, i64>(0) as u64, stamp: row.get(1) }
+fn found_in(row: &Row) -> ReadBack {
+    ReadBack { version: row.get::<_, i64>(0) as u64, stamp: row.get(1) }
 }
 
-fn judge(row: &Touched<'_>, found: Option<Found>, stamp: i64, sent_after: u64) -> Truth {
+fn judge(row: &Touched<'_>, found: Option<ReadBack>, stamp: i64, sent_after: u64) -> Truth {
     match found {
         Some(found) if found.stamp == stamp => {
             version_of(found.version).map_or(Truth::Unknown, Truth::Happened)
@@ -151,7 +151,7 @@ mod tests {
         let version = |ticks| Version::new(ticks).unwrap();
         let check = |expect, found: Option<(u64, i64)>, expected| {
             let row = Touched { table: TableId(16), key: &key, expect };
-            let found = found.map(|(version, stamp)| Found { version, stamp });
+            let found = found.map(|(version, stamp)| ReadBack { version, stamp });
             assert_eq!(judge(&row, found, 7, 100), expected, "{expect:?} {found:?}");
         };
         check(Expect::Any, Some((150, 7)), Truth::Happened(version(150)));

@@ -9,26 +9,28 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 
 use crate::failure::Failure;
-use crate::session::{Connector, Session};
+use crate::session::{Connector, DatabaseSession};
 
 pub(crate) struct Pool {
     connector: Arc<Connector>,
-    slots: Vec<Slot>,
+    slots: Vec<SessionSlot>,
     /// One permit for every statement that may be under way.
     room: Arc<Semaphore>,
     waiting_count: AtomicUsize,
     wait_count_max: usize,
+    wait_time_max: Duration,
     /// Of the last attempt to connect; so that the log tells of a change only.
     is_reachable: AtomicBool,
 }
 
 #[derive(Default)]
-struct Slot {
-    session: Mutex<Option<Arc<Session>>>,
+struct SessionSlot {
+    session: Mutex<Option<Arc<DatabaseSession>>>,
     busy_count: AtomicUsize,
 }
 
@@ -42,31 +44,32 @@ pub struct PoolSize {
 
 /// A session in use, until it is dropped.
 pub(crate) struct Lease {
-    pub(crate) session: Arc<Session>,
-    _place: Place,
+    pub(crate) session: Arc<DatabaseSession>,
+    _place: SlotUse,
     _permit: OwnedSemaphorePermit,
 }
 
-struct Place {
+struct SlotUse {
     pool: Arc<Pool>,
     slot: usize,
 }
 
-impl Drop for Place {
+impl Drop for SlotUse {
     fn drop(&mut self) {
         self.pool.slots[self.slot].busy_count.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
 impl Pool {
-    pub(crate) fn new(connector: Arc<Connector>, size: PoolSize) -> Arc<Pool> {
+    pub(crate) fn new(connector: Arc<Connector>, size: PoolSize, wait_time_max: Duration) -> Arc<Pool> {
         let count = size.session_count_max.max(1);
         Arc::new(Pool {
             connector,
-            slots: (0..count).map(|_| Slot::default()).collect(),
+            slots: (0..count).map(|_| SessionSlot::default()).collect(),
             room: Arc::new(Semaphore::new(count * size.depth_max.max(1))),
             waiting_count: AtomicUsize::new(0),
             wait_count_max: size.wait_count_max,
+            wait_time_max,
             is_reachable: AtomicBool::new(true),
         })
     }
@@ -79,7 +82,13 @@ impl Pool {
         self.waiting_count.load(Ordering::Relaxed)
     }
 
+    /// Waits for room, but not for ever.
     pub(crate) async fn lease(self: &Arc<Pool>) -> Result<Lease, Failure> {
+        let leased = tokio::time::timeout(self.wait_time_max, self.lease_in_turn()).await;
+        leased.unwrap_or(Err(Failure::Busy))
+    }
+
+    async fn lease_in_turn(self: &Arc<Pool>) -> Result<Lease, Failure> {
         let permit = match self.room.clone().try_acquire_owned() {
             Ok(permit) => permit,
             Err(_) => self.wait_for_room().await?,
@@ -95,7 +104,7 @@ impl Pool {
     }
 
     /// The first of those with the fewest statements under way, with one more.
-    fn least_busy(self: &Arc<Pool>) -> Place {
+    fn least_busy(self: &Arc<Pool>) -> SlotUse {
         loop {
             let mut least = (usize::MAX, 0);
             for (index, slot) in self.slots.iter().enumerate() {
@@ -110,12 +119,12 @@ impl Pool {
             let (count, slot) = least;
             let taken = &self.slots[slot].busy_count;
             if taken.compare_exchange(count, count + 1, Ordering::AcqRel, Ordering::Acquire).is_ok() {
-                return Place { pool: self.clone(), slot };
+                return SlotUse { pool: self.clone(), slot };
             }
         }
     }
 
-    async fn session_of(&self, slot: &Slot) -> Result<Arc<Session>, Failure> {
+    async fn session_of(&self, slot: &SessionSlot) -> Result<Arc<DatabaseSession>, Failure> {
         let mut held = slot.session.lock().await;
         if let Some(session) = held.as_ref().filter(|session| !session.is_over()) {
             return Ok(session.clone());

@@ -20,8 +20,8 @@ use tokio_postgres::types::ToSql;
 use crate::failure::Failure;
 use crate::key_bytes::{self, KeyBytes};
 use crate::pool::Lease;
-use crate::session::Session;
-use crate::{Front, version_of};
+use crate::session::DatabaseSession;
+use crate::{FrontEnd, version_of};
 
 /// A page of a thousand rows, and the one that says where the next page starts.
 const FIRST_SLICE_ROW_COUNT: u64 = 1_001;
@@ -29,16 +29,16 @@ const LATER_SLICE_ROW_COUNT: u64 = 4_000;
 const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 /// How far a scan may go.
-pub(crate) struct Progress<'a> {
+pub(crate) struct ScanProgress<'a> {
     clock: &'a dyn Clock,
     budget: Budget,
     started: Duration,
     rows_examined: u64,
 }
 
-impl<'a> Progress<'a> {
-    pub(crate) fn new(clock: &'a dyn Clock, budget: Budget) -> Progress<'a> {
-        Progress { clock, budget, started: clock.monotonic(), rows_examined: 0 }
+impl<'a> ScanProgress<'a> {
+    pub(crate) fn new(clock: &'a dyn Clock, budget: Budget) -> ScanProgress<'a> {
+        ScanProgress { clock, budget, started: clock.monotonic(), rows_examined: 0 }
     }
 
     fn has_room(&self) -> bool {
@@ -63,7 +63,7 @@ enum Slice {
     Stopped(OwnedKey),
 }
 
-impl Front {
+impl FrontEnd {
     pub(crate) async fn scan(
         &self,
         table: TableId,
@@ -72,7 +72,7 @@ impl Front {
         sink: &mut dyn Sink,
     ) -> Result<Option<OwnedKey>, ReadError> {
         let ranges: Vec<(KeyBytes, KeyBytes)> = ranges.iter().filter_map(key_bytes::bounds).collect();
-        let mut progress = Progress::new(&*self.clock, budget);
+        let mut progress = ScanProgress::new(&*self.clock, budget);
         let is_one_slice = ranges.len() <= 1 && progress.wanted(u64::MAX) <= FIRST_SLICE_ROW_COUNT;
         if ranges.is_empty() {
             return Ok(None);
@@ -82,7 +82,7 @@ impl Front {
             return scan_in(&lease.session, table, ranges, &mut progress, sink, self.deadline).await;
         }
         let lease = self.scans.lease().await.map_err(Failure::into_read_error)?;
-        let transaction = Transaction { lease: Some(lease) };
+        let transaction = ReadTransaction { lease: Some(lease) };
         let session = transaction.session()?;
         let begin = async {
             let begun = tokio::time::timeout(self.deadline, session.client.batch_execute(BEGIN)).await;
@@ -106,12 +106,12 @@ impl Front {
 }
 
 /// A session with an open transaction. If it is dropped before its end, the session is given up.
-struct Transaction {
+struct ReadTransaction {
     lease: Option<Lease>,
 }
 
-impl Transaction {
-    fn session(&self) -> Result<&Session, ReadError> {
+impl ReadTransaction {
+    fn session(&self) -> Result<&DatabaseSession, ReadError> {
         self.lease.as_ref().map(|lease| &*lease.session).ok_or(ReadError::Busy)
     }
 
@@ -127,7 +127,7 @@ impl Transaction {
     }
 }
 
-impl Drop for Transaction {
+impl Drop for ReadTransaction {
     fn drop(&mut self) {
         if let Some(lease) = &self.lease {
             lease.session.give_up();
@@ -137,10 +137,10 @@ impl Drop for Transaction {
 
 /// Scans in whatever view the session has.
 pub(crate) async fn scan_in(
-    session: &Session,
+    session: &DatabaseSession,
     table: TableId,
     ranges: Vec<(KeyBytes, KeyBytes)>,
-    progress: &mut Progress<'_>,
+    progress: &mut ScanProgress<'_>,
     sink: &mut dyn Sink,
     deadline: Duration,
 ) -> Result<Option<OwnedKey>, ReadError> {
@@ -160,11 +160,11 @@ pub(crate) async fn scan_in(
 }
 
 async fn slice(
-    session: &Session,
+    session: &DatabaseSession,
     table: TableId,
     (start, end): (&KeyBytes, &KeyBytes),
     wanted: u64,
-    progress: &mut Progress<'_>,
+    progress: &mut ScanProgress<'_>,
     sink: &mut dyn Sink,
     deadline: Duration,
 ) -> Result<Slice, ReadError> {

@@ -124,14 +124,18 @@ async fn format_of(client: &Client, schema: &SchemaName) -> Result<Option<i32>, 
             describe(&error)
         ))
     };
-    // Without the right to use the schema, its tables look as if they were not there.
-    let sql = "SELECT coalesce((SELECT has_schema_privilege(oid, 'USAGE') FROM pg_namespace WHERE nspname = $1), true), \
-               to_regclass($2) IS NOT NULL";
-    let row = client.query_one(sql, &[&schema.as_str(), &meta]).await.map_err(unreadable)?;
-    if !row.get::<_, bool>(0) {
-        return Err(ConnectError::Schema(format!("the user may not use the schema {}", schema.as_str())));
+    let rights = "SELECT has_schema_privilege(oid, 'USAGE') FROM pg_namespace WHERE nspname = $1";
+    match client.query(rights, &[&schema.as_str()]).await.map_err(unreadable)?.first() {
+        None => return Ok(None),
+        Some(row) if row.get(0) => {}
+        Some(_) => {
+            let what = format!("the user may not use the schema {}", schema.as_str());
+            return Err(ConnectError::Schema(what));
+        }
     }
-    if !row.get::<_, bool>(1) {
+    let is_there =
+        client.query("SELECT to_regclass($1::text) IS NOT NULL", &[&meta]).await.map_err(unreadable)?;
+    if !is_there.first().is_some_and(|row| row.get(0)) {
         return Ok(None);
     }
     let rows = client.query(&format!("SELECT format FROM {meta}"), &[]).await.map_err(unreadable)?;

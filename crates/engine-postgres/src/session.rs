@@ -3,7 +3,7 @@
 //! Promises: a session takes writes when it starts. It holds a lock of its own for as long as the server runs it, so whoever
 //! gets that lock later knows that nothing sent through this session will happen any more. A statement is never
 //! cancelled: PostgreSQL reports success for a commit whose wait for its standby was cancelled. At a deadline the session is
-//! given up instead. A warning during a statement means that its commit may not be on the standby yet; [`Session::query`]
+//! given up instead. A warning during a statement means that its commit may not be on the standby yet; [`DatabaseSession::query`]
 //! then makes sure of it before it answers.
 
 use std::future::poll_fn;
@@ -36,7 +36,7 @@ pub(crate) struct Connector {
     config: Config,
     pub(crate) schema: SchemaName,
     #[cfg(feature = "tls")]
-    tls: crate::tls::Tls,
+    tls: crate::tls::DatabaseTls,
 }
 
 impl Connector {
@@ -68,7 +68,7 @@ impl Connector {
             return Err(ConnectError::Invalid(what.to_owned()));
         }
         #[cfg(feature = "tls")]
-        let tls = crate::tls::Tls::new(config.get_ssl_mode())?;
+        let tls = crate::tls::DatabaseTls::new(config.get_ssl_mode())?;
         Ok(Connector {
             config,
             schema,
@@ -101,7 +101,7 @@ impl Connector {
     }
 
     /// A session that is ready for every statement.
-    pub(crate) async fn session(&self) -> Result<Session, ConnectError> {
+    pub(crate) async fn session(&self) -> Result<DatabaseSession, ConnectError> {
         let (client, state, driver) = self.client().await?;
         // If anything below fails, the connection ends with this.
         let mut session = Unprepared { driver: Some(driver) };
@@ -118,7 +118,7 @@ impl Connector {
         };
         let driver = session.driver.take();
         let confirming = self.schema.fill("UPDATE {schema}.meta SET format = format");
-        Ok(Session { client, statements, key, confirming, state, driver })
+        Ok(DatabaseSession { client, statements, key, confirming, state, driver })
     }
 }
 
@@ -186,7 +186,7 @@ where
     (client, state, driver.abort_handle())
 }
 
-pub(crate) struct Session {
+pub(crate) struct DatabaseSession {
     pub(crate) client: Client,
     pub(crate) statements: Statements,
     /// Of the lock that it holds.
@@ -197,7 +197,7 @@ pub(crate) struct Session {
     driver: Option<AbortHandle>,
 }
 
-impl Session {
+impl DatabaseSession {
     pub(crate) fn is_over(&self) -> bool {
         self.state.is_over.load(Ordering::Acquire) || self.client.is_closed()
     }
@@ -254,7 +254,7 @@ impl Session {
     }
 }
 
-impl Drop for Session {
+impl Drop for DatabaseSession {
     fn drop(&mut self) {
         self.give_up();
     }

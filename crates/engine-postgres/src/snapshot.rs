@@ -14,24 +14,24 @@ use tokio::sync::Mutex;
 
 use crate::failure::describe;
 use crate::key_bytes;
-use crate::scan::{Progress, scan_in};
+use crate::scan::{ScanProgress, scan_in};
 use crate::schema::{LOCK_SWEEP, SchemaName};
-use crate::session::Session;
-use crate::{Front, version_of};
+use crate::session::DatabaseSession;
+use crate::{FrontEnd, version_of};
 
 /// Relations up to this size are counted; above it, the server's own estimate is used.
 const COUNTED_BYTES_MAX: i64 = 8 * 1024 * 1024;
 
 pub(crate) struct PostgresSnapshot {
     /// One scan at a time: a session runs its statements one after the other anyway.
-    session: Mutex<Session>,
+    session: Mutex<DatabaseSession>,
     clock: Arc<dyn Clock>,
     deadline: Duration,
     last_version: Option<Version>,
     row_count: u64,
 }
 
-impl Front {
+impl FrontEnd {
     pub(crate) async fn snapshot(&self) -> Result<PostgresSnapshot, ReadError> {
         let session = self.connector.session().await.map_err(|error| {
             log::warn!("no session for a snapshot: {error}");
@@ -54,7 +54,7 @@ impl Front {
 }
 
 async fn open(
-    session: &Session,
+    session: &DatabaseSession,
     schema: &SchemaName,
 ) -> Result<(Option<Version>, u64), tokio_postgres::Error> {
     let client = &session.client;
@@ -101,7 +101,7 @@ impl Snapshot for PostgresSnapshot {
     ) -> Result<Option<OwnedKey>, ReadError> {
         let session = self.session.lock().await;
         let ranges = ranges.iter().filter_map(key_bytes::bounds).collect();
-        let mut progress = Progress::new(&*self.clock, budget);
+        let mut progress = ScanProgress::new(&*self.clock, budget);
         scan_in(&session, table, ranges, &mut progress, sink, self.deadline).await
     }
 }

@@ -11,12 +11,12 @@ use crate::schema::SchemaName;
 /// Durable commits, whatever the database's default is; plans that are made once; ends of connections that are noticed.
 pub(crate) const SESSION_SETTINGS: &str = "-c synchronous_commit=on -c default_transaction_isolation=read\\ committed \
     -c plan_cache_mode=force_generic_plan -c jit=off \
-    -c enable_seqscan=off -c enable_bitmapscan=off -c enable_hashjoin=off -c enable_mergejoin=off \
+    -c enable_seqscan=off -c enable_bitmapscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c enable_sort=off \
     -c statement_timeout=0 -c lock_timeout=0 -c idle_in_transaction_session_timeout=0 \
     -c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3 -c client_min_messages=warning";
 
 /// What differs between rows with short and with long keys.
-struct Shape {
+struct KeyShape {
     relation: &'static str,
     /// The condition on $1 (table), $4 (pk) and $5 (rk).
     key: &'static str,
@@ -24,7 +24,7 @@ struct Shape {
     unique: &'static str,
 }
 
-const SHORT: Shape = Shape {
+const SHORT: KeyShape = KeyShape {
     relation: "rows",
     key: "r.table_id = $1 AND r.pk = $4 AND r.rk = $5",
     insert: "(table_id, version, stamp, pk, rk, body) \
@@ -32,7 +32,7 @@ const SHORT: Shape = Shape {
     unique: "(table_id, pk, rk)",
 };
 
-const LONG: Shape = Shape {
+const LONG: KeyShape = KeyShape {
     relation: "long_rows",
     key: "r.table_id = $1 AND r.digest = sha256($4::bytea || '\\x00'::bytea || $5::bytea)",
     insert: "(table_id, version, stamp, digest, head, pk, rk, body) \
@@ -140,8 +140,12 @@ impl Statements {
     }
 }
 
-async fn row_statements(client: &Client, schema: &SchemaName, shape: &Shape) -> Result<RowStatements, Error> {
-    let Shape { relation, key, insert, unique } = shape;
+async fn row_statements(
+    client: &Client,
+    schema: &SchemaName,
+    shape: &KeyShape,
+) -> Result<RowStatements, Error> {
+    let KeyShape { relation, key, insert, unique } = shape;
     // A statement may not leave out a number between its parameters, so those without the time and the stamp count from 2.
     let close = key.replace("$4", "$2").replace("$5", "$3");
     let insert = format!(

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio_postgres::Client;
 
-use crate::Front;
+use crate::FrontEnd;
 use crate::failure::describe;
 use crate::schema::{LOCK_SWEEP, SchemaName};
 
@@ -23,7 +23,7 @@ const SLICE_ROW_COUNT: i64 = 1_000;
 const KEPT: &str = "1 hour";
 
 /// Runs until the engine is gone.
-pub(crate) async fn run(front: Weak<Front>) {
+pub(crate) async fn run(front: Weak<FrontEnd>) {
     loop {
         tokio::time::sleep(INTERVAL).await;
         let Some(front) = front.upgrade() else { return };
@@ -34,7 +34,7 @@ pub(crate) async fn run(front: Weak<Front>) {
     }
 }
 
-impl Front {
+impl FrontEnd {
     /// Removes what can be removed now.
     pub(crate) async fn sweep(&self) {
         let swept = match self.connector.client().await {
@@ -55,7 +55,7 @@ impl Front {
     }
 }
 
-async fn sweep(client: &Client, schema: &SchemaName, front: &Front) -> Result<u64, tokio_postgres::Error> {
+async fn sweep(client: &Client, schema: &SchemaName, front: &FrontEnd) -> Result<u64, tokio_postgres::Error> {
     let lock = format!("SELECT pg_try_advisory_lock({}, {LOCK_SWEEP})", schema.lock_class());
     if !client.query_one(&lock, &[]).await?.get::<_, bool>(0) {
         return Ok(0);

@@ -14,13 +14,13 @@ use crate::failure::Failure;
 use crate::key_bytes::KeyBytes;
 use crate::session::Params;
 use crate::statements::Statements;
-use crate::{Front, version_of};
+use crate::{FrontEnd, version_of};
 
 /// The place of a family's number in a table id.
 const FAMILY_SHIFT: u32 = 56;
 
 /// What the rows prove about a lost call.
-enum Truth {
+enum CallTruth {
     Happened(TableId),
     DidNot,
     Unknown,
@@ -36,13 +36,13 @@ struct Call<'a> {
     drops: bool,
 }
 
-enum Answer {
+enum CallAnswer {
     Done(TableId),
     Failed { op: usize, found: Found },
     Again,
 }
 
-impl Front {
+impl FrontEnd {
     pub(crate) async fn create_table(
         &self,
         namespace: Namespace<'_>,
@@ -96,14 +96,14 @@ impl Front {
             pause(attempt).await;
             let stamp = new_stamp();
             match self.send_call(&call, stamp).await {
-                Ok(Answer::Done(id)) => return Ok(id),
-                Ok(Answer::Failed { op, found }) => return Err(CommitError::Precondition { op, found }),
-                Ok(Answer::Again) | Err(Failure::Rejected { retries: true, .. }) => {}
+                Ok(CallAnswer::Done(id)) => return Ok(id),
+                Ok(CallAnswer::Failed { op, found }) => return Err(CommitError::Precondition { op, found }),
+                Ok(CallAnswer::Again) | Err(Failure::Rejected { retries: true, .. }) => {}
                 Err(Failure::Lost { cause, session_key }) => {
                     match self.explain_call(&call, session_key, stamp).await {
-                        Truth::Happened(id) => return Ok(id),
-                        Truth::DidNot => {}
-                        Truth::Unknown => return Err(CommitError::Unknown(cause)),
+                        CallTruth::Happened(id) => return Ok(id),
+                        CallTruth::DidNot => {}
+                        CallTruth::Unknown => return Err(CommitError::Unknown(cause)),
                     }
                 }
                 Err(failure) => return Err(failure.into_commit_error()),
@@ -112,7 +112,7 @@ impl Front {
         Err(CommitError::Busy)
     }
 
-    async fn send_call(&self, call: &Call<'_>, stamp: i64) -> Result<Answer, Failure> {
+    async fn send_call(&self, call: &Call<'_>, stamp: i64) -> Result<CallAnswer, Failure> {
         let lease = self.writes.lease().await?;
         let now = self.now();
         let mut params: Vec<&(dyn ToSql + Sync)> = vec![&now, &stamp];
@@ -126,35 +126,40 @@ impl Front {
             });
         };
         Ok(match row.get::<_, i32>(0) {
-            0 => Answer::Done(TableId(row.get::<_, i64>(3) as u64)),
+            0 => CallAnswer::Done(TableId(row.get::<_, i64>(3) as u64)),
             1 => {
                 let found = row.get::<_, Option<i64>>(2).and_then(|ticks| version_of(ticks as u64));
                 let op = row.get::<_, Option<i32>>(1).unwrap_or(0) as usize;
-                Answer::Failed { op, found: found.map_or(Found::Absent, Found::Present) }
+                CallAnswer::Failed { op, found: found.map_or(Found::Absent, Found::Present) }
             }
-            _ => Answer::Again,
+            _ => CallAnswer::Again,
         })
     }
 
-    async fn explain_call(&self, call: &Call<'_>, session_key: i64, stamp: i64) -> Truth {
+    async fn explain_call(&self, call: &Call<'_>, session_key: i64, stamp: i64) -> CallTruth {
         let explained =
             tokio::time::timeout(self.deadline, self.read_back_call(call, session_key, stamp)).await;
         match explained {
             Ok(Ok(truth)) => truth,
             Ok(Err(failure)) => {
                 log::warn!("the outcome of a change of the catalogue cannot be read back: {failure:?}");
-                Truth::Unknown
+                CallTruth::Unknown
             }
             Err(_) => {
                 log::warn!(
                     "the outcome of a change of the catalogue is unknown: the database did not say in time"
                 );
-                Truth::Unknown
+                CallTruth::Unknown
             }
         }
     }
 
-    async fn read_back_call(&self, call: &Call<'_>, session_key: i64, stamp: i64) -> Result<Truth, Failure> {
+    async fn read_back_call(
+        &self,
+        call: &Call<'_>,
+        session_key: i64,
+        stamp: i64,
+    ) -> Result<CallTruth, Failure> {
         self.wait_for_end(session_key).await?;
         let lease = self.reads.lease().await?;
         let (session, catalogue) = (&lease.session, TableId::CATALOGUE.0 as i64);
@@ -163,18 +168,18 @@ impl Front {
         if marks.first().is_some_and(|row| row.get::<_, i64>(1) == stamp) {
             let rows = session.query(&session.statements.short.get, key, self.deadline).await?;
             let id = rows.first().and_then(|row| TableRecord::read(row.get(1)).map(|record| record.id));
-            return Ok(id.map_or(Truth::Unknown, Truth::Happened));
+            return Ok(id.map_or(CallTruth::Unknown, CallTruth::Happened));
         }
         if !call.drops {
-            return Ok(Truth::Unknown);
+            return Ok(CallTruth::Unknown);
         }
         // The list of dropped tables keeps its entries for longer than any deadline, so it knows all of them.
         let dropped = session.query(&session.statements.dropped_by, &[&stamp], self.deadline).await?;
         Ok(match dropped.first() {
-            None => Truth::DidNot,
-            Some(row) if marks.is_empty() => Truth::Happened(TableId(row.get::<_, i64>(0) as u64)),
+            None => CallTruth::DidNot,
+            Some(row) if marks.is_empty() => CallTruth::Happened(TableId(row.get::<_, i64>(0) as u64)),
             // Somebody replaced the record since, so the new id is not known any more.
-            Some(_) => Truth::Unknown,
+            Some(_) => CallTruth::Unknown,
         })
     }
 

@@ -21,12 +21,12 @@ use tokio_rustls::client::TlsStream;
 use crate::ConnectError;
 
 #[derive(Clone)]
-pub(crate) struct Tls {
+pub(crate) struct DatabaseTls {
     config: Arc<ClientConfig>,
 }
 
-impl Tls {
-    pub(crate) fn new(mode: SslMode) -> Result<Tls, ConnectError> {
+impl DatabaseTls {
+    pub(crate) fn new(mode: SslMode) -> Result<DatabaseTls, ConnectError> {
         let mut roots = RootCertStore::empty();
         if mode != SslMode::Disable {
             let found = rustls_native_certs::load_native_certs();
@@ -38,11 +38,11 @@ impl Tls {
             .map_err(|error| ConnectError::Invalid(format!("TLS: {error}")))?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        Ok(Tls { config: Arc::new(config) })
+        Ok(DatabaseTls { config: Arc::new(config) })
     }
 }
 
-impl<S> MakeTlsConnect<S> for Tls
+impl<S> MakeTlsConnect<S> for DatabaseTls
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {

@@ -1,5 +1,7 @@
 //! The conformance suite on a real PostgreSQL: with one front end, and with two that answer every other call.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
+
 mod support;
 
 use std::sync::Arc;
