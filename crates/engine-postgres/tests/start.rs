@@ -86,6 +86,24 @@ async fn a_server_that_takes_no_writes_is_no_leader() {
     assert!(message.contains("takes writes"), "{message}");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_several_hosts_the_one_that_takes_writes_is_found() {
+    let Some(server) = postgres_or_skip("of_several_hosts_the_one_that_takes_writes_is_found") else { return };
+    let settings = [("default_transaction_read_only", "on")];
+    let reader = testkit::Postgres::start_with(&settings).unwrap();
+    let hosts = format!("127.0.0.1:1,127.0.0.1:{},127.0.0.1:{}", reader.port(), server.port());
+    let url = server.url().replace(&format!("127.0.0.1:{}", server.port()), &hosts);
+    let database = Database { url, ..Database::fresh(&server) };
+    let engine = PostgresEngine::connect(database.options(FAMILIES, clock())).await.unwrap();
+    engine.create_table(Namespace::new(Family::FIRST, "n"), "t", Bytes::new()).await.unwrap();
+    let count = format!("SELECT count(*) FROM {}.rows", database.schema);
+    assert_eq!(server.sql(&count).unwrap(), "1");
+    let hosts = format!("127.0.0.1:1,127.0.0.1:{}", reader.port());
+    let url = server.url().replace(&format!("127.0.0.1:{}", server.port()), &hosts);
+    let message = refused(&Database { url, ..Database::fresh(&server) }).await.to_string();
+    assert!(message.contains("takes writes"), "{message}");
+}
+
 /// These are the rights that docs/decisions/0016-postgres.md lists.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_documented_rights_are_enough_and_fewer_are_a_sentence() {
