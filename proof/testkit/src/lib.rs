@@ -7,6 +7,8 @@ mod batch;
 mod client;
 pub mod golden;
 mod mask;
+#[cfg(unix)]
+mod postgres;
 mod process;
 mod queue;
 mod request;
@@ -20,6 +22,8 @@ mod time;
 pub use batch::{Batch, Part, batch_parts};
 pub use client::RawClient;
 pub use mask::mask;
+#[cfg(unix)]
+pub use postgres::Postgres;
 pub use process::{ServerProcess, run_to_exit};
 pub use queue::{Message, Queues, message_path, message_xml, messages};
 pub use request::{Request, Style, percent_encode};

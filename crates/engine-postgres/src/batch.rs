@@ -1,0 +1,306 @@
+//! Commits of several rows: one call of one function in the database.
+//!
+//! Promises: all of a commit happens, or none of it. Merges, and commits that see what others before them do, are decided in
+//! this process by the same code as in every engine (`engine::decide`), over rows that were just read; the call then expects
+//! exactly those rows, and when somebody changed them in between, all of it starts anew. Within one process, merges of one
+//! row wait for each other, so only other processes get in the way.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use bytes::Bytes;
+use engine::decide::decide_all;
+use engine::keys::{self, Key};
+use engine::{COMMIT_OP_COUNT_MAX, Commit, CommitError, Effect, Expect, Found, TableId, Version};
+use tokio::sync::{Mutex, MutexGuard};
+
+use crate::commit::{ATTEMPT_COUNT_MAX, PlainEffect, new_stamp, pause};
+use crate::failure::Failure;
+use crate::key_bytes::KeyBytes;
+use crate::outcome::{Touched, Truth};
+use crate::session::Params;
+use crate::{FrontEnd, version_of};
+
+const MERGE_LOCK_COUNT: usize = 256;
+
+/// One row of a call.
+struct RowOp {
+    table: TableId,
+    key: KeyBytes,
+    expect: Expect,
+    change: PlainEffect,
+}
+
+/// What the function in the database said.
+enum RowsAnswer {
+    Done(Version),
+    Failed {
+        op: usize,
+        found: Found,
+    },
+    TableGone,
+    /// Others got in the way; nothing happened.
+    Again,
+}
+
+/// Locks for rows that are merged, by hash: two rows may share one, which costs only time.
+pub(crate) struct MergeLocks(Vec<Mutex<()>>);
+
+impl MergeLocks {
+    pub(crate) fn new() -> MergeLocks {
+        MergeLocks((0..MERGE_LOCK_COUNT).map(|_| Mutex::new(())).collect())
+    }
+
+    async fn take(&self, commits: &[Commit]) -> Vec<MutexGuard<'_, ()>> {
+        let mut places = BTreeSet::new();
+        for commit in commits {
+            for op in commit.ops.iter().filter(|op| matches!(op.effect, Effect::Merge(_))) {
+                let mut hasher = DefaultHasher::new();
+                (commit.table, &commit.partition, &op.row).hash(&mut hasher);
+                places.insert(hasher.finish() as usize % MERGE_LOCK_COUNT);
+            }
+        }
+        let mut guards = Vec::with_capacity(places.len());
+        // In the order of the set, which is the same for all.
+        for place in places {
+            guards.push(self.0[place].lock().await);
+        }
+        guards
+    }
+}
+
+impl FrontEnd {
+    pub(crate) async fn commit(&self, commit: Commit) -> Result<Version, CommitError> {
+        let count = commit.ops.len();
+        if count == 0 || count > COMMIT_OP_COUNT_MAX {
+            return Err(CommitError::Invalid(format!(
+                "a commit of {count} ops, not 1 to {COMMIT_OP_COUNT_MAX}"
+            )));
+        }
+        if commit.table == TableId::CATALOGUE {
+            return Err(CommitError::TableGone);
+        }
+        let Some(ops) = plain_ops(&commit) else {
+            return self.commit_all(vec![commit]).await;
+        };
+        if let [op] = &ops[..] {
+            return self.commit_row(op.table, &op.key, op.expect, &op.change).await;
+        }
+        for attempt in 0..ATTEMPT_COUNT_MAX {
+            pause(attempt).await;
+            match self.send_rows(&ops).await? {
+                RowsAnswer::Done(version) => return Ok(self.note(version)),
+                RowsAnswer::Failed { op, found } => return Err(CommitError::Precondition { op, found }),
+                RowsAnswer::TableGone => return Err(CommitError::TableGone),
+                RowsAnswer::Again => {}
+            }
+        }
+        Err(CommitError::Busy)
+    }
+
+    pub(crate) async fn commit_all(&self, commits: Vec<Commit>) -> Result<Version, CommitError> {
+        if commits.iter().any(|commit| commit.table == TableId::CATALOGUE) {
+            return Err(CommitError::TableGone);
+        }
+        let _merging = self.merge_locks.take(&commits).await;
+        for attempt in 0..ATTEMPT_COUNT_MAX {
+            pause(attempt).await;
+            let Some(rows) = self.read_for(&commits).await? else {
+                return Err(CommitError::TableGone);
+            };
+            let lookup = |key: &[u8]| Ok(rows.get(key).cloned().flatten());
+            let proposed = version_of(self.now() as u64).unwrap_or(Version(std::num::NonZeroU64::MIN));
+            let writes = decide_all(&commits, proposed, lookup, &self.families)?;
+            let mut changes: BTreeMap<Vec<u8>, (Expect, PlainEffect)> = rows
+                .iter()
+                .map(|(key, row)| {
+                    let expect = match row {
+                        Some((version, _)) => Expect::Exactly(*version),
+                        None => Expect::Absent,
+                    };
+                    (key.clone(), (expect, PlainEffect::Nothing))
+                })
+                .collect();
+            for write in writes {
+                let change = write.value.map_or(PlainEffect::Delete, PlainEffect::Put);
+                changes.entry(write.key).or_insert((Expect::Any, PlainEffect::Nothing)).1 = change;
+            }
+            let ops: Vec<RowOp> = changes
+                .into_iter()
+                .filter_map(|(key, (expect, change))| {
+                    let table = keys::table_of(&key)?;
+                    Some(RowOp { table, key: KeyBytes::of_encoded(&key), expect, change })
+                })
+                .collect();
+            let answer = match &ops[..] {
+                [] => RowsAnswer::Done(self.draw_version().await?),
+                // A bare statement is cheaper than the function.
+                [op] => match self.commit_row(op.table, &op.key, op.expect, &op.change).await {
+                    Ok(version) => RowsAnswer::Done(version),
+                    Err(CommitError::Precondition { .. }) => RowsAnswer::Again,
+                    Err(CommitError::TableGone) => RowsAnswer::TableGone,
+                    Err(other) => return Err(other),
+                },
+                ops => self.send_rows(ops).await?,
+            };
+            match answer {
+                RowsAnswer::Done(version) => return Ok(self.note(version)),
+                RowsAnswer::TableGone => return Err(CommitError::TableGone),
+                // The rows are not what they were when they were read.
+                RowsAnswer::Failed { .. } | RowsAnswer::Again => {}
+            }
+        }
+        Err(CommitError::Busy)
+    }
+
+    /// The rows that the decision depends on, by encoded key. `None`: a table is gone.
+    #[allow(clippy::type_complexity, reason = "what `decide_all` looks rows up in")]
+    async fn read_for(
+        &self,
+        commits: &[Commit],
+    ) -> Result<Option<HashMap<Vec<u8>, Option<(Version, Bytes)>>>, CommitError> {
+        let mut wanted: BTreeMap<Vec<u8>, (i64, KeyBytes)> = BTreeMap::new();
+        let mut tables = BTreeSet::new();
+        for commit in commits {
+            tables.insert(commit.table.0 as i64);
+            for op in &commit.ops {
+                let is_blind =
+                    op.expect == Expect::Any && matches!(op.effect, Effect::Put(_) | Effect::CheckOnly);
+                if !is_blind {
+                    let key = keys::encode(commit.table, Key { partition: &commit.partition, row: &op.row });
+                    let bytes = KeyBytes::of_encoded(&key);
+                    wanted.insert(key, (commit.table.0 as i64, bytes));
+                }
+            }
+        }
+        let tables: Vec<i64> = tables.into_iter().collect();
+        let ids: Vec<i64> = wanted.values().map(|(table, _)| *table).collect();
+        let pks: Vec<&[u8]> = wanted.values().map(|(_, key)| &key.pk[..]).collect();
+        let rks: Vec<&[u8]> = wanted.values().map(|(_, key)| &key.rk[..]).collect();
+        let read = async || {
+            let lease = self.reads.lease().await?;
+            let session = &lease.session;
+            let (fenced, keys): (Params<'_>, Params<'_>) = (&[&tables], &[&ids, &pks, &rks]);
+            tokio::try_join!(
+                session.query(&session.statements.live_count, fenced, self.deadline),
+                session.query(&session.statements.read_rows, keys, self.deadline)
+            )
+        };
+        // A read changes nothing, so it may be repeated, and a lost connection says that nothing happened.
+        let outcome = match read().await {
+            Err(Failure::Lost { .. }) => read().await,
+            outcome => outcome,
+        };
+        let (live, found) = outcome.map_err(|failure| match failure {
+            Failure::Lost { cause, .. } => CommitError::Storage(cause),
+            other => other.into_commit_error(),
+        })?;
+        if live.first().map(|row| row.get::<_, i64>(0)) != Some(tables.len() as i64) {
+            return Ok(None);
+        }
+        let keys: Vec<&Vec<u8>> = wanted.keys().collect();
+        let mut rows: HashMap<Vec<u8>, Option<(Version, Bytes)>> =
+            keys.iter().map(|key| ((*key).clone(), None)).collect();
+        for row in &found {
+            let place = row.get::<_, i64>(0) as usize - 1;
+            let Some(key) = keys.get(place) else { continue };
+            let version = version_of(row.get::<_, i64>(1) as u64);
+            let value = Bytes::copy_from_slice(row.get::<_, &[u8]>(2));
+            rows.insert((*key).clone(), version.map(|version| (version, value)));
+        }
+        Ok(Some(rows))
+    }
+
+    async fn send_rows(&self, ops: &[RowOp]) -> Result<RowsAnswer, CommitError> {
+        let stamp = new_stamp();
+        let sent_after = self.last_version();
+        match self.call_commit_rows(ops, stamp).await {
+            Ok(answer) => Ok(answer),
+            Err(Failure::Rejected { retries: true, .. }) => Ok(RowsAnswer::Again),
+            Err(Failure::Lost { cause, session_key }) => {
+                let touched: Vec<Touched<'_>> = ops
+                    .iter()
+                    .filter(|op| !matches!(op.change, PlainEffect::Nothing))
+                    .map(|op| Touched { table: op.table, key: &op.key, expect: op.expect })
+                    .collect();
+                match self.explain(session_key, stamp, sent_after, &touched).await {
+                    Truth::Happened(version) => Ok(RowsAnswer::Done(version)),
+                    Truth::DidNot => Ok(RowsAnswer::Again),
+                    Truth::Unknown => Err(CommitError::Unknown(cause)),
+                }
+            }
+            Err(failure) => Err(failure.into_commit_error()),
+        }
+    }
+
+    async fn call_commit_rows(&self, ops: &[RowOp], stamp: i64) -> Result<RowsAnswer, Failure> {
+        let tables: Vec<i64> = ops.iter().map(|op| op.table.0 as i64).collect();
+        let fenced: Vec<i64> = tables.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();
+        let has_long = ops.iter().any(|op| op.key.is_long());
+        let pks: Vec<&[u8]> = ops.iter().map(|op| &op.key.pk[..]).collect();
+        let rks: Vec<&[u8]> = ops.iter().map(|op| &op.key.rk[..]).collect();
+        let (expects, versions): (Vec<i32>, Vec<Option<i64>>) =
+            ops.iter().map(|op| numbers_of(op.expect)).unzip();
+        let (effects, bodies): (Vec<i32>, Vec<Option<&[u8]>>) = ops
+            .iter()
+            .map(|op| match &op.change {
+                PlainEffect::Put(body) => (0, Some(&body[..])),
+                PlainEffect::Delete => (1, None),
+                PlainEffect::Nothing => (2, None),
+            })
+            .unzip();
+        let lease = self.writes.lease().await?;
+        let now = self.now();
+        let params: Params<'_> =
+            &[&now, &stamp, &fenced, &has_long, &tables, &pks, &rks, &expects, &versions, &effects, &bodies];
+        let rows = lease.session.query(&lease.session.statements.commit_rows, params, self.deadline).await?;
+        let unexpected =
+            || Failure::Rejected { cause: "the database gave no answer".to_owned(), retries: false };
+        let row = rows.first().ok_or_else(unexpected)?;
+        match row.get::<_, i32>(0) {
+            0 => version_of(row.get::<_, i64>(3) as u64).map(RowsAnswer::Done).ok_or_else(unexpected),
+            1 => {
+                let found = row.get::<_, Option<i64>>(2).and_then(|ticks| version_of(ticks as u64));
+                let op = row.get::<_, i32>(1) as usize;
+                Ok(RowsAnswer::Failed { op, found: found.map_or(Found::Absent, Found::Present) })
+            }
+            2 => Ok(RowsAnswer::TableGone),
+            _ => Ok(RowsAnswer::Again),
+        }
+    }
+
+    async fn draw_version(&self) -> Result<Version, CommitError> {
+        let draw = async {
+            let lease = self.writes.lease().await?;
+            lease.session.query(&lease.session.statements.next_version, &[&self.now()], self.deadline).await
+        };
+        let rows = draw.await.map_err(Failure::into_commit_error)?;
+        let version = rows.first().and_then(|row| version_of(row.get::<_, i64>(0) as u64));
+        version.ok_or_else(|| CommitError::Storage("the database gave no version".to_owned()))
+    }
+}
+
+/// As `schema.sql` has them.
+pub(crate) fn numbers_of(expect: Expect) -> (i32, Option<i64>) {
+    match expect {
+        Expect::Any => (0, None),
+        Expect::Absent => (1, None),
+        Expect::Present => (2, None),
+        Expect::Exactly(version) => (3, Some(version.ticks() as i64)),
+    }
+}
+
+/// The ops of a commit without merges; `None` if there is one.
+fn plain_ops(commit: &Commit) -> Option<Vec<RowOp>> {
+    let plain = |op: &engine::Op| {
+        let change = match &op.effect {
+            Effect::Put(value) => PlainEffect::Put(value.clone()),
+            Effect::Merge(_) => return None,
+            Effect::Delete => PlainEffect::Delete,
+            Effect::CheckOnly => PlainEffect::Nothing,
+        };
+        let key = KeyBytes::of(Key { partition: &commit.partition, row: &op.row });
+        Some(RowOp { table: commit.table, key, expect: op.expect, change })
+    };
+    commit.ops.iter().map(plain).collect()
+}

@@ -1,0 +1,69 @@
+//! What went wrong with a statement, and what that says about it.
+//!
+//! Promises: a description holds no secret and no value of a row, because it takes only the code and the sentence of the
+//! server's message, never its detail. [`Failure::Rejected`] means that nothing happened; [`Failure::Lost`] means that nobody
+//! knows yet.
+
+use std::error::Error as _;
+
+use engine::{CommitError, ReadError};
+use tokio_postgres::error::{Severity, SqlState};
+
+/// Why a statement has no answer.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// No connection to a server that takes writes: the statement was not sent. The pool has logged why.
+    NoConnection,
+    /// Too many statements wait. It was not sent.
+    Busy,
+    /// The server refused it and undid it.
+    Rejected { cause: String, retries: bool },
+    /// It was sent, and the connection ended, or the deadline passed. The key is that of the session (`session.rs`).
+    Lost { cause: String, session_key: i64 },
+}
+
+impl Failure {
+    pub(crate) fn of(error: &tokio_postgres::Error, session_key: i64) -> Failure {
+        let cause = describe(error);
+        match error.as_db_error() {
+            // A fatal error may come after the commit, while it waits for the standby.
+            Some(db) if db.parsed_severity() == Some(Severity::Error) => {
+                Failure::Rejected { cause, retries: is_worth_retrying(db.code()) }
+            }
+            _ => Failure::Lost { cause, session_key },
+        }
+    }
+
+    pub(crate) fn into_read_error(self) -> ReadError {
+        match self {
+            Failure::NoConnection | Failure::Busy => ReadError::Busy,
+            Failure::Rejected { cause, .. } | Failure::Lost { cause, .. } => ReadError::Storage(cause),
+        }
+    }
+
+    /// For statements that were not sent or undone; `Lost` is for `outcome.rs` to explain.
+    pub(crate) fn into_commit_error(self) -> CommitError {
+        match self {
+            Failure::NoConnection | Failure::Busy => CommitError::Busy,
+            Failure::Rejected { cause, .. } => CommitError::Storage(cause),
+            Failure::Lost { cause, .. } => CommitError::Unknown(cause),
+        }
+    }
+}
+
+/// Deadlocks and the like: the server undid the statement, and another try may succeed.
+fn is_worth_retrying(code: &SqlState) -> bool {
+    [SqlState::T_R_DEADLOCK_DETECTED, SqlState::T_R_SERIALIZATION_FAILURE, SqlState::LOCK_NOT_AVAILABLE]
+        .contains(code)
+}
+
+/// A sentence for the log, without secrets and without data.
+pub(crate) fn describe(error: &tokio_postgres::Error) -> String {
+    match error.as_db_error() {
+        Some(db) => format!("{} (SQLSTATE {})", db.message(), db.code().code()),
+        None => match error.source() {
+            Some(source) => format!("{error}: {source}"),
+            None => error.to_string(),
+        },
+    }
+}

@@ -1,0 +1,323 @@
+//! The engine on PostgreSQL: any number of front ends, none with state of its own, over one database.
+//!
+//! Promises: everything the contract asks for, as durably as the database keeps its commits. Decided where the rows are, so
+//! front ends need not know of each other. No message holds a secret, and no value of a row reaches the server's log.
+//!
+//! | file | what it knows |
+//! |---|---|
+//! | `schema.rs`, `schema.sql` | what is in the database, and who creates it |
+//! | `session.rs`, `tls.rs` | one connection, and what it means when it ends |
+//! | `pool.rs` | how connections are shared |
+//! | `statements.rs` | the statements of one row, and those of scans |
+//! | `key_bytes.rs` | keys as columns |
+//! | `commit.rs` | commits of one row |
+//! | `batch.rs` | commits of several rows, merges |
+//! | `tables.rs` | the catalogue, loads |
+//! | `outcome.rs` | whether a commit happened whose answer was lost |
+//! | `scan.rs`, `snapshot.rs` | views |
+//! | `sweep.rs` | how the space of dropped tables comes back |
+
+mod batch;
+mod commit;
+mod failure;
+mod key_bytes;
+mod outcome;
+mod pool;
+mod scan;
+mod schema;
+mod session;
+mod snapshot;
+mod statements;
+mod sweep;
+mod tables;
+#[cfg(feature = "tls")]
+mod tls;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use engine::env::Clock;
+use engine::keys::{Key, KeyRange, OwnedKey};
+use engine::{
+    Budget, Commit, CommitError, Engine, EngineGauges, Expect, Families, Health, Load, Namespace, ReadError,
+    Row, Sink, Snapshot, TableId, TablePath, TableRows, Version,
+};
+
+pub use crate::pool::PoolSize;
+pub use crate::schema::schema_sql;
+
+use crate::batch::MergeLocks;
+use crate::failure::Failure;
+use crate::key_bytes::KeyBytes;
+use crate::pool::Pool;
+use crate::schema::SchemaName;
+use crate::session::Connector;
+
+#[derive(Clone)]
+pub struct PostgresOptions {
+    pub families: Families,
+    pub clock: Arc<dyn Clock>,
+    /// `postgres://user:password@host:port,host:port/database?sslmode=require`
+    pub url: String,
+    /// Where everything is kept.
+    pub schema: String,
+    /// Whether the schema is created if it is missing.
+    pub creates_schema: bool,
+    /// Of one statement. At its end the connection is given up, and the outcome is read back through another one.
+    pub deadline: Duration,
+    /// Reads are quick, so they share sessions.
+    pub reads: PoolSize,
+    /// A write waits for the disk, and those behind it in its session wait too, so they share only under load.
+    pub writes: PoolSize,
+    /// A scan of several slices has a session for itself.
+    pub scans: PoolSize,
+}
+
+impl PostgresOptions {
+    pub fn new(url: &str, families: Families, clock: Arc<dyn Clock>) -> PostgresOptions {
+        PostgresOptions {
+            families,
+            clock,
+            url: url.to_owned(),
+            schema: "lazulite".to_owned(),
+            creates_schema: true,
+            deadline: Duration::from_secs(15),
+            reads: PoolSize { session_count_max: 4, depth_max: 32, wait_count_max: 4_000 },
+            writes: PoolSize { session_count_max: 24, depth_max: 4, wait_count_max: 4_000 },
+            scans: PoolSize { session_count_max: 8, depth_max: 1, wait_count_max: 1_000 },
+        }
+    }
+}
+
+/// Why there is no engine. The sentences hold no secrets.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ConnectError {
+    /// An option, or the URL, is wrong.
+    Invalid(String),
+    /// No server that takes writes answers.
+    Unreachable(String),
+    /// The server answers and does not let us in.
+    Refused(String),
+    /// The schema is missing, too new, or not ours to use.
+    Schema(String),
+}
+
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ConnectError::Invalid(cause) | ConnectError::Refused(cause) | ConnectError::Schema(cause) => {
+                f.write_str(cause)
+            }
+            ConnectError::Unreachable(cause) => {
+                write!(f, "no PostgreSQL server that takes writes is reachable: {cause}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ConnectError {}
+
+/// One front end's share of the engine.
+pub struct PostgresEngine {
+    front: Arc<FrontEnd>,
+}
+
+pub(crate) struct FrontEnd {
+    connector: Arc<Connector>,
+    reads: Arc<Pool>,
+    writes: Arc<Pool>,
+    scans: Arc<Pool>,
+    families: Families,
+    clock: Arc<dyn Clock>,
+    deadline: Duration,
+    pause_before_reconnecting: Duration,
+    merge_locks: MergeLocks,
+    /// The greatest version that this front end has seen.
+    last_version: AtomicU64,
+    commit_count: AtomicU64,
+    is_closed: AtomicBool,
+}
+
+impl PostgresEngine {
+    /// Connects, and creates the schema if it is missing.
+    pub async fn connect(options: PostgresOptions) -> Result<PostgresEngine, ConnectError> {
+        let schema = SchemaName::parse(&options.schema)?;
+        let connector = Arc::new(Connector::new(&options.url, schema)?);
+        let (client, _, driver) = connector.client().await?;
+        let prepared = schema::prepare(&client, &connector.schema, options.creates_schema).await;
+        driver.abort();
+        prepared?;
+        // Missing rights show here, and not with the first request.
+        drop(connector.session().await?);
+        let pool = |size| Pool::new(connector.clone(), size, options.deadline);
+        let front = Arc::new(FrontEnd {
+            reads: pool(options.reads),
+            writes: pool(options.writes),
+            scans: pool(options.scans),
+            connector,
+            families: options.families,
+            clock: options.clock,
+            deadline: options.deadline,
+            pause_before_reconnecting: Duration::from_millis(100),
+            merge_locks: MergeLocks::new(),
+            last_version: AtomicU64::new(0),
+            commit_count: AtomicU64::new(0),
+            is_closed: AtomicBool::new(false),
+        });
+        tokio::spawn(sweep::run(Arc::downgrade(&front)));
+        Ok(PostgresEngine { front })
+    }
+
+    /// Whether a server that takes writes answered when it was last asked: what a load balancer wants to know.
+    pub fn is_reachable(&self) -> bool {
+        self.front.is_reachable()
+    }
+
+    /// Removes rows of dropped tables now, and not with the next round.
+    #[doc(hidden)]
+    pub async fn sweep(&self) {
+        self.front.sweep().await;
+    }
+}
+
+pub(crate) fn version_of(ticks: u64) -> Option<Version> {
+    Version::new(ticks)
+}
+
+impl FrontEnd {
+    /// Whether the last attempts to connect succeeded.
+    fn is_reachable(&self) -> bool {
+        [&self.reads, &self.writes, &self.scans].iter().all(|pool| pool.is_reachable())
+    }
+
+    fn now(&self) -> i64 {
+        i64::try_from(self.clock.now_ticks()).unwrap_or(i64::MAX)
+    }
+
+    fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Acquire)
+    }
+
+    fn last_version(&self) -> u64 {
+        self.last_version.load(Ordering::Acquire)
+    }
+
+    /// Remembers a version that a commit got.
+    fn note(&self, version: Version) -> Version {
+        self.last_version.fetch_max(version.ticks(), Ordering::AcqRel);
+        self.commit_count.fetch_add(1, Ordering::Relaxed);
+        version
+    }
+
+    fn check_open(&self) -> Result<(), CommitError> {
+        match self.is_closed() {
+            true => Err(CommitError::Storage("the engine is closed".to_owned())),
+            false => Ok(()),
+        }
+    }
+
+    async fn get(&self, table: TableId, key: &KeyBytes) -> Result<Option<Row>, Failure> {
+        let lease = self.reads.lease().await?;
+        let statement = &lease.session.statements.of_row(key.is_long()).get;
+        let rows =
+            lease.session.query(statement, &[&(table.0 as i64), &key.pk, &key.rk], self.deadline).await?;
+        Ok(rows.first().and_then(|row| {
+            let version = version_of(row.get::<_, i64>(0) as u64)?;
+            Some(Row { version, value: Bytes::copy_from_slice(row.get(1)) })
+        }))
+    }
+}
+
+#[async_trait]
+impl Engine for PostgresEngine {
+    async fn get(&self, table: TableId, key: Key<'_>) -> Result<Option<Row>, ReadError> {
+        let key = KeyBytes::of(key);
+        match self.front.get(table, &key).await {
+            // A session may have ended long ago without anybody noticing; another one knows more.
+            Err(Failure::Lost { .. }) => self.front.get(table, &key).await.map_err(Failure::into_read_error),
+            outcome => outcome.map_err(Failure::into_read_error),
+        }
+    }
+
+    async fn scan(
+        &self,
+        table: TableId,
+        ranges: &[KeyRange],
+        budget: Budget,
+        sink: &mut dyn Sink,
+    ) -> Result<Option<OwnedKey>, ReadError> {
+        self.front.scan(table, ranges, budget, sink).await
+    }
+
+    async fn commit(&self, commit: Commit) -> Result<Version, CommitError> {
+        self.front.check_open()?;
+        self.front.commit(commit).await
+    }
+
+    async fn commit_all(&self, commits: Vec<Commit>) -> Result<Version, CommitError> {
+        self.front.check_open()?;
+        self.front.commit_all(commits).await
+    }
+
+    async fn create_table(
+        &self,
+        namespace: Namespace<'_>,
+        name: &str,
+        payload: Bytes,
+    ) -> Result<TableId, CommitError> {
+        self.front.check_open()?;
+        self.front.create_table(namespace, name, &payload).await
+    }
+
+    async fn drop_table(&self, namespace: Namespace<'_>, name: &str) -> Result<TableId, CommitError> {
+        self.front.check_open()?;
+        self.front.drop_table(namespace, name).await
+    }
+
+    async fn rename_table(
+        &self,
+        from: TablePath<'_>,
+        to: TablePath<'_>,
+        payload: Bytes,
+    ) -> Result<TableId, CommitError> {
+        self.front.check_open()?;
+        self.front.rename_table(from, to, &payload).await
+    }
+
+    async fn replace_table(
+        &self,
+        path: TablePath<'_>,
+        expect: Expect,
+        payload: Bytes,
+        rows: TableRows,
+    ) -> Result<TableId, CommitError> {
+        self.front.check_open()?;
+        self.front.replace_table(path, expect, &payload, rows).await
+    }
+
+    async fn snapshot(&self) -> Result<Arc<dyn Snapshot>, ReadError> {
+        Ok(Arc::new(self.front.snapshot().await?))
+    }
+
+    async fn load(&self, load: Load) -> Result<(), CommitError> {
+        self.front.check_open()?;
+        self.front.load(load).await
+    }
+
+    async fn close(&self) {
+        self.front.is_closed.store(true, Ordering::Release);
+    }
+
+    fn gauges(&self) -> EngineGauges {
+        EngineGauges {
+            health: if self.front.is_closed() { Health::Closed } else { Health::Ready },
+            commit_count: self.front.commit_count.load(Ordering::Relaxed),
+            queue_count: self.front.writes.waiting_count() as u64,
+            ..EngineGauges::default()
+        }
+    }
+}

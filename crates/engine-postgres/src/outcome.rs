@@ -1,0 +1,164 @@
+//! Explains commits whose answer was lost.
+//!
+//! A session that ended, or was given up at a deadline, may have committed its last statement, may still be doing so, or may
+//! never have received it. Two steps tell which. First the end of that session is waited for: it holds a lock for as long as
+//! the server runs it, so whoever gets the lock knows that nothing of it is still to come (a new leader has never heard of
+//! it, and nothing that it did not replicate will come back). Then the rows are read: a row that carries the commit's stamp
+//! proves that all of it happened, and a row that is older than the commit proves that none of it did.
+//!
+//! Promises: an answer from here is true. Where the rows prove nothing, because others changed them since, or when the
+//! deadline passes first, the outcome stays unknown.
+
+use std::time::Duration;
+
+use engine::{Expect, TableId, Version};
+use tokio_postgres::Row;
+
+use crate::failure::Failure;
+use crate::key_bytes::KeyBytes;
+use crate::{FrontEnd, version_of};
+
+/// A row that the commit would have changed.
+pub(crate) struct Touched<'a> {
+    pub(crate) table: TableId,
+    pub(crate) key: &'a KeyBytes,
+    pub(crate) expect: Expect,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Truth {
+    Happened(Version),
+    /// And never will.
+    DidNot,
+    Unknown,
+}
+
+/// What one row says about a commit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct ReadBack {
+    version: u64,
+    stamp: i64,
+}
+
+impl FrontEnd {
+    /// `sent_after` is a version that was given before the commit was sent.
+    pub(crate) async fn explain(
+        &self,
+        session_key: i64,
+        stamp: i64,
+        sent_after: u64,
+        touched: &[Touched<'_>],
+    ) -> Truth {
+        let truth =
+            tokio::time::timeout(self.deadline, self.read_back(session_key, stamp, sent_after, touched))
+                .await;
+        let truth = match truth {
+            Ok(Ok(truth)) => truth,
+            Ok(Err(failure)) => {
+                log::warn!("the outcome of a commit cannot be read back: {failure:?}");
+                Truth::Unknown
+            }
+            Err(_) => {
+                log::warn!("the outcome of a commit is unknown: the database did not say in time");
+                Truth::Unknown
+            }
+        };
+        log::info!("a commit lost its connection; read back: {truth:?}");
+        truth
+    }
+
+    async fn read_back(
+        &self,
+        session_key: i64,
+        stamp: i64,
+        sent_after: u64,
+        touched: &[Touched<'_>],
+    ) -> Result<Truth, Failure> {
+        self.wait_for_end(session_key).await?;
+        let lease = self.reads.lease().await?;
+        let mut proof = Truth::Unknown;
+        for row in touched {
+            let statement = &lease.session.statements.of_row(row.key.is_long()).read_back;
+            let found = lease
+                .session
+                .query(statement, &[&(row.table.0 as i64), &row.key.pk, &row.key.rk], self.deadline)
+                .await?;
+            match judge(row, found.first().map(found_in), stamp, sent_after) {
+                Truth::Happened(version) => return Ok(Truth::Happened(version)),
+                Truth::DidNot => proof = Truth::DidNot,
+                Truth::Unknown => {}
+            }
+        }
+        Ok(proof)
+    }
+
+    /// Returns when the server no longer runs that session.
+    pub(crate) async fn wait_for_end(&self, session_key: i64) -> Result<(), Failure> {
+        let mut pause = Duration::from_millis(5);
+        loop {
+            let lease = match self.reads.lease().await {
+                Ok(lease) => lease,
+                // A new leader may be on its way. The caller has a deadline.
+                Err(Failure::NoConnection) => {
+                    tokio::time::sleep(self.pause_before_reconnecting).await;
+                    continue;
+                }
+                Err(other) => return Err(other),
+            };
+            // Asks again and again and does not wait in the server, because others share this session.
+            let sql = &lease.session.statements.is_over;
+            let rows = lease.session.query(sql, &[&session_key], self.deadline).await;
+            match rows {
+                Ok(rows) if rows.first().is_some_and(|row| row.get(0)) => return Ok(()),
+                Ok(_) | Err(Failure::Lost { .. }) => {}
+                Err(other) => return Err(other),
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_millis(200));
+        }
+    }
+}
+
+fn found_in(row: &Row) -> ReadBack {
+    ReadBack { version: row.get::<_, i64>(0) as u64, stamp: row.get(1) }
+}
+
+fn judge(row: &Touched<'_>, found: Option<ReadBack>, stamp: i64, sent_after: u64) -> Truth {
+    match found {
+        Some(found) if found.stamp == stamp => {
+            version_of(found.version).map_or(Truth::Unknown, Truth::Happened)
+        }
+        // Versions only grow, so this row was last written before the commit was sent. Had the commit happened, the row would
+        // be newer, or gone.
+        Some(found) if found.version <= sent_after => Truth::DidNot,
+        Some(found) => match row.expect {
+            // The row that it wanted to change is still there.
+            Expect::Exactly(version) if version.ticks() == found.version => Truth::DidNot,
+            _ => Truth::Unknown,
+        },
+        // A delete may have been ours, and a put may have been deleted since.
+        None => Truth::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_the_row_proves_is_said() {
+        let key = KeyBytes { pk: Vec::new(), rk: Vec::new() };
+        let version = |ticks| Version::new(ticks).unwrap();
+        let check = |expect, found: Option<(u64, i64)>, expected| {
+            let row = Touched { table: TableId(16), key: &key, expect };
+            let found = found.map(|(version, stamp)| ReadBack { version, stamp });
+            assert_eq!(judge(&row, found, 7, 100), expected, "{expect:?} {found:?}");
+        };
+        check(Expect::Any, Some((150, 7)), Truth::Happened(version(150)));
+        check(Expect::Any, Some((150, 8)), Truth::Unknown);
+        check(Expect::Any, Some((100, 8)), Truth::DidNot);
+        check(Expect::Any, None, Truth::Unknown);
+        check(Expect::Exactly(version(120)), Some((120, 8)), Truth::DidNot);
+        check(Expect::Exactly(version(120)), Some((130, 8)), Truth::Unknown);
+    }
+}
