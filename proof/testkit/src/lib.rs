@@ -5,6 +5,9 @@
 
 mod batch;
 mod client;
+#[cfg(target_os = "linux")]
+pub mod cluster;
+mod front_end;
 pub mod golden;
 mod mask;
 #[cfg(unix)]
@@ -13,6 +16,7 @@ mod process;
 mod queue;
 mod request;
 mod response;
+mod round_robin;
 mod sas;
 mod server;
 mod sign;
@@ -28,6 +32,7 @@ pub use process::{ServerProcess, run_to_exit};
 pub use queue::{Message, Queues, message_path, message_xml, messages};
 pub use request::{Request, Style, percent_encode};
 pub use response::Response;
+pub use round_robin::RoundRobin;
 pub use sas::{FAR_EXPIRY, Sas};
 pub use server::{Options, TestServer, entity_json, entity_path};
 pub use sign::{Credentials, EMULATOR_ACCOUNT, EMULATOR_KEY, Scheme, signature, string_to_sign};

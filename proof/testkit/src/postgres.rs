@@ -145,7 +145,7 @@ impl Drop for Postgres {
 }
 
 /// The directory with `initdb` and the other programs.
-fn programs() -> Result<PathBuf, String> {
+pub(crate) fn programs() -> Result<PathBuf, String> {
     let in_path = std::env::var_os("PATH").unwrap_or_default();
     let mut candidates: Vec<PathBuf> = PROGRAM_PARENTS
         .iter()
@@ -164,7 +164,7 @@ fn programs() -> Result<PathBuf, String> {
 }
 
 /// PostgreSQL refuses to run as root; the package brings a user for it. `None`: this process is not root.
-fn unprivileged_user() -> Result<Option<(u32, u32)>, String> {
+pub(crate) fn unprivileged_user() -> Result<Option<(u32, u32)>, String> {
     let is_root = fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
     if !is_root {
         return Ok(None);
@@ -213,7 +213,7 @@ fn initialise(programs: &Path, directory: &Path, owner: Option<(u32, u32)>) -> R
     }
 }
 
-fn free_port() -> Result<u16, String> {
+pub(crate) fn free_port() -> Result<u16, String> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(|error| format!("no free port: {error}"))?;
     listener.local_addr().map(|addr| addr.port()).map_err(|error| format!("no free port: {error}"))
 }
@@ -246,7 +246,7 @@ fn launch(
     shell.spawn().map_err(|error| format!("PostgreSQL does not start: {error}"))
 }
 
-fn last_lines(path: &Path) -> String {
+pub(crate) fn last_lines(path: &Path) -> String {
     const TAIL_BYTES: u64 = 2000;
     let mut text = String::new();
     if let Ok(mut file) = fs::File::open(path) {

@@ -3,25 +3,27 @@
 //! Promises: each test starts with an empty account, and the server stops when its [`TestServer`] is dropped.
 
 use std::net::SocketAddr;
+#[cfg(feature = "postgres")]
+use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
 use engine::Engine;
 use engine::env::{Clock, FakeClock, SystemClock, UNIX_EPOCH_TICKS};
-use engine::memory::MemoryEngine;
-use queues::QueueService;
-use server::{Accounts, Binding, Current, Front, FrontConfig, Limits, QueueHttp, ScanRule, TableHttp, Watch};
-use tables::TableService;
-use tokio::sync::watch;
+use server::{Accounts, Current, FrontConfig, Limits, ScanRule, Watch};
 
+use crate::front_end::{FrontEnd, Start, Store};
 use crate::queue::Queues;
 use crate::request::{Request, percent_encode};
 use crate::sign::{Credentials, EMULATOR_ACCOUNT, EMULATOR_KEY};
 use crate::time::system_now;
-use crate::{RawClient, Response};
+use crate::{RawClient, Response, RoundRobin};
+
+/// The environment variable with the URL of a PostgreSQL. Every test then has two front ends on a schema of its own, which
+/// answer every other request, unless it is about one server's sockets or brings an engine.
+#[cfg(feature = "postgres")]
+const ENGINE: &str = "LAZULITE_TEST_ENGINE";
 
 /// The environment variables that name external services to test instead, as `127.0.0.1:10002`: tables, and queues.
 /// They must know the emulator's account and have no other users: each test empties that account when it starts, so
@@ -50,6 +52,8 @@ pub struct Options {
     watch: Watch,
     scan_rule: Option<ScanRule>,
     needs_its_own: bool,
+    /// The test is about the sockets, limits or observers of one server, so that a second one would be in its way.
+    is_about_one: bool,
 }
 
 impl Options {
@@ -75,6 +79,7 @@ impl Options {
 
     pub fn limits(mut self, change: impl FnOnce(&mut Limits)) -> Options {
         change(&mut self.limits);
+        self.is_about_one = true;
         self.needs_its_own = true;
         self
     }
@@ -82,6 +87,7 @@ impl Options {
     /// Changes what no other option does.
     pub fn front(mut self, change: impl FnOnce(&mut FrontConfig) + 'static) -> Options {
         self.front_change = Some(Box::new(change));
+        self.is_about_one = true;
         self.needs_its_own = true;
         self
     }
@@ -95,6 +101,7 @@ impl Options {
     /// With these to see its requests.
     pub fn watch(mut self, watch: Watch) -> Options {
         self.watch = watch;
+        self.is_about_one = true;
         self.needs_its_own = true;
         self
     }
@@ -102,6 +109,7 @@ impl Options {
     /// It refuses scans.
     pub fn scan_rule(mut self, rule: ScanRule) -> Options {
         self.scan_rule = Some(rule);
+        self.is_about_one = true;
         self.needs_its_own = true;
         self
     }
@@ -120,77 +128,69 @@ impl Options {
             Some(fake) => fake.clone(),
             None => Arc::new(SystemClock::new()),
         };
-        let engine =
-            self.engine.unwrap_or_else(|| Arc::new(MemoryEngine::new(server::FAMILIES, clock.clone())));
         let text = self.accounts.unwrap_or_else(|| format!("{EMULATOR_ACCOUNT}:{EMULATOR_KEY}"));
         let first = text.split(';').next().unwrap_or_default();
         let mut fields = first.split(':');
         let credentials =
             Credentials::new(fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
-        let mut config = FrontConfig {
+        let config = || FrontConfig {
             accounts: Arc::new(Current::new(Accounts::parse(&text).expect("the test's accounts are valid"))),
             tokens: None,
             is_behind_tls_proxy: false,
-            limits: self.limits,
+            limits: self.limits.clone(),
             targets: None,
         };
+        let store = self.engine.map(Store::Given).or_else(shared_store).unwrap_or(Store::Memory);
+        let mut front_ends = Vec::new();
+        if store.is_shared() && !self.is_about_one {
+            let watch = Watch::default();
+            let (store, clock) = (store.clone(), clock.clone());
+            front_ends.push(FrontEnd::start(Start {
+                store,
+                clock,
+                config: config(),
+                watch,
+                scan_rule: None,
+            }));
+        }
+        let mut config = config();
         if let Some(change) = self.front_change {
             change(&mut config);
         }
         let (watch, scan_rule) = (self.watch, self.scan_rule);
-        let (addr_sender, addr_receiver) = mpsc::channel();
-        let (stop, stopped) = watch::channel(());
-        let thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_multi_thread()
-                .worker_threads(2)
-                .enable_all()
-                .build()
-                .expect("a runtime starts");
-            runtime.block_on(async move {
-                let queues = Arc::new(QueueService::new(engine.clone(), clock.clone()));
-                let mut tables = TableHttp::new(TableService::new(engine.clone(), clock.clone()))
-                    .with_outbox(queues.clone())
-                    .with_system_tables(TableService::system(engine.clone(), clock.clone()));
-                if let Some(rule) = scan_rule {
-                    tables = tables.refusing_scans(rule);
-                }
-                let queues = QueueHttp::new(queues);
-                let front = Front::watched(config, clock, watch);
-                let bound = server::bind(&front, binding("table.core.windows.net"), tables).await;
-                let tables = bound.expect("a free port can be bound");
-                let bound = server::bind(&front, binding("queue.core.windows.net"), queues).await;
-                let queues = bound.expect("a free port can be bound");
-                let addrs = (tables.local_addr(), queues.local_addr());
-                addr_sender.send(addrs).expect("the test waits for the addresses");
-                let shutdown = || {
-                    let mut stopped = stopped.clone();
-                    async move {
-                        let _ = stopped.changed().await;
-                    }
-                };
-                tokio::join!(tables.run(shutdown()), queues.run(shutdown()));
-                engine.close().await;
-            });
-            runtime.shutdown_timeout(Duration::from_millis(100));
-        });
-        let (addr, queue_addr) = addr_receiver.recv().expect("the server starts");
+        front_ends.push(FrontEnd::start(Start { store, clock, config, watch, scan_rule }));
+        let balance = |addr: fn(&FrontEnd) -> SocketAddr| match &front_ends[..] {
+            [only] => (addr(only), None),
+            several => {
+                let addrs: Vec<SocketAddr> = several.iter().map(addr).collect();
+                let balancer = RoundRobin::start(&addrs).expect("a free port can be bound");
+                (balancer.addr(), Some(balancer))
+            }
+        };
+        let (addr, balancer) = balance(|front_end| front_end.addr);
+        let (queue_addr, queue_balancer) = balance(|front_end| front_end.queue_addr);
         TestServer {
             addr: Some(addr),
             queue_addr: Some(queue_addr),
             credentials,
             fake_clock: self.fake_clock,
-            stop: Some(stop),
-            thread: Some(thread),
+            balancers: [balancer, queue_balancer].into_iter().flatten().collect(),
+            front_ends,
             connection: Connection::default(),
             queue_connection: Connection::default(),
         }
     }
 }
 
-/// A free port on this machine.
-fn binding(host_suffix: &str) -> Binding {
-    let listen = SocketAddr::from(([127, 0, 0, 1], 0));
-    Binding { listen, tls: None, host_suffixes: vec![host_suffix.to_owned()] }
+/// A schema of its own in the database that the tests are given, if they are.
+fn shared_store() -> Option<Store> {
+    #[cfg(feature = "postgres")]
+    if let Ok(url) = std::env::var(ENGINE) {
+        static SCHEMA_COUNT: AtomicUsize = AtomicUsize::new(0);
+        let number = SCHEMA_COUNT.fetch_add(1, Ordering::Relaxed);
+        return Some(Store::Postgres { url, schema: format!("test_{}_{number}", std::process::id()) });
+    }
+    None
 }
 
 /// A running server. Dropping it stops the server.
@@ -199,8 +199,10 @@ pub struct TestServer {
     queue_addr: Option<SocketAddr>,
     credentials: Credentials,
     fake_clock: Option<Arc<FakeClock>>,
-    stop: Option<watch::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    /// Dropped before the front ends: it passes nothing on any more.
+    balancers: Vec<RoundRobin>,
+    /// Empty for an external server.
+    front_ends: Vec<FrontEnd>,
     connection: Connection,
     queue_connection: Connection,
 }
@@ -223,8 +225,8 @@ impl TestServer {
             queue_addr: queues,
             credentials: Credentials::emulator(),
             fake_clock: None,
-            stop: None,
-            thread: None,
+            balancers: Vec::new(),
+            front_ends: Vec::new(),
             connection: Connection::default(),
             queue_connection: Connection::default(),
         };
@@ -326,14 +328,12 @@ impl TestServer {
 
 impl Drop for TestServer {
     fn drop(&mut self) {
-        if let Some(stop) = self.stop.take() {
-            let _ = stop.send(());
-        }
+        self.front_ends.iter_mut().for_each(FrontEnd::ask_to_stop);
         self.connection.close();
         self.queue_connection.close();
-        match self.thread.take() {
-            Some(thread) => drop(thread.join()),
-            None => IS_TAKEN.store(false, Ordering::SeqCst),
+        self.balancers.clear();
+        if self.front_ends.is_empty() {
+            IS_TAKEN.store(false, Ordering::SeqCst);
         }
     }
 }

@@ -1,0 +1,137 @@
+//! A server inside this process, on free ports with real sockets: what a [`crate::TestServer`] has one of, or two.
+//!
+//! Promises: it stops when it is dropped. Leaves to others: who sends what to it.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use engine::Engine;
+use engine::env::Clock;
+use engine::memory::MemoryEngine;
+use queues::QueueService;
+use server::{Binding, Front, FrontConfig, QueueHttp, ScanRule, TableHttp, Watch};
+use tables::TableService;
+use tokio::sync::watch;
+
+/// Where a server keeps everything.
+#[derive(Clone)]
+pub(crate) enum Store {
+    Memory,
+    Given(Arc<dyn Engine>),
+    #[cfg(feature = "postgres")]
+    Postgres {
+        url: String,
+        schema: String,
+    },
+}
+
+/// What a server needs to start.
+pub(crate) struct Start {
+    pub store: Store,
+    pub clock: Arc<dyn Clock>,
+    pub config: FrontConfig,
+    pub watch: Watch,
+    pub scan_rule: Option<ScanRule>,
+}
+
+pub(crate) struct FrontEnd {
+    pub addr: SocketAddr,
+    pub queue_addr: SocketAddr,
+    stop: Option<watch::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl FrontEnd {
+    pub fn start(start: Start) -> FrontEnd {
+        let (addr_sender, addr_receiver) = mpsc::channel();
+        let (stop, stopped) = watch::channel(());
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_multi_thread()
+                .worker_threads(2)
+                .enable_all()
+                .build()
+                .expect("a runtime starts");
+            runtime.block_on(run(start, addr_sender, stopped));
+            runtime.shutdown_timeout(Duration::from_millis(100));
+        });
+        let (addr, queue_addr) = addr_receiver.recv().expect("the server starts");
+        FrontEnd { addr, queue_addr, stop: Some(stop), thread: Some(thread) }
+    }
+
+    /// Asks it to stop, and does not wait.
+    pub fn ask_to_stop(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            let _ = stop.send(());
+        }
+    }
+}
+
+impl Drop for FrontEnd {
+    fn drop(&mut self) {
+        self.ask_to_stop();
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
+    }
+}
+
+async fn run(start: Start, addresses: mpsc::Sender<(SocketAddr, SocketAddr)>, stopped: watch::Receiver<()>) {
+    let Start { store, clock, config, watch, scan_rule } = start;
+    let engine = store.open(&clock).await;
+    let queues = Arc::new(QueueService::new(engine.clone(), clock.clone()));
+    let mut tables = TableHttp::new(TableService::new(engine.clone(), clock.clone()))
+        .with_outbox(queues.clone())
+        .with_system_tables(TableService::system(engine.clone(), clock.clone()));
+    if let Some(rule) = scan_rule {
+        tables = tables.refusing_scans(rule);
+    }
+    let queues = QueueHttp::new(queues);
+    let front = Front::watched(config, clock, watch);
+    let bound = server::bind(&front, binding("table.core.windows.net"), tables).await;
+    let tables = bound.expect("a free port can be bound");
+    let bound = server::bind(&front, binding("queue.core.windows.net"), queues).await;
+    let queues = bound.expect("a free port can be bound");
+    addresses.send((tables.local_addr(), queues.local_addr())).expect("the test waits for the addresses");
+    let shutdown = || {
+        let mut stopped = stopped.clone();
+        async move {
+            let _ = stopped.changed().await;
+        }
+    };
+    tokio::join!(tables.run(shutdown()), queues.run(shutdown()));
+    engine.close().await;
+}
+
+impl Store {
+    /// Whether several servers can use it at once.
+    pub fn is_shared(&self) -> bool {
+        match self {
+            Store::Memory | Store::Given(_) => false,
+            #[cfg(feature = "postgres")]
+            Store::Postgres { .. } => true,
+        }
+    }
+
+    async fn open(self, clock: &Arc<dyn Clock>) -> Arc<dyn Engine> {
+        match self {
+            Store::Memory => Arc::new(MemoryEngine::new(server::FAMILIES, clock.clone())),
+            Store::Given(engine) => engine,
+            #[cfg(feature = "postgres")]
+            Store::Postgres { url, schema } => {
+                let mut options =
+                    engine_postgres::PostgresOptions::new(&url, server::FAMILIES, clock.clone());
+                options.schema = schema;
+                let connected = engine_postgres::PostgresEngine::connect(options).await;
+                Arc::new(connected.expect("the database of the tests answers"))
+            }
+        }
+    }
+}
+
+/// A free port on this machine.
+fn binding(host_suffix: &str) -> Binding {
+    let listen = SocketAddr::from(([127, 0, 0, 1], 0));
+    Binding { listen, tls: None, host_suffixes: vec![host_suffix.to_owned()] }
+}
