@@ -10,7 +10,7 @@ import { createServer, request as httpRequest } from "node:http";
 import { dirname, extname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
-const FILES = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "crates", "server", "explorer");
+export const FILES = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "crates", "server", "explorer");
 const TYPES = {
   ".html": "text/html; charset=utf-8",
   ".css": "text/css; charset=utf-8",
@@ -93,7 +93,7 @@ function liveSample() {
 /** A finding in the form of /api/advice. */
 function finding(kind, severity, table, subject, title, numbers, explanation, remedy, sketch, pattern) {
   const account = "devstoreaccount1";
-  const page = `docs/patterns/${pattern}.md`;
+  const page = pattern && `docs/patterns/${pattern}.md`;
   return {
     id: `${kind}-${table}`,
     severity,
@@ -167,6 +167,30 @@ export const SAMPLE_ADVICE = {
       "Put what is asked for together into one partition.",
       "",
       "compound_key",
+    ),
+    finding(
+      "row-range",
+      "medium",
+      "Orders",
+      "PartitionKey eq ? and RowKey ge ? and State eq ?",
+      "A query for State reads long ranges of rows",
+      { requests: 212, examined: 1_060_000, returned: 2120, examined_per_request: 5000 },
+      "The bounds for the RowKey are far wider than what is wanted.",
+      "Put the state in front of the RowKey.",
+      "Orders   PartitionKey = customer   RowKey = STATE!ORDER",
+      "compound_key",
+    ),
+    finding(
+      "hot-account",
+      "high",
+      "",
+      "",
+      "The account is near what the real service serves",
+      { per_second: 18_400, target_per_second: 20_000 },
+      "The target is 20,000 requests a second for one account.",
+      "Spread the tables over several accounts.",
+      "",
+      "",
     ),
     finding(
       "or-of-keys",

@@ -1,7 +1,7 @@
 //! The areas of the conformance document: a title for the subject of each test file or module, and their order.
 
 /// Each title with its files or modules, in the order of the document.
-const AREAS: [(&str, &[&str]); 43] = [
+const AREAS: [(&str, &[&str]); 45] = [
     ("Tables", &["tables"]),
     ("Entities", &["entities", "update"]),
     ("Property types", &["types"]),
@@ -17,14 +17,26 @@ const AREAS: [(&str, &[&str]); 43] = [
     ("Shared access signatures", &["sas", "sas_matrix", "sas_range", "sas_scope"]),
     ("Access policies", &["policies"]),
     ("Service properties and stats", &["properties", "service_properties"]),
-    ("Storage Analytics", &["analytics"]),
+    ("Storage Analytics", &["analytics", "analytics_schema"]),
+    ("Metrics", &["metrics"]),
+    (
+        "The explorer",
+        &[
+            "explorer",
+            "explorer_access",
+            "explorer_many",
+            "explorer_rules",
+            "explorer_safety",
+            "explorer_values",
+        ],
+    ),
     ("CORS", &["cors"]),
     ("Addresses and URLs", &["addressing"]),
     ("Headers, formats, versions", &["headers", "negotiation"]),
     ("Errors", &["errors", "error_table"]),
     ("HTTP and hostile input", &["http", "hostile", "framing"]),
     ("Retries", &["retries"]),
-    ("Scalability targets", &["throttle"]),
+    ("Scalability targets", &["throttle", "queue_throttle"]),
     ("Refused scans", &["scans"]),
     ("Parallel use", &["parallel"]),
     ("Well-known applications", &["applications"]),

@@ -123,7 +123,7 @@ const CLIENTS: [Client; 12] = [
     Client {
         suite: "browser",
         name: "Browser",
-        client: "a page of another origin, by `playwright-core`",
+        client: "the explorer, and pages of another origin, by `playwright-core`",
         pinned: ("browser/package.json", &["\"playwright-core\":"]),
         runtime: (
             "Chromium",

@@ -17,6 +17,9 @@ pub(crate) enum AdminPort {
         address: SocketAddr,
         token: Option<String>,
         is_https: bool,
+        is_token_new: bool,
+        /// The system chose the port.
+        is_any: bool,
     },
     Unwanted,
     /// Another program has the usual port, and nobody asked for it.
@@ -29,11 +32,23 @@ impl AdminPort {
         tls: Option<&Tls>,
         limits: Limits,
     ) -> Result<AdminPort, String> {
-        let Some(AdminListen { address, is_chosen, token }) = listen else { return Ok(AdminPort::Unwanted) };
+        let Some(AdminListen { address, is_chosen, token, is_token_new }) = listen else {
+            return Ok(AdminPort::Unwanted);
+        };
         let tls = tls.cloned();
         let is_https = tls.is_some();
         match AdminDoor::open(address, tls, limits).await {
-            Ok(door) => Ok(AdminPort::Open { address: door.local_addr(), door, token, is_https }),
+            Ok(door) => {
+                let is_any = address.port() == 0;
+                Ok(AdminPort::Open {
+                    address: door.local_addr(),
+                    door,
+                    token,
+                    is_https,
+                    is_token_new,
+                    is_any,
+                })
+            }
             Err(error) if error.kind() == io::ErrorKind::AddrInUse && !is_chosen => {
                 Ok(AdminPort::Taken(address))
             }
@@ -41,18 +56,20 @@ impl AdminPort {
         }
     }
 
-    /// What is printed about it. Even a silent server tells a token: nobody could know it otherwise.
+    /// What is printed about it. Even a silent server tells a new token, and a port that the system chose: nobody could know
+    /// them otherwise.
     pub(crate) fn line(&self, silent: bool) -> Option<String> {
         match self {
             AdminPort::Unwanted => None,
             AdminPort::Taken(address) => (!silent).then(|| {
                 format!("No explorer and no metrics: another program has {address}. Choose another with --admin-port")
             }),
-            AdminPort::Open { address, token, is_https, .. } => {
+            AdminPort::Open { address, token, is_https, is_token_new, is_any, .. } => {
                 let url = format!("{}://{address}/", if *is_https { "https" } else { "http" });
                 match token {
-                    Some(token) => Some(format!("Explorer and metrics at {url}?token={token}")),
-                    None => (!silent).then(|| format!("Explorer and metrics at {url}")),
+                    // A token that somebody chose is known, and does not belong into logs.
+                    Some(token) if *is_token_new => Some(format!("Explorer and metrics at {url}?token={token}")),
+                    _ => (!silent || *is_any).then(|| format!("Explorer and metrics at {url}")),
                 }
             }
         }

@@ -101,6 +101,8 @@ pub struct AdminListen {
     pub is_chosen: bool,
     /// Needed for everything but health checks; `None` where only this machine reaches the port.
     pub token: Option<String>,
+    /// Nobody else knows the token yet.
+    pub is_token_new: bool,
 }
 
 impl AdminListen {
@@ -183,8 +185,11 @@ pub fn gather(flags: ServeFlags) -> Result<Settings, String> {
     }
     let is_admin_wanted = !flags.no_admin && file.admin.unwrap_or(true);
     let admin_host = flags.admin_host.or(file.admin_host);
-    let admin = is_admin_wanted.then(|| admin_listen(admin_host, flags.admin_port.or(file.admin_port)));
+    let admin =
+        is_admin_wanted.then(|| admin_listen(admin_host.as_deref(), flags.admin_port.or(file.admin_port)));
     let admin = admin.transpose()?;
+    // A certificate of our own is for the admin port, too.
+    hosts.extend(admin.is_some().then_some(admin_host).flatten());
     let log = log_settings(
         flags.log.or(file.log).as_deref(),
         flags.log_level.or(file.log_level).as_deref(),
@@ -289,8 +294,9 @@ const TOKEN_VARIABLE: &str = "LAZULITE_ADMIN_TOKEN";
 const TOKEN_BYTES_MIN: usize = 16;
 const ADMIN_PORT_DEFAULT: u16 = 10003;
 
-fn admin_listen(host: Option<String>, port: Option<u16>) -> Result<AdminListen, String> {
-    let address = resolve(host.as_deref().unwrap_or(HOST_DEFAULT), port.unwrap_or(ADMIN_PORT_DEFAULT))?;
+fn admin_listen(host: Option<&str>, port: Option<u16>) -> Result<AdminListen, String> {
+    let address = resolve(host.unwrap_or(HOST_DEFAULT), port.unwrap_or(ADMIN_PORT_DEFAULT))?;
+    let mut is_token_new = false;
     let token = match std::env::var(TOKEN_VARIABLE) {
         Ok(token) => {
             let is_usable = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
@@ -301,13 +307,15 @@ fn admin_listen(host: Option<String>, port: Option<u16>) -> Result<AdminListen, 
             }
             Some(token)
         }
+        Err(std::env::VarError::NotUnicode(_)) => return Err(format!("{TOKEN_VARIABLE} is not a text")),
         Err(_) if address.ip().is_loopback() => None,
         Err(_) => {
+            is_token_new = true;
             let random: [u8; 24] = random::bytes()?;
             Some(random.iter().map(|byte| format!("{byte:02x}")).collect())
         }
     };
-    Ok(AdminListen { address, is_chosen: port.is_some() || host.is_some(), token })
+    Ok(AdminListen { address, is_chosen: port.is_some() || host.is_some(), token, is_token_new })
 }
 
 fn log_settings(

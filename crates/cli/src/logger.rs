@@ -1,12 +1,17 @@
 //! The log: each message is one line on standard error, as text for people or as JSON for programs.
 //!
-//! Promises: a closed standard error never stops the server. In JSON every line is one object with `time`, `level`,
+//! Promises: a standard error that is closed, or that nobody reads, never stops the server: lines that find no room are
+//! left out, and counted. In JSON every line is one object with `time`, `level`,
 //! `target` and `message`, and the message's own fields. Which messages exist is up to the code that logs them, and so
 //! is that none holds a secret.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::thread;
+use std::time::Duration;
 
 use engine::env::{Clock, SystemClock};
 use log::kv::{self, Key, Value, VisitSource};
@@ -30,9 +35,22 @@ pub struct LogSettings {
     pub rules: LogRules,
 }
 
+/// Lines that wait to be written.
+const LINE_COUNT_MAX: usize = 4096;
+/// How long the last lines may take when the server stops.
+const FLUSH_TIME_MAX: Duration = Duration::from_secs(1);
+
 struct Logger {
     settings: LogSettings,
     clock: SystemClock,
+    waiting: SyncSender<Waiting>,
+    left_out_count: AtomicU64,
+}
+
+enum Waiting {
+    Line(String),
+    /// All lines before are written when this is dropped.
+    Flush(SyncSender<()>),
 }
 
 static LOGGER: OnceLock<Logger> = OnceLock::new();
@@ -47,16 +65,53 @@ impl Log for Logger {
         if !self.enabled(record.metadata()) {
             return;
         }
-        let now = DateTime::from_ticks(self.clock.now_ticks());
-        let line = match self.settings.format {
-            LogFormat::Text => text_line(record, now),
-            LogFormat::Json => json_line(record, now),
-        };
-        // Ignore a closed standard error: the server must keep serving.
-        let _ = std::io::stderr().write_all(line.as_bytes());
+        let line = self.line(record);
+        if self.waiting.try_send(Waiting::Line(line)).is_err() {
+            self.left_out_count.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
-    fn flush(&self) {}
+    fn flush(&self) {
+        let (flushed, is_flushed) = mpsc::sync_channel(0);
+        if self.waiting.try_send(Waiting::Flush(flushed)).is_ok() {
+            // It is never sent, only dropped.
+            let _ = is_flushed.recv_timeout(FLUSH_TIME_MAX);
+        }
+    }
+}
+
+/// Writes line by line. It has a thread of its own, because nobody knows when standard error is read.
+fn write_lines(waiting: &Receiver<Waiting>, logger: &OnceLock<Logger>) {
+    for next in waiting {
+        let mut text = match next {
+            Waiting::Line(line) => line,
+            Waiting::Flush(_flushed) => continue,
+        };
+        let left_out_count =
+            logger.get().map_or(0, |logger| logger.left_out_count.swap(0, Ordering::Relaxed));
+        if left_out_count > 0 {
+            text = format!("{}{text}", left_out_line(left_out_count, logger));
+        }
+        // Ignore a closed standard error: the server must keep serving.
+        let _ = std::io::stderr().write_all(text.as_bytes());
+    }
+}
+
+fn left_out_line(count: u64, logger: &OnceLock<Logger>) -> String {
+    let Some(logger) = logger.get() else { return String::new() };
+    let args = format_args!("{count} lines of the log were left out, because standard error was not read");
+    let record = Record::builder().level(Level::Warn).target(module_path!()).args(args).build();
+    logger.line(&record)
+}
+
+impl Logger {
+    fn line(&self, record: &Record<'_>) -> String {
+        let now = DateTime::from_ticks(self.clock.now_ticks());
+        match self.settings.format {
+            LogFormat::Text => text_line(record, now),
+            LogFormat::Json => json_line(record, now),
+        }
+    }
 }
 
 fn is_of_requests(target: &str) -> bool {
@@ -67,7 +122,15 @@ pub fn start(settings: LogSettings) {
     let has_access = settings.rules.access_one_in.is_some();
     let level = if has_access { settings.level.max(LevelFilter::Info) } else { settings.level };
     log::set_max_level(if settings.rules.slow.is_some() { level.max(LevelFilter::Warn) } else { level });
-    let logger = LOGGER.get_or_init(|| Logger { settings, clock: SystemClock::new() });
+    let (waiting, receiver) = mpsc::sync_channel(LINE_COUNT_MAX);
+    let logger = LOGGER.get_or_init(|| Logger {
+        settings,
+        clock: SystemClock::new(),
+        waiting,
+        left_out_count: AtomicU64::new(0),
+    });
+    // Without the thread no line is written, and nothing waits for one.
+    let _ = thread::Builder::new().name("log".to_owned()).spawn(move || write_lines(&receiver, &LOGGER));
     // Fails only when a logger is set already, and this runs once.
     let _ = log::set_logger(logger);
 }

@@ -77,9 +77,16 @@ pub fn serve(settings: Settings) -> Result<(), String> {
         None => open_admin(tls.as_ref())?,
     };
     let advisor = Arc::new(advisor(settings.targets.unwrap_or_default(), settings.prices, engine.clone()));
+    let analytics = Analytics::new(engine.clone(), clock.clone(), accounts.clone());
     if let (Some(location), Some(local)) = (&settings.location, local.as_ref())
-        && let Err(error) =
-            control::start(location, local, clock.clone(), advisor.clone(), runtime.handle().clone())
+        && let Err(error) = control::start(
+            location,
+            local,
+            clock.clone(),
+            advisor.clone(),
+            analytics.clone(),
+            runtime.handle().clone(),
+        )
     {
         log::warn!("backup, restore, check and advise will not reach this server: {error}");
     }
@@ -91,7 +98,6 @@ pub fn serve(settings: Settings) -> Result<(), String> {
             limits,
             targets: settings.targets,
         };
-        let analytics = Analytics::new(engine.clone(), clock.clone(), accounts.clone());
         let observers: Vec<Arc<dyn Observer>> = vec![analytics.book(), advisor.clone()];
         let watch = Watch::new(Arc::new(Metrics::new()), observers, settings.log.rules);
         let mut tables = TableHttp::new(tables)
@@ -160,6 +166,7 @@ pub fn serve(settings: Settings) -> Result<(), String> {
         if let Some(local) = local {
             control::remove_socket(&local);
         }
+        log::logger().flush();
         Ok(())
     })
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use protocol::ErrorCode;
-use protocol::common::DateTime;
+use protocol::common::{DateTime, Fnv};
 
 use crate::Observer;
 use crate::observation::{Credentials, Observation};
@@ -191,13 +191,22 @@ impl AnalyticsBook {
         taken
     }
 
+    /// Takes off everything of one account, for nobody.
+    pub fn forget(&self, account: &str) {
+        let known =
+            self.accounts.iter().filter_map(|slot| slot.get()).filter(|pages| &*pages.account == account);
+        let pages = known.flat_map(|pages| &pages.pages);
+        for counters in pages.flat_map(|MinutePage(locations)| locations.iter().flatten()) {
+            counters.get().and_then(|counters| counters.take());
+        }
+    }
+
     /// `None`: there are too many accounts.
     fn account(&self, name: &str) -> Option<&AccountPages> {
-        // FNV-1a: the names are short, and only the operator chooses them.
-        let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
-        let start = (hash >> 32) as usize;
+        // Only the operator chooses the names.
+        let mut hash = Fnv::default();
+        hash.text(name);
+        let start = (hash.value() >> 32) as usize;
         (0..ACCOUNT_COUNT_MAX).find_map(|step| {
             let slot = &self.accounts[(start + step) % ACCOUNT_COUNT_MAX];
             let pages = slot.get_or_init(|| AccountPages::new(name));

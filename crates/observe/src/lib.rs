@@ -15,6 +15,7 @@ mod notes;
 mod observation;
 mod operation;
 mod prometheus;
+mod rows;
 mod targets;
 
 use std::time::Duration;
@@ -28,6 +29,7 @@ pub use observation::{Credentials, Detail, Observation, Shape};
 pub use operation::{Operation, Service};
 pub use prometheus::{CONTENT_TYPE, Gauge};
 pub use protocol::table::region::PlanKind;
+pub use rows::{NotedRow, NotedRows};
 pub use targets::Targets;
 
 /// Sees every finished request. It is called on the thread that served the request, before the answer is sent: it must

@@ -11,6 +11,7 @@ use protocol::ErrorCode;
 use protocol::table::region::PlanKind;
 
 use crate::observation::{Detail, Shape};
+use crate::rows::{NotedRow, NotedRows};
 
 /// The notes of one request.
 #[derive(Default)]
@@ -32,10 +33,10 @@ pub struct Notes {
 
 /// What a request is about, when its head does not say so.
 struct NotedPlace {
-    /// Container, PartitionKey and RowKey in one allocation.
-    text: Box<str>,
+    /// The container, then PartitionKey and rows, or a filter, in one allocation.
+    bytes: Box<[u8]>,
     container_len: usize,
-    /// `None` when there are no keys.
+    /// `None` when there are no rows: then the rest is the filter.
     partition_len: Option<usize>,
 }
 
@@ -59,7 +60,7 @@ impl Notes {
         self.shape_number.store(number, Relaxed);
     }
 
-    /// What reading took.
+    /// What reading took, or has taken so far.
     pub fn read(&self, examined: u64, returned: u64) {
         self.examined.store(examined, Relaxed);
         self.returned.store(returned, Relaxed);
@@ -82,13 +83,31 @@ impl Notes {
         self.property_count_max.store(self.property_count_max.load(Relaxed).max(property_count), Relaxed);
     }
 
-    /// What the request is about, and PartitionKey and RowKey if it writes. Only the first call counts.
-    pub fn place(&self, container: &str, keys: Option<(&str, &str)>) {
-        let (partition, row) = keys.unwrap_or_default();
+    /// Which rows the request is about, when its payload names them. Only the first call counts, of this or of
+    /// [`Notes::query`].
+    pub fn rows<'a>(
+        &self,
+        container: &str,
+        partition: &str,
+        rows: impl Iterator<Item = NotedRow<'a>> + Clone,
+    ) {
+        self.place.get_or_init(|| {
+            let rows_len: usize = rows.clone().map(|row| row.encoded_len()).sum();
+            let mut bytes = Vec::with_capacity(container.len() + partition.len() + rows_len);
+            bytes.extend_from_slice(container.as_bytes());
+            bytes.extend_from_slice(partition.as_bytes());
+            rows.for_each(|row| row.encode(&mut bytes));
+            let (container_len, partition_len) = (container.len(), Some(partition.len()));
+            NotedPlace { bytes: bytes.into(), container_len, partition_len }
+        });
+    }
+
+    /// What a query that stands in the request's payload is about: the container, and the text of its filter.
+    pub fn query(&self, container: &str, filter: &str) {
         self.place.get_or_init(|| NotedPlace {
-            text: [container, partition, row].concat().into(),
+            bytes: [container.as_bytes(), filter.as_bytes()].concat().into(),
             container_len: container.len(),
-            partition_len: keys.map(|_| partition.len()),
+            partition_len: None,
         });
     }
 
@@ -114,28 +133,34 @@ impl Notes {
 
     /// All notes, together with what the head of the request says: `named` and the text of its filter.
     pub fn detail<'a>(&'a self, named: Named<'a>) -> Detail<'a> {
-        let (mut container, mut partition, mut row) = (named.container, named.partition, named.row);
+        let Named { container, partition, row, mut filter } = named;
+        let mut detail = Detail { container, partition, row, ..Detail::default() };
         if let Some(place) = self.place.get() {
-            let (named, keys) = place.text.split_at_checked(place.container_len).unwrap_or_default();
-            container = named;
-            partition = place.partition_len.and_then(|len| keys.get(..len));
-            row = place.partition_len.and_then(|len| keys.get(len..));
+            let (container, rest) = place.bytes.split_at_checked(place.container_len).unwrap_or_default();
+            let text = |bytes: &'a [u8]| std::str::from_utf8(bytes).ok();
+            detail.container = text(container).unwrap_or_default();
+            match place.partition_len {
+                Some(len) => {
+                    let (partition, rows) = rest.split_at_checked(len).unwrap_or_default();
+                    detail.partition = text(partition);
+                    detail.rows = NotedRows::new(rows);
+                    detail.row = NotedRows::new(rows).next().map(|row| row.row);
+                }
+                None => filter = text(rest),
+            }
         }
         let number = self.shape_number.load(Relaxed);
         let plan = usize::from(self.plan.load(Relaxed)).checked_sub(1).and_then(|index| PLANS.get(index));
         Detail {
-            container,
-            partition,
-            row,
             plan: plan.copied(),
-            filter_shape: named.filter.filter(|_| number != 0).map(|source| Shape::new(number, source)),
+            filter_shape: filter.filter(|_| number != 0).map(|source| Shape::new(number, source)),
             examined: self.examined.load(Relaxed),
             returned: self.returned.load(Relaxed),
             has_more: self.has_more.load(Relaxed),
             written: self.written.load(Relaxed),
             row_bytes_max: self.row_bytes_max.load(Relaxed),
             property_count_max: self.property_count_max.load(Relaxed),
-            ..Detail::default()
+            ..detail
         }
     }
 }
@@ -153,6 +178,7 @@ pub struct Named<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::operation::Operation;
 
     #[test]
     fn plans_stand_in_the_order_of_their_numbers() {
@@ -183,8 +209,25 @@ mod tests {
         );
         assert_eq!(detail.filter_shape.map(|shape| shape.text()).as_deref(), Some("Age gt Int32"));
         assert_eq!(notes.noted_error(), Some(ErrorCode::EntityAlreadyExists));
-        notes.place("people", Some(("p", "row")));
+        let rows = ["row", "other"].map(|row| NotedRow {
+            operation: Operation::DeleteEntity,
+            row,
+            size_bytes: 0,
+            property_count: 0,
+        });
+        notes.rows("people", "p", rows.into_iter());
         let detail = notes.detail(Named::default());
         assert_eq!((detail.container, detail.partition, detail.row), ("people", Some("p"), Some("row")));
+        assert_eq!(detail.rows.collect::<Vec<_>>(), rows);
+    }
+
+    #[test]
+    fn a_query_in_a_payload_brings_its_filter() {
+        let notes = Notes::default();
+        notes.query("people", "Age gt 7");
+        notes.shape(7);
+        let detail = notes.detail(Named::default());
+        assert_eq!((detail.container, detail.partition, detail.row), ("people", None, None));
+        assert_eq!(detail.filter_shape.map(|shape| shape.text()).as_deref(), Some("Age gt Int32"));
     }
 }

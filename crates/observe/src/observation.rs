@@ -9,9 +9,10 @@ use std::time::Duration;
 use protocol::ErrorCode;
 use protocol::common::DateTime;
 use protocol::table::filter;
-use protocol::table::region::{PlanKind, Planner};
+use protocol::table::region::{PlanKind, only_partition};
 
 use crate::operation::{Operation, Service};
+use crate::rows::NotedRows;
 
 /// One finished request.
 #[derive(Clone, Copy, Debug)]
@@ -55,19 +56,22 @@ pub struct Detail<'a> {
     /// query has them in its filter: see [`Shape::partition`].
     pub partition: Option<&'a str>,
     pub row: Option<&'a str>,
+    /// Of a batch that writes, or that reads one row by its keys: all its rows, which are in one partition.
+    pub rows: NotedRows<'a>,
     /// How the rows were found: of reads only.
     pub plan: Option<PlanKind>,
     /// Of queries that have a filter.
     pub filter_shape: Option<Shape<'a>>,
-    /// Rows that were looked at, and rows that were answered.
+    /// Rows that were looked at, also by a query that failed, and rows that were answered.
     pub examined: u64,
     pub returned: u64,
     /// Whether a query has more to give: its answer has a continuation.
     pub has_more: bool,
     /// Rows that were written or deleted: one, or as many as a batch has; 0 when nothing was.
     pub written: u64,
-    /// Of the largest row that was written, or of the one that was read by its keys: its size by the service's rules
-    /// for entities (`tables/limits.rs`), and how many properties it has besides the keys and Timestamp.
+    /// Of the largest row that was to be written, or of the one that was read by its keys: its size by the service's
+    /// rules for entities (`tables/limits.rs`), and how many properties it has besides the keys and Timestamp. Of a
+    /// merge, that is only what it changes.
     pub row_bytes_max: u64,
     pub property_count_max: u32,
     pub credentials: Credentials,
@@ -111,10 +115,7 @@ impl<'a> Shape<'a> {
     /// The only partition that the filter can match, if there is one. Costs parsing the filter again.
     pub fn partition(&self) -> Option<String> {
         let filter = filter::parse(self.source, filter::Schema::Entities).ok()??;
-        let (rectangles, _) = Planner::default().rectangles(&filter.root);
-        let first = rectangles.first()?.partition.as_single()?;
-        let is_alone = rectangles.iter().all(|rectangle| rectangle.partition.as_single() == Some(first));
-        is_alone.then(|| first.to_owned())
+        only_partition(&filter.root)
     }
 
     /// As in `PartitionKey eq String and Age gt Int32`: at most [`filter::SHAPE_BYTES_MAX`] bytes.

@@ -3,7 +3,7 @@
 // Promises: every finding is shown, whatever members it has; text from the server is shown as text.
 
 import { bytes, duration, h, iconButton, number, show } from "./dom.js";
-import { PATTERNS, patternName } from "./patterns.js";
+import { patternNamed, patternName } from "./patterns.js";
 import { admin } from "./rest.js";
 
 const ASK_MS = 10_000;
@@ -19,7 +19,17 @@ function words(name) {
     .toLowerCase();
 }
 
+const LABELS = Object.assign(Object.create(null), {
+  mean_us: "time, mean",
+  max_us: "time, longest",
+  month_cost: "month, real service",
+});
+
 const SEVERITIES = { high: "bad", medium: "poor", low: "fair" };
+
+function toneOf(severity) {
+  return Object.hasOwn(SEVERITIES, severity) ? SEVERITIES[severity] : "";
+}
 
 /** A number in the unit that its name says. */
 function written(name, value, currency) {
@@ -36,7 +46,7 @@ function money(value, currency = "USD") {
 }
 
 function label(name) {
-  return words(name.replace(/_(us|percent)$/, "")).replace("month cost", "a month on the real service");
+  return LABELS[name] ?? words(name.replace(/_(us|percent)$/, ""));
 }
 
 /** The numbers of a finding as pairs, whether they come as an object, as a list of pairs or as text. */
@@ -132,11 +142,12 @@ function card(finding, app, currency) {
     : h("span", { class: "mono" }, table);
   return h(
     "li",
-    { class: "finding", "data-id": id },
+    { class: "finding", "data-id": id, "data-kind": kind },
     h(
       "header",
       {},
-      h("span", { class: `pill ${SEVERITIES[severity] ?? ""}` }, words(String(kind ?? "finding"))),
+      h("span", { class: `pill ${toneOf(severity)}` }, words(String(kind ?? "finding"))),
+      severity && h("span", { class: "finding-severity" }, `${severity} severity`),
       table && place,
       account && !isOurs && h("span", { class: "quiet" }, account),
     ),
@@ -151,7 +162,7 @@ function card(finding, app, currency) {
 }
 
 function titleOf(name) {
-  return PATTERNS[name]?.title ?? words(name);
+  return patternNamed(name)?.title ?? words(name);
 }
 
 /** What the same month would cost on the real service. */
@@ -177,7 +188,7 @@ function monthCard(month) {
 /** One pattern, short; the whole page is in the documentation. */
 export class PatternView {
   constructor(name) {
-    const pattern = PATTERNS[name];
+    const pattern = patternNamed(name);
     const source = `https://github.com/lazulite/lazulite/blob/main/docs/patterns/${encodeURIComponent(name)}.md`;
     this.element = h(
       "section",

@@ -9,12 +9,22 @@ import { ConnectView } from "./connect.js";
 import { forget, open, remembered } from "./connection.js";
 import { h, icon, keep, recall, show, toastError } from "./dom.js";
 import { LiveView } from "./live.js";
+import { OverviewView } from "./overview.js";
 import { QueueView } from "./queues.js";
 import { admin } from "./rest.js";
 import { Sidebar } from "./sidebar.js";
 import { TableView } from "./tableview.js";
 
 const THEME = "lazulite.theme";
+
+/** A part of the address; what is no encoded text stands for itself. */
+function decodedPart(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
 
 class App {
   #taken = new Map();
@@ -63,12 +73,14 @@ class App {
   #route() {
     this.#closeMenu();
     const [path, search] = location.hash.replace(/^#\/?/, "").split("?");
-    const [kind, name] = path.split("/").map((part) => decodeURIComponent(part));
+    const [kind, name] = path.split("/").map(decodedPart);
     const place = `#/${path}`;
     const isSame = this.place === place && this.search === (search ?? "");
     if (isSame) return;
     this.place = place;
     this.search = search ?? "";
+    // The browser's own Back works while a dialog is open, and a dialog belongs to the view below it.
+    for (const open of document.querySelectorAll("dialog[open]")) open.close();
     this.view?.close();
     this.view = this.#viewOf(kind, name, new URLSearchParams(search));
     show(this.main, this.view.element);
@@ -84,7 +96,7 @@ class App {
     if (!this.connection) return new ConnectView(this);
     if (kind === "table" && name) return new TableView(this, name, parameters.get("filter") ?? "");
     if (kind === "queue" && name) return new QueueView(this, name);
-    return new WelcomeView(this);
+    return new OverviewView(this);
   }
 
   go(place) {
@@ -181,41 +193,6 @@ class App {
       if (box) event.preventDefault();
     }
   }
-}
-
-/** What is shown when nothing is chosen yet. */
-class WelcomeView {
-  constructor(app) {
-    this.element = h(
-      "section",
-      { class: "view welcome-view", "aria-labelledby": "view-title" },
-      h(
-        "div",
-        { class: "welcome" },
-        h("h1", { id: "view-title", tabindex: "-1" }, app.connection.account),
-        h("p", { class: "quiet" }, "Choose a table or a queue, or look at what the server does right now."),
-        h(
-          "p",
-          { class: "welcome-links" },
-          h("a", { class: "button", href: "#/live" }, icon("live"), h("span", {}, "Live charts")),
-          h("a", { class: "button", href: "#/advice" }, icon("advice"), h("span", {}, "Advice")),
-        ),
-        h(
-          "dl",
-          { class: "keys" },
-          [
-            ["/", "filter"],
-            ["↑ ↓ ← →", "move in the grid"],
-            ["Space", "select"],
-            ["Enter", "open"],
-            ["Delete", "delete"],
-          ].map(([key, what]) => h("div", {}, h("dt", {}, h("kbd", {}, key)), h("dd", {}, what))),
-        ),
-      ),
-    );
-  }
-
-  close() {}
 }
 
 new App().start();

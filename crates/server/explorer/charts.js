@@ -5,15 +5,18 @@
 
 import { h, show, svg } from "./dom.js";
 
-const HEIGHT = 150;
-const PADDING = { top: 10, right: 4, bottom: 20, left: 4 };
+const HEIGHT = 168;
+const PADDING = { top: 8, right: 6, bottom: 22, left: 58 };
+/** Seconds between two marks of the time axis. */
+const TIME_MARK_SECONDS = 60;
 const POINTS_MAX = 600;
 
-/** A round number that is not below the given one. */
-function ceiling(value) {
+/** A round number that is not below the given one, and has a round half. Bytes are counted in powers of two. */
+function ceiling(value, isBinary) {
   if (!(value > 0)) return 1;
+  if (isBinary) return 2 ** Math.ceil(Math.log2(value));
   const power = 10 ** Math.floor(Math.log10(value));
-  return [1, 2, 2.5, 5, 10].map((step) => step * power).find((step) => step >= value * 0.999);
+  return [1, 2, 4, 6, 8, 10].map((step) => step * power).find((step) => step >= value * 0.999);
 }
 
 export class Chart {
@@ -22,8 +25,8 @@ export class Chart {
   #pointed;
 
   /** `lines` has {name, label, tone}; `stacked` puts them on top of each other; `format` writes a value. */
-  constructor(title, lines, { stacked = false, format, floor = 0 }) {
-    Object.assign(this, { title, lines, stacked, format, floor });
+  constructor(title, lines, { stacked = false, isBinary = false, format, floor = 0 }) {
+    Object.assign(this, { title, lines, stacked, isBinary, format, floor });
     this.values = lines.map(() => h("span", { class: "legend-value" }, "–"));
     this.plot = svg("svg", { class: "plot", role: "img", "aria-label": title, height: String(HEIGHT) });
     this.element = h(
@@ -59,6 +62,18 @@ export class Chart {
     this.observer.disconnect();
   }
 
+  /** The marks of the time axis, as {index, text}: every minute, or the moment that somebody points at. */
+  #times(count) {
+    const ago = (index) => Math.round((count - 1 - index) * this.#step);
+    if (this.#pointed !== undefined) return [{ index: this.#pointed, text: `${ago(this.#pointed)} s ago` }];
+    const marks = [{ index: count - 1, text: "now" }];
+    const step = TIME_MARK_SECONDS / this.#step;
+    for (let index = count - 1 - step; index >= 0; index -= step) {
+      marks.push({ index, text: `−${Math.round(ago(index) / 60)} min` });
+    }
+    return marks;
+  }
+
   /** Shows new series; `step` is the seconds between two values. */
   update(series, step) {
     const numbers = (list) =>
@@ -90,7 +105,7 @@ export class Chart {
     const stacks = this.stacked
       ? stack(this.#data, count)
       : this.#data.map((list) => ({ low: undefined, high: list }));
-    const top = Math.max(ceiling(Math.max(0, ...stacks.flatMap(({ high }) => high))), this.floor);
+    const top = Math.max(ceiling(Math.max(0, ...stacks.flatMap(({ high }) => high)), this.isBinary), this.floor);
     const x = (index) => PADDING.left + (index / (count - 1)) * inner.width;
     const y = (value) => PADDING.top + (1 - value / top) * inner.height;
     const line = (list) =>
@@ -104,10 +119,18 @@ export class Chart {
       return `${line(high)}${back}Z`;
     };
     this.plot.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
-    const grid = [0.5, 1].map((share) =>
-      svg("line", { class: "plot-grid", x1: 0, x2: width, y1: y(top * share), y2: y(top * share) }),
-    );
-    const base = svg("line", { class: "plot-base", x1: 0, x2: width, y1: y(0), y2: y(0) });
+    const right = width - PADDING.right;
+    const levels = [0, 0.5, 1].map((share) => {
+      const at = y(top * share).toFixed(1);
+      return [
+        svg("line", { class: share === 0 ? "plot-base" : "plot-grid", x1: PADDING.left, x2: right, y1: at, y2: at }),
+        svg(
+          "text",
+          { class: "plot-text", x: PADDING.left - 8, y: Number(at) + 4, "text-anchor": "end" },
+          share === 0 ? "0" : this.format(top * share),
+        ),
+      ];
+    });
     const shapes = stacks.map((part, index) => {
       const { tone } = this.lines[index];
       const filled = this.stacked || index === 0;
@@ -118,23 +141,17 @@ export class Chart {
         !this.stacked && svg("path", { class: "plot-line", d: line(part.high) }),
       );
     });
-    const seconds = Math.round((count - 1) * this.#step);
-    const ago = seconds >= 120 ? `${Math.round(seconds / 60)} min ago` : `${seconds} s ago`;
     const at = this.#pointed ?? count - 1;
-    const texts = [
-      svg("text", { class: "plot-text", x: PADDING.left, y: PADDING.top + 12 }, this.format(top)),
-      svg("text", { class: "plot-text", x: PADDING.left, y: HEIGHT - 4 }, ago),
-      svg(
-        "text",
-        { class: "plot-text", x: width - PADDING.right, y: HEIGHT - 4, "text-anchor": "end" },
-        this.#pointed === undefined ? "now" : `${Math.round((count - 1 - at) * this.#step)} s ago`,
-      ),
-    ];
+    const times = this.#times(count).map(({ index, text }) => {
+      // What stands at an edge grows inwards.
+      const anchor = index > count * 0.93 ? "end" : index < count * 0.07 ? "start" : "middle";
+      return svg("text", { class: "plot-text", x: x(index), y: HEIGHT - 5, "text-anchor": anchor }, text);
+    });
     const cursor =
       this.#pointed === undefined
         ? undefined
         : svg("line", { class: "plot-cursor", x1: x(at), x2: x(at), y1: PADDING.top, y2: y(0) });
-    show(this.plot, grid, shapes, base, cursor, texts);
+    show(this.plot, levels, shapes, cursor, times);
     const now = this.lines.map(({ label }, index) => {
       const text = this.format(this.#data[index][at] ?? 0);
       this.values[index].textContent = text;

@@ -3,7 +3,7 @@
 //
 // Promises: what is saved replaces exactly the version that was shown; if there is yet another one, it is shown next.
 
-import { button, dialog, h, show, toast } from "./dom.js";
+import { button, dialog, h, keysLine, show, toast } from "./dom.js";
 import { cellText } from "./grid.js";
 import { getEntity, replaceEntity } from "./rest.js";
 import { sameValue } from "./types.js";
@@ -66,7 +66,7 @@ function draw(body, connection, table, read, mine, stored, close) {
   show(
     body,
     h("p", {}, "The entity was changed after you opened it. Choose, for each property, which value to keep."),
-    h("p", { class: "mono quiet" }, `${read.partitionKey} / ${read.rowKey}`),
+    keysLine(read.partitionKey, read.rowKey),
     h(
       "div",
       { class: "conflict-scroll", tabindex: "0", role: "region", "aria-label": "Both versions" },
@@ -131,5 +131,5 @@ function rowOf(row) {
 
 function shown(value) {
   if (!value) return h("span", { class: "quiet" }, "absent");
-  return h("span", { class: "mono" }, cellText(value), h("small", {}, ` ${value.type}`));
+  return h("span", { class: "mono" }, h("bdi", {}, cellText(value)), h("small", {}, ` ${value.type}`));
 }

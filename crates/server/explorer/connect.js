@@ -113,7 +113,7 @@ export class ConnectView {
       ),
     );
     this.submit = h("button", { type: "submit", class: "button primary" }, "Connect");
-    this.development = button("Use the development account", () => this.#connect(DEVELOPMENT), { kind: "quiet" });
+    this.development = button("Use the development account", () => this.#connect(DEVELOPMENT));
     this.element = h(
       "section",
       { class: "view connect-view", "aria-labelledby": "view-title" },

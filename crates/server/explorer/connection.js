@@ -76,6 +76,11 @@ export function fromKey(account, key) {
 export async function open(connection) {
   const { account, key, sas, table, queue } = connection;
   if (!key) return { account, sas, table, queue };
+  if (!crypto.subtle)
+    throw new Error(
+      "Browsers sign only on pages that came by HTTPS or from this machine. " +
+        "Open the explorer that way, or connect with a shared access signature.",
+    );
   try {
     return { account, key: await importKey(key) };
   } catch {

@@ -138,8 +138,11 @@ export function toastError(error) {
   toast(error.code ? `${error.code}: ${error.message}` : error.message, "bad");
 }
 
-/** Opens a modal dialog; `build(close)` returns its content. Resolves to what was given to `close`. */
-export function dialog(title, build, { drawer = false, wide = false } = {}) {
+/**
+ * Opens a modal dialog; `build(close)` returns its content. Resolves to what was given to `close`. Before Escape or the
+ * cross closes it, `mayLeave` is asked.
+ */
+export function dialog(title, build, { drawer = false, wide = false, mayLeave } = {}) {
   return new Promise((resolve) => {
     const returnTo = document.activeElement;
     let result;
@@ -156,8 +159,18 @@ export function dialog(title, build, { drawer = false, wide = false } = {}) {
       "header",
       { class: "dialog-head" },
       heading,
-      iconButton("Close", "close", () => close()),
+      iconButton("Close", "close", () => leave()),
     );
+    const leave = async () => {
+      if (!mayLeave || (await mayLeave())) close();
+    };
+    if (mayLeave) {
+      element.addEventListener("cancel", (event) => {
+        if (event.target !== element) return;
+        event.preventDefault();
+        leave();
+      });
+    }
     element.append(head);
     append(element, [build(close, { element, heading })]);
     element.addEventListener("close", () => {
@@ -224,6 +237,11 @@ export function ask(title, label, action, { check, save, note, value = "" }) {
       ),
     );
   });
+}
+
+/** The keys of an entity in a line. Each stands by itself, whichever way its writing runs. */
+export function keysLine(partitionKey, rowKey) {
+  return h("p", { class: "mono keys-line" }, h("bdi", {}, partitionKey), " / ", h("bdi", {}, rowKey));
 }
 
 let menuCount = 0;

@@ -1,8 +1,8 @@
 // Entities as files: JSON, which loses nothing, and CSV, which opens anywhere.
 //
 // Promises: JSON is what the service itself would send, type annotations included. CSV has a column for each property
-// and one for its type, every cell quoted; text that a spreadsheet would run as a formula gets a leading apostrophe
-// unless the user declines. Memory is bounded.
+// and one for its type, every cell quoted; text that a spreadsheet would run as a formula gets an apostrophe in front
+// of it. Memory is bounded.
 
 import { writeProperty } from "./types.js";
 
@@ -24,22 +24,36 @@ export function toJson(entities) {
   return `[\n${entities.map(entityJson).join(",\n")}\n]\n`;
 }
 
-const FORMULA = /^[=+\-@\t\r]/;
+/**
+ * Where a spreadsheet may see a formula: at the beginning of a cell, and at the beginning of what becomes a cell where
+ * semicolons, tabs or lines separate cells, whatever the quotes say. Spreadsheets know the wide signs too.
+ */
+const FORMULA = /(^|[;\t\r\n])(["'\s]*)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])/g;
+/** A text that is a plain number is none. */
+const PLAIN_NUMBER = /^[+-]?[0-9]+(\.[0-9]+)?$/;
+
+function guarded(text) {
+  return PLAIN_NUMBER.test(text) ? text : text.replace(FORMULA, "$1$2'");
+}
 
 function cell(text) {
   return `"${text.replaceAll('"', '""')}"`;
 }
 
+/** Numbers and times have no room for a formula. Base64 may begin with a plus. */
+function isText({ type }) {
+  return type === "String" || type === "Binary";
+}
+
 /** CSV of these entities with these properties beside the keys. */
-export function toCsv(entities, names, { isGuarded = true } = {}) {
-  const guard = (text, type) => (isGuarded && type === "String" && FORMULA.test(text) ? `'${text}` : text);
+export function toCsv(entities, names) {
   const head = ["PartitionKey", "RowKey", "Timestamp", ...names.flatMap((name) => [name, `${name}@type`])];
-  const lines = [head.map(cell).join(",")];
+  const lines = [head.map((name) => cell(guarded(name))).join(",")];
   for (const entity of entities) {
-    const keys = [guard(entity.partitionKey, "String"), guard(entity.rowKey, "String"), entity.timestamp];
+    const keys = [guarded(entity.partitionKey), guarded(entity.rowKey), entity.timestamp];
     const values = names.flatMap((name) => {
       const value = entity.properties.get(name);
-      return value ? [guard(value.text, value.type), `Edm.${value.type}`] : ["", ""];
+      return value ? [isText(value) ? guarded(value.text) : value.text, `Edm.${value.type}`] : ["", ""];
     });
     lines.push([...keys, ...values].map(cell).join(","));
   }

@@ -137,7 +137,10 @@ export class FilterBox {
     this.after.replaceChildren();
     try {
       const expected = plan(parse(this.input.value));
-      show(this.before, label("Will be"), pill(expected.kind), h("span", { class: "plan-words" }, sentence(expected)));
+      const isAll = this.text === "";
+      // To look through a whole table is nothing to be warned of; to search it is.
+      const words = isAll ? "lists the table from its beginning, page by page" : sentence(expected);
+      show(this.before, label("Will be"), pill(expected.kind, isAll), h("span", { class: "plan-words" }, words));
       this.before.dataset.plan = expected.kind;
     } catch (error) {
       if (!(error instanceof FilterError)) throw error;
@@ -156,14 +159,15 @@ export class FilterBox {
       return show(this.after, h("span", { class: "plan-words" }, "This server does not say how it found them."));
     const { kind, examined, returned } = actual;
     const share = examined === 0 ? 1 : Math.min(returned / examined, 1);
-    const bar = h("span", { class: `plan-bar ${planNamed(kind).tone}`, "aria-hidden": "true" }, h("span", {}));
+    const tone = share === 1 ? "good" : planNamed(kind).tone;
+    const bar = h("span", { class: `plan-bar ${tone}`, "aria-hidden": "true" }, h("span", {}));
     bar.firstChild.style.setProperty("width", `${Math.max(share * 100, 1)}%`);
     this.after.dataset.plan = kind;
     show(
       this.after,
       label("Was"),
-      pill(kind),
-      bar,
+      pill(kind, this.text === ""),
+      examined > 0 && bar,
       h(
         "span",
         { class: "plan-words" },
@@ -265,7 +269,7 @@ function label(text) {
   return h("span", { class: "plan-label" }, text);
 }
 
-/** The name of a plan in its colour. */
-export function pill(kind) {
-  return h("span", { class: `pill ${planNamed(kind).tone}` }, kind);
+/** The name of a plan in its colour, or without one. */
+function pill(kind, isPlain) {
+  return h("span", { class: `pill ${isPlain ? "" : planNamed(kind).tone}` }, kind);
 }

@@ -4,7 +4,7 @@
 // said before it is sent; a change made by somebody else meanwhile is never overwritten silently (conflict.js).
 
 import { resolveConflict } from "./conflict.js";
-import { button, confirm, dialog, fail, field, h, iconButton, show, toast } from "./dom.js";
+import { button, confirm, dialog, fail, field, h, iconButton, keysLine, show, toast } from "./dom.js";
 import { deleteEntity, getEntity, insertEntity, replaceEntity } from "./rest.js";
 import {
   base64Of,
@@ -12,6 +12,7 @@ import {
   emptyValue,
   keyProblem,
   nameProblem,
+  newGuid,
   now,
   PROPERTIES_MAX,
   problem,
@@ -23,16 +24,22 @@ let editorCount = 0;
 /** Opens the form. Without an entity it inserts one. Resolves to "saved", "deleted" or undefined. */
 export function openEntity(connection, table, entity, hints = new Map()) {
   const title = entity ? "Entity" : `New entity in ${table}`;
-  return dialog(
-    title,
-    (close, { element }) => new EntityForm(connection, table, entity, hints, close, element).element,
-    { drawer: true },
-  );
+  let form;
+  const build = (close) => {
+    form = new EntityForm(connection, table, entity, hints, close);
+    return form.element;
+  };
+  const mayLeave = () =>
+    !form.isTouched || confirm("Leave without saving?", "What you typed here would be lost.", "Leave");
+  return dialog(title, build, { drawer: true, mayLeave });
 }
 
 class EntityForm {
-  constructor(connection, table, entity, hints, close, dialogElement) {
-    Object.assign(this, { connection, table, entity, close, dialogElement, editors: [] });
+  /** Whether somebody has typed or chosen something. */
+  isTouched = false;
+
+  constructor(connection, table, entity, hints, close) {
+    Object.assign(this, { connection, table, entity, close, editors: [] });
     this.list = h("div", { class: "properties" });
     this.error = h("p", { class: "form-error", role: "alert", hidden: true });
     if (entity) for (const [name, value] of entity.properties) this.add(name, value, false);
@@ -44,7 +51,14 @@ class EntityForm {
     this.save = h("button", { type: "submit", class: "button primary" }, h("span", {}, entity ? "Save" : "Insert"));
     this.element = h(
       "form",
-      { class: "dialog-body entity-form", novalidate: true, onsubmit: (event) => this.#submit(event) },
+      {
+        class: "dialog-body entity-form",
+        novalidate: true,
+        onsubmit: (event) => this.#submit(event),
+        oninput: () => {
+          this.isTouched = true;
+        },
+      },
       h(
         "div",
         { class: "form-scroll" },
@@ -180,7 +194,7 @@ class EntityForm {
 /** Deletes an entity after asking, and asks again if somebody changed it. Resolves to whether it is gone. */
 export async function removeEntity(connection, table, entity) {
   const { partitionKey, rowKey } = entity;
-  const named = h("p", { class: "mono" }, `${partitionKey} / ${rowKey}`);
+  const named = keysLine(partitionKey, rowKey);
   if (!(await confirm("Delete this entity?", [named, "This cannot be undone."], "Delete"))) return false;
   try {
     await deleteEntity(connection, table, partitionKey, rowKey, entity.etag);
@@ -230,15 +244,11 @@ class PropertyEditor {
     this.element = h(
       "div",
       { class: "property", role: "group", "aria-label": name || "New property" },
-      h(
-        "div",
-        { class: "property-line" },
-        this.nameInput,
-        this.type,
-        iconButton("Remove this property", "close", remove),
-      ),
-      this.nameError,
+      this.nameInput,
       this.place,
+      this.type,
+      iconButton("Remove this property", "close", remove),
+      this.nameError,
       this.valueError,
     );
     this.#edit();
@@ -289,10 +299,13 @@ class PropertyEditor {
       case "String": {
         // A text area knows only one kind of line end. The one that the text had is put back.
         const lineEnd = text.includes("\r\n") ? "\r\n" : "\n";
+        if (text.replaceAll(lineEnd, "").match(/[\r\n]/))
+          extra = h("p", { class: "field-note" }, "Its line ends are of several kinds. Editing makes them the same.");
         const rows = String(Math.min(10, Math.max(1, text.split("\n").length, Math.ceil(text.length / 60))));
         this.control = h("textarea", {
           ...common,
           rows,
+          dir: "auto",
           value: text,
           oninput: (event) => this.#set(event.target.value.replaceAll("\n", lineEnd)),
         });
@@ -323,10 +336,10 @@ class PropertyEditor {
         break;
       case "Guid":
         this.control = line({ placeholder: "00000000-0000-0000-0000-000000000000" });
-        extra = button("New", () => this.#replace(crypto.randomUUID()), { kind: "quiet small" });
+        extra = button("New", () => this.#replace(newGuid()), { kind: "quiet small" });
         break;
       case "Double":
-        this.control = line({ list: "doubles", inputmode: "text" });
+        this.control = line({ inputmode: "text" });
         break;
       default:
         this.control = line({ inputmode: "numeric" });

@@ -1,19 +1,25 @@
 // The grid: a window onto a result of any length.
 //
-// Promises: only the rows in sight are in the page, whatever the result's length; arrow keys, Page Up and Down, Home
-// and End, Space and Enter do what they do in a spreadsheet; a screen reader hears a grid with row and column
-// numbers. Leaves to others: reading pages (pages.js), and what happens when a row is opened or chosen.
+// Promises: only the rows and columns in sight are in the page, whatever the result has; arrow keys, Page Up and
+// Down, Home and End, Space and Enter do what they do in a spreadsheet; a screen reader hears a grid with row and
+// column numbers. Leaves to others: reading pages (pages.js), and what happens when a row is opened or chosen.
 
 import { h, icon, number, show } from "./dom.js";
 import { byteLength, literal } from "./types.js";
 
 const ROWS_BEYOND = 6;
-const COLUMNS_SHOWN_MAX = 64;
+/** An entity has 252 properties at most; entities of one table may have different ones. */
+const COLUMNS_SHOWN_MAX = 400;
+/** With fewer columns all of them are drawn, so that scrolling sideways draws nothing anew. */
+const COLUMNS_DRAWN_MIN = 24;
+const PIXELS_BEYOND = 400;
 const CELL_TEXT_MAX = 160;
 const SAMPLES_MAX = 6;
 const SAMPLE_TEXT_MAX = 40;
 /** Browsers lose precision in very tall boxes. A longer result is scrolled faster than it is tall. */
 const SCROLL_HEIGHT_MAX = 8_000_000;
+// eslint-disable-next-line no-control-regex
+const CONTROL = /[\u0000-\u001f]/g;
 const NUMERIC = new Set(["Int32", "Int64", "Double"]);
 
 /** The columns of a result: system ones first, then as they were met, each with the types seen. */
@@ -64,8 +70,11 @@ export class Columns {
     if (samples.size < SAMPLES_MAX && isPlain) samples.add(literal(value));
   }
 
+  /** The names in their order: keys, properties, and the timestamp, which is seldom what one looks for. */
   get shown() {
-    return [...this.types.keys()].filter((name) => !this.hidden.has(name)).slice(0, COLUMNS_SHOWN_MAX);
+    const names = [...this.types.keys()].filter((name) => !this.hidden.has(name) && name !== "Timestamp");
+    const last = this.hidden.has("Timestamp") ? [] : ["Timestamp"];
+    return [...names.slice(0, COLUMNS_SHOWN_MAX), ...last];
   }
   get total() {
     return this.types.size;
@@ -82,8 +91,13 @@ function width(name, type, text) {
 export function cellText({ type, text }) {
   if (type === "String" && text === "") return "empty";
   if (type === "Binary") return `${number(byteLength(text))} B  ${text.slice(0, 40)}`;
-  const short = text.length > CELL_TEXT_MAX ? `${text.slice(0, CELL_TEXT_MAX)}…` : text;
-  return short.replace(/\r\n|\r|\n/g, " ⏎ ").replace(/\t/g, " ⇥ ");
+  // A character of two units is not cut in two.
+  const end = /[\ud800-\udbff]/.test(text[CELL_TEXT_MAX - 1]) ? CELL_TEXT_MAX - 1 : CELL_TEXT_MAX;
+  const short = text.length > CELL_TEXT_MAX ? `${text.slice(0, end)}…` : text;
+  return short
+    .replace(/\r\n|\r|\n/g, " ⏎ ")
+    .replace(/\t/g, " ⇥ ")
+    .replace(CONTROL, (one) => String.fromCharCode(0x2400 + one.charCodeAt(0)));
 }
 
 export class Grid {
@@ -94,6 +108,10 @@ export class Grid {
   #active = { row: 0, column: 0 };
   #frame;
   #cells = [];
+  /** Where each column begins, and where the last one ends. */
+  #lefts = [0];
+  /** The first and the last column that are drawn. */
+  #span = [0, 0];
   #rowHeight = 34;
   #anchor = 0;
 
@@ -104,7 +122,6 @@ export class Grid {
     this.head = h("div", { class: "grid-head", role: "rowgroup" });
     this.space = h("div", { class: "grid-space" });
     this.body = h("div", { class: "grid-body", role: "rowgroup" }, this.space);
-    this.message = h("div", { class: "grid-message", hidden: true });
     this.element = h(
       "div",
       {
@@ -133,8 +150,7 @@ export class Grid {
   /** Shows another result from its beginning. */
   reset(pages) {
     this.#pages = pages;
-    this.#rows.forEach((row) => row.remove());
-    this.#rows.clear();
+    this.#clear();
     this.#active = { row: 0, column: 0 };
     this.element.scrollTop = 0;
     this.layOut();
@@ -143,8 +159,8 @@ export class Grid {
   /** Takes over changed columns. */
   layOut() {
     this.#cells = this.#columns.shown;
-    const tracks = this.#cells.map((name) => `${this.#columns.widths.get(name)}px`);
-    this.element.style.setProperty("--tracks", `var(--lead) ${tracks.join(" ")}`);
+    this.#span = [0, -1];
+    this.#measure();
     const header = h(
       "div",
       { class: "grid-row grid-header", role: "row", "aria-rowindex": "1" },
@@ -161,9 +177,29 @@ export class Grid {
       this.#cells.map((name, index) => this.#headerCell(name, index)),
     );
     show(this.head, header);
+    this.#clear();
+    this.draw();
+  }
+
+  #clear() {
     this.#rows.forEach((row) => row.remove());
     this.#rows.clear();
-    this.draw();
+  }
+
+  #measure() {
+    const widths = this.#cells.map((name) => this.#columns.widths.get(name));
+    this.#lefts = widths.reduce((lefts, width) => [...lefts, lefts.at(-1) + width], [0]);
+    this.element.style.setProperty("--tracks", `var(--lead) ${widths.map((width) => `${width}px`).join(" ")}`);
+  }
+
+  /** The first and the last column in sight, and within so many pixels beside. */
+  #columnSpan(beyond) {
+    const last = this.#cells.length - 1;
+    if (last < COLUMNS_DRAWN_MIN) return [0, last];
+    const { scrollLeft, clientWidth } = this.element;
+    const first = this.#lefts.findIndex((left) => left > scrollLeft - beyond) - 1;
+    const after = this.#lefts.findIndex((left) => left > scrollLeft + clientWidth + beyond);
+    return [Math.max(first, 0), after < 0 ? last : Math.min(after, last)];
   }
 
   #headerCell(name, index) {
@@ -182,8 +218,8 @@ export class Grid {
       const [from, before] = [event.clientX, this.#columns.widths.get(name)];
       const move = ({ clientX }) => {
         this.#columns.widths.set(name, Math.max(60, before + clientX - from));
-        const tracks = this.#cells.map((one) => `${this.#columns.widths.get(one)}px`);
-        this.element.style.setProperty("--tracks", `var(--lead) ${tracks.join(" ")}`);
+        this.#measure();
+        this.draw();
       };
       handle.addEventListener("pointermove", move);
       handle.addEventListener("pointerup", () => handle.removeEventListener("pointermove", move), { once: true });
@@ -220,6 +256,11 @@ export class Grid {
     this.#rowHeight = parseFloat(getComputedStyle(this.element).getPropertyValue("--row")) || 34;
     const { height, shown, top } = this.#view;
     this.space.style.setProperty("height", `${shown}px`);
+    const [from, to] = this.#columnSpan(0);
+    if (from < this.#span[0] || to > this.#span[1]) {
+      this.#span = this.#columnSpan(PIXELS_BEYOND);
+      this.#clear();
+    }
     const count = this.#count;
     const first = Math.max(0, Math.floor(top / this.#rowHeight) - ROWS_BEYOND);
     const last = Math.min(count - 1, Math.ceil((top + height) / this.#rowHeight) + ROWS_BEYOND);
@@ -271,7 +312,13 @@ export class Grid {
         ),
       ),
     );
-    this.#cells.forEach((name, at) => row.append(this.#cell(entity, name, index, at)));
+    const [first, last] = this.#span;
+    for (let at = first; at <= last; at += 1) {
+      const cell = this.#cell(entity, this.#cells[at], index, at);
+      // Behind the one that selects, and counted from one.
+      if (first > 0) cell.style.setProperty("grid-column", String(at + 2));
+      row.append(cell);
+    }
     return row;
   }
 
@@ -280,7 +327,7 @@ export class Grid {
     const attributes = { role: "gridcell", "aria-colindex": String(at + 2), id: `cell-${index}-${at + 1}` };
     if (!value) return h("div", { class: "grid-cell is-absent", ...attributes });
     const kind = NUMERIC.has(value.type) ? "is-number" : `is-${value.type.toLowerCase()}`;
-    const empty = value.type === "String" && value.text === "" ? "is-empty" : "";
+    const empty = value.type === "String" && value.text === "" ? "is-empty" : value.text === "true" ? "is-true" : "";
     const mixed = this.#columns.types.get(name).size > 1;
     return h(
       "div",
@@ -315,8 +362,8 @@ export class Grid {
   #click(event) {
     const row = this.#rowOf(event.target);
     if (row === undefined || row === null) return;
-    const at = [...event.target.closest(".grid-row").children].indexOf(event.target.closest(".grid-cell"));
-    this.#active = { row, column: Math.max(at, 0) };
+    const at = Number(event.target.closest(".grid-cell")?.getAttribute("aria-colindex") ?? 1);
+    this.#active = { row, column: at - 1 };
     if (event.target.matches("input")) this.#choose(row, event.target.checked, event.shiftKey);
     else if (event.target.closest(".row-open") || event.pointerType === "touch") this.#on.open(row);
     this.#mark();
@@ -324,7 +371,10 @@ export class Grid {
 
   #doubleClick(event) {
     const row = this.#rowOf(event.target);
-    if (row !== undefined && row !== null && !event.target.matches("input")) this.#on.open(row);
+    if (row === undefined || row === null || event.target.matches("input")) return;
+    // Two clicks mark a word, which nobody wanted.
+    getSelection()?.removeAllRanges();
+    this.#on.open(row);
   }
 
   #choose(row, isSelected, isRange) {
@@ -377,9 +427,8 @@ export class Grid {
     if (place < top) this.element.scrollTop = place / scale;
     else if (place + this.#rowHeight > top + height)
       this.element.scrollTop = (place + this.#rowHeight - height) / scale;
-    const widths = this.#cells.map((name) => this.#columns.widths.get(name));
-    const left = widths.slice(0, Math.max(this.#active.column - 1, 0)).reduce((sum, one) => sum + one, 0);
-    const right = left + (widths[this.#active.column - 1] ?? 0);
+    const left = this.#lefts[Math.max(this.#active.column - 1, 0)];
+    const right = this.#lefts[this.#active.column];
     const visible = this.element.clientWidth - 84;
     if (left < this.element.scrollLeft) this.element.scrollLeft = left;
     else if (right > this.element.scrollLeft + visible) this.element.scrollLeft = right - visible;

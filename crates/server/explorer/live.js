@@ -7,11 +7,31 @@ import { bytes, duration, h, number, show } from "./dom.js";
 import { admin } from "./rest.js";
 
 const ASK_MS = 1000;
+/** With less there is no more yet: the server has just begun. */
+const FULL_SECONDS = 290;
 /** What the real service promises for one partition. */
 const PARTITION_TARGET = 2000;
-const HOT_SHOWN_MAX = 10;
+const HOT_SHOWN_MAX = 6;
+/** Plans that read more than what is asked for. */
+const SCANS = ["partition_scan", "partition_range", "table_scan"];
+const QUERIES = ["point", "row_range", ...SCANS];
 
 const rate = (value) => number(value >= 100 ? Math.round(value) : Math.round(value * 10) / 10);
+
+/** The last minute in four numbers, each with a label and a tone. */
+function minute(series, step) {
+  const last = (name) => (Array.isArray(series[name]) ? series[name].slice(-60 / step) : []);
+  const sum = (names) => names.flatMap(last).reduce((total, value) => total + (value || 0), 0) * step;
+  const percent = (part, whole) => (whole > 0 ? `${number(Math.round((part / whole) * 1000) / 10)} %` : "–");
+  const [requests, errors, scans, queries] = [sum(["requests"]), sum(["errors"]), sum(SCANS), sum(QUERIES)];
+  const slowest = Math.max(0, ...last("p99_us"));
+  return [
+    ["Requests, last minute", number(Math.round(requests)), ""],
+    ["Refused or failed", percent(errors, requests), errors > requests / 100 ? "bad" : ""],
+    ["Slowest 99 %", slowest > 0 ? duration(slowest) : "–", ""],
+    ["Queries that scan", percent(scans, queries), scans > queries / 10 ? "poor" : ""],
+  ];
+}
 
 export class LiveView {
   constructor() {
@@ -49,9 +69,10 @@ export class LiveView {
           { name: "bytes_out", label: "out", tone: "teal" },
           { name: "bytes_in", label: "in", tone: "violet" },
         ],
-        { format: bytes, floor: 1024 },
+        { format: bytes, floor: 1024, isBinary: true },
       ),
     ];
+    this.tiles = h("dl", { class: "tiles", "aria-label": "The last minute" });
     this.hot = h("div", { class: "hot" });
     this.storage = h("dl", { class: "storage" });
     this.status = h("p", { class: "view-summary" }, "The last five minutes");
@@ -66,6 +87,7 @@ export class LiveView {
       h(
         "div",
         { class: "view-scroll", tabindex: "0", role: "region", "aria-label": "Charts" },
+        this.tiles,
         h(
           "div",
           { class: "charts" },
@@ -96,9 +118,16 @@ export class LiveView {
   }
 
   #draw({ series = {}, step_seconds: step = 1, hot_partitions: hot = [], storage = {}, now }) {
-    show(this.status, "The last five minutes");
+    const seconds = Math.round((series.requests?.length ?? 0) * step);
+    show(this.status, seconds < FULL_SECONDS ? `The last ${seconds} seconds` : "The last five minutes");
     this.element.dataset.now = String(now);
     for (const chart of this.charts) chart.update(series, step);
+    show(
+      this.tiles,
+      minute(series, step).map(([label, text, tone]) =>
+        h("div", {}, h("dt", {}, label), h("dd", { class: tone }, text)),
+      ),
+    );
     show(
       this.hot,
       hot.length === 0

@@ -238,3 +238,8 @@ export function patternName(text) {
     .replace(/[.]md.*$/, "")
     .replaceAll("-", "_");
 }
+
+/** The pattern of that name, which may come from the address; undefined if there is none. */
+export function patternNamed(name) {
+  return Object.hasOwn(PATTERNS, name) ? PATTERNS[name] : undefined;
+}

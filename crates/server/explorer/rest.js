@@ -4,7 +4,7 @@
 // code and message. Nothing private is used. Leaves to others: what to do with the answers.
 
 import { signQueue, signTable } from "./sign.js";
-import { readEntity, readPage, writeEntity } from "./types.js";
+import { newGuid, readEntity, readPage, writeEntity } from "./types.js";
 import { escapeXml, readXml } from "./xml.js";
 
 const TABLE_VERSION = "2019-02-02";
@@ -42,7 +42,7 @@ async function send(connection, service, method, path, { query = {}, headers = {
   const own = `/${account}${path}`;
   const all = {
     "x-ms-version": service === "table" ? TABLE_VERSION : QUEUE_VERSION,
-    "x-ms-client-request-id": `explorer-${crypto.randomUUID()}`,
+    "x-ms-client-request-id": `explorer-${newGuid()}`,
     ...headers,
   };
   const bytes = body === undefined ? undefined : new TextEncoder().encode(body);

@@ -164,6 +164,14 @@ class Section {
     this.abort = new AbortController();
     this.names = [];
     this.next = undefined;
+    this.error = undefined;
+    if (this.connection !== connection) {
+      // Another account may have tables of the same names.
+      this.connection = connection;
+      this.counts.clear();
+      this.search.value = "";
+      show(this.list);
+    }
     this.element.hidden = !connection;
     if (!connection) return;
     if (connection.table || connection.queue) {

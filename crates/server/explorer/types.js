@@ -216,10 +216,19 @@ export function emptyValue(type) {
     Int64: "0",
     Double: "0.0",
     Boolean: "false",
-    Guid: crypto.randomUUID(),
+    Guid: newGuid(),
     Binary: "",
   };
   return { type, text: type === "DateTime" ? now() : texts[type] };
+}
+
+/** Browsers have randomUUID only on pages that came by HTTPS or from this machine. */
+export function newGuid() {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  bytes[6] = (bytes[6] & 0x0f) | 0x40;
+  bytes[8] = (bytes[8] & 0x3f) | 0x80;
+  const digits = [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  return digits.replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
 }
 
 export function now() {

@@ -10,7 +10,7 @@ function unescape(text) {
   return text.replace(/&(#x[0-9a-fA-F]+|#[0-9]+|[a-z]+);/g, (whole, name) => {
     if (name.startsWith("#x")) return String.fromCodePoint(parseInt(name.slice(2), 16));
     if (name.startsWith("#")) return String.fromCodePoint(parseInt(name.slice(1), 10));
-    if (!(name in REFERENCES)) throw new SyntaxError(`not XML: unknown reference ${whole}`);
+    if (!Object.hasOwn(REFERENCES, name)) throw new SyntaxError(`not XML: unknown reference ${whole}`);
     return REFERENCES[name];
   });
 }

@@ -16,7 +16,7 @@ mod transaction;
 
 pub use family::{FAMILIES, FAMILY, SYSTEM_FAMILY, VALUE_RULES, namespace};
 pub use plan::{Plan, PlanKind, plan};
-pub use query::{EntityQuery, EntitySink, Page, TablePage, TableQuery};
+pub use query::{EntityQuery, EntitySink, Page, Search, TablePage, TableQuery};
 pub use record::{EntityView, StoredEntity, check_stored, is_record, merge};
 pub use service::TableService;
-pub use transaction::{Action, Change, Transaction};
+pub use transaction::{Action, Change, RowWrite, Transaction, WriteKind};

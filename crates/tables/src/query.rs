@@ -32,15 +32,27 @@ pub struct EntityQuery {
 
 /// Receives the entities of a page one by one.
 pub trait EntitySink: Send {
-    /// Hears how the rows are going to be found, before the first one, and whether rows that are found may still be left
-    /// out. It may refuse.
-    fn planned(&mut self, _plan: PlanKind, _is_filtered: bool) -> Result<(), ServiceError> {
+    /// Hears how the rows are going to be found, before the first one. It may refuse.
+    fn planned(&mut self, _search: Search) -> Result<(), ServiceError> {
         Ok(())
     }
+
+    /// Hears how many rows were examined, also when the query fails or is given up.
+    fn examined(&mut self, _row_count: u64) {}
 
     /// Takes one entity and returns the page's size in bytes. `None` when it does not fit: then it was not taken, and the
     /// page ends before it.
     fn entity(&mut self, entity: &EntityView<'_>) -> Option<usize>;
+}
+
+/// How the rows of a query are going to be found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Search {
+    pub plan: PlanKind,
+    /// Rows that are found may still be left out.
+    pub is_filtered: bool,
+    /// More than one when a filter joins keys by `or`.
+    pub range_count: usize,
 }
 
 /// How a page ended, and what it cost.
@@ -84,7 +96,9 @@ impl TableService {
         let since = self.catalogue.ticket();
         let id = self.table_id(account, table).await?;
         let Plan { kind, ranges, predicate } = plan(query.filter);
-        sink.planned(kind, predicate.is_some())?;
+        let kind = kind_within(kind, query.within.as_ref());
+        let is_filtered = predicate.is_some();
+        sink.planned(Search { plan: kind, is_filtered, range_count: ranges.len() })?;
         let mut page = PageSink {
             predicate: predicate.as_ref(),
             room: query.entity_count_max,
@@ -147,6 +161,18 @@ impl TableService {
 }
 
 /// The parts of the ranges that lie within the bounds.
+/// How a plan finds its rows when the caller may see only some keys.
+fn kind_within(kind: PlanKind, bounds: Option<&KeyBounds>) -> PlanKind {
+    let Some(KeyBounds { start, end }) = bounds else { return kind };
+    let narrowest = match (start, end) {
+        (Some((first, None)), Some((last, None))) if first == last => PlanKind::PartitionScan,
+        (Some((first, _)), Some((last, _))) if first == last => PlanKind::RowRange,
+        (None, None) => PlanKind::TableScan,
+        _ => PlanKind::PartitionRange,
+    };
+    kind.min(narrowest)
+}
+
 fn clip(ranges: Vec<KeyRange>, bounds: Option<&KeyBounds>) -> Vec<KeyRange> {
     let Some(bounds) = bounds else { return ranges };
     let from = match &bounds.start {
@@ -183,6 +209,13 @@ struct PageSink<'a> {
     returned_count: u64,
     damaged: bool,
     sink: &'a mut dyn EntitySink,
+}
+
+/// However a scan ends, and even if nobody waits for its end, what it has cost is told.
+impl Drop for PageSink<'_> {
+    fn drop(&mut self) {
+        self.sink.examined(self.examined_count);
+    }
 }
 
 impl Sink for PageSink<'_> {

@@ -46,6 +46,26 @@ impl<'a> Change<'a> {
     }
 }
 
+/// What a transaction does to one row.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RowWrite<'a> {
+    pub row_key: &'a str,
+    pub kind: WriteKind,
+    /// Of the entity, or of what a merge changes: its size as the service counts it, and how many properties it has.
+    pub size_bytes: u32,
+    pub property_count: u8,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WriteKind {
+    Insert,
+    InsertOrReplace,
+    InsertOrMerge,
+    Update,
+    Merge,
+    Delete,
+}
+
 /// Valid changes to distinct rows of one partition.
 #[derive(Clone, Default)]
 pub struct Transaction {
@@ -98,14 +118,22 @@ impl Transaction {
         self.ops.is_empty()
     }
 
-    /// The size of the largest entity or patch in it, and the largest number of properties.
-    pub fn extent(&self) -> (u32, u8) {
-        let records = self.ops.iter().filter_map(|op| match &op.effect {
-            Effect::Put(record) | Effect::Merge(record) => record::Record::open(record),
-            Effect::Delete | Effect::CheckOnly => None,
-        });
-        records
-            .fold((0, 0), |(size, count), record| (size.max(record.size), count.max(record.property_count)))
+    /// What it does, row by row.
+    pub fn rows(&self) -> impl Iterator<Item = RowWrite<'_>> + Clone {
+        self.ops.iter().map(|op| {
+            let (kind, record) = match (&op.effect, op.expect) {
+                (Effect::Put(record), Expect::Absent) => (WriteKind::Insert, Some(record)),
+                (Effect::Put(record), Expect::Any) => (WriteKind::InsertOrReplace, Some(record)),
+                (Effect::Put(record), _) => (WriteKind::Update, Some(record)),
+                (Effect::Merge(record), Expect::Any) => (WriteKind::InsertOrMerge, Some(record)),
+                (Effect::Merge(record), _) => (WriteKind::Merge, Some(record)),
+                (Effect::Delete | Effect::CheckOnly, _) => (WriteKind::Delete, None),
+            };
+            let record = record.and_then(|record| record::Record::open(record));
+            let (size_bytes, property_count) =
+                record.map_or((0, 0), |record| (record.size, record.property_count));
+            RowWrite { row_key: &op.row, kind, size_bytes, property_count }
+        })
     }
 
     /// The record that the insert or replace at this index writes, for an answer that repeats it.
@@ -155,6 +183,8 @@ fn expectation(condition: Option<ETag>) -> Expect {
 
 #[cfg(test)]
 mod tests {
+    use protocol::table::model::Value;
+
     use super::*;
 
     fn change(partition_key: &'static str, row_key: &'static str) -> Change<'static> {
@@ -175,6 +205,28 @@ mod tests {
         assert_eq!(refused(&mut transaction, "q", "3"), ErrorCode::CommandsInBatchActOnDifferentPartitions);
         assert_eq!(refused(&mut transaction, "p", "1"), ErrorCode::InvalidDuplicateRow);
         assert_eq!(refused(&mut transaction, "p", "a#b"), ErrorCode::OutOfRangeInput);
+    }
+
+    #[test]
+    fn rows_tell_what_is_done_to_them() {
+        let properties = || vec![Property { name: "x".into(), value: Value::Int32(1) }];
+        let mut transaction = Transaction::new();
+        let actions = [
+            ("1", Action::Insert(properties()), WriteKind::Insert, 1),
+            ("2", Action::Replace { properties: vec![], condition: None }, WriteKind::InsertOrReplace, 0),
+            ("3", Action::Replace { properties: vec![], condition: Some(ETag::Any) }, WriteKind::Update, 0),
+            ("4", Action::Merge { properties: properties(), condition: None }, WriteKind::InsertOrMerge, 1),
+            ("5", Action::Merge { properties: vec![], condition: Some(ETag::Foreign) }, WriteKind::Merge, 0),
+            ("6", Action::Delete { condition: ETag::Any }, WriteKind::Delete, 0),
+        ];
+        let mut expected = Vec::new();
+        for (row_key, action, kind, property_count) in actions {
+            transaction.push(Change { partition_key: "p".into(), row_key: row_key.into(), action }).unwrap();
+            // 4 + 2 * (1 + 1) + Timestamp (8 + 18 + 8) + x (8 + 2 + 4); nothing for what is deleted.
+            let size_bytes = if kind == WriteKind::Delete { 0 } else { 42 + 14 * u32::from(property_count) };
+            expected.push(RowWrite { row_key, kind, size_bytes, property_count });
+        }
+        assert_eq!(transaction.rows().collect::<Vec<_>>(), expected);
     }
 
     #[test]

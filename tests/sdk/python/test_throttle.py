@@ -10,6 +10,8 @@ from own_server import ACCOUNT, KEY, OwnServer
 
 TARGET = 40
 COUNT = 100
+# The default policy with shorter pauses, and more of them in return.
+RETRIES = {"retry_total": 10, "retry_status": 10, "retry_backoff_factor": 0.02}
 
 
 @pytest.fixture
@@ -27,7 +29,7 @@ def entity(row, partition="hot"):
 
 
 def test_retries_get_all_the_work_done(flavour, server):
-    with client(flavour, server, retry_total=10, retry_backoff_factor=0.02) as service:
+    with client(flavour, server, **RETRIES) as service:
         table = service.create_table("people")
         started = time.monotonic()
         for row in range(COUNT):
@@ -40,7 +42,7 @@ def test_retries_get_all_the_work_done(flavour, server):
 
 
 def test_retries_get_transactions_done(flavour, server):
-    with client(flavour, server, retry_total=10, retry_backoff_factor=0.02) as service:
+    with client(flavour, server, **RETRIES) as service:
         table = service.create_table("people")
         for first in range(0, COUNT, 20):
             table.submit_transaction([("create", entity(row)) for row in range(first, first + 20)])

@@ -17,6 +17,7 @@ use backup::{BackupReader, LoadSelection, SaveOptions, Totals};
 use engine::env::Clock;
 use engine_local::LocalEngine;
 use observe::Advice;
+use server::Analytics;
 use tokio::runtime::Handle;
 
 use super::stream::{ControlListener, ControlStream};
@@ -40,6 +41,7 @@ struct Controlled {
     engine: Weak<LocalEngine>,
     clock: Arc<dyn Clock>,
     advice: Arc<dyn Advice>,
+    analytics: Arc<Analytics>,
     runtime: Handle,
     token: String,
     command_count: AtomicUsize,
@@ -60,6 +62,7 @@ pub fn start(
     engine: &Arc<LocalEngine>,
     clock: Arc<dyn Clock>,
     advice: Arc<dyn Advice>,
+    analytics: Arc<Analytics>,
     runtime: Handle,
 ) -> Result<(), String> {
     let bytes = random::bytes::<TOKEN_BYTES>()?;
@@ -81,6 +84,7 @@ pub fn start(
         engine: Arc::downgrade(engine),
         clock,
         advice,
+        analytics,
         runtime,
         token,
         command_count: AtomicUsize::new(0),
@@ -212,6 +216,7 @@ impl Controlled {
             }
             Some(ControlRequest::Purge { account }) => {
                 let services = Services::new(engine, self.clock.clone());
+                self.runtime.block_on(self.analytics.forget(&account));
                 let purged = self.runtime.block_on(services.purge(&account));
                 answer_account_data(purged, &mut out)?;
             }

@@ -11,13 +11,14 @@ use std::time::Duration;
 use protocol::table::limits::{ENTITY_SIZE_BYTES_MAX, PROPERTY_COUNT_MAX};
 use protocol::table::region::PlanKind;
 
+use super::busiest::{Busiest, Rate};
+use super::entities::EntityReport;
 use super::growth::{Growth, GrowthEnd, GrowthReport};
-use super::heavy::{Heavy, Rate};
 use super::name::hash_of;
 use super::prices::Prices;
 use super::remedies::{self, Remedy, Wanted};
 use super::shapes::{Cost, ShapeReport, Shapes};
-use super::sizes::{EntityReport, PartitionReport, Sizes};
+use super::sizes::{PartitionReport, Sizes};
 use super::words::{amount, bytes, quoted};
 use super::{ENTITY_BYTES_NOTABLE, PROPERTIES_NOTABLE};
 use crate::Targets;
@@ -133,10 +134,11 @@ pub(super) struct Evidence<'a> {
     /// How much time the sums cover.
     pub span: Duration,
     pub shapes: &'a Shapes,
-    pub partitions: &'a Heavy,
-    pub accounts: &'a Heavy,
+    pub partitions: &'a Busiest,
+    pub accounts: &'a Busiest,
     pub growth: &'a Growth,
     pub sizes: &'a Sizes,
+    pub entities: &'a [EntityReport<'a>],
     pub targets: &'a Targets,
     pub prices: &'a Prices,
 }
@@ -154,15 +156,14 @@ impl Evidence<'_> {
         let mut drafts: Vec<Draft> = Vec::new();
         drafts.extend(self.shapes.report(now).filter_map(|shape| self.scan(&shape)));
         drafts.extend(self.shapes.report(now).filter_map(|shape| self.or_of_keys(&shape)));
-        let hot = self.partitions.busiest(now, NEAR * f64::from(targets.partition_rows_per_second));
+        let hot = self.partitions.rates(now, NEAR * f64::from(targets.partition_rows_per_second));
         drafts.extend(hot.iter().map(|rate| self.hot_partition(rate)));
-        let hot = self.accounts.busiest(now, NEAR * f64::from(targets.account_operations_per_second));
+        let hot = self.accounts.rates(now, NEAR * f64::from(targets.account_operations_per_second));
         drafts.extend(hot.iter().map(|rate| self.hot_account(rate)));
         drafts.extend(self.growth.report(now).map(|growth| self.growth(&growth)));
         drafts.extend(self.sizes.partitions(now).filter_map(|partition| self.giant_partition(&partition)));
-        let entities: Vec<EntityReport<'_>> = self.sizes.entities(now).collect();
-        drafts.extend(self.near_limits(&entities, FindingKind::LargeEntity));
-        drafts.extend(self.near_limits(&entities, FindingKind::WideEntity));
+        drafts.extend(self.near_limits(self.entities, FindingKind::LargeEntity));
+        drafts.extend(self.near_limits(self.entities, FindingKind::WideEntity));
         ranked(drafts)
     }
 

@@ -2,8 +2,9 @@
 //!
 //! For each table a few of the latest inserted keys are kept, and every sampled insert is compared with them. Of keys
 //! in no order, two in nine are among the two highest; of keys that follow a clock or a counter, nearly all are.
-//! Writers that overtake each other do not hide it. Partitions that follow a clock while their rows do not are found
-//! by the highest partition so far: it gets all inserts, and moves.
+//! Writers that overtake each other do not hide it. A write that may find its row there already counts only if it is
+//! beyond all keys before those few, too: the same keys may be written again and again in their order. Partitions that
+//! follow a clock while their rows do not are found by the highest partition so far: it gets all inserts, and moves.
 //!
 //! Promises: at most [`TABLE_COUNT_MAX`] tables are kept; the one without inserts for longest leaves.
 
@@ -42,6 +43,10 @@ struct GrowthSlot {
     recent: [Name; RECENT_COUNT],
     recent_count: usize,
     next: usize,
+    /// The ends of all keys before the recent ones; of no meaning until those are full and one has left.
+    high_key: Name,
+    low_key: Name,
+    has_ends: bool,
     /// Of these only the partition counts.
     highest: Name,
     lowest: Name,
@@ -99,11 +104,11 @@ pub(super) struct GrowthReport<'a> {
 
 impl Growth {
     pub(super) fn bytes_max() -> usize {
-        TABLE_COUNT_MAX * (size_of::<GrowthSlot>() + (RECENT_COUNT + 2) * NAME_BYTES_MAX) + NAME_BYTES_MAX
+        TABLE_COUNT_MAX * (size_of::<GrowthSlot>() + (RECENT_COUNT + 4) * NAME_BYTES_MAX) + NAME_BYTES_MAX
     }
 
-    /// `insert_count` is how many inserts this one stands for.
-    pub(super) fn insert(&mut self, place: [&str; 4], insert_count: u64, now: Duration) {
+    /// `insert_count` is how many inserts this one stands for. `is_new`: there was no such row before.
+    pub(super) fn insert(&mut self, place: [&str; 4], is_new: bool, insert_count: u64, now: Duration) {
         let hash = hash_of(place[0], place[1], &[]);
         let found = self.slots.iter().position(|slot| slot.hash == hash);
         let Some(index) = found.or_else(|| self.add(hash, now)) else { return };
@@ -133,13 +138,27 @@ impl Growth {
         let count = slot.counts.at(now);
         count.inserts += insert_count;
         if is_full {
+            let knows_no_end = is_new || !slot.has_ends;
+            let is_beyond = knows_no_end || compare_keys(&self.newest, &slot.high_key).is_gt();
+            let is_before = knows_no_end || compare_keys(&self.newest, &slot.low_key).is_lt();
             count.samples += 1;
-            count.above += u64::from(above + 1 >= RECENT_COUNT);
-            count.below += u64::from(below + 1 >= RECENT_COUNT);
+            count.above += u64::from(is_beyond && above + 1 >= RECENT_COUNT);
+            count.below += u64::from(is_before && below + 1 >= RECENT_COUNT);
             count.in_highest += u64::from(partition == slot.highest.partition());
             count.in_lowest += u64::from(partition == slot.lowest.partition());
         }
         std::mem::swap(&mut slot.recent[slot.next], &mut self.newest);
+        if is_full {
+            // The one that has left.
+            let left = &self.newest;
+            if !slot.has_ends || compare_keys(left, &slot.high_key).is_gt() {
+                slot.high_key.set(&["", "", left.partition(), left.row()]);
+            }
+            if !slot.has_ends || compare_keys(left, &slot.low_key).is_lt() {
+                slot.low_key.set(&["", "", left.partition(), left.row()]);
+            }
+            slot.has_ends = true;
+        }
         slot.next = (slot.next + 1) % RECENT_COUNT;
         slot.recent_count = (slot.recent_count + 1).min(RECENT_COUNT);
     }
@@ -151,6 +170,9 @@ impl Growth {
             recent: Default::default(),
             recent_count: 0,
             next: 0,
+            high_key: Name::default(),
+            low_key: Name::default(),
+            has_ends: false,
             highest: Name::default(),
             lowest: Name::default(),
             rises: 0,
@@ -210,8 +232,8 @@ impl Growth {
     #[cfg(test)]
     pub(super) fn held_bytes(&self) -> usize {
         let of_slot = |slot: &GrowthSlot| {
-            let ends = slot.highest.held_bytes() + slot.lowest.held_bytes();
-            ends + slot.recent.iter().map(Name::held_bytes).sum::<usize>()
+            let ends = [&slot.highest, &slot.lowest, &slot.high_key, &slot.low_key];
+            ends.into_iter().chain(&slot.recent).map(Name::held_bytes).sum::<usize>()
         };
         let names: usize = self.slots.iter().map(of_slot).sum();
         self.slots.capacity() * size_of::<GrowthSlot>() + names + self.newest.held_bytes()
@@ -231,17 +253,23 @@ fn compare_keys(left: &Name, right: &Name) -> Ordering {
 mod tests {
     use super::*;
 
-    /// 2,000 inserts, a hundred a second, with these keys.
+    /// 2,000 writes, a hundred a second, with these keys.
     #[track_caller]
-    fn check(expected: Option<GrowthEnd>, mut keys: impl FnMut(u64) -> (String, String)) {
+    fn found(is_new: bool, mut keys: impl FnMut(u64) -> (String, String)) -> Option<GrowthEnd> {
         let mut growth = Growth::default();
         for number in 0..2000 {
             let (partition, row) = keys(number);
-            growth.insert(["a", "t", &partition, &row], 8, Duration::from_millis(number * 10));
+            growth.insert(["a", "t", &partition, &row], is_new, 8, Duration::from_millis(number * 10));
         }
         assert!(growth.held_bytes() <= Growth::bytes_max());
-        let found: Vec<GrowthEnd> = growth.report(Duration::from_secs(20)).map(|report| report.end).collect();
-        assert_eq!(found, Vec::from_iter(expected));
+        growth.report(Duration::from_secs(20)).map(|report| report.end).next()
+    }
+
+    /// The same for inserts and for upserts.
+    #[track_caller]
+    fn check(expected: Option<GrowthEnd>, mut keys: impl FnMut(u64) -> (String, String)) {
+        assert_eq!(found(true, &mut keys), expected);
+        assert_eq!(found(false, &mut keys), expected);
     }
 
     #[test]
@@ -257,6 +285,10 @@ mod tests {
         // Sixteen writers that overtake each other, one in eight inserts sampled.
         check(append, |number| (padded(8 * number + random.u64(..16)), "r".into()));
 
+        // Upserts of the same keys, in their order or in the opposite one. Inserts of them would be new rows.
+        assert_eq!(found(false, |number| (padded(number % 200), "r".into())), None);
+        assert_eq!(found(false, |number| ("only".into(), padded(1000 - number % 200))), None);
+
         check(None, |number| (random.u64(..).to_string(), padded(number)));
         check(None, |number| (format!("{}", number % 7), padded(number)));
         check(None, |_| ("only".into(), random.u64(..).to_string()));
@@ -270,7 +302,7 @@ mod tests {
         let long = "k".repeat(2000);
         for number in 0..20 * TABLE_COUNT_MAX {
             for _ in 0..2 * RECENT_COUNT {
-                growth.insert(["a", &format!("t{number}"), &long, &long], 1, Duration::ZERO);
+                growth.insert(["a", &format!("t{number}"), &long, &long], true, 1, Duration::ZERO);
             }
         }
         assert_eq!(growth.slots.len(), TABLE_COUNT_MAX);

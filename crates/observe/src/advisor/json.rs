@@ -5,8 +5,8 @@
 
 use std::fmt::Write as _;
 
+use super::busiest::Rate;
 use super::findings::Finding;
-use super::heavy::Rate;
 use super::prices::{Month, Prices};
 
 /// An object, member by member.

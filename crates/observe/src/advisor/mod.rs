@@ -1,20 +1,24 @@
 //! The advisor: learns from the requests how well tables are designed, and says what to change.
 //!
-//! `sample` chooses the requests that are looked at; `shapes`, `heavy`, `growth` and `sizes` each remember one aspect
-//! of them; `findings` has the rules and `remedies` the advice; `prices` knows what it would cost elsewhere.
+//! `sample` chooses the requests that are looked at, and `seen` takes them apart into rows; `shapes`, `busiest`,
+//! `growth`, `sizes` and `entities` each remember one aspect of them; `findings` has the rules and `remedies` the
+//! advice; `prices` knows what it would cost elsewhere.
 //! Promises: memory has the bound [`Advisor::memory_bound_bytes`], whatever is sent. A point read costs a counter of
-//! its thread and two comparisons; one in 64 takes a lock, if it is free, and nobody ever waits for it. No value of
-//! an entity or a filter is kept, only names and keys.
+//! its thread, a load and three comparisons; one in 64 takes a lock, if it is free, and nobody ever waits for it. While
+//! entities near a limit are kept, every read and write is compared with them. No value of an entity or a filter is
+//! kept, only names and keys.
 //! Leaves to others: the time, which comes with the observations, and showing the findings.
 
+mod busiest;
+mod entities;
 mod findings;
 mod growth;
-mod heavy;
 mod json;
 mod name;
 mod prices;
 mod remedies;
 mod sample;
+mod seen;
 mod shapes;
 mod sizes;
 mod window;
@@ -31,14 +35,16 @@ use protocol::table::region::PlanKind;
 use crate::observation::Observation;
 use crate::operation::Operation;
 use crate::{Advice, Observer, Targets};
+use busiest::Busiest;
+use entities::{Entities, EntityReport, KeptEntities};
 use findings::Evidence;
 pub use findings::{Finding, FindingKind, Severity};
 use growth::Growth;
-use heavy::Heavy;
 use name::hash_of;
 pub use prices::{Month, Prices};
 pub use remedies::pattern;
 use sample::{KIND_COUNT, RequestKind};
+use seen::{RowFate, WrittenRows, for_each_row, place_of};
 use shapes::Shapes;
 use sizes::Sizes;
 
@@ -48,6 +54,8 @@ const ENTITY_BYTES_NOTABLE: u64 = 768 * 1024;
 const PROPERTIES_NOTABLE: u32 = 202;
 /// A query that examines so many rows tells how large its partition is.
 const EXAMINED_NOTABLE: u64 = 10_000;
+/// What was concluded from one request is believed for so long.
+const MEMORY: Duration = Duration::from_secs(3600);
 /// How many hot partitions are shown.
 const HOT_COUNT_MAX: usize = 10;
 const HOT_PER_SECOND_MIN: f64 = 1.0;
@@ -56,6 +64,8 @@ type StoredBytes = Box<dyn Fn() -> u64 + Send + Sync>;
 
 pub struct Advisor {
     state: Mutex<Learnt>,
+    /// Which of the state's entities every request looks for.
+    kept: KeptEntities,
     targets: Targets,
     prices: Prices,
     stored_bytes: Option<StoredBytes>,
@@ -67,10 +77,11 @@ struct Learnt {
     /// All requests since then.
     counts: [u64; KIND_COUNT],
     shapes: Shapes,
-    partitions: Heavy,
-    accounts: Heavy,
+    partitions: Busiest,
+    accounts: Busiest,
     growth: Growth,
     sizes: Sizes,
+    entities: Entities,
 }
 
 impl Default for Advisor {
@@ -85,12 +96,19 @@ impl Advisor {
             started: None,
             counts: [0; KIND_COUNT],
             shapes: Shapes::default(),
-            partitions: Heavy::new(heavy::PARTITION_COUNT_MAX),
-            accounts: Heavy::new(heavy::ACCOUNT_COUNT_MAX),
+            partitions: Busiest::new(busiest::PARTITION_COUNT_MAX),
+            accounts: Busiest::new(busiest::ACCOUNT_COUNT_MAX),
             growth: Growth::default(),
             sizes: Sizes::default(),
+            entities: Entities::default(),
         };
-        Advisor { state: Mutex::new(state), targets, prices, stored_bytes: None }
+        Advisor {
+            state: Mutex::new(state),
+            kept: KeptEntities::default(),
+            targets,
+            prices,
+            stored_bytes: None,
+        }
     }
 
     /// Who knows how much is stored, for the price of it.
@@ -102,6 +120,7 @@ impl Advisor {
     /// What should be changed, the most important first. `now` is the time of the clock that observations carry.
     pub fn findings(&self, now: Duration) -> Vec<Finding> {
         let state = self.lock();
+        let entities: Vec<EntityReport<'_>> = state.entities.report(&self.kept, now).collect();
         let evidence = Evidence {
             now,
             span: window::span(now, state.started.unwrap_or(now)),
@@ -110,6 +129,7 @@ impl Advisor {
             accounts: &state.accounts,
             growth: &state.growth,
             sizes: &state.sizes,
+            entities: &entities,
             targets: &self.targets,
             prices: &self.prices,
         };
@@ -143,15 +163,48 @@ impl Advisor {
         }
     }
 
+    /// Out of the way of the many requests that nobody looks at.
+    #[inline(never)]
+    fn look(&self, kind: RequestKind, is_due: bool, is_notable: bool, observation: &Observation<'_>) {
+        let is_done = !observation.is_error();
+        if is_done && !self.kept.is_empty() {
+            for_each_row(observation, |place, row| match RowFate::of(row) {
+                RowFate::Gone => self.kept.remove(place),
+                RowFate::Has(extent) if extent.is_whole && !extent.is_near_limit() => self.kept.remove(place),
+                RowFate::Has(_) | RowFate::Unknown => {}
+            });
+        }
+        if !is_due && !is_notable {
+            return;
+        }
+        // A sample that is missed here is made up for by the next one.
+        let Some(mut state) = self.try_lock() else { return };
+        if is_due {
+            state.count(kind, sample::take(kind), observation);
+            if !self.kept.is_empty() {
+                state.forget_entities(&self.kept, observation);
+            }
+        }
+        if is_notable && is_done {
+            for_each_row(observation, |place, row| match RowFate::of(row) {
+                RowFate::Has(extent) if extent.is_near_limit() => {
+                    state.entities.put(&self.kept, place, extent, observation.at);
+                }
+                _ => {}
+            });
+        }
+    }
+
     #[cfg(test)]
     fn held_bytes(&self) -> usize {
         let state = self.lock();
-        let heavy = state.partitions.held_bytes() + state.accounts.held_bytes();
+        let busiest = state.partitions.held_bytes() + state.accounts.held_bytes();
         size_of::<Advisor>()
-            + heavy
+            + busiest
             + state.shapes.held_bytes()
             + state.growth.held_bytes()
             + state.sizes.held_bytes()
+            + state.entities.held_bytes()
     }
 }
 
@@ -160,17 +213,8 @@ impl Observer for Advisor {
         let Some(kind) = RequestKind::of(observation.operation) else { return };
         let is_due = sample::pass(kind);
         let is_notable = is_near_limit(observation);
-        if !is_due && !is_notable {
-            return;
-        }
-        // A sample that is missed here is made up for by the next one.
-        let Some(mut state) = self.try_lock() else { return };
-        if is_due {
-            state.count(kind, sample::take(kind), observation);
-        }
-        if is_notable && let Some(place) = place_of(observation) {
-            let detail = &observation.detail;
-            state.sizes.entity(place, detail.row_bytes_max, detail.property_count_max, observation.at);
+        if is_due || is_notable || !self.kept.is_empty() {
+            self.look(kind, is_due, is_notable, observation);
         }
     }
 }
@@ -182,7 +226,7 @@ impl Advice for Advisor {
 
     fn hot_partitions_json(&self, now: Duration) -> String {
         let state = self.lock();
-        let mut rates = state.partitions.busiest(now, HOT_PER_SECOND_MIN);
+        let mut rates = state.partitions.rates(now, HOT_PER_SECOND_MIN);
         rates.truncate(HOT_COUNT_MAX);
         json::rates(&rates)
     }
@@ -194,22 +238,17 @@ impl Advice for Advisor {
     fn memory_bound_bytes(&self) -> usize {
         size_of::<Advisor>()
             + Shapes::bytes_max()
-            + Heavy::bytes_max(heavy::PARTITION_COUNT_MAX)
-            + Heavy::bytes_max(heavy::ACCOUNT_COUNT_MAX)
+            + Busiest::bytes_max(busiest::PARTITION_COUNT_MAX)
+            + Busiest::bytes_max(busiest::ACCOUNT_COUNT_MAX)
             + Growth::bytes_max()
             + Sizes::bytes_max()
+            + Entities::bytes_max()
     }
 }
 
 fn is_near_limit(observation: &Observation<'_>) -> bool {
     let detail = &observation.detail;
     detail.row_bytes_max >= ENTITY_BYTES_NOTABLE || detail.property_count_max >= PROPERTIES_NOTABLE
-}
-
-/// Account, table and keys, when the request names them all.
-fn place_of<'a>(observation: &Observation<'a>) -> Option<[&'a str; 4]> {
-    let detail = &observation.detail;
-    Some([observation.account, detail.container, detail.partition?, detail.row?])
 }
 
 impl Learnt {
@@ -224,11 +263,13 @@ impl Learnt {
         self.accounts.add(hash_of(account, "", &[]), &[account], weight.into(), at);
         match kind {
             RequestKind::Read => self.count_read(weight, observation),
+            // A batch that has a plan reads: it is a single read or query.
+            RequestKind::Batch if observation.detail.plan.is_some() => match observation.detail.row {
+                Some(_) => self.count_read(weight, observation),
+                None => self.count_query(weight, observation),
+            },
             RequestKind::Write | RequestKind::Batch => self.count_write(weight, observation),
-            RequestKind::Query => {
-                self.shapes.count(observation, weight.into());
-                self.count_queried_partition(observation);
-            }
+            RequestKind::Query => self.count_query(weight, observation),
             RequestKind::Other => {
                 if observation.operation == Operation::DeleteTable && !observation.is_error() {
                     self.growth.forget(account, observation.detail.container);
@@ -242,9 +283,11 @@ impl Learnt {
     fn count_read(&mut self, weight: u32, observation: &Observation<'_>) {
         let Some(place) = place_of(observation) else { return };
         self.touch(place[0], place[1], place[2], weight.into(), observation.at);
-        if observation.detail.row_bytes_max > 0 && !is_near_limit(observation) {
-            self.sizes.small_entity(place);
-        }
+    }
+
+    fn count_query(&mut self, weight: u32, observation: &Observation<'_>) {
+        self.shapes.count(observation, weight.into());
+        self.count_queried_partition(observation);
     }
 
     fn count_write(&mut self, weight: u32, observation: &Observation<'_>) {
@@ -256,24 +299,25 @@ impl Learnt {
         if observation.is_error() || detail.written == 0 {
             return;
         }
-        let is_batch = observation.operation == Operation::EntityGroupTransaction;
-        match observation.operation {
-            Operation::DeleteEntity => self.sizes.deleted(place, entity_count as f64),
-            // A batch that writes nothing deletes.
-            _ if is_batch && detail.row_bytes_max == 0 => self.sizes.deleted(place, entity_count as f64),
-            Operation::InsertEntity
-            | Operation::InsertOrReplaceEntity
-            | Operation::InsertOrMergeEntity
-            | Operation::EntityGroupTransaction => {
-                self.growth.insert(place, entity_count, observation.at);
-                let bytes = entity_count as f64 * detail.row_bytes_max as f64;
-                self.sizes.wrote(place, entity_count as f64, bytes);
-            }
-            _ => {}
+        let mut rows = WrittenRows::default();
+        for_each_row(observation, |place, row| rows.add(place, row));
+        let weight = u64::from(weight);
+        if rows.deleted > 0 {
+            self.sizes.deleted([place[0], place[1], place[2]], (weight * rows.deleted) as f64);
         }
-        if !is_batch && !is_near_limit(observation) {
-            self.sizes.small_entity(place);
+        if let Some((place, is_new)) = rows.first {
+            let created = weight * rows.created;
+            self.growth.insert(place, is_new, created, observation.at);
+            self.sizes.wrote(place, created as f64, weight as f64 * rows.bytes as f64);
         }
+    }
+
+    /// Of a table that is deleted, all; otherwise those that were not seen for long.
+    fn forget_entities(&mut self, kept: &KeptEntities, observation: &Observation<'_>) {
+        if observation.operation == Operation::DeleteTable && !observation.is_error() {
+            self.entities.forget(kept, observation.account, observation.detail.container);
+        }
+        self.entities.refresh(kept, observation.at);
     }
 
     /// A query names its partition in its filter. Finding it out costs parsing the filter again, so few queries are

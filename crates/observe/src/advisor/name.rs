@@ -3,6 +3,8 @@
 //! Promises: a name takes at most [`NAME_BYTES_MAX`] bytes however long the keys are; what is longer is cut and shows
 //! it. Two names are compared by [`hash`], which covers all of them.
 
+use protocol::common::Fnv;
+
 /// No account and no table has a longer name; keys may be longer, and their beginning tells enough.
 const PART_BYTES_MAX: [usize; PART_COUNT] = [32, 64, 128, 128];
 const PART_COUNT: usize = 4;
@@ -91,19 +93,18 @@ pub(super) fn cut(text: &str, bytes_max: usize) -> &str {
     &text[..end]
 }
 
-/// FNV-1a over all parts. The parts before `case_matters_from` are compared without regard to case, as names of
+/// Over all parts. The parts before `case_matters_from` are compared without regard to case, as names of
 /// tables are.
 pub(super) fn hash(parts: &[&str], case_matters_from: usize) -> u64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325u64;
-    let mut add = |byte: u8| hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    let mut hash = Fnv::default();
     for (index, part) in parts.iter().enumerate() {
         for byte in part.bytes() {
-            add(if index < case_matters_from { byte.to_ascii_lowercase() } else { byte });
+            hash.byte(if index < case_matters_from { byte.to_ascii_lowercase() } else { byte });
         }
         // No text contains this byte, so ("a", "bc") and ("ab", "c") differ.
-        add(0xff);
+        hash.byte(0xff);
     }
-    hash
+    hash.value()
 }
 
 /// Of an account and a table, and of keys in it.

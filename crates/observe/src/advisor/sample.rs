@@ -97,6 +97,12 @@ pub(super) fn take(kind: RequestKind) -> u32 {
     })
 }
 
+/// How many requests of this thread nobody stands for yet.
+#[cfg(test)]
+pub(super) fn untaken(kind: RequestKind) -> u32 {
+    TURNS.with(|turns| turns[kind as usize].passed.get())
+}
+
 /// Xorshift: gaps need to be irregular, not secret.
 fn random() -> u32 {
     SEED.with(|seed| {

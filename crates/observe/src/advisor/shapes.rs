@@ -79,6 +79,10 @@ impl Shapes {
     pub(super) fn count(&mut self, observation: &Observation<'_>, weight: u64) {
         let detail = &observation.detail;
         let Some(plan) = detail.plan else { return };
+        // What was refused before it began says nothing about what it costs.
+        if observation.is_error() && detail.examined == 0 {
+            return;
+        }
         let number = detail.filter_shape.map_or(0, |shape| shape.number());
         let hash = hash_of(observation.account, detail.container, &[])
             ^ (number ^ plan as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -1,29 +1,26 @@
-//! Sizes: partitions that became large, and entities that come near a limit.
+//! Sizes: partitions that became large.
 //!
 //! Nobody counts the rows of a partition when it is written, so its size is concluded: from the entities that were
 //! written to it since the server started, told apart from those that were written again by a small estimator of
 //! distinct keys, and from scans of it. It is a lower bound.
 //!
-//! Promises: at most [`PARTITION_COUNT_MAX`] partitions and [`ENTITY_COUNT_MAX`] entities are kept. A partition that
-//! is among the largest is among the kept ones, as with [`super::heavy`].
+//! Promises: at most [`PARTITION_COUNT_MAX`] partitions are kept. One that is among the largest is among the kept ones,
+//! as with [`super::busiest`].
 
 use std::time::Duration;
 
+use super::MEMORY;
 use super::name::{NAME_BYTES_MAX, Name, hash_of};
 
 const PARTITION_COUNT_MAX: usize = 128;
-const ENTITY_COUNT_MAX: usize = 32;
 /// An estimate is off by about 1.04 / sqrt(256): 7 %.
 const REGISTER_COUNT: usize = 256;
 /// Below this share of distinct keys, keys are being written again.
 const NEW_SHARE_MIN: f64 = 0.75;
-/// What was concluded from one request is believed for so long.
-const MEMORY: Duration = Duration::from_secs(3600);
 
 #[derive(Default)]
 pub(super) struct Sizes {
     partitions: Vec<PartitionSlot>,
-    entities: Vec<EntitySlot>,
 }
 
 struct PartitionSlot {
@@ -42,14 +39,6 @@ struct PartitionSlot {
     examined_at: Duration,
 }
 
-struct EntitySlot {
-    hash: u64,
-    name: Name,
-    bytes: u64,
-    properties: u32,
-    at: Duration,
-}
-
 /// A partition with its least size.
 #[derive(Debug)]
 pub(super) struct PartitionReport<'a> {
@@ -61,21 +50,9 @@ pub(super) struct PartitionReport<'a> {
     pub bytes: f64,
 }
 
-/// An entity near a limit.
-#[derive(Debug)]
-pub(super) struct EntityReport<'a> {
-    pub account: &'a str,
-    pub table: &'a str,
-    pub partition: &'a str,
-    pub row: &'a str,
-    pub bytes: u64,
-    pub properties: u32,
-}
-
 impl Sizes {
     pub(super) fn bytes_max() -> usize {
         PARTITION_COUNT_MAX * (size_of::<PartitionSlot>() + NAME_BYTES_MAX)
-            + ENTITY_COUNT_MAX * (size_of::<EntitySlot>() + NAME_BYTES_MAX)
     }
 
     /// So many entities were written, of so many bytes together; `place` is where the first of them is.
@@ -90,14 +67,12 @@ impl Sizes {
         *register = (*register).max((hash | 0xff).leading_zeros() as u8 + 1);
     }
 
-    pub(super) fn deleted(&mut self, place: [&str; 4], entity_count: f64) {
+    pub(super) fn deleted(&mut self, place: [&str; 3], entity_count: f64) {
         let hash = hash_of(place[0], place[1], &[place[2]]);
         if let Some(slot) = self.partitions.iter_mut().find(|slot| slot.hash == hash) {
             slot.deleted += entity_count;
             slot.examined = 0;
         }
-        let hash = hash_of(place[0], place[1], &[place[2], place[3]]);
-        self.entities.retain(|entity| entity.hash != hash);
     }
 
     /// A query looked at so many rows of one partition.
@@ -152,38 +127,9 @@ impl Sizes {
         Some(slot)
     }
 
-    /// An entity near a limit was read or written.
-    pub(super) fn entity(&mut self, place: [&str; 4], bytes: u64, properties: u32, now: Duration) {
-        let hash = hash_of(place[0], place[1], &[place[2], place[3]]);
-        if let Some(entity) = self.entities.iter_mut().find(|entity| entity.hash == hash) {
-            (entity.bytes, entity.properties, entity.at) = (bytes, properties, now);
-            return;
-        }
-        let entity = |name: Name| EntitySlot { hash, name, bytes, properties, at: now };
-        if self.entities.len() < ENTITY_COUNT_MAX {
-            if self.entities.capacity() == 0 {
-                self.entities.reserve_exact(ENTITY_COUNT_MAX);
-            }
-            self.entities.push(entity(Name::new(&place)));
-        } else if let Some(oldest) = self.entities.iter_mut().min_by_key(|entity| entity.at) {
-            let mut name = std::mem::take(&mut oldest.name);
-            name.set(&place);
-            *oldest = entity(name);
-        }
-    }
-
-    /// An entity was seen that is far from every limit.
-    pub(super) fn small_entity(&mut self, place: [&str; 4]) {
-        if !self.entities.is_empty() {
-            let hash = hash_of(place[0], place[1], &[place[2], place[3]]);
-            self.entities.retain(|entity| entity.hash != hash);
-        }
-    }
-
     pub(super) fn forget(&mut self, account: &str, table: &str) {
         let is_other = |name: &Name| name.account() != account || !name.table().eq_ignore_ascii_case(table);
         self.partitions.retain(|slot| is_other(&slot.name));
-        self.entities.retain(|entity| is_other(&entity.name));
     }
 
     pub(super) fn partitions(&self, now: Duration) -> impl Iterator<Item = PartitionReport<'_>> {
@@ -203,25 +149,10 @@ impl Sizes {
         })
     }
 
-    pub(super) fn entities(&self, now: Duration) -> impl Iterator<Item = EntityReport<'_>> {
-        let fresh = self.entities.iter().filter(move |entity| now.saturating_sub(entity.at) <= MEMORY);
-        fresh.map(|entity| EntityReport {
-            account: entity.name.account(),
-            table: entity.name.table(),
-            partition: entity.name.partition(),
-            row: entity.name.row(),
-            bytes: entity.bytes,
-            properties: entity.properties,
-        })
-    }
-
     #[cfg(test)]
     pub(super) fn held_bytes(&self) -> usize {
-        let names = self.partitions.iter().map(|slot| &slot.name);
-        let names = names.chain(self.entities.iter().map(|entity| &entity.name)).map(Name::held_bytes);
-        self.partitions.capacity() * size_of::<PartitionSlot>()
-            + self.entities.capacity() * size_of::<EntitySlot>()
-            + names.sum::<usize>()
+        let names: usize = self.partitions.iter().map(|slot| slot.name.held_bytes()).sum();
+        self.partitions.capacity() * size_of::<PartitionSlot>() + names
     }
 }
 
@@ -292,7 +223,7 @@ mod tests {
         assert!(hot.entities < 700.0, "{hot:?}");
         assert!(sizes.held_bytes() <= Sizes::bytes_max());
 
-        sizes.deleted(["a", "t", "large", ""], 319_000.0);
+        sizes.deleted(["a", "t", "large"], 319_000.0);
         assert!(largest(&sizes).1 < 20_000.0);
         sizes.forget("a", "T");
         assert_eq!(sizes.partitions(Duration::ZERO).count(), 0);
@@ -305,21 +236,5 @@ mod tests {
         sizes.examined(["a", "t", "p"], 150_000, Duration::ZERO);
         assert_eq!(largest(&sizes), ("p".to_owned(), 200_000.0));
         assert_eq!(sizes.partitions(2 * MEMORY).map(|report| report.entities).sum::<f64>(), 0.0);
-    }
-
-    #[test]
-    fn an_entity_that_became_small_is_forgotten_and_so_is_an_old_one() {
-        let mut sizes = Sizes::default();
-        let long = "k".repeat(5000);
-        for number in 0..1000 {
-            let partition = format!("{number}{long}");
-            sizes.entity(["a", "t", &partition, &long], 1 << 20, 3, Duration::from_secs(number));
-        }
-        assert!(sizes.held_bytes() <= Sizes::bytes_max());
-        let now = Duration::from_secs(1000);
-        assert_eq!(sizes.entities(now).count(), ENTITY_COUNT_MAX);
-        sizes.small_entity(["a", "t", &format!("999{long}"), &long]);
-        assert_eq!(sizes.entities(now).count(), ENTITY_COUNT_MAX - 1);
-        assert_eq!(sizes.entities(now + MEMORY).count(), 0);
     }
 }

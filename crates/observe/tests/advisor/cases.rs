@@ -307,9 +307,7 @@ fn findings_disappear_when_their_cause_does() {
     let stored = [FindingKind::GiantPartition, FindingKind::LargeEntity, FindingKind::WideEntity];
     assert_eq!(kinds(&generator), stored);
     // What was stored is still there, until it is changed or deleted.
-    for _ in 0..100 {
-        generator.write(Operation::UpdateEntity, "Documents", ("d", "large"), 1);
-    }
+    generator.write(Operation::UpdateEntity, "Documents", ("d", "large"), 1);
     assert_eq!(kinds(&generator), [FindingKind::GiantPartition, FindingKind::WideEntity]);
     generator.delete_table("archive");
     assert_eq!(kinds(&generator), [FindingKind::WideEntity]);
@@ -350,4 +348,39 @@ fn findings_are_json_and_the_memory_bound_is_told() {
     let cost = month["transactions_cost"].as_f64().unwrap();
     assert!((300.0..400.0).contains(&cost), "{month}");
     println!("the advisor's memory is at most {} bytes", advisor.memory_bound_bytes());
+}
+
+#[test]
+fn writing_the_same_keys_again_in_their_order_is_no_growth() {
+    for operation in [Operation::InsertOrReplaceEntity, Operation::InsertOrMergeEntity] {
+        let mut generator = Generator::new(8);
+        let upsert = |on: &mut Generator, step: u64| {
+            on.write(operation, "Stock", (&format!("{:06}", step % 600), "item"), 1);
+            on.write(operation, "Prices", (&format!("{:06}", 600 - step % 600), "item"), 1);
+        };
+        generator.run(24, upsert);
+        let findings = generator.advisor.findings(generator.now);
+        assert!(findings.is_empty(), "{findings:#?}");
+    }
+}
+
+#[test]
+fn upserts_and_transactions_that_append_are_growth() {
+    // How many writers there are, which overtake each other. Transactions are all looked at, so more would hide it.
+    let operations = [
+        (Operation::InsertEntity, 16),
+        (Operation::InsertOrReplaceEntity, 16),
+        (Operation::InsertOrMergeEntity, 16),
+        (Operation::EntityGroupTransaction, 4),
+    ];
+    for (operation, writers) in operations {
+        let mut generator = Generator::new(9);
+        generator.run(24, |on, step| {
+            let key = step + on.random.u64(..writers);
+            on.write(operation, "Log", (&format!("{key:09}"), "r"), 1);
+        });
+        let kinds: Vec<FindingKind> =
+            generator.advisor.findings(generator.now).iter().map(|finding| finding.kind).collect();
+        assert_eq!(kinds, [FindingKind::Append], "{operation:?}");
+    }
 }

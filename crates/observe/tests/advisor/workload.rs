@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fastrand::Rng;
-use observe::{Advisor, Detail, Observation, Observer, Operation, PlanKind, Shape};
+use observe::{Advisor, Detail, Named, NotedRow, Notes, Observation, Observer, Operation, PlanKind, Shape};
 use protocol::common::DateTime;
 use protocol::table::filter;
 
@@ -97,16 +97,22 @@ impl Generator {
         row_bytes_max: u64,
         property_count_max: u32,
     ) {
-        let detail = Detail {
-            container: table,
-            partition: Some(keys.0),
-            row: Some(keys.1),
-            written,
-            row_bytes_max,
-            property_count_max,
-            ..Detail::default()
-        };
-        self.send(operation, Duration::from_micros(800), detail);
+        let notes = Notes::default();
+        notes.row(row_bytes_max, property_count_max);
+        notes.written(written);
+        let mut named = Named { container: table, partition: Some(keys.0), row: Some(keys.1), filter: None };
+        if operation == Operation::EntityGroupTransaction {
+            named = Named::default();
+            let rows: Vec<String> = (0..written).map(|number| format!("{}{number:02}", keys.1)).collect();
+            let row = |row| NotedRow {
+                operation: Operation::InsertOrReplaceEntity,
+                row,
+                size_bytes: row_bytes_max as u32,
+                property_count: property_count_max as u8,
+            };
+            notes.rows(table, keys.0, rows.iter().map(|text| row(text)));
+        }
+        self.send(operation, Duration::from_micros(800), notes.detail(named));
     }
 
     pub fn delete_table(&mut self, table: &str) {

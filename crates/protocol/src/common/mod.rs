@@ -6,6 +6,7 @@ pub mod cors;
 mod datetime;
 pub mod decimal;
 pub mod error;
+mod fnv;
 pub mod headers;
 pub mod metadata;
 mod names;
@@ -20,6 +21,7 @@ pub mod xml_error;
 pub mod xml_write;
 
 pub use datetime::{DateTime, DateTimeError};
+pub use fnv::Fnv;
 pub use metadata::Metadata;
 pub use names::AccountName;
 pub use policy::{StoredPolicy, parse_policy_time};

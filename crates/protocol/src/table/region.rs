@@ -62,6 +62,14 @@ pub fn kind_of(rectangles: &[Rectangle<'_>]) -> PlanKind {
     if cover_everything(rectangles) { PlanKind::TableScan } else { dearest_kind(rectangles) }
 }
 
+/// The only partition that a filter with this root can match, if there is one.
+pub fn only_partition(root: &Expr) -> Option<String> {
+    let (rectangles, _) = Planner::default().rectangles(root);
+    let first = rectangles.first()?.partition.as_single()?;
+    let is_alone = rectangles.iter().all(|rectangle| rectangle.partition.as_single() == Some(first));
+    is_alone.then(|| first.to_owned())
+}
+
 /// A part of the filter, possibly negated.
 #[derive(Clone, Copy)]
 struct Term<'f> {
@@ -462,5 +470,25 @@ impl<'f> Cut<'f> {
 
     fn is_after(&self) -> bool {
         matches!(self, Cut::After(_))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::filter::{self, Schema};
+
+    #[test]
+    fn a_query_has_a_partition_when_its_filter_names_one() {
+        let check = |text: &str, expected: Option<&str>| {
+            let filter = filter::parse(text, Schema::Entities).unwrap().unwrap();
+            assert_eq!(only_partition(&filter.root).as_deref(), expected, "{text}");
+        };
+        check("PartitionKey eq 'p'", Some("p"));
+        check("PartitionKey eq 'p' and Age gt 7", Some("p"));
+        check("PartitionKey eq 'p' and (RowKey eq 'a' or RowKey eq 'b')", Some("p"));
+        check("PartitionKey eq 'p' or PartitionKey eq 'q'", None);
+        check("PartitionKey ge 'p'", None);
+        check("Age gt 7", None);
     }
 }

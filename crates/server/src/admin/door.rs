@@ -7,6 +7,7 @@ use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use http::{Request, Response};
 use hyper::body::Incoming;
@@ -22,7 +23,9 @@ use crate::http::listener::{Handler, Server};
 use crate::http::memory_pool::{Holder, MemoryPool, Reservation};
 
 /// A page, a monitor or two, and some to spare.
-const CONNECTION_COUNT_MAX: usize = 64;
+const CONNECTION_COUNT_MAX: usize = 256;
+/// Shorter than for the services: who opens connections and sends nothing must not keep monitors out.
+const HEADER_TIME_MAX: Duration = Duration::from_secs(10);
 /// For the heads of all requests.
 const HEAD_BYTES_MAX: usize = 16 * 1024 * 1024;
 
@@ -40,7 +43,11 @@ impl AdminDoor {
     pub async fn open(listen: SocketAddr, tls: Option<Tls>, limits: Limits) -> io::Result<AdminDoor> {
         let is_https = tls.is_some();
         let port = Port {
-            limits,
+            limits: Limits {
+                connection_count_max: CONNECTION_COUNT_MAX,
+                header_time_max: HEADER_TIME_MAX.min(limits.header_time_max),
+                ..limits
+            },
             connections: Connections::new(CONNECTION_COUNT_MAX),
             head_memory: MemoryPool::new(HEAD_BYTES_MAX),
             admin: OnceLock::new(),

@@ -4,6 +4,8 @@
 //! origin gets nothing, not even through a name that resolves to this machine. Comparing tokens takes the same time
 //! wherever they differ. All functions are pure.
 
+use std::net::{Ipv4Addr, Ipv6Addr};
+
 use http::header::{AUTHORIZATION, COOKIE, HOST, HeaderMap, HeaderName, ORIGIN};
 
 /// The cookie that carries the token for the page.
@@ -62,7 +64,7 @@ pub(crate) fn check(
 }
 
 fn is_of_other_origin(area: Area, method: &str, headers: &HeaderMap, host: &str) -> bool {
-    if let Some(origin) = headers.get(ORIGIN) {
+    for origin in headers.get_all(ORIGIN) {
         let same = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
         if same.is_none_or(|(_, authority)| !authority.eq_ignore_ascii_case(host)) {
             return true;
@@ -105,12 +107,17 @@ pub(crate) fn is_same(sent: &str, token: &str) -> bool {
 }
 
 fn is_loopback_host(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
     };
-    name.eq_ignore_ascii_case("localhost")
-        || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+    match name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        Some(address) => address.parse::<Ipv6Addr>().is_ok_and(|address| address.is_loopback()),
+        None => {
+            name.eq_ignore_ascii_case("localhost")
+                || name.parse::<Ipv4Addr>().is_ok_and(|address| address.is_loopback())
+        }
+    }
 }
 
 fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
@@ -144,7 +151,17 @@ mod tests {
             check_all(None, &[("host", host)], [Ok(()); 4]);
         }
         let refused = Err(Refused::OtherHost);
-        for host in ["evil.example:10003", "127.0.0.1.evil.example", "10.0.0.1", "", "[::2]"] {
+        for host in [
+            "evil.example:10003",
+            "127.0.0.1.evil.example",
+            "10.0.0.1",
+            "",
+            "[::2]",
+            "[::1].evil.example",
+            "localhost:80@evil.example",
+            "localhost:evil.example",
+            "::1",
+        ] {
             check_all(None, &[("host", host)], [Ok(()), refused, refused, refused]);
         }
     }

@@ -132,7 +132,7 @@ impl Admin {
             return self.without_body(request, response);
         }
         if area == Area::Passage {
-            return match passage::enter(&self.services, request) {
+            return match passage::enter(&self.services, self.is_https, request) {
                 Some((service, request)) => passage::pass(service, peer, request).await,
                 None => text(404, "There is no such service here."),
             };

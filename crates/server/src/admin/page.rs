@@ -35,6 +35,7 @@ const FILES: &[PageFile] = page_files! {
     "icon.svg"
     "json.js"
     "live.js"
+    "overview.js"
     "pages.js"
     "patterns.js"
     "pieces.css"

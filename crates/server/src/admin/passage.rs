@@ -1,7 +1,8 @@
 //! The passage: `/storage/SERVICE/…` on the admin port leads to a service, as if the request had come to its own port.
 //!
 //! It lets the explorer page use the public REST interface without CORS rules. Promises: the request takes the very
-//! same road, so authentication, limits and answers are the service's own. What belongs to the admin port (cookies,
+//! same road, so authentication, limits and answers are the service's own; what a token says about HTTPS is judged by how the
+//! request came here. What belongs to the admin port (cookies,
 //! origin) does not reach the service, and an answer cannot be opened as a page.
 
 use std::future::Future;
@@ -15,6 +16,7 @@ use http::{Request, Response, Uri};
 use hyper::body::Incoming;
 
 use super::page;
+use crate::front::handle::PassageArrival;
 use crate::http::body::ResponseBody;
 use crate::http::listener::Handler;
 
@@ -65,6 +67,7 @@ impl ServedService {
 /// The service that the path leads to, and the request as the service would have got it; `None` when it leads nowhere.
 pub(crate) fn enter<B>(
     services: &[ServedService],
+    is_https: bool,
     mut request: Request<B>,
 ) -> Option<(&ServedService, Request<B>)> {
     let path = request.uri().path_and_query()?.as_str().strip_prefix(PREFIX)?;
@@ -78,6 +81,7 @@ pub(crate) fn enter<B>(
         headers.remove(name);
     }
     headers.insert(HOST, HeaderValue::try_from(service.address.to_string()).ok()?);
+    request.extensions_mut().insert(PassageArrival { is_https });
     Some((service, request))
 }
 
@@ -121,7 +125,7 @@ mod tests {
                 .header("authorization", "SharedKey a:b")
                 .body(())
                 .unwrap();
-            enter(&services, request).map(|(_, request)| request)
+            enter(&services, false, request).map(|(_, request)| request)
         };
         let request =
             enter("/storage/table/acc/t(PartitionKey='a%2Fb',RowKey='')?$filter=x%20eq%201").unwrap();

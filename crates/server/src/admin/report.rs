@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::Admin;
 use crate::front::accounts::EMULATOR_ACCOUNT;
+use crate::front::throttle::Throttle;
 
 impl Admin {
     /// Why the server is not ready, in one line; `None` when it is.
@@ -32,15 +33,23 @@ impl Admin {
     fn gauges(&self) -> Vec<Gauge> {
         let front = &*self.front;
         let limits = &front.limits;
-        let open = limits.connection_count_max.saturating_sub(front.connections.free_count());
         let held = "Bytes held for large requests and answers.";
         let pool =
             |name: &str, bytes: usize| Gauge::new("pool_bytes", held, bytes as f64).labelled("pool", name);
+        let [account, partition] = front.throttle.as_ref().map(Throttle::refused_counts).unwrap_or_default();
+        let throttled = |target: &str, count: u64| {
+            let help = "Requests that went over a target of --throttle.";
+            Gauge::counter("throttled_total", help, count as f64).labelled("target", target)
+        };
         let mut gauges = vec![
             Gauge::new("build_info", "The version of the program.", 1.0).labelled("version", self.version),
             Gauge::new("ready", "1 when writes are accepted.", f64::from(self.unready().is_none())),
             Gauge::new("uptime_seconds", "Since the start.", self.uptime().as_secs_f64()),
-            Gauge::new("connections", "Open connections to the services.", open as f64),
+            Gauge::new(
+                "connections",
+                "Open connections to the services.",
+                front.connections.open_count() as f64,
+            ),
             Gauge::new("connections_max", "How many there may be.", limits.connection_count_max as f64),
             Gauge::counter(
                 "connections_refused_total",
@@ -52,6 +61,8 @@ impl Admin {
                 "Requests that are being served.",
                 front.in_flight.count() as f64,
             ),
+            throttled("account", account),
+            throttled("partition", partition),
             pool("head", front.head_memory.held_bytes()),
             pool("payload", front.payload_memory.held_bytes()),
             pool("answer", front.answer_memory.held_bytes()),

@@ -152,6 +152,13 @@ impl Analytics {
         self.write_due(&mut state, |_| true).await;
     }
 
+    /// Gives up what was counted for an account and not written yet: its data is deleted.
+    pub async fn forget(&self, account: &str) {
+        let mut state = self.state.lock().await;
+        self.book.forget(account);
+        state.due.retain(|key, _| &*key.account != account);
+    }
+
     fn minute(&self) -> u64 {
         AnalyticsBook::minute(DateTime::from_ticks(self.clock.now_ticks()))
     }
@@ -229,6 +236,10 @@ impl Analytics {
         let keys: Vec<DueKey> = state.due.keys().filter(|key| is_over(key)).cloned().collect();
         for key in keys {
             let Some(due) = state.due.remove(&key) else { continue };
+            // What is measured of an account ends with it: another one may get its name.
+            if self.accounts.get().find(&key.account).is_none() {
+                continue;
+            }
             if let Err(error) = self.write_rows(&key, &due).await {
                 // The engine says so itself when it takes no writes.
                 log::debug!("metrics of {} wait to be written: {error}", key.account);

@@ -55,6 +55,12 @@ pub async fn bind<S: Service>(
     Server::bind(listen, tls, bound).await
 }
 
+/// How a request came that came another way than through the service's own port.
+#[derive(Clone, Copy)]
+pub(crate) struct PassageArrival {
+    pub is_https: bool,
+}
+
 /// A service bound to an address of its own.
 pub struct BoundService<S> {
     front: Arc<Front>,
@@ -96,7 +102,9 @@ async fn handle<S: Service>(
     let front = &*bound.front;
     let started = front.clock.monotonic();
     let id = front.request_ids.next();
-    let connection = Connection { peer, is_https: bound.is_https };
+    let is_https =
+        parts.extensions.get::<PassageArrival>().map_or(bound.is_https, |arrival| arrival.is_https);
+    let connection = Connection { peer, is_https };
     let head = RequestHead::read(&parts, id, connection, S::KIND, &bound.host_suffixes);
     let mut seen = Seen::<S>::default();
     let response = {

@@ -7,6 +7,7 @@
 //! Leaves to others: what a partition is, and what counts as a row.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -40,6 +41,8 @@ pub(crate) struct Throttle {
     partitions: Buckets,
     /// Makes numbers from names that nobody else can predict, so nobody can share a bucket with somebody on purpose.
     names: RandomState,
+    account_refused_count: AtomicU64,
+    partition_refused_count: AtomicU64,
 }
 
 impl Throttle {
@@ -48,7 +51,15 @@ impl Throttle {
             accounts: Buckets::new(targets.account_operations_per_second, ACCOUNT_SET_COUNT),
             partitions: Buckets::new(targets.partition_rows_per_second, PARTITION_SET_COUNT),
             names: RandomState::new(),
+            account_refused_count: AtomicU64::new(0),
+            partition_refused_count: AtomicU64::new(0),
         }
+    }
+
+    /// How many requests went over the target of their account, and over that of their partition.
+    pub fn refused_counts(&self) -> [u64; 2] {
+        [&self.account_refused_count, &self.partition_refused_count]
+            .map(|count| count.load(Ordering::Relaxed))
     }
 
     /// Counts one operation of the account.
@@ -56,6 +67,7 @@ impl Throttle {
         if self.accounts.take(self.names.hash_one(account.as_str()), 1, now) {
             return Ok(());
         }
+        self.account_refused_count.fetch_add(1, Ordering::Relaxed);
         let detail = "Operations per second is over the account limit.";
         Err(ServiceError::with_detail(ErrorCode::ServerBusy, detail))
     }
@@ -87,7 +99,11 @@ impl Session<'_> {
         let Some(throttle) = &self.front.throttle else { return Ok(()) };
         let tag = throttle.tag(self.account, partition);
         let is_free = throttle.partitions.take(tag, row_count, self.front.clock.monotonic());
-        if is_free { Ok(()) } else { Err(ErrorCode::ServerBusy) }
+        if !is_free {
+            throttle.partition_refused_count.fetch_add(1, Ordering::Relaxed);
+            return Err(ErrorCode::ServerBusy);
+        }
+        Ok(())
     }
 
     /// Counts rows that the request turned out to touch besides those that it was let in with.

@@ -37,6 +37,11 @@ impl Connections {
         self.free.available_permits()
     }
 
+    /// How many are open.
+    pub(crate) fn open_count(&self) -> usize {
+        self.by_address().values().sum()
+    }
+
     /// Waits until another connection may be accepted.
     pub(crate) async fn wait(&self) -> Option<OwnedSemaphorePermit> {
         // The semaphore is never closed.

@@ -4,9 +4,10 @@
 //! (`protocol`), each write (`write`), and how a part is written (`part`).
 
 use engine::Version;
+use observe::NotedRow;
 use protocol::table::limits::BATCH_OPERATION_COUNT_MAX;
 use protocol::table::model::TableName;
-use protocol::table::operation::{EntityRead, Operation};
+use protocol::table::operation::{Address, EntityRead, Operation};
 use protocol::table::wire::batch::{BatchAnswer, BatchPart, BatchRequest, read_batch};
 use protocol::{ErrorCode, ServiceError};
 use tables::Transaction;
@@ -15,7 +16,7 @@ use super::TableHttp;
 use super::answer::{ContentKind, TableAnswer};
 use super::outbox::{self, Enqueues, read_enqueue};
 use super::request::{Asked, TableRequest};
-use super::write::{Reply, note_place, push, read_change, reserve};
+use super::write::{Reply, note_rows, push, read_change, reserve};
 use super::{entities, part};
 use crate::front::heavy::TURN_BYTES;
 use crate::front::refusal::Refusal;
@@ -147,7 +148,7 @@ async fn run_change_set(
     }
     let table = table.ok_or(ErrorCode::InvalidInput)?;
     drop(turn);
-    note_place(session, &table, &transaction);
+    note_rows(session, &table, &transaction);
     let bytes_max = |(reply, part): (&Reply, &BatchPart<'_>)| {
         reply.bytes_max(session, &table, part.body.len()) + part.content_id.map_or(0, str::len)
     };
@@ -165,16 +166,26 @@ async fn run_query(
     let TableRequest { operation, asked } = read_part(session, part, version, false)?;
     match operation {
         Operation::Read(read) => {
-            let table = match &read {
-                EntityRead::Query(table) => table,
-                EntityRead::Get { address, .. } => &address.table,
-            };
-            session.notes.place(table.as_str(), None);
+            note_read(session, &read, &asked);
             entities::run(http, session, &read, &asked).await
         }
         Operation::Tables(_) => Err(ErrorCode::NotImplemented.into()),
         // A write must be in a change set.
         _ => Err(ErrorCode::InvalidInput.into()),
+    }
+}
+
+/// Notes what is read, which only the part says.
+fn note_read(session: &Session<'_>, read: &EntityRead<'_>, asked: &Asked<'_>) {
+    match read {
+        EntityRead::Query(table) => {
+            session.notes.query(table.as_str(), asked.options.filter.as_deref().unwrap_or_default());
+        }
+        EntityRead::Get { address: Address { table, partition_key, row_key }, .. } => {
+            let operation = observe::Operation::GetEntity;
+            let row = NotedRow { operation, row: row_key, size_bytes: 0, property_count: 0 };
+            session.notes.rows(table.as_str(), partition_key, std::iter::once(row));
+        }
     }
 }
 

@@ -5,6 +5,8 @@ use protocol::service::ServiceOperation;
 use protocol::table::model::TableName;
 use protocol::table::operation::{AclOperation, Address, EntityRead, EntityWrite, Operation, TableOperation};
 
+use tables::WriteKind;
+
 use super::request::TableRequest;
 
 pub fn describe<'r>(request: &'r TableRequest<'_>) -> (Observed, Named<'r>) {
@@ -49,6 +51,18 @@ fn describe_write<'r>(write: &'r EntityWrite<'_>) -> (Observed, Named<'r>) {
             (Observed::InsertOrMergeEntity, addressed(address))
         }
         EntityWrite::Delete { address, .. } => (Observed::DeleteEntity, addressed(address)),
+    }
+}
+
+/// What such a write would be called as a request of its own.
+pub fn operation_of(kind: WriteKind) -> Observed {
+    match kind {
+        WriteKind::Insert => Observed::InsertEntity,
+        WriteKind::InsertOrReplace => Observed::InsertOrReplaceEntity,
+        WriteKind::InsertOrMerge => Observed::InsertOrMergeEntity,
+        WriteKind::Update => Observed::UpdateEntity,
+        WriteKind::Merge => Observed::MergeEntity,
+        WriteKind::Delete => Observed::DeleteEntity,
     }
 }
 

@@ -8,10 +8,11 @@ use protocol::common::DateTime;
 use protocol::table::filter::{self, Schema};
 use protocol::table::model::{ETag, TableName};
 use protocol::table::operation::{Address, EntityRead};
+use protocol::table::region::only_partition;
 use protocol::table::wire::continuation;
 use protocol::table::wire::json_write::{self, EntityWriter};
 use protocol::{ErrorCode, ServiceError};
-use tables::{EntityQuery, EntitySink, EntityView, PlanKind, TableService};
+use tables::{EntityQuery, EntitySink, EntityView, PlanKind, Search, TableService};
 
 use super::answer::{Continuation, TableAnswer};
 use super::request::Asked;
@@ -105,13 +106,20 @@ struct JsonSink<'a> {
 }
 
 impl EntitySink for JsonSink<'_> {
-    fn planned(&mut self, plan: PlanKind, is_filtered: bool) -> Result<(), ServiceError> {
-        self.notes.plan(plan);
-        let Some((rule, table, filter)) = self.scans else { return Ok(()) };
-        rule.check(table, plan, is_filtered, || {
-            let filter = filter::parse(filter, Schema::Entities).ok()??;
-            Some(filter::shape(&filter.root))
-        })
+    fn planned(&mut self, search: Search) -> Result<(), ServiceError> {
+        if let Some((rule, table, filter)) = self.scans {
+            rule.check(table, search, || {
+                let filter = filter::parse(filter, Schema::Entities).ok()??;
+                Some(filter::shape(&filter.root))
+            })?;
+        }
+        self.notes.plan(search.plan);
+        Ok(())
+    }
+
+    fn examined(&mut self, row_count: u64) {
+        // Nothing is returned before all of the page is.
+        self.notes.read(row_count, 0);
     }
 
     fn entity(&mut self, entity: &EntityView<'_>) -> Option<usize> {
@@ -142,7 +150,7 @@ async fn query(
         session.notes.shape(filter::shape_number(&filter.root));
     }
     let partition_key = match &filter {
-        Some(filter) if session.is_throttled() => spending::only_partition(filter),
+        Some(filter) if session.is_throttled() => only_partition(&filter.root),
         _ => None,
     };
     if let Some(partition_key) = &partition_key {

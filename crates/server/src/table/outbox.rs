@@ -78,8 +78,9 @@ pub(crate) async fn commit(
     let (service, outbox) = (http.service_of(table)?, &http.outbox);
     let row_count = transaction.len() as u64;
     session.spend(spending::partition(table, transaction.partition_key()), row_count)?;
-    let (size_bytes, property_count) = transaction.extent();
-    session.notes.row(size_bytes.into(), property_count.into());
+    for row in transaction.rows() {
+        session.notes.row(row.size_bytes.into(), row.property_count.into());
+    }
     let outcome = if enqueues.is_empty() {
         service.commit(session.account, table, transaction).await
     } else {

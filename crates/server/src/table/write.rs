@@ -6,6 +6,7 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use engine::{OwnedKey, Version};
+use observe::NotedRow;
 use protocol::common::DateTime;
 use protocol::table::model::TableName;
 use protocol::table::operation::{Address, EntityWrite};
@@ -20,8 +21,8 @@ use super::TableHttp;
 use super::answer::TableAnswer;
 use super::entities::unreadable_record;
 use super::header_names::PREFERENCE_APPLIED;
-use super::outbox;
 use super::request::Asked;
+use super::{describe, outbox};
 use crate::front::refusal::Refusal;
 use crate::front::service::Session;
 use crate::http::memory_pool::{FREE_BYTES, Reservation};
@@ -44,7 +45,7 @@ pub(crate) async fn run_one(
         let reply = push(&mut transaction, change, asked)?;
         drop(turn);
         if let EntityWrite::Insert(table) = write {
-            note_place(session, table, &transaction);
+            note_rows(session, table, &transaction);
         }
         let bytes_max = reply.bytes_max(session, table, payload.len());
         let reservation = reserve(session, bytes_max)?;
@@ -60,10 +61,15 @@ pub(crate) async fn run_one(
     repeat_preference(run.await.map_err(Refusal::from), asked.preference)
 }
 
-/// Notes where a transaction writes, when the head of the request does not say so.
-pub(crate) fn note_place(session: &Session<'_>, table: &TableName, transaction: &Transaction) {
-    let keys = (transaction.partition_key(), transaction.row_key(0));
-    session.notes.place(table.as_str(), Some(keys));
+/// Notes what a transaction writes, when the head of the request does not say so.
+pub(crate) fn note_rows(session: &Session<'_>, table: &TableName, transaction: &Transaction) {
+    let rows = transaction.rows().map(|row| NotedRow {
+        operation: describe::operation_of(row.kind),
+        row: row.row_key,
+        size_bytes: row.size_bytes,
+        property_count: row.property_count,
+    });
+    session.notes.rows(table.as_str(), transaction.partition_key(), rows);
 }
 
 /// Reserves memory for the answers to writes before they happen: afterwards it would be too late to refuse.

@@ -1,6 +1,6 @@
 //! The passage to the services: the same road, the same authentication.
 
-use testkit::{Credentials, RawClient, Request, Response, entity_json, message_xml, system_now};
+use testkit::{Credentials, RawClient, Request, Response, Sas, entity_json, message_xml, system_now};
 
 use crate::stage::{House, Options, start};
 
@@ -57,4 +57,15 @@ fn the_services_refuse_what_they_would_refuse_anyway() {
     tables(&house, Request::get("/Tables"), "Origin: http://evil.example\r\n").expect(403);
     let opened = "Sec-Fetch-Site: same-origin\r\nSec-Fetch-Mode: navigate\r\n";
     tables(&house, Request::get("/Tables"), opened).expect(403);
+}
+
+#[test]
+fn a_token_for_https_alone_does_not_pass_in_the_clear() {
+    let house = start(Options { is_behind_tls_proxy: true, ..Options::default() });
+    let ask = |protocol: &str| {
+        let sas = Sas::account("2019-02-02").set("spr", protocol).sign(&Credentials::emulator());
+        tables(&house, Request::get("/Tables").sas(&sas), "")
+    };
+    ask("https,http").expect(200);
+    ask("https").expect_error(403, "AuthorizationProtocolMismatch");
 }

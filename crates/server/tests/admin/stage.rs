@@ -22,6 +22,8 @@ use tokio::sync::oneshot;
 pub struct Options {
     pub engine: Option<Arc<dyn Engine>>,
     pub token: Option<String>,
+    /// The services count as reached by HTTPS, the admin port does not.
+    pub is_behind_tls_proxy: bool,
     pub rules: LogRules,
     pub observers: Vec<Arc<dyn Observer>>,
     pub advice: Option<Arc<dyn Advice>>,
@@ -51,7 +53,7 @@ pub fn start(options: Options) -> House {
             let config = FrontConfig {
                 accounts: Arc::new(Current::new(Accounts::emulator())),
                 tokens: None,
-                is_behind_tls_proxy: false,
+                is_behind_tls_proxy: options.is_behind_tls_proxy,
                 limits: Limits::default(),
                 targets: None,
             };

@@ -24,6 +24,8 @@ struct World {
     server: TestServer,
     clock: Arc<FakeClock>,
     analytics: Arc<Analytics>,
+    /// Those that are measured.
+    accounts: Arc<Current<Accounts>>,
     /// Requests to the Table service so far.
     sent: Cell<u64>,
 }
@@ -37,10 +39,10 @@ impl World {
 
     fn over(engine: Arc<dyn Engine>, clock: Arc<FakeClock>) -> World {
         let accounts = Arc::new(Current::new(Accounts::emulator()));
-        let analytics = Analytics::new(engine.clone(), clock.clone(), accounts);
+        let analytics = Analytics::new(engine.clone(), clock.clone(), accounts.clone());
         let watch = Watch::new(Arc::default(), vec![analytics.book()], LogRules::default());
         let server = TestServer::options().clock(clock.clone()).engine(engine).watch(watch).start();
-        World { server, clock, analytics, sent: Cell::new(0) }
+        World { server, clock, analytics, accounts, sent: Cell::new(0) }
     }
 
     fn send(&self, request: Request) -> Response {
@@ -306,4 +308,28 @@ fn a_clock_that_is_set_back_loses_no_counts() {
     world.pass(57);
     world.pass(60);
     check(&world.rows(HOURLY, "20250101T0000"), "user;QueryTables", &[("TotalRequests", 2)]);
+}
+
+#[test]
+fn what_is_measured_of_an_account_ends_with_it() {
+    let world = World::new();
+    for _ in 0..5 {
+        world.send(Request::get("/Tables")).expect(200);
+    }
+    world.pass(1);
+    // The hour goes on when the account is removed, and ends before another one gets its name.
+    world.accounts.replace(Accounts::parse("other:a2V5").unwrap());
+    world.pass(60);
+    world.accounts.replace(Accounts::emulator());
+    world.pass(60);
+    assert!(world.rows(HOURLY, "20250101T0000").is_empty());
+
+    let counted = world.sent.get();
+    world.send(Request::get("/Tables")).expect(200);
+    world.pass(1);
+    world.send(Request::get("/Tables")).expect(200);
+    assert_eq!(world.sent.get(), counted + 2);
+    wait(world.analytics.forget("devstoreaccount1"));
+    world.pass(60);
+    check(&world.rows(HOURLY, "20250101T0200"), "user;All", &[("TotalRequests", 0)]);
 }

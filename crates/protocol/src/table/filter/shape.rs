@@ -5,6 +5,7 @@
 //! has at most [`SHAPE_BYTES_MAX`] bytes.
 
 use super::{CompareOp, Expr, FilterProperty};
+use crate::common::Fnv;
 
 /// The text of a longer shape is cut.
 pub const SHAPE_BYTES_MAX: usize = 512;
@@ -23,9 +24,9 @@ pub fn shape(root: &Expr) -> String {
 
 /// A number that stands for the shape; made without allocating.
 pub fn shape_number(root: &Expr) -> u64 {
-    let mut number = Number(0xcbf2_9ce4_8422_2325);
+    let mut number = Fnv::default();
     walk(root, false, &mut number);
-    number.0
+    number.value()
 }
 
 trait Output {
@@ -59,14 +60,9 @@ impl Output for Text {
     }
 }
 
-/// FNV-1a.
-struct Number(u64);
-
-impl Output for Number {
+impl Output for Fnv {
     fn put(&mut self, piece: &str) {
-        for byte in piece.bytes() {
-            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        }
+        self.text(piece);
     }
 
     fn is_full(&self) -> bool {

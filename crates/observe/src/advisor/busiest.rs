@@ -1,4 +1,4 @@
-//! Heavy hitters: the busiest partitions and accounts among any number of them, in constant memory.
+//! The busiest partitions and accounts among any number of them, in constant memory.
 //!
 //! The sketch is Space-Saving (Metwally, Agrawal, El Abbadi, 2005): a fixed number of counters; somebody new takes
 //! over the smallest one, and remembers its count as a possible error. What is shown is the count without that error,
@@ -19,7 +19,7 @@ const HALF_LIFE: Duration = Duration::from_secs(10);
 /// before numbers become too large to be exact.
 const HALVINGS_MAX: f64 = 40.0;
 
-pub(super) struct Heavy {
+pub(super) struct Busiest {
     slots: Vec<BusySlot>,
     slot_count_max: usize,
     base: Duration,
@@ -44,9 +44,9 @@ pub(super) struct Rate<'a> {
     pub per_second: f64,
 }
 
-impl Heavy {
-    pub(super) fn new(slot_count_max: usize) -> Heavy {
-        Heavy { slots: Vec::new(), slot_count_max, base: Duration::ZERO }
+impl Busiest {
+    pub(super) fn new(slot_count_max: usize) -> Busiest {
+        Busiest { slots: Vec::new(), slot_count_max, base: Duration::ZERO }
     }
 
     pub(super) fn bytes_max(slot_count_max: usize) -> usize {
@@ -94,7 +94,7 @@ impl Heavy {
     }
 
     /// The busiest first; only those with at least this rate.
-    pub(super) fn busiest(&self, now: Duration, per_second_min: f64) -> Vec<Rate<'_>> {
+    pub(super) fn rates(&self, now: Duration, per_second_min: f64) -> Vec<Rate<'_>> {
         // A steady rate r adds up to r * HALF_LIFE / ln 2.
         let elapsed = halvings(now.saturating_sub(self.base));
         let factor = (-elapsed).exp2() * std::f64::consts::LN_2 / HALF_LIFE.as_secs_f64();
@@ -126,41 +126,41 @@ mod tests {
     use super::*;
     use crate::advisor::name::hash_of;
 
-    fn add(heavy: &mut Heavy, partition: &str, weight: f64, now: Duration) {
-        heavy.add(hash_of("a", "t", &[partition]), &["a", "t", partition], weight, now);
+    fn add(busiest: &mut Busiest, partition: &str, weight: f64, now: Duration) {
+        busiest.add(hash_of("a", "t", &[partition]), &["a", "t", partition], weight, now);
     }
 
     /// `seconds` of 3,000/s on one partition, among 20,000/s on a million others.
-    fn mixed(heavy: &mut Heavy, from: u64, seconds: u64) {
+    fn mixed(busiest: &mut Busiest, from: u64, seconds: u64) {
         let mut random = fastrand::Rng::with_seed(7);
         for milli in from * 1000..(from + seconds) * 1000 {
             let now = Duration::from_millis(milli);
-            add(heavy, "hot", 3.0, now);
+            add(busiest, "hot", 3.0, now);
             for _ in 0..2 {
-                add(heavy, &random.u32(..1_000_000).to_string(), 10.0, now);
+                add(busiest, &random.u32(..1_000_000).to_string(), 10.0, now);
             }
         }
     }
 
     #[test]
     fn the_hot_one_is_found_among_a_million_and_forgotten_afterwards() {
-        let mut heavy = Heavy::new(PARTITION_COUNT_MAX);
-        mixed(&mut heavy, 5, 60);
+        let mut busiest = Busiest::new(PARTITION_COUNT_MAX);
+        mixed(&mut busiest, 5, 60);
         let now = Duration::from_secs(65);
-        let rates = heavy.busiest(now, 500.0);
+        let rates = busiest.rates(now, 500.0);
         assert_eq!(rates.len(), 1, "{rates:?}");
         assert_eq!(rates[0].partition, "hot");
         assert!((2700.0..3100.0).contains(&rates[0].per_second), "{rates:?}");
-        assert!(heavy.busiest(now + Duration::from_secs(60), 500.0).is_empty());
-        assert!(heavy.held_bytes() <= Heavy::bytes_max(PARTITION_COUNT_MAX));
+        assert!(busiest.rates(now + Duration::from_secs(60), 500.0).is_empty());
+        assert!(busiest.held_bytes() <= Busiest::bytes_max(PARTITION_COUNT_MAX));
     }
 
     #[test]
     fn numbers_stay_numbers_however_long_the_server_runs() {
-        let mut heavy = Heavy::new(PARTITION_COUNT_MAX);
+        let mut busiest = Busiest::new(PARTITION_COUNT_MAX);
         for day in [0, 1, 400, 100_000] {
-            mixed(&mut heavy, day * 86_400, 30);
-            let rates = heavy.busiest(Duration::from_secs(day * 86_400 + 30), 500.0);
+            mixed(&mut busiest, day * 86_400, 30);
+            let rates = busiest.rates(Duration::from_secs(day * 86_400 + 30), 500.0);
             assert_eq!(rates.len(), 1, "day {day}: {rates:?}");
             assert!((2300.0..3100.0).contains(&rates[0].per_second), "day {day}: {rates:?}");
         }
