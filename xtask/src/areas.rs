@@ -1,7 +1,7 @@
 //! The areas of the conformance document: a title for the subject of each test file or module, and their order.
 
 /// Each title with its files or modules, in the order of the document.
-const AREAS: [(&str, &[&str]); 44] = [
+const AREAS: [(&str, &[&str]); 45] = [
     ("Tables", &["tables"]),
     ("Entities", &["entities", "update"]),
     ("Property types", &["types"]),
@@ -19,6 +19,17 @@ const AREAS: [(&str, &[&str]); 44] = [
     ("Service properties and stats", &["properties", "service_properties"]),
     ("Storage Analytics", &["analytics", "analytics_schema"]),
     ("Metrics", &["metrics"]),
+    (
+        "The explorer",
+        &[
+            "explorer",
+            "explorer_access",
+            "explorer_many",
+            "explorer_rules",
+            "explorer_safety",
+            "explorer_values",
+        ],
+    ),
     ("CORS", &["cors"]),
     ("Addresses and URLs", &["addressing"]),
     ("Headers, formats, versions", &["headers", "negotiation"]),

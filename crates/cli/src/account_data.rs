@@ -9,7 +9,6 @@ use std::sync::Arc;
 use catalogue::AccountContent;
 use engine::Engine;
 use engine::env::{Clock, SystemClock};
-use engine_local::LocalEngine;
 use protocol::ServiceError;
 use protocol::common::AccountName;
 use queues::QueueService;
@@ -70,7 +69,7 @@ impl AccountData {
 
 /// All services over one store.
 pub struct Services {
-    engine: Arc<LocalEngine>,
+    engine: Arc<dyn Engine>,
     tables: TableService,
     queues: QueueService,
     /// What the server has measured.
@@ -78,12 +77,22 @@ pub struct Services {
 }
 
 impl Services {
-    pub fn new(engine: Arc<LocalEngine>, clock: Arc<dyn Clock>) -> Services {
+    pub fn new(engine: Arc<dyn Engine>, clock: Arc<dyn Clock>) -> Services {
         Services {
             tables: TableService::new(engine.clone(), clock.clone()),
             queues: QueueService::new(engine.clone(), clock.clone()),
             system: TableService::system(engine.clone(), clock),
             engine,
+        }
+    }
+
+    /// The same, for an engine to which other processes write too.
+    pub fn sharing_their_engine(self) -> Services {
+        Services {
+            tables: self.tables.sharing_its_engine(),
+            queues: self.queues.sharing_its_engine(),
+            system: self.system.sharing_its_engine(),
+            ..self
         }
     }
 

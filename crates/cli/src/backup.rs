@@ -8,11 +8,13 @@ use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use backup::{BackupError, BackupReader, SaveOptions, Totals};
+use engine::Engine;
 use engine::env::SystemClock;
 
 use crate::control::{self, ControlRequest};
+use crate::place::StorePlace;
 use crate::progress::Progress;
-use crate::store;
+use crate::{remote, store};
 
 pub struct BackupRequest {
     pub file: PathBuf,
@@ -20,7 +22,7 @@ pub struct BackupRequest {
     pub rate_bytes_max: u64,
 }
 
-pub fn run(request: &BackupRequest, location: &Path) -> Result<(), String> {
+pub fn run(request: &BackupRequest, place: &StorePlace) -> Result<(), String> {
     let file = &request.file;
     if file.exists() {
         return Err(format!("{} is there already: choose another name", file.display()));
@@ -28,9 +30,15 @@ pub fn run(request: &BackupRequest, location: &Path) -> Result<(), String> {
     let part = PathBuf::from(format!("{}.part", file.display()));
     let cannot = |error: String| format!("no backup was made: {error}");
     let mut progress = Progress::start();
-    let made = match store::open(location)? {
-        Some(engine) => from_store(&engine, request.rate_bytes_max, &part),
-        None => from_server(location, request.rate_bytes_max, &part, &mut progress),
+    let rate = request.rate_bytes_max;
+    let made = match place {
+        StorePlace::Engine(address) => {
+            remote::work_on(address, async |engine| from_engine(&*engine, rate, &part).await)
+        }
+        StorePlace::Directory(location) => match store::open(location)? {
+            Some(engine) => store::wait_for(from_engine(&engine, rate, &part)).flatten(),
+            None => from_server(location, rate, &part, &mut progress),
+        },
     };
     let verified = made.and_then(|()| verify(&part, &mut progress));
     progress.clear();
@@ -59,11 +67,11 @@ pub fn described(counts: &Totals) -> String {
     format!("{table_count} tables, {row_count} entities, {queue_count} queues, {message_count} messages")
 }
 
-fn from_store(engine: &engine_local::LocalEngine, rate_bytes_max: u64, part: &Path) -> Result<(), String> {
+async fn from_engine(engine: &dyn Engine, rate_bytes_max: u64, part: &Path) -> Result<(), String> {
     let mut out = BufWriter::new(create(part)?);
     let clock = SystemClock::new();
     let saving = backup::save(engine, &clock, SaveOptions { rate_bytes_max }, &mut out);
-    store::wait_for(saving)?.map_err(|error| error.to_string())?;
+    saving.await.map_err(|error| error.to_string())?;
     finish(out, part)
 }
 

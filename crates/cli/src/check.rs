@@ -16,16 +16,18 @@ use queues::QueueReport;
 
 use crate::backup::{described, read_through};
 use crate::control::{self, ControlRequest};
+use crate::place::{EngineAddress, StorePlace};
 use crate::progress::Progress;
-use crate::store;
+use crate::{check_engine, remote, store};
 
 const DAMAGED: u8 = 2;
 const CACHE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-pub fn run(backup: Option<&Path>, location: &Path) -> Result<ExitCode, String> {
-    match backup {
-        Some(file) => check_backup(file),
-        None => check_store(location),
+pub fn run(backup: Option<&Path>, place: &StorePlace) -> Result<ExitCode, String> {
+    match (backup, place) {
+        (Some(file), _) => check_backup(file),
+        (None, StorePlace::Directory(location)) => check_store(location),
+        (None, StorePlace::Engine(address)) => check_remote(address),
     }
 }
 
@@ -158,17 +160,31 @@ fn check_store(location: &Path) -> Result<ExitCode, String> {
         }
         Err(error) => return Err(error.to_string()),
     };
+    let findings: Vec<String> =
+        checked.findings.iter().map(|finding| location.join(finding).display().to_string()).collect();
+    Ok(print(&location.display().to_string(), how, &StoreReport { findings, ..checked }, &progress))
+}
+
+fn check_remote(address: &EngineAddress) -> Result<ExitCode, String> {
+    let progress = Progress::start();
+    let checked = remote::work_on(address, async |engine| {
+        let snapshot = engine.snapshot().await.map_err(|error| error.to_string())?;
+        check_engine::check(&*snapshot).await
+    })?;
+    Ok(print(&address.name(), "as of one moment", &checked, &progress))
+}
+
+fn print(name: &str, how: &str, checked: &StoreReport, progress: &Progress) -> ExitCode {
     for finding in &checked.findings {
-        println!("{}", location.join(finding).display());
+        println!("{finding}");
     }
     let StoreReport { table_count, entity_count, queue_count, message_count, .. } = checked;
     let StoreReport { dropped_table_count, dropped_row_count, finding_count, .. } = checked;
     println!(
-        "{}, {how}: {table_count} tables, {entity_count} entities, {queue_count} queues, {message_count} messages looked at in {:.1} s",
-        location.display(),
+        "{name}, {how}: {table_count} tables, {entity_count} entities, {queue_count} queues, {message_count} messages looked at in {:.1} s",
         progress.elapsed().as_secs_f64()
     );
-    if dropped_table_count > 0 {
+    if *dropped_table_count > 0 {
         println!(
             "{dropped_row_count} rows of {dropped_table_count} deleted tables or queues are still to be cleared away"
         );
@@ -176,14 +192,14 @@ fn check_store(location: &Path) -> Result<ExitCode, String> {
     if let Some(ahead) = ahead_of_clock(checked.last_version_ticks, &SystemClock::new()) {
         println!("{ahead} (docs/guide.md, Troubleshooting)");
     }
-    if finding_count == 0 {
+    if *finding_count == 0 {
         println!("sound");
-        return Ok(ExitCode::SUCCESS);
+        return ExitCode::SUCCESS;
     }
     println!(
-        "DAMAGED: {finding_count} findings. Stop the server, keep a copy of the directory, restore from a backup."
+        "DAMAGED: {finding_count} findings. Stop the server, keep a copy of the data, restore from a backup."
     );
-    Ok(ExitCode::from(DAMAGED))
+    ExitCode::from(DAMAGED)
 }
 
 fn ask_server(location: &Path) -> Result<StoreReport, String> {

@@ -14,11 +14,11 @@ use serde::Deserialize;
 use server::{LogRules, ScanRule};
 use tls::TlsSource;
 
-use crate::LOCATION_DEFAULT;
 use crate::account_source::{self, AccountRules, AccountSource};
 use crate::accounts_file::AccountEntry;
 use crate::args::ServeFlags;
 use crate::logger::{LogFormat, LogSettings};
+use crate::place::{EngineAddress, StorePlace};
 use crate::{prices, random, rehearsal};
 
 const HOST_DEFAULT: &str = "127.0.0.1";
@@ -28,6 +28,8 @@ const HOST_DEFAULT: &str = "127.0.0.1";
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct File {
     location: Option<PathBuf>,
+    engine: Option<String>,
+    accounts_key: Option<String>,
     profile: Option<String>,
     services: Option<Vec<String>>,
     table_host: Option<String>,
@@ -72,10 +74,24 @@ struct OauthFile {
     audiences: Vec<String>,
 }
 
+/// What the file says about where the store is.
+#[derive(Default)]
+pub struct FileStore {
+    pub location: Option<PathBuf>,
+    pub engine: Option<String>,
+    pub accounts_key: Option<String>,
+}
+
+/// Where the data of a server is.
+pub enum ServedStore {
+    Memory,
+    Directory(PathBuf),
+    Engine(EngineAddress),
+}
+
 /// Everything `serve` needs, checked.
 pub struct Settings {
-    /// `None` keeps the data in memory.
-    pub location: Option<PathBuf>,
+    pub store: ServedStore,
     /// Which services to start, and where; at least one.
     pub listen: Vec<Listen>,
     pub host_suffixes: Vec<String>,
@@ -208,15 +224,31 @@ pub fn gather(flags: ServeFlags) -> Result<Settings, String> {
     // which leads to them.
     let addresses = listen.iter().map(|listen| listen.address).chain(admin.iter().map(|admin| admin.address));
     let far = addresses.map(|address| address.ip()).find(|address| !address.is_loopback());
-    let location = (!flags.in_memory)
-        .then(|| flags.location.or(file.location).unwrap_or_else(|| Path::new(LOCATION_DEFAULT).to_owned()));
+    let file_store =
+        FileStore { location: file.location, engine: file.engine, accounts_key: file.accounts_key };
+    let store = match flags.in_memory {
+        true => ServedStore::Memory,
+        false => match StorePlace::choose(flags.location, flags.engine, file_store)? {
+            StorePlace::Directory(location) => ServedStore::Directory(location),
+            StorePlace::Engine(address) => ServedStore::Engine(address),
+        },
+    };
+    let location = match &store {
+        ServedStore::Directory(location) => Some(location.clone()),
+        ServedStore::Memory | ServedStore::Engine(_) => None,
+    };
 
     let tls = match (flags.cert, flags.https, file.tls) {
         (Some(_), true, _) => return Err("--https makes its own certificate: leave --cert out".into()),
         (Some(cert), false, _) => Some(certificate(cert, flags.key, flags.pwd)?),
         (None, true, _) => {
-            let directory =
-                location.as_deref().ok_or("--https keeps its certificate on disk: leave --in-memory out")?;
+            let directory = location.as_deref().ok_or(match store {
+                ServedStore::Engine(_) => {
+                    "--https keeps its certificate in a data directory, and with an engine elsewhere there is none: give \
+                     --cert and --key"
+                }
+                _ => "--https keeps its certificate on disk: leave --in-memory out",
+            })?;
             let suffixes = flags.host_suffixes.iter().chain(&file.host_suffixes);
             let hosts =
                 suffixes.flat_map(|suffix| [suffix.clone(), format!("*.{suffix}")]).chain(hosts).collect();
@@ -267,13 +299,14 @@ pub fn gather(flags: ServeFlags) -> Result<Settings, String> {
             "the server profile does not speak plain HTTP on {far}: give --cert and --key, or say --behind-tls-proxy"
         ));
     }
-    if accounts.read(None)?.names().is_empty() {
-        return Err("the server profile needs an account: 'lazulite account add NAME' makes one".into());
+    // An engine elsewhere may have some, which is known when it is open.
+    if !matches!(store, ServedStore::Engine(_)) {
+        account_source::require_any(&accounts.read(None)?)?;
     }
     let host_suffixes = [flags.host_suffixes, file.host_suffixes].concat();
     let silent = flags.silent;
     Ok(Settings {
-        location,
+        store,
         listen,
         host_suffixes,
         tls,
@@ -371,6 +404,12 @@ fn read_file(path: &Path) -> Result<File, String> {
         std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
     // Only the first line of the parser's message: the other lines quote the file, which may contain keys.
     toml::from_str(&text).map_err(|error| format!("{}: {}", path.display(), error.message()))
+}
+
+/// What the file says about where the store is, for commands that need nothing else of it.
+pub fn read_store(path: &Path) -> Result<FileStore, String> {
+    let File { location, engine, accounts_key, .. } = read_file(path)?;
+    Ok(FileStore { location, engine, accounts_key })
 }
 
 fn certificate(cert: PathBuf, key: Option<PathBuf>, password: Option<String>) -> Result<TlsSource, String> {

@@ -9,16 +9,17 @@ use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 
 use backup::{BackupError, BackupReader, LoadReport, LoadSelection, Totals};
-use engine::Engine;
 use engine::env::{Clock, SystemClock};
+use engine::{Engine, Expect};
 use engine_local::LocalEngine;
 use protocol::common::DateTime;
 
 use crate::backup::described;
 use crate::control::{self, ControlRequest};
+use crate::place::{EngineAddress, StorePlace};
 use crate::progress::Progress;
 use crate::restore_place::RestorePlace;
-use crate::store;
+use crate::{remote, store, unfinished};
 
 /// One day: no two clocks that work differ by more.
 const AHEAD_TICKS_MAX: u64 = 24 * 3600 * 10_000_000;
@@ -28,12 +29,15 @@ pub struct RestoreRequest {
     pub selection: LoadSelection,
 }
 
-pub fn run(request: RestoreRequest, location: &Path) -> Result<(), String> {
+pub fn run(request: RestoreRequest, place: &StorePlace) -> Result<(), String> {
     let mut progress = Progress::start();
     let RestoreRequest { file, selection } = request;
-    let outcome = match selection {
-        LoadSelection::All => restore_all(&file, location, &mut progress),
-        one => restore_one(&file, one, location, &mut progress),
+    let outcome = match (place, selection) {
+        (StorePlace::Engine(address), selection) => {
+            restore_into_engine(&file, &selection, address, &mut progress)
+        }
+        (StorePlace::Directory(location), LoadSelection::All) => restore_all(&file, location, &mut progress),
+        (StorePlace::Directory(location), one) => restore_one(&file, one, location, &mut progress),
     };
     progress.clear();
     let loaded = outcome.map_err(|error| format!("nothing was restored: {error}"))?;
@@ -41,7 +45,7 @@ pub fn run(request: RestoreRequest, location: &Path) -> Result<(), String> {
         "{}: {} restored into {}, in {:.1} s",
         file.display(),
         described(&loaded.counts),
-        location.display(),
+        place.name(),
         progress.elapsed().as_secs_f64()
     );
     if !loaded.accounts.is_empty() {
@@ -74,6 +78,45 @@ fn restore_all(file: &Path, location: &Path, progress: &mut Progress) -> Result<
             place.empty();
             Err(error)
         }
+    }
+}
+
+/// All of the backup into an engine that has nothing yet, or one table or queue into one that servers use.
+fn restore_into_engine(
+    file: &Path,
+    selection: &LoadSelection,
+    address: &EngineAddress,
+    progress: &mut Progress,
+) -> Result<LoadReport, String> {
+    let backup = open(file)?;
+    let last = DateTime::from_ticks(backup.head().last_version);
+    let is_all = *selection == LoadSelection::All;
+    let loaded = remote::work_on(address, async |engine| {
+        if is_all {
+            refuse_filled(&*engine, &address.name()).await?;
+            unfinished::write(&*engine, Expect::Absent, "restore".into()).await?;
+        }
+        let mut show = |done, total| progress.show(done, total);
+        let loaded = backup::load(&*engine, backup, selection, &mut show).await;
+        // After a failure the note stays only where some of the names are there and others are not.
+        if is_all && (loaded.is_ok() || backup::is_empty(&*engine).await.unwrap_or(false)) {
+            unfinished::remove(&*engine).await?;
+        }
+        loaded.map_err(|error| about(file, &error))
+    })?;
+    if is_all {
+        progress.clear();
+        warn_if_ahead(last);
+    }
+    Ok(loaded)
+}
+
+async fn refuse_filled(engine: &dyn Engine, name: &str) -> Result<(), String> {
+    match backup::is_empty(engine).await.map_err(|error| error.to_string())? {
+        true => Ok(()),
+        false => Err(format!(
+            "{name} has tables or queues already: choose an empty database, or one table with --table, one queue with --queue"
+        )),
     }
 }
 

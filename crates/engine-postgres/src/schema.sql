@@ -120,19 +120,27 @@ BEGIN
         outcome := 2;
         RETURN;
     END IF;
+    -- A lateral query each, so that the plan goes from the keys to the rows, whatever the planner believes about the sizes.
     FOR seen IN
-        SELECT o.n, r.version FROM unnest(tables, pks, rks) WITH ORDINALITY AS o(t, pk, rk, n)
-        JOIN {schema}.rows r ON r.table_id = o.t AND r.pk = o.pk AND r.rk = o.rk
-        ORDER BY r.table_id, r.pk, r.rk FOR UPDATE OF r
+        SELECT o.n, r.version
+        FROM (SELECT * FROM unnest(tables, pks, rks) WITH ORDINALITY AS u(t, pk, rk, n) ORDER BY t, pk, rk) o
+        CROSS JOIN LATERAL (
+            SELECT r.version FROM {schema}.rows r WHERE r.table_id = o.t AND r.pk = o.pk AND r.rk = o.rk FOR UPDATE
+        ) r
     LOOP
         founds[seen.n] := seen.version;
     END LOOP;
     IF has_long THEN
         FOR seen IN
-            SELECT o.n, r.version FROM unnest(tables, pks, rks) WITH ORDINALITY AS o(t, pk, rk, n)
-            JOIN {schema}.long_rows r ON r.table_id = o.t AND r.digest = sha256(o.pk || '\x00'::bytea || o.rk)
-            WHERE octet_length(o.pk) + octet_length(o.rk) > 2600
-            ORDER BY r.table_id, r.digest FOR UPDATE OF r
+            SELECT o.n, r.version
+            FROM (
+                SELECT t, sha256(pk || '\x00'::bytea || rk) AS digest, n
+                FROM unnest(tables, pks, rks) WITH ORDINALITY AS u(t, pk, rk, n)
+                WHERE octet_length(pk) + octet_length(rk) > 2600 ORDER BY 1, 2
+            ) o
+            CROSS JOIN LATERAL (
+                SELECT r.version FROM {schema}.long_rows r WHERE r.table_id = o.t AND r.digest = o.digest FOR UPDATE
+            ) r
         LOOP
             founds[seen.n] := seen.version;
         END LOOP;
@@ -183,24 +191,25 @@ BEGIN
             RETURN;
         END;
     END IF;
-    IF update_count > 0 THEN
-        UPDATE {schema}.rows r SET version = new_version, stamp = new_stamp, body = o.body
-        FROM unnest(tables, pks, rks, effects, bodies, founds) AS o(t, pk, rk, effect, body, found)
-        WHERE o.effect = 0 AND o.found IS NOT NULL AND r.table_id = o.t AND r.pk = o.pk AND r.rk = o.rk;
-        IF has_long THEN
-            UPDATE {schema}.long_rows r SET version = new_version, stamp = new_stamp, body = o.body
-            FROM unnest(tables, pks, rks, effects, bodies, founds) AS o(t, pk, rk, effect, body, found)
-            WHERE o.effect = 0 AND o.found IS NOT NULL AND r.table_id = o.t
-              AND r.digest = sha256(o.pk || '\x00'::bytea || o.rk);
-        END IF;
-    END IF;
-    IF delete_count > 0 THEN
-        DELETE FROM {schema}.rows r USING unnest(tables, pks, rks, effects) AS o(t, pk, rk, effect)
-        WHERE o.effect = 1 AND r.table_id = o.t AND r.pk = o.pk AND r.rk = o.rk;
-        IF has_long THEN
-            DELETE FROM {schema}.long_rows r USING unnest(tables, pks, rks, effects) AS o(t, pk, rk, effect)
-            WHERE o.effect = 1 AND r.table_id = o.t AND r.digest = sha256(o.pk || '\x00'::bytea || o.rk);
-        END IF;
+    IF update_count + delete_count > 0 THEN
+        -- Row by row, for the sake of the plan again. The rows are locked, so nothing can fail here.
+        FOR seen IN
+            SELECT o.* FROM unnest(tables, pks, rks, effects, bodies, founds) AS o(t, pk, rk, effect, body, found)
+            WHERE o.effect < 2 AND o.found IS NOT NULL
+        LOOP
+            IF seen.effect = 0 AND octet_length(seen.pk) + octet_length(seen.rk) <= 2600 THEN
+                UPDATE {schema}.rows r SET version = new_version, stamp = new_stamp, body = seen.body
+                WHERE r.table_id = seen.t AND r.pk = seen.pk AND r.rk = seen.rk;
+            ELSIF seen.effect = 0 THEN
+                UPDATE {schema}.long_rows r SET version = new_version, stamp = new_stamp, body = seen.body
+                WHERE r.table_id = seen.t AND r.digest = sha256(seen.pk || '\x00'::bytea || seen.rk);
+            ELSIF octet_length(seen.pk) + octet_length(seen.rk) <= 2600 THEN
+                DELETE FROM {schema}.rows r WHERE r.table_id = seen.t AND r.pk = seen.pk AND r.rk = seen.rk;
+            ELSE
+                DELETE FROM {schema}.long_rows r
+                WHERE r.table_id = seen.t AND r.digest = sha256(seen.pk || '\x00'::bytea || seen.rk);
+            END IF;
+        END LOOP;
     END IF;
     outcome := 0;
 END $$;

@@ -90,12 +90,15 @@ impl Statements {
                 ORDER BY table_id, head, pk, rk LIMIT $6) \
              ) AS both_kinds ORDER BY pk, rk LIMIT $6"
         );
+        // Lateral, and not to be taken apart (`OFFSET 0`), so that the plan goes from the keys to the rows.
         let read_rows = "SELECT o.n, r.version, r.body \
-             FROM unnest($1::bigint[], $2::bytea[], $3::bytea[]) WITH ORDINALITY AS o(t, pk, rk, n) \
-             JOIN {schema}.rows r ON r.table_id = o.t AND r.pk = o.pk AND r.rk = o.rk \
+             FROM unnest($1::bigint[], $2::bytea[], $3::bytea[]) WITH ORDINALITY AS o(t, pk, rk, n) CROSS JOIN LATERAL ( \
+               SELECT r.version, r.body FROM {schema}.rows r \
+               WHERE r.table_id = o.t AND r.pk = o.pk AND r.rk = o.rk OFFSET 0) r \
              UNION ALL SELECT o.n, r.version, r.body \
-             FROM unnest($1::bigint[], $2::bytea[], $3::bytea[]) WITH ORDINALITY AS o(t, pk, rk, n) \
-             JOIN {schema}.long_rows r ON r.table_id = o.t AND r.digest = sha256(o.pk || '\\x00'::bytea || o.rk) \
+             FROM unnest($1::bigint[], $2::bytea[], $3::bytea[]) WITH ORDINALITY AS o(t, pk, rk, n) CROSS JOIN LATERAL ( \
+               SELECT r.version, r.body FROM {schema}.long_rows r \
+               WHERE r.table_id = o.t AND r.digest = sha256(o.pk || '\\x00'::bytea || o.rk) OFFSET 0) r \
              WHERE octet_length(o.pk) + octet_length(o.rk) > 2600";
         // All of them are sent before the first answer is read: one round trip.
         let (short, long) = (row_statements(client, schema, &SHORT), row_statements(client, schema, &LONG));

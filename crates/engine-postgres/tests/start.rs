@@ -88,7 +88,9 @@ async fn a_server_that_takes_no_writes_is_no_leader() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_several_hosts_the_one_that_takes_writes_is_found() {
-    let Some(server) = postgres_or_skip("of_several_hosts_the_one_that_takes_writes_is_found") else { return };
+    let Some(server) = postgres_or_skip("of_several_hosts_the_one_that_takes_writes_is_found") else {
+        return;
+    };
     let settings = [("default_transaction_read_only", "on")];
     let reader = testkit::Postgres::start_with(&settings).unwrap();
     let hosts = format!("127.0.0.1:1,127.0.0.1:{},127.0.0.1:{}", reader.port(), server.port());

@@ -12,6 +12,8 @@ pub enum Health {
     Full,
     /// Writes are refused until the store is reopened.
     Poisoned,
+    /// No server that takes writes is reachable. Requests are refused until there is one.
+    NoLeader,
     Closed,
 }
 

@@ -20,6 +20,8 @@ mod fixtures;
 mod hostile;
 #[cfg(unix)]
 mod open_files;
+#[cfg(unix)]
+mod postgres;
 mod profiles;
 mod queues;
 mod rehearsal;

@@ -1,0 +1,54 @@
+//! The engine on PostgreSQL, as servers and commands open it.
+//!
+//! Promises: a failure is one sentence without a secret. Leaves to others: where the URL comes from (`place`), and everything
+//! about rows (`engine-postgres`).
+
+use std::sync::Arc;
+
+use engine::env::{Clock, SystemClock};
+use engine::wrapper::{Wrapped, Wrapper};
+use engine::{Engine, EngineGauges, Health};
+use engine_postgres::{PostgresEngine, PostgresOptions};
+
+use crate::place::EngineAddress;
+use crate::{store, unfinished};
+
+/// Says of itself whether it has a leader.
+struct Remote(PostgresEngine);
+
+impl Wrapper for Remote {
+    fn inner(&self) -> &dyn Engine {
+        &self.0
+    }
+
+    fn gauges(&self) -> EngineGauges {
+        let gauges = self.0.gauges();
+        match gauges.health {
+            Health::Ready if !self.0.is_reachable() => EngineGauges { health: Health::NoLeader, ..gauges },
+            _ => gauges,
+        }
+    }
+}
+
+/// Call it in the runtime in which the engine is going to be used.
+pub async fn open(address: &EngineAddress, clock: Arc<dyn Clock>) -> Result<Arc<dyn Engine>, String> {
+    let options = PostgresOptions::new(address.url(), server::FAMILIES, clock);
+    let opened = PostgresEngine::connect(options).await;
+    opened
+        .map(|engine| Arc::new(Wrapped(Remote(engine))) as Arc<dyn Engine>)
+        .map_err(|error| error.to_string())
+}
+
+/// Opens the engine for one piece of work of a command, and closes it.
+pub fn work_on<T>(
+    address: &EngineAddress,
+    work: impl AsyncFnOnce(Arc<dyn Engine>) -> Result<T, String>,
+) -> Result<T, String> {
+    store::wait_for(async {
+        let engine = open(address, Arc::new(SystemClock::new())).await?;
+        unfinished::refuse(&*engine, &address.name()).await?;
+        let outcome = work(engine.clone()).await;
+        engine.close().await;
+        outcome
+    })?
+}
