@@ -19,6 +19,7 @@ mod patterns;
 mod process;
 mod publish;
 mod raw_http;
+mod scale_out;
 mod screenshots;
 mod server;
 mod set_up;
@@ -39,7 +40,7 @@ Commands:
                            NAME is one of: tidy, format, clippy, deny, rust, build, cost, client-azurite, publish,
                            patterns, python, javascript, go, java, rust-sdk, python-old, javascript-old, go-old,
                            java-old, browser, crash, queue-crash, employees, power, damage, disk, histories,
-                           queue-histories, simulate, queue-simulate, backup, overload, fuzz
+                           queue-histories, simulate, queue-simulate, backup, overload, postgres, fuzz
   tidy [--public]          check the tree against ARCHITECTURE.md: words, paths and uses of its rooms, module
                            docs, names, links
   conformance [--against azurite] [--only NAME]...
@@ -69,6 +70,8 @@ Commands:
   seeded-bugs, overload, soak, backup [ARGUMENTS]...
                            the long tests: crashes, damage, full disks, overload and the like
                            (`cargo xtask crash --help` lists the arguments of one)
+  scale-out [ARGUMENTS]... several front ends on PostgreSQL: the suites over two of them, and a cluster whose parts die
+                           (`cargo xtask scale-out --help` lists the arguments)
   help                     this text
 ";
 
@@ -89,6 +92,7 @@ fn main() -> ExitCode {
         "patterns" => patterns::run(&rest),
         "screenshots" => screenshots::run(&rest),
         "fuzz" => fuzz::run(&rest),
+        "scale-out" => scale_out::run(&rest),
         trial if trials::TRIALS.contains(&trial) => trials::run(trial, &rest),
         "help" | "--help" | "-h" => {
             print!("{HELP}");

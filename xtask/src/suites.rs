@@ -137,6 +137,25 @@ fn run(name: &str, suite: Suite, binary: &Path) -> Result<Ran, String> {
     Ok(Ran { cases, counts })
 }
 
+/// Runs a suite against servers that another program starts. `host` is the command of that program, which runs the command
+/// that follows its arguments and tells it where the servers are.
+pub fn run_hosted(name: &str, mut host: Command) -> Result<Result<Ran, Missing>, String> {
+    let Suite { command, report, .. } = match set_up(name)? {
+        Ok(suite) => suite,
+        Err(missing) => return Ok(Err(missing)),
+    };
+    host.arg("--").arg(command.get_program()).args(command.get_args());
+    if let Some(folder) = command.get_current_dir() {
+        host.current_dir(folder);
+    }
+    host.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    report.clear();
+    let finished = process::run(&mut host)?;
+    let cases = report.read(&finished.output)?;
+    let counts = cases::counts(&cases).of_run(finished.succeeded);
+    Ok(Ok(Ran { cases, counts }))
+}
+
 /// The folder of a suite's tests.
 pub fn tests(name: &str) -> PathBuf {
     process::root().join("tests").join("sdk").join(name)
