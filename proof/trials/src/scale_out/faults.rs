@@ -11,6 +11,9 @@ use super::ground::{FRONT_END_COUNT, Ground};
 
 /// How long a node is frozen or cut off: longer than a leader may be silent.
 const FROZEN: Duration = Duration::from_secs(15);
+/// Longer than a front end waits for a statement. By then it looks for another leader, while PostgreSQL on the old one still
+/// answers those that do not.
+const AGENT_FROZEN: Duration = Duration::from_secs(40);
 const NEW_LEADER_WITHIN: Duration = Duration::from_secs(60);
 const WRITES_WITHIN: Duration = Duration::from_secs(60);
 const WHOLE_WITHIN: Duration = Duration::from_secs(180);
@@ -42,7 +45,7 @@ pub const FAULTS: [(&str, Fault, usize, &str); 8] = [
         1,
         "the leader cut off from the other nodes, not from front ends",
     ),
-    ("agent-frozen", Fault::AgentFrozen, 1, "the leader's Patroni agent alone frozen for 15 s"),
+    ("agent-frozen", Fault::AgentFrozen, 1, "the leader's Patroni agent alone frozen for 40 s"),
     ("standby-killed", Fault::StandbyKilled, 1, "kill -9 of the synchronous standby's node"),
     ("standbys-frozen", Fault::StandbysFrozen, 1, "both standbys frozen for 15 s"),
     ("front-end-killed", Fault::FrontEndKilled, 1, "kill -9 of a front end"),
@@ -82,7 +85,7 @@ impl Fault {
             }
             Fault::AgentFrozen => {
                 cluster.freeze_agent(leader);
-                std::thread::sleep(FROZEN);
+                std::thread::sleep(AGENT_FROZEN);
                 cluster.wait_for_leader(&[leader], NEW_LEADER_WITHIN)?;
                 cluster.thaw(leader);
             }

@@ -119,7 +119,7 @@ impl Messages {
             self.note_taken(message, &gone, (began, now))?;
         }
         for message in &taken {
-            self.delete(client, (front_end + 1) % FRONT_END_COUNT, message)?;
+            self.delete(client, (front_end + 1) % FRONT_END_COUNT, message, began)?;
         }
         Ok(Some(taken.len()))
     }
@@ -150,7 +150,14 @@ impl Messages {
         Ok(())
     }
 
-    fn delete(&self, client: &mut Client<'_>, front_end: usize, message: &Message) -> Result<(), String> {
+    /// `taken`: when it was asked for. Who is late may find that another client has it.
+    fn delete(
+        &self,
+        client: &mut Client<'_>,
+        front_end: usize,
+        message: &Message,
+        taken: u64,
+    ) -> Result<(), String> {
         let handle = Handle { id: message.id.clone(), receipt: message.receipt.clone() };
         let began = client.ground.now();
         let reply = client.queue(front_end, &door::delete(QUEUE, &handle));
@@ -167,7 +174,7 @@ impl Messages {
             }
             // Somebody else has it by now, or a deletion without an answer has happened.
             Reply::Heard(response) if response.status == 404 => {
-                let is_late = now + SLACK_US > state.taken + HIDE_US;
+                let is_late = now + SLACK_US > taken + HIDE_US;
                 if !is_late && !state.may_be_deleted {
                     return Err(format!(
                         "LOST: {} cannot be deleted by its holder: {response:?}",
