@@ -8,7 +8,6 @@ use testkit::Stopwatch;
 use testkit::cluster::{Cluster, NODE_COUNT, Place};
 
 #[test]
-#[ignore = "takes half a minute; the trial scale-out does more"]
 fn a_cluster_fails_over() {
     let watch = Stopwatch::start();
     let mut cluster = match Cluster::start(Place::Loopback) {

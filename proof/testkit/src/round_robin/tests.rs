@@ -1,3 +1,5 @@
+//! The balancer in front of two plain servers that tell their own number.
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener};
 
