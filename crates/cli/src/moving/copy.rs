@@ -24,7 +24,9 @@ const NOTE_INTERVAL: u32 = 16;
 
 #[derive(Clone, Copy, Default)]
 pub(super) struct Moved {
-    pub(super) container_count: u64,
+    pub(super) table_count: u64,
+    pub(super) queue_count: u64,
+    /// Of all containers, those with measurements too.
     pub(super) row_count: u64,
 }
 
@@ -208,7 +210,8 @@ impl Moving<'_> {
                     container.key.row, container.key.partition, was.row_count, is.row_count
                 ));
             }
-            moved.container_count += 1;
+            moved.table_count += u64::from(container.family == tables::FAMILY);
+            moved.queue_count += u64::from(container.family == queues::FAMILY);
             moved.row_count += is.row_count;
             self.done += is.row_count;
             self.progress.show(self.done, 2 * self.total);
@@ -277,4 +280,90 @@ async fn all_rows(view: &dyn Snapshot, table: TableId) -> Result<Vec<(OwnedKey, 
     let mut all = All(Vec::new());
     let scanned = view.scan(table, &[KeyRange::all()], Budget::UNBOUNDED, &mut all).await;
     scanned.map(|_| all.0).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use async_trait::async_trait;
+    use engine::env::FakeClock;
+    use engine::memory::MemoryEngine;
+    use engine::wrapper::{Wrapped, Wrapper};
+
+    use super::*;
+
+    /// Takes so many loads, and no more.
+    struct Tiring {
+        inner: Arc<MemoryEngine>,
+        left: AtomicUsize,
+    }
+
+    #[async_trait]
+    impl Wrapper for Tiring {
+        fn inner(&self) -> &dyn Engine {
+            &*self.inner
+        }
+
+        async fn load(&self, load: Load) -> Result<(), CommitError> {
+            let left =
+                self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+            match left {
+                Ok(_) => self.inner.load(load).await,
+                Err(_) => Err(CommitError::Busy),
+            }
+        }
+    }
+
+    fn memory() -> Arc<MemoryEngine> {
+        Arc::new(MemoryEngine::new(server::FAMILIES, Arc::new(FakeClock::default())))
+    }
+
+    async fn fill(engine: &MemoryEngine, account: &str, row_count: u64) {
+        let id = engine
+            .create_table(Namespace::new(tables::FAMILY, account), "people", "people".into())
+            .await
+            .unwrap();
+        let version = |n: u64| Version::new(1 + n).unwrap();
+        let row = |n: u64| {
+            (Key::new("p", &format!("{n:08}")).into(), Row { version: version(n), value: "v".into() })
+        };
+        let load =
+            Load { table: id, rows: (0..row_count).map(row).collect(), versions_until: version(row_count) };
+        engine.load(load).await.unwrap();
+    }
+
+    #[test]
+    fn an_interrupted_copy_goes_on_and_another_source_is_refused() {
+        let (source, target) = (memory(), memory());
+        let work = async {
+            fill(&source, "first", 20_000).await;
+            fill(&source, "second", 1_500).await;
+            let snapshot = source.snapshot().await.unwrap();
+            let mut progress = Progress::start();
+            let mut attempt_count = 0;
+            let moved = loop {
+                attempt_count += 1;
+                assert!(attempt_count < 10, "each attempt gets further");
+                let left = AtomicUsize::new(18);
+                let tired = Wrapped(Tiring { inner: target.clone(), left });
+                match run(&*snapshot, &tired, "there", &mut progress).await {
+                    Ok(moved) => break moved,
+                    Err(error) => assert!(error.contains("full"), "{error}"),
+                }
+            };
+            assert!(attempt_count > 1);
+            assert_eq!((moved.table_count, moved.row_count), (2, 21_500));
+            // The note is there until the caller has done everything else.
+            fill(&source, "third", 1).await;
+            let snapshot = source.snapshot().await.unwrap();
+            let changed = run(&*snapshot, &*target, "there", &mut progress).await;
+            assert!(changed.is_err_and(|error| error.contains("has changed since")));
+            unfinished::remove(&*target).await.unwrap();
+            let filled = run(&*snapshot, &*target, "there", &mut progress).await;
+            assert!(filled.is_err_and(|error| error.contains("is not empty")));
+        };
+        crate::store::wait_for(work).unwrap();
+    }
 }

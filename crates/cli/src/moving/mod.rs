@@ -58,9 +58,9 @@ pub fn run(request: &MoveRequest) -> Result<(), String> {
     });
     progress.clear();
     let (moved, account_count) = outcome.flatten()?;
-    let Moved { container_count, row_count } = moved;
+    let Moved { table_count, queue_count, row_count } = moved;
     println!(
-        "{from_name}: {container_count} tables and queues with {row_count} rows and {account_count} accounts moved to \
+        "{from_name}: {table_count} tables, {queue_count} queues, {row_count} rows and {account_count} accounts moved to \
          {to_name} and compared, in {:.1} s",
         progress.elapsed().as_secs_f64()
     );
