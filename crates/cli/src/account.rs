@@ -16,7 +16,7 @@ use engine::env::SystemClock;
 
 use crate::account_data::{self, AccountData, Services};
 use crate::accounts_file::{AccountEntry, AccountsFile};
-use crate::place::{EngineAddress, StorePlace};
+use crate::place::{EngineAddress, StoreChoice};
 use crate::{engine_accounts, random, remote, store};
 
 /// As many as a key of the live service has.
@@ -55,10 +55,10 @@ impl AccountCommand {
     }
 }
 
-pub fn run(command: AccountCommand, place: &StorePlace) -> Result<(), String> {
+pub fn run(command: AccountCommand, place: &StoreChoice) -> Result<(), String> {
     match place {
-        StorePlace::Directory(location) => run_in_directory(command, location),
-        StorePlace::Engine(address) => {
+        StoreChoice::Directory(location) => run_in_directory(command, location),
+        StoreChoice::Engine(address) => {
             remote::work_on(address, async |engine| run_in_engine(command, address, engine).await)
         }
     }

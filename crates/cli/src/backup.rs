@@ -12,7 +12,7 @@ use engine::Engine;
 use engine::env::SystemClock;
 
 use crate::control::{self, ControlRequest};
-use crate::place::StorePlace;
+use crate::place::StoreChoice;
 use crate::progress::Progress;
 use crate::{remote, store};
 
@@ -22,7 +22,7 @@ pub struct BackupRequest {
     pub rate_bytes_max: u64,
 }
 
-pub fn run(request: &BackupRequest, place: &StorePlace) -> Result<(), String> {
+pub fn run(request: &BackupRequest, place: &StoreChoice) -> Result<(), String> {
     let file = &request.file;
     if file.exists() {
         return Err(format!("{} is there already: choose another name", file.display()));
@@ -32,10 +32,10 @@ pub fn run(request: &BackupRequest, place: &StorePlace) -> Result<(), String> {
     let mut progress = Progress::start();
     let rate = request.rate_bytes_max;
     let made = match place {
-        StorePlace::Engine(address) => {
+        StoreChoice::Engine(address) => {
             remote::work_on(address, async |engine| from_engine(&*engine, rate, &part).await)
         }
-        StorePlace::Directory(location) => match store::open(location)? {
+        StoreChoice::Directory(location) => match store::open(location)? {
             Some(engine) => store::wait_for(from_engine(&engine, rate, &part)).flatten(),
             None => from_server(location, rate, &part, &mut progress),
         },

@@ -16,18 +16,18 @@ use queues::QueueReport;
 
 use crate::backup::{described, read_through};
 use crate::control::{self, ControlRequest};
-use crate::place::{EngineAddress, StorePlace};
+use crate::place::{EngineAddress, StoreChoice};
 use crate::progress::Progress;
 use crate::{check_engine, remote, store};
 
 const DAMAGED: u8 = 2;
 const CACHE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-pub fn run(backup: Option<&Path>, place: &StorePlace) -> Result<ExitCode, String> {
+pub fn run(backup: Option<&Path>, place: &StoreChoice) -> Result<ExitCode, String> {
     match (backup, place) {
         (Some(file), _) => check_backup(file),
-        (None, StorePlace::Directory(location)) => check_store(location),
-        (None, StorePlace::Engine(address)) => check_remote(address),
+        (None, StoreChoice::Directory(location)) => check_store(location),
+        (None, StoreChoice::Engine(address)) => check_remote(address),
     }
 }
 

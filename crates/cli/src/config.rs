@@ -18,7 +18,7 @@ use crate::account_source::{self, AccountRules, AccountSource};
 use crate::accounts_file::AccountEntry;
 use crate::args::ServeFlags;
 use crate::logger::{LogFormat, LogSettings};
-use crate::place::{EngineAddress, StorePlace};
+use crate::place::{EngineAddress, StoreChoice};
 use crate::{prices, random, rehearsal};
 
 const HOST_DEFAULT: &str = "127.0.0.1";
@@ -228,9 +228,9 @@ pub fn gather(flags: ServeFlags) -> Result<Settings, String> {
         FileStore { location: file.location, engine: file.engine, accounts_key: file.accounts_key };
     let store = match flags.in_memory {
         true => ServedStore::Memory,
-        false => match StorePlace::choose(flags.location, flags.engine, file_store)? {
-            StorePlace::Directory(location) => ServedStore::Directory(location),
-            StorePlace::Engine(address) => ServedStore::Engine(address),
+        false => match StoreChoice::choose(flags.location, flags.engine, file_store)? {
+            StoreChoice::Directory(location) => ServedStore::Directory(location),
+            StoreChoice::Engine(address) => ServedStore::Engine(address),
         },
     };
     let location = match &store {

@@ -43,7 +43,7 @@ mod unfinished;
 use std::process::ExitCode;
 
 use args::Command;
-use place::StorePlace;
+use place::StoreChoice;
 
 fn main() -> ExitCode {
     match args::parse(std::env::args_os().skip(1)).and_then(run) {
@@ -60,15 +60,15 @@ fn run(command: Command) -> Result<ExitCode, String> {
         Command::Help => print!("{}", help::HELP),
         Command::Version => println!("lazulite {}", env!("CARGO_PKG_VERSION")),
         Command::Serve(flags) => config::gather(*flags).and_then(serve::serve)?,
-        Command::Account { command, store } => account::run(command, &StorePlace::of(store)?)?,
-        Command::Sas { request, store } => sas::run(&request, &StorePlace::of(store)?)?,
-        Command::Backup { request, store } => backup::run(&request, &StorePlace::of(store)?)?,
-        Command::Restore { request, store } => restore::run(request, &StorePlace::of(store)?)?,
+        Command::Account { command, store } => account::run(command, &StoreChoice::of(store)?)?,
+        Command::Sas { request, store } => sas::run(&request, &StoreChoice::of(store)?)?,
+        Command::Backup { request, store } => backup::run(&request, &StoreChoice::of(store)?)?,
+        Command::Restore { request, store } => restore::run(request, &StoreChoice::of(store)?)?,
         Command::Move(request) => moving::run(&request)?,
         Command::Engine(command) => engine_command::run(&command)?,
         Command::Bench(request) => bench::run(&request)?,
         Command::Advise(request) => advise::run(&request)?,
-        Command::Check { backup, store } => return check::run(backup.as_deref(), &StorePlace::of(store)?),
+        Command::Check { backup, store } => return check::run(backup.as_deref(), &StoreChoice::of(store)?),
     }
     Ok(ExitCode::SUCCESS)
 }

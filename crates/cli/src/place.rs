@@ -22,7 +22,7 @@ pub struct StoreFlags {
     pub config: Option<PathBuf>,
 }
 
-pub enum StorePlace {
+pub enum StoreChoice {
     Directory(PathBuf),
     Engine(EngineAddress),
 }
@@ -35,21 +35,21 @@ pub struct EngineAddress {
     pub accounts_key: Option<AccountsKey>,
 }
 
-impl StorePlace {
-    pub fn of(flags: StoreFlags) -> Result<StorePlace, String> {
+impl StoreChoice {
+    pub fn of(flags: StoreFlags) -> Result<StoreChoice, String> {
         let file = flags.config.as_deref().map(config::read_store).transpose()?;
-        StorePlace::choose(flags.location, flags.engine, file.unwrap_or_default())
+        StoreChoice::choose(flags.location, flags.engine, file.unwrap_or_default())
     }
 
     pub fn choose(
         location: Option<PathBuf>,
         engine: Option<String>,
         file: FileStore,
-    ) -> Result<StorePlace, String> {
+    ) -> Result<StoreChoice, String> {
         let FileStore { location: file_location, engine: file_engine, accounts_key } = file;
         let engine = match (location, engine) {
             (Some(_), Some(_)) => return Err(both("--location", "--engine")),
-            (Some(location), None) => return Ok(StorePlace::Directory(location)),
+            (Some(location), None) => return Ok(StoreChoice::Directory(location)),
             (None, Some(engine)) => Some((engine, "--engine")),
             (None, None) => from_environment(ENGINE_VARIABLE).map(|engine| (engine, ENGINE_VARIABLE)),
         };
@@ -57,17 +57,17 @@ impl StorePlace {
             (Some(engine), _, _) => engine,
             (None, Some(_), Some(_)) => return Err(both("location", "engine")),
             (None, None, Some(engine)) => (engine, "engine in the configuration file"),
-            (None, Some(location), None) => return Ok(StorePlace::Directory(location)),
-            (None, None, None) => return Ok(StorePlace::Directory(Path::new(LOCATION_DEFAULT).to_owned())),
+            (None, Some(location), None) => return Ok(StoreChoice::Directory(location)),
+            (None, None, None) => return Ok(StoreChoice::Directory(Path::new(LOCATION_DEFAULT).to_owned())),
         };
-        EngineAddress::read(url, source, accounts_key).map(StorePlace::Engine)
+        EngineAddress::read(url, source, accounts_key).map(StoreChoice::Engine)
     }
 
     /// For people.
     pub fn name(&self) -> String {
         match self {
-            StorePlace::Directory(location) => location.display().to_string(),
-            StorePlace::Engine(address) => address.name(),
+            StoreChoice::Directory(location) => location.display().to_string(),
+            StoreChoice::Engine(address) => address.name(),
         }
     }
 }
@@ -156,7 +156,7 @@ mod tests {
             accounts_key: None,
         };
         let choose = |location: Option<&str>, engine: Option<&str>, file| {
-            let place = StorePlace::choose(location.map(PathBuf::from), engine.map(str::to_owned), file);
+            let place = StoreChoice::choose(location.map(PathBuf::from), engine.map(str::to_owned), file);
             place.map(|place| place.name())
         };
         let url = Some("postgres://u:secret@h/db");

@@ -5,38 +5,20 @@
 
 use std::sync::Arc;
 
+use engine::Engine;
 use engine::env::{Clock, SystemClock};
-use engine::wrapper::{Wrapped, Wrapper};
-use engine::{Engine, EngineGauges, Health};
 use engine_postgres::{PostgresEngine, PostgresOptions};
 
 use crate::place::EngineAddress;
 use crate::{store, unfinished};
 
-/// Says of itself whether it has a leader.
-struct Remote(PostgresEngine);
-
-impl Wrapper for Remote {
-    fn inner(&self) -> &dyn Engine {
-        &self.0
-    }
-
-    fn gauges(&self) -> EngineGauges {
-        let gauges = self.0.gauges();
-        match gauges.health {
-            Health::Ready if !self.0.is_reachable() => EngineGauges { health: Health::NoLeader, ..gauges },
-            _ => gauges,
-        }
-    }
-}
-
 /// Call it in the runtime in which the engine is going to be used.
 pub async fn open(address: &EngineAddress, clock: Arc<dyn Clock>) -> Result<Arc<dyn Engine>, String> {
     let options = PostgresOptions::new(address.url(), server::FAMILIES, clock);
-    let opened = PostgresEngine::connect(options).await;
-    opened
-        .map(|engine| Arc::new(Wrapped(Remote(engine))) as Arc<dyn Engine>)
-        .map_err(|error| error.to_string())
+    match PostgresEngine::connect(options).await {
+        Ok(engine) => Ok(Arc::new(engine)),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// Opens the engine for one piece of work of a command, and closes it.

@@ -16,7 +16,7 @@ use protocol::common::DateTime;
 
 use crate::backup::described;
 use crate::control::{self, ControlRequest};
-use crate::place::{EngineAddress, StorePlace};
+use crate::place::{EngineAddress, StoreChoice};
 use crate::progress::Progress;
 use crate::restore_place::RestorePlace;
 use crate::{remote, store, unfinished};
@@ -29,15 +29,15 @@ pub struct RestoreRequest {
     pub selection: LoadSelection,
 }
 
-pub fn run(request: RestoreRequest, place: &StorePlace) -> Result<(), String> {
+pub fn run(request: RestoreRequest, place: &StoreChoice) -> Result<(), String> {
     let mut progress = Progress::start();
     let RestoreRequest { file, selection } = request;
     let outcome = match (place, selection) {
-        (StorePlace::Engine(address), selection) => {
+        (StoreChoice::Engine(address), selection) => {
             restore_into_engine(&file, &selection, address, &mut progress)
         }
-        (StorePlace::Directory(location), LoadSelection::All) => restore_all(&file, location, &mut progress),
-        (StorePlace::Directory(location), one) => restore_one(&file, one, location, &mut progress),
+        (StoreChoice::Directory(location), LoadSelection::All) => restore_all(&file, location, &mut progress),
+        (StoreChoice::Directory(location), one) => restore_one(&file, one, location, &mut progress),
     };
     progress.clear();
     let loaded = outcome.map_err(|error| format!("nothing was restored: {error}"))?;

@@ -9,7 +9,7 @@ use protocol::table::TableScope;
 use protocol::table::model::TableName;
 
 use crate::accounts_file::{AccountEntry, AccountsFile};
-use crate::place::StorePlace;
+use crate::place::StoreChoice;
 use crate::{account_source, engine_accounts, remote};
 
 /// The newest version whose string-to-sign every current client writes.
@@ -49,7 +49,7 @@ pub struct SasRequest {
     pub version: Option<String>,
 }
 
-pub fn run(request: &SasRequest, place: &StorePlace) -> Result<(), String> {
+pub fn run(request: &SasRequest, place: &StoreChoice) -> Result<(), String> {
     check(request)?;
     let account = request.account.as_deref().unwrap_or(server::EMULATOR_ACCOUNT);
     let key = find_key(account, place)?;
@@ -117,7 +117,7 @@ fn check_letters(request: &SasRequest) -> Result<(), String> {
 }
 
 /// The account's first key. The environment is searched before the store, the emulator's account last.
-fn find_key(account: &str, place: &StorePlace) -> Result<AccountKey, String> {
+fn find_key(account: &str, place: &StoreChoice) -> Result<AccountKey, String> {
     let of = |entry: &str| {
         let mut fields = entry.split(':').map(str::trim);
         (fields.next() == Some(account)).then(|| fields.next()).flatten().and_then(AccountKey::from_base64)
@@ -138,10 +138,10 @@ fn find_key(account: &str, place: &StorePlace) -> Result<AccountKey, String> {
     })
 }
 
-fn stored_accounts(place: &StorePlace) -> Result<Vec<AccountEntry>, String> {
+fn stored_accounts(place: &StoreChoice) -> Result<Vec<AccountEntry>, String> {
     match place {
-        StorePlace::Directory(location) => Ok(AccountsFile::read(location)?.accounts),
-        StorePlace::Engine(address) => remote::work_on(address, async |engine| {
+        StoreChoice::Directory(location) => Ok(AccountsFile::read(location)?.accounts),
+        StoreChoice::Engine(address) => remote::work_on(address, async |engine| {
             let stored = engine_accounts::read(&*engine, address.accounts_key.as_ref()).await?;
             Ok(stored.into_iter().map(|account| account.entry).collect())
         }),

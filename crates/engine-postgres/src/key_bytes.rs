@@ -1,20 +1,13 @@
-//! Keys as two columns: the engine's bytes, cut at their separator.
+//! Keys as two columns.
 //!
 //! Promises: (pk, rk) in the order of the database's `bytea` is the order of the engine's keys, for bounds of ranges too.
-//! Leaves to others: which characters those bytes are (`engine::keys`). A partition's bytes never hold the separator, so the
-//! first one ends it; a bound without a separator lies between two partitions.
+//! Leaves to others: which characters those bytes are, and where they are cut (`engine::keys`).
 
-use std::borrow::Cow;
-
+use engine::TableId;
 use engine::keys::{self, Key, KeyRange};
-use engine::{ReadError, TableId};
 
-const TABLE_ID_SIZE_BYTES: usize = 8;
-const SEPARATOR: u8 = 0;
 /// An entry of a btree holds 2,704 bytes, with its head and the table's id. `schema.sql` has the same number.
 const SHORT_KEY_BYTES_MAX: usize = 2600;
-/// Above every key: no encoded string holds two bytes FF in a row.
-const PAST_ALL: [u8; 2] = [0xff, 0xff];
 
 /// The place of a row, or a bound between rows.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -25,19 +18,12 @@ pub(crate) struct KeyBytes {
 
 impl KeyBytes {
     pub(crate) fn of(key: Key<'_>) -> KeyBytes {
-        KeyBytes::cut(&keys::encode(TableId::CATALOGUE, key)[TABLE_ID_SIZE_BYTES..])
+        KeyBytes::of_encoded(&keys::encode(TableId::CATALOGUE, key))
     }
 
-    /// Of an encoded key, which starts with the table's id.
     pub(crate) fn of_encoded(encoded: &[u8]) -> KeyBytes {
-        KeyBytes::cut(encoded.get(TABLE_ID_SIZE_BYTES..).unwrap_or_default())
-    }
-
-    fn cut(bytes: &[u8]) -> KeyBytes {
-        match bytes.iter().position(|byte| *byte == SEPARATOR) {
-            Some(at) => KeyBytes { pk: bytes[..at].to_vec(), rk: bytes[at + 1..].to_vec() },
-            None => KeyBytes { pk: bytes.to_vec(), rk: Vec::new() },
-        }
+        let (pk, rk) = keys::columns(encoded);
+        KeyBytes { pk: pk.to_vec(), rk: rk.to_vec() }
     }
 
     /// Whether the row is in `long_rows`.
@@ -47,7 +33,7 @@ impl KeyBytes {
 
     /// The least bound above this key.
     pub(crate) fn after(pk: &[u8], rk: &[u8]) -> KeyBytes {
-        KeyBytes { pk: pk.to_vec(), rk: [rk, &[SEPARATOR]].concat() }
+        KeyBytes { pk: pk.to_vec(), rk: keys::row_after(rk) }
     }
 }
 
@@ -58,27 +44,11 @@ pub(crate) fn bounds(range: &KeyRange) -> Option<(KeyBytes, KeyBytes)> {
     if start >= end {
         return None;
     }
-    let start = KeyBytes::of_encoded(&start);
-    let end = match end.starts_with(&table.0.to_be_bytes()) {
+    let end = match keys::table_of(&end) == Some(table) {
         true => KeyBytes::of_encoded(&end),
-        false => KeyBytes { pk: PAST_ALL.to_vec(), rk: Vec::new() },
+        false => KeyBytes { pk: keys::PARTITION_PAST_ALL.to_vec(), rk: Vec::new() },
     };
-    Some((start, end))
-}
-
-/// Gives the strings back. `buffer` is only there to be used again.
-pub(crate) fn decode<'a>(
-    buffer: &'a mut Vec<u8>,
-    pk: &[u8],
-    rk: &[u8],
-) -> Result<(Cow<'a, str>, Cow<'a, str>), ReadError> {
-    buffer.clear();
-    buffer.extend_from_slice(&TableId::CATALOGUE.0.to_be_bytes());
-    buffer.extend_from_slice(pk);
-    buffer.push(SEPARATOR);
-    buffer.extend_from_slice(rk);
-    let (_, partition, row) = keys::decode(buffer)?;
-    Ok((partition, row))
+    Some((KeyBytes::of_encoded(&start), end))
 }
 
 #[cfg(test)]
@@ -98,7 +68,7 @@ mod tests {
                 all.push((keys::encode(TableId(0), key), KeyBytes::of(key)));
                 let KeyBytes { pk, rk } = KeyBytes::of(key);
                 let mut buffer = Vec::new();
-                let (decoded_partition, decoded_row) = decode(&mut buffer, &pk, &rk).unwrap();
+                let (decoded_partition, decoded_row) = keys::decode_columns(&mut buffer, &pk, &rk).unwrap();
                 assert_eq!((&*decoded_partition, &*decoded_row), (partition, row));
             }
         }

@@ -42,6 +42,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use engine::env::Clock;
 use engine::keys::{Key, KeyRange, OwnedKey};
+use engine::lane::Lane;
 use engine::{
     Budget, Commit, CommitError, Engine, EngineGauges, Expect, Families, Health, Load, Namespace, ReadError,
     Row, Sink, Snapshot, TableId, TablePath, TableRows, Version,
@@ -136,6 +137,8 @@ pub(crate) struct FrontEnd {
     deadline: Duration,
     pause_before_reconnecting: Duration,
     merge_locks: MergeLocks,
+    /// Long scans take turns in it.
+    slow_lane: Lane,
     /// The greatest version that this front end has seen.
     last_version: AtomicU64,
     commit_count: AtomicU64,
@@ -164,6 +167,7 @@ impl PostgresEngine {
             deadline: options.deadline,
             pause_before_reconnecting: Duration::from_millis(100),
             merge_locks: MergeLocks::new(),
+            slow_lane: Lane::with_half_of_the_processors(),
             last_version: AtomicU64::new(0),
             commit_count: AtomicU64::new(0),
             is_closed: AtomicBool::new(false),
@@ -314,7 +318,11 @@ impl Engine for PostgresEngine {
 
     fn gauges(&self) -> EngineGauges {
         EngineGauges {
-            health: if self.front.is_closed() { Health::Closed } else { Health::Ready },
+            health: match (self.front.is_closed(), self.front.is_reachable()) {
+                (true, _) => Health::Closed,
+                (_, true) => Health::Ready,
+                (_, false) => Health::NoLeader,
+            },
             commit_count: self.front.commit_count.load(Ordering::Relaxed),
             queue_count: self.front.writes.waiting_count() as u64,
             ..EngineGauges::default()

@@ -4,14 +4,15 @@
 //! transaction with one snapshot, in a session that it has for itself; its `BEGIN` travels with the first slice.
 //!
 //! Promises: those of `Engine::scan`. Rows are streamed, so memory does not grow with the size of a slice. A slice that is not
-//! needed to its end is read and thrown away by the connection; its size is bounded.
+//! needed to its end is read and thrown away by the connection; its size is bounded. Long scans take turns by their share
+//! (`engine::pace`).
 
 use std::future::poll_fn;
 use std::pin::pin;
 use std::time::Duration;
 
-use engine::env::Clock;
-use engine::keys::{Key, KeyRange, OwnedKey};
+use engine::keys::{self, Key, KeyRange, OwnedKey};
+use engine::pace::Pace;
 use engine::{Budget, Flow, ReadError, Sink, TableId};
 use futures_core::Stream;
 use tokio_postgres::RowStream;
@@ -28,29 +29,9 @@ const FIRST_SLICE_ROW_COUNT: u64 = 1_001;
 const LATER_SLICE_ROW_COUNT: u64 = 4_000;
 const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
-/// How far a scan may go.
-pub(crate) struct ScanProgress<'a> {
-    clock: &'a dyn Clock,
-    budget: Budget,
-    started: Duration,
-    rows_examined: u64,
-}
-
-impl<'a> ScanProgress<'a> {
-    pub(crate) fn new(clock: &'a dyn Clock, budget: Budget) -> ScanProgress<'a> {
-        ScanProgress { clock, budget, started: clock.monotonic(), rows_examined: 0 }
-    }
-
-    fn has_room(&self) -> bool {
-        let is_in_time = || self.clock.monotonic().saturating_sub(self.started) < self.budget.time_max;
-        self.rows_examined == 0 || (self.rows_examined < self.budget.rows_examined_max && is_in_time())
-    }
-
-    /// The rows that one slice needs: as many as the budget has room for, and the one to resume with.
-    fn wanted(&self, slice_row_count: u64) -> u64 {
-        let left = self.budget.rows_examined_max.max(1).saturating_sub(self.rows_examined);
-        left.saturating_add(1).min(slice_row_count)
-    }
+/// The rows that one slice needs: as many as the budget has room for, and the one to resume with.
+fn wanted(pace: &Pace<'_>, slice_row_count: u64) -> u64 {
+    pace.rows_left().saturating_add(1).min(slice_row_count)
 }
 
 /// How a slice ended.
@@ -72,14 +53,14 @@ impl FrontEnd {
         sink: &mut dyn Sink,
     ) -> Result<Option<OwnedKey>, ReadError> {
         let ranges: Vec<(KeyBytes, KeyBytes)> = ranges.iter().filter_map(key_bytes::bounds).collect();
-        let mut progress = ScanProgress::new(&*self.clock, budget);
-        let is_one_slice = ranges.len() <= 1 && progress.wanted(u64::MAX) <= FIRST_SLICE_ROW_COUNT;
+        let mut pace = Pace::new(&*self.clock, budget, Some(&self.slow_lane));
+        let is_one_slice = ranges.len() <= 1 && wanted(&pace, u64::MAX) <= FIRST_SLICE_ROW_COUNT;
         if ranges.is_empty() {
             return Ok(None);
         }
         if is_one_slice {
             let lease = self.reads.lease().await.map_err(Failure::into_read_error)?;
-            return scan_in(&lease.session, table, ranges, &mut progress, sink, self.deadline).await;
+            return scan_in(&lease.session, table, ranges, &mut pace, sink, self.deadline).await;
         }
         let lease = self.scans.lease().await.map_err(Failure::into_read_error)?;
         let transaction = ReadTransaction { lease: Some(lease) };
@@ -94,7 +75,7 @@ impl FrontEnd {
         };
         // In this order: `BEGIN` is sent first, and its answer is not waited for.
         let scanned =
-            tokio::join!(biased; begin, scan_in(session, table, ranges, &mut progress, sink, self.deadline));
+            tokio::join!(biased; begin, scan_in(session, table, ranges, &mut pace, sink, self.deadline));
         match scanned {
             (Ok(()), Ok(resume)) => {
                 transaction.end();
@@ -140,15 +121,15 @@ pub(crate) async fn scan_in(
     session: &DatabaseSession,
     table: TableId,
     ranges: Vec<(KeyBytes, KeyBytes)>,
-    progress: &mut ScanProgress<'_>,
+    pace: &mut Pace<'_>,
     sink: &mut dyn Sink,
     deadline: Duration,
 ) -> Result<Option<OwnedKey>, ReadError> {
     let mut slice_row_count = FIRST_SLICE_ROW_COUNT;
     for (mut start, end) in ranges {
         loop {
-            let wanted = progress.wanted(slice_row_count);
-            match slice(session, table, (&start, &end), wanted, progress, sink, deadline).await? {
+            let wanted = wanted(pace, slice_row_count);
+            match slice(session, table, (&start, &end), wanted, pace, sink, deadline).await? {
                 Slice::Exhausted => break,
                 Slice::More(next) => start = next,
                 Slice::Stopped(resume) => return Ok(Some(resume)),
@@ -164,7 +145,7 @@ async fn slice(
     table: TableId,
     (start, end): (&KeyBytes, &KeyBytes),
     wanted: u64,
-    progress: &mut ScanProgress<'_>,
+    pace: &mut Pace<'_>,
     sink: &mut dyn Sink,
     deadline: Duration,
 ) -> Result<Slice, ReadError> {
@@ -181,21 +162,23 @@ async fn slice(
     while let Some(row) = tokio::time::timeout(deadline, next_row(rows.as_mut())).await.map_err(|_| late())? {
         let row = row.map_err(failed)?;
         let (pk, rk): (&[u8], &[u8]) = (row.get(0), row.get(1));
-        let (partition, name) = key_bytes::decode(&mut buffer, pk, rk)?;
+        let (partition, name) = keys::decode_columns(&mut buffer, pk, rk)?;
         let key = Key { partition: &partition, row: &name };
-        if !progress.has_room() {
+        if !pace.has_room() {
             return Ok(Slice::Stopped(key.into()));
         }
         let version = version_of(row.get::<_, i64>(2) as u64)
             .ok_or_else(|| ReadError::Damaged(format!("{key:?} has version 0")))?;
-        if sink.row(key, version, row.get(3)) == Flow::Stop {
+        let value: &[u8] = row.get(3);
+        if sink.row(key, version, value) == Flow::Stop {
             return Ok(Slice::Stopped(key.into()));
         }
-        progress.rows_examined += 1;
+        pace.count_row(value.len());
         count += 1;
         if count == wanted {
             last = Some(KeyBytes::after(pk, rk));
         }
+        pace.yield_if_due().await;
     }
     Ok(last.map_or(Slice::Exhausted, Slice::More))
 }

@@ -9,12 +9,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use engine::env::Clock;
 use engine::keys::{KeyRange, OwnedKey};
+use engine::pace::Pace;
 use engine::{Budget, ReadError, Sink, Snapshot, TableId, Version};
 use tokio::sync::Mutex;
 
 use crate::failure::describe;
 use crate::key_bytes;
-use crate::scan::{ScanProgress, scan_in};
+use crate::scan::scan_in;
 use crate::schema::{LOCK_SWEEP, SchemaName};
 use crate::session::DatabaseSession;
 use crate::{FrontEnd, version_of};
@@ -101,7 +102,7 @@ impl Snapshot for PostgresSnapshot {
     ) -> Result<Option<OwnedKey>, ReadError> {
         let session = self.session.lock().await;
         let ranges = ranges.iter().filter_map(key_bytes::bounds).collect();
-        let mut progress = ScanProgress::new(&*self.clock, budget);
-        scan_in(&session, table, ranges, &mut progress, sink, self.deadline).await
+        let mut pace = Pace::new(&*self.clock, budget, None);
+        scan_in(&session, table, ranges, &mut pace, sink, self.deadline).await
     }
 }

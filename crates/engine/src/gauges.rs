@@ -12,7 +12,7 @@ pub enum Health {
     Full,
     /// Writes are refused until the store is reopened.
     Poisoned,
-    /// No server that takes writes is reachable. Requests are refused until there is one.
+    /// No server that leads the store is known. Requests wait for one, and are refused at their deadline.
     NoLeader,
     Closed,
 }

@@ -31,7 +31,7 @@ pub(super) struct Moved {
 }
 
 /// A container of the source.
-struct Container {
+struct SourceContainer {
     key: OwnedKey,
     family: Family,
     id: TableId,
@@ -92,7 +92,7 @@ async fn begin(target: &dyn Engine, target_name: &str, source_ticks: u64) -> Res
     Ok(fresh)
 }
 
-async fn containers(source: &dyn Snapshot) -> Result<Vec<Container>, String> {
+async fn containers(source: &dyn Snapshot) -> Result<Vec<SourceContainer>, String> {
     let mut containers = Vec::new();
     for (key, row) in all_rows(source, TableId::CATALOGUE).await? {
         if backup::is_restoring(key.as_key()) {
@@ -103,7 +103,7 @@ async fn containers(source: &dyn Snapshot) -> Result<Vec<Container>, String> {
         let read = catalogue::record::read_value(family, &row.value);
         let (ids, payload) = read.ok_or_else(damaged)?;
         let payload = Bytes::copy_from_slice(payload);
-        containers.push(Container { family, id: ids.id, identity: ids.identity, payload, key });
+        containers.push(SourceContainer { family, id: ids.id, identity: ids.identity, payload, key });
     }
     Ok(containers)
 }
@@ -137,7 +137,7 @@ impl Moving<'_> {
     async fn policies(
         &self,
         settings: &[(OwnedKey, Row)],
-        container: &Container,
+        container: &SourceContainer,
         id: TableId,
     ) -> Result<(), String> {
         let key = Setting::Policies(container.identity).key();
@@ -152,8 +152,8 @@ impl Moving<'_> {
     }
 
     /// The container in the target, made unless an interrupted move has made it.
-    async fn create(&self, container: &Container) -> Result<TableId, String> {
-        let Container { key, family, payload, .. } = container;
+    async fn create(&self, container: &SourceContainer) -> Result<TableId, String> {
+        let SourceContainer { key, family, payload, .. } = container;
         // A namespace's partition begins with its owner's name.
         let owner = key.partition.split('/').next().unwrap_or_default();
         let namespace = Namespace::new(*family, owner);
@@ -173,7 +173,12 @@ impl Moving<'_> {
         }
     }
 
-    async fn rows(&mut self, container: &Container, id: TableId, note: &mut MoveNote) -> Result<(), String> {
+    async fn rows(
+        &mut self,
+        container: &SourceContainer,
+        id: TableId,
+        note: &mut MoveNote,
+    ) -> Result<(), String> {
         let mut load_count = 0;
         let mut range = Some(match &note.next {
             Some(key) => KeyRange::from_key(&key.partition, &key.row),
@@ -199,7 +204,11 @@ impl Moving<'_> {
         Ok(())
     }
 
-    async fn compare_all(&mut self, containers: &[Container], ids: &[TableId]) -> Result<Moved, String> {
+    async fn compare_all(
+        &mut self,
+        containers: &[SourceContainer],
+        ids: &[TableId],
+    ) -> Result<Moved, String> {
         let view = self.target.snapshot().await.map_err(|error| error.to_string())?;
         let mut moved = Moved::default();
         for (container, id) in containers.iter().zip(ids) {
@@ -321,7 +330,10 @@ mod tests {
     }
 
     async fn fill(engine: &MemoryEngine, account: &str, row_count: u64) {
-        let id = engine.create_table(tables::namespace(account), "people", "people".into()).await.unwrap();
+        let id = engine
+            .create_table(Namespace::new(tables::FAMILY, account), "people", "people".into())
+            .await
+            .unwrap();
         let version = |n: u64| Version::new(1 + n).unwrap();
         let row = |n: u64| {
             (Key::new("p", &format!("{n:08}")).into(), Row { version: version(n), value: "v".into() })

@@ -16,7 +16,7 @@ use engine::{Engine, Snapshot, Version};
 use engine_local::{LocalEngine, OpenError};
 
 use crate::accounts_file::{AccountEntry, AccountsFile};
-use crate::place::{ENGINE_VARIABLE, EngineAddress, StorePlace, is_url};
+use crate::place::{ENGINE_VARIABLE, EngineAddress, StoreChoice, is_url};
 use crate::progress::Progress;
 use crate::{config, engine_accounts, remote, store, unfinished};
 
@@ -34,7 +34,7 @@ pub struct MoveRequest {
 
 /// A store that is open.
 struct OpenStore {
-    place: StorePlace,
+    place: StoreChoice,
     engine: Arc<dyn Engine>,
 }
 
@@ -67,11 +67,11 @@ pub fn run(request: &MoveRequest) -> Result<(), String> {
     Ok(())
 }
 
-fn place_of(text: &str, request: &MoveRequest) -> Result<StorePlace, String> {
+fn place_of(text: &str, request: &MoveRequest) -> Result<StoreChoice, String> {
     let file = request.config.as_deref().map(config::read_store).transpose()?.unwrap_or_default();
     if text == ENGINE_WORD {
-        return match StorePlace::choose(None, None, file)? {
-            StorePlace::Directory(_) => Err(format!(
+        return match StoreChoice::choose(None, None, file)? {
+            StoreChoice::Directory(_) => Err(format!(
                 "'{ENGINE_WORD}' stands for the engine that {ENGINE_VARIABLE} or the configuration file names, and there is none"
             )),
             engine => Ok(engine),
@@ -80,28 +80,28 @@ fn place_of(text: &str, request: &MoveRequest) -> Result<StorePlace, String> {
     match is_url(text) {
         true => {
             let address = EngineAddress::read(text.to_owned(), "move", file.accounts_key)?;
-            Ok(StorePlace::Engine(address))
+            Ok(StoreChoice::Engine(address))
         }
-        false => Ok(StorePlace::Directory(Path::new(text).to_owned())),
+        false => Ok(StoreChoice::Directory(Path::new(text).to_owned())),
     }
 }
 
 impl OpenStore {
-    async fn source(place: StorePlace) -> Result<OpenStore, String> {
+    async fn source(place: StoreChoice) -> Result<OpenStore, String> {
         let engine: Arc<dyn Engine> = match &place {
-            StorePlace::Directory(location) => match store::open(location)? {
+            StoreChoice::Directory(location) => match store::open(location)? {
                 Some(engine) => Arc::new(engine),
                 None => return Err(in_use(location)),
             },
-            StorePlace::Engine(address) => remote::open(address, Arc::new(SystemClock::new())).await?,
+            StoreChoice::Engine(address) => remote::open(address, Arc::new(SystemClock::new())).await?,
         };
         unfinished::refuse(&*engine, &place.name()).await?;
         Ok(OpenStore { place, engine })
     }
 
-    async fn target(place: StorePlace) -> Result<OpenStore, String> {
+    async fn target(place: StoreChoice) -> Result<OpenStore, String> {
         let engine: Arc<dyn Engine> = match &place {
-            StorePlace::Directory(location) => {
+            StoreChoice::Directory(location) => {
                 store::refuse_unfinished(location)?;
                 match LocalEngine::open(location, store::options()) {
                     Ok(engine) => Arc::new(engine),
@@ -109,15 +109,15 @@ impl OpenStore {
                     Err(error) => return Err(error.to_string()),
                 }
             }
-            StorePlace::Engine(address) => remote::open(address, Arc::new(SystemClock::new())).await?,
+            StoreChoice::Engine(address) => remote::open(address, Arc::new(SystemClock::new())).await?,
         };
         Ok(OpenStore { place, engine })
     }
 
     async fn accounts(&self) -> Result<Vec<AccountEntry>, String> {
         match &self.place {
-            StorePlace::Directory(location) => Ok(AccountsFile::read(location)?.accounts),
-            StorePlace::Engine(address) => {
+            StoreChoice::Directory(location) => Ok(AccountsFile::read(location)?.accounts),
+            StoreChoice::Engine(address) => {
                 let stored = engine_accounts::read(&*self.engine, address.accounts_key.as_ref()).await?;
                 Ok(stored.into_iter().map(|account| account.entry).collect())
             }
@@ -126,7 +126,7 @@ impl OpenStore {
 
     fn check_accounts(&self, accounts: &[AccountEntry]) -> Result<(), String> {
         match &self.place {
-            StorePlace::Engine(address) if !accounts.is_empty() => {
+            StoreChoice::Engine(address) if !accounts.is_empty() => {
                 engine_accounts::key_of(address).map(|_| ())
             }
             _ => Ok(()),
@@ -136,14 +136,14 @@ impl OpenStore {
     /// Those of the same name are replaced: they come from an earlier attempt.
     async fn put_accounts(&self, accounts: &[AccountEntry]) -> Result<(), String> {
         match &self.place {
-            StorePlace::Directory(location) => {
+            StoreChoice::Directory(location) => {
                 if accounts.is_empty() {
                     return Ok(());
                 }
                 let _lock = AccountsFile::lock(location)?;
                 AccountsFile { accounts: accounts.to_vec() }.write(location)
             }
-            StorePlace::Engine(address) if !accounts.is_empty() => {
+            StoreChoice::Engine(address) if !accounts.is_empty() => {
                 let key = engine_accounts::key_of(address)?;
                 let stored = engine_accounts::read(&*self.engine, Some(key)).await?;
                 for account in accounts {
@@ -155,7 +155,7 @@ impl OpenStore {
                 }
                 Ok(())
             }
-            StorePlace::Engine(_) => Ok(()),
+            StoreChoice::Engine(_) => Ok(()),
         }
     }
 }
