@@ -14,6 +14,8 @@ use tokio_postgres::error::{Severity, SqlState};
 pub(crate) enum Failure {
     /// No connection to a server that takes writes: the statement was not sent. The pool has logged why.
     NoConnection,
+    /// It only read, and its server may not have led any more.
+    Unproven,
     /// Too many statements wait. It was not sent.
     Busy,
     /// The server refused it and undid it.
@@ -36,7 +38,7 @@ impl Failure {
 
     pub(crate) fn into_read_error(self) -> ReadError {
         match self {
-            Failure::NoConnection | Failure::Busy => ReadError::Busy,
+            Failure::NoConnection | Failure::Busy | Failure::Unproven => ReadError::Busy,
             Failure::Rejected { cause, .. } | Failure::Lost { cause, .. } => ReadError::Storage(cause),
         }
     }
@@ -44,7 +46,7 @@ impl Failure {
     /// For statements that were not sent or undone; `Lost` is for `outcome.rs` to explain.
     pub(crate) fn into_commit_error(self) -> CommitError {
         match self {
-            Failure::NoConnection | Failure::Busy => CommitError::Busy,
+            Failure::NoConnection | Failure::Busy | Failure::Unproven => CommitError::Busy,
             Failure::Rejected { cause, .. } => CommitError::Storage(cause),
             Failure::Lost { cause, .. } => CommitError::Unknown(cause),
         }

@@ -16,6 +16,7 @@ use tokio_postgres::Row;
 
 use crate::failure::Failure;
 use crate::key_bytes::KeyBytes;
+use crate::pool::Lease;
 use crate::{FrontEnd, version_of};
 
 /// A row that the commit would have changed.
@@ -49,9 +50,16 @@ impl FrontEnd {
         sent_after: u64,
         touched: &[Touched<'_>],
     ) -> Truth {
-        let truth =
-            tokio::time::timeout(self.deadline, self.read_back(session_key, stamp, sent_after, touched))
-                .await;
+        let read = async {
+            let started = self.clock.monotonic();
+            loop {
+                match self.read_back(session_key, stamp, sent_after, touched).await {
+                    Err(failure) if self.repeats_read(started, &failure).await => {}
+                    outcome => return outcome,
+                }
+            }
+        };
+        let truth = tokio::time::timeout(self.deadline, read).await;
         let truth = match truth {
             Ok(Ok(truth)) => truth,
             Ok(Err(failure)) => {
@@ -74,8 +82,20 @@ impl FrontEnd {
         sent_after: u64,
         touched: &[Touched<'_>],
     ) -> Result<Truth, Failure> {
-        self.wait_for_end(session_key).await?;
-        let lease = self.reads.lease().await?;
+        let lease = self.wait_for_end(session_key).await?;
+        let truth = self.read_rows_back(&lease, stamp, sent_after, touched).await?;
+        // A leader that crashed forgets for whom it waited, and a server that was replaced never knew.
+        self.prove(lease).await?;
+        Ok(truth)
+    }
+
+    async fn read_rows_back(
+        &self,
+        lease: &Lease,
+        stamp: i64,
+        sent_after: u64,
+        touched: &[Touched<'_>],
+    ) -> Result<Truth, Failure> {
         let mut proof = Truth::Unknown;
         for row in touched {
             let statement = &lease.session.statements.of_row(row.key.is_long()).read_back;
@@ -92,24 +112,17 @@ impl FrontEnd {
         Ok(proof)
     }
 
-    /// Returns when the server no longer runs that session.
-    pub(crate) async fn wait_for_end(&self, session_key: i64) -> Result<(), Failure> {
+    /// Returns when the server no longer runs that session. What became of it is to be read through the session that is
+    /// returned, because only its server is known not to run the other one.
+    pub(crate) async fn wait_for_end(&self, session_key: i64) -> Result<Lease, Failure> {
         let mut pause = Duration::from_millis(5);
         loop {
-            let lease = match self.reads.lease().await {
-                Ok(lease) => lease,
-                // A new leader may be on its way. The caller has a deadline.
-                Err(Failure::NoConnection) => {
-                    tokio::time::sleep(self.pause_before_reconnecting).await;
-                    continue;
-                }
-                Err(other) => return Err(other),
-            };
+            let lease = self.reads.lease().await?;
             // Asks again and again and does not wait in the server, because others share this session.
             let sql = &lease.session.statements.is_over;
             let rows = lease.session.query(sql, &[&session_key], self.deadline).await;
             match rows {
-                Ok(rows) if rows.first().is_some_and(|row| row.get(0)) => return Ok(()),
+                Ok(rows) if rows.first().is_some_and(|row| row.get(0)) => return Ok(lease),
                 Ok(_) | Err(Failure::Lost { .. }) => {}
                 Err(other) => return Err(other),
             }
