@@ -232,7 +232,9 @@ async fn a_change_of_the_catalogue_whose_answer_was_lost_is_answered_as_what_it_
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_server_that_does_not_answer_costs_its_deadline() {
     let Some(server) = postgres_or_skip("a_server_that_does_not_answer_costs_its_deadline") else { return };
-    let s = setting(&server, Duration::from_secs(1)).await;
+    let s = setting(&server, Duration::from_secs(2)).await;
+    // Its sessions are open already, so that the deadline is not spent on opening them.
+    s.engine.get(s.table, Key { partition: "p", row: "a" }).await.unwrap();
     // The connection is given up at the deadline, and another one knows what happened.
     let version = s.commit(Fault::Stall, s.one("a", Expect::Absent, put("new"))).await.unwrap();
     assert_eq!(s.row("a").await, Some((version, b"new".to_vec())));
@@ -240,7 +242,7 @@ async fn a_server_that_does_not_answer_costs_its_deadline() {
     let watch = Stopwatch::start();
     let outcome = s.commit(Fault::StallForEver, s.one("b", Expect::Absent, put("new"))).await;
     assert!(matches!(outcome, Err(CommitError::Unknown(_))), "{outcome:?}");
-    assert!(watch.elapsed() < Duration::from_secs(6), "{:?}", watch.elapsed());
+    assert!(watch.elapsed() < Duration::from_secs(10), "{:?}", watch.elapsed());
     // Reads go on through another connection.
     s.put("warm").await;
     s.engine.get(s.table, Key { partition: "p", row: "a" }).await.unwrap();
