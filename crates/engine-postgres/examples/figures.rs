@@ -2,9 +2,9 @@
 //!
 //! `cargo run --release -p lazulite-engine-postgres --example figures -- postgres://… [clients] [seconds] [rows]`
 //!
-//! Prints one line for each kind of work: how often it was done in a second, and its median and 99th percentile. It works in a
-//! schema of its own, `lazulite_figures`, which it leaves behind. Over a server with a
-//! synchronous standby, point reads and pages wait for barriers (`leadership.rs`); compare with one that has none.
+//! Prints one line for each kind of work: how often it was done in a second, and its median and 99th percentile. It
+//! works in a schema of its own, `lazulite_figures`, which it leaves behind. Over a server with a synchronous
+//! standby, point reads and pages wait for barriers (`leadership.rs`); compare with one that has none.
 
 #![allow(clippy::unwrap_used, reason = "a program for figures that cannot go on stops where it stands")]
 

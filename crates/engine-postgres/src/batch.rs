@@ -1,9 +1,9 @@
 //! Commits of several rows: one call of one function in the database.
 //!
-//! Promises: all of a commit happens, or none of it. Merges, and commits that see what others before them do, are decided in
-//! this process by the same code as in every engine (`engine::decide`), over rows that were just read; the call then expects
-//! exactly those rows, and when somebody changed them in between, all of it starts anew. Within one process, merges of one
-//! row wait for each other, so only other processes get in the way.
+//! Promises: all of a commit happens, or none of it. Merges, and commits that see what others before them do, are
+//! decided in this process by the same code as in every engine (`engine::decide`), over rows that were just read; the
+//! call then expects exactly those rows, and when somebody changed them in between, all of it starts anew. Within one
+//! process, merges of one row wait for each other, so only other processes get in the way.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -165,7 +165,8 @@ impl FrontEnd {
         Err(CommitError::Busy)
     }
 
-    /// The rows that the decision depends on, by encoded key, and the session that they come from. `None`: a table is gone.
+    /// The rows that the decision depends on, by encoded key, and the session that they come from. `None`: a table is
+    /// gone.
     #[allow(clippy::type_complexity, reason = "what `decide_all` looks rows up in")]
     async fn read_for(
         &self,

@@ -1,8 +1,8 @@
 //! Commits of one row: one bare statement each.
 //!
-//! Promises: what was expected is decided where the row is, by the statement that writes it, so of racing writers one wins.
-//! A statement that found nothing to do is followed by a look at the row, which tells why. A statement is sent again only if
-//! it certainly did not happen.
+//! Promises: what was expected is decided where the row is, by the statement that writes it, so of racing writers one
+//! wins. A statement that found nothing to do is followed by a look at the row, which tells why. A statement is sent
+//! again only if it certainly did not happen.
 
 use std::time::Duration;
 

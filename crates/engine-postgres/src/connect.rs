@@ -1,8 +1,8 @@
 //! Where the database is: which of several servers leads, and how a session with it begins.
 //!
-//! Promises: a server that does not answer costs a moment, not its time limit, because the next one is tried meanwhile. Where
-//! Patroni is asked, only the server whose agent says that it leads is used; if two say so, the one with the later timeline.
-//! The log has one line when no leader is found, and one when there is one again.
+//! Promises: a server that does not answer costs a moment, not its time limit, because the next one is tried
+//! meanwhile. Where Patroni is asked, only the server whose agent says that it leads is used; if two say so, the one
+//! with the later timeline. The log has one line when no leader is found, and one when there is one again.
 
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,8 +1,8 @@
 //! What went wrong with a statement, and what that says about it.
 //!
-//! Promises: a description holds no secret and no value of a row, because it takes only the code and the sentence of the
-//! server's message, never its detail. [`Failure::Rejected`] means that nothing happened; [`Failure::Lost`] means that nobody
-//! knows yet.
+//! Promises: a description holds no secret and no value of a row, because it takes only the code and the sentence of
+//! the server's message, never its detail. [`Failure::Rejected`] means that nothing happened; [`Failure::Lost`] means
+//! that nobody knows yet.
 
 use std::error::Error as _;
 

@@ -1,14 +1,16 @@
 //! Whether a server led when it answered.
 //!
-//! A leader that was cut off from the others goes on answering, with rows that may be old by then. So an answer that only read
-//! is given out when it is proven that its server still led after it had been read. There are two proofs. The usual one is a
-//! barrier: a commit that began after the answer came and that a synchronous standby has confirmed. A standby confirms nothing
-//! to a server that it no longer follows, so nobody else led when the answer was read. All answers that wait share a barrier,
-//! as those of a group share a commit. The other one is a time until which the server certainly leads: a second, where the
-//! server has no synchronous standbys and so nobody to be replaced by.
+//! A leader that was cut off from the others goes on answering, with rows that may be old by then. So an answer that
+//! only read is given out when it is proven that its server still led after it had been read. There are two proofs.
+//! The usual one is a barrier: a commit that began after the answer came and that a synchronous standby has
+//! confirmed. A standby confirms nothing to a server that it no longer follows, so nobody else led when the answer
+//! was read. All answers that wait share a barrier, as those of a group share a commit. The other one is a time until
+//! which the server certainly leads: a second, where the server has no synchronous standbys and so nobody to be
+//! replaced by.
 //!
-//! Promises: at most [`WORKER_COUNT`] barriers at once, however many wait, and however long a standby is silent. What was read
-//! is on the standby too when it is given out, even after a crash in which the leader forgot for whom it waited.
+//! Promises: at most [`WORKER_COUNT`] barriers at once, however many wait, and however long a standby is silent. What
+//! was read is on the standby too when it is given out, even after a crash in which the leader forgot for whom it
+//! waited.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -140,8 +142,8 @@ async fn round(
                 Ok(rows) => break rows,
                 Err(_) => {
                     connector.fell_silent();
-                    // Another commit would only wait too, and one that waits is not forgotten by its server when we go. So
-                    // this one is kept until another server leads.
+                    // Another commit would only wait too, and one that waits is not forgotten by its server when we
+                    // go. So this one is kept until another server leads.
                     match connector.session().await {
                         Ok(other) if other.server.identity != session.server.identity => return None,
                         _ => {}

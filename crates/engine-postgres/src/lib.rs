@@ -1,7 +1,8 @@
 //! The engine on PostgreSQL: any number of front ends, none with state of its own, over one database.
 //!
-//! Promises: everything the contract asks for, as durably as the database keeps its commits. Decided where the rows are, so
-//! front ends need not know of each other. No message holds a secret, and no value of a row reaches the server's log.
+//! Promises: everything the contract asks for, as durably as the database keeps its commits. Decided where the rows
+//! are, so front ends need not know of each other. No message holds a secret, and no value of a row reaches the
+//! server's log.
 //!
 //! | file | what it knows |
 //! |---|---|
@@ -71,8 +72,8 @@ pub struct PostgresOptions {
     pub clock: Arc<dyn Clock>,
     /// `postgres://user:password@host:port,host:port/database?sslmode=require`
     pub url: String,
-    /// `http://host:port` of Patroni's agents, one for each host and in the same order; or `patroni=` in the URL. Empty: the
-    /// host that takes writes leads.
+    /// `http://host:port` of Patroni's agents, one for each host and in the same order; or `patroni=` in the URL.
+    /// Empty: the host that takes writes leads.
     pub patroni: Vec<String>,
     /// Where everything is kept.
     pub schema: String,
@@ -249,8 +250,8 @@ impl FrontEnd {
         confirmed.unwrap_or(Err(Failure::Unproven))
     }
 
-    /// Whether a read is to be repeated, after a moment, as long as the deadline permits. A session may have ended long ago
-    /// without anybody noticing, and a server that no longer leads has a successor that knows more.
+    /// Whether a read is to be repeated, after a moment, as long as the deadline permits. A session may have ended
+    /// long ago without anybody noticing, and a server that no longer leads has a successor that knows more.
     async fn repeats_read(&self, started: Duration, failure: &Failure) -> bool {
         let repeats = matches!(failure, Failure::Lost { .. } | Failure::Unproven)
             && self.clock.monotonic().saturating_sub(started) < self.deadline;

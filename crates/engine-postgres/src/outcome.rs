@@ -1,10 +1,11 @@
 //! Explains commits whose answer was lost.
 //!
-//! A session that ended, or was given up at a deadline, may have committed its last statement, may still be doing so, or may
-//! never have received it. Two steps tell which. First the end of that session is waited for: it holds a lock for as long as
-//! the server runs it, so whoever gets the lock knows that nothing of it is still to come (a new leader has never heard of
-//! it, and nothing that it did not replicate will come back). Then the rows are read: a row that carries the commit's stamp
-//! proves that all of it happened, and a row that is older than the commit proves that none of it did.
+//! A session that ended, or was given up at a deadline, may have committed its last statement, may still be doing so,
+//! or may never have received it. Two steps tell which. First the end of that session is waited for: it holds a lock
+//! for as long as the server runs it, so whoever gets the lock knows that nothing of it is still to come (a new
+//! leader has never heard of it, and nothing that it did not replicate will come back). Then the rows are read: a row
+//! that carries the commit's stamp proves that all of it happened, and a row that is older than the commit proves
+//! that none of it did.
 //!
 //! Promises: an answer from here is true. Where the rows prove nothing, because others changed them since, or when the
 //! deadline passes first, the outcome stays unknown.
@@ -141,8 +142,8 @@ fn judge(row: &Touched<'_>, found: Option<ReadBack>, stamp: i64, sent_after: u64
         Some(found) if found.stamp == stamp => {
             version_of(found.version).map_or(Truth::Unknown, Truth::Happened)
         }
-        // Versions only grow, so this row was last written before the commit was sent. Had the commit happened, the row would
-        // be newer, or gone.
+        // Versions only grow, so this row was last written before the commit was sent. Had the commit happened, the
+        // row would be newer, or gone.
         Some(found) if found.version <= sent_after => Truth::DidNot,
         Some(found) => match row.expect {
             // The row that it wanted to change is still there.

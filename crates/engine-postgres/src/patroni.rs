@@ -1,8 +1,9 @@
 //! Asks Patroni's agents which of them leads.
 //!
-//! Promises: an agent that does not answer costs at most [`ANSWER_TIME_MAX`], and what it answers is bounded. An agent that says
-//! that it leads proves no lease: Patroni 3 and 4 answer so until `ttl` has passed since its last renewal *ended*, by which
-//! time its key may have expired and another may lead. So this finds the leader, and proves nothing (`leadership.rs` does).
+//! Promises: an agent that does not answer costs at most [`ANSWER_TIME_MAX`], and what it answers is bounded. An
+//! agent that says that it leads proves no lease: Patroni 3 and 4 answer so until `ttl` has passed since its last
+//! renewal *ended*, by which time its key may have expired and another may lead. So this finds the leader, and proves
+//! nothing (`leadership.rs` does).
 
 use std::time::Duration;
 
@@ -41,7 +42,8 @@ enum AgentAnswer {
 }
 
 impl Patroni {
-    /// Takes `patroni=http://a:8008,http://b:8008` out of the URL's parameters, which the database's own parser does not know.
+    /// Takes `patroni=http://a:8008,http://b:8008` out of the URL's parameters, which the database's own parser does
+    /// not know.
     pub(crate) fn cut_from(url: &str) -> (String, Vec<String>) {
         let Some((base, query)) = url.split_once('?') else { return (url.to_owned(), Vec::new()) };
         let (own, others): (Vec<&str>, Vec<&str>) =

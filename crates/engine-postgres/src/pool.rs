@@ -1,11 +1,13 @@
 //! A few sessions, shared.
 //!
-//! Promises: at most `session_count_max` sessions and at most `depth_max` statements under way in each; whoever comes next
-//! waits, and of those who wait there are at most `wait_count_max`. Few callers use few sessions, because a session that
-//! is free is taken before another one is opened. A session that has ended is replaced when somebody needs it.
+//! Promises: at most `session_count_max` sessions and at most `depth_max` statements under way in each; whoever comes
+//! next waits, and of those who wait there are at most `wait_count_max`. Few callers use few sessions, because a
+//! session that is free is taken before another one is opened. A session that has ended is replaced when somebody
+//! needs it.
 //!
-//! Our own, in place of a crate: reads share a session (pipelined), scans need one for themselves, and writes are in between;
-//! and a session must be given up, not returned, when a statement is stuck. The pools we know hand out whole sessions.
+//! Our own, in place of a crate: reads share a session (pipelined), scans need one for themselves, and writes are in
+//! between; and a session must be given up, not returned, when a statement is stuck. The pools we know hand out whole
+//! sessions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,12 +1,13 @@
 //! Scans: slices of rows, all of them from one view.
 //!
-//! A scan that one slice is enough for is one statement, and a statement sees one view. A longer one runs in a read-only
-//! transaction with one snapshot, in a session that it has for itself; its `BEGIN` travels with the first slice.
+//! A scan that one slice is enough for is one statement, and a statement sees one view. A longer one runs in a
+//! read-only transaction with one snapshot, in a session that it has for itself; its `BEGIN` travels with the first
+//! slice.
 //!
-//! Promises: those of `Engine::scan`. Rows are streamed, so memory does not grow with the size of a slice. A slice that is not
-//! needed to its end is read and thrown away by the connection; its size is bounded. Long scans take turns by their share
-//! (`engine::pace`). At its end it is proven that the server led; if that fails, the scan fails, because the sink has seen its
-//! rows already.
+//! Promises: those of `Engine::scan`. Rows are streamed, so memory does not grow with the size of a slice. A slice
+//! that is not needed to its end is read and thrown away by the connection; its size is bounded. Long scans take
+//! turns by their share (`engine::pace`). At its end it is proven that the server led; if that fails, the scan fails,
+//! because the sink has seen its rows already.
 
 use std::future::poll_fn;
 use std::pin::pin;

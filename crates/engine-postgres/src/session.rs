@@ -1,10 +1,10 @@
 //! One connection to the database: what it notices, how it ends.
 //!
-//! Promises: a session takes writes when it starts. It holds a lock of its own for as long as the server runs it, so whoever
-//! gets that lock later knows that nothing sent through this session will happen any more. A statement is never
-//! cancelled: PostgreSQL reports success for a commit whose wait for its standby was cancelled. At a deadline the session is
-//! given up instead. A warning during a statement means that its commit may not be on the standby yet; [`DatabaseSession::query`]
-//! then makes sure of it before it answers.
+//! Promises: a session takes writes when it starts. It holds a lock of its own for as long as the server runs it, so
+//! whoever gets that lock later knows that nothing sent through this session will happen any more. A statement is
+//! never cancelled: PostgreSQL reports success for a commit whose wait for its standby was cancelled. At a deadline
+//! the session is given up instead. A warning during a statement means that its commit may not be on the standby yet;
+//! [`DatabaseSession::query`] then makes sure of it before it answers.
 
 use std::future::poll_fn;
 use std::sync::Arc;

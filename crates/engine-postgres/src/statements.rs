@@ -43,7 +43,8 @@ const LONG: KeyShape = KeyShape {
 
 const FENCE: &str = "EXISTS (SELECT FROM {schema}.fences f WHERE f.table_id = $1 AND f.place = 0)";
 
-/// For one row. The parameters are the same for all: table, time, stamp, pk, rk, body, expected version, as far as used.
+/// For one row. The parameters are the same for all: table, time, stamp, pk, rk, body, expected version, as far as
+/// used.
 pub(crate) struct RowStatements {
     pub(crate) get: Statement,
     pub(crate) insert: Statement,
@@ -165,7 +166,8 @@ async fn row_statements(
     shape: &KeyShape,
 ) -> Result<RowStatements, Error> {
     let KeyShape { relation, key, insert, unique } = shape;
-    // A statement may not leave out a number between its parameters, so those without the time and the stamp count from 2.
+    // A statement may not leave out a number between its parameters, so those without the time and the stamp count
+    // from 2.
     let close = key.replace("$4", "$2").replace("$5", "$3");
     let insert = format!(
         "INSERT INTO {{schema}}.{relation} AS r {insert} FROM {{schema}}.fences f WHERE f.table_id = $1 AND f.place = 0"

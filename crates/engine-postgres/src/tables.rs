@@ -1,7 +1,7 @@
 //! The verbs of the catalogue, and loads: one call of one function in the database each.
 //!
-//! Promises: a verb that lost its connection is explained like any commit (`outcome.rs`): the catalogue's row carries its
-//! stamp, and so does the list of dropped tables.
+//! Promises: a verb that lost its connection is explained like any commit (`outcome.rs`): the catalogue's row carries
+//! its stamp, and so does the list of dropped tables.
 
 use bytes::Bytes;
 use engine::{CommitError, Expect, Found, Load, Namespace, TableId, TablePath, TableRecord, TableRows};
@@ -226,8 +226,8 @@ impl FrontEnd {
                 Ok(rows) if rows.first().is_some_and(|row| row.get(0)) => return Ok(()),
                 Ok(_) => return Err(CommitError::TableGone),
                 Err(Failure::Rejected { retries: true, .. }) => {}
-                // The same rows with the same versions, in a table that nobody uses yet: twice is as good as once, but not
-                // at the same time.
+                // The same rows with the same versions, in a table that nobody uses yet: twice is as good as once,
+                // but not at the same time.
                 Err(Failure::Lost { session_key, cause }) => {
                     let ended = tokio::time::timeout(self.deadline, self.wait_for_end(session_key)).await;
                     if !matches!(ended, Ok(Ok(_))) {

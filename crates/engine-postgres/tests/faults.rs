@@ -1,4 +1,5 @@
-//! Connections that end at the worst moment, servers that do not answer, waits that are cancelled: what is answered is true.
+//! Connections that end at the worst moment, servers that do not answer, waits that are cancelled: what is answered
+//! is true.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
 
