@@ -65,7 +65,8 @@ fn put(row: String, expect: Expect) -> Op {
 }
 
 impl Bench {
-    async fn once(&self, work: Work, client: u64, count: u64) {
+    /// `client` is a name that no other client has had.
+    async fn once(&self, work: Work, client: &str, count: u64) {
         let known = fastrand::u64(0..self.row_count);
         let fresh = format!("{client}.{count}");
         let commit = |op: Op| Commit::one(self.table, "p", op);
@@ -108,10 +109,11 @@ impl Bench {
             .map(|client| {
                 let bench = self.clone();
                 tokio::spawn(async move {
+                    let client = format!("{}.{client}", started.as_nanos());
                     let mut times = Vec::new();
                     let mut now = bench.clock.monotonic();
                     while now - started < bench.time {
-                        bench.once(work, client, times.len() as u64).await;
+                        bench.once(work, &client, times.len() as u64).await;
                         let done = bench.clock.monotonic();
                         times.push(done - now);
                         now = done;
