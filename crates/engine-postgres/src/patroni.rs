@@ -1,7 +1,7 @@
 //! Asks Patroni's agents which of them leads.
 //!
 //! Promises: an agent that does not answer costs at most [`ANSWER_TIME_MAX`], and what it answers is bounded. An
-//! agent that says that it leads proves no lease: Patroni 3 and 4 answer so until `ttl` has passed since its last
+//! agent that says that it leads proves no lease: Patroni (3.0.2) answers so until `ttl` has passed since its last
 //! renewal *ended*, by which time its key may have expired and another may lead. So this finds the leader, and proves
 //! nothing (`leadership.rs` does).
 
