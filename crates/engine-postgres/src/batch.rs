@@ -1,12 +1,13 @@
 //! Commits of several rows: one call of one function in the database.
 //!
-//! Promises: all of a commit happens, or none of it. Merges, and commits that see what others before them do, are decided in
-//! this process by the same code as in every engine (`engine::decide`), over rows that were just read; the call then expects
-//! exactly those rows, and when somebody changed them in between, all of it starts anew. Within one process, merges of one
-//! row wait for each other, so only other processes get in the way.
+//! Promises: all of a commit happens, or none of it. Merges, and commits that see what others before them do, are
+//! decided in this process by the same code as in every engine (`engine::decide`), over rows that were just read; the
+//! call then expects exactly those rows, and when somebody changed them in between, all of it starts anew. Within one
+//! process, merges of one row wait for each other, so only other processes get in the way.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use engine::decide::decide_all;
@@ -18,7 +19,7 @@ use crate::commit::{ATTEMPT_COUNT_MAX, PlainEffect, new_stamp, pause};
 use crate::failure::Failure;
 use crate::key_bytes::KeyBytes;
 use crate::outcome::{Touched, Truth};
-use crate::session::Params;
+use crate::session::{DatabaseSession, Params};
 use crate::{FrontEnd, version_of};
 
 const MERGE_LOCK_COUNT: usize = 256;
@@ -105,12 +106,23 @@ impl FrontEnd {
         let _merging = self.merge_locks.take(&commits).await;
         for attempt in 0..ATTEMPT_COUNT_MAX {
             pause(attempt).await;
-            let Some(rows) = self.read_for(&commits).await? else {
-                return Err(CommitError::TableGone);
+            let (rows, session) = self.read_for(&commits).await?;
+            let Some(rows) = rows else {
+                match self.prove_session(&session).await {
+                    Ok(()) => return Err(CommitError::TableGone),
+                    Err(_) => continue,
+                }
             };
             let lookup = |key: &[u8]| Ok(rows.get(key).cloned().flatten());
             let proposed = version_of(self.now() as u64).unwrap_or(Version(std::num::NonZeroU64::MIN));
-            let writes = decide_all(&commits, proposed, lookup, &self.families)?;
+            let writes = match decide_all(&commits, proposed, lookup, &self.families) {
+                Ok(writes) => writes,
+                // What is refused here was only read. What is written is decided again where the rows are.
+                Err(error) => match self.prove_session(&session).await {
+                    Ok(()) => return Err(error),
+                    Err(_) => continue,
+                },
+            };
             let mut changes: BTreeMap<Vec<u8>, (Expect, PlainEffect)> = rows
                 .iter()
                 .map(|(key, row)| {
@@ -153,12 +165,13 @@ impl FrontEnd {
         Err(CommitError::Busy)
     }
 
-    /// The rows that the decision depends on, by encoded key. `None`: a table is gone.
+    /// The rows that the decision depends on, by encoded key, and the session that they come from. `None`: a table is
+    /// gone.
     #[allow(clippy::type_complexity, reason = "what `decide_all` looks rows up in")]
     async fn read_for(
         &self,
         commits: &[Commit],
-    ) -> Result<Option<HashMap<Vec<u8>, Option<(Version, Bytes)>>>, CommitError> {
+    ) -> Result<(Option<HashMap<Vec<u8>, Option<(Version, Bytes)>>>, Arc<DatabaseSession>), CommitError> {
         let mut wanted: BTreeMap<Vec<u8>, (i64, KeyBytes)> = BTreeMap::new();
         let mut tables = BTreeSet::new();
         for commit in commits {
@@ -181,22 +194,26 @@ impl FrontEnd {
             let lease = self.reads.lease().await?;
             let session = &lease.session;
             let (fenced, keys): (Params<'_>, Params<'_>) = (&[&tables], &[&ids, &pks, &rks]);
-            tokio::try_join!(
+            let (live, found) = tokio::try_join!(
                 session.query(&session.statements.live_count, fenced, self.deadline),
                 session.query(&session.statements.read_rows, keys, self.deadline)
-            )
+            )?;
+            Ok((live, found, session.clone()))
         };
         // A read changes nothing, so it may be repeated, and a lost connection says that nothing happened.
-        let outcome = match read().await {
-            Err(Failure::Lost { .. }) => read().await,
-            outcome => outcome,
+        let started = self.clock.monotonic();
+        let outcome = loop {
+            match read().await {
+                Err(failure) if self.repeats_read(started, &failure).await => {}
+                outcome => break outcome,
+            }
         };
-        let (live, found) = outcome.map_err(|failure| match failure {
+        let (live, found, session) = outcome.map_err(|failure| match failure {
             Failure::Lost { cause, .. } => CommitError::Storage(cause),
             other => other.into_commit_error(),
         })?;
         if live.first().map(|row| row.get::<_, i64>(0)) != Some(tables.len() as i64) {
-            return Ok(None);
+            return Ok((None, session));
         }
         let keys: Vec<&Vec<u8>> = wanted.keys().collect();
         let mut rows: HashMap<Vec<u8>, Option<(Version, Bytes)>> =
@@ -208,7 +225,7 @@ impl FrontEnd {
             let value = Bytes::copy_from_slice(row.get::<_, &[u8]>(2));
             rows.insert((*key).clone(), version.map(|version| (version, value)));
         }
-        Ok(Some(rows))
+        Ok((Some(rows), session))
     }
 
     async fn send_rows(&self, ops: &[RowOp]) -> Result<RowsAnswer, CommitError> {
@@ -216,7 +233,7 @@ impl FrontEnd {
         let sent_after = self.last_version();
         match self.call_commit_rows(ops, stamp).await {
             Ok(answer) => Ok(answer),
-            Err(Failure::Rejected { retries: true, .. }) => Ok(RowsAnswer::Again),
+            Err(Failure::Rejected { retries: true, .. } | Failure::Unproven) => Ok(RowsAnswer::Again),
             Err(Failure::Lost { cause, session_key }) => {
                 let touched: Vec<Touched<'_>> = ops
                     .iter()
@@ -254,6 +271,22 @@ impl FrontEnd {
         let params: Params<'_> =
             &[&now, &stamp, &fenced, &has_long, &tables, &pks, &rks, &expects, &versions, &effects, &bodies];
         let rows = lease.session.query(&lease.session.statements.commit_rows, params, self.deadline).await?;
+        let writes_certainly = ops.iter().any(|op| match (&op.change, op.expect) {
+            (PlainEffect::Put(_), _) | (PlainEffect::Delete, Expect::Present | Expect::Exactly(_)) => true,
+            (PlainEffect::Delete, Expect::Any | Expect::Absent) | (PlainEffect::Nothing, _) => false,
+        });
+        let is_done = rows.first().is_some_and(|row| row.get::<_, i32>(0) == 0);
+        if !(is_done && writes_certainly) {
+            // Without a write, no standby has confirmed anything yet.
+            let session_key = lease.session.key;
+            let perhaps_wrote = is_done && ops.iter().any(|op| matches!(op.change, PlainEffect::Delete));
+            self.prove(lease).await.map_err(|failure| match perhaps_wrote {
+                true => {
+                    Failure::Lost { cause: "nobody knows whether the server led".to_owned(), session_key }
+                }
+                false => failure,
+            })?;
+        }
         let unexpected =
             || Failure::Rejected { cause: "the database gave no answer".to_owned(), retries: false };
         let row = rows.first().ok_or_else(unexpected)?;

@@ -1,8 +1,8 @@
 //! Commits of one row: one bare statement each.
 //!
-//! Promises: what was expected is decided where the row is, by the statement that writes it, so of racing writers one wins.
-//! A statement that found nothing to do is followed by a look at the row, which tells why. A statement is sent again only if
-//! it certainly did not happen.
+//! Promises: what was expected is decided where the row is, by the statement that writes it, so of racing writers one
+//! wins. A statement that found nothing to do is followed by a look at the row, which tells why. A statement is sent
+//! again only if it certainly did not happen.
 
 use std::time::Duration;
 
@@ -71,7 +71,9 @@ impl FrontEnd {
             let look = match self.look(table, key).await {
                 Ok(look) => look,
                 // Nothing was written here, so it may be asked again.
-                Err(Failure::Lost { .. } | Failure::Rejected { retries: true, .. }) => continue,
+                Err(Failure::Lost { .. } | Failure::Unproven | Failure::Rejected { retries: true, .. }) => {
+                    continue;
+                }
                 Err(failure) => return Err(failure.into_commit_error()),
             };
             if !look.lives {
@@ -138,6 +140,8 @@ impl FrontEnd {
         let (id, now) = (table.0 as i64, self.now());
         let params: Params<'_> = &[&id, &key.pk, &key.rk, &now];
         let rows = lease.session.query(statement, params, self.deadline).await?;
+        // It wrote nothing, so no standby has confirmed anything yet.
+        self.prove(lease).await?;
         let read = |row: &Row| {
             let found = row.get::<_, Option<i64>>(1).and_then(|ticks| version_of(ticks as u64));
             Some(Look {

@@ -1,8 +1,8 @@
 //! What went wrong with a statement, and what that says about it.
 //!
-//! Promises: a description holds no secret and no value of a row, because it takes only the code and the sentence of the
-//! server's message, never its detail. [`Failure::Rejected`] means that nothing happened; [`Failure::Lost`] means that nobody
-//! knows yet.
+//! Promises: a description holds no secret and no value of a row, because it takes only the code and the sentence of
+//! the server's message, never its detail. [`Failure::Rejected`] means that nothing happened; [`Failure::Lost`] means
+//! that nobody knows yet.
 
 use std::error::Error as _;
 
@@ -14,6 +14,8 @@ use tokio_postgres::error::{Severity, SqlState};
 pub(crate) enum Failure {
     /// No connection to a server that takes writes: the statement was not sent. The pool has logged why.
     NoConnection,
+    /// It only read, and its server may not have led any more.
+    Unproven,
     /// Too many statements wait. It was not sent.
     Busy,
     /// The server refused it and undid it.
@@ -36,7 +38,7 @@ impl Failure {
 
     pub(crate) fn into_read_error(self) -> ReadError {
         match self {
-            Failure::NoConnection | Failure::Busy => ReadError::Busy,
+            Failure::NoConnection | Failure::Busy | Failure::Unproven => ReadError::Busy,
             Failure::Rejected { cause, .. } | Failure::Lost { cause, .. } => ReadError::Storage(cause),
         }
     }
@@ -44,7 +46,7 @@ impl Failure {
     /// For statements that were not sent or undone; `Lost` is for `outcome.rs` to explain.
     pub(crate) fn into_commit_error(self) -> CommitError {
         match self {
-            Failure::NoConnection | Failure::Busy => CommitError::Busy,
+            Failure::NoConnection | Failure::Busy | Failure::Unproven => CommitError::Busy,
             Failure::Rejected { cause, .. } => CommitError::Storage(cause),
             Failure::Lost { cause, .. } => CommitError::Unknown(cause),
         }

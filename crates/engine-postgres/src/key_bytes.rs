@@ -1,7 +1,7 @@
 //! Keys as two columns.
 //!
-//! Promises: (pk, rk) in the order of the database's `bytea` is the order of the engine's keys, for bounds of ranges too.
-//! Leaves to others: which characters those bytes are, and where they are cut (`engine::keys`).
+//! Promises: (pk, rk) in the order of the database's `bytea` is the order of the engine's keys, for bounds of ranges
+//! too. Leaves to others: which characters those bytes are, and where they are cut (`engine::keys`).
 
 use engine::TableId;
 use engine::keys::{self, Key, KeyRange};

@@ -1,12 +1,15 @@
 //! The engine on PostgreSQL: any number of front ends, none with state of its own, over one database.
 //!
-//! Promises: everything the contract asks for, as durably as the database keeps its commits. Decided where the rows are, so
-//! front ends need not know of each other. No message holds a secret, and no value of a row reaches the server's log.
+//! Promises: everything the contract asks for, as durably as the database keeps its commits. Decided where the rows
+//! are, so front ends need not know of each other. No message holds a secret, and no value of a row reaches the
+//! server's log.
 //!
 //! | file | what it knows |
 //! |---|---|
 //! | `schema.rs`, `schema.sql` | what is in the database, and who creates it |
-//! | `session.rs`, `tls.rs` | one connection, and what it means when it ends |
+//! | `connect.rs`, `patroni.rs`, `tls.rs` | which server leads, and how a session with it begins |
+//! | `session.rs` | one session, and what it means when it ends |
+//! | `leadership.rs` | whether a server still led when it answered |
 //! | `pool.rs` | how connections are shared |
 //! | `statements.rs` | the statements of one row, and those of scans |
 //! | `key_bytes.rs` | keys as columns |
@@ -19,9 +22,12 @@
 
 mod batch;
 mod commit;
+mod connect;
 mod failure;
 mod key_bytes;
+mod leadership;
 mod outcome;
+mod patroni;
 mod pool;
 mod scan;
 mod schema;
@@ -52,11 +58,13 @@ pub use crate::pool::PoolSize;
 pub use crate::schema::schema_sql;
 
 use crate::batch::MergeLocks;
+use crate::connect::Connector;
 use crate::failure::Failure;
 use crate::key_bytes::KeyBytes;
-use crate::pool::Pool;
+use crate::leadership::Barrier;
+use crate::pool::{Lease, Pool};
 use crate::schema::SchemaName;
-use crate::session::Connector;
+use crate::session::{DatabaseSession, Params};
 
 #[derive(Clone)]
 pub struct PostgresOptions {
@@ -64,6 +72,9 @@ pub struct PostgresOptions {
     pub clock: Arc<dyn Clock>,
     /// `postgres://user:password@host:port,host:port/database?sslmode=require`
     pub url: String,
+    /// `http://host:port` of Patroni's agents, one for each host and in the same order; or `patroni=` in the URL.
+    /// Empty: the host that takes writes leads.
+    pub patroni: Vec<String>,
     /// Where everything is kept.
     pub schema: String,
     /// Whether the schema is created if it is missing.
@@ -84,6 +95,7 @@ impl PostgresOptions {
             families,
             clock,
             url: url.to_owned(),
+            patroni: Vec::new(),
             schema: "lazulite".to_owned(),
             creates_schema: true,
             deadline: Duration::from_secs(15),
@@ -135,8 +147,9 @@ pub(crate) struct FrontEnd {
     families: Families,
     clock: Arc<dyn Clock>,
     deadline: Duration,
-    pause_before_reconnecting: Duration,
+    pause_before_repeating: Duration,
     merge_locks: MergeLocks,
+    barrier: Barrier,
     /// Long scans take turns in it.
     slow_lane: Lane,
     /// The greatest version that this front end has seen.
@@ -149,7 +162,7 @@ impl PostgresEngine {
     /// Connects, and creates the schema if it is missing.
     pub async fn connect(options: PostgresOptions) -> Result<PostgresEngine, ConnectError> {
         let schema = SchemaName::parse(&options.schema)?;
-        let connector = Arc::new(Connector::new(&options.url, schema)?);
+        let connector = Arc::new(Connector::new(&options.url, &options.patroni, schema)?);
         let (client, _, driver) = connector.client().await?;
         let prepared = schema::prepare(&client, &connector.schema, options.creates_schema).await;
         driver.abort();
@@ -161,16 +174,17 @@ impl PostgresEngine {
             reads: pool(options.reads),
             writes: pool(options.writes),
             scans: pool(options.scans),
-            connector,
             families: options.families,
-            clock: options.clock,
+            clock: options.clock.clone(),
             deadline: options.deadline,
-            pause_before_reconnecting: Duration::from_millis(100),
+            pause_before_repeating: Duration::from_millis(20),
             merge_locks: MergeLocks::new(),
+            barrier: Barrier::start(&connector, &options.clock),
             slow_lane: Lane::with_half_of_the_processors(),
             last_version: AtomicU64::new(0),
             commit_count: AtomicU64::new(0),
             is_closed: AtomicBool::new(false),
+            connector,
         });
         tokio::spawn(sweep::run(Arc::downgrade(&front)));
         Ok(PostgresEngine { front })
@@ -195,7 +209,7 @@ pub(crate) fn version_of(ticks: u64) -> Option<Version> {
 impl FrontEnd {
     /// Whether the last attempts to connect succeeded.
     fn is_reachable(&self) -> bool {
-        [&self.reads, &self.writes, &self.scans].iter().all(|pool| pool.is_reachable())
+        self.connector.has_leader()
     }
 
     fn now(&self) -> i64 {
@@ -224,11 +238,35 @@ impl FrontEnd {
         }
     }
 
+    /// Returns when what was read through the session may be given out. Others may use the session meanwhile.
+    async fn prove(&self, lease: Lease) -> Result<(), Failure> {
+        let session = lease.session.clone();
+        drop(lease);
+        self.prove_session(&session).await
+    }
+
+    async fn prove_session(&self, session: &DatabaseSession) -> Result<(), Failure> {
+        let confirmed = tokio::time::timeout(self.deadline, self.barrier.confirm(session)).await;
+        confirmed.unwrap_or(Err(Failure::Unproven))
+    }
+
+    /// Whether a read is to be repeated, after a moment, as long as the deadline permits. A session may have ended
+    /// long ago without anybody noticing, and a server that no longer leads has a successor that knows more.
+    async fn repeats_read(&self, started: Duration, failure: &Failure) -> bool {
+        let repeats = matches!(failure, Failure::Lost { .. } | Failure::Unproven)
+            && self.clock.monotonic().saturating_sub(started) < self.deadline;
+        if repeats {
+            tokio::time::sleep(self.pause_before_repeating).await;
+        }
+        repeats
+    }
+
     async fn get(&self, table: TableId, key: &KeyBytes) -> Result<Option<Row>, Failure> {
         let lease = self.reads.lease().await?;
         let statement = &lease.session.statements.of_row(key.is_long()).get;
-        let rows =
-            lease.session.query(statement, &[&(table.0 as i64), &key.pk, &key.rk], self.deadline).await?;
+        let params: Params<'_> = &[&(table.0 as i64), &key.pk, &key.rk];
+        let rows = lease.session.query(statement, params, self.deadline / 2).await?;
+        self.prove(lease).await?;
         Ok(rows.first().and_then(|row| {
             let version = version_of(row.get::<_, i64>(0) as u64)?;
             Some(Row { version, value: Bytes::copy_from_slice(row.get(1)) })
@@ -240,10 +278,12 @@ impl FrontEnd {
 impl Engine for PostgresEngine {
     async fn get(&self, table: TableId, key: Key<'_>) -> Result<Option<Row>, ReadError> {
         let key = KeyBytes::of(key);
-        match self.front.get(table, &key).await {
-            // A session may have ended long ago without anybody noticing; another one knows more.
-            Err(Failure::Lost { .. }) => self.front.get(table, &key).await.map_err(Failure::into_read_error),
-            outcome => outcome.map_err(Failure::into_read_error),
+        let started = self.front.clock.monotonic();
+        loop {
+            match self.front.get(table, &key).await {
+                Err(failure) if self.front.repeats_read(started, &failure).await => {}
+                outcome => return outcome.map_err(Failure::into_read_error),
+            }
         }
     }
 

@@ -1,10 +1,11 @@
 //! Explains commits whose answer was lost.
 //!
-//! A session that ended, or was given up at a deadline, may have committed its last statement, may still be doing so, or may
-//! never have received it. Two steps tell which. First the end of that session is waited for: it holds a lock for as long as
-//! the server runs it, so whoever gets the lock knows that nothing of it is still to come (a new leader has never heard of
-//! it, and nothing that it did not replicate will come back). Then the rows are read: a row that carries the commit's stamp
-//! proves that all of it happened, and a row that is older than the commit proves that none of it did.
+//! A session that ended, or was given up at a deadline, may have committed its last statement, may still be doing so,
+//! or may never have received it. Two steps tell which. First the end of that session is waited for: it holds a lock
+//! for as long as the server runs it, so whoever gets the lock knows that nothing of it is still to come (a new
+//! leader has never heard of it, and nothing that it did not replicate will come back). Then the rows are read: a row
+//! that carries the commit's stamp proves that all of it happened, and a row that is older than the commit proves
+//! that none of it did.
 //!
 //! Promises: an answer from here is true. Where the rows prove nothing, because others changed them since, or when the
 //! deadline passes first, the outcome stays unknown.
@@ -16,6 +17,7 @@ use tokio_postgres::Row;
 
 use crate::failure::Failure;
 use crate::key_bytes::KeyBytes;
+use crate::pool::Lease;
 use crate::{FrontEnd, version_of};
 
 /// A row that the commit would have changed.
@@ -49,9 +51,16 @@ impl FrontEnd {
         sent_after: u64,
         touched: &[Touched<'_>],
     ) -> Truth {
-        let truth =
-            tokio::time::timeout(self.deadline, self.read_back(session_key, stamp, sent_after, touched))
-                .await;
+        let read = async {
+            let started = self.clock.monotonic();
+            loop {
+                match self.read_back(session_key, stamp, sent_after, touched).await {
+                    Err(failure) if self.repeats_read(started, &failure).await => {}
+                    outcome => return outcome,
+                }
+            }
+        };
+        let truth = tokio::time::timeout(self.deadline, read).await;
         let truth = match truth {
             Ok(Ok(truth)) => truth,
             Ok(Err(failure)) => {
@@ -74,8 +83,20 @@ impl FrontEnd {
         sent_after: u64,
         touched: &[Touched<'_>],
     ) -> Result<Truth, Failure> {
-        self.wait_for_end(session_key).await?;
-        let lease = self.reads.lease().await?;
+        let lease = self.wait_for_end(session_key).await?;
+        let truth = self.read_rows_back(&lease, stamp, sent_after, touched).await?;
+        // A leader that crashed forgets for whom it waited, and a server that was replaced never knew.
+        self.prove(lease).await?;
+        Ok(truth)
+    }
+
+    async fn read_rows_back(
+        &self,
+        lease: &Lease,
+        stamp: i64,
+        sent_after: u64,
+        touched: &[Touched<'_>],
+    ) -> Result<Truth, Failure> {
         let mut proof = Truth::Unknown;
         for row in touched {
             let statement = &lease.session.statements.of_row(row.key.is_long()).read_back;
@@ -92,24 +113,17 @@ impl FrontEnd {
         Ok(proof)
     }
 
-    /// Returns when the server no longer runs that session.
-    pub(crate) async fn wait_for_end(&self, session_key: i64) -> Result<(), Failure> {
+    /// Returns when the server no longer runs that session. What became of it is to be read through the session that is
+    /// returned, because only its server is known not to run the other one.
+    pub(crate) async fn wait_for_end(&self, session_key: i64) -> Result<Lease, Failure> {
         let mut pause = Duration::from_millis(5);
         loop {
-            let lease = match self.reads.lease().await {
-                Ok(lease) => lease,
-                // A new leader may be on its way. The caller has a deadline.
-                Err(Failure::NoConnection) => {
-                    tokio::time::sleep(self.pause_before_reconnecting).await;
-                    continue;
-                }
-                Err(other) => return Err(other),
-            };
+            let lease = self.reads.lease().await?;
             // Asks again and again and does not wait in the server, because others share this session.
             let sql = &lease.session.statements.is_over;
             let rows = lease.session.query(sql, &[&session_key], self.deadline).await;
             match rows {
-                Ok(rows) if rows.first().is_some_and(|row| row.get(0)) => return Ok(()),
+                Ok(rows) if rows.first().is_some_and(|row| row.get(0)) => return Ok(lease),
                 Ok(_) | Err(Failure::Lost { .. }) => {}
                 Err(other) => return Err(other),
             }
@@ -128,8 +142,8 @@ fn judge(row: &Touched<'_>, found: Option<ReadBack>, stamp: i64, sent_after: u64
         Some(found) if found.stamp == stamp => {
             version_of(found.version).map_or(Truth::Unknown, Truth::Happened)
         }
-        // Versions only grow, so this row was last written before the commit was sent. Had the commit happened, the row would
-        // be newer, or gone.
+        // Versions only grow, so this row was last written before the commit was sent. Had the commit happened, the
+        // row would be newer, or gone.
         Some(found) if found.version <= sent_after => Truth::DidNot,
         Some(found) => match row.expect {
             // The row that it wanted to change is still there.

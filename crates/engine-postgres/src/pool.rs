@@ -1,20 +1,26 @@
 //! A few sessions, shared.
 //!
-//! Promises: at most `session_count_max` sessions and at most `depth_max` statements under way in each; whoever comes next
-//! waits, and of those who wait there are at most `wait_count_max`. Few callers use few sessions, because a session that
-//! is free is taken before another one is opened. A session that has ended is replaced when somebody needs it.
+//! Promises: at most `session_count_max` sessions and at most `depth_max` statements under way in each; whoever comes
+//! next waits, and of those who wait there are at most `wait_count_max`. Few callers use few sessions, because a
+//! session that is free is taken before another one is opened. A session that has ended is replaced when somebody
+//! needs it.
 //!
-//! Our own, in place of a crate: reads share a session (pipelined), scans need one for themselves, and writes are in between;
-//! and a session must be given up, not returned, when a statement is stuck. The pools we know hand out whole sessions.
+//! Our own, in place of a crate: reads share a session (pipelined), scans need one for themselves, and writes are in
+//! between; and a session must be given up, not returned, when a statement is stuck. The pools we know hand out whole
+//! sessions.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 
+use crate::connect::Connector;
 use crate::failure::Failure;
-use crate::session::{Connector, DatabaseSession};
+use crate::session::DatabaseSession;
+
+/// Between two attempts to find a leader, of each session.
+const RECONNECT_PAUSE: Duration = Duration::from_millis(100);
 
 pub(crate) struct Pool {
     connector: Arc<Connector>,
@@ -24,8 +30,6 @@ pub(crate) struct Pool {
     waiting_count: AtomicUsize,
     wait_count_max: usize,
     wait_time_max: Duration,
-    /// Of the last attempt to connect; so that the log tells of a change only.
-    is_reachable: AtomicBool,
 }
 
 #[derive(Default)]
@@ -70,22 +74,18 @@ impl Pool {
             waiting_count: AtomicUsize::new(0),
             wait_count_max: size.wait_count_max,
             wait_time_max,
-            is_reachable: AtomicBool::new(true),
         })
-    }
-
-    pub(crate) fn is_reachable(&self) -> bool {
-        self.is_reachable.load(Ordering::Relaxed)
     }
 
     pub(crate) fn waiting_count(&self) -> usize {
         self.waiting_count.load(Ordering::Relaxed)
     }
 
-    /// Waits for room, but not for ever.
+    /// Waits for room, and for a leader, but not for ever.
     pub(crate) async fn lease(self: &Arc<Pool>) -> Result<Lease, Failure> {
         let leased = tokio::time::timeout(self.wait_time_max, self.lease_in_turn()).await;
-        leased.unwrap_or(Err(Failure::Busy))
+        let too_late = || if self.connector.has_leader() { Failure::Busy } else { Failure::NoConnection };
+        leased.unwrap_or_else(|_| Err(too_late()))
     }
 
     async fn lease_in_turn(self: &Arc<Pool>) -> Result<Lease, Failure> {
@@ -94,7 +94,7 @@ impl Pool {
             Err(_) => self.wait_for_room().await?,
         };
         let place = self.least_busy();
-        let session = self.session_of(&self.slots[place.slot]).await?;
+        let session = self.session_of(&self.slots[place.slot]).await;
         Ok(Lease { session, _place: place, _permit: permit })
     }
 
@@ -124,26 +124,21 @@ impl Pool {
         }
     }
 
-    async fn session_of(&self, slot: &SessionSlot) -> Result<Arc<DatabaseSession>, Failure> {
+    /// Waits until somebody leads.
+    async fn session_of(&self, slot: &SessionSlot) -> Arc<DatabaseSession> {
         let mut held = slot.session.lock().await;
         if let Some(session) = held.as_ref().filter(|session| !session.is_over()) {
-            return Ok(session.clone());
+            return session.clone();
         }
-        match self.connector.session().await {
-            Ok(session) => {
-                if !self.is_reachable.swap(true, Ordering::Relaxed) {
-                    log::info!("PostgreSQL is reachable again");
-                }
+        loop {
+            // Why there is none is in the log already.
+            if let Ok(session) = self.connector.session().await {
                 let session = Arc::new(session);
                 *held = Some(session.clone());
-                Ok(session)
+                return session;
             }
-            Err(error) => {
-                if self.is_reachable.swap(false, Ordering::Relaxed) {
-                    log::warn!("PostgreSQL is not reachable: {error}");
-                }
-                Err(Failure::NoConnection)
-            }
+            // Whoever waits here has a deadline. Those behind it try themselves when it has gone.
+            tokio::time::sleep(RECONNECT_PAUSE).await;
         }
     }
 }

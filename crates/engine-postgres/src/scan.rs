@@ -1,14 +1,17 @@
 //! Scans: slices of rows, all of them from one view.
 //!
-//! A scan that one slice is enough for is one statement, and a statement sees one view. A longer one runs in a read-only
-//! transaction with one snapshot, in a session that it has for itself; its `BEGIN` travels with the first slice.
+//! A scan that one slice is enough for is one statement, and a statement sees one view. A longer one runs in a
+//! read-only transaction with one snapshot, in a session that it has for itself; its `BEGIN` travels with the first
+//! slice.
 //!
-//! Promises: those of `Engine::scan`. Rows are streamed, so memory does not grow with the size of a slice. A slice that is not
-//! needed to its end is read and thrown away by the connection; its size is bounded. Long scans take turns by their share
-//! (`engine::pace`).
+//! Promises: those of `Engine::scan`. Rows are streamed, so memory does not grow with the size of a slice. A slice
+//! that is not needed to its end is read and thrown away by the connection; its size is bounded. Long scans take
+//! turns by their share (`engine::pace`). At its end it is proven that the server led; if that fails, the scan fails,
+//! because the sink has seen its rows already.
 
 use std::future::poll_fn;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use engine::keys::{self, Key, KeyRange, OwnedKey};
@@ -60,7 +63,9 @@ impl FrontEnd {
         }
         if is_one_slice {
             let lease = self.reads.lease().await.map_err(Failure::into_read_error)?;
-            return scan_in(&lease.session, table, ranges, &mut pace, sink, self.deadline).await;
+            let resume = scan_in(&lease.session, table, ranges, &mut pace, sink, self.deadline).await?;
+            self.prove(lease).await.map_err(Failure::into_read_error)?;
+            return Ok(resume);
         }
         let lease = self.scans.lease().await.map_err(Failure::into_read_error)?;
         let transaction = ReadTransaction { lease: Some(lease) };
@@ -78,7 +83,9 @@ impl FrontEnd {
             tokio::join!(biased; begin, scan_in(session, table, ranges, &mut pace, sink, self.deadline));
         match scanned {
             (Ok(()), Ok(resume)) => {
-                transaction.end();
+                if let Some(session) = transaction.end() {
+                    self.prove_session(&session).await.map_err(Failure::into_read_error)?;
+                }
                 Ok(resume)
             }
             (Err(error), _) | (_, Err(error)) => Err(error),
@@ -97,14 +104,15 @@ impl ReadTransaction {
     }
 
     /// Nobody waits for the end of a transaction that only read; the session is free again after it.
-    fn end(mut self) {
-        if let Some(lease) = self.lease.take() {
-            tokio::spawn(async move {
-                if lease.session.client.batch_execute("COMMIT").await.is_err() {
-                    lease.session.give_up();
-                }
-            });
-        }
+    fn end(mut self) -> Option<Arc<DatabaseSession>> {
+        let lease = self.lease.take()?;
+        let session = lease.session.clone();
+        tokio::spawn(async move {
+            if lease.session.client.batch_execute("COMMIT").await.is_err() {
+                lease.session.give_up();
+            }
+        });
+        Some(session)
     }
 }
 

@@ -1,129 +1,30 @@
-//! One connection to the database: how it is made, what it notices, how it ends.
+//! One connection to the database: what it notices, how it ends.
 //!
-//! Promises: a session takes writes when it starts. It holds a lock of its own for as long as the server runs it, so whoever
-//! gets that lock later knows that nothing sent through this session will happen any more. A statement is never
-//! cancelled: PostgreSQL reports success for a commit whose wait for its standby was cancelled. At a deadline the session is
-//! given up instead. A warning during a statement means that its commit may not be on the standby yet; [`DatabaseSession::query`]
-//! then makes sure of it before it answers.
+//! Promises: a session takes writes when it starts. It holds a lock of its own for as long as the server runs it, so
+//! whoever gets that lock later knows that nothing sent through this session will happen any more. A statement is
+//! never cancelled: PostgreSQL reports success for a commit whose wait for its standby was cancelled. At a deadline
+//! the session is given up instead. A warning during a statement means that its commit may not be on the standby yet;
+//! [`DatabaseSession::query`] then makes sure of it before it answers.
 
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use engine::env::random;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::AbortHandle;
-use tokio_postgres::config::{SslMode, TargetSessionAttrs};
-use tokio_postgres::error::{Severity, SqlState};
+use tokio_postgres::error::Severity;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{AsyncMessage, Client, Config, Connection, Row, Statement};
+use tokio_postgres::{AsyncMessage, Client, Connection, Row, Statement};
 
-use crate::ConnectError;
 use crate::failure::{Failure, describe};
-use crate::schema::SchemaName;
-use crate::statements::{SESSION_SETTINGS, Statements};
-
-const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
-/// Unacknowledged bytes for this long end the connection.
-const TCP_USER_TIMEOUT: Duration = Duration::from_secs(10);
-const KEEPALIVE_IDLE: Duration = Duration::from_secs(5);
+use crate::leadership::DatabaseServer;
+use crate::statements::Statements;
 
 pub(crate) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-/// Where the database is, and how to log in.
-pub(crate) struct Connector {
-    config: Config,
-    pub(crate) schema: SchemaName,
-    #[cfg(feature = "tls")]
-    tls: crate::tls::DatabaseTls,
-}
-
-impl Connector {
-    pub(crate) fn new(url: &str, schema: SchemaName) -> Result<Connector, ConnectError> {
-        // The parser names the option that it does not understand, and never the whole URL.
-        let mut config: Config = url
-            .parse()
-            .map_err(|error| ConnectError::Invalid(format!("the URL of the engine: {}", describe(&error))))?;
-        if config.get_hosts().is_empty() {
-            return Err(ConnectError::Invalid("the URL of the engine names no host".to_owned()));
-        }
-        let options = match config.get_options() {
-            // The last setting of a name counts, and these are not for others to choose.
-            Some(own) => format!("{own} {SESSION_SETTINGS}"),
-            None => SESSION_SETTINGS.to_owned(),
-        };
-        config.options(options);
-        if config.get_application_name().is_none() {
-            config.application_name("lazulite");
-        }
-        if config.get_connect_timeout().is_none() {
-            config.connect_timeout(CONNECT_TIME_MAX);
-        }
-        config.tcp_user_timeout(TCP_USER_TIMEOUT).keepalives_idle(KEEPALIVE_IDLE);
-        // With several hosts, the one that leads is the one that takes writes.
-        config.target_session_attrs(TargetSessionAttrs::ReadWrite);
-        if cfg!(not(feature = "tls")) && config.get_ssl_mode() == SslMode::Require {
-            let what = "this build has no TLS for connections to the database (feature `tls`)";
-            return Err(ConnectError::Invalid(what.to_owned()));
-        }
-        #[cfg(feature = "tls")]
-        let tls = crate::tls::DatabaseTls::new(config.get_ssl_mode())?;
-        Ok(Connector {
-            config,
-            schema,
-            #[cfg(feature = "tls")]
-            tls,
-        })
-    }
-
-    /// A connection and nothing more.
-    pub(crate) async fn client(&self) -> Result<(Client, Arc<SessionState>, AbortHandle), ConnectError> {
-        // The parser's timeout is for each host's handshake only, so a host that accepts and says nothing needs ours too.
-        let time_max = CONNECT_TIME_MAX * u32::try_from(self.config.get_hosts().len()).unwrap_or(1);
-        let connected = tokio::time::timeout(time_max, self.connect()).await;
-        connected
-            .unwrap_or_else(|_| Err(ConnectError::Unreachable("the database does not answer".to_owned())))
-    }
-
-    #[cfg(feature = "tls")]
-    async fn connect(&self) -> Result<(Client, Arc<SessionState>, AbortHandle), ConnectError> {
-        let (client, connection) =
-            self.config.connect(self.tls.clone()).await.map_err(|error| refused(&error))?;
-        Ok(drive(client, connection))
-    }
-
-    #[cfg(not(feature = "tls"))]
-    async fn connect(&self) -> Result<(Client, Arc<SessionState>, AbortHandle), ConnectError> {
-        let tls = tokio_postgres::NoTls;
-        let (client, connection) = self.config.connect(tls).await.map_err(|error| refused(&error))?;
-        Ok(drive(client, connection))
-    }
-
-    /// A session that is ready for every statement.
-    pub(crate) async fn session(&self) -> Result<DatabaseSession, ConnectError> {
-        let (client, state, driver) = self.client().await?;
-        // If anything below fails, the connection ends with this.
-        let mut session = Unprepared { driver: Some(driver) };
-        let key = random::unguessable() as i64;
-        let time_max = CONNECT_TIME_MAX;
-        let prepared = tokio::time::timeout(time_max, async {
-            client.query("SELECT pg_advisory_lock($1)", &[&key]).await?;
-            Statements::prepare(&client, &self.schema).await
-        });
-        let statements = match prepared.await {
-            Ok(Ok(statements)) => statements,
-            Ok(Err(error)) => return Err(ConnectError::Schema(describe(&error))),
-            Err(_) => return Err(ConnectError::Unreachable("the database does not answer".to_owned())),
-        };
-        let driver = session.driver.take();
-        let confirming = self.schema.fill("UPDATE {schema}.meta SET format = format");
-        Ok(DatabaseSession { client, statements, key, confirming, state, driver })
-    }
-}
-
-struct Unprepared {
-    driver: Option<AbortHandle>,
+pub(crate) struct Unprepared {
+    pub(crate) driver: Option<AbortHandle>,
 }
 
 impl Drop for Unprepared {
@@ -131,22 +32,6 @@ impl Drop for Unprepared {
         if let Some(driver) = &self.driver {
             driver.abort();
         }
-    }
-}
-
-/// A sentence about why there is no connection.
-fn refused(error: &tokio_postgres::Error) -> ConnectError {
-    let cause = describe(error);
-    match error.code() {
-        Some(code)
-            if *code == SqlState::INVALID_PASSWORD
-                || *code == SqlState::INVALID_AUTHORIZATION_SPECIFICATION =>
-        {
-            ConnectError::Refused(format!("the database does not accept the user or the password: {cause}"))
-        }
-        Some(code) if *code == SqlState::INVALID_CATALOG_NAME => ConnectError::Refused(cause),
-        Some(code) if *code == SqlState::INSUFFICIENT_PRIVILEGE => ConnectError::Refused(cause),
-        _ => ConnectError::Unreachable(cause),
     }
 }
 
@@ -158,7 +43,10 @@ pub(crate) struct SessionState {
 }
 
 /// Runs the connection until it ends.
-fn drive<S, T>(client: Client, mut connection: Connection<S, T>) -> (Client, Arc<SessionState>, AbortHandle)
+pub(crate) fn drive<S, T>(
+    client: Client,
+    mut connection: Connection<S, T>,
+) -> (Client, Arc<SessionState>, AbortHandle)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -189,12 +77,11 @@ where
 pub(crate) struct DatabaseSession {
     pub(crate) client: Client,
     pub(crate) statements: Statements,
+    pub(crate) server: Arc<DatabaseServer>,
     /// Of the lock that it holds.
     pub(crate) key: i64,
-    /// Changes nothing, and is a commit.
-    confirming: String,
-    state: Arc<SessionState>,
-    driver: Option<AbortHandle>,
+    pub(crate) state: Arc<SessionState>,
+    pub(crate) driver: Option<AbortHandle>,
 }
 
 impl DatabaseSession {
@@ -246,7 +133,7 @@ impl DatabaseSession {
     async fn confirm(&self) -> Result<(), tokio_postgres::Error> {
         loop {
             let warnings_before = self.state.warning_count.load(Ordering::Acquire);
-            self.client.batch_execute(&self.confirming).await?;
+            self.client.query(&self.statements.barrier, &[]).await?;
             if self.state.warning_count.load(Ordering::Acquire) == warnings_before {
                 return Ok(());
             }

@@ -13,7 +13,7 @@ use engine::pace::Pace;
 use engine::{Budget, ReadError, Sink, Snapshot, TableId, Version};
 use tokio::sync::Mutex;
 
-use crate::failure::describe;
+use crate::failure::{Failure, describe};
 use crate::key_bytes;
 use crate::scan::scan_in;
 use crate::schema::{LOCK_SWEEP, SchemaName};
@@ -44,6 +44,7 @@ impl FrontEnd {
             Ok(Err(error)) => return Err(ReadError::Storage(describe(&error))),
             Err(_) => return Err(ReadError::Storage("the database did not answer in time".to_owned())),
         };
+        self.prove_session(&session).await.map_err(Failure::into_read_error)?;
         Ok(PostgresSnapshot {
             session: Mutex::new(session),
             clock: self.clock.clone(),

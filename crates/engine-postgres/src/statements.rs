@@ -43,7 +43,8 @@ const LONG: KeyShape = KeyShape {
 
 const FENCE: &str = "EXISTS (SELECT FROM {schema}.fences f WHERE f.table_id = $1 AND f.place = 0)";
 
-/// For one row. The parameters are the same for all: table, time, stamp, pk, rk, body, expected version, as far as used.
+/// For one row. The parameters are the same for all: table, time, stamp, pk, rk, body, expected version, as far as
+/// used.
 pub(crate) struct RowStatements {
     pub(crate) get: Statement,
     pub(crate) insert: Statement,
@@ -71,6 +72,8 @@ pub(crate) struct Statements {
     pub(crate) next_version: Statement,
     /// The id of the table that the commit with this stamp dropped.
     pub(crate) dropped_by: Statement,
+    /// A commit without rows (`leadership.rs`); tells whether there are synchronous standbys.
+    pub(crate) barrier: Statement,
     /// Whether the server no longer runs the session with this key.
     pub(crate) is_over: Statement,
 }
@@ -111,13 +114,26 @@ impl Statements {
             prepare("SELECT * FROM {schema}.commit_rows($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"),
             prepare("SELECT {schema}.load_rows($1, $2, $3, $4, $5, $6)"),
         )?;
-        let (create_table, drop_table, rename_table, replace_table, next_version, dropped_by, is_over) = tokio::try_join!(
+        let (
+            create_table,
+            drop_table,
+            rename_table,
+            replace_table,
+            next_version,
+            dropped_by,
+            barrier,
+            is_over,
+        ) = tokio::try_join!(
             prepare("SELECT * FROM {schema}.create_table($1, $2, $3, $4, $5, $6)"),
             prepare("SELECT * FROM {schema}.drop_table($1, $2, $3, $4)"),
             prepare("SELECT * FROM {schema}.rename_table($1, $2, $3, $4, $5, $6, $7)"),
             prepare("SELECT * FROM {schema}.replace_table($1, $2, $3, $4, $5, $6, $7, $8)"),
             prepare("SELECT {schema}.next_version($1)"),
             prepare("SELECT table_id FROM {schema}.dropped WHERE stamp = $1"),
+            prepare(
+                "SELECT current_setting('synchronous_standby_names') <> '', \
+                 pg_logical_emit_message(true, 'lazulite', '')::text"
+            ),
             prepare("SELECT pg_try_advisory_xact_lock_shared($1)"),
         )?;
         Ok(Statements {
@@ -134,6 +150,7 @@ impl Statements {
             replace_table,
             next_version,
             dropped_by,
+            barrier,
             is_over,
         })
     }
@@ -149,7 +166,8 @@ async fn row_statements(
     shape: &KeyShape,
 ) -> Result<RowStatements, Error> {
     let KeyShape { relation, key, insert, unique } = shape;
-    // A statement may not leave out a number between its parameters, so those without the time and the stamp count from 2.
+    // A statement may not leave out a number between its parameters, so those without the time and the stamp count
+    // from 2.
     let close = key.replace("$4", "$2").replace("$5", "$3");
     let insert = format!(
         "INSERT INTO {{schema}}.{relation} AS r {insert} FROM {{schema}}.fences f WHERE f.table_id = $1 AND f.place = 0"

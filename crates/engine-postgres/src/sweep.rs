@@ -3,8 +3,8 @@
 //! Dropping a table removes its fence, and from then on nobody sees or writes its rows. They are removed later, a slice
 //! at a time, by one front end at a time, and never while somebody holds a snapshot.
 //!
-//! Promises: a table's entry in the list stays for longer than any statement may take, because a statement that began before
-//! the drop may still add a row; the last look at the table comes after that.
+//! Promises: a table's entry in the list stays for longer than any statement may take, because a statement that began
+//! before the drop may still add a row; the last look at the table comes after that.
 
 use std::sync::Weak;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! The verbs of the catalogue, and loads: one call of one function in the database each.
 //!
-//! Promises: a verb that lost its connection is explained like any commit (`outcome.rs`): the catalogue's row carries its
-//! stamp, and so does the list of dropped tables.
+//! Promises: a verb that lost its connection is explained like any commit (`outcome.rs`): the catalogue's row carries
+//! its stamp, and so does the list of dropped tables.
 
 use bytes::Bytes;
 use engine::{CommitError, Expect, Found, Load, Namespace, TableId, TablePath, TableRecord, TableRows};
@@ -12,6 +12,7 @@ use crate::batch::numbers_of;
 use crate::commit::{ATTEMPT_COUNT_MAX, new_stamp, pause};
 use crate::failure::Failure;
 use crate::key_bytes::KeyBytes;
+use crate::pool::Lease;
 use crate::session::Params;
 use crate::statements::Statements;
 use crate::{FrontEnd, version_of};
@@ -98,7 +99,7 @@ impl FrontEnd {
             match self.send_call(&call, stamp).await {
                 Ok(CallAnswer::Done(id)) => return Ok(id),
                 Ok(CallAnswer::Failed { op, found }) => return Err(CommitError::Precondition { op, found }),
-                Ok(CallAnswer::Again) | Err(Failure::Rejected { retries: true, .. }) => {}
+                Ok(CallAnswer::Again) | Err(Failure::Rejected { retries: true, .. } | Failure::Unproven) => {}
                 Err(Failure::Lost { cause, session_key }) => {
                     match self.explain_call(&call, session_key, stamp).await {
                         CallTruth::Happened(id) => return Ok(id),
@@ -125,6 +126,10 @@ impl FrontEnd {
                 retries: false,
             });
         };
+        if row.get::<_, i32>(0) == 1 {
+            // Without a write, no standby has confirmed anything yet.
+            self.prove(lease).await?;
+        }
         Ok(match row.get::<_, i32>(0) {
             0 => CallAnswer::Done(TableId(row.get::<_, i64>(3) as u64)),
             1 => {
@@ -137,8 +142,16 @@ impl FrontEnd {
     }
 
     async fn explain_call(&self, call: &Call<'_>, session_key: i64, stamp: i64) -> CallTruth {
-        let explained =
-            tokio::time::timeout(self.deadline, self.read_back_call(call, session_key, stamp)).await;
+        let read = async {
+            let started = self.clock.monotonic();
+            loop {
+                match self.read_back_call(call, session_key, stamp).await {
+                    Err(failure) if self.repeats_read(started, &failure).await => {}
+                    outcome => return outcome,
+                }
+            }
+        };
+        let explained = tokio::time::timeout(self.deadline, read).await;
         match explained {
             Ok(Ok(truth)) => truth,
             Ok(Err(failure)) => {
@@ -160,8 +173,13 @@ impl FrontEnd {
         session_key: i64,
         stamp: i64,
     ) -> Result<CallTruth, Failure> {
-        self.wait_for_end(session_key).await?;
-        let lease = self.reads.lease().await?;
+        let lease = self.wait_for_end(session_key).await?;
+        let truth = self.read_call(call, &lease, stamp).await?;
+        self.prove(lease).await?;
+        Ok(truth)
+    }
+
+    async fn read_call(&self, call: &Call<'_>, lease: &Lease, stamp: i64) -> Result<CallTruth, Failure> {
         let (session, catalogue) = (&lease.session, TableId::CATALOGUE.0 as i64);
         let key: Params<'_> = &[&catalogue, &call.key.pk, &call.key.rk];
         let marks = session.query(&session.statements.short.read_back, key, self.deadline).await?;
@@ -208,11 +226,11 @@ impl FrontEnd {
                 Ok(rows) if rows.first().is_some_and(|row| row.get(0)) => return Ok(()),
                 Ok(_) => return Err(CommitError::TableGone),
                 Err(Failure::Rejected { retries: true, .. }) => {}
-                // The same rows with the same versions, in a table that nobody uses yet: twice is as good as once, but not
-                // at the same time.
+                // The same rows with the same versions, in a table that nobody uses yet: twice is as good as once,
+                // but not at the same time.
                 Err(Failure::Lost { session_key, cause }) => {
                     let ended = tokio::time::timeout(self.deadline, self.wait_for_end(session_key)).await;
-                    if !matches!(ended, Ok(Ok(()))) {
+                    if !matches!(ended, Ok(Ok(_))) {
                         return Err(CommitError::Unknown(cause));
                     }
                 }

@@ -1,8 +1,9 @@
 //! TLS for connections to the database.
 //!
 //! Promises: a certificate is always checked against the system's authorities, and against the name in the URL. With
-//! `sslmode=prefer`, the default, a server without TLS is accepted; `sslmode=require` refuses it. Authorities of one's own are
-//! added with the environment variable `SSL_CERT_FILE`. Leaves to others: client certificates, channel binding.
+//! `sslmode=prefer`, the default, a server without TLS is accepted; `sslmode=require` refuses it. Authorities of
+//! one's own are added with the environment variable `SSL_CERT_FILE`. Leaves to others: client certificates, channel
+//! binding.
 
 use std::future::Future;
 use std::io;

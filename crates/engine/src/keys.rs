@@ -209,8 +209,9 @@ fn cut(bytes: &[u8]) -> Option<(TableId, Cow<'_, str>, Cow<'_, str>)> {
     Some((TableId(u64::from_be_bytes(*id)), partition, row))
 }
 
-/// The bytes of the partition and those of the row, without the separator: for engines that keep them apart. Bounds of ranges
-/// may be cut too. Pairs of them have the order of the whole bytes. What has no separator lies between two partitions.
+/// The bytes of the partition and those of the row, without the separator: for engines that keep them apart. Bounds
+/// of ranges may be cut too. Pairs of them have the order of the whole bytes. What has no separator lies between two
+/// partitions.
 pub fn columns(bytes: &[u8]) -> (&[u8], &[u8]) {
     let rest = bytes.get(TABLE_ID_SIZE_BYTES..).unwrap_or_default();
     match rest.iter().position(|byte| *byte == SEPARATOR) {
