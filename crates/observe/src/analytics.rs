@@ -22,7 +22,8 @@ use crate::operation::Operation;
 const ACCOUNT_COUNT_MAX: usize = 1024;
 const OPERATION_COUNT: usize = Operation::ALL.len();
 const LOCATION_COUNT: usize = 2;
-const TICKS_PER_MINUTE: u64 = 60 * 10_000_000;
+/// Minutes are counted in ticks of the service's clock.
+pub const TICKS_PER_MINUTE: u64 = 60 * 10_000_000;
 
 /// How a request ended, in the words of Storage Analytics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

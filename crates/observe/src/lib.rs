@@ -21,7 +21,7 @@ mod targets;
 use std::time::Duration;
 
 pub use advisor::{Advisor, Finding, FindingKind, Month, Prices, Severity, pattern};
-pub use analytics::{AnalyticsBook, AnalyticsCounts, Measured, Outcome};
+pub use analytics::{AnalyticsBook, AnalyticsCounts, Measured, Outcome, TICKS_PER_MINUTE};
 pub use live::{LiveSecond, LiveSeries};
 pub use metrics::Metrics;
 pub use notes::{Named, Notes};

@@ -17,6 +17,7 @@ use backup::{BackupReader, LoadSelection, SaveOptions, Totals};
 use engine::env::Clock;
 use engine_local::LocalEngine;
 use observe::Advice;
+use protocol::auth::is_same_secret;
 use server::Analytics;
 use tokio::runtime::Handle;
 
@@ -189,7 +190,7 @@ impl Controlled {
         let mut input = UntilDeadline { stream, clock: &*self.clock, deadline };
         let line = read_line(&mut input, REQUEST_LINE_BYTES_MAX).ok()?;
         let (token, request) = line.strip_prefix(GREETING)?.strip_prefix(' ')?.split_once(' ')?;
-        is_same(token.as_bytes(), self.token.as_bytes()).then(|| request.to_owned())
+        is_same_secret(token, &self.token).then(|| request.to_owned())
     }
 
     fn obey(&self, request: &str, stream: &ControlStream) -> io::Result<()> {
@@ -275,9 +276,4 @@ fn answer_account_data(outcome: Result<AccountData, String>, out: &mut impl Writ
         Ok(data) => writeln!(out, "ok\n{}", data.to_line()),
         Err(sentence) => writeln!(out, "error {sentence}"),
     }
-}
-
-/// Compares in constant time, so that timing does not reveal how much of a token is right.
-fn is_same(a: &[u8], b: &[u8]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).fold(0, |different, (a, b)| different | (a ^ b)) == 0
 }

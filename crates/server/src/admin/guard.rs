@@ -7,6 +7,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use http::header::{AUTHORIZATION, COOKIE, HOST, HeaderMap, HeaderName, ORIGIN};
+use protocol::auth::is_same_secret;
 
 /// The cookie that carries the token for the page.
 pub(crate) const COOKIE_NAME: &str = "lazulite-admin";
@@ -88,22 +89,15 @@ fn has_token(area: Area, headers: &HeaderMap, token: &str) -> bool {
     let cookies = headers.get_all(COOKIE).iter().filter_map(|cookies| cookies.to_str().ok());
     let pairs = cookies.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
     let mut sent = pairs.filter(|(name, _)| *name == COOKIE_NAME).map(|(_, value)| value);
-    if sent.any(|sent| is_same(sent, token)) {
+    if sent.any(|sent| is_same_secret(sent, token)) {
         return true;
     }
     // On the way to a service, this header is the service's.
     let bearer = text(headers, &AUTHORIZATION).and_then(|header| header.split_once(' '));
     area != Area::Passage
         && bearer.is_some_and(|(scheme, sent)| {
-            scheme.eq_ignore_ascii_case("bearer") && is_same(sent.trim(), token)
+            scheme.eq_ignore_ascii_case("bearer") && is_same_secret(sent.trim(), token)
         })
-}
-
-/// Looks at every byte, wherever the first difference is.
-pub(crate) fn is_same(sent: &str, token: &str) -> bool {
-    let differences =
-        sent.bytes().zip(token.bytes()).fold(0, |differences, (left, right)| differences | (left ^ right));
-    sent.len() == token.len() && differences == 0
 }
 
 fn is_loopback_host(host: &str) -> bool {

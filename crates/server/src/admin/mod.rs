@@ -22,6 +22,7 @@ use http::header::{ALLOW, CONTENT_TYPE, HeaderValue, LOCATION, SET_COOKIE, WWW_A
 use http::{Request, Response};
 use hyper::body::Incoming;
 use observe::{Advice, LiveSeries};
+use protocol::auth::is_same_secret;
 
 use crate::front::Front;
 use crate::front::respond;
@@ -176,7 +177,7 @@ impl Admin {
         let token = self.token.as_deref()?;
         let uri = request.uri();
         let sent = uri.query()?.split('&').find_map(|pair| pair.strip_prefix("token="))?;
-        if uri.path() != "/" || request.method() != http::Method::GET || !guard::is_same(sent, token) {
+        if uri.path() != "/" || request.method() != http::Method::GET || !is_same_secret(sent, token) {
             return None;
         }
         let secure = if self.is_https { "; Secure" } else { "" };

@@ -19,7 +19,7 @@ use std::time::Duration;
 use catalogue::Catalogue;
 use engine::Engine;
 use engine::env::Clock;
-use observe::{AnalyticsBook, AnalyticsCounts, Service};
+use observe::{AnalyticsBook, AnalyticsCounts, Service, TICKS_PER_MINUTE};
 use protocol::common::DateTime;
 use protocol::common::service_properties::{Metrics, MetricsLevel, ServiceProperties};
 use tables::TableService;
@@ -32,7 +32,6 @@ use write::WriterMark;
 
 /// A request is counted as it finishes. So long after a minute its last one has been, whatever the threads do.
 const GRACE: Duration = Duration::from_secs(1);
-const TICKS_PER_MINUTE: u64 = 60 * 10_000_000;
 
 pub struct Analytics {
     engine: Arc<dyn Engine>,

@@ -6,11 +6,10 @@
 
 use std::borrow::Cow;
 
-use observe::{AnalyticsCounts, Credentials, Operation, Outcome, Service};
+use observe::{AnalyticsCounts, Credentials, Operation, Outcome, Service, TICKS_PER_MINUTE};
 use protocol::common::DateTime;
 use protocol::table::model::{EntitySource, Property, TableName, Value};
 
-const TICKS_PER_MINUTE: u64 = 60 * 10_000_000;
 const NANOSECONDS_PER_MILLISECOND: f64 = 1e6;
 
 /// The row that sums up all requests of an interval.
