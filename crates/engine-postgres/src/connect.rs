@@ -231,10 +231,7 @@ impl Connector {
         let lineage = if self.etcd.is_some() { LINEAGE } else { "" };
         let question = format!("{LOCK_AND_IDENTITY}{lineage}");
         let prepared = tokio::time::timeout(CONNECT_TIME_MAX, async {
-            tokio::try_join!(
-                client.query_one(&question, params),
-                Statements::prepare(&client, &self.schema)
-            )
+            tokio::try_join!(client.query_one(&question, params), Statements::prepare(&client, &self.schema))
         });
         let (row, statements) = match prepared.await {
             Ok(Ok(prepared)) => prepared,
@@ -262,7 +259,8 @@ impl Connector {
     /// The same for all sessions with one server.
     fn server(&self, identity: String, lineage: Option<Lineage>) -> Arc<DatabaseServer> {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_known = |server: &&Arc<DatabaseServer>| server.identity == identity && server.lineage == lineage;
+        let is_known =
+            |server: &&Arc<DatabaseServer>| server.identity == identity && server.lineage == lineage;
         if let Some(known) = servers.iter().find(is_known) {
             return known.clone();
         }
@@ -278,7 +276,8 @@ impl Connector {
 /// Takes `name=a,b` out of the URL's parameters: a parameter that the database's own parser does not know.
 fn cut_from(url: &str, name: &str) -> (String, Vec<String>) {
     let Some((base, query)) = url.split_once('?') else { return (url.to_owned(), Vec::new()) };
-    let (own, others): (Vec<&str>, Vec<&str>) = query.split('&').partition(|parameter| parameter.starts_with(name));
+    let (own, others): (Vec<&str>, Vec<&str>) =
+        query.split('&').partition(|parameter| parameter.starts_with(name));
     let values = own.iter().flat_map(|parameter| parameter[name.len()..].split(','));
     let values = values.filter(|value| !value.is_empty()).map(str::to_owned).collect();
     let rest = if others.is_empty() { base.to_owned() } else { format!("{base}?{}", others.join("&")) };

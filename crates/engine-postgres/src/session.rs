@@ -7,8 +7,8 @@
 //! [`DatabaseSession::query`] then makes sure of it before it answers.
 
 use std::future::poll_fn;
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};

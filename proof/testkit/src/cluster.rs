@@ -135,6 +135,16 @@ impl Cluster {
         (0..NODE_COUNT).map(|node| self.network.rest(node)).collect()
     }
 
+    /// Where etcd answers clients.
+    pub fn etcd_addr(&self) -> SocketAddr {
+        self.network.etcd()
+    }
+
+    /// Where in etcd the cluster's keys are.
+    pub fn keys_path(&self) -> &'static str {
+        settings::KEYS_PATH
+    }
+
     pub fn can_cut_off(&self) -> bool {
         self.network.can_cut_off()
     }
