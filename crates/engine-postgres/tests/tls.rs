@@ -1,6 +1,6 @@
 //! Encrypted connections to the database: whose certificate is accepted, and what is said of the others.
 
-#![cfg(unix)]
+#![cfg(all(unix, feature = "tls"))]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
 
 mod support;
