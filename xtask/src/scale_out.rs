@@ -113,7 +113,7 @@ fn hosted() -> Result<Command, String> {
 }
 
 /// Installs what is missing, where that is allowed.
-fn install() -> Result<Result<(), Missing>, String> {
+pub fn install() -> Result<Result<(), Missing>, String> {
     let missing: Vec<&str> =
         PACKAGES.iter().filter(|(_, program)| !is_installed(program)).map(|(package, _)| *package).collect();
     if missing.is_empty() {

@@ -85,6 +85,11 @@ pub struct Member {
 impl Cluster {
     /// Starts one, and waits until all nodes follow a leader. `Err` says in one sentence why there is none.
     pub fn start(place: Place) -> Result<Cluster, String> {
+        Cluster::start_with(place, &[])
+    }
+
+    /// The same, with these settings of PostgreSQL: `("shared_buffers", "1GB")`.
+    pub fn start_with(place: Place, parameters: &[(&str, &str)]) -> Result<Cluster, String> {
         let programs = programs()?;
         let patroni = program("patroni", "LAZULITE_PATRONI")?;
         let etcd = program("etcd", "LAZULITE_ETCD")?;
@@ -108,7 +113,7 @@ impl Cluster {
         let mut cluster = Cluster { nodes, etcd, network, owner, programs, patroni, keeper, directory };
         cluster.start_etcd()?;
         for node in 0..NODE_COUNT {
-            cluster.write_settings(node)?;
+            cluster.write_settings(node, parameters)?;
             cluster.revive(node)?;
         }
         cluster.wait_until_whole(START_TIMEOUT)?;
@@ -133,6 +138,16 @@ impl Cluster {
     /// Where clients reach Patroni's REST interface, by node.
     pub fn rest_addrs(&self) -> Vec<SocketAddr> {
         (0..NODE_COUNT).map(|node| self.network.rest(node)).collect()
+    }
+
+    /// Where etcd answers clients.
+    pub fn etcd_addr(&self) -> SocketAddr {
+        self.network.etcd()
+    }
+
+    /// Where in etcd the cluster's keys are.
+    pub fn keys_path(&self) -> &'static str {
+        settings::KEYS_PATH
     }
 
     pub fn can_cut_off(&self) -> bool {
@@ -306,7 +321,7 @@ impl Cluster {
         Err(format!("etcd did not start: {}", last_lines(&place.join("log"))))
     }
 
-    fn write_settings(&self, node: usize) -> Result<(), String> {
+    fn write_settings(&self, node: usize, parameters: &[(&str, &str)]) -> Result<(), String> {
         let place = &self.nodes[node].directory;
         let settings = NodeSettings {
             node,
@@ -317,6 +332,7 @@ impl Cluster {
             postgres_for_peers: self.network.postgres_for_peers(node),
             rest_listens: self.network.rest_listens(node),
             rest_for_peers: self.network.rest_for_peers(node),
+            parameters,
         };
         let file = place.join("patroni.json");
         fs::write(&file, settings.text()).map_err(|error| format!("the settings of a node: {error}"))?;

@@ -27,7 +27,7 @@ pub use batch::{Batch, Part, batch_parts};
 pub use client::RawClient;
 pub use mask::mask;
 #[cfg(unix)]
-pub use postgres::Postgres;
+pub use postgres::{Postgres, programs as postgres_programs};
 pub use process::{ServerProcess, run_to_exit};
 pub use queue::{Message, Queues, message_path, message_xml, messages};
 pub use request::{Request, Style, percent_encode};

@@ -145,7 +145,7 @@ impl Drop for Postgres {
 }
 
 /// The directory with `initdb` and the other programs.
-pub(crate) fn programs() -> Result<PathBuf, String> {
+pub fn programs() -> Result<PathBuf, String> {
     let in_path = std::env::var_os("PATH").unwrap_or_default();
     let mut candidates: Vec<PathBuf> = PROGRAM_PARENTS
         .iter()

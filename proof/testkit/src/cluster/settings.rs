@@ -11,6 +11,10 @@ use serde_json::json;
 use super::{PASSWORD, USER};
 
 pub(super) const NODE_PREFIX: &str = "node";
+const SCOPE: &str = "lazulite";
+const NAMESPACE: &str = "/lazulite/";
+/// Both together.
+pub(super) const KEYS_PATH: &str = "/lazulite/lazulite";
 /// How long a leader may be silent before another node takes over. Patroni 3.1 and later insist on at least 20.
 const TTL_S: u32 = 6;
 const LOOP_S: u32 = 1;
@@ -28,15 +32,17 @@ pub(super) struct NodeSettings<'a> {
     pub postgres_for_peers: SocketAddr,
     pub rest_listens: SocketAddr,
     pub rest_for_peers: SocketAddr,
+    /// Of PostgreSQL, beside or instead of those below.
+    pub parameters: &'a [(&'a str, &'a str)],
 }
 
 impl NodeSettings<'_> {
     /// JSON, which Patroni reads as YAML.
     pub fn text(&self) -> String {
         let user = |name: &str| json!({ "username": name, "password": PASSWORD });
-        let settings = json!({
-            "scope": "lazulite",
-            "namespace": "/lazulite/",
+        let mut settings = json!({
+            "scope": SCOPE,
+            "namespace": NAMESPACE,
             "name": format!("{NODE_PREFIX}{}", self.node),
             "restapi": {
                 "listen": self.rest_listens.to_string(),
@@ -100,6 +106,9 @@ impl NodeSettings<'_> {
             },
             "watchdog": { "mode": "off" },
         });
+        for (name, value) in self.parameters {
+            settings["postgresql"]["parameters"][*name] = json!(value);
+        }
         format!("{settings:#}\n")
     }
 }
