@@ -121,6 +121,12 @@ impl Cluster {
         format!("postgres://{USER}:{PASSWORD}@{}/postgres", hosts.join(","))
     }
 
+    /// The same with Patroni's addresses, which tell a front end who leads.
+    pub fn url_with_agents(&self) -> String {
+        let agents: Vec<String> = self.rest_addrs().iter().map(|addr| format!("http://{addr}")).collect();
+        format!("{}?patroni={}", self.url(), agents.join(","))
+    }
+
     pub fn password(&self) -> &'static str {
         PASSWORD
     }

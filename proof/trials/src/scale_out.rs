@@ -24,7 +24,7 @@ use testkit::{Request, Stopwatch};
 
 use self::faults::{FAULTS, Fault};
 use self::front_ends::FrontEnds;
-use self::ground::{Client, FRONT_END_COUNT, Ground, Reply};
+use self::ground::{Client, FRONT_END_COUNT, Ground, Outages, Reply, seconds};
 use self::linear::Histories;
 use self::messages::Messages;
 use self::writer::Writer;
@@ -132,12 +132,14 @@ struct Trial<'a> {
     writers: Vec<Writer>,
     messages: Messages,
     histories: Histories,
+    /// Of each fault, in the order they came.
+    outages: Vec<(&'static str, Outages)>,
     random: Rng,
 }
 
 impl<'a> Trial<'a> {
     fn new(settings: &'a Settings, cluster: Cluster) -> Result<Trial<'a>, Error> {
-        let mut front_ends = FrontEnds::new(&settings.server, &cluster.url());
+        let mut front_ends = FrontEnds::new(&settings.server, &cluster.url_with_agents());
         let ground = Ground::new();
         front_ends.start_all(&ground)?;
         let mut client = Client::new(&ground);
@@ -162,6 +164,7 @@ impl<'a> Trial<'a> {
             writers,
             messages: Messages::default(),
             histories: Histories::default(),
+            outages: Vec::new(),
             random: Rng::with_seed(settings.seed),
         })
     }
@@ -185,11 +188,12 @@ impl<'a> Trial<'a> {
             let (unknown, refused) = self.unanswered();
             let outcome = self.under_load(*fault).and_then(|()| self.check());
             let (unknown, refused) = (self.unanswered().0 - unknown, self.unanswered().1 - refused);
+            let outages = self.ground.outages();
             println!(
-                "  {name:<16} {:>5.1} s; {}; {unknown} unknown, {refused} refused",
+                "  {name:<16} {:>5.1} s; {outages}; {unknown} unknown, {refused} refused",
                 fault_watch.elapsed().as_secs_f64(),
-                self.ground.outages()
             );
+            self.outages.push((*name, outages));
             if let Err(what) = outcome {
                 broken.push(format!("{name}: {what}"));
                 break;
@@ -242,11 +246,31 @@ impl<'a> Trial<'a> {
         self.writers.iter_mut().try_for_each(|writer| writer.check(&mut client, &tables))
     }
 
+    /// The shortest, the middle and the longest outage of each fault. Of two front ends, the one that was worse off counts.
+    fn report_outages(&self) {
+        for (name, ..) in FAULTS {
+            let mine: Vec<Outages> =
+                self.outages.iter().filter(|(other, _)| *other == name).map(|(_, outages)| *outages).collect();
+            if mine.is_empty() {
+                continue;
+            }
+            let spread = |times: fn(&Outages) -> [u64; FRONT_END_COUNT]| {
+                let mut worst: Vec<u64> =
+                    mine.iter().map(|outages| times(outages).into_iter().max().unwrap_or_default()).collect();
+                worst.sort_unstable();
+                [worst[0], worst[worst.len() / 2], worst[worst.len() - 1]].map(seconds).join(" / ")
+            };
+            let (writes, reads) = (spread(|outages| outages.writes), spread(|outages| outages.reads));
+            println!("  {name:<16} {:>2} x; least / median / most s without a write {writes}, without a read {reads}", mine.len());
+        }
+    }
+
     fn report(&mut self, done: usize, took: std::time::Duration, broken: &[String]) {
         summary::head("scale-out", &format!("{done} faults"), took, self.settings.seed);
         let (counts, messages) = (writer::total(&self.writers), self.messages.counts());
         let sizes = self.writers.iter().map(Writer::sizes);
         let (rows, open) = sizes.fold((0, 0), |sum, size| (sum.0 + size.0, sum.1 + size.1));
+        self.report_outages();
         summary::line(counts.writes, &format!("writes acknowledged, {} of them batches", counts.batches));
         summary::line(counts.tables, "tables created or dropped");
         summary::line(messages.puts, &format!("messages put, {} deleted", messages.deletes));
