@@ -47,6 +47,15 @@ pub enum Place {
     Namespaces,
 }
 
+/// How front ends prove that what they read is not old.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reads {
+    /// Each read waits for a commit that a standby confirms.
+    Barrier,
+    /// The leader's key in etcd proves it for some seconds.
+    Lease,
+}
+
 /// A running cluster. Dropping it ends it.
 pub struct Cluster {
     nodes: Vec<Node>,
@@ -121,10 +130,17 @@ impl Cluster {
         format!("postgres://{USER}:{PASSWORD}@{}/postgres", hosts.join(","))
     }
 
-    /// The same with Patroni's addresses, which tell a front end who leads.
-    pub fn url_with_agents(&self) -> String {
+    /// The same for a front end, with Patroni's addresses, which tell it who leads.
+    pub fn front_end_url(&self, reads: Reads) -> String {
         let agents: Vec<String> = self.rest_addrs().iter().map(|addr| format!("http://{addr}")).collect();
-        format!("{}?patroni={}", self.url(), agents.join(","))
+        let url = format!("{}?patroni={}", self.url(), agents.join(","));
+        match reads {
+            Reads::Barrier => url,
+            Reads::Lease => {
+                let etcd = self.network.etcd();
+                format!("{url}&etcd=http://{etcd}/{}/{}", settings::NAMESPACE, settings::SCOPE)
+            }
+        }
     }
 
     pub fn password(&self) -> &'static str {

@@ -202,7 +202,7 @@ pub struct TestServer {
     queue_addr: Option<SocketAddr>,
     credentials: Credentials,
     fake_clock: Option<Arc<FakeClock>>,
-    /// Dropped before the front ends: it passes nothing on any more.
+    /// Of tables, then of queues. Dropped before the front ends: they pass nothing on any more.
     balancers: Vec<RoundRobin>,
     /// Empty for an external server.
     front_ends: Vec<FrontEnd>,
@@ -293,6 +293,11 @@ impl TestServer {
             }
             None => system_now(),
         }
+    }
+
+    /// How many pages of tables came from another front end than the page before; `None` if there is only one.
+    pub fn pages_from_another_front_end(&self) -> Option<usize> {
+        self.balancers.first().map(RoundRobin::page_count)
     }
 
     /// Waits until every front end must know of a change of properties or policies that one of them made. A server alone

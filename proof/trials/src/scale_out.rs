@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering;
 
 use fastrand::Rng;
 use lexopt::Parser;
-use testkit::cluster::{Cluster, Place};
+use testkit::cluster::{Cluster, Place, Reads};
 use testkit::{Request, Stopwatch};
 
 use self::faults::{FAULTS, Fault};
@@ -39,6 +39,8 @@ two front ends on three PostgreSQL nodes under Patroni, while parts of them die,
   --only FAULTS      Only these, with commas between: leader-killed, leader-frozen, leader-cut-off, agent-frozen,
                      standby-killed, standbys-frozen, front-end-killed, etcd-restarted
   --rounds N         How often each of them comes [default: 10 for leader-killed, 1 for the others]
+  --reads WORD       How front ends prove that a read is not old: lease (the leader's key in etcd) or barrier (a
+                     commit that a standby confirms) [default: lease]
   --writers N        How many clients write entities at once [default: 8]
   --seed S           Seed of the requests [default: a new one]";
 
@@ -52,6 +54,7 @@ struct Settings {
     server: PathBuf,
     only: String,
     rounds: Option<usize>,
+    reads: String,
     writers: usize,
     seed: u64,
 }
@@ -61,6 +64,7 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
         server: PathBuf::new(),
         only: String::new(),
         rounds: None,
+        reads: "lease".to_owned(),
         writers: WRITER_COUNT,
         seed: fastrand::u64(..),
     };
@@ -68,6 +72,7 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
         ("server", &mut settings.server),
         ("only", &mut settings.only),
         ("rounds", &mut settings.rounds),
+        ("reads", &mut settings.reads),
         ("writers", &mut settings.writers),
         ("seed", &mut settings.seed),
     ];
@@ -78,6 +83,11 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
         return Err("--server is missing: it names the binary of the front ends".into());
     }
     let chosen = choose(&settings)?;
+    let reads = match settings.reads.as_str() {
+        "lease" => Reads::Lease,
+        "barrier" => Reads::Barrier,
+        other => return Err(format!("--reads is lease or barrier, not {other:?}").into()),
+    };
     if let Some(held) = in_own_network()? {
         return Ok(held);
     }
@@ -92,7 +102,7 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
         Err(reason) => return Err(reason.into()),
     };
     println!("scale-out: a cluster of three after {:.1} s", watch.elapsed().as_secs_f64());
-    Trial::new(&settings, cluster)?.run(&chosen)
+    Trial::new(&settings, cluster, reads)?.run(&chosen)
 }
 
 /// The faults with how often each comes.
@@ -138,8 +148,8 @@ struct Trial<'a> {
 }
 
 impl<'a> Trial<'a> {
-    fn new(settings: &'a Settings, cluster: Cluster) -> Result<Trial<'a>, Error> {
-        let mut front_ends = FrontEnds::new(&settings.server, &cluster.url_with_agents());
+    fn new(settings: &'a Settings, cluster: Cluster, reads: Reads) -> Result<Trial<'a>, Error> {
+        let mut front_ends = FrontEnds::new(&settings.server, &cluster.front_end_url(reads));
         let ground = Ground::new();
         front_ends.start_all(&ground)?;
         let mut client = Client::new(&ground);
@@ -171,9 +181,10 @@ impl<'a> Trial<'a> {
 
     fn run(mut self, chosen: &[(&'static str, Fault)]) -> Result<bool, Error> {
         println!(
-            "scale-out: {} faults, {} writers, seed {}",
+            "scale-out: {} faults, {} writers, reads proven by a {}, seed {}",
             chosen.len(),
             self.writers.len(),
+            self.settings.reads,
             self.settings.seed
         );
         let watch = Stopwatch::start();
@@ -249,8 +260,12 @@ impl<'a> Trial<'a> {
     /// The shortest, the middle and the longest outage of each fault. Of two front ends, the one that was worse off counts.
     fn report_outages(&self) {
         for (name, ..) in FAULTS {
-            let mine: Vec<Outages> =
-                self.outages.iter().filter(|(other, _)| *other == name).map(|(_, outages)| *outages).collect();
+            let mine: Vec<Outages> = self
+                .outages
+                .iter()
+                .filter(|(other, _)| *other == name)
+                .map(|(_, outages)| *outages)
+                .collect();
             if mine.is_empty() {
                 continue;
             }
@@ -261,7 +276,10 @@ impl<'a> Trial<'a> {
                 [worst[0], worst[worst.len() / 2], worst[worst.len() - 1]].map(seconds).join(" / ")
             };
             let (writes, reads) = (spread(|outages| outages.writes), spread(|outages| outages.reads));
-            println!("  {name:<16} {:>2} x; least / median / most s without a write {writes}, without a read {reads}", mine.len());
+            println!(
+                "  {name:<16} {:>2} x; least / median / most s without a write {writes}, without a read {reads}",
+                mine.len()
+            );
         }
     }
 

@@ -249,7 +249,13 @@ mod tests {
         assert_eq!(end(Body::Chunked, "3\r\nabc\r\n0\r\n\r\nGET"), (13, true));
         assert_eq!(end(Body::Chunked, "A;x=1\r\n0123456789\r\n0\r\nT: v\r\n\r\nGET"), (30, true));
         assert_eq!(end(Body::Chunked, "3\r\nabc\r\n0\r\n"), (11, false));
-        for odd in ["3\nabc\r\n0\r\n\r\nGET", "3\r\nabc\n0\r\n\r\nGET", "3\r\nabc\r\n0\n\r\nGET", "0\r\n\nGET", "0\r\nT\n\r\nG"] {
+        for odd in [
+            "3\nabc\r\n0\r\n\r\nGET",
+            "3\r\nabc\n0\r\n\r\nGET",
+            "3\r\nabc\r\n0\n\r\nGET",
+            "0\r\n\nGET",
+            "0\r\nT\n\r\nG",
+        ] {
             assert_eq!(end(Body::Chunked, odd), (odd.len(), false), "{odd:?}");
         }
     }
