@@ -15,6 +15,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Config};
 
 use crate::ConnectError;
+use crate::etcd::{EtcdKey, Lineage, ProvenLead};
 use crate::failure::describe;
 use crate::leadership::DatabaseServer;
 use crate::patroni::{Patroni, PatroniLeader};
@@ -32,6 +33,9 @@ const KEEPALIVE_IDLE: Duration = Duration::from_secs(5);
 /// When it was started and where it listens tells one run of one server from all others.
 const LOCK_AND_IDENTITY: &str = "SELECT pg_advisory_lock($1)::text, concat_ws(' ', \
     extract(epoch FROM pg_postmaster_start_time()), host(inet_server_addr()), inet_server_port())";
+/// Further columns where etcd is asked. The timeline of a server that takes writes is in the names of its log files.
+const LINEAGE: &str = ", (pg_control_system()).system_identifier::text, \
+    ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint";
 /// Runs of servers that are remembered: more than there are in a cluster.
 const SERVER_COUNT_MAX: usize = 16;
 
@@ -51,6 +55,7 @@ pub(crate) struct Connector {
     /// One for each host of the URL.
     hosts: Vec<Config>,
     patroni: Option<Patroni>,
+    pub(crate) etcd: Option<EtcdKey>,
     pub(crate) schema: SchemaName,
     /// The host that led last.
     last_leader: AtomicUsize,
@@ -62,7 +67,8 @@ pub(crate) struct Connector {
 
 impl Connector {
     pub(crate) fn new(url: &str, patroni: &[String], schema: SchemaName) -> Result<Connector, ConnectError> {
-        let (url, in_url) = Patroni::cut_from(url);
+        let (url, in_url) = cut_from(url, "patroni=");
+        let (url, etcd) = cut_from(&url, "etcd=");
         // The parser names the option that it does not understand, and never the whole URL.
         let mut config: Config = url
             .parse()
@@ -93,6 +99,7 @@ impl Connector {
         let addresses = if patroni.is_empty() { in_url } else { patroni.to_vec() };
         Ok(Connector {
             patroni: Patroni::new(&addresses, hosts.len())?,
+            etcd: EtcdKey::new(&etcd)?,
             hosts,
             schema,
             last_leader: AtomicUsize::new(0),
@@ -221,9 +228,11 @@ impl Connector {
         let mut session = Unprepared { driver: Some(driver) };
         let key = random::unguessable() as i64;
         let params: Params<'_> = &[&key];
+        let lineage = if self.etcd.is_some() { LINEAGE } else { "" };
+        let question = format!("{LOCK_AND_IDENTITY}{lineage}");
         let prepared = tokio::time::timeout(CONNECT_TIME_MAX, async {
             tokio::try_join!(
-                client.query_one(LOCK_AND_IDENTITY, params),
+                client.query_one(&question, params),
                 Statements::prepare(&client, &self.schema)
             )
         });
@@ -233,23 +242,47 @@ impl Connector {
             Err(_) => return Err(no_answer()),
         };
         let driver = session.driver.take();
-        let server = self.server(row.get(1));
-        Ok(DatabaseSession { client, statements, server, key, state, driver })
+        let lineage = self.etcd.as_ref().map(|_| Lineage {
+            system_identifier: row.get(2),
+            timeline: u64::try_from(row.get::<_, i64>(3)).unwrap_or_default(),
+        });
+        let server = self.server(row.get(1), lineage);
+        state.belongs_to(&server);
+        let barrier_needed = server.next_barrier();
+        Ok(DatabaseSession { client, statements, server, barrier_needed, key, state, driver })
+    }
+
+    /// etcd has proven it for whichever known server that is.
+    pub(crate) fn leads(&self, proven: &ProvenLead) {
+        let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let ours = servers.iter().filter(|server| server.lineage.as_ref() == Some(&proven.lineage));
+        ours.for_each(|server| server.leads(proven));
     }
 
     /// The same for all sessions with one server.
-    fn server(&self, identity: String) -> Arc<DatabaseServer> {
+    fn server(&self, identity: String, lineage: Option<Lineage>) -> Arc<DatabaseServer> {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = servers.iter().find(|server| server.identity == identity) {
+        let is_known = |server: &&Arc<DatabaseServer>| server.identity == identity && server.lineage == lineage;
+        if let Some(known) = servers.iter().find(is_known) {
             return known.clone();
         }
         if servers.len() >= SERVER_COUNT_MAX {
             servers.remove(0);
         }
-        let server = Arc::new(DatabaseServer::new(identity));
+        let server = Arc::new(DatabaseServer::new(identity, lineage));
         servers.push(server.clone());
         server
     }
+}
+
+/// Takes `name=a,b` out of the URL's parameters: a parameter that the database's own parser does not know.
+fn cut_from(url: &str, name: &str) -> (String, Vec<String>) {
+    let Some((base, query)) = url.split_once('?') else { return (url.to_owned(), Vec::new()) };
+    let (own, others): (Vec<&str>, Vec<&str>) = query.split('&').partition(|parameter| parameter.starts_with(name));
+    let values = own.iter().flat_map(|parameter| parameter[name.len()..].split(','));
+    let values = values.filter(|value| !value.is_empty()).map(str::to_owned).collect();
+    let rest = if others.is_empty() { base.to_owned() } else { format!("{base}?{}", others.join("&")) };
+    (rest, values)
 }
 
 fn no_answer() -> ConnectError {
@@ -313,5 +346,22 @@ fn refused(error: &tokio_postgres::Error) -> ConnectError {
         Some(code) if *code == SqlState::INVALID_CATALOG_NAME => ConnectError::Refused(cause),
         Some(code) if *code == SqlState::INSUFFICIENT_PRIVILEGE => ConnectError::Refused(cause),
         _ => ConnectError::Unreachable(cause),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_come_out_of_the_url() {
+        let url = "postgres://h/d?sslmode=disable&patroni=http://a:1,http://b:2&etcd=http://c:3/x/y&x=y";
+        let (url, patroni) = cut_from(url, "patroni=");
+        assert_eq!(patroni, ["http://a:1", "http://b:2"]);
+        let (url, etcd) = cut_from(&url, "etcd=");
+        assert_eq!(etcd, ["http://c:3/x/y"]);
+        assert_eq!(url, "postgres://h/d?sslmode=disable&x=y");
+        assert_eq!(cut_from("postgres://h/d?etcd=http://a:1/x", "etcd=").0, "postgres://h/d");
+        assert_eq!(cut_from("postgres://h/d", "etcd=").1, [""; 0]);
     }
 }

@@ -7,9 +7,9 @@
 //! | file | what it knows |
 //! |---|---|
 //! | `schema.rs`, `schema.sql` | what is in the database, and who creates it |
-//! | `connect.rs`, `patroni.rs`, `tls.rs` | which server leads, and how a session with it begins |
+//! | `connect.rs`, `patroni.rs`, `http_get.rs`, `tls.rs` | which server leads, and how a session with it begins |
 //! | `session.rs` | one session, and what it means when it ends |
-//! | `leadership.rs` | whether a server still led when it answered |
+//! | `leadership.rs`, `etcd.rs` | whether a server still led when it answered |
 //! | `pool.rs` | how connections are shared |
 //! | `statements.rs` | the statements of one row, and those of scans |
 //! | `key_bytes.rs` | keys as columns |
@@ -23,7 +23,9 @@
 mod batch;
 mod commit;
 mod connect;
+mod etcd;
 mod failure;
+mod http_get;
 mod key_bytes;
 mod leadership;
 mod outcome;
@@ -70,7 +72,8 @@ use crate::session::{DatabaseSession, Params};
 pub struct PostgresOptions {
     pub families: Families,
     pub clock: Arc<dyn Clock>,
-    /// `postgres://user:password@host:port,host:port/database?sslmode=require`
+    /// `postgres://user:password@host:port,host:port/database?sslmode=require`, and perhaps
+    /// `&etcd=http://host:2379/namespace/scope,…`, where Patroni's keys are: reads are faster with them.
     pub url: String,
     /// `http://host:port` of Patroni's agents, one for each host and in the same order; or `patroni=` in the URL.
     /// Empty: the host that takes writes leads.

@@ -7,17 +7,15 @@
 
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
 use crate::ConnectError;
+use crate::http_get;
 
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(1);
 const ANSWER_BYTES_MAX: u64 = 64 * 1024;
 /// How long others may contradict the first who says that it leads.
 const OBJECTION_TIME_MAX: Duration = Duration::from_millis(50);
-const PARAMETER: &str = "patroni=";
 
 /// One agent for each host of the URL, in the same order.
 pub(crate) struct Patroni {
@@ -42,18 +40,6 @@ enum AgentAnswer {
 }
 
 impl Patroni {
-    /// Takes `patroni=http://a:8008,http://b:8008` out of the URL's parameters, which the database's own parser does
-    /// not know.
-    pub(crate) fn cut_from(url: &str) -> (String, Vec<String>) {
-        let Some((base, query)) = url.split_once('?') else { return (url.to_owned(), Vec::new()) };
-        let (own, others): (Vec<&str>, Vec<&str>) =
-            query.split('&').partition(|parameter| parameter.starts_with(PARAMETER));
-        let agents = own.iter().flat_map(|parameter| parameter[PARAMETER.len()..].split(','));
-        let agents = agents.filter(|agent| !agent.is_empty()).map(str::to_owned).collect();
-        let rest = if others.is_empty() { base.to_owned() } else { format!("{base}?{}", others.join("&")) };
-        (rest, agents)
-    }
-
     /// `None` without addresses.
     pub(crate) fn new(addresses: &[String], host_count: usize) -> Result<Option<Patroni>, ConnectError> {
         if addresses.is_empty() {
@@ -66,16 +52,12 @@ impl Patroni {
             );
             return Err(ConnectError::Invalid(what));
         }
-        let agents = addresses.iter().map(|address| {
-            let agent = address.strip_prefix("http://").map(|rest| rest.trim_end_matches('/'));
-            let is_good = |agent: &&str| {
-                let port = agent.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
-                matches!(port, Some(Ok(_))) && !agent.contains(['/', '@', ' ', '\r', '\n'])
-            };
-            agent.filter(is_good).map(str::to_owned).ok_or_else(|| {
-                // Not the address itself: it may hold a password.
-                ConnectError::Invalid("an address of Patroni is not of the form http://host:port".to_owned())
-            })
+        let agents = addresses.iter().map(|address| match http_get::address_and_path(address) {
+            Some((agent, "")) => Ok(agent.to_owned()),
+            // Not the address itself: it may hold a password.
+            _ => {
+                Err(ConnectError::Invalid("an address of Patroni is not of the form http://host:port".to_owned()))
+            }
         });
         Ok(Some(Patroni { agents: agents.collect::<Result<_, _>>()? }))
     }
@@ -116,41 +98,21 @@ impl Patroni {
 }
 
 async fn ask(agent: &str) -> Option<AgentAnswer> {
-    let mut stream = TcpStream::connect(agent).await.ok()?;
-    // An answer in version 1.0 ends with its connection, so it has no chunks.
-    let request = format!("GET /leader HTTP/1.0\r\nHost: {agent}\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.ok()?;
-    let mut answer = Vec::new();
-    stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer).await.ok()?;
-    read_answer(&answer)
-}
-
-fn read_answer(answer: &[u8]) -> Option<AgentAnswer> {
-    let text = std::str::from_utf8(answer).ok()?;
-    let (head, body) = text.split_once("\r\n\r\n")?;
-    let status = head.strip_prefix("HTTP/1.")?.split(' ').nth(1)?;
-    match status {
-        "200" => {
-            let body: serde_json::Value = serde_json::from_str(body).ok()?;
+    match http_get::get(agent, "/leader", ANSWER_BYTES_MAX).await? {
+        (200, body) => {
+            let body: serde_json::Value = serde_json::from_str(&body).ok()?;
             Some(AgentAnswer::Leads { timeline: body["timeline"].as_u64().unwrap_or(0) })
         }
-        "503" => Some(AgentAnswer::DoesNot),
+        (503, _) => Some(AgentAnswer::DoesNot),
         _ => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-    #[test]
-    fn addresses_come_out_of_the_url() {
-        let cut = Patroni::cut_from("postgres://h/d?sslmode=disable&patroni=http://a:1,http://b:2&x=y");
-        assert_eq!(cut.0, "postgres://h/d?sslmode=disable&x=y");
-        assert_eq!(cut.1, ["http://a:1", "http://b:2"]);
-        assert_eq!(Patroni::cut_from("postgres://h/d?patroni=http://a:1").0, "postgres://h/d");
-        assert_eq!(Patroni::cut_from("postgres://h/d").1, [""; 0]);
-    }
+    use super::*;
 
     #[test]
     fn addresses_are_checked_and_no_secret_is_said() {
@@ -165,16 +127,6 @@ mod tests {
             assert!(message.contains("http://host:port") && !message.contains("secret"), "{message}");
         }
         assert!(check(&["http://a:1"], 2).is_err());
-    }
-
-    #[test]
-    fn answers_are_read_and_nonsense_is_none() {
-        let leads = b"HTTP/1.0 200 OK\r\nServer: x\r\n\r\n{\"role\":\"master\",\"timeline\":7}";
-        assert_eq!(read_answer(leads), Some(AgentAnswer::Leads { timeline: 7 }));
-        assert_eq!(read_answer(b"HTTP/1.0 503 No\r\n\r\n{}"), Some(AgentAnswer::DoesNot));
-        for nonsense in [&b"HTTP/1.0 200 OK\r\n\r\n<p>"[..], b"HTTP/1.0 404 x\r\n\r\n{}", b"", b"\xff\xff"] {
-            assert_eq!(read_answer(nonsense), None);
-        }
     }
 
     async fn agent(answer: Option<&'static str>) -> String {
@@ -200,11 +152,12 @@ mod tests {
         let leads = Some("HTTP/1.0 200 OK\r\n\r\n{\"timeline\":3}");
         let led = Some("HTTP/1.0 200 OK\r\n\r\n{\"timeline\":2}");
         let follows = Some("HTTP/1.0 503 No\r\n\r\n{}");
+        let nonsense = Some("HTTP/1.0 200 OK\r\n\r\n<p>");
         for (answers, expected) in [
             (vec![follows, None, leads], PatroniLeader::Host(2)),
             (vec![led, leads, led], PatroniLeader::Host(1)),
             (vec![follows, None], PatroniLeader::Nobody),
-            (vec![None], PatroniLeader::NoAnswer),
+            (vec![None, nonsense], PatroniLeader::NoAnswer),
         ] {
             let mut agents = Vec::new();
             for answer in answers {

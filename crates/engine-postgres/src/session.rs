@@ -7,7 +7,7 @@
 //! [`DatabaseSession::query`] then makes sure of it before it answers.
 
 use std::future::poll_fn;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -40,6 +40,23 @@ impl Drop for Unprepared {
 pub(crate) struct SessionState {
     is_over: AtomicBool,
     warning_count: AtomicU64,
+    /// Once it is known.
+    server: OnceLock<Arc<DatabaseServer>>,
+}
+
+impl SessionState {
+    pub(crate) fn belongs_to(&self, server: &Arc<DatabaseServer>) {
+        // Only the session's own start says so, once.
+        let _ = self.server.set(server.clone());
+    }
+
+    /// Perhaps a wait for the standby was cancelled, and rows can be seen that are not there.
+    fn warned(&self) {
+        if let Some(server) = self.server.get() {
+            server.distrust();
+        }
+        self.warning_count.fetch_add(1, Ordering::Release);
+    }
 }
 
 /// Runs the connection until it ends.
@@ -59,7 +76,7 @@ where
                 Ok(AsyncMessage::Notice(notice)) => {
                     log::warn!("PostgreSQL: {} (SQLSTATE {})", notice.message(), notice.code().code());
                     if notice.parsed_severity().is_none_or(|severity| severity == Severity::Warning) {
-                        seen.warning_count.fetch_add(1, Ordering::Release);
+                        seen.warned();
                     }
                 }
                 Ok(_) => {}
@@ -78,6 +95,8 @@ pub(crate) struct DatabaseSession {
     pub(crate) client: Client,
     pub(crate) statements: Statements,
     pub(crate) server: Arc<DatabaseServer>,
+    /// The first barrier that is late enough for this session (`leadership.rs`).
+    pub(crate) barrier_needed: u64,
     /// Of the lock that it holds.
     pub(crate) key: i64,
     pub(crate) state: Arc<SessionState>,

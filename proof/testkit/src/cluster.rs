@@ -47,6 +47,15 @@ pub enum Place {
     Namespaces,
 }
 
+/// How front ends prove that what they read is not old.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reads {
+    /// Each read waits for a commit that a standby confirms.
+    Barrier,
+    /// The leader's key in etcd proves it for some seconds.
+    Lease,
+}
+
 /// A running cluster. Dropping it ends it.
 pub struct Cluster {
     nodes: Vec<Node>,
@@ -126,6 +135,19 @@ impl Cluster {
         format!("postgres://{USER}:{PASSWORD}@{}/postgres", hosts.join(","))
     }
 
+    /// The same for a front end, with Patroni's addresses, which tell it who leads.
+    pub fn front_end_url(&self, reads: Reads) -> String {
+        let agents: Vec<String> = self.rest_addrs().iter().map(|addr| format!("http://{addr}")).collect();
+        let url = format!("{}?patroni={}", self.url(), agents.join(","));
+        match reads {
+            Reads::Barrier => url,
+            Reads::Lease => {
+                let etcd = self.network.etcd();
+                format!("{url}&etcd=http://{etcd}/{}/{}", settings::NAMESPACE, settings::SCOPE)
+            }
+        }
+    }
+
     pub fn password(&self) -> &'static str {
         PASSWORD
     }
@@ -138,16 +160,6 @@ impl Cluster {
     /// Where clients reach Patroni's REST interface, by node.
     pub fn rest_addrs(&self) -> Vec<SocketAddr> {
         (0..NODE_COUNT).map(|node| self.network.rest(node)).collect()
-    }
-
-    /// Where etcd answers clients.
-    pub fn etcd_addr(&self) -> SocketAddr {
-        self.network.etcd()
-    }
-
-    /// Where in etcd the cluster's keys are.
-    pub fn keys_path(&self) -> &'static str {
-        settings::KEYS_PATH
     }
 
     pub fn can_cut_off(&self) -> bool {

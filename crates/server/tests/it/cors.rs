@@ -20,6 +20,7 @@ fn set_rules(server: &TestServer, rules: &[&str]) {
     let body = format!("<StorageServiceProperties><Cors>{rules}</Cors></StorageServiceProperties>");
     let request = Request::put("/?restype=service&comp=properties").body("application/xml", body);
     server.send(request).expect(202);
+    server.wait_until_known_everywhere();
 }
 
 /// A server with table `mytable`, entity ('p','r') and these rules.

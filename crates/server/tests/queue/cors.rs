@@ -17,7 +17,9 @@ fn rule(text: &str) -> String {
 fn set_rules(server: &TestServer, rules: &[&str]) -> Response {
     let rules: String = rules.iter().map(|text| rule(text)).collect();
     let body = format!("<StorageServiceProperties><Cors>{rules}</Cors></StorageServiceProperties>");
-    server.queue().send(Request::put("/?restype=service&comp=properties").xml(&body))
+    let response = server.queue().send(Request::put("/?restype=service&comp=properties").xml(&body));
+    server.wait_until_known_everywhere();
+    response
 }
 
 fn world(rules: &[&str]) -> TestServer {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use loadgen::Error;
 use loadgen::process::{self, TICKS_PER_SECOND};
 use testkit::Postgres;
-use testkit::cluster::{Cluster, NODE_COUNT, Place};
+use testkit::cluster::{Cluster, NODE_COUNT, Place, Reads};
 
 /// Enough for the tables that are compared, and less than the large one. No checkpoint falls into one measurement and not
 /// into another.
@@ -58,7 +58,7 @@ impl Database {
     pub fn url(&self) -> String {
         match &self.servers {
             Servers::Alone(server) => server.url(),
-            Servers::WithStandby(cluster) => cluster.url(),
+            Servers::WithStandby(cluster) => cluster.front_end_url(Reads::Barrier),
         }
     }
 
@@ -66,9 +66,7 @@ impl Database {
     pub fn url_with_lease(&self) -> Option<String> {
         match &self.servers {
             Servers::Alone(_) => None,
-            Servers::WithStandby(cluster) => {
-                Some(format!("{}?etcd=http://{}{}", cluster.url(), cluster.etcd_addr(), cluster.keys_path()))
-            }
+            Servers::WithStandby(cluster) => Some(cluster.front_end_url(Reads::Lease)),
         }
     }
 
