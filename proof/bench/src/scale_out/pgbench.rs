@@ -84,8 +84,8 @@ impl Pgbench {
         command.args(["--no-vacuum", "--protocol=prepared", "--username=postgres"]);
         command.arg(format!("--host={}", address.ip())).arg(format!("--port={}", address.port()));
         command.arg(format!("--client={clients}")).arg(format!("--jobs={}", THREAD_COUNT.min(clients)));
-        // It only takes whole seconds.
-        let seconds = time.as_secs_f64().ceil().max(1.0);
+        // It only takes whole seconds. In one more it opens its sessions and warms up.
+        let seconds = time.as_secs_f64().ceil() + 1.0;
         command.arg(format!("--time={seconds}")).arg(format!("--define=body={}", self.body));
         command.arg("--file").arg(self.scripts.join(script)).arg("postgres");
         let before = database.cpu();
