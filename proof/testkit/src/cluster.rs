@@ -142,8 +142,7 @@ impl Cluster {
         match reads {
             Reads::Barrier => url,
             Reads::Lease => {
-                let etcd = self.network.etcd();
-                format!("{url}&etcd=http://{etcd}/{}/{}", settings::NAMESPACE, settings::SCOPE)
+                format!("{url}&etcd=http://{}{}", self.etcd_addr(), self.keys_path())
             }
         }
     }
@@ -160,6 +159,16 @@ impl Cluster {
     /// Where clients reach Patroni's REST interface, by node.
     pub fn rest_addrs(&self) -> Vec<SocketAddr> {
         (0..NODE_COUNT).map(|node| self.network.rest(node)).collect()
+    }
+
+    /// Where etcd answers clients.
+    pub fn etcd_addr(&self) -> SocketAddr {
+        self.network.etcd()
+    }
+
+    /// Where in etcd the cluster's keys are.
+    pub fn keys_path(&self) -> String {
+        format!("/{}/{}", settings::NAMESPACE, settings::SCOPE)
     }
 
     pub fn can_cut_off(&self) -> bool {
