@@ -1,8 +1,8 @@
 //! A real PostgreSQL in a temporary directory, on a free loopback port.
 //!
 //! Promises: an unprivileged user runs it, `fsync` stays on, and it ends with its [`Postgres`], even when the test
-//! program is killed. Where PostgreSQL is not installed, [`Postgres::start`] says so in one sentence, and the caller skips
-//! its tests by name. Leaves to others: what is in the database.
+//! program is killed. Where PostgreSQL is not installed, [`Postgres::start`] says so in one sentence, and the caller
+//! skips its tests by name. Leaves to others: what is in the database.
 
 use std::fs;
 use std::io::{Read, Seek, SeekFrom};
@@ -71,8 +71,8 @@ impl Postgres {
         Ok(server)
     }
 
-    /// Takes passwords as they are from now on. Proving one without showing it takes a debug build tens of milliseconds for
-    /// each session, which is most of the time of a suite that opens thousands.
+    /// Takes passwords as they are from now on. Proving one without showing it takes a debug build tens of
+    /// milliseconds for each session, which is most of the time of a suite that opens thousands.
     pub fn accept_plain_passwords(&self) -> Result<(), String> {
         fs::write(data_path(self.directory.path()).join("pg_hba.conf"), "host all all all password\n")
             .map_err(|error| format!("pg_hba.conf: {error}"))?;
