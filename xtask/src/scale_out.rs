@@ -1,8 +1,8 @@
 //! `cargo xtask scale-out`: everything about several front ends on PostgreSQL, and the slice of it that the gate runs.
 //!
-//! The conformance suite of the engine; the raw HTTP suites and the Python suite over two front ends that answer every
-//! other request; the trial with a cluster whose parts die. Promises: where PostgreSQL, Patroni or etcd are missing and this
-//! user may install packages, Debian's are installed; otherwise the step is skipped by name.
+//! The conformance suite of the engine; the raw HTTP suites and the Python suite over two front ends that answer
+//! every other request; the trial with a cluster whose parts die. Promises: where PostgreSQL, Patroni or etcd are
+//! missing and this user may install packages, Debian's are installed; otherwise the step is skipped by name.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,13 +1,13 @@
 //! Three PostgreSQL nodes under Patroni, with etcd: a real cluster that fails over, and the faults to make it do so.
 //!
-//! Promises: an unprivileged user runs it from a temporary directory, `fsync` stays on, every commit waits for a standby
-//! (`synchronous_mode_strict`), and everything ends with its [`Cluster`], even when the test program is killed. Where a
-//! program is missing, [`Cluster::start`] says so in one sentence, and the caller skips its tests by name.
-//! `settings.rs` writes what the programs read, `network.rs` knows the addresses, `processes.rs` finds and stops processes.
-//! Leaves to others: what is in the database.
+//! Promises: an unprivileged user runs it from a temporary directory, `fsync` stays on, every commit waits for a
+//! standby (`synchronous_mode_strict`), and everything ends with its [`Cluster`], even when the test program is
+//! killed. Where a program is missing, [`Cluster::start`] says so in one sentence, and the caller skips its tests by
+//! name. `settings.rs` writes what the programs read, `network.rs` knows the addresses, `processes.rs` finds and
+//! stops processes. Leaves to others: what is in the database.
 //!
-//! Patroni uses etcd's version 2 interface. Debian's Patroni 3.0.2 loses acknowledged writes over version 3: a leader that
-//! was frozen and goes on takes the lead back.
+//! Patroni uses etcd's version 2 interface. Debian's Patroni 3.0.2 loses acknowledged writes over version 3: a leader
+//! that was frozen and goes on takes the lead back.
 
 mod network;
 mod processes;

@@ -87,8 +87,8 @@ impl Scenario {
         self.exchanges.len()
     }
 
-    /// Sends every request and compares every answer. `run` makes the names of tables and queues unique:
-    /// lower-case letters and digits. Returns the differences, each a few lines of text; none if all answers were as expected.
+    /// Sends every request and compares every answer. `run` makes the names of tables and queues unique: lower-case
+    /// letters and digits. Returns the differences, each a few lines of text; none if all answers were as expected.
     pub fn replay(&self, endpoint: &Endpoint, run: &str, rules: &Rules) -> Vec<String> {
         let stem: String = self.name.chars().filter(char::is_ascii_alphanumeric).take(12).collect();
         let mut replay = Replay {

@@ -300,8 +300,9 @@ impl TestServer {
         self.balancers.first().map(RoundRobin::page_count)
     }
 
-    /// Waits until every front end must know of a change of properties or policies that one of them made. A server alone
-    /// knows at once, and so must a front end that is asked about a container which is gone: no test waits for that.
+    /// Waits until every front end must know of a change of properties or policies that one of them made. A server
+    /// alone knows at once, and so must a front end that is asked about a container which is gone: no test waits for
+    /// that.
     pub fn wait_until_known_everywhere(&self) {
         match &self.fake_clock {
             _ if self.front_ends.len() < 2 => {}

@@ -1,10 +1,10 @@
-//! `scale-out`: two front ends on a cluster of three PostgreSQL nodes, under load, while nodes, agents, front ends and etcd
-//! die, freeze and are cut off.
+//! `scale-out`: two front ends on a cluster of three PostgreSQL nodes, under load, while nodes, agents, front ends
+//! and etcd die, freeze and are cut off.
 //!
-//! A ledger knows every acknowledged write: entities, batches, tables (`writer.rs`), messages (`messages.rs`). After each
-//! fault everything is read through both front ends and compared. Meanwhile concurrent histories are checked for
-//! linearizability (`linear.rs`), so no read may be older than what was acknowledged before it began. `faults.rs` has the
-//! faults, `ground.rs` what all clients share, `front_ends.rs` the servers.
+//! A ledger knows every acknowledged write: entities, batches, tables (`writer.rs`), messages (`messages.rs`). After
+//! each fault everything is read through both front ends and compared. Meanwhile concurrent histories are checked for
+//! linearizability (`linear.rs`), so no read may be older than what was acknowledged before it began. `faults.rs` has
+//! the faults, `ground.rs` what all clients share, `front_ends.rs` the servers.
 
 mod faults;
 mod front_ends;
@@ -118,8 +118,8 @@ fn choose(settings: &Settings) -> Result<Vec<(&'static str, Fault)>, Error> {
     Ok(repeated.collect())
 }
 
-/// Runs this program again in a network namespace of its own, where that is permitted: what it sets up there vanishes with
-/// it. `None`: it goes on here.
+/// Runs this program again in a network namespace of its own, where that is permitted: what it sets up there vanishes
+/// with it. `None`: it goes on here.
 fn in_own_network() -> Result<Option<bool>, Error> {
     if std::env::var_os(OWN_NETWORK).is_some() {
         return Ok(None);
@@ -257,7 +257,8 @@ impl<'a> Trial<'a> {
         self.writers.iter_mut().try_for_each(|writer| writer.check(&mut client, &tables))
     }
 
-    /// The shortest, the middle and the longest outage of each fault. Of two front ends, the one that was worse off counts.
+    /// The shortest, the middle and the longest outage of each fault. Of two front ends, the one that was worse off
+    /// counts.
     fn report_outages(&self) {
         for (name, ..) in FAULTS {
             let mine: Vec<Outages> = self

@@ -1,8 +1,8 @@
 //! `with-postgres`: runs a command beside a new PostgreSQL, and tells it where that is.
 //!
-//! Test servers of `testkit` then use it, two front ends each. With `--server`, two front ends of that binary run on it too,
-//! behind a balancer that hands every request to the next one, and the command gets a connection string for them: that is
-//! how the suites of the official clients run.
+//! Test servers of `testkit` then use it, two front ends each. With `--server`, two front ends of that binary run on
+//! it too, behind a balancer that hands every request to the next one, and the command gets a connection string for
+//! them: that is how the suites of the official clients run.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

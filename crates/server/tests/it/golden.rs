@@ -49,7 +49,8 @@ fn each_section_with_examples_has_its_files() {
 
 #[test]
 fn an_answer_other_than_the_expected_is_a_difference() {
-    // In the second one, exchanges are repeated where a service may take its time. In the first one that would be in vain.
+    // In the second one, exchanges are repeated where a service may take its time. In the first one that would be in
+    // vain.
     let [hasty, patient] = [(); 2].map(|()| testkit::TempDir::new().unwrap());
     for entry in std::fs::read_dir(FOLDER).unwrap() {
         let entry = entry.unwrap();

@@ -277,5 +277,6 @@ fn a_change_of_rules_counts_at_once() {
     check_preflight(&server, B, "GET", None, None);
     let nothing = "<StorageServiceProperties><Cors /></StorageServiceProperties>";
     server.queue().send(Request::put("/?restype=service&comp=properties").xml(nothing)).expect(202);
+    server.wait_until_known_everywhere();
     check_preflight(&server, A, "GET", None, None);
 }

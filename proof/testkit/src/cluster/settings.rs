@@ -1,7 +1,7 @@
 //! What the programs of a cluster are told: Patroni's file for each node, and etcd's arguments.
 //!
-//! Promises: the shortest times that Patroni 3.0 accepts, a synchronous standby for every commit or no commit at all, and
-//! nodes that come back by themselves after any fault.
+//! Promises: the shortest times that Patroni 3.0 accepts, a synchronous standby for every commit or no commit at all,
+//! and nodes that come back by themselves after any fault.
 
 use std::net::SocketAddr;
 use std::path::Path;

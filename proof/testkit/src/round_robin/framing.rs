@@ -113,8 +113,8 @@ fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Counts the bytes of a body until its end. A body that is not of the published form has none: all further bytes belong
-/// to it, so that the front end sees and judges them.
+/// Counts the bytes of a body until its end. A body that is not of the published form has none: all further bytes
+/// belong to it, so that the front end sees and judges them.
 pub(super) struct BodyEnd(State);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
