@@ -27,15 +27,15 @@ use crate::{FrontEnd, version_of};
 const MERGE_LOCK_COUNT: usize = 256;
 
 /// One row of a call.
-struct RowOp {
-    table: TableId,
-    key: KeyBytes,
-    expect: Expect,
-    change: PlainEffect,
+pub(crate) struct RowOp {
+    pub(crate) table: TableId,
+    pub(crate) key: KeyBytes,
+    pub(crate) expect: Expect,
+    pub(crate) change: PlainEffect,
 }
 
 /// What the function in the database said.
-enum RowsAnswer {
+pub(crate) enum RowsAnswer {
     Done(Version),
     Failed {
         op: usize,
@@ -278,7 +278,7 @@ impl FrontEnd {
         Ok((answer, session.clone()))
     }
 
-    async fn send_rows(&self, ops: &[RowOp]) -> Result<RowsAnswer, CommitError> {
+    pub(crate) async fn send_rows(&self, ops: &[RowOp]) -> Result<RowsAnswer, CommitError> {
         let stamp = new_stamp();
         let sent_after = self.last_version();
         // One table at least, because there are ops.
@@ -342,8 +342,9 @@ impl FrontEnd {
         let params: Params<'_> =
             &[&now, &stamp, &fenced, &has_long, &tables, &pks, &rks, &expects, &versions, &effects, &bodies];
         let different: BTreeSet<i64> = places.values().copied().collect();
+        let is_copied = places.keys().any(|table| self.places.is_copied(*table, self.clock.monotonic()));
         let at_place = match different.first() {
-            Some(place) if different.len() == 1 => Some(lease.session.at(*place, self.deadline).await?),
+            Some(place) if different.len() == 1 && !is_copied => Some(lease.session.at(*place, self.deadline).await?),
             _ => None,
         };
         let statement = match &at_place {

@@ -11,6 +11,7 @@ use engine::decide::holds;
 use engine::{CommitError, Expect, Found, TableId, Version};
 use tokio_postgres::Row;
 
+use crate::batch::{RowOp, RowsAnswer};
 use crate::failure::Failure;
 use crate::key_bytes::KeyBytes;
 use crate::outcome::{Touched, Truth};
@@ -33,7 +34,8 @@ pub(crate) enum PlainEffect {
 /// A row as somebody looked at it.
 struct Look {
     place: i64,
-    is_moving: bool,
+    is_copied: bool,
+    is_frozen: bool,
     found: Found,
     /// Fresh.
     version: Version,
@@ -53,6 +55,15 @@ impl FrontEnd {
             // A row that must be absent has nothing to delete.
             let is_look =
                 matches!((change, expect), (PlainEffect::Nothing, _) | (PlainEffect::Delete, Expect::Absent));
+            if !is_look && !key.is_long() && self.places.is_copied(table, self.clock.monotonic()) {
+                let op = RowOp { table, key: key.clone(), expect, change: change.clone() };
+                match self.send_rows(&[op]).await? {
+                    RowsAnswer::Done(version) => return Ok(self.note(version)),
+                    RowsAnswer::Failed { op, found } => return Err(CommitError::Precondition { op, found }),
+                    RowsAnswer::TableGone => return Err(CommitError::TableGone),
+                    RowsAnswer::Again | RowsAnswer::Elsewhere => continue,
+                }
+            }
             if !is_look {
                 let stamp = new_stamp();
                 let sent_after = self.last_version();
@@ -98,8 +109,10 @@ impl FrontEnd {
                 return Ok(self.note(look.version));
             }
             // The row was not as expected when the statement came, and is now; or the table moves.
-            if moves_with_table && look.is_moving {
+            if moves_with_table && look.is_frozen {
                 self.wait_for_moves(&[table]).await?;
+            } else if moves_with_table && look.is_copied {
+                self.places.learn_copied(table, self.clock.monotonic());
             }
         }
         Err(CommitError::Busy)
@@ -159,12 +172,13 @@ impl FrontEnd {
         // It wrote nothing, so no standby has confirmed anything yet.
         self.prove(lease).await?;
         let read = |row: &Row| {
-            let found = row.get::<_, Option<i64>>(2).and_then(|ticks| version_of(ticks as u64));
+            let found = row.get::<_, Option<i64>>(3).and_then(|ticks| version_of(ticks as u64));
             Some(Look {
                 place: row.get(0),
-                is_moving: row.get(1),
+                is_copied: row.get(1),
+                is_frozen: row.get(2),
                 found: found.map_or(Found::Absent, Found::Present),
-                version: version_of(row.get::<_, i64>(3) as u64)?,
+                version: version_of(row.get::<_, i64>(4) as u64)?,
             })
         };
         let no_version =

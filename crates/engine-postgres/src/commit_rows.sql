@@ -2,7 +2,7 @@
 -- It returns what failed and raises nothing, because an error puts the statement into the server's log.
 --   expects: 0 anything, 1 absent, 2 present, 3 exactly this version.   effects: 0 put, 1 delete, 2 nothing.
 --   outcome: 0 done, 1 an expectation failed, 2 a table is gone, 3 somebody inserted one of the rows meanwhile: try again,
---   4 a table is in another place, or moves.
+--   4 a table is in another place, or moves: commit_rows_in_places knows what to do.
 -- No circle of waits: locks are taken in key order, before the first insert; inserts come in key order and wait only for
 -- inserts.
 CREATE FUNCTION {schema}.commit_{rows}(
@@ -47,7 +47,7 @@ BEGIN
         END LOOP;
     END IF;
     -- After the rows were locked, and not before: whoever moves a table waits for those who hold a lock in its relation, and
-    -- everybody else sees here that it moves (move_table).
+    -- everybody else sees here that it moves (wait_for_writers).
     IF EXISTS (SELECT FROM unnest(fenced) AS id WHERE NOT EXISTS (
                SELECT FROM {schema}.fences f WHERE f.table_id = id AND f.place = {place} AND f.moves_to IS NULL)) THEN
         outcome := CASE WHEN EXISTS (

@@ -1,8 +1,9 @@
 //! Gives large tables relations of their own.
 //!
-//! A round looks for a table in the shared relation that has grown large, makes a relation for it, copies its rows while
-//! they are read and written, and calls `move_table` (`schema.sql`), which stops the writers, copies what changed
-//! meanwhile, and sets the table's new place. What the table left behind in the shared relation is removed by the sweep.
+//! A round looks for a table in the shared relation that has grown large, makes a relation for it, marks its fence, so
+//! that writers note what they change, copies its rows and then what was changed meanwhile, and in the end stops the
+//! writers for a moment, copies the rest and sets the table's new place (`schema.sql` has the steps and why they are
+//! safe). What the table left behind in the shared relation is removed by the sweep.
 //!
 //! Promises: one mover at a time, by a lock that its session holds. A mover that ends in between leaves nothing that
 //! matters: the table stays where it was, the next mover drops the relation, and the mark in the fence, if there is one,
@@ -17,6 +18,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Error, SimpleQueryMessage};
 
 use crate::FrontEnd;
@@ -25,6 +27,10 @@ use crate::schema::{LOCK_MOVE, SchemaName};
 
 /// A move that would take longer is given up, and tried again after [`RETRY_AFTER`].
 const WRITERS_WAIT_MAX: Duration = Duration::from_secs(5);
+/// Changes are copied in passes until few are left, while more are made.
+const CHANGES_PER_PASS: i64 = 10_000;
+const FEW_CHANGES: i64 = 200;
+const CHANGES_PASS_COUNT_MAX: usize = 1_000;
 const RETRY_AFTER: Duration = Duration::from_secs(600);
 /// Each is a few files, and an entry in many caches of the server.
 const OWN_RELATION_COUNT_MAX: i64 = 10_000;
@@ -93,40 +99,30 @@ async fn round(client: &Client, schema: &SchemaName, front: &FrontEnd) -> Result
     }
     let number = schema.fill("SELECT nextval('{schema}.place_numbers')");
     let place: i64 = client.query_one(&number, &[]).await?.get(0);
+    // Several statements at once are one transaction.
     let create = format!(
-        "BEGIN; INSERT INTO {{schema}}.places (place, table_id) VALUES ({place}, {table}); {}; COMMIT",
-        schema.relation_sql(place).trim_end().trim_end_matches(';')
+        "INSERT INTO {{schema}}.places (place, table_id) VALUES ({place}, {table}); {}",
+        schema.relation_sql(place)
     );
     client.batch_execute(&schema.fill(&create)).await?;
-    let copy = "INSERT INTO {schema}.{rows} SELECT * FROM {schema}.rows WHERE table_id = $1 ORDER BY pk, rk";
-    let copied_count = client.execute(&schema.fill_at(copy, place), &[&table]).await?;
-    let bound = format!("SET statement_timeout = {}", WRITERS_WAIT_MAX.as_millis());
-    client.batch_execute(&bound).await?;
     let started = front.clock.monotonic();
-    let call = schema.fill(&format!("CALL {{schema}}.move_table({table}, {place}, NULL)"));
-    let answers = client.simple_query(&call).await?;
-    let waited = front.clock.monotonic().saturating_sub(started);
-    client.batch_execute("SET statement_timeout = 0").await?;
-    let outcome = answers.iter().find_map(|answer| match answer {
-        SimpleQueryMessage::Row(row) => row.get(0),
-        _ => None,
-    });
+    let outcome = match fill_and_switch(client, schema, table, place, front).await {
+        Err(error) if error.code() == Some(&SqlState::QUERY_CANCELED) => Err(describe(&error)),
+        outcome => outcome?,
+    };
     match outcome {
-        Some("") => {
+        Ok(waited) => {
             log::info!(
-                "a table of about {row_count} rows has a relation of its own now, {}.rows_{place}; {copied_count} rows were \
-                 copied before its writers waited for {} ms",
+                "a table of about {row_count} rows has a relation of its own now, {}.rows_{place}; it took {} ms, and \
+                 writers waited for {} of them",
                 schema.as_str(),
+                front.clock.monotonic().saturating_sub(started).as_millis(),
                 waited.as_millis()
             );
             Ok(true)
         }
-        other => {
-            let why = other.unwrap_or("the database gave no answer");
-            log::info!(
-                "a table of about {row_count} rows stays in the shared relation after {} ms: {why}",
-                waited.as_millis()
-            );
+        Err(why) => {
+            log::info!("a table of about {row_count} rows stays in the shared relation: {why}");
             *front.mover.last_failure.lock().unwrap_or_else(PoisonError::into_inner) =
                 Some((table, front.clock.monotonic()));
             clear_up(client, schema).await?;
@@ -135,10 +131,55 @@ async fn round(client: &Client, schema: &SchemaName, front: &FrontEnd) -> Result
     }
 }
 
+/// How long writers waited, or why the table stays where it is.
+async fn fill_and_switch(
+    client: &Client,
+    schema: &SchemaName,
+    table: i64,
+    place: i64,
+    front: &FrontEnd,
+) -> Result<Result<Duration, String>, Error> {
+    let begin = schema.fill(&format!("CALL {{schema}}.begin_move({table}, {place}, NULL)"));
+    bounded(client, WRITERS_WAIT_MAX).await?;
+    client.batch_execute(&begin).await?;
+    bounded(client, Duration::ZERO).await?;
+    let copy = "INSERT INTO {schema}.{rows} SELECT * FROM {schema}.rows WHERE table_id = $1 ORDER BY pk, rk";
+    client.execute(&schema.fill_at(copy, place), &[&table]).await?;
+    let changes = schema.fill("SELECT {schema}.copy_changes($1, $2, $3)");
+    let changes = client.prepare(&changes).await?;
+    for _ in 0..CHANGES_PASS_COUNT_MAX {
+        let row = client.query_one(&changes, &[&table, &place, &CHANGES_PER_PASS]).await?;
+        if row.get::<_, i64>(0) < FEW_CHANGES {
+            break;
+        }
+    }
+    let started = front.clock.monotonic();
+    let end = schema.fill(&format!("CALL {{schema}}.end_move({table}, {place}, NULL)"));
+    bounded(client, WRITERS_WAIT_MAX).await?;
+    let answers = client.simple_query(&end).await?;
+    let waited = front.clock.monotonic().saturating_sub(started);
+    bounded(client, Duration::ZERO).await?;
+    let outcome = answers.iter().find_map(|answer| match answer {
+        SimpleQueryMessage::Row(row) => row.get(0),
+        _ => None,
+    });
+    Ok(match outcome {
+        Some("") => Ok(waited),
+        Some(why) => Err(why.to_owned()),
+        None => Err("the database gave no answer".to_owned()),
+    })
+}
+
+/// For the next statements. No commit of a mover waits for a standby, so there is none whose wait could be cancelled.
+async fn bounded(client: &Client, time_max: Duration) -> Result<(), Error> {
+    client.batch_execute(&format!("SET statement_timeout = {}", time_max.as_millis())).await
+}
+
 /// Removes what movers before have left: marks, and relations in which their table does not live. Nobody has ever seen
 /// rows there, so no view needs them. Relations of tables that are gone are left to the sweep.
 async fn clear_up(client: &Client, schema: &SchemaName) -> Result<(), Error> {
-    client.batch_execute(&schema.fill("SELECT {schema}.undo_moves()")).await?;
+    let undo = "SELECT {schema}.undo_moves(); DELETE FROM {schema}.changed_keys";
+    client.batch_execute(&schema.fill(undo)).await?;
     let unused = "SELECT p.place FROM {schema}.places p WHERE EXISTS ( \
                   SELECT FROM {schema}.fences f WHERE f.table_id = p.table_id AND f.place <> p.place)";
     for row in client.query(&schema.fill(unused), &[]).await? {

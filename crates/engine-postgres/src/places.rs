@@ -4,8 +4,11 @@
 //! Every statement checks the belief where the rows are (`statements.rs`), so a wrong one costs a round trip and never
 //! a wrong answer. A table moves once, from place 0 to one of its own; numbers of tables and places are never reused.
 //!
-//! Promises: what is remembered is bounded. Writers of a table that moves wait for the end of the move, but not beyond
-//! their deadline, and not for a mover that is gone. Leaves to others: who moves tables (`mover.rs`).
+//! While a table is copied, its writers use the one function that notes what they change (`schema.sql`); for a moment
+//! at the end it is frozen, and they wait.
+//!
+//! Promises: what is remembered is bounded. Writers wait for a frozen table, but not beyond their deadline, and not for
+//! a mover that is gone. Leaves to others: who moves tables (`mover.rs`).
 
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
@@ -22,6 +25,8 @@ use crate::session::DatabaseSession;
 pub(crate) const SHARED: i64 = 0;
 /// Tables whose place is remembered. When there are more, all are forgotten, and learned again as they are used.
 const KNOWN_COUNT_MAX: usize = 10_000;
+/// Then the usual statement is tried again.
+const BELIEVED_COPIED_FOR: Duration = Duration::from_millis(500);
 /// A writer that waits for longer asks whether the mover is still there.
 const MOVER_SILENCE_MAX: Duration = Duration::from_millis(500);
 const PAUSE_MIN: Duration = Duration::from_millis(5);
@@ -32,14 +37,18 @@ const PAUSE_MAX: Duration = Duration::from_millis(50);
 pub(crate) struct Fence {
     pub(crate) table: TableId,
     pub(crate) place: i64,
-    pub(crate) is_moving: bool,
+    pub(crate) is_copied: bool,
+    pub(crate) is_frozen: bool,
 }
 
 #[derive(Default)]
 pub(crate) struct Places {
     /// Only tables with a relation of their own.
     known: RwLock<HashMap<TableId, i64>>,
-    /// One asks on behalf of all that wait; when it was last seen that these tables do not move.
+    /// Tables that are copied, and until when that is believed. The function for them is right for all tables, and
+    /// slower.
+    copied: RwLock<HashMap<TableId, Duration>>,
+    /// One asks on behalf of all that wait; when it was last seen that these tables are not frozen.
     settled: Mutex<HashMap<TableId, Duration>>,
 }
 
@@ -58,6 +67,20 @@ impl Places {
             known.clear();
         }
         known.insert(table, place);
+    }
+
+    /// Whether writers have to note what they change.
+    pub(crate) fn is_copied(&self, table: TableId, now: Duration) -> bool {
+        let copied = self.copied.read().unwrap_or_else(PoisonError::into_inner);
+        copied.get(&table).is_some_and(|until| now < *until)
+    }
+
+    pub(crate) fn learn_copied(&self, table: TableId, now: Duration) {
+        let mut copied = self.copied.write().unwrap_or_else(PoisonError::into_inner);
+        if copied.len() >= KNOWN_COUNT_MAX {
+            copied.clear();
+        }
+        copied.insert(table, now + BELIEVED_COPIED_FOR);
     }
 
     /// After an error: perhaps the relation went with its table.
@@ -79,12 +102,13 @@ impl FrontEnd {
         let read = |row: &tokio_postgres::Row| Fence {
             table: TableId(row.get::<_, i64>(0) as u64),
             place: row.get(1),
-            is_moving: row.get(2),
+            is_copied: row.get(2),
+            is_frozen: row.get(3),
         };
         Ok(rows.iter().map(read).collect())
     }
 
-    /// Returns when none of the tables moves, and remembers where they are.
+    /// Returns when none of the tables is frozen, and remembers where they are.
     pub(crate) async fn wait_for_moves(&self, tables: &[TableId]) -> Result<(), CommitError> {
         let waited = tokio::time::timeout(self.deadline, self.settle(tables)).await;
         waited.unwrap_or(Err(CommitError::Busy))
@@ -108,8 +132,11 @@ impl FrontEnd {
                 Ok(fences) => {
                     for fence in &fences {
                         self.places.learn(fence.table, fence.place);
+                        if fence.is_copied {
+                            self.places.learn_copied(fence.table, asked);
+                        }
                     }
-                    if !fences.iter().any(|fence| fence.is_moving) {
+                    if !fences.iter().any(|fence| fence.is_frozen) {
                         if settled.len() >= KNOWN_COUNT_MAX {
                             settled.clear();
                         }

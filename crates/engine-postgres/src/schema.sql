@@ -10,13 +10,15 @@ CREATE SEQUENCE {schema}.version_limit;
 CREATE SEQUENCE {schema}.table_ids START 16;
 
 -- One row per placement unit, which is a whole table today. No row: the table is gone. `place` says where its rows are: 0 is
--- `rows`, which small tables share, and n is `rows_n`, which one table has for itself. While `moves_to` is set, the rows are
--- read where they are and nobody writes them. Every change of a unit raises its epoch.
+-- `rows`, which small tables share, and n is `rows_n`, which one table has for itself. `moves_to`: the rows are being copied
+-- there, and whoever changes one notes its key in `changed_keys`. `is_frozen`: nobody changes any. Every change of a unit raises
+-- its epoch.
 CREATE TABLE {schema}.fences (
     table_id bigint PRIMARY KEY,
     epoch bigint NOT NULL,
     place bigint NOT NULL,
-    moves_to bigint
+    moves_to bigint,
+    is_frozen boolean NOT NULL DEFAULT false
 );
 
 -- The relations of their own, and for which table they were made. `leaves_rows`: the table lives there, and `rows` still holds
@@ -27,6 +29,7 @@ CREATE TABLE {schema}.places (
     table_id bigint NOT NULL,
     leaves_rows boolean NOT NULL DEFAULT false
 );
+CREATE TABLE {schema}.changed_keys (table_id bigint NOT NULL, pk bytea NOT NULL, rk bytea NOT NULL);
 
 -- The keys are the engine's own bytes, which sort as the service lists. The stamp is chosen by the front end, once for every
 -- commit: whoever loses the connection finds out by it whether the commit happened.
@@ -109,8 +112,8 @@ BEGIN
 END $$;
 
 {commit_rows}
--- A commit of several rows that are in several places: what commit_rows does, with statements that are made for it. The
--- physical rows have one order for all: by place and then by key.
+-- A commit of rows that are in several places, or in a table that is being copied: what commit_rows does, with statements that
+-- are made for it. The physical rows have one order for all: by place and then by key.
 CREATE FUNCTION {schema}.commit_rows_in_places(
     now_ticks bigint, new_stamp bigint, fenced bigint[], has_long boolean,
     tables bigint[], pks bytea[], rks bytea[], expects integer[], versions bigint[], effects integer[], bodies bytea[],
@@ -124,7 +127,8 @@ DECLARE
     all_places bigint[];
     one_place bigint;
     relation text;
-    is_moving boolean;
+    is_copied boolean;
+    is_halted boolean;
     insert_count integer := 0;
     done_count integer;
     seen record;
@@ -132,11 +136,14 @@ DECLARE
 BEGIN
     -- Before the fences are read, as in commit_rows.
     LOCK TABLE {schema}.rows IN ROW EXCLUSIVE MODE;
-    -- One statement, so that place and mark are of one moment.
-    SELECT array_agg(f.place ORDER BY o.n), bool_or(f.moves_to IS NOT NULL) INTO op_places, is_moving
+    -- One statement, so that place and marks are of one moment.
+    SELECT array_agg(f.place ORDER BY o.n), bool_or(f.moves_to IS NOT NULL), bool_or(f.is_frozen)
+    INTO op_places, is_copied, is_halted
     FROM unnest(tables) WITH ORDINALITY AS o(t, n)
-    LEFT JOIN LATERAL (SELECT f.place, f.moves_to FROM {schema}.fences f WHERE f.table_id = o.t OFFSET 0) f ON true;
-    IF array_position(op_places, NULL) IS NOT NULL OR is_moving THEN
+    LEFT JOIN LATERAL (
+        SELECT f.place, f.moves_to, f.is_frozen FROM {schema}.fences f WHERE f.table_id = o.t OFFSET 0
+    ) f ON true;
+    IF array_position(op_places, NULL) IS NOT NULL OR is_halted THEN
         outcome := CASE WHEN array_position(op_places, NULL) IS NOT NULL THEN 2 ELSE 4 END;
         RETURN;
     END IF;
@@ -188,6 +195,11 @@ BEGIN
             insert_count := insert_count + 1;
         END IF;
     END LOOP;
+    IF is_copied THEN
+        -- Those of tables that are not copied are nobody's, and are removed with the others.
+        INSERT INTO {schema}.changed_keys SELECT o.t, o.pk, o.rk
+        FROM unnest(tables, pks, rks, effects, op_places) AS o(t, pk, rk, effect, p) WHERE o.effect < 2 AND o.p = 0;
+    END IF;
     new_version := {schema}.next_version(now_ticks);
     BEGIN
         FOREACH one_place IN ARRAY coalesce(all_places, ARRAY[]::bigint[]) LOOP
@@ -237,7 +249,7 @@ BEGIN
     outcome := 0;
 END $$;
 
--- Rows with the versions that they had elsewhere. 0 done, 2 the table is gone, 4 it moves.
+-- Rows with the versions that they had elsewhere. 0 done, 2 the table is gone, 4 it is frozen.
 CREATE FUNCTION {schema}.load_rows(
     to_table bigint, until bigint, pks bytea[], rks bytea[], versions bigint[], bodies bytea[]
 ) RETURNS integer LANGUAGE plpgsql AS $$
@@ -246,9 +258,13 @@ DECLARE
 BEGIN
     -- Before the fence is read, as in commit_rows.
     LOCK TABLE {schema}.rows IN ROW EXCLUSIVE MODE;
-    SELECT f.place, f.moves_to INTO fence FROM {schema}.fences f WHERE f.table_id = to_table;
-    IF NOT FOUND OR fence.moves_to IS NOT NULL THEN
+    SELECT f.place, f.moves_to, f.is_frozen INTO fence FROM {schema}.fences f WHERE f.table_id = to_table;
+    IF NOT FOUND OR fence.is_frozen THEN
         RETURN CASE WHEN fence.place IS NULL THEN 2 ELSE 4 END;
+    END IF;
+    IF fence.moves_to IS NOT NULL THEN
+        INSERT INTO {schema}.changed_keys SELECT to_table, o.pk, o.rk FROM unnest(pks, rks) AS o(pk, rk)
+        WHERE octet_length(o.pk) + octet_length(o.rk) <= 2600;
     END IF;
     -- First, so that no later version can come before the rows.
     PERFORM {schema}.raise_versions(until);
@@ -295,7 +311,7 @@ BEGIN
         outcome := 3;
         RETURN;
     END IF;
-    INSERT INTO {schema}.fences VALUES (id, 1, 0, NULL);
+    INSERT INTO {schema}.fences (table_id, epoch, place) VALUES (id, 1, 0);
     outcome := 0;
 END $$;
 
@@ -360,7 +376,7 @@ BEGIN
         old_id := id;
         id := (old_id & (255::bigint << 56)) | nextval('{schema}.table_ids');
         DELETE FROM {schema}.fences f WHERE f.table_id = old_id;
-        INSERT INTO {schema}.fences VALUES (id, 1, 0, NULL);
+        INSERT INTO {schema}.fences (table_id, epoch, place) VALUES (id, 1, 0);
         INSERT INTO {schema}.dropped (table_id, stamp) VALUES (old_id, new_stamp);
     END IF;
     UPDATE {schema}.rows r
@@ -369,44 +385,77 @@ BEGIN
     outcome := 0;
 END $$;
 
--- Moves a table out of `rows` into the relation that was made for it and already holds most of its rows. The caller holds the
--- lock of movers. Everything happens in the server, so that no front end that is slow or frozen keeps the writers waiting, and
--- the caller's `statement_timeout` bounds how long they wait. `outcome` is empty, or says why the table stays where it is.
+-- Moves: a table leaves `rows` for a relation that was made for it. Only one mover at a time, by a lock that its session holds.
 --
--- The mark comes first. Then those are waited for that may not have seen it. A statement takes its lock in the relation first
--- and looks at the fence afterwards, so whoever holds no lock by now will see the mark. Readers are not waited for.
-CREATE PROCEDURE {schema}.move_table(moved bigint, to_place bigint, INOUT outcome text) LANGUAGE plpgsql AS $$
+-- 1. begin_move marks the fence. From then on writers of this table note in `changed_keys` what they change.
+-- 2. The mover copies the table, and then, again and again, what was changed meanwhile (copy_changes).
+-- 3. end_move stops the writers, copies the rest, and sets the new place.
+--
+-- After a mark, those are waited for that may not have seen it. A statement takes its lock in the relation first and looks at
+-- the fence afterwards, so whoever holds no lock by now will see the mark. Readers are not waited for.
+CREATE FUNCTION {schema}.wait_for_writers() RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     writers text[];
-    relation text := '{schema}.rows_' || to_place;
 BEGIN
-    outcome := '';
+    SELECT coalesce(array_agg(l.virtualtransaction), ARRAY[]::text[]) INTO writers FROM pg_locks l
+    WHERE l.locktype = 'relation' AND l.granted AND l.relation = '{schema}.rows'::regclass
+      AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+      AND l.mode IN ('RowShareLock', 'RowExclusiveLock') AND l.pid <> pg_backend_pid();
+    WHILE EXISTS (SELECT FROM pg_locks l WHERE l.virtualtransaction = ANY (writers)) LOOP
+        PERFORM pg_sleep(0.002);
+    END LOOP;
+END $$;
+
+-- False: the table is gone, or not in `rows`.
+CREATE PROCEDURE {schema}.begin_move(moved bigint, to_place bigint, INOUT is_begun boolean) LANGUAGE plpgsql AS $$
+BEGIN
     UPDATE {schema}.fences f SET moves_to = to_place, epoch = epoch + 1
     WHERE f.table_id = moved AND f.place = 0 AND f.moves_to IS NULL;
-    IF NOT FOUND THEN
-        outcome := 'the table is gone';
-        RETURN;
+    is_begun := FOUND;
+    COMMIT;
+    PERFORM {schema}.wait_for_writers();
+END $$;
+
+-- Copies the present state of up to `count_max` keys that were changed, and forgets them. A key that is changed again is noted
+-- again. Returns how many there were.
+CREATE FUNCTION {schema}.copy_changes(moved bigint, to_place bigint, count_max bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    all_pks bytea[];
+    all_rks bytea[];
+BEGIN
+    WITH taken AS (
+        DELETE FROM {schema}.changed_keys WHERE ctid = ANY (ARRAY(
+            SELECT ctid FROM {schema}.changed_keys WHERE table_id = moved LIMIT count_max)) RETURNING pk, rk
+    )
+    SELECT array_agg(pk), array_agg(rk) INTO all_pks, all_rks FROM taken;
+    IF all_pks IS NULL THEN
+        RETURN 0;
     END IF;
+    EXECUTE format(
+        'DELETE FROM {schema}.rows_%s n USING (SELECT DISTINCT * FROM unnest($1, $2)) AS k(pk, rk)
+         WHERE n.table_id = $3 AND n.pk = k.pk AND n.rk = k.rk', to_place)
+        USING all_pks, all_rks, moved;
+    EXECUTE format(
+        'INSERT INTO {schema}.rows_%s SELECT r.* FROM (SELECT DISTINCT * FROM unnest($1, $2)) AS k(pk, rk)
+         CROSS JOIN LATERAL (
+            SELECT r.* FROM {schema}.rows r WHERE r.table_id = $3 AND r.pk = k.pk AND r.rk = k.rk OFFSET 0
+         ) r', to_place)
+        USING all_pks, all_rks, moved;
+    RETURN cardinality(all_pks);
+END $$;
+
+-- Everything happens in the server, so that no front end that is slow or frozen keeps the writers waiting, and the caller's
+-- `statement_timeout` bounds how long they wait. `outcome` is empty, or says why the table stays where it is.
+CREATE PROCEDURE {schema}.end_move(moved bigint, to_place bigint, INOUT outcome text) LANGUAGE plpgsql AS $$
+BEGIN
+    outcome := '';
+    UPDATE {schema}.fences f SET is_frozen = true, epoch = epoch + 1 WHERE f.table_id = moved AND f.moves_to = to_place;
     COMMIT;
     BEGIN
-        SELECT coalesce(array_agg(l.virtualtransaction), ARRAY[]::text[]) INTO writers FROM pg_locks l
-        WHERE l.locktype = 'relation' AND l.granted AND l.relation = '{schema}.rows'::regclass
-          AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
-          AND l.mode IN ('RowShareLock', 'RowExclusiveLock') AND l.pid <> pg_backend_pid();
-        WHILE EXISTS (SELECT FROM pg_locks l WHERE l.virtualtransaction = ANY (writers)) LOOP
-            PERFORM pg_sleep(0.005);
+        PERFORM {schema}.wait_for_writers();
+        WHILE {schema}.copy_changes(moved, to_place, 10000) > 0 LOOP
         END LOOP;
-        -- What changed since the rows were copied. A row with the same version is the same row.
-        EXECUTE format(
-            'DELETE FROM %s n WHERE NOT EXISTS (
-                SELECT FROM {schema}.rows r
-                WHERE r.table_id = $1 AND r.pk = n.pk AND r.rk = n.rk AND r.version = n.version AND r.stamp = n.stamp)',
-            relation) USING moved;
-        EXECUTE format(
-            'INSERT INTO %1$s SELECT r.* FROM {schema}.rows r WHERE r.table_id = $1 AND NOT EXISTS (
-                SELECT FROM %1$s n WHERE n.pk = r.pk AND n.rk = r.rk)',
-            relation) USING moved;
-        UPDATE {schema}.fences f SET place = to_place, moves_to = NULL, epoch = epoch + 1
+        UPDATE {schema}.fences f SET place = to_place, moves_to = NULL, is_frozen = false, epoch = epoch + 1
         WHERE f.table_id = moved AND f.moves_to = to_place;
         IF NOT FOUND THEN
             RAISE EXCEPTION 'the table was dropped meanwhile';
@@ -416,7 +465,7 @@ BEGIN
         outcome := SQLERRM;
     END;
     IF outcome <> '' THEN
-        UPDATE {schema}.fences f SET moves_to = NULL, epoch = epoch + 1
+        UPDATE {schema}.fences f SET moves_to = NULL, is_frozen = false, epoch = epoch + 1
         WHERE f.table_id = moved AND f.moves_to = to_place;
     END IF;
     COMMIT;
@@ -431,12 +480,12 @@ BEGIN
         RETURN false;
     END IF;
     FOR one IN SELECT p.place, p.table_id FROM {schema}.places p LOOP
-        UPDATE {schema}.fences f SET moves_to = NULL, epoch = epoch + 1
+        UPDATE {schema}.fences f SET moves_to = NULL, is_frozen = false, epoch = epoch + 1
         WHERE f.table_id = one.table_id AND f.moves_to = one.place;
     END LOOP;
     RETURN true;
 END $$;
 
 -- The catalogue and the settings are always there.
-INSERT INTO {schema}.fences VALUES (0, 1, 0, NULL), (1, 1, 0, NULL);
+INSERT INTO {schema}.fences (table_id, epoch, place) VALUES (0, 1, 0), (1, 1, 0);
 INSERT INTO {schema}.meta (format) VALUES ({format});

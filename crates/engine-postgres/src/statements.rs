@@ -132,7 +132,9 @@ impl Statements {
         let (shared, long, where_are, undo_moves, commit_rows_in_places, load_rows) = tokio::try_join!(
             PlaceStatements::prepare(client, schema, 0),
             row_statements(client, schema, &LONG, 0),
-            prepare("SELECT table_id, place, moves_to IS NOT NULL FROM {schema}.fences WHERE table_id = ANY ($1)"),
+            prepare(
+                "SELECT table_id, place, moves_to IS NOT NULL, is_frozen FROM {schema}.fences WHERE table_id = ANY ($1)"
+            ),
             prepare("SELECT {schema}.undo_moves()"),
             prepare("SELECT * FROM {schema}.commit_rows_in_places($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"),
             prepare("SELECT {schema}.load_rows($1, $2, $3, $4, $5, $6)"),
@@ -244,8 +246,8 @@ async fn row_statements(
              RETURNING {{schema}}.next_version($4)"
         )),
         prepare(format!(
-            "SELECT f.place, f.moves_to IS NOT NULL, (SELECT r.version FROM {{schema}}.{relation} r WHERE {close}), \
-             {{schema}}.next_version($4) FROM {{schema}}.fences f WHERE f.table_id = $1"
+            "SELECT f.place, f.moves_to IS NOT NULL, f.is_frozen, \
+             (SELECT r.version FROM {{schema}}.{relation} r WHERE {close}), {{schema}}.next_version($4) FROM {{schema}}.fences f WHERE f.table_id = $1"
         )),
         prepare(format!("SELECT r.version, r.stamp FROM {{schema}}.{relation} r WHERE {close}")),
     )?;
