@@ -19,7 +19,7 @@ use engine::{
 };
 use engine_postgres::{PostgresEngine, schema_sql};
 
-use support::moves::{Collect, SPACE, new_table, op, page, put, rows_of, two_movers};
+use support::moves::{Collect, SPACE, move_now, new_table, op, page, put, rows_of, two_movers};
 use support::{Database, postgres_or_skip};
 
 fn names(key: &OwnedKey) -> (&str, &str) {
@@ -170,7 +170,7 @@ async fn nothing_is_lost_or_doubled_or_old_while_a_table_moves() {
             })
             .collect();
         tokio::time::sleep(Duration::from_millis(200)).await;
-        assert!(engines[round % 2].move_large_table().await, "the table is large enough");
+        move_now(&server, &database, &engines[round % 2], table).await;
         tokio::time::sleep(Duration::from_millis(100)).await;
         engines[0].sweep().await;
         is_over.store(true, Ordering::SeqCst);
@@ -207,10 +207,10 @@ async fn nothing_is_lost_or_doubled_or_old_while_a_table_moves() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn commits_reach_over_places() {
     let Some(server) = postgres_or_skip("commits_reach_over_places") else { return };
-    let (_, engines) = two_movers(&server, 50).await;
+    let (database, engines) = two_movers(&server, 50).await;
     let large = new_table(&engines[0], "large", 100).await;
     let small = new_table(&engines[0], "small", 1).await;
-    assert!(engines[0].move_large_table().await);
+    move_now(&server, &database, &engines[0], large).await;
     assert!(!engines[0].move_large_table().await, "the other one is small");
     let long = "\u{e123}".repeat(1000);
     let both = |expect, effect: Effect| {
@@ -279,7 +279,7 @@ async fn views_from_before_a_move_stay_as_they_were() {
     let (database, engines) = two_movers(&server, 50).await;
     let table = new_table(&engines[0], "t", 100).await;
     let before = engines[1].snapshot().await.unwrap();
-    assert!(engines[0].move_large_table().await);
+    move_now(&server, &database, &engines[0], table).await;
     let between = engines[1].snapshot().await.unwrap();
     engines[0].commit(Commit::one(table, "seed", op("later", Expect::Absent, put("v")))).await.unwrap();
     let until = engines[0].snapshot().await.unwrap().last_version().unwrap();
@@ -304,7 +304,10 @@ async fn views_from_before_a_move_stay_as_they_were() {
     assert_eq!(sink.0.len(), 100);
     drop((before, between));
     assert!(rows_of(&engines[0], emptied).await.is_empty());
-    let relations = format!("SELECT count(*) FROM pg_class WHERE relname ~ '^rows_[0-9]+$' AND relnamespace = '{}'::regnamespace", database.schema);
+    let relations = format!(
+        "SELECT count(*) FROM pg_class WHERE relname ~ '^rows_[0-9]+$' AND relnamespace = '{}'::regnamespace",
+        database.schema
+    );
     // The server notices the end of the views' sessions a moment later.
     for _ in 0..100 {
         engines[0].sweep().await;
@@ -339,7 +342,7 @@ async fn without_the_right_to_create_tables_stay_shared() {
     assert_eq!(rows_of(&engine, table).await.len(), 100);
     // With the right to create and nothing more, it moves.
     server.sql(&format!("GRANT CREATE ON SCHEMA {schema} TO modest")).unwrap();
-    assert!(engine.move_large_table().await);
+    move_now(&server, &database, &engine, table).await;
     assert_eq!(rows_of(&engine, table).await.len(), 100);
     engine.drop_table(SPACE, "t").await.unwrap();
     engine.sweep().await;

@@ -73,3 +73,20 @@ pub async fn page(
     let next = engine.scan(table, &[range], budget, &mut sink).await.unwrap();
     (sink.0, next.map(|key| KeyRange::from_key(&key.partition, &key.row)))
 }
+
+/// Where a table is, or nothing if it is gone.
+pub fn place_of(server: &Postgres, database: &Database, table: TableId) -> Option<u64> {
+    let place = format!("SELECT place FROM {}.fences WHERE table_id = {}", database.schema, table.0);
+    server.sql(&place).unwrap().parse().ok()
+}
+
+/// Moves until the table is elsewhere: the front ends have movers of their own, which may be quicker.
+pub async fn move_now(server: &Postgres, database: &Database, engine: &PostgresEngine, table: TableId) {
+    for _ in 0..100 {
+        if place_of(server, database, table) != Some(0) {
+            return;
+        }
+        engine.move_large_table().await;
+    }
+    panic!("the table does not move");
+}
