@@ -82,7 +82,9 @@ mod tests {
     fn arguments_are_passed_on_and_write_gets_its_directory() {
         let arguments = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(with_directory(&arguments("--rounds 2 --write")), ["--rounds", "2", "--write", "docs"]);
-        assert!(wants_azurite(&arguments("--scale-out")) && !wants_azurite(&arguments("--scale-out --large")));
+        assert!(
+            wants_azurite(&arguments("--scale-out")) && !wants_azurite(&arguments("--scale-out --large"))
+        );
         assert!(wants_azurite(&arguments("--full")) && !wants_azurite(&arguments("--quick --rounds 2")));
         assert!(
             wants_azurite(&arguments("--systems azurite")) && !wants_azurite(&arguments("--systems hello"))

@@ -174,7 +174,8 @@ fn azurite(
 }
 
 fn not_measured(what: &str, why: &str, run: &mut ScaleOutRun) {
-    let why = why.lines().map(str::trim).filter(|line| !line.is_empty()).take(3).collect::<Vec<_>>().join(" ");
+    let why =
+        why.lines().map(str::trim).filter(|line| !line.is_empty()).take(3).collect::<Vec<_>>().join(" ");
     eprintln!("\n*** NOT MEASURED: {what}: {why} ***\n");
     run.notes.push(format!("{what} was not measured: {why}."));
 }
@@ -223,7 +224,8 @@ impl<'a> Part<'a> {
     /// Fills the tables of the front ends, and then that of `pgbench` with bodies of the same size.
     fn prepare(&mut self, front_end: &System, data: &DataDirectory) -> Result<(), Error> {
         self.load(front_end)?;
-        let sizes = "SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY octet_length(body)) FROM lazulite.rows";
+        let sizes =
+            "SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY octet_length(body)) FROM lazulite.rows";
         let body_bytes = self.database.sql(sizes)?.parse()?;
         let scripts = data.0.join("pgbench");
         self.pgbench = Some(Pgbench::prepare(self.database, &scripts, self.shape.entities, body_bytes)?);
@@ -248,6 +250,8 @@ impl<'a> Part<'a> {
     fn run(&self, run: &mut ScaleOutRun) -> Result<(), Error> {
         for workload in self.workloads() {
             eprintln!("{}, {} connections", workload.kind.what(), workload.connections);
+            // Or one would come by itself, while somebody is measured.
+            self.database.sql("CHECKPOINT")?;
             self.compare(&workload, run)?;
         }
         Ok(())

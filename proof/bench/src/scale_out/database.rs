@@ -15,7 +15,7 @@ use testkit::cluster::{Cluster, NODE_COUNT, Place, Reads};
 /// Enough for the tables that are compared, and less than the large one. No checkpoint falls into one measurement and not
 /// into another.
 pub const SETTINGS: [(&str, &str); 3] =
-    [("shared_buffers", "512MB"), ("max_wal_size", "16GB"), ("checkpoint_timeout", "1h")];
+    [("shared_buffers", "512MB"), ("max_wal_size", "6GB"), ("checkpoint_timeout", "1h")];
 
 pub struct Database {
     servers: Servers,

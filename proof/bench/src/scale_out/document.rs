@@ -68,7 +68,9 @@ mod tests {
         let page = format!("before\n\n{BEGIN}\n\nold\n\n{END}\n\nafter\n");
         let once = replaced(&page, &figures(&example())).unwrap();
         assert!(once.starts_with("before\n\n<!--") && once.ends_with("-->\n\nafter\n"), "{once}");
-        assert!(once.contains("### Compared") && !once.contains("old") && !once.contains("### A large table"));
+        assert!(
+            once.contains("### Compared") && !once.contains("old") && !once.contains("### A large table")
+        );
         assert_eq!(replaced(&once, &figures(&example())).unwrap(), once);
         assert_eq!(replaced("no marks", "x"), None);
     }

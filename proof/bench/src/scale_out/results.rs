@@ -156,8 +156,7 @@ impl ScaleOutRun {
 
     /// The figures of one front end by the size of the table.
     pub fn sized(&self, kind: WorkloadKind, entities: u64) -> Option<&Figures> {
-        let cell =
-            self.cells.iter().find(|cell| cell.workload == kind.name() && cell.entities == entities);
+        let cell = self.cells.iter().find(|cell| cell.workload == kind.name() && cell.entities == entities);
         cell?.figures.as_ref()
     }
 }

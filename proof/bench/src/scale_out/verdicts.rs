@@ -39,21 +39,34 @@ const TARGETS: [ScaleOutTarget; 23] = [
     target("inserts: of `pgbench`", Unit::Times, INSERTS_OF_PGBENCH, |results| {
         of_pgbench(results, INSERT, Keeper::Alone, Contender::FrontEnd)
     }),
-    target("with a standby, point reads with `etcd=`: of `pgbench`", Unit::Times, READS_OF_PGBENCH, |results| {
-        of_pgbench(results, READ, Keeper::WithStandby, Contender::FrontEndWithLease)
-    }),
+    target(
+        "with a standby, point reads with `etcd=`: of `pgbench`",
+        Unit::Times,
+        READS_OF_PGBENCH,
+        |results| of_pgbench(results, READ, Keeper::WithStandby, Contender::FrontEndWithLease),
+    ),
     target("with a standby, point reads without: of `pgbench`", Unit::Times, Bound::None, |results| {
         of_pgbench(results, READ, Keeper::WithStandby, Contender::FrontEnd)
     }),
     target("with a standby, inserts: of `pgbench`", Unit::Times, INSERTS_OF_PGBENCH, |results| {
         of_pgbench(results, INSERT, Keeper::WithStandby, Contender::FrontEnd)
     }),
-    target("two front ends, point reads: of one", Unit::Times, Bound::None, |results| two_of_one(results, READ)),
-    target("two front ends, inserts: of one", Unit::Times, Bound::None, |results| two_of_one(results, INSERT)),
-    target("two front ends, transactions: of one", Unit::Times, Bound::None, |results| two_of_one(results, BATCH)),
+    target("two front ends, point reads: of one", Unit::Times, Bound::None, |results| {
+        two_of_one(results, READ)
+    }),
+    target("two front ends, inserts: of one", Unit::Times, Bound::None, |results| {
+        two_of_one(results, INSERT)
+    }),
+    target("two front ends, transactions: of one", Unit::Times, Bound::None, |results| {
+        two_of_one(results, BATCH)
+    }),
     target("two front ends, pages: of one", Unit::Times, Bound::None, |results| two_of_one(results, PAGE)),
-    target("point reads: of the embedded engine", Unit::Times, Bound::None, |results| of_embedded(results, READ)),
-    target("inserts: of the embedded engine", Unit::Times, Bound::None, |results| of_embedded(results, INSERT)),
+    target("point reads: of the embedded engine", Unit::Times, Bound::None, |results| {
+        of_embedded(results, READ)
+    }),
+    target("inserts: of the embedded engine", Unit::Times, Bound::None, |results| {
+        of_embedded(results, INSERT)
+    }),
     target("transactions: of the embedded engine", Unit::Times, Bound::None, |results| {
         of_embedded(results, BATCH)
     }),
@@ -65,7 +78,9 @@ const TARGETS: [ScaleOutTarget; 23] = [
     target("point read, 10k to 10M entities: CPU", Unit::Times, TWICE, |results| {
         growth(results, READ, Figures::cpu_us)
     }),
-    target("point read, 10k to 10M entities: time", Unit::Times, TWICE, |results| growth(results, READ, seconds)),
+    target("point read, 10k to 10M entities: time", Unit::Times, TWICE, |results| {
+        growth(results, READ, seconds)
+    }),
     target("page of 1,000, 10k to 10M entities: CPU", Unit::Times, TWICE, |results| {
         growth(results, PAGE, Figures::cpu_us)
     }),
@@ -129,11 +144,7 @@ fn seconds(figures: &Figures) -> Option<f64> {
     Some(1.0 / figures.requests_per_second)
 }
 
-fn growth(
-    results: &ScaleOutResults,
-    kind: WorkloadKind,
-    cost: fn(&Figures) -> Option<f64>,
-) -> Option<f64> {
+fn growth(results: &ScaleOutResults, kind: WorkloadKind, cost: fn(&Figures) -> Option<f64>) -> Option<f64> {
     let run = large(results)?;
     Some(cost(run.sized(kind, LARGE_ENTITIES)?)? / cost(run.sized(kind, SMALL_ENTITIES)?)?)
 }
