@@ -53,7 +53,8 @@ Commands:
                            crates/client/tests/azurite.txt
   publish                  a dry run of publishing the client and the crates that it needs
   bench [ARGUMENTS]...     Lazulite beside Azurite, a bare HTTP server and the raw engine; with --write,
-                           writes the result to docs/performance.md
+                           writes the result to docs/performance.md; --scale-out compares front ends on PostgreSQL
+                           with pgbench, and writes to docs/scale-out.md
                            (`cargo xtask bench --help` lists its arguments)
   cost [ARGUMENTS]...      instructions and allocations of the hot paths, against proof/cost/budgets.txt
                            (`cargo xtask cost --help` lists its arguments)

@@ -1,8 +1,8 @@
 //! `cargo xtask scale-out`: everything about several front ends on PostgreSQL, and the slice of it that the gate runs.
 //!
-//! The conformance suite of the engine; the raw HTTP suites and the Python suite over two front ends that answer every
-//! other request; the trial with a cluster whose parts die. Promises: where PostgreSQL, Patroni or etcd are missing and this
-//! user may install packages, Debian's are installed; otherwise the step is skipped by name.
+//! The conformance suite of the engine; the raw HTTP suites and the Python suite over two front ends that answer
+//! every other request; the trial with a cluster whose parts die. Promises: where PostgreSQL, Patroni or etcd are
+//! missing and this user may install packages, Debian's are installed; otherwise the step is skipped by name.
 
 use std::path::Path;
 use std::process::Command;
@@ -18,7 +18,7 @@ Usage: cargo xtask scale-out [--suites | TRIAL ARGUMENTS...]
 
   without arguments        everything
   --suites                 the conformance suite, the raw HTTP suites and the Python suite on PostgreSQL
-  --only, --rounds, --writers, --seed
+  --only, --rounds, --reads, --writers, --seed
                            the trial alone, with these arguments: `lazulite-trials scale-out --help`
 ";
 
@@ -32,6 +32,9 @@ const SLICE: [&str; 5] = ["etags::", "batch::", "paging::", "entities::", "recei
 /// The gate's slice of the faults.
 const FAULTS: [&str; 5] =
     ["--only", "leader-killed,leader-frozen,standbys-frozen,front-end-killed", "--rounds", "1", "--seed=1"];
+/// Reads that are not proven by a lease, under the faults that would show old rows.
+const WITH_BARRIERS: [&str; 6] =
+    ["--reads", "barrier", "--only", "leader-frozen,leader-cut-off,agent-frozen", "--rounds", "1"];
 
 pub fn run(arguments: &[String]) -> Result<bool, String> {
     if arguments.iter().any(|word| word == "--help" || word == "-h") {
@@ -55,6 +58,9 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
     }
     if !only_suites {
         is_good &= trials::run("scale-out", arguments)?;
+    }
+    if arguments.is_empty() {
+        is_good &= process::run(trials::command("scale-out")?.args(WITH_BARRIERS))?.succeeded;
     }
     Ok(is_good)
 }
@@ -84,7 +90,16 @@ fn suites() -> Result<Vec<(&'static str, Counts)>, String> {
             Counts::ONE_SKIPPED
         }
     };
-    Ok(vec![("engine", conformance(&[])?), ("raw HTTP", raw_http(&[])?), ("Python", python)])
+    let engine = conformance(&[])?;
+    Ok(vec![("cluster", cluster()?), ("engine", engine), ("raw HTTP", raw_http(&[])?), ("Python", python)])
+}
+
+/// The test of the cluster itself, which `cargo test` leaves out.
+fn cluster() -> Result<Counts, String> {
+    let mut command = cargo();
+    command.args(["test", "--package", "testkit", "--test", "cluster", "--", "--ignored"]);
+    let finished = process::run(&mut command)?;
+    Ok(counts::from_cargo_test(&finished.output).of_run(finished.succeeded))
 }
 
 /// The tests of the engine's crate, each of which starts its own PostgreSQL.
@@ -113,7 +128,7 @@ fn hosted() -> Result<Command, String> {
 }
 
 /// Installs what is missing, where that is allowed.
-fn install() -> Result<Result<(), Missing>, String> {
+pub fn install() -> Result<Result<(), Missing>, String> {
     let missing: Vec<&str> =
         PACKAGES.iter().filter(|(_, program)| !is_installed(program)).map(|(package, _)| *package).collect();
     if missing.is_empty() {

@@ -1,4 +1,5 @@
-//! Runs the suites of the official clients, current and older, unmodified, against a real server, and reads their results.
+//! Runs the suites of the official clients, current and older, unmodified, against a real server, and reads their
+//! results.
 //!
 //! Promises: each suite gets a server of its own; a server that does not stop well counts as a failure. Set-ups mostly
 //! wait for downloads, so [`SetUps`] runs them in the background. What each needs is the business of `set_up`.
@@ -137,8 +138,8 @@ fn run(name: &str, suite: Suite, binary: &Path) -> Result<Ran, String> {
     Ok(Ran { cases, counts })
 }
 
-/// Runs a suite against servers that another program starts. `host` is the command of that program, which runs the command
-/// that follows its arguments and tells it where the servers are.
+/// Runs a suite against servers that another program starts. `host` is the command of that program, which runs the
+/// command that follows its arguments and tells it where the servers are.
 pub fn run_hosted(name: &str, mut host: Command) -> Result<Result<Ran, Missing>, String> {
     let Suite { command, report, .. } = match set_up(name)? {
         Ok(suite) => suite,

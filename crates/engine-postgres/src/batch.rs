@@ -14,26 +14,28 @@ use engine::decide::decide_all;
 use engine::keys::{self, Key};
 use engine::{COMMIT_OP_COUNT_MAX, Commit, CommitError, Effect, Expect, Found, TableId, Version};
 use tokio::sync::{Mutex, MutexGuard};
+use tokio_postgres::Row;
 
 use crate::commit::{ATTEMPT_COUNT_MAX, PlainEffect, new_stamp, pause};
 use crate::failure::Failure;
 use crate::key_bytes::KeyBytes;
 use crate::outcome::{Touched, Truth};
+use crate::places::SHARED;
 use crate::session::{DatabaseSession, Params};
 use crate::{FrontEnd, version_of};
 
 const MERGE_LOCK_COUNT: usize = 256;
 
 /// One row of a call.
-struct RowOp {
-    table: TableId,
-    key: KeyBytes,
-    expect: Expect,
-    change: PlainEffect,
+pub(crate) struct RowOp {
+    pub(crate) table: TableId,
+    pub(crate) key: KeyBytes,
+    pub(crate) expect: Expect,
+    pub(crate) change: PlainEffect,
 }
 
 /// What the function in the database said.
-enum RowsAnswer {
+pub(crate) enum RowsAnswer {
     Done(Version),
     Failed {
         op: usize,
@@ -42,6 +44,18 @@ enum RowsAnswer {
     TableGone,
     /// Others got in the way; nothing happened.
     Again,
+    /// A table is in another place than this front end believes, or moves; nothing happened.
+    Elsewhere,
+}
+
+type WantedByKey = HashMap<Vec<u8>, Option<(Version, Bytes)>>;
+
+/// The rows that a decision depends on.
+enum WantedRows {
+    Found(WantedByKey),
+    TableGone,
+    /// They were looked for in the wrong place.
+    Elsewhere,
 }
 
 /// Locks for rows that are merged, by hash: two rows may share one, which costs only time.
@@ -93,7 +107,7 @@ impl FrontEnd {
                 RowsAnswer::Done(version) => return Ok(self.note(version)),
                 RowsAnswer::Failed { op, found } => return Err(CommitError::Precondition { op, found }),
                 RowsAnswer::TableGone => return Err(CommitError::TableGone),
-                RowsAnswer::Again => {}
+                RowsAnswer::Again | RowsAnswer::Elsewhere => {}
             }
         }
         Err(CommitError::Busy)
@@ -159,7 +173,7 @@ impl FrontEnd {
                 RowsAnswer::Done(version) => return Ok(self.note(version)),
                 RowsAnswer::TableGone => return Err(CommitError::TableGone),
                 // The rows are not what they were when they were read.
-                RowsAnswer::Failed { .. } | RowsAnswer::Again => {}
+                RowsAnswer::Failed { .. } | RowsAnswer::Again | RowsAnswer::Elsewhere => {}
             }
         }
         Err(CommitError::Busy)
@@ -167,12 +181,11 @@ impl FrontEnd {
 
     /// The rows that the decision depends on, by encoded key, and the session that they come from. `None`: a table is
     /// gone.
-    #[allow(clippy::type_complexity, reason = "what `decide_all` looks rows up in")]
     async fn read_for(
         &self,
         commits: &[Commit],
-    ) -> Result<(Option<HashMap<Vec<u8>, Option<(Version, Bytes)>>>, Arc<DatabaseSession>), CommitError> {
-        let mut wanted: BTreeMap<Vec<u8>, (i64, KeyBytes)> = BTreeMap::new();
+    ) -> Result<(Option<WantedByKey>, Arc<DatabaseSession>), CommitError> {
+        let mut wanted: BTreeMap<Vec<u8>, (TableId, KeyBytes)> = BTreeMap::new();
         let mut tables = BTreeSet::new();
         for commit in commits {
             tables.insert(commit.table.0 as i64);
@@ -182,63 +195,116 @@ impl FrontEnd {
                 if !is_blind {
                     let key = keys::encode(commit.table, Key { partition: &commit.partition, row: &op.row });
                     let bytes = KeyBytes::of_encoded(&key);
-                    wanted.insert(key, (commit.table.0 as i64, bytes));
+                    wanted.insert(key, (commit.table, bytes));
                 }
             }
         }
         let tables: Vec<i64> = tables.into_iter().collect();
-        let ids: Vec<i64> = wanted.values().map(|(table, _)| *table).collect();
-        let pks: Vec<&[u8]> = wanted.values().map(|(_, key)| &key.pk[..]).collect();
-        let rks: Vec<&[u8]> = wanted.values().map(|(_, key)| &key.rk[..]).collect();
-        let read = async || {
-            let lease = self.reads.lease().await?;
-            let session = &lease.session;
-            let (fenced, keys): (Params<'_>, Params<'_>) = (&[&tables], &[&ids, &pks, &rks]);
-            let (live, found) = tokio::try_join!(
-                session.query(&session.statements.live_count, fenced, self.deadline),
-                session.query(&session.statements.read_rows, keys, self.deadline)
-            )?;
-            Ok((live, found, session.clone()))
-        };
         // A read changes nothing, so it may be repeated, and a lost connection says that nothing happened.
         let started = self.clock.monotonic();
-        let outcome = loop {
-            match read().await {
-                Err(failure) if self.repeats_read(started, &failure).await => {}
-                outcome => break outcome,
+        let (rows, session) = loop {
+            match self.read_wanted(&tables, &wanted).await {
+                Ok((WantedRows::Found(rows), session)) => break (Some(rows), session),
+                Ok((WantedRows::TableGone, session)) => break (None, session),
+                Ok((WantedRows::Elsewhere, _)) => {}
+                Err(failure) => {
+                    // Perhaps the relation went with its table.
+                    commits.iter().for_each(|commit| self.places.forget(commit.table));
+                    if !self.repeats_read(started, &failure).await {
+                        return Err(match failure {
+                            Failure::Lost { cause, .. } => CommitError::Storage(cause),
+                            other => other.into_commit_error(),
+                        });
+                    }
+                }
             }
         };
-        let (live, found, session) = outcome.map_err(|failure| match failure {
-            Failure::Lost { cause, .. } => CommitError::Storage(cause),
-            other => other.into_commit_error(),
-        })?;
-        if live.first().map(|row| row.get::<_, i64>(0)) != Some(tables.len() as i64) {
-            return Ok((None, session));
-        }
-        let keys: Vec<&Vec<u8>> = wanted.keys().collect();
-        let mut rows: HashMap<Vec<u8>, Option<(Version, Bytes)>> =
-            keys.iter().map(|key| ((*key).clone(), None)).collect();
-        for row in &found {
-            let place = row.get::<_, i64>(0) as usize - 1;
-            let Some(key) = keys.get(place) else { continue };
-            let version = version_of(row.get::<_, i64>(1) as u64);
-            let value = Bytes::copy_from_slice(row.get::<_, &[u8]>(2));
-            rows.insert((*key).clone(), version.map(|version| (version, value)));
-        }
-        Ok((Some(rows), session))
+        Ok((rows, session))
     }
 
-    async fn send_rows(&self, ops: &[RowOp]) -> Result<RowsAnswer, CommitError> {
+    /// Reads through one session, place by place, and looks at the fences last: a table that is still in the shared
+    /// relation then was there before, and no table leaves another one.
+    async fn read_wanted(
+        &self,
+        tables: &[i64],
+        wanted: &BTreeMap<Vec<u8>, (TableId, KeyBytes)>,
+    ) -> Result<(WantedRows, Arc<DatabaseSession>), Failure> {
+        let mut by_place: BTreeMap<i64, Vec<(&Vec<u8>, i64, &KeyBytes)>> = BTreeMap::new();
+        for (key, (table, bytes)) in wanted {
+            let place = self.places.of(*table);
+            by_place.entry(place).or_default().push((key, table.0 as i64, bytes));
+        }
+        let believed: HashMap<i64, i64> =
+            tables.iter().map(|table| (*table, self.places.of(TableId(*table as u64)))).collect();
+        let lease = self.reads.lease().await?;
+        let session = &lease.session;
+        let mut rows: WantedByKey = wanted.keys().map(|key| (key.clone(), None)).collect();
+        let read = async |place: i64, keys: &[(&Vec<u8>, i64, &KeyBytes)]| {
+            let statements = session.at(place, self.deadline).await?;
+            let ids: Vec<i64> = keys.iter().map(|(_, table, _)| *table).collect();
+            let pks: Vec<&[u8]> = keys.iter().map(|(_, _, key)| &key.pk[..]).collect();
+            let rks: Vec<&[u8]> = keys.iter().map(|(_, _, key)| &key.rk[..]).collect();
+            session.query(&statements.read_rows, &[&ids, &pks, &rks], self.deadline).await
+        };
+        let mut note = |found: &[Row], keys: &[(&Vec<u8>, i64, &KeyBytes)]| {
+            for row in found {
+                let index = row.get::<_, i64>(0) as usize - 1;
+                let Some((key, ..)) = keys.get(index) else { continue };
+                let version = version_of(row.get::<_, i64>(1) as u64);
+                let value = Bytes::copy_from_slice(row.get::<_, &[u8]>(2));
+                rows.insert((*key).clone(), version.map(|version| (version, value)));
+            }
+        };
+        // The shared relation comes last, because the fences travel with it.
+        let shared = by_place.remove(&SHARED).unwrap_or_default();
+        for (place, keys) in &by_place {
+            note(&read(*place, keys).await?, keys);
+        }
+        let (found, fences) = match shared.is_empty() {
+            true => (Vec::new(), self.fences_of(session, tables).await?),
+            false => tokio::try_join!(read(SHARED, &shared), self.fences_of(session, tables))?,
+        };
+        note(&found, &shared);
+        let mut answer = WantedRows::Found(rows);
+        for fence in &fences {
+            if believed.get(&(fence.table.0 as i64)) != Some(&fence.place) {
+                self.places.learn(fence.table, fence.place);
+                answer = WantedRows::Elsewhere;
+            }
+        }
+        if fences.len() != tables.len() {
+            answer = WantedRows::TableGone;
+        }
+        Ok((answer, session.clone()))
+    }
+
+    pub(crate) async fn send_rows(&self, ops: &[RowOp]) -> Result<RowsAnswer, CommitError> {
         let stamp = new_stamp();
         let sent_after = self.last_version();
-        match self.call_commit_rows(ops, stamp).await {
+        // One table at least, because there are ops.
+        let places: BTreeMap<TableId, i64> = ops.iter().map(|op| (op.table, self.places.of(op.table))).collect();
+        match self.call_commit_rows(ops, &places, stamp).await {
+            Ok(RowsAnswer::Elsewhere) => {
+                let tables: Vec<TableId> = places.into_keys().collect();
+                self.wait_for_moves(&tables).await?;
+                Ok(RowsAnswer::Again)
+            }
             Ok(answer) => Ok(answer),
-            Err(Failure::Rejected { retries: true, .. } | Failure::Unproven) => Ok(RowsAnswer::Again),
+            Err(Failure::Rejected { retries: true, .. }) => {
+                ops.iter().for_each(|op| self.places.forget(op.table));
+                Ok(RowsAnswer::Again)
+            }
+            Err(Failure::Unproven) => Ok(RowsAnswer::Again),
             Err(Failure::Lost { cause, session_key }) => {
                 let touched: Vec<Touched<'_>> = ops
                     .iter()
                     .filter(|op| !matches!(op.change, PlainEffect::Nothing))
-                    .map(|op| Touched { table: op.table, key: &op.key, expect: op.expect })
+                    .map(|op| Touched {
+                        table: op.table,
+                        place: places.get(&op.table).copied().unwrap_or(SHARED),
+                        key: &op.key,
+                        expect: op.expect,
+                    })
                     .collect();
                 match self.explain(session_key, stamp, sent_after, &touched).await {
                     Truth::Happened(version) => Ok(RowsAnswer::Done(version)),
@@ -250,9 +316,14 @@ impl FrontEnd {
         }
     }
 
-    async fn call_commit_rows(&self, ops: &[RowOp], stamp: i64) -> Result<RowsAnswer, Failure> {
+    async fn call_commit_rows(
+        &self,
+        ops: &[RowOp],
+        places: &BTreeMap<TableId, i64>,
+        stamp: i64,
+    ) -> Result<RowsAnswer, Failure> {
         let tables: Vec<i64> = ops.iter().map(|op| op.table.0 as i64).collect();
-        let fenced: Vec<i64> = tables.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();
+        let fenced: Vec<i64> = places.keys().map(|table| table.0 as i64).collect();
         let has_long = ops.iter().any(|op| op.key.is_long());
         let pks: Vec<&[u8]> = ops.iter().map(|op| &op.key.pk[..]).collect();
         let rks: Vec<&[u8]> = ops.iter().map(|op| &op.key.rk[..]).collect();
@@ -270,7 +341,17 @@ impl FrontEnd {
         let now = self.now();
         let params: Params<'_> =
             &[&now, &stamp, &fenced, &has_long, &tables, &pks, &rks, &expects, &versions, &effects, &bodies];
-        let rows = lease.session.query(&lease.session.statements.commit_rows, params, self.deadline).await?;
+        let different: BTreeSet<i64> = places.values().copied().collect();
+        let is_copied = places.keys().any(|table| self.places.is_copied(*table, self.clock.monotonic()));
+        let at_place = match different.first() {
+            Some(place) if different.len() == 1 && !is_copied => Some(lease.session.at(*place, self.deadline).await?),
+            _ => None,
+        };
+        let statement = match &at_place {
+            Some(statements) => &statements.commit_rows,
+            None => &lease.session.statements.commit_rows_in_places,
+        };
+        let rows = lease.session.query(statement, params, self.deadline).await?;
         let writes_certainly = ops.iter().any(|op| match (&op.change, op.expect) {
             (PlainEffect::Put(_), _) | (PlainEffect::Delete, Expect::Present | Expect::Exactly(_)) => true,
             (PlainEffect::Delete, Expect::Any | Expect::Absent) | (PlainEffect::Nothing, _) => false,
@@ -298,6 +379,7 @@ impl FrontEnd {
                 Ok(RowsAnswer::Failed { op, found: found.map_or(Found::Absent, Found::Present) })
             }
             2 => Ok(RowsAnswer::TableGone),
+            4 => Ok(RowsAnswer::Elsewhere),
             _ => Ok(RowsAnswer::Again),
         }
     }

@@ -11,9 +11,11 @@ use engine::decide::holds;
 use engine::{CommitError, Expect, Found, TableId, Version};
 use tokio_postgres::Row;
 
+use crate::batch::{RowOp, RowsAnswer};
 use crate::failure::Failure;
 use crate::key_bytes::KeyBytes;
 use crate::outcome::{Touched, Truth};
+use crate::places::SHARED;
 use crate::session::Params;
 use crate::{FrontEnd, version_of};
 
@@ -31,7 +33,9 @@ pub(crate) enum PlainEffect {
 
 /// A row as somebody looked at it.
 struct Look {
-    lives: bool,
+    place: i64,
+    is_copied: bool,
+    is_frozen: bool,
     found: Found,
     /// Fresh.
     version: Version,
@@ -47,18 +51,31 @@ impl FrontEnd {
     ) -> Result<Version, CommitError> {
         for attempt in 0..ATTEMPT_COUNT_MAX {
             pause(attempt).await;
+            let place = if key.is_long() { SHARED } else { self.places.of(table) };
             // A row that must be absent has nothing to delete.
             let is_look =
                 matches!((change, expect), (PlainEffect::Nothing, _) | (PlainEffect::Delete, Expect::Absent));
+            if !is_look && !key.is_long() && self.places.is_copied(table, self.clock.monotonic()) {
+                let op = RowOp { table, key: key.clone(), expect, change: change.clone() };
+                match self.send_rows(&[op]).await? {
+                    RowsAnswer::Done(version) => return Ok(self.note(version)),
+                    RowsAnswer::Failed { op, found } => return Err(CommitError::Precondition { op, found }),
+                    RowsAnswer::TableGone => return Err(CommitError::TableGone),
+                    RowsAnswer::Again | RowsAnswer::Elsewhere => continue,
+                }
+            }
             if !is_look {
                 let stamp = new_stamp();
                 let sent_after = self.last_version();
-                match self.send_row(table, key, expect, change, stamp).await {
+                match self.send_row((table, place), key, expect, change, stamp).await {
                     Ok(Some(version)) => return Ok(self.note(version)),
                     Ok(None) => {}
-                    Err(Failure::Rejected { retries: true, .. }) => continue,
+                    Err(Failure::Rejected { retries: true, .. }) => {
+                        self.places.forget(table);
+                        continue;
+                    }
                     Err(Failure::Lost { cause, session_key }) => {
-                        let touched = [Touched { table, key, expect }];
+                        let touched = [Touched { table, place, key, expect }];
                         match self.explain(session_key, stamp, sent_after, &touched).await {
                             Truth::Happened(version) => return Ok(self.note(version)),
                             Truth::DidNot => continue,
@@ -68,16 +85,20 @@ impl FrontEnd {
                     Err(failure) => return Err(failure.into_commit_error()),
                 }
             }
-            let look = match self.look(table, key).await {
-                Ok(look) => look,
+            let look = match self.look((table, place), key).await {
+                Ok(Some(look)) => look,
+                Ok(None) => return Err(CommitError::TableGone),
                 // Nothing was written here, so it may be asked again.
                 Err(Failure::Lost { .. } | Failure::Unproven | Failure::Rejected { retries: true, .. }) => {
+                    self.places.forget(table);
                     continue;
                 }
                 Err(failure) => return Err(failure.into_commit_error()),
             };
-            if !look.lives {
-                return Err(CommitError::TableGone);
+            let moves_with_table = !key.is_long();
+            if moves_with_table && look.place != place {
+                self.places.learn(table, look.place);
+                continue;
             }
             if !holds(expect, look.found) {
                 return Err(CommitError::Precondition { op: 0, found: look.found });
@@ -87,22 +108,28 @@ impl FrontEnd {
             if nothing_to_do {
                 return Ok(self.note(look.version));
             }
-            // The row was not as expected when the statement came, and is now.
+            // The row was not as expected when the statement came, and is now; or the table moves.
+            if moves_with_table && look.is_frozen {
+                self.wait_for_moves(&[table]).await?;
+            } else if moves_with_table && look.is_copied {
+                self.places.learn_copied(table, self.clock.monotonic());
+            }
         }
         Err(CommitError::Busy)
     }
 
-    /// `None`: the table is gone, or the row was not as expected.
+    /// `None`: the table is gone, is elsewhere or moves, or the row was not as expected.
     async fn send_row(
         &self,
-        table: TableId,
+        (table, place): (TableId, i64),
         key: &KeyBytes,
         expect: Expect,
         change: &PlainEffect,
         stamp: i64,
     ) -> Result<Option<Version>, Failure> {
         let lease = self.writes.lease().await?;
-        let statements = lease.session.statements.of_row(key.is_long());
+        let at_place = lease.session.at(place, self.deadline).await?;
+        let statements = if key.is_long() { &lease.session.statements.long } else { &at_place.row };
         let (table, now) = (table.0 as i64, self.now());
         let expected = match expect {
             Expect::Exactly(version) => Some(version.ticks() as i64),
@@ -134,25 +161,29 @@ impl FrontEnd {
         Ok(rows.first().and_then(first_version))
     }
 
-    async fn look(&self, table: TableId, key: &KeyBytes) -> Result<Look, Failure> {
+    /// `None`: the table is gone.
+    async fn look(&self, (table, place): (TableId, i64), key: &KeyBytes) -> Result<Option<Look>, Failure> {
         let lease = self.writes.lease().await?;
-        let statement = &lease.session.statements.of_row(key.is_long()).look;
+        let at_place = lease.session.at(place, self.deadline).await?;
+        let statements = if key.is_long() { &lease.session.statements.long } else { &at_place.row };
         let (id, now) = (table.0 as i64, self.now());
         let params: Params<'_> = &[&id, &key.pk, &key.rk, &now];
-        let rows = lease.session.query(statement, params, self.deadline).await?;
+        let rows = lease.session.query(&statements.look, params, self.deadline).await?;
         // It wrote nothing, so no standby has confirmed anything yet.
         self.prove(lease).await?;
         let read = |row: &Row| {
-            let found = row.get::<_, Option<i64>>(1).and_then(|ticks| version_of(ticks as u64));
+            let found = row.get::<_, Option<i64>>(3).and_then(|ticks| version_of(ticks as u64));
             Some(Look {
-                lives: row.get(0),
+                place: row.get(0),
+                is_copied: row.get(1),
+                is_frozen: row.get(2),
                 found: found.map_or(Found::Absent, Found::Present),
-                version: version_of(row.get::<_, i64>(2) as u64)?,
+                version: version_of(row.get::<_, i64>(4) as u64)?,
             })
         };
-        let no_row =
-            || Failure::Rejected { cause: "the database returned no row".to_owned(), retries: false };
-        rows.first().and_then(read).ok_or_else(no_row)
+        let no_version =
+            || Failure::Rejected { cause: "the database gave no version".to_owned(), retries: false };
+        rows.first().map(|row| read(row).ok_or_else(no_version)).transpose()
     }
 }
 

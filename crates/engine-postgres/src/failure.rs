@@ -62,10 +62,17 @@ fn is_full(error: &DbError) -> bool {
     error.parsed_severity() == Some(Severity::Error) && *error.code() == SqlState::DISK_FULL
 }
 
-/// Deadlocks and the like: the server undid the statement, and another try may succeed.
+/// Deadlocks and the like: the server undid the statement, and another try may succeed. A relation or a function that
+/// is missing was that of a table which was dropped; the other try looks at the fence.
 fn is_worth_retrying(code: &SqlState) -> bool {
-    [SqlState::T_R_DEADLOCK_DETECTED, SqlState::T_R_SERIALIZATION_FAILURE, SqlState::LOCK_NOT_AVAILABLE]
-        .contains(code)
+    [
+        SqlState::T_R_DEADLOCK_DETECTED,
+        SqlState::T_R_SERIALIZATION_FAILURE,
+        SqlState::LOCK_NOT_AVAILABLE,
+        SqlState::UNDEFINED_TABLE,
+        SqlState::UNDEFINED_FUNCTION,
+    ]
+    .contains(code)
 }
 
 /// A sentence for the log, without secrets and without data.

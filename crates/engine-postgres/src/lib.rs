@@ -18,6 +18,7 @@
 //! | `tables.rs` | the catalogue, loads |
 //! | `outcome.rs` | whether a commit happened whose answer was lost |
 //! | `scan.rs`, `snapshot.rs` | views |
+//! | `places.rs`, `mover.rs` | which relation a table's rows are in, and how they get there |
 //! | `sweep.rs` | how the space of dropped tables comes back |
 
 mod batch;
@@ -28,8 +29,10 @@ mod failure;
 mod http_get;
 mod key_bytes;
 mod leadership;
+mod mover;
 mod outcome;
 mod patroni;
+mod places;
 mod pool;
 mod scan;
 mod schema;
@@ -65,6 +68,8 @@ use crate::connect::Connector;
 use crate::failure::Failure;
 use crate::key_bytes::KeyBytes;
 use crate::leadership::Barrier;
+use crate::mover::Mover;
+use crate::places::{Places, SHARED};
 use crate::pool::{Lease, Pool};
 use crate::schema::SchemaName;
 use crate::session::{DatabaseSession, Params};
@@ -91,6 +96,8 @@ pub struct PostgresOptions {
     pub writes: PoolSize,
     /// A scan of several slices has a session for itself.
     pub scans: PoolSize,
+    /// From so many rows on, a table gets a relation of its own.
+    pub own_relation_row_count_min: u64,
 }
 
 impl PostgresOptions {
@@ -106,6 +113,7 @@ impl PostgresOptions {
             reads: PoolSize { session_count_max: 4, depth_max: 32, wait_count_max: 4_000 },
             writes: PoolSize { session_count_max: 24, depth_max: 4, wait_count_max: 4_000 },
             scans: PoolSize { session_count_max: 8, depth_max: 1, wait_count_max: 1_000 },
+            own_relation_row_count_min: 500_000,
         }
     }
 }
@@ -153,6 +161,8 @@ pub(crate) struct FrontEnd {
     deadline: Duration,
     pause_before_repeating: Duration,
     merge_locks: MergeLocks,
+    places: Places,
+    mover: Mover,
     barrier: Barrier,
     /// Long scans take turns in it.
     slow_lane: Lane,
@@ -184,6 +194,8 @@ impl PostgresEngine {
             deadline: options.deadline,
             pause_before_repeating: Duration::from_millis(20),
             merge_locks: MergeLocks::new(),
+            places: Places::default(),
+            mover: Mover::new(options.own_relation_row_count_min),
             barrier: Barrier::start(&connector, &options.clock),
             slow_lane: Lane::with_half_of_the_processors(),
             last_version: AtomicU64::new(0),
@@ -204,6 +216,13 @@ impl PostgresEngine {
     #[doc(hidden)]
     pub async fn sweep(&self) {
         self.front.sweep().await;
+    }
+
+    /// Moves a table that is large enough into a relation of its own now, and not with the next round. Whether there
+    /// was one.
+    #[doc(hidden)]
+    pub async fn move_large_table(&self) -> bool {
+        self.front.move_large_table().await
     }
 }
 
@@ -258,7 +277,9 @@ impl FrontEnd {
     /// Whether a read is to be repeated, after a moment, as long as the deadline permits. A session may have ended
     /// long ago without anybody noticing, and a server that no longer leads has a successor that knows more.
     async fn repeats_read(&self, started: Duration, failure: &Failure) -> bool {
-        let repeats = matches!(failure, Failure::Lost { .. } | Failure::Unproven)
+        let is_passing =
+            matches!(failure, Failure::Lost { .. } | Failure::Unproven | Failure::Rejected { retries: true, .. });
+        let repeats = is_passing
             && self.clock.monotonic().saturating_sub(started) < self.deadline;
         if repeats {
             tokio::time::sleep(self.pause_before_repeating).await;
@@ -267,15 +288,26 @@ impl FrontEnd {
     }
 
     async fn get(&self, table: TableId, key: &KeyBytes) -> Result<Option<Row>, Failure> {
-        let lease = self.reads.lease().await?;
-        let statement = &lease.session.statements.of_row(key.is_long()).get;
-        let params: Params<'_> = &[&(table.0 as i64), &key.pk, &key.rk];
-        let rows = lease.session.query(statement, params, self.deadline / 2).await?;
-        self.prove(lease).await?;
-        Ok(rows.first().and_then(|row| {
-            let version = version_of(row.get::<_, i64>(0) as u64)?;
-            Some(Row { version, value: Bytes::copy_from_slice(row.get(1)) })
-        }))
+        loop {
+            let place = if key.is_long() { SHARED } else { self.places.of(table) };
+            let lease = self.reads.lease().await?;
+            let at_place = lease.session.at(place, self.deadline / 2).await?;
+            let statements = if key.is_long() { &lease.session.statements.long } else { &at_place.row };
+            let params: Params<'_> = &[&(table.0 as i64), &key.pk, &key.rk];
+            let rows = lease.session.query(&statements.get, params, self.deadline / 2).await?;
+            if let Some(elsewhere) = rows.first().map(|row| row.get::<_, i64>(0))
+                && elsewhere != place
+                && !key.is_long()
+            {
+                self.places.learn(table, elsewhere);
+                continue;
+            }
+            self.prove(lease).await?;
+            return Ok(rows.first().and_then(|row| {
+                let version = version_of(row.get::<_, Option<i64>>(1)? as u64)?;
+                Some(Row { version, value: Bytes::copy_from_slice(row.get(2)) })
+            }));
+        }
     }
 }
 
@@ -286,8 +318,14 @@ impl Engine for PostgresEngine {
         let started = self.front.clock.monotonic();
         loop {
             match self.front.get(table, &key).await {
-                Err(failure) if self.front.repeats_read(started, &failure).await => {}
-                outcome => return outcome.map_err(Failure::into_read_error),
+                Err(failure) => {
+                    // Perhaps the relation went with its table.
+                    self.front.places.forget(table);
+                    if !self.front.repeats_read(started, &failure).await {
+                        return Err(failure.into_read_error());
+                    }
+                }
+                Ok(row) => return Ok(row),
             }
         }
     }

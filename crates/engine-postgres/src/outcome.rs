@@ -17,12 +17,16 @@ use tokio_postgres::Row;
 
 use crate::failure::Failure;
 use crate::key_bytes::KeyBytes;
+use crate::places::SHARED;
 use crate::pool::Lease;
+use crate::session::Params;
 use crate::{FrontEnd, version_of};
 
 /// A row that the commit would have changed.
 pub(crate) struct Touched<'a> {
     pub(crate) table: TableId,
+    /// Where the commit was sent to.
+    pub(crate) place: i64,
     pub(crate) key: &'a KeyBytes,
     pub(crate) expect: Expect,
 }
@@ -99,18 +103,45 @@ impl FrontEnd {
     ) -> Result<Truth, Failure> {
         let mut proof = Truth::Unknown;
         for row in touched {
-            let statement = &lease.session.statements.of_row(row.key.is_long()).read_back;
-            let found = lease
-                .session
-                .query(statement, &[&(row.table.0 as i64), &row.key.pk, &row.key.rk], self.deadline)
-                .await?;
-            match judge(row, found.first().map(found_in), stamp, sent_after) {
-                Truth::Happened(version) => return Ok(Truth::Happened(version)),
-                Truth::DidNot => proof = Truth::DidNot,
-                Truth::Unknown => {}
+            let mut place = row.place;
+            loop {
+                // A relation goes with its table, and its rows prove nothing any more.
+                if place != SHARED && self.fences_of(&lease.session, &[row.table.0 as i64]).await?.is_empty() {
+                    break;
+                }
+                let found = self.read_row_back(lease, row, place).await?;
+                match judge(row, found, stamp, sent_after) {
+                    Truth::Happened(version) => return Ok(Truth::Happened(version)),
+                    Truth::DidNot => proof = Truth::DidNot,
+                    // The table may have taken the row elsewhere since, with its stamp. The commit is over, so the
+                    // row there is as good a proof as the one that was left behind.
+                    Truth::Unknown if place == SHARED && !row.key.is_long() => {
+                        let fences = self.fences_of(&lease.session, &[row.table.0 as i64]).await?;
+                        place = fences.first().map_or(SHARED, |fence| fence.place);
+                        if place != SHARED {
+                            continue;
+                        }
+                    }
+                    Truth::Unknown => {}
+                }
+                break;
             }
         }
         Ok(proof)
+    }
+
+    async fn read_row_back(
+        &self,
+        lease: &Lease,
+        row: &Touched<'_>,
+        place: i64,
+    ) -> Result<Option<ReadBack>, Failure> {
+        let session = &lease.session;
+        let at_place = session.at(if row.key.is_long() { SHARED } else { place }, self.deadline).await?;
+        let statements = if row.key.is_long() { &session.statements.long } else { &at_place.row };
+        let key: Params<'_> = &[&(row.table.0 as i64), &row.key.pk, &row.key.rk];
+        let found = session.query(&statements.read_back, key, self.deadline).await?;
+        Ok(found.first().map(found_in))
     }
 
     /// Returns when the server no longer runs that session. What became of it is to be read through the session that is
@@ -164,7 +195,7 @@ mod tests {
         let key = KeyBytes { pk: Vec::new(), rk: Vec::new() };
         let version = |ticks| Version::new(ticks).unwrap();
         let check = |expect, found: Option<(u64, i64)>, expected| {
-            let row = Touched { table: TableId(16), key: &key, expect };
+            let row = Touched { table: TableId(16), place: SHARED, key: &key, expect };
             let found = found.map(|(version, stamp)| ReadBack { version, stamp });
             assert_eq!(judge(&row, found, 7, 100), expected, "{expect:?} {found:?}");
         };

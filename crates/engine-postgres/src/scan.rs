@@ -19,10 +19,12 @@ use engine::pace::Pace;
 use engine::{Budget, Flow, ReadError, Sink, TableId};
 use futures_core::Stream;
 use tokio_postgres::RowStream;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 
 use crate::failure::Failure;
 use crate::key_bytes::{self, KeyBytes};
+use crate::places::SHARED;
 use crate::pool::Lease;
 use crate::session::DatabaseSession;
 use crate::{FrontEnd, version_of};
@@ -45,6 +47,10 @@ enum Slice {
     More(KeyBytes),
     /// The sink or the budget ended the scan at this row.
     Stopped(OwnedKey),
+    /// The table is in another place, and nothing was read.
+    Elsewhere(i64),
+    /// The relation went with its table, and nothing was read.
+    NoRelation,
 }
 
 impl FrontEnd {
@@ -63,7 +69,15 @@ impl FrontEnd {
         }
         if is_one_slice {
             let lease = self.reads.lease().await.map_err(Failure::into_read_error)?;
-            let resume = scan_in(&lease.session, table, ranges, &mut pace, sink, self.deadline).await?;
+            let believed = self.places.of(table);
+            let (session, mut place) = (&lease.session, believed);
+            let scanned =
+                scan_in(session, (table, &mut place), ranges, &mut pace, sink, self.deadline).await;
+            match place {
+                SHARED => self.places.forget(table),
+                own => self.places.learn(table, own),
+            }
+            let resume = scanned?;
             self.prove(lease).await.map_err(Failure::into_read_error)?;
             return Ok(resume);
         }
@@ -79,8 +93,9 @@ impl FrontEnd {
             }
         };
         // In this order: `BEGIN` is sent first, and its answer is not waited for.
-        let scanned =
-            tokio::join!(biased; begin, scan_in(session, table, ranges, &mut pace, sink, self.deadline));
+        let mut place = SHARED;
+        let scan = scan_in(session, (table, &mut place), ranges, &mut pace, sink, self.deadline);
+        let scanned = tokio::join!(biased; begin, scan);
         match scanned {
             (Ok(()), Ok(resume)) => {
                 if let Some(session) = transaction.end() {
@@ -124,23 +139,40 @@ impl Drop for ReadTransaction {
     }
 }
 
-/// Scans in whatever view the session has.
+/// How often a scan looks for its table elsewhere: a table moves once, and may be dropped then.
+const PLACE_COUNT_MAX: usize = 4;
+
+/// Scans in whatever view the session has. The place is where the search begins, and afterwards where it ended. In a
+/// transaction it begins in the shared relation, because only the transaction's own view knows.
 pub(crate) async fn scan_in(
     session: &DatabaseSession,
-    table: TableId,
+    (table, place): (TableId, &mut i64),
     ranges: Vec<(KeyBytes, KeyBytes)>,
     pace: &mut Pace<'_>,
     sink: &mut dyn Sink,
     deadline: Duration,
 ) -> Result<Option<OwnedKey>, ReadError> {
     let mut slice_row_count = FIRST_SLICE_ROW_COUNT;
+    let mut place_count = 1;
     for (mut start, end) in ranges {
         loop {
             let wanted = wanted(pace, slice_row_count);
-            match slice(session, table, (&start, &end), wanted, pace, sink, deadline).await? {
+            match slice(session, (table, *place), (&start, &end), wanted, pace, sink, deadline).await? {
                 Slice::Exhausted => break,
                 Slice::More(next) => start = next,
                 Slice::Stopped(resume) => return Ok(Some(resume)),
+                Slice::Elsewhere(_) | Slice::NoRelation if place_count == PLACE_COUNT_MAX => {
+                    return Err(ReadError::Busy);
+                }
+                Slice::Elsewhere(other) => {
+                    (*place, place_count) = (other, place_count + 1);
+                    continue;
+                }
+                // A transaction has ended with this, so the next slice fails; outside of one, the fence tells more.
+                Slice::NoRelation => {
+                    (*place, place_count) = (SHARED, place_count + 1);
+                    continue;
+                }
             }
             slice_row_count = LATER_SLICE_ROW_COUNT;
         }
@@ -150,7 +182,7 @@ pub(crate) async fn scan_in(
 
 async fn slice(
     session: &DatabaseSession,
-    table: TableId,
+    (table, place): (TableId, i64),
     (start, end): (&KeyBytes, &KeyBytes),
     wanted: u64,
     pace: &mut Pace<'_>,
@@ -164,12 +196,32 @@ async fn slice(
         session.give_up();
         ReadError::Storage("the database did not answer in time".to_owned())
     };
-    let sent = tokio::time::timeout(deadline, session.client.query_raw(&session.statements.scan, params));
-    let mut rows = pin!(sent.await.map_err(|_| late())?.map_err(failed)?);
+    let has_no_relation =
+        |error: &tokio_postgres::Error| place != SHARED && error.code() == Some(&SqlState::UNDEFINED_TABLE);
+    let sent = tokio::time::timeout(deadline, async {
+        let statements = session.statements.at(&session.client, place).await?;
+        session.client.query_raw(&statements.scan, params).await
+    });
+    let mut rows = match sent.await.map_err(|_| late())? {
+        Ok(rows) => pin!(rows),
+        Err(error) if has_no_relation(&error) => return Ok(Slice::NoRelation),
+        Err(error) => return Err(failed(error)),
+    };
     let (mut count, mut last, mut buffer) = (0, None, Vec::new());
     while let Some(row) = tokio::time::timeout(deadline, next_row(rows.as_mut())).await.map_err(|_| late())? {
-        let row = row.map_err(failed)?;
-        let (pk, rk): (&[u8], &[u8]) = (row.get(0), row.get(1));
+        let row = match row {
+            Ok(row) => row,
+            Err(error) if has_no_relation(&error) => return Ok(Slice::NoRelation),
+            Err(error) => return Err(failed(error)),
+        };
+        // A row without a key is about the table.
+        let Some(pk) = row.get::<_, Option<&[u8]>>(0) else {
+            return Ok(match row.get::<_, i64>(2) {
+                here if here == place => Slice::Exhausted,
+                elsewhere => Slice::Elsewhere(elsewhere),
+            });
+        };
+        let rk: &[u8] = row.get(1);
         let (partition, name) = keys::decode_columns(&mut buffer, pk, rk)?;
         let key = Key { partition: &partition, row: &name };
         if !pace.has_room() {

@@ -11,13 +11,17 @@ use crate::ConnectError;
 use crate::failure::describe;
 
 /// The layout that this program writes. A change that older programs cannot read gets the next number, and a migration.
-pub(crate) const FORMAT: i32 = 1;
+pub(crate) const FORMAT: i32 = 2;
 
 const TEXT: &str = include_str!("schema.sql");
+/// One such function for every place.
+const COMMIT_ROWS: &str = include_str!("commit_rows.sql");
 
 /// Locks of the kind (class, number). Number 1 guards the versions (`schema.sql`).
 pub(crate) const LOCK_SWEEP: i32 = 2;
 const LOCK_MIGRATE: i32 = 3;
+/// `undo_moves` has the same number.
+pub(crate) const LOCK_MOVE: i32 = 4;
 
 /// Longer names are cut off by PostgreSQL, silently.
 const NAME_LENGTH_MAX: usize = 63;
@@ -60,6 +64,32 @@ impl SchemaName {
     pub(crate) fn fill(&self, text: &str) -> String {
         text.replace("{schema}", &self.0).replace("{lock_class}", &self.lock_class().to_string())
     }
+
+    /// A text about the relation of one place.
+    pub(crate) fn fill_at(&self, text: &str, place: i64) -> String {
+        self.fill(&text.replace("{rows}", &relation_at(place)).replace("{place}", &place.to_string()))
+    }
+
+    /// The statements that make the relation of a place, and what belongs to it.
+    pub(crate) fn relation_sql(&self, place: i64) -> String {
+        let create = "CREATE TABLE {schema}.{rows} (LIKE {schema}.rows INCLUDING ALL);\n";
+        self.fill_at(&format!("{create}{COMMIT_ROWS}"), place)
+    }
+
+    /// One statement of several, so one transaction. It waits a moment for whoever still uses the relation.
+    pub(crate) fn drop_relation_sql(&self, place: i64) -> String {
+        let drop = "SET LOCAL lock_timeout = '1s'; DROP TABLE IF EXISTS {schema}.{rows}; DROP FUNCTION IF EXISTS {schema}.commit_{rows}; \
+                    DELETE FROM {schema}.places WHERE place = {place}";
+        self.fill_at(drop, place)
+    }
+}
+
+/// The relation that holds the rows of a place.
+fn relation_at(place: i64) -> String {
+    match place {
+        0 => "rows".to_owned(),
+        own => format!("rows_{own}"),
+    }
 }
 
 /// The statements that create the schema: for those who do not let a server do it.
@@ -68,7 +98,8 @@ pub fn schema_sql(schema: &str) -> Result<String, ConnectError> {
 }
 
 fn text_of(schema: &SchemaName) -> String {
-    schema.fill(TEXT).replace("{format}", &FORMAT.to_string())
+    let text = TEXT.replace("{commit_rows}", COMMIT_ROWS).replace("{format}", &FORMAT.to_string());
+    schema.fill_at(&text, 0)
 }
 
 /// Creates the schema if it is not there and that is allowed; checks its format.

@@ -20,7 +20,7 @@ use tokio_postgres::{AsyncMessage, Client, Connection, Row, Statement};
 use crate::failure::{Failure, describe};
 use crate::leadership::DatabaseServer;
 use crate::space::DiskSpace;
-use crate::statements::Statements;
+use crate::statements::{PlaceStatements, Statements};
 
 pub(crate) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 
@@ -116,6 +116,22 @@ impl DatabaseSession {
         if let Some(driver) = &self.driver {
             driver.abort();
         }
+    }
+
+    /// The statements of one place.
+    pub(crate) async fn at(&self, place: i64, time_max: Duration) -> Result<Arc<PlaceStatements>, Failure> {
+        let prepared = tokio::time::timeout(time_max, self.statements.at(&self.client, place)).await;
+        let failure = match prepared {
+            Ok(Ok(statements)) => return Ok(statements),
+            Ok(Err(error)) => Failure::of(&error, self.key),
+            Err(_) => Failure::Rejected { cause: "no answer in time".to_owned(), retries: true },
+        };
+        self.give_up();
+        // Nothing was sent that could change anything, so a lost connection leaves no question.
+        Err(match failure {
+            Failure::Lost { cause, .. } => Failure::Rejected { cause, retries: true },
+            other => other,
+        })
     }
 
     /// The rows that a statement returns, or what became of it. A write that is returned from here is durable.

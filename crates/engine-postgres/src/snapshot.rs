@@ -15,6 +15,7 @@ use tokio::sync::Mutex;
 
 use crate::failure::{Failure, describe};
 use crate::key_bytes;
+use crate::places::SHARED;
 use crate::scan::scan_in;
 use crate::schema::{LOCK_SWEEP, SchemaName};
 use crate::session::DatabaseSession;
@@ -64,19 +65,20 @@ async fn open(
     client.batch_execute(&lock).await?;
     client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
     // The first statement fixes the view.
-    let estimate = schema.fill(
-        "SELECT sum(CASE WHEN pg_relation_size(oid) <= $1 THEN NULL ELSE greatest(reltuples, 0) END)::float8, \
-         bool_and(pg_relation_size(oid) <= $1) \
-         FROM pg_class WHERE oid IN ('{schema}.rows'::regclass, '{schema}.long_rows'::regclass)",
+    let relations = schema.fill(
+        "SELECT count(*), bool_and(pg_relation_size(c.oid) <= $1), sum(greatest(c.reltuples, 0))::float8 FROM pg_class c \
+         WHERE c.oid IN ('{schema}.rows'::regclass, '{schema}.long_rows'::regclass) \
+            OR c.oid IN (SELECT to_regclass('{schema}.rows_' || p.place) FROM {schema}.places p)",
     );
-    let row = client.query_one(&estimate, &[&COUNTED_BYTES_MAX]).await?;
-    let row_count = match row.get::<_, Option<bool>>(1) {
-        Some(true) => {
+    let row = client.query_one(&relations, &[&COUNTED_BYTES_MAX]).await?;
+    let (shared_only, is_small) = (row.get::<_, i64>(0) <= 2, row.get::<_, Option<bool>>(1) == Some(true));
+    let row_count = match shared_only && is_small {
+        true => {
             let count =
                 "SELECT (SELECT count(*) FROM {schema}.rows) + (SELECT count(*) FROM {schema}.long_rows)";
             client.query_one(&schema.fill(count), &[]).await?.get::<_, i64>(0) as u64
         }
-        _ => row.get::<_, Option<f64>>(0).unwrap_or(0.0) as u64,
+        false => row.get::<_, Option<f64>>(2).unwrap_or(0.0) as u64,
     };
     // A sequence knows no views. Read after the view was fixed, it is not below any version that the view shows.
     let last = schema.fill("SELECT pg_sequence_last_value('{schema}.versions')");
@@ -104,6 +106,7 @@ impl Snapshot for PostgresSnapshot {
         let session = self.session.lock().await;
         let ranges = ranges.iter().filter_map(key_bytes::bounds).collect();
         let mut pace = Pace::new(&*self.clock, budget, None);
-        scan_in(&session, table, ranges, &mut pace, sink, self.deadline).await
+        let mut place = SHARED;
+        scan_in(&session, (table, &mut place), ranges, &mut pace, sink, self.deadline).await
     }
 }

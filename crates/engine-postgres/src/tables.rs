@@ -182,10 +182,13 @@ impl FrontEnd {
     async fn read_call(&self, call: &Call<'_>, lease: &Lease, stamp: i64) -> Result<CallTruth, Failure> {
         let (session, catalogue) = (&lease.session, TableId::CATALOGUE.0 as i64);
         let key: Params<'_> = &[&catalogue, &call.key.pk, &call.key.rk];
-        let marks = session.query(&session.statements.short.read_back, key, self.deadline).await?;
+        // The catalogue never moves.
+        let statements = &session.statements.shared.row;
+        let marks = session.query(&statements.read_back, key, self.deadline).await?;
         if marks.first().is_some_and(|row| row.get::<_, i64>(1) == stamp) {
-            let rows = session.query(&session.statements.short.get, key, self.deadline).await?;
-            let id = rows.first().and_then(|row| TableRecord::read(row.get(1)).map(|record| record.id));
+            let rows = session.query(&statements.get, key, self.deadline).await?;
+            let body = rows.first().and_then(|row| row.get::<_, Option<&[u8]>>(2));
+            let id = body.and_then(|body| TableRecord::read(body).map(|record| record.id));
             return Ok(id.map_or(CallTruth::Unknown, CallTruth::Happened));
         }
         if !call.drops {
@@ -223,8 +226,11 @@ impl FrontEnd {
                 lease.session.query(statement, params, self.deadline).await
             };
             match send.await {
-                Ok(rows) if rows.first().is_some_and(|row| row.get(0)) => return Ok(()),
-                Ok(_) => return Err(CommitError::TableGone),
+                Ok(rows) => match rows.first().map(|row| row.get::<_, i32>(0)) {
+                    Some(0) => return Ok(()),
+                    Some(4) => self.wait_for_moves(&[load.table]).await?,
+                    _ => return Err(CommitError::TableGone),
+                },
                 Err(Failure::Rejected { retries: true, .. }) => {}
                 // The same rows with the same versions, in a table that nobody uses yet: twice is as good as once,
                 // but not at the same time.

@@ -1,13 +1,13 @@
 //! Three PostgreSQL nodes under Patroni, with etcd: a real cluster that fails over, and the faults to make it do so.
 //!
-//! Promises: an unprivileged user runs it from a temporary directory, `fsync` stays on, every commit waits for a standby
-//! (`synchronous_mode_strict`), and everything ends with its [`Cluster`], even when the test program is killed. Where a
-//! program is missing, [`Cluster::start`] says so in one sentence, and the caller skips its tests by name.
-//! `settings.rs` writes what the programs read, `network.rs` knows the addresses, `processes.rs` finds and stops processes.
-//! Leaves to others: what is in the database.
+//! Promises: an unprivileged user runs it from a temporary directory, `fsync` stays on, every commit waits for a
+//! standby (`synchronous_mode_strict`), and everything ends with its [`Cluster`], even when the test program is
+//! killed. Where a program is missing, [`Cluster::start`] says so in one sentence, and the caller skips its tests by
+//! name. `settings.rs` writes what the programs read, `network.rs` knows the addresses, `processes.rs` finds and
+//! stops processes. Leaves to others: what is in the database.
 //!
-//! Patroni uses etcd's version 2 interface. Debian's Patroni 3.0.2 loses acknowledged writes over version 3: a leader that
-//! was frozen and goes on takes the lead back.
+//! Patroni uses etcd's version 2 interface. Debian's Patroni 3.0.2 loses acknowledged writes over version 3: a leader
+//! that was frozen and goes on takes the lead back.
 
 mod network;
 mod processes;
@@ -45,6 +45,15 @@ pub enum Place {
     Loopback,
     /// Each node in a network namespace of its own. This program must be in one of its own already, and be root.
     Namespaces,
+}
+
+/// How front ends prove that what they read is not old.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reads {
+    /// Each read waits for a commit that a standby confirms.
+    Barrier,
+    /// The leader's key in etcd proves it for some seconds.
+    Lease,
 }
 
 /// A running cluster. Dropping it ends it.
@@ -85,6 +94,11 @@ pub struct Member {
 impl Cluster {
     /// Starts one, and waits until all nodes follow a leader. `Err` says in one sentence why there is none.
     pub fn start(place: Place) -> Result<Cluster, String> {
+        Cluster::start_with(place, &[])
+    }
+
+    /// The same, with these settings of PostgreSQL: `("shared_buffers", "1GB")`.
+    pub fn start_with(place: Place, parameters: &[(&str, &str)]) -> Result<Cluster, String> {
         let programs = programs()?;
         let patroni = program("patroni", "LAZULITE_PATRONI")?;
         let etcd = program("etcd", "LAZULITE_ETCD")?;
@@ -108,7 +122,7 @@ impl Cluster {
         let mut cluster = Cluster { nodes, etcd, network, owner, programs, patroni, keeper, directory };
         cluster.start_etcd()?;
         for node in 0..NODE_COUNT {
-            cluster.write_settings(node)?;
+            cluster.write_settings(node, parameters)?;
             cluster.revive(node)?;
         }
         cluster.wait_until_whole(START_TIMEOUT)?;
@@ -119,6 +133,18 @@ impl Cluster {
     pub fn url(&self) -> String {
         let hosts: Vec<String> = (0..NODE_COUNT).map(|node| self.addr(node).to_string()).collect();
         format!("postgres://{USER}:{PASSWORD}@{}/postgres", hosts.join(","))
+    }
+
+    /// The same for a front end, with Patroni's addresses, which tell it who leads.
+    pub fn front_end_url(&self, reads: Reads) -> String {
+        let agents: Vec<String> = self.rest_addrs().iter().map(|addr| format!("http://{addr}")).collect();
+        let url = format!("{}?patroni={}", self.url(), agents.join(","));
+        match reads {
+            Reads::Barrier => url,
+            Reads::Lease => {
+                format!("{url}&etcd=http://{}{}", self.etcd_addr(), self.keys_path())
+            }
+        }
     }
 
     pub fn password(&self) -> &'static str {
@@ -141,8 +167,8 @@ impl Cluster {
     }
 
     /// Where in etcd the cluster's keys are.
-    pub fn keys_path(&self) -> &'static str {
-        settings::KEYS_PATH
+    pub fn keys_path(&self) -> String {
+        format!("/{}/{}", settings::NAMESPACE, settings::SCOPE)
     }
 
     pub fn can_cut_off(&self) -> bool {
@@ -316,7 +342,7 @@ impl Cluster {
         Err(format!("etcd did not start: {}", last_lines(&place.join("log"))))
     }
 
-    fn write_settings(&self, node: usize) -> Result<(), String> {
+    fn write_settings(&self, node: usize, parameters: &[(&str, &str)]) -> Result<(), String> {
         let place = &self.nodes[node].directory;
         let settings = NodeSettings {
             node,
@@ -327,6 +353,7 @@ impl Cluster {
             postgres_for_peers: self.network.postgres_for_peers(node),
             rest_listens: self.network.rest_listens(node),
             rest_for_peers: self.network.rest_for_peers(node),
+            parameters,
         };
         let file = place.join("patroni.json");
         fs::write(&file, settings.text()).map_err(|error| format!("the settings of a node: {error}"))?;

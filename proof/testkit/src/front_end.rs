@@ -79,11 +79,18 @@ impl Drop for FrontEnd {
 
 async fn run(start: Start, addresses: mpsc::Sender<(SocketAddr, SocketAddr)>, stopped: watch::Receiver<()>) {
     let Start { store, clock, config, watch, scan_rule } = start;
+    let is_shared = store.is_shared();
     let engine = store.open(&clock).await;
-    let queues = Arc::new(QueueService::new(engine.clone(), clock.clone()));
-    let mut tables = TableHttp::new(TableService::new(engine.clone(), clock.clone()))
-        .with_outbox(queues.clone())
-        .with_system_tables(TableService::system(engine.clone(), clock.clone()));
+    let mut tables = TableService::new(engine.clone(), clock.clone());
+    let mut system_tables = TableService::system(engine.clone(), clock.clone());
+    let mut queues = QueueService::new(engine.clone(), clock.clone());
+    if is_shared {
+        tables = tables.sharing_its_engine();
+        system_tables = system_tables.sharing_its_engine();
+        queues = queues.sharing_its_engine();
+    }
+    let queues = Arc::new(queues);
+    let mut tables = TableHttp::new(tables).with_outbox(queues.clone()).with_system_tables(system_tables);
     if let Some(rule) = scan_rule {
         tables = tables.refusing_scans(rule);
     }

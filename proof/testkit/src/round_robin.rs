@@ -1,8 +1,9 @@
 //! A balancer for tests: hands every request to the next front end, whatever connection it comes over.
 //!
-//! Promises: bytes pass unchanged. A page of a query is fetched from another front end than the page before, also when
-//! other requests came between. What is no well-formed request goes to one front end as it is, so that the answer is the
-//! front end's own. `framing.rs` finds where a message ends. Leaves to others: everything that the bytes say.
+//! Promises: bytes pass unchanged. A page of a query is fetched from another front end than the page before, also
+//! when other requests came between. What is no well-formed request goes to one front end as it is, so that the
+//! answer is the front end's own. `framing.rs` finds where a message ends. Leaves to others: everything that the
+//! bytes say.
 
 mod framing;
 #[cfg(test)]
@@ -307,7 +308,8 @@ impl Passage {
         Ok(true)
     }
 
-    /// Passes the answer with this head, and the interim ones before the last. Returns whether the connection stays open.
+    /// Passes the answer with this head, and the interim ones before the last. Returns whether the connection stays
+    /// open.
     fn pass_answer(
         &mut self,
         request: &Head,

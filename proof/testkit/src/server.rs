@@ -20,8 +20,8 @@ use crate::sign::{Credentials, EMULATOR_ACCOUNT, EMULATOR_KEY};
 use crate::time::system_now;
 use crate::{RawClient, Response, RoundRobin};
 
-/// The environment variable with the URL of a PostgreSQL. Every test then has two front ends on a schema of its own, which
-/// answer every other request, unless it is about one server's sockets or brings an engine.
+/// The environment variable with the URL of a PostgreSQL. Every test then has two front ends on a schema of its own,
+/// which answer every other request, unless it is about one server's sockets or brings an engine.
 #[cfg(feature = "postgres")]
 const ENGINE: &str = "LAZULITE_TEST_ENGINE";
 
@@ -34,6 +34,9 @@ const QUEUES_ELSEWHERE: &str = "LAZULITE_TEST_QUEUE_ENDPOINT";
 /// What a test prints when it uses an external server, and how it fails when it cannot. `xtask` counts both.
 const ASKS_ELSEWHERE: &str = "this test asks the server at";
 const NEEDS_ITS_OWN: &str = "this test needs a server of its own";
+
+/// A little longer than a front end may answer from what it remembers of properties, policies and names.
+const KNOWN_EVERYWHERE_WITHIN: Duration = Duration::from_millis(1_020);
 
 /// Whether a test is using the external server. It has only one account, so a test that starts two servers cannot use
 /// it.
@@ -199,7 +202,7 @@ pub struct TestServer {
     queue_addr: Option<SocketAddr>,
     credentials: Credentials,
     fake_clock: Option<Arc<FakeClock>>,
-    /// Dropped before the front ends: it passes nothing on any more.
+    /// Of tables, then of queues. Dropped before the front ends: they pass nothing on any more.
     balancers: Vec<RoundRobin>,
     /// Empty for an external server.
     front_ends: Vec<FrontEnd>,
@@ -289,6 +292,22 @@ impl TestServer {
                 SystemTime::UNIX_EPOCH + Duration::from_nanos(since_epoch * 100)
             }
             None => system_now(),
+        }
+    }
+
+    /// How many pages of tables came from another front end than the page before; `None` if there is only one.
+    pub fn pages_from_another_front_end(&self) -> Option<usize> {
+        self.balancers.first().map(RoundRobin::page_count)
+    }
+
+    /// Waits until every front end must know of a change of properties or policies that one of them made. A server
+    /// alone knows at once, and so must a front end that is asked about a container which is gone: no test waits for
+    /// that.
+    pub fn wait_until_known_everywhere(&self) {
+        match &self.fake_clock {
+            _ if self.front_ends.len() < 2 => {}
+            Some(clock) => clock.advance(KNOWN_EVERYWHERE_WITHIN),
+            None => std::thread::sleep(KNOWN_EVERYWHERE_WITHIN),
         }
     }
 

@@ -8,6 +8,7 @@ use testkit::Stopwatch;
 use testkit::cluster::{Cluster, NODE_COUNT, Place};
 
 #[test]
+#[ignore = "takes a minute; the gate's trial scale-out shows the same, and `cargo xtask scale-out` runs this too"]
 fn a_cluster_fails_over() {
     let watch = Stopwatch::start();
     let mut cluster = match Cluster::start(Place::Loopback) {

@@ -1,10 +1,10 @@
-//! `scale-out`: two front ends on a cluster of three PostgreSQL nodes, under load, while nodes, agents, front ends and etcd
-//! die, freeze and are cut off.
+//! `scale-out`: two front ends on a cluster of three PostgreSQL nodes, under load, while nodes, agents, front ends
+//! and etcd die, freeze and are cut off.
 //!
-//! A ledger knows every acknowledged write: entities, batches, tables (`writer.rs`), messages (`messages.rs`). After each
-//! fault everything is read through both front ends and compared. Meanwhile concurrent histories are checked for
-//! linearizability (`linear.rs`), so no read may be older than what was acknowledged before it began. `faults.rs` has the
-//! faults, `ground.rs` what all clients share, `front_ends.rs` the servers.
+//! A ledger knows every acknowledged write: entities, batches, tables (`writer.rs`), messages (`messages.rs`). After
+//! each fault everything is read through both front ends and compared. Meanwhile concurrent histories are checked for
+//! linearizability (`linear.rs`), so no read may be older than what was acknowledged before it began. `faults.rs` has
+//! the faults, `ground.rs` what all clients share, `front_ends.rs` the servers.
 
 mod faults;
 mod front_ends;
@@ -19,12 +19,12 @@ use std::sync::atomic::Ordering;
 
 use fastrand::Rng;
 use lexopt::Parser;
-use testkit::cluster::{Cluster, Place};
+use testkit::cluster::{Cluster, Place, Reads};
 use testkit::{Request, Stopwatch};
 
 use self::faults::{FAULTS, Fault};
 use self::front_ends::FrontEnds;
-use self::ground::{Client, FRONT_END_COUNT, Ground, Reply};
+use self::ground::{Client, FRONT_END_COUNT, Ground, Outages, Reply, seconds};
 use self::linear::Histories;
 use self::messages::Messages;
 use self::writer::Writer;
@@ -39,6 +39,8 @@ two front ends on three PostgreSQL nodes under Patroni, while parts of them die,
   --only FAULTS      Only these, with commas between: leader-killed, leader-frozen, leader-cut-off, agent-frozen,
                      standby-killed, standbys-frozen, front-end-killed, etcd-restarted
   --rounds N         How often each of them comes [default: 10 for leader-killed, 1 for the others]
+  --reads WORD       How front ends prove that a read is not old: lease (the leader's key in etcd) or barrier (a
+                     commit that a standby confirms) [default: lease]
   --writers N        How many clients write entities at once [default: 8]
   --seed S           Seed of the requests [default: a new one]";
 
@@ -52,6 +54,7 @@ struct Settings {
     server: PathBuf,
     only: String,
     rounds: Option<usize>,
+    reads: String,
     writers: usize,
     seed: u64,
 }
@@ -61,6 +64,7 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
         server: PathBuf::new(),
         only: String::new(),
         rounds: None,
+        reads: "lease".to_owned(),
         writers: WRITER_COUNT,
         seed: fastrand::u64(..),
     };
@@ -68,6 +72,7 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
         ("server", &mut settings.server),
         ("only", &mut settings.only),
         ("rounds", &mut settings.rounds),
+        ("reads", &mut settings.reads),
         ("writers", &mut settings.writers),
         ("seed", &mut settings.seed),
     ];
@@ -78,6 +83,11 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
         return Err("--server is missing: it names the binary of the front ends".into());
     }
     let chosen = choose(&settings)?;
+    let reads = match settings.reads.as_str() {
+        "lease" => Reads::Lease,
+        "barrier" => Reads::Barrier,
+        other => return Err(format!("--reads is lease or barrier, not {other:?}").into()),
+    };
     if let Some(held) = in_own_network()? {
         return Ok(held);
     }
@@ -92,7 +102,7 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
         Err(reason) => return Err(reason.into()),
     };
     println!("scale-out: a cluster of three after {:.1} s", watch.elapsed().as_secs_f64());
-    Trial::new(&settings, cluster)?.run(&chosen)
+    Trial::new(&settings, cluster, reads)?.run(&chosen)
 }
 
 /// The faults with how often each comes.
@@ -108,8 +118,8 @@ fn choose(settings: &Settings) -> Result<Vec<(&'static str, Fault)>, Error> {
     Ok(repeated.collect())
 }
 
-/// Runs this program again in a network namespace of its own, where that is permitted: what it sets up there vanishes with
-/// it. `None`: it goes on here.
+/// Runs this program again in a network namespace of its own, where that is permitted: what it sets up there vanishes
+/// with it. `None`: it goes on here.
 fn in_own_network() -> Result<Option<bool>, Error> {
     if std::env::var_os(OWN_NETWORK).is_some() {
         return Ok(None);
@@ -132,12 +142,14 @@ struct Trial<'a> {
     writers: Vec<Writer>,
     messages: Messages,
     histories: Histories,
+    /// Of each fault, in the order they came.
+    outages: Vec<(&'static str, Outages)>,
     random: Rng,
 }
 
 impl<'a> Trial<'a> {
-    fn new(settings: &'a Settings, cluster: Cluster) -> Result<Trial<'a>, Error> {
-        let mut front_ends = FrontEnds::new(&settings.server, &cluster.url());
+    fn new(settings: &'a Settings, cluster: Cluster, reads: Reads) -> Result<Trial<'a>, Error> {
+        let mut front_ends = FrontEnds::new(&settings.server, &cluster.front_end_url(reads));
         let ground = Ground::new();
         front_ends.start_all(&ground)?;
         let mut client = Client::new(&ground);
@@ -162,15 +174,17 @@ impl<'a> Trial<'a> {
             writers,
             messages: Messages::default(),
             histories: Histories::default(),
+            outages: Vec::new(),
             random: Rng::with_seed(settings.seed),
         })
     }
 
     fn run(mut self, chosen: &[(&'static str, Fault)]) -> Result<bool, Error> {
         println!(
-            "scale-out: {} faults, {} writers, seed {}",
+            "scale-out: {} faults, {} writers, reads proven by a {}, seed {}",
             chosen.len(),
             self.writers.len(),
+            self.settings.reads,
             self.settings.seed
         );
         let watch = Stopwatch::start();
@@ -185,11 +199,12 @@ impl<'a> Trial<'a> {
             let (unknown, refused) = self.unanswered();
             let outcome = self.under_load(*fault).and_then(|()| self.check());
             let (unknown, refused) = (self.unanswered().0 - unknown, self.unanswered().1 - refused);
+            let outages = self.ground.outages();
             println!(
-                "  {name:<16} {:>5.1} s; {}; {unknown} unknown, {refused} refused",
+                "  {name:<16} {:>5.1} s; {outages}; {unknown} unknown, {refused} refused",
                 fault_watch.elapsed().as_secs_f64(),
-                self.ground.outages()
             );
+            self.outages.push((*name, outages));
             if let Err(what) = outcome {
                 broken.push(format!("{name}: {what}"));
                 break;
@@ -242,11 +257,39 @@ impl<'a> Trial<'a> {
         self.writers.iter_mut().try_for_each(|writer| writer.check(&mut client, &tables))
     }
 
+    /// The shortest, the middle and the longest outage of each fault. Of two front ends, the one that was worse off
+    /// counts.
+    fn report_outages(&self) {
+        for (name, ..) in FAULTS {
+            let mine: Vec<Outages> = self
+                .outages
+                .iter()
+                .filter(|(other, _)| *other == name)
+                .map(|(_, outages)| *outages)
+                .collect();
+            if mine.is_empty() {
+                continue;
+            }
+            let spread = |times: fn(&Outages) -> [u64; FRONT_END_COUNT]| {
+                let mut worst: Vec<u64> =
+                    mine.iter().map(|outages| times(outages).into_iter().max().unwrap_or_default()).collect();
+                worst.sort_unstable();
+                [worst[0], worst[worst.len() / 2], worst[worst.len() - 1]].map(seconds).join(" / ")
+            };
+            let (writes, reads) = (spread(|outages| outages.writes), spread(|outages| outages.reads));
+            println!(
+                "  {name:<16} {:>2} x; least / median / most s without a write {writes}, without a read {reads}",
+                mine.len()
+            );
+        }
+    }
+
     fn report(&mut self, done: usize, took: std::time::Duration, broken: &[String]) {
         summary::head("scale-out", &format!("{done} faults"), took, self.settings.seed);
         let (counts, messages) = (writer::total(&self.writers), self.messages.counts());
         let sizes = self.writers.iter().map(Writer::sizes);
         let (rows, open) = sizes.fold((0, 0), |sum, size| (sum.0 + size.0, sum.1 + size.1));
+        self.report_outages();
         summary::line(counts.writes, &format!("writes acknowledged, {} of them batches", counts.batches));
         summary::line(counts.tables, "tables created or dropped");
         summary::line(messages.puts, &format!("messages put, {} deleted", messages.deletes));

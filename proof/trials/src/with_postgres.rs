@@ -1,8 +1,8 @@
 //! `with-postgres`: runs a command beside a new PostgreSQL, and tells it where that is.
 //!
-//! Test servers of `testkit` then use it, two front ends each. With `--server`, two front ends of that binary run on it too,
-//! behind a balancer that hands every request to the next one, and the command gets a connection string for them: that is
-//! how the suites of the official clients run.
+//! Test servers of `testkit` then use it, two front ends each. With `--server`, two front ends of that binary run on
+//! it too, behind a balancer that hands every request to the next one, and the command gets a connection string for
+//! them: that is how the suites of the official clients run.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -45,9 +45,12 @@ pub fn run(options: &mut Parser) -> Result<bool, Error> {
             return Ok(true);
         }
     };
-    command.env("LAZULITE_TEST_ENGINE", postgres.url());
+    postgres.accept_plain_passwords()?;
+    // Without this, every session would read all certificates of this machine.
+    let url = format!("{}?sslmode=disable", postgres.url());
+    command.env("LAZULITE_TEST_ENGINE", &url);
     let Some(server) = server else { return Ok(command.status()?.success()) };
-    let front_ends = Balanced::start(&server, &postgres.url())?;
+    let front_ends = Balanced::start(&server, &url)?;
     // Tests that start a server of their own, with other options, use the same binary.
     command.env("LAZULITE_SERVER", std::fs::canonicalize(&server)?);
     command.env("LAZULITE_CONNECTION_STRING", front_ends.connection_string());

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "no test program uses all of it")]
 
+pub mod moves;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

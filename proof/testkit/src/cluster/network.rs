@@ -1,8 +1,9 @@
 //! Where the parts of a cluster listen, and how a node is cut off.
 //!
-//! On the loopback address every part has a free port. With namespaces there are two networks, one among the nodes and
-//! etcd, one between clients and nodes, so that a node that is cut off from the others still answers clients: that is when
-//! a leader serves old rows. This program's own namespace is where both networks meet; it vanishes with this program.
+//! On the loopback address every part has a free port. With namespaces there are two networks, one among the nodes
+//! and etcd, one between clients and nodes, so that a node that is cut off from the others still answers clients:
+//! that is when a leader serves old rows. This program's own namespace is where both networks meet; it vanishes with
+//! this program.
 
 use std::io::{BufRead, BufReader};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

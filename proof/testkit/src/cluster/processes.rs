@@ -7,8 +7,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// Ends everything when its input ends. Stopped processes can be killed, too. A postmaster is killed before its children, so
-/// that it starts no others.
+/// Ends everything when its input ends. Stopped processes can be killed, too. A postmaster is killed before its
+/// children, so that it starts no others.
 const KEEPER: &str = r#"
 read -r _
 end() {

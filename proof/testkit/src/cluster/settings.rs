@@ -1,7 +1,7 @@
 //! What the programs of a cluster are told: Patroni's file for each node, and etcd's arguments.
 //!
-//! Promises: the shortest times that Patroni 3.0 accepts, a synchronous standby for every commit or no commit at all, and
-//! nodes that come back by themselves after any fault.
+//! Promises: the shortest times that Patroni 3.0 accepts, a synchronous standby for every commit or no commit at all,
+//! and nodes that come back by themselves after any fault.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -11,10 +11,9 @@ use serde_json::json;
 use super::{PASSWORD, USER};
 
 pub(super) const NODE_PREFIX: &str = "node";
-const SCOPE: &str = "lazulite";
-const NAMESPACE: &str = "/lazulite/";
-/// Both together.
-pub(super) const KEYS_PATH: &str = "/lazulite/lazulite";
+/// Where Patroni's keys are in etcd: below `/NAMESPACE/SCOPE`.
+pub(super) const NAMESPACE: &str = "lazulite";
+pub(super) const SCOPE: &str = "tests";
 /// How long a leader may be silent before another node takes over. Patroni 3.1 and later insist on at least 20.
 const TTL_S: u32 = 6;
 const LOOP_S: u32 = 1;
@@ -32,15 +31,17 @@ pub(super) struct NodeSettings<'a> {
     pub postgres_for_peers: SocketAddr,
     pub rest_listens: SocketAddr,
     pub rest_for_peers: SocketAddr,
+    /// Of PostgreSQL, beside or instead of those below.
+    pub parameters: &'a [(&'a str, &'a str)],
 }
 
 impl NodeSettings<'_> {
     /// JSON, which Patroni reads as YAML.
     pub fn text(&self) -> String {
         let user = |name: &str| json!({ "username": name, "password": PASSWORD });
-        let settings = json!({
+        let mut settings = json!({
             "scope": SCOPE,
-            "namespace": NAMESPACE,
+            "namespace": format!("/{NAMESPACE}/"),
             "name": format!("{NODE_PREFIX}{}", self.node),
             "restapi": {
                 "listen": self.rest_listens.to_string(),
@@ -104,6 +105,9 @@ impl NodeSettings<'_> {
             },
             "watchdog": { "mode": "off" },
         });
+        for (name, value) in self.parameters {
+            settings["postgresql"]["parameters"][*name] = json!(value);
+        }
         format!("{settings:#}\n")
     }
 }

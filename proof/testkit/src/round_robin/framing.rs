@@ -113,20 +113,31 @@ fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Counts the bytes of a body until its end.
+/// Counts the bytes of a body until its end. A body that is not of the published form has none: all further bytes
+/// belong to it, so that the front end sees and judges them.
 pub(super) struct BodyEnd(State);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Plain(usize),
-    /// In the line with a chunk's size: the size so far, and whether its digits are over.
-    Size(usize, bool),
-    /// In a chunk or the line end behind it: how many bytes are left.
+    /// In the line with a chunk's size: the size so far, and the last byte.
+    Size(usize, Last),
+    /// In a chunk: how many bytes are left.
     Chunk(usize),
-    /// In a line behind the last chunk: whether it has any bytes.
-    Trailer(bool),
-    UntilClose,
+    /// In the line end behind a chunk.
+    ChunkEnd(Last),
+    /// In a line behind the last chunk: whether it has any bytes, and the last one.
+    Trailer(bool, Last),
+    Endless,
     Reached,
+}
+
+/// The byte before, as far as it matters.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Last {
+    Digit,
+    CarriageReturn,
+    Other,
 }
 
 impl BodyEnd {
@@ -134,8 +145,8 @@ impl BodyEnd {
         BodyEnd(match body {
             Body::None => State::Reached,
             Body::Length(length) => State::Plain(length),
-            Body::Chunked => State::Size(0, false),
-            Body::UntilClose => State::UntilClose,
+            Body::Chunked => State::Size(0, Last::Digit),
+            Body::UntilClose => State::Endless,
         })
     }
 
@@ -149,13 +160,14 @@ impl BodyEnd {
         while at < bytes.len() && !self.is_reached() {
             let left = bytes.len() - at;
             let (used, next) = match self.0 {
-                State::UntilClose => (left, State::UntilClose),
+                State::Endless => (left, State::Endless),
                 State::Plain(rest) if rest <= left => (rest, State::Reached),
                 State::Plain(rest) => (left, State::Plain(rest - left)),
-                State::Chunk(rest) if rest <= left => (rest, State::Size(0, false)),
+                State::Chunk(rest) if rest <= left => (rest, State::ChunkEnd(Last::Other)),
                 State::Chunk(rest) => (left, State::Chunk(rest - left)),
-                State::Size(size, is_over) => (1, in_size(size, is_over, bytes[at])),
-                State::Trailer(has_bytes) => (1, in_trailer(has_bytes, bytes[at])),
+                State::ChunkEnd(last) => (1, in_chunk_end(last, bytes[at])),
+                State::Size(size, last) => (1, in_size(size, last, bytes[at])),
+                State::Trailer(has_bytes, last) => (1, in_trailer(has_bytes, last, bytes[at])),
                 State::Reached => break,
             };
             at += used;
@@ -165,24 +177,34 @@ impl BodyEnd {
     }
 }
 
-fn in_size(size: usize, is_over: bool, byte: u8) -> State {
-    match (byte, char::from(byte).to_digit(16)) {
-        (b'\n', _) if size == 0 => State::Trailer(false),
-        // The line end behind the chunk belongs to it.
-        (b'\n', _) => State::Chunk(size.saturating_add(2)),
-        (_, Some(digit)) if !is_over => {
-            State::Size(size.saturating_mul(16).saturating_add(digit as usize), false)
+fn in_size(size: usize, last: Last, byte: u8) -> State {
+    match (byte, last, char::from(byte).to_digit(16)) {
+        (b'\n', Last::CarriageReturn, _) if size == 0 => State::Trailer(false, Last::Other),
+        (b'\n', Last::CarriageReturn, _) => State::Chunk(size),
+        (b'\n', ..) | (_, Last::CarriageReturn, _) => State::Endless,
+        (b'\r', ..) => State::Size(size, Last::CarriageReturn),
+        (_, Last::Digit, Some(digit)) => {
+            State::Size(size.saturating_mul(16).saturating_add(digit as usize), Last::Digit)
         }
-        _ => State::Size(size, true),
+        _ => State::Size(size, Last::Other),
     }
 }
 
-fn in_trailer(has_bytes: bool, byte: u8) -> State {
-    match byte {
-        b'\n' if !has_bytes => State::Reached,
-        b'\n' => State::Trailer(false),
-        b'\r' => State::Trailer(has_bytes),
-        _ => State::Trailer(true),
+fn in_chunk_end(last: Last, byte: u8) -> State {
+    match (byte, last) {
+        (b'\r', Last::Other) => State::ChunkEnd(Last::CarriageReturn),
+        (b'\n', Last::CarriageReturn) => State::Size(0, Last::Digit),
+        _ => State::Endless,
+    }
+}
+
+fn in_trailer(has_bytes: bool, last: Last, byte: u8) -> State {
+    match (byte, last) {
+        (b'\n', Last::CarriageReturn) if !has_bytes => State::Reached,
+        (b'\n', Last::CarriageReturn) => State::Trailer(false, Last::Other),
+        (b'\n', _) | (_, Last::CarriageReturn) => State::Endless,
+        (b'\r', _) => State::Trailer(has_bytes, Last::CarriageReturn),
+        _ => State::Trailer(true, Last::Other),
     }
 }
 
@@ -227,6 +249,15 @@ mod tests {
         assert_eq!(end(Body::Chunked, "3\r\nabc\r\n0\r\n\r\nGET"), (13, true));
         assert_eq!(end(Body::Chunked, "A;x=1\r\n0123456789\r\n0\r\nT: v\r\n\r\nGET"), (30, true));
         assert_eq!(end(Body::Chunked, "3\r\nabc\r\n0\r\n"), (11, false));
+        for odd in [
+            "3\nabc\r\n0\r\n\r\nGET",
+            "3\r\nabc\n0\r\n\r\nGET",
+            "3\r\nabc\r\n0\n\r\nGET",
+            "0\r\n\nGET",
+            "0\r\nT\n\r\nG",
+        ] {
+            assert_eq!(end(Body::Chunked, odd), (odd.len(), false), "{odd:?}");
+        }
     }
 
     #[test]

@@ -11,8 +11,8 @@ use super::ground::{FRONT_END_COUNT, Ground};
 
 /// How long a node is frozen or cut off: longer than a leader may be silent.
 const FROZEN: Duration = Duration::from_secs(15);
-/// Longer than a front end waits for a statement. By then it looks for another leader, while PostgreSQL on the old one still
-/// answers those that do not.
+/// Longer than a front end waits for a statement. By then it looks for another leader, while PostgreSQL on the old
+/// one still answers those that do not.
 const AGENT_FROZEN: Duration = Duration::from_secs(40);
 const NEW_LEADER_WITHIN: Duration = Duration::from_secs(60);
 const WRITES_WITHIN: Duration = Duration::from_secs(60);

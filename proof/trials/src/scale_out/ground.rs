@@ -155,17 +155,35 @@ impl Ground {
         Err(format!("within {timeout:?} the front ends acknowledged only {written:?} writes"))
     }
 
-    /// The longest time without an acknowledged write, and without an answered read, by front end.
-    pub fn outages(&self) -> String {
+    /// Since [`Ground::begin_outages`].
+    pub fn outages(&self) -> Outages {
         let now = self.now();
         let longest = |gaps: &Gaps| {
             let last = now.saturating_sub(gaps.last.load(Ordering::SeqCst));
-            let longest = last.max(gaps.longest.load(Ordering::SeqCst));
-            format!("{:.1}", longest as f64 / 1e6)
+            last.max(gaps.longest.load(Ordering::SeqCst))
         };
-        let all = |gaps: &[Gaps]| gaps.iter().map(longest).collect::<Vec<_>>().join(" / ");
-        format!("longest without a write {} s, without a read {} s", all(&self.writes), all(&self.reads))
+        Outages { writes: self.writes.each_ref().map(longest), reads: self.reads.each_ref().map(longest) }
     }
+}
+
+/// The longest time without an acknowledged write, and without an answered read, by front end, in microseconds.
+#[derive(Clone, Copy)]
+pub struct Outages {
+    pub writes: [u64; FRONT_END_COUNT],
+    pub reads: [u64; FRONT_END_COUNT],
+}
+
+impl std::fmt::Display for Outages {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let all = |times: [u64; FRONT_END_COUNT]| times.map(seconds).join(" / ");
+        let (writes, reads) = (all(self.writes), all(self.reads));
+        write!(formatter, "longest without a write {writes} s, without a read {reads} s")
+    }
+}
+
+/// Microseconds as seconds, for reports.
+pub fn seconds(microseconds: u64) -> String {
+    format!("{:.1}", microseconds as f64 / 1e6)
 }
 
 /// One client: a connection to each front end.

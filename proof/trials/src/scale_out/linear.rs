@@ -1,8 +1,8 @@
 //! Short concurrent histories over all front ends, one after another for as long as the fault lasts, each checked for
 //! linearizability by the checker of the trial `histories`.
 //!
-//! A client of a history keeps to one front end, and stops after a few requests without an answer: each of them may have
-//! happened at any later moment, which makes the search for an order longer and its result weaker.
+//! A client of a history keeps to one front end, and stops after a few requests without an answer: each of them may
+//! have happened at any later moment, which makes the search for an order longer and its result weaker.
 
 use std::net::SocketAddr;
 use std::sync::Mutex;

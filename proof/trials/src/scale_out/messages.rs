@@ -1,7 +1,7 @@
 //! Messages over all front ends: some clients put, others take and delete, and a ledger knows what must come out.
 //!
-//! Every acknowledged message comes until its deletion was acknowledged, and never again after that. Nobody gets a message
-//! that another client holds.
+//! Every acknowledged message comes until its deletion was acknowledged, and never again after that. Nobody gets a
+//! message that another client holds.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;

@@ -1,8 +1,9 @@
 //! A writer with rows and tables of its own, over all front ends, and its part of the ledger.
 //!
 //! A writer sends one request at a time, so it knows what each of its rows must be: a read through any front end that
-//! differs is a lost write, a deleted row that is back, or a stale read. Rows of a request whose outcome is unknown are
-//! touched by nobody again; they must be wholly as before or wholly as after it, and once they were seen after it, they stay.
+//! differs is a lost write, a deleted row that is back, or a stale read. Rows of a request whose outcome is unknown
+//! are touched by nobody again; they must be wholly as before or wholly as after it, and once they were seen after
+//! it, they stay.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,8 +20,6 @@ pub const TABLE: &str = "scale";
 const ROW_COUNT_MAX: usize = 200;
 const BATCH_OPERATION_COUNT_MAX: usize = 12;
 const PAUSE_MS_MAX: u64 = 8;
-/// How long another front end may not know of a new table yet.
-const CACHE_AGE: Duration = Duration::from_millis(1_500);
 
 /// A row's number, which tells what was written, and its version.
 type Row = (u64, Version);
@@ -277,34 +276,34 @@ impl Writer {
                 client.ground.acknowledged(front_end, began);
                 self.counts.tables += 1;
                 self.tables.insert(name.clone(), Some(!drops));
-                if !drops {
-                    return self.use_new_table(client, (front_end + 1) % FRONT_END_COUNT, &name);
-                }
+                return self.use_table(client, (front_end + 1) % FRONT_END_COUNT, &name, !drops);
             }
             Reply::Heard(response) => return Err(format!("{name}: {response:?}")),
         }
         Ok(())
     }
 
-    /// Another front end knows a new table within a second.
-    fn use_new_table(
+    /// Another front end knows at once of a new table, because nobody remembers that a name is not there; and of one
+    /// that is gone, because every statement asks for the table it is about.
+    fn use_table(
         &mut self,
         client: &mut Client<'_>,
         front_end: usize,
         table: &str,
+        is_there: bool,
     ) -> Result<(), String> {
-        let insert = Request::post(&format!("/{table}")).json(&entity_json("p", "r", "\"n\":1"));
-        let created = client.ground.clock.elapsed();
-        loop {
-            let asked = client.ground.clock.elapsed();
-            match client.table(front_end, &insert) {
-                Reply::Heard(response) if response.status == 404 && asked < created + CACHE_AGE => {}
-                // An earlier attempt may have happened.
-                Reply::Heard(response) if [201, 409].contains(&response.status) => return Ok(()),
-                Reply::Heard(response) => return Err(format!("a new table cannot be used: {response:?}")),
-                Reply::NotDone | Reply::Unknown => return Ok(()),
+        let (request, expected) = match (is_there, self.random.bool()) {
+            (true, _) => (Request::post(&format!("/{table}")).json(&entity_json("p", "r", "\"n\":1")), 201),
+            (false, true) => {
+                (Request::post(&format!("/{table}")).json(&entity_json("p", "s", "\"n\":1")), 404)
             }
-            std::thread::sleep(Duration::from_millis(20));
+            (false, false) => (Request::get(&format!("/{table}()")), 404),
+        };
+        match client.table(front_end, &request) {
+            Reply::Heard(response) if response.status == expected => Ok(()),
+            Reply::Heard(response) if is_there => Err(format!("a new table cannot be used: {response:?}")),
+            Reply::Heard(response) => Err(format!("BACK: a dropped table can be used: {response:?}")),
+            Reply::NotDone | Reply::Unknown => Ok(()),
         }
     }
 
