@@ -85,8 +85,6 @@ impl NodeSettings<'_> {
                     "host replication replicator all scram-sha-256",
                 ],
                 "basebackup": [{ "checkpoint": "fast" }, "no-sync"],
-                "remove_data_directory_on_rewind_failure": true,
-                "remove_data_directory_on_diverged_timelines": true,
                 "parameters": {
                     "fsync": "on",
                     "shared_buffers": "64MB",
