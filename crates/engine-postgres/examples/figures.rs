@@ -2,9 +2,12 @@
 //!
 //! `cargo run --release -p lazulite-engine-postgres --example figures -- postgres://… [clients] [seconds] [rows]`
 //!
+//! `cargo run --release -p lazulite-engine-postgres --example figures -- cluster [clients] [seconds] [rows]`
+//!
 //! Prints one line for each kind of work: how often it was done in a second, and its median and 99th percentile. It
 //! works in a schema of its own, `lazulite_figures`, which it leaves behind. Over a server with a synchronous
-//! standby, point reads and pages wait for barriers (`leadership.rs`); compare with one that has none.
+//! standby, point reads and pages wait for barriers (`leadership.rs`); compare with one that has none. `cluster` starts
+//! three nodes under Patroni and measures reads there, with and without etcd's key.
 
 #![allow(clippy::unwrap_used, reason = "a program for figures that cannot go on stops where it stands")]
 
@@ -146,35 +149,69 @@ impl Bench {
     }
 }
 
+impl Bench {
+    /// Over a database, in a table of its own with that many rows.
+    async fn start(url: &str, (client_count, seconds, row_count): (u64, u64, u64)) -> Bench {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let mut options = PostgresOptions::new(url, FAMILIES, clock.clone());
+        options.schema = "lazulite_figures".to_owned();
+        let engine = Arc::new(PostgresEngine::connect(options).await.unwrap());
+        let table_name = format!("t{}", clock.now_ticks());
+        let table = engine.create_table(Namespace::new(Family::FIRST, "figures"), &table_name, Bytes::new());
+        let (table, time) = (table.await.unwrap(), Duration::from_secs(seconds));
+        let bench = Bench { engine, clock, table, client_count, time, row_count };
+        let filling = bench.clock.monotonic();
+        bench.fill().await;
+        println!("{row_count} rows of {VALUE_BYTES} bytes filled in {:?}", bench.clock.monotonic() - filling);
+        bench
+    }
+
+    async fn measure_all(&self, kinds: &[(&str, Work)]) {
+        for (what, work) in kinds {
+            self.measure(what, *work, 1).await;
+            self.measure(what, *work, self.client_count).await;
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+async fn measure_cluster(numbers: (u64, u64, u64)) {
+    use testkit::cluster::{Cluster, Place};
+    let cluster = Cluster::start(Place::Loopback).unwrap();
+    let with_key = format!("{}?etcd=http://{}{}", cluster.url(), cluster.etcd_addr(), cluster.keys_path());
+    let barriers = Bench::start(&cluster.url(), numbers).await;
+    let key = Bench::start(&with_key, numbers).await;
+    for _ in 0..2 {
+        barriers.measure_all(&[("point read, barriers", Work::Read), ("page, barriers", Work::Page)]).await;
+        key.measure_all(&[("point read, etcd's key", Work::Read), ("page, etcd's key", Work::Page)]).await;
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+async fn measure_cluster(_: (u64, u64, u64)) {
+    println!("a cluster needs Linux");
+}
+
 #[tokio::main]
 async fn main() {
     let mut arguments = std::env::args().skip(1);
     let Some(url) = arguments.next() else {
-        println!("give the URL of a database, and perhaps: clients, seconds, rows");
+        println!("give the URL of a database, or `cluster`, and perhaps: clients, seconds, rows");
         return;
     };
     let mut number = |default: u64| arguments.next().map_or(default, |text| text.parse().unwrap());
-    let (client_count, seconds, row_count) = (number(64), number(5), number(10_000).max(1));
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-    let mut options = PostgresOptions::new(&url, FAMILIES, clock.clone());
-    options.schema = "lazulite_figures".to_owned();
-    let engine = Arc::new(PostgresEngine::connect(options).await.unwrap());
-    let table_name = format!("t{}", clock.now_ticks());
-    let table = engine.create_table(Namespace::new(Family::FIRST, "figures"), &table_name, Bytes::new());
-    let (table, time) = (table.await.unwrap(), Duration::from_secs(seconds));
-    let bench = Bench { engine, clock, table, client_count, time, row_count };
-    let filling = bench.clock.monotonic();
-    bench.fill().await;
-    println!("{row_count} rows of {VALUE_BYTES} bytes filled in {:?}", bench.clock.monotonic() - filling);
-    for (what, work) in [
+    let numbers = (number(64), number(5), number(10_000).max(1));
+    if url == "cluster" {
+        return measure_cluster(numbers).await;
+    }
+    let bench = Bench::start(&url, numbers).await;
+    let kinds = [
         ("point read", Work::Read),
         ("insert", Work::Insert),
         ("replace", Work::Replace),
         ("merge", Work::Merge),
         ("batch of 100 inserts", Work::Batch),
         ("page of 1000", Work::Page),
-    ] {
-        bench.measure(what, work, 1).await;
-        bench.measure(what, work, bench.client_count).await;
-    }
+    ];
+    bench.measure_all(&kinds).await;
 }

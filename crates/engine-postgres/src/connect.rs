@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use engine::env::random;
+use engine::env::{Clock, random};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 use tokio_postgres::error::SqlState;
@@ -21,6 +21,7 @@ use crate::leadership::DatabaseServer;
 use crate::patroni::{Patroni, PatroniLeader};
 use crate::schema::SchemaName;
 use crate::session::{DatabaseSession, Params, SessionState, Unprepared, drive};
+use crate::space::DiskSpace;
 use crate::statements::{SESSION_SETTINGS, Statements};
 
 /// Of one server, with its handshake.
@@ -60,13 +61,19 @@ pub(crate) struct Connector {
     /// The host that led last.
     last_leader: AtomicUsize,
     leader: AtomicU8,
+    pub(crate) space: Arc<DiskSpace>,
     servers: Mutex<Vec<Arc<DatabaseServer>>>,
     #[cfg(feature = "tls")]
     tls: crate::tls::DatabaseTls,
 }
 
 impl Connector {
-    pub(crate) fn new(url: &str, patroni: &[String], schema: SchemaName) -> Result<Connector, ConnectError> {
+    pub(crate) fn new(
+        url: &str,
+        patroni: &[String],
+        schema: SchemaName,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Connector, ConnectError> {
         let (url, in_url) = cut_from(url, "patroni=");
         let (url, etcd) = cut_from(&url, "etcd=");
         // The parser names the option that it does not understand, and never the whole URL.
@@ -104,6 +111,7 @@ impl Connector {
             schema,
             last_leader: AtomicUsize::new(0),
             leader: AtomicU8::new(Leader::Known as u8),
+            space: Arc::new(DiskSpace::new(clock)),
             servers: Mutex::new(Vec::new()),
             #[cfg(feature = "tls")]
             tls,
@@ -231,10 +239,7 @@ impl Connector {
         let lineage = if self.etcd.is_some() { LINEAGE } else { "" };
         let question = format!("{LOCK_AND_IDENTITY}{lineage}");
         let prepared = tokio::time::timeout(CONNECT_TIME_MAX, async {
-            tokio::try_join!(
-                client.query_one(&question, params),
-                Statements::prepare(&client, &self.schema)
-            )
+            tokio::try_join!(client.query_one(&question, params), Statements::prepare(&client, &self.schema))
         });
         let (row, statements) = match prepared.await {
             Ok(Ok(prepared)) => prepared,
@@ -249,7 +254,8 @@ impl Connector {
         let server = self.server(row.get(1), lineage);
         state.belongs_to(&server);
         let barrier_needed = server.next_barrier();
-        Ok(DatabaseSession { client, statements, server, barrier_needed, key, state, driver })
+        let space = self.space.clone();
+        Ok(DatabaseSession { client, statements, server, space, barrier_needed, key, state, driver })
     }
 
     /// etcd has proven it for whichever known server that is.
@@ -262,7 +268,8 @@ impl Connector {
     /// The same for all sessions with one server.
     fn server(&self, identity: String, lineage: Option<Lineage>) -> Arc<DatabaseServer> {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_known = |server: &&Arc<DatabaseServer>| server.identity == identity && server.lineage == lineage;
+        let is_known =
+            |server: &&Arc<DatabaseServer>| server.identity == identity && server.lineage == lineage;
         if let Some(known) = servers.iter().find(is_known) {
             return known.clone();
         }
@@ -278,7 +285,8 @@ impl Connector {
 /// Takes `name=a,b` out of the URL's parameters: a parameter that the database's own parser does not know.
 fn cut_from(url: &str, name: &str) -> (String, Vec<String>) {
     let Some((base, query)) = url.split_once('?') else { return (url.to_owned(), Vec::new()) };
-    let (own, others): (Vec<&str>, Vec<&str>) = query.split('&').partition(|parameter| parameter.starts_with(name));
+    let (own, others): (Vec<&str>, Vec<&str>) =
+        query.split('&').partition(|parameter| parameter.starts_with(name));
     let values = own.iter().flat_map(|parameter| parameter[name.len()..].split(','));
     let values = values.filter(|value| !value.is_empty()).map(str::to_owned).collect();
     let rest = if others.is_empty() { base.to_owned() } else { format!("{base}?{}", others.join("&")) };

@@ -129,7 +129,8 @@ impl EtcdKey {
                 _ => continue,
             };
             self.last.store(place, Ordering::Relaxed);
-            let remaining = held.ttl.saturating_sub(ROUNDING).min(PROOF_TIME_MAX).saturating_sub(CLOCK_MARGIN);
+            let remaining =
+                held.ttl.saturating_sub(ROUNDING).min(PROOF_TIME_MAX).saturating_sub(CLOCK_MARGIN);
             if remaining.is_zero() {
                 return Err(NoProof::TooShort);
             }
@@ -171,7 +172,8 @@ fn read_keys(path: &str, body: &str) -> Result<HeldKey, NoProof> {
     let ttl = key["ttl"].as_u64().map(Duration::from_secs).ok_or(NoProof::TooShort)?;
     // Renewing a key does not change when it was created.
     let term = key["createdIndex"].as_u64().ok_or(NoProof::NobodyLeads)?;
-    let member = child(scope, "members").and_then(|members| child(&members, name)).ok_or(NoProof::Promoting)?;
+    let member =
+        child(scope, "members").and_then(|members| child(&members, name)).ok_or(NoProof::Promoting)?;
     let member: Value =
         serde_json::from_str(member["value"].as_str().unwrap_or_default()).map_err(|_| NoProof::Promoting)?;
     // Patroni 4 says `primary`. While it promotes, it says `promoted`.

@@ -7,7 +7,7 @@
 use std::error::Error as _;
 
 use engine::{CommitError, ReadError};
-use tokio_postgres::error::{Severity, SqlState};
+use tokio_postgres::error::{DbError, Severity, SqlState};
 
 /// Why a statement has no answer.
 #[derive(Debug)]
@@ -18,6 +18,8 @@ pub(crate) enum Failure {
     Unproven,
     /// Too many statements wait. It was not sent.
     Busy,
+    /// The server has no space left, and undid it. The log says so.
+    Full,
     /// The server refused it and undid it.
     Rejected { cause: String, retries: bool },
     /// It was sent, and the connection ended, or the deadline passed. The key is that of the session (`session.rs`).
@@ -28,6 +30,7 @@ impl Failure {
     pub(crate) fn of(error: &tokio_postgres::Error, session_key: i64) -> Failure {
         let cause = describe(error);
         match error.as_db_error() {
+            Some(db) if is_full(db) => Failure::Full,
             // A fatal error may come after the commit, while it waits for the standby.
             Some(db) if db.parsed_severity() == Some(Severity::Error) => {
                 Failure::Rejected { cause, retries: is_worth_retrying(db.code()) }
@@ -38,7 +41,7 @@ impl Failure {
 
     pub(crate) fn into_read_error(self) -> ReadError {
         match self {
-            Failure::NoConnection | Failure::Busy | Failure::Unproven => ReadError::Busy,
+            Failure::NoConnection | Failure::Busy | Failure::Unproven | Failure::Full => ReadError::Busy,
             Failure::Rejected { cause, .. } | Failure::Lost { cause, .. } => ReadError::Storage(cause),
         }
     }
@@ -46,11 +49,17 @@ impl Failure {
     /// For statements that were not sent or undone; `Lost` is for `outcome.rs` to explain.
     pub(crate) fn into_commit_error(self) -> CommitError {
         match self {
-            Failure::NoConnection | Failure::Busy | Failure::Unproven => CommitError::Busy,
+            Failure::NoConnection | Failure::Busy | Failure::Unproven | Failure::Full => CommitError::Busy,
             Failure::Rejected { cause, .. } => CommitError::Storage(cause),
             Failure::Lost { cause, .. } => CommitError::Unknown(cause),
         }
     }
+}
+
+/// The disk, a quota, or a limit of the file system. The service then answers that it is busy, as with the embedded
+/// engine.
+fn is_full(error: &DbError) -> bool {
+    error.parsed_severity() == Some(Severity::Error) && *error.code() == SqlState::DISK_FULL
 }
 
 /// Deadlocks and the like: the server undid the statement, and another try may succeed.

@@ -29,7 +29,8 @@ pub(crate) fn address_and_path(url: &str) -> Option<(&str, &str)> {
     let (address, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     let (host, port) = address.rsplit_once(':')?;
     port.parse::<u16>().ok()?;
-    let is_plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic() && !b"@?#%\\".contains(&byte));
+    let is_plain =
+        |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic() && !b"@?#%\\".contains(&byte));
     (!host.is_empty() && is_plain(address) && is_plain(path)).then(|| (address, path.trim_end_matches('/')))
 }
 
@@ -42,7 +43,9 @@ mod tests {
         let read = |answer: &[u8]| read_answer(answer.to_vec());
         assert_eq!(read(b"HTTP/1.0 200 OK\r\nServer: x\r\n\r\n{}"), Some((200, "{}".to_owned())));
         assert_eq!(read(b"HTTP/1.1 503 No\r\n\r\n"), Some((503, String::new())));
-        for nonsense in [&b"HTTP/1.0 x OK\r\n\r\n"[..], b"SSH-2.0 200 x\r\n\r\n", b"HTTP/1.0 200 OK\r\n", b"", b"\xff"] {
+        for nonsense in
+            [&b"HTTP/1.0 x OK\r\n\r\n"[..], b"SSH-2.0 200 x\r\n\r\n", b"HTTP/1.0 200 OK\r\n", b"", b"\xff"]
+        {
             assert_eq!(read(nonsense), None);
         }
     }
@@ -51,7 +54,15 @@ mod tests {
     fn only_plain_addresses_are_taken() {
         assert_eq!(address_and_path("http://a:1"), Some(("a:1", "")));
         assert_eq!(address_and_path("http://[::1]:1/x/y/"), Some(("[::1]:1", "/x/y")));
-        for bad in ["https://a:1", "http://a", "http://:1", "http://u:p@a:1", "http://a:1\r\nX:1", "http://a:1/ x", "a:1"] {
+        for bad in [
+            "https://a:1",
+            "http://a",
+            "http://:1",
+            "http://u:p@a:1",
+            "http://a:1\r\nX:1",
+            "http://a:1/ x",
+            "a:1",
+        ] {
             assert_eq!(address_and_path(bad), None, "{bad}");
         }
     }

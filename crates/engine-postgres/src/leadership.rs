@@ -17,8 +17,8 @@
 //! asked about three times a second while there are reads, and not for each. What was read is on the standby too when it
 //! is given out, even after a crash in which the leader forgot for whom it waited.
 
-use std::sync::{Arc, Weak};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use engine::env::Clock;
@@ -245,7 +245,9 @@ async fn look(connector: Arc<Connector>, clock: Arc<dyn Clock>, has_reads: Weak<
             if last != Some(seen) {
                 match seen {
                     Ok(()) => log::info!("PostgreSQL: etcd proves who leads"),
-                    Err(why) => log::warn!("PostgreSQL: etcd does not prove who leads: {why}. Reads wait for commits"),
+                    Err(why) => {
+                        log::warn!("PostgreSQL: etcd does not prove who leads: {why}. Reads wait for commits")
+                    }
                 }
             }
             last = Some(seen);

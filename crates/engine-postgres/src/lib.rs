@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `schema.rs`, `schema.sql` | what is in the database, and who creates it |
 //! | `connect.rs`, `patroni.rs`, `http_get.rs`, `tls.rs` | which server leads, and how a session with it begins |
-//! | `session.rs` | one session, and what it means when it ends |
+//! | `session.rs`, `space.rs` | one session, what it means when it ends, or finds no space |
 //! | `leadership.rs`, `etcd.rs` | whether a server still led when it answered |
 //! | `pool.rs` | how connections are shared |
 //! | `statements.rs` | the statements of one row, and those of scans |
@@ -35,6 +35,7 @@ mod scan;
 mod schema;
 mod session;
 mod snapshot;
+mod space;
 mod statements;
 mod sweep;
 mod tables;
@@ -165,7 +166,8 @@ impl PostgresEngine {
     /// Connects, and creates the schema if it is missing.
     pub async fn connect(options: PostgresOptions) -> Result<PostgresEngine, ConnectError> {
         let schema = SchemaName::parse(&options.schema)?;
-        let connector = Arc::new(Connector::new(&options.url, &options.patroni, schema)?);
+        let connector =
+            Arc::new(Connector::new(&options.url, &options.patroni, schema, options.clock.clone())?);
         let (client, _, driver) = connector.client().await?;
         let prepared = schema::prepare(&client, &connector.schema, options.creates_schema).await;
         driver.abort();
@@ -363,6 +365,7 @@ impl Engine for PostgresEngine {
         EngineGauges {
             health: match (self.front.is_closed(), self.front.is_reachable()) {
                 (true, _) => Health::Closed,
+                (_, true) if self.front.connector.space.is_full() => Health::Full,
                 (_, true) => Health::Ready,
                 (_, false) => Health::NoLeader,
             },

@@ -55,9 +55,9 @@ impl Patroni {
         let agents = addresses.iter().map(|address| match http_get::address_and_path(address) {
             Some((agent, "")) => Ok(agent.to_owned()),
             // Not the address itself: it may hold a password.
-            _ => {
-                Err(ConnectError::Invalid("an address of Patroni is not of the form http://host:port".to_owned()))
-            }
+            _ => Err(ConnectError::Invalid(
+                "an address of Patroni is not of the form http://host:port".to_owned(),
+            )),
         });
         Ok(Some(Patroni { agents: agents.collect::<Result<_, _>>()? }))
     }

@@ -7,8 +7,8 @@
 //! [`DatabaseSession::query`] then makes sure of it before it answers.
 
 use std::future::poll_fn;
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -19,6 +19,7 @@ use tokio_postgres::{AsyncMessage, Client, Connection, Row, Statement};
 
 use crate::failure::{Failure, describe};
 use crate::leadership::DatabaseServer;
+use crate::space::DiskSpace;
 use crate::statements::Statements;
 
 pub(crate) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
@@ -95,6 +96,7 @@ pub(crate) struct DatabaseSession {
     pub(crate) client: Client,
     pub(crate) statements: Statements,
     pub(crate) server: Arc<DatabaseServer>,
+    pub(crate) space: Arc<DiskSpace>,
     /// The first barrier that is late enough for this session (`leadership.rs`).
     pub(crate) barrier_needed: u64,
     /// Of the lock that it holds.
@@ -143,6 +145,9 @@ impl DatabaseSession {
         };
         if let Err(failure) = &outcome {
             log::debug!("a statement failed: {failure:?}");
+            if matches!(failure, Failure::Full) {
+                self.space.ran_out();
+            }
             // An error inside of `next_version` would leave its lock with this session; its end releases every lock.
             self.give_up();
         }

@@ -2,8 +2,8 @@
 //!
 //! Promises: a certificate is always checked against the system's authorities, and against the name in the URL. With
 //! `sslmode=prefer`, the default, a server without TLS is accepted; `sslmode=require` refuses it. Authorities of
-//! one's own are added with the environment variable `SSL_CERT_FILE`. Leaves to others: client certificates, channel
-//! binding.
+//! one's own come from the file that the environment variable `SSL_CERT_FILE` names, in place of the system's. Leaves to
+//! others: client certificates, channel binding.
 
 use std::future::Future;
 use std::io;

@@ -42,6 +42,9 @@ async fn a_wrong_url_or_password_is_a_sentence_without_secrets() {
         ),
         (format!("{}?sslmode=sometimes", server.url()), "URL of the engine"),
         (format!("{}?sslmode=require", server.url()), "TLS"),
+        (format!("{}?etcd=http://u:{password}@h:1/s/x", server.url()), "http://host:port/namespace/scope"),
+        (format!("{}?etcd=http://a:1/s/x,http://b:1/s/y", server.url()), "different paths"),
+        (format!("{}?patroni=http://u:{password}@h:1", server.url()), "http://host:port"),
         (format!("http://u:{password}@h/"), "URL of the engine"),
         (format!("postgres://u:{password}@/postgres"), "URL of the engine"),
     ] {
@@ -129,6 +132,10 @@ async fn the_documented_rights_are_enough_and_fewer_are_a_sentence() {
          GRANT SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA {schema} TO least"
     );
     server.sql(&grants).unwrap();
+    // The same with etcd, whose key is compared with what a server says of itself. Nobody answers for it here.
+    let mut with_etcd = options.clone();
+    with_etcd.url += "?etcd=http://127.0.0.1:1/service/main";
+    PostgresEngine::connect(with_etcd).await.unwrap();
     let engine = PostgresEngine::connect(options).await.unwrap();
     let space = Namespace::new(Family::FIRST, "n");
     let table = engine.create_table(space, "t", Bytes::new()).await.unwrap();

@@ -137,8 +137,7 @@ impl Cluster {
         match reads {
             Reads::Barrier => url,
             Reads::Lease => {
-                let etcd = self.network.etcd();
-                format!("{url}&etcd=http://{etcd}/{}/{}", settings::NAMESPACE, settings::SCOPE)
+                format!("{url}&etcd=http://{}{}", self.etcd_addr(), settings::KEYS_PATH)
             }
         }
     }
@@ -155,6 +154,16 @@ impl Cluster {
     /// Where clients reach Patroni's REST interface, by node.
     pub fn rest_addrs(&self) -> Vec<SocketAddr> {
         (0..NODE_COUNT).map(|node| self.network.rest(node)).collect()
+    }
+
+    /// Where etcd answers clients.
+    pub fn etcd_addr(&self) -> SocketAddr {
+        self.network.etcd()
+    }
+
+    /// Where in etcd the cluster's keys are.
+    pub fn keys_path(&self) -> &'static str {
+        settings::KEYS_PATH
     }
 
     pub fn can_cut_off(&self) -> bool {

@@ -12,6 +12,8 @@ pub mod golden;
 mod mask;
 #[cfg(unix)]
 mod postgres;
+#[cfg(unix)]
+mod postgres_versions;
 mod process;
 mod queue;
 mod request;
@@ -27,7 +29,9 @@ pub use batch::{Batch, Part, batch_parts};
 pub use client::RawClient;
 pub use mask::mask;
 #[cfg(unix)]
-pub use postgres::Postgres;
+pub use postgres::{Postgres, programs as postgres_programs};
+#[cfg(unix)]
+pub use postgres_versions::{PostgresVersion, install_postgres_versions};
 pub use process::{ServerProcess, run_to_exit};
 pub use queue::{Message, Queues, message_path, message_xml, messages};
 pub use request::{Request, Style, percent_encode};

@@ -1,8 +1,9 @@
 //! A real PostgreSQL in a temporary directory, on a free loopback port.
 //!
 //! Promises: an unprivileged user runs it, `fsync` stays on, and it ends with its [`Postgres`], even when the test
-//! program is killed. Where PostgreSQL is not installed, [`Postgres::start`] says so in one sentence, and the caller
-//! skips its tests by name. Leaves to others: what is in the database.
+//! program is killed. The environment variable `LAZULITE_TEST_POSTGRES_BIN` names the directory of another version's
+//! programs. Where PostgreSQL is not installed, [`Postgres::start`] says so in one sentence, and the caller skips
+//! its tests by name. Leaves to others: what is in the database.
 
 use std::fs;
 use std::io::{Read, Seek, SeekFrom};
@@ -34,6 +35,7 @@ pub struct Postgres {
     programs: PathBuf,
     owner: Option<(u32, u32)>,
     port: u16,
+    settings: Vec<(String, String)>,
 }
 
 impl Postgres {
@@ -44,17 +46,27 @@ impl Postgres {
 
     /// The same, with these settings: `("max_connections", "20")`.
     pub fn start_with(settings: &[(&str, &str)]) -> Result<Postgres, String> {
-        let programs = programs()?;
-        let owner = unprivileged_user()?;
         let directory = TempDir::new().map_err(|error| format!("no temporary directory: {error}"))?;
+        Postgres::start_in(directory, &programs()?, settings)
+    }
+
+    /// The same, in an empty directory, with these programs.
+    pub fn start_in(
+        directory: TempDir,
+        programs: &Path,
+        settings: &[(&str, &str)],
+    ) -> Result<Postgres, String> {
+        let owner = unprivileged_user()?;
         if let Some((user, group)) = owner {
             chown(directory.path(), Some(user), Some(group))
                 .map_err(|error| format!("the directory cannot be given away: {error}"))?;
         }
-        initialise(&programs, directory.path(), owner)?;
+        initialise(programs, directory.path(), owner)?;
         let port = free_port()?;
-        let shell = launch(&programs, directory.path(), owner, port, settings)?;
-        let server = Postgres { shell, directory, programs, owner, port };
+        let settings: Vec<(String, String)> =
+            settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let shell = launch(programs, directory.path(), owner, port, &settings)?;
+        let server = Postgres { shell, directory, programs: programs.to_owned(), owner, port, settings };
         server.wait_until_ready()?;
         Ok(server)
     }
@@ -111,6 +123,13 @@ impl Postgres {
         }
     }
 
+    /// Gives a file or a directory to the user who runs it.
+    pub fn give(&self, path: &Path) -> Result<(), String> {
+        let Some((user, group)) = self.owner else { return Ok(()) };
+        chown(path, Some(user), Some(group))
+            .map_err(|error| format!("{} cannot be given away: {error}", path.display()))
+    }
+
     /// Everything that it has logged.
     pub fn log(&self) -> String {
         fs::read_to_string(log_path(self.directory.path())).unwrap_or_default()
@@ -126,8 +145,14 @@ impl Postgres {
         if !stopped.status.success() {
             return Err(String::from_utf8_lossy(&stopped.stderr).trim().to_owned());
         }
+        self.restart()
+    }
+
+    /// Starts it again on the same port, whether it still runs or has ended by itself.
+    pub fn restart(&mut self) -> Result<(), String> {
+        drop(self.shell.stdin.take());
         let _ = self.shell.wait();
-        self.shell = launch(&self.programs, self.directory.path(), self.owner, self.port, &[])?;
+        self.shell = launch(&self.programs, self.directory.path(), self.owner, self.port, &self.settings)?;
         self.wait_until_ready()
     }
 
@@ -153,7 +178,10 @@ impl Drop for Postgres {
 }
 
 /// The directory with `initdb` and the other programs.
-pub(crate) fn programs() -> Result<PathBuf, String> {
+pub fn programs() -> Result<PathBuf, String> {
+    if let Some(chosen) = std::env::var_os("LAZULITE_TEST_POSTGRES_BIN") {
+        return Ok(PathBuf::from(chosen));
+    }
     let in_path = std::env::var_os("PATH").unwrap_or_default();
     let mut candidates: Vec<PathBuf> = PROGRAM_PARENTS
         .iter()
@@ -233,7 +261,7 @@ fn launch(
     directory: &Path,
     owner: Option<(u32, u32)>,
     port: u16,
-    settings: &[(&str, &str)],
+    settings: &[(String, String)],
 ) -> Result<Child, String> {
     let log = fs::File::options()
         .create(true)

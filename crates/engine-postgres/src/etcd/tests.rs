@@ -15,7 +15,8 @@ const PATH: &str = "/service/main";
 fn keys(leader: Value, members: &[(&str, Value)]) -> Value {
     let node = |name: &str, value: &str| json!({ "key": format!("{PATH}/{name}"), "value": value });
     let members = members.iter().map(|(name, value)| node(&format!("members/{name}"), &value.to_string()));
-    let directory = json!({ "key": format!("{PATH}/members"), "dir": true, "nodes": members.collect::<Vec<_>>() });
+    let directory =
+        json!({ "key": format!("{PATH}/members"), "dir": true, "nodes": members.collect::<Vec<_>>() });
     let mut nodes = vec![directory, node("initialize", "7001"), node("config", "{}")];
     if !leader.is_null() {
         nodes.insert(1, leader);
@@ -48,7 +49,10 @@ async fn etcd(answer: Answer, clock: Arc<FakeClock>) -> String {
             let mut request = vec![0; 1024];
             let count = stream.read(&mut request).await.unwrap();
             let request = String::from_utf8_lossy(&request[..count]).into_owned();
-            assert!(request.starts_with("GET /v2/keys/service/main?recursive=true&quorum=true HTTP/1.0\r\n"), "{request}");
+            assert!(
+                request.starts_with("GET /v2/keys/service/main?recursive=true&quorum=true HTTP/1.0\r\n"),
+                "{request}"
+            );
             let (status, body) = match &answer {
                 Answer::Body(status, body) => (*status, body),
                 Answer::Slow(time, body) => {
@@ -57,7 +61,9 @@ async fn etcd(answer: Answer, clock: Arc<FakeClock>) -> String {
                 }
                 Answer::Silence => std::future::pending().await,
             };
-            let _ = stream.write_all(format!("HTTP/1.0 {status} x\r\nX-Etcd-Index: 9\r\n\r\n{body}").as_bytes()).await;
+            let _ = stream
+                .write_all(format!("HTTP/1.0 {status} x\r\nX-Etcd-Index: 9\r\n\r\n{body}").as_bytes())
+                .await;
         }
     });
     format!("http://{address}{PATH}")
@@ -75,7 +81,10 @@ async fn lead(answers: &[Answer]) -> (Duration, Result<ProvenLead, NoProof>) {
 }
 
 fn body(leader: Value, role: &str) -> Answer {
-    Answer::Body(200, keys(leader, &[("node1", member(role, 3)), ("node2", member("replica", 3))]).to_string())
+    Answer::Body(
+        200,
+        keys(leader, &[("node1", member(role, 3)), ("node2", member("replica", 3))]).to_string(),
+    )
 }
 
 #[tokio::test]
@@ -147,9 +156,16 @@ fn addresses_are_checked_and_no_secret_is_said() {
     assert_eq!(check(&[]), Ok(None));
     let members = vec!["a:1".to_owned(), "b:2".to_owned()];
     assert_eq!(check(&["http://a:1/s/x/", "http://b:2/s/x"]), Ok(Some((members, "/s/x".to_owned()))));
-    for bad in ["http://a:1", "http://a:1/", "https://a:1/s/x", "http://u:secret@a:1/s/x", "http://a:1/s/x?y=secret"] {
+    for bad in
+        ["http://a:1", "http://a:1/", "https://a:1/s/x", "http://u:secret@a:1/s/x", "http://a:1/s/x?y=secret"]
+    {
         let message = check(&[bad]).unwrap_err().to_string();
-        assert!(message.contains("http://host:port/namespace/scope") && !message.contains("secret"), "{message}");
+        assert!(
+            message.contains("http://host:port/namespace/scope") && !message.contains("secret"),
+            "{message}"
+        );
     }
-    assert!(check(&["http://a:1/s/x", "http://b:2/s/y"]).unwrap_err().to_string().contains("different paths"));
+    assert!(
+        check(&["http://a:1/s/x", "http://b:2/s/y"]).unwrap_err().to_string().contains("different paths")
+    );
 }

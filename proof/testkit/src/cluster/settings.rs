@@ -11,9 +11,10 @@ use serde_json::json;
 use super::{PASSWORD, USER};
 
 pub(super) const NODE_PREFIX: &str = "node";
-/// Where Patroni's keys are in etcd: below `/NAMESPACE/SCOPE`.
-pub(super) const NAMESPACE: &str = "lazulite";
-pub(super) const SCOPE: &str = "tests";
+const SCOPE: &str = "lazulite";
+const NAMESPACE: &str = "/lazulite/";
+/// Both together.
+pub(super) const KEYS_PATH: &str = "/lazulite/lazulite";
 /// How long a leader may be silent before another node takes over. Patroni 3.1 and later insist on at least 20.
 const TTL_S: u32 = 6;
 const LOOP_S: u32 = 1;
@@ -39,7 +40,7 @@ impl NodeSettings<'_> {
         let user = |name: &str| json!({ "username": name, "password": PASSWORD });
         let settings = json!({
             "scope": SCOPE,
-            "namespace": format!("/{NAMESPACE}/"),
+            "namespace": NAMESPACE,
             "name": format!("{NODE_PREFIX}{}", self.node),
             "restapi": {
                 "listen": self.rest_listens.to_string(),
