@@ -239,6 +239,14 @@ impl Cluster {
         Ok(())
     }
 
+    /// Makes a node anew from the leader, as an operator does with one that cannot follow any more (`patronictl reinit`).
+    pub fn rebuild(&mut self, node: usize) -> Result<(), String> {
+        self.kill(node);
+        fs::remove_dir_all(self.nodes[node].directory.join("data"))
+            .map_err(|error| format!("the data of node {node} stays: {error}"))?;
+        self.revive(node)
+    }
+
     /// Stops every process of a node where it stands. Its connections stay open and say nothing.
     pub fn freeze(&mut self, node: usize) {
         // Whoever could start further processes comes first.

@@ -2,6 +2,7 @@
 //!
 //! Promises: each test starts with an empty account, and the server stops when its [`TestServer`] is dropped.
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 #[cfg(feature = "postgres")]
 use std::sync::atomic::AtomicUsize;
@@ -366,11 +367,18 @@ impl Connection {
     #[track_caller]
     pub(crate) fn exchange(&self, addr: SocketAddr, request: &Request, bytes: &[u8]) -> Response {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(mut client) = kept.take()
-            && let Ok(response) = client.exchange(bytes)
-        {
-            keep(&mut kept, client, &response);
-            return response;
+        if let Some(mut client) = kept.take() {
+            match client.exchange(bytes) {
+                Ok(response) => {
+                    keep(&mut kept, client, &response);
+                    return response;
+                }
+                // It may have happened, so it must not be sent again.
+                Err(error) if is_timeout(&error) => {
+                    panic!("no answer in time to {} {}: {error}", request.method, request.target)
+                }
+                Err(_) => {}
+            }
         }
         let mut client = RawClient::connect(addr).expect("the server accepts a connection");
         match client.exchange(bytes) {
@@ -385,6 +393,10 @@ impl Connection {
     fn close(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
+}
+
+fn is_timeout(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
 
 fn keep(place: &mut Option<RawClient>, client: RawClient, response: &Response) {

@@ -211,7 +211,9 @@ impl<'a> Trial<'a> {
             }
             done += 1;
         }
-        broken.extend(self.messages.drain(&self.ground).err().filter(|_| broken.is_empty()));
+        if broken.is_empty() {
+            broken.extend(self.messages.drain(&self.ground).err());
+        }
         broken.extend(self.front_ends.finish().err());
         self.report(done, watch.elapsed(), &broken);
         Ok(summary::verdict("scale-out", &broken))

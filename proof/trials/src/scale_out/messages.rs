@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use fastrand::Rng;
-use testkit::{Message, Request, messages};
+use testkit::{Message, Request, Stopwatch, messages};
 
 use super::ground::{Client, FRONT_END_COUNT, Ground, Reply, lock};
 use crate::queue::door;
@@ -196,11 +196,16 @@ impl Messages {
     /// Takes everything out. All that was put and not deleted must come.
     pub fn drain(&self, ground: &Ground) -> Result<(), String> {
         const EMPTY_COUNT: usize = 4;
+        const TIMEOUT: Duration = Duration::from_secs(180);
         // By then nobody holds any.
         std::thread::sleep(Duration::from_secs(HIDE_S + 1));
         let mut client = Client::new(ground);
         let (mut empty, mut front_end) = (0, 0);
+        let watch = Stopwatch::start();
         while empty < EMPTY_COUNT {
+            if watch.elapsed() > TIMEOUT {
+                return Err(format!("the queue is not empty after {TIMEOUT:?}"));
+            }
             front_end = (front_end + 1) % FRONT_END_COUNT;
             match self.take_some(&mut client, front_end)? {
                 Some(0) => empty += 1,
