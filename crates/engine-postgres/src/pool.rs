@@ -25,6 +25,7 @@ const RECONNECT_PAUSE: Duration = Duration::from_millis(100);
 pub(crate) struct Pool {
     connector: Arc<Connector>,
     slots: Vec<SessionSlot>,
+    depth_max: usize,
     /// One permit for every statement that may be under way.
     room: Arc<Semaphore>,
     waiting_count: AtomicUsize,
@@ -70,6 +71,7 @@ impl Pool {
         Arc::new(Pool {
             connector,
             slots: (0..count).map(|_| SessionSlot::default()).collect(),
+            depth_max: size.depth_max.max(1),
             room: Arc::new(Semaphore::new(count * size.depth_max.max(1))),
             waiting_count: AtomicUsize::new(0),
             wait_count_max: size.wait_count_max,
@@ -117,6 +119,11 @@ impl Pool {
                 }
             }
             let (count, slot) = least;
+            if count >= self.depth_max {
+                // Our permit says that there is room: a slot that was passed has become free, and another was taken.
+                std::hint::spin_loop();
+                continue;
+            }
             let taken = &self.slots[slot].busy_count;
             if taken.compare_exchange(count, count + 1, Ordering::AcqRel, Ordering::Acquire).is_ok() {
                 return SlotUse { pool: self.clone(), slot };

@@ -122,6 +122,9 @@ impl ReadTransaction {
         let lease = self.lease.take()?;
         let session = lease.session.clone();
         tokio::spawn(async move {
+            // The whole of it moves here. Its session alone would leave the place in the pool behind, free before `COMMIT` is
+            // sent, and the next scan would begin within this transaction and see an old view.
+            let lease = lease;
             if lease.session.client.batch_execute("COMMIT").await.is_err() {
                 lease.session.give_up();
             }

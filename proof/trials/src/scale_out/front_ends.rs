@@ -7,6 +7,9 @@ use crate::Error;
 use crate::queue::door::Addresses;
 use crate::victim::{Launch, Victim, panicked};
 
+/// PostgreSQL's warning about a transaction that begins within another.
+const NESTED_TRANSACTION: &str = "SQLSTATE 25001";
+
 pub struct FrontEnds {
     launch: Launch,
     running: [Option<Victim>; FRONT_END_COUNT],
@@ -48,9 +51,12 @@ impl FrontEnds {
     /// Ends all. An error if one had ended by itself or panicked.
     pub fn finish(&mut self) -> Result<(), String> {
         (0..FRONT_END_COUNT).try_for_each(|front_end| self.kill(front_end))?;
-        match self.words.iter().find(|words| panicked(words)) {
-            Some(words) => Err(format!("a front end panicked: {words}")),
-            None => Ok(()),
+        if let Some(words) = self.words.iter().find(|words| panicked(words)) {
+            return Err(format!("a front end panicked: {words}"));
+        }
+        match self.words.iter().any(|words| words.contains(NESTED_TRANSACTION)) {
+            true => Err("two scans were in one session at once, so one of them saw an old view".to_owned()),
+            false => Ok(()),
         }
     }
 
