@@ -20,6 +20,7 @@ CREATE TABLE {schema}.fences (
     moves_to bigint,
     is_frozen boolean NOT NULL DEFAULT false
 );
+CREATE INDEX fences_that_move ON {schema}.fences (table_id) WHERE moves_to IS NOT NULL;
 
 -- The relations of their own, and for which table they were made. `leaves_rows`: the table lives there, and `rows` still holds
 -- what it left behind.
@@ -473,16 +474,11 @@ END $$;
 
 -- Takes back the marks of movers that are gone. Nothing else has changed by then. False: there is a mover.
 CREATE FUNCTION {schema}.undo_moves() RETURNS boolean LANGUAGE plpgsql AS $$
-DECLARE
-    one record;
 BEGIN
     IF NOT pg_try_advisory_xact_lock({lock_class}, 4) THEN
         RETURN false;
     END IF;
-    FOR one IN SELECT p.place, p.table_id FROM {schema}.places p LOOP
-        UPDATE {schema}.fences f SET moves_to = NULL, is_frozen = false, epoch = epoch + 1
-        WHERE f.table_id = one.table_id AND f.moves_to = one.place;
-    END LOOP;
+    UPDATE {schema}.fences f SET moves_to = NULL, is_frozen = false, epoch = epoch + 1 WHERE f.moves_to IS NOT NULL;
     RETURN true;
 END $$;
 

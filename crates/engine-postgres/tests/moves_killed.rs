@@ -7,11 +7,11 @@
 mod support;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use engine::{Commit, CommitError, Engine, Expect, TableId};
 use engine_postgres::PostgresEngine;
-use testkit::Postgres;
+use testkit::{Postgres, Stopwatch};
 use tokio::task::JoinHandle;
 use tokio_postgres::{Client, NoTls};
 
@@ -116,7 +116,7 @@ impl Stage {
 
     /// A write, and how long it took.
     async fn write(&self, row: &str, value: &str) -> Duration {
-        let started = Instant::now();
+        let started = Stopwatch::start();
         let commit = Commit::one(self.table, "p", op(row, Expect::Any, put(value)));
         self.engines[1].commit(commit).await.unwrap();
         started.elapsed()

@@ -15,9 +15,10 @@ use engine::env::{Clock, SystemClock};
 use engine::keys::{Key, KeyRange, OwnedKey};
 use engine::wrapper::{Wrapped, Wrapper};
 use engine::{
-    Budget, Commit, CommitError, Effect, Engine, Expect, Found, Load, Row, TablePath, TableRows, Version,
+    Budget, Commit, CommitError, Effect, Engine, Expect, Found, Load, Row, TableId, TablePath, TableRows, Version,
 };
 use engine_postgres::{PostgresEngine, schema_sql};
+use testkit::Stopwatch;
 
 use support::moves::{Collect, SPACE, move_now, new_table, op, page, put, rows_of, two_movers};
 use support::{Database, postgres_or_skip};
@@ -349,4 +350,87 @@ async fn without_the_right_to_create_tables_stay_shared() {
     assert_eq!(server.sql(&format!("SELECT count(*) FROM {schema}.places")).unwrap(), "0");
     let left = server.sql(&format!("SELECT count(*) FROM {schema}.rows")).unwrap();
     assert_eq!(left, "0");
+}
+
+/// Prints what docs/decisions/0016-postgres.md says; minutes long.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[ignore = "a measurement"]
+async fn how_long_writers_wait_and_how_soon_space_comes_back() {
+    let Some(server) = postgres_or_skip("how_long_writers_wait_and_how_soon_space_comes_back") else { return };
+    let fill = |database: &Database, table: TableId, row_count: u64| {
+        let text = format!(
+            "INSERT INTO {}.rows SELECT {}, i, 0, int4send((i * 31 % 1000)::int), int4send(i::int), \
+             decode(repeat('ab', 300), 'hex') FROM generate_series(1::bigint, {row_count}) i",
+            database.schema, table.0
+        );
+        server.sql(&text).unwrap();
+    };
+    let (database, engines) = two_movers(&server, 400_000).await;
+    let table = new_table(&engines[0], "writers", 1).await;
+    fill(&database, table, 500_000);
+    let is_over = Arc::new(AtomicBool::new(false));
+    let writers: Vec<_> = (0..4)
+        .map(|writer: usize| {
+            let (engines, is_over) = (engines.clone(), is_over.clone());
+            tokio::spawn(async move {
+                let mut times = Vec::new();
+                while !is_over.load(Ordering::SeqCst) {
+                    let started = Stopwatch::start();
+                    let row = format!("w{writer}.{}", times.len() % 100);
+                    let commit = Commit::one(table, "p", op(&row, Expect::Any, put("v")));
+                    engines[writer % 2].commit(commit).await.unwrap();
+                    times.push(started.elapsed());
+                }
+                times
+            })
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let started = Stopwatch::start();
+    move_now(&server, &database, &engines[0], table).await;
+    let took = started.elapsed();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    is_over.store(true, Ordering::SeqCst);
+    let mut times = Vec::new();
+    for writer in writers {
+        times.extend(writer.await.unwrap());
+    }
+    times.sort_unstable();
+    let middle = times[times.len() / 2];
+    println!(
+        "500,000 rows: the move took {took:.1?}; of {} commits by 4 writers meanwhile half took {middle:.1?} at most, the \
+         longest {:.1?}",
+        times.len(),
+        times.last().unwrap()
+    );
+    for own in [false, true] {
+        let (database, engines) = two_movers(&server, if own { 400_000 } else { u64::MAX }).await;
+        let table = new_table(&engines[0], "dropped", 1).await;
+        fill(&database, table, 1_000_000);
+        if own {
+            move_now(&server, &database, &engines[0], table).await;
+            engines[0].sweep().await;
+        }
+        let size = format!(
+            "SELECT sum(pg_total_relation_size(oid)) / 1048576 FROM pg_class WHERE relkind = 'r' \
+             AND relnamespace = '{}'::regnamespace",
+            database.schema
+        );
+        server.sql("CHECKPOINT").unwrap();
+        let before = server.sql(&size).unwrap();
+        let started = Stopwatch::start();
+        engines[1].drop_table(SPACE, "dropped").await.unwrap();
+        let dropped = started.elapsed();
+        let started = Stopwatch::start();
+        let left = format!("SELECT count(*) FROM {}.dropped d JOIN {0}.rows USING (table_id)", database.schema);
+        let places = format!("SELECT count(*) FROM {}.places", database.schema);
+        while server.sql(&left).unwrap() != "0" || server.sql(&places).unwrap() != "0" {
+            engines[0].sweep().await;
+        }
+        println!(
+            "1,000,000 rows, own relation: {own}: dropped in {dropped:.1?}, swept in {:.1?}; {before} MB before, {} MB after",
+            started.elapsed(),
+            server.sql(&size).unwrap()
+        );
+    }
 }
