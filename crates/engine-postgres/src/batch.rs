@@ -48,6 +48,8 @@ pub(crate) enum RowsAnswer {
     Elsewhere,
 }
 
+/// An encoded key, its table, and the same key as columns.
+type WantedKey<'a> = (&'a Vec<u8>, i64, &'a KeyBytes);
 type WantedByKey = HashMap<Vec<u8>, Option<(Version, Bytes)>>;
 
 /// The rows that a decision depends on.
@@ -229,7 +231,7 @@ impl FrontEnd {
         tables: &[i64],
         wanted: &BTreeMap<Vec<u8>, (TableId, KeyBytes)>,
     ) -> Result<(WantedRows, Arc<DatabaseSession>), Failure> {
-        let mut by_place: BTreeMap<i64, Vec<(&Vec<u8>, i64, &KeyBytes)>> = BTreeMap::new();
+        let mut by_place: BTreeMap<i64, Vec<WantedKey<'_>>> = BTreeMap::new();
         for (key, (table, bytes)) in wanted {
             let place = self.places.of(*table);
             by_place.entry(place).or_default().push((key, table.0 as i64, bytes));
@@ -239,14 +241,14 @@ impl FrontEnd {
         let lease = self.reads.lease().await?;
         let session = &lease.session;
         let mut rows: WantedByKey = wanted.keys().map(|key| (key.clone(), None)).collect();
-        let read = async |place: i64, keys: &[(&Vec<u8>, i64, &KeyBytes)]| {
+        let read = async |place: i64, keys: &[WantedKey<'_>]| {
             let statements = session.at(place, self.deadline).await?;
             let ids: Vec<i64> = keys.iter().map(|(_, table, _)| *table).collect();
             let pks: Vec<&[u8]> = keys.iter().map(|(_, _, key)| &key.pk[..]).collect();
             let rks: Vec<&[u8]> = keys.iter().map(|(_, _, key)| &key.rk[..]).collect();
             session.query(&statements.read_rows, &[&ids, &pks, &rks], self.deadline).await
         };
-        let mut note = |found: &[Row], keys: &[(&Vec<u8>, i64, &KeyBytes)]| {
+        let mut note = |found: &[Row], keys: &[WantedKey<'_>]| {
             for row in found {
                 let index = row.get::<_, i64>(0) as usize - 1;
                 let Some((key, ..)) = keys.get(index) else { continue };
@@ -282,7 +284,8 @@ impl FrontEnd {
         let stamp = new_stamp();
         let sent_after = self.last_version();
         // One table at least, because there are ops.
-        let places: BTreeMap<TableId, i64> = ops.iter().map(|op| (op.table, self.places.of(op.table))).collect();
+        let places: BTreeMap<TableId, i64> =
+            ops.iter().map(|op| (op.table, self.places.of(op.table))).collect();
         match self.call_commit_rows(ops, &places, stamp).await {
             Ok(RowsAnswer::Elsewhere) => {
                 let tables: Vec<TableId> = places.into_keys().collect();
@@ -344,7 +347,9 @@ impl FrontEnd {
         let different: BTreeSet<i64> = places.values().copied().collect();
         let is_copied = places.keys().any(|table| self.places.is_copied(*table, self.clock.monotonic()));
         let at_place = match different.first() {
-            Some(place) if different.len() == 1 && !is_copied => Some(lease.session.at(*place, self.deadline).await?),
+            Some(place) if different.len() == 1 && !is_copied => {
+                Some(lease.session.at(*place, self.deadline).await?)
+            }
             _ => None,
         };
         let statement = match &at_place {

@@ -272,10 +272,11 @@ impl FrontEnd {
     /// Whether a read is to be repeated, after a moment, as long as the deadline permits. A session may have ended
     /// long ago without anybody noticing, and a server that no longer leads has a successor that knows more.
     async fn repeats_read(&self, started: Duration, failure: &Failure) -> bool {
-        let is_passing =
-            matches!(failure, Failure::Lost { .. } | Failure::Unproven | Failure::Rejected { retries: true, .. });
-        let repeats = is_passing
-            && self.clock.monotonic().saturating_sub(started) < self.deadline;
+        let is_passing = matches!(
+            failure,
+            Failure::Lost { .. } | Failure::Unproven | Failure::Rejected { retries: true, .. }
+        );
+        let repeats = is_passing && self.clock.monotonic().saturating_sub(started) < self.deadline;
         if repeats {
             tokio::time::sleep(self.pause_before_repeating).await;
         }

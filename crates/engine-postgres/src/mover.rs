@@ -237,9 +237,8 @@ async fn large_table(
 
 /// Says once when the right is missing. Everything else works without it.
 async fn may_create(client: &Client, schema: &SchemaName, mover: &Mover) -> Result<bool, Error> {
-    let rights = schema.fill(
-        "SELECT has_schema_privilege('{schema}', 'CREATE'), (SELECT count(*) FROM {schema}.places)",
-    );
+    let rights = schema
+        .fill("SELECT has_schema_privilege('{schema}', 'CREATE'), (SELECT count(*) FROM {schema}.places)");
     let row = client.query_one(&rights, &[]).await?;
     let (has_right, place_count): (bool, i64) = (row.get(0), row.get(1));
     if has_right && place_count < OWN_RELATION_COUNT_MAX {

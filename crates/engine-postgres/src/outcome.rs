@@ -106,7 +106,8 @@ impl FrontEnd {
             let mut place = row.place;
             loop {
                 // A relation goes with its table, and its rows prove nothing any more.
-                if place != SHARED && self.fences_of(&lease.session, &[row.table.0 as i64]).await?.is_empty() {
+                if place != SHARED && self.fences_of(&lease.session, &[row.table.0 as i64]).await?.is_empty()
+                {
                     break;
                 }
                 let found = self.read_row_back(lease, row, place).await?;

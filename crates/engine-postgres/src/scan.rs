@@ -71,8 +71,7 @@ impl FrontEnd {
             let lease = self.reads.lease().await.map_err(Failure::into_read_error)?;
             let believed = self.places.of(table);
             let (session, mut place) = (&lease.session, believed);
-            let scanned =
-                scan_in(session, (table, &mut place), ranges, &mut pace, sink, self.deadline).await;
+            let scanned = scan_in(session, (table, &mut place), ranges, &mut pace, sink, self.deadline).await;
             match place {
                 SHARED => self.places.forget(table),
                 own => self.places.learn(table, own),

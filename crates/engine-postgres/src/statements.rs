@@ -136,7 +136,9 @@ impl Statements {
                 "SELECT table_id, place, moves_to IS NOT NULL, is_frozen FROM {schema}.fences WHERE table_id = ANY ($1)"
             ),
             prepare("SELECT {schema}.undo_moves()"),
-            prepare("SELECT * FROM {schema}.commit_rows_in_places($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"),
+            prepare(
+                "SELECT * FROM {schema}.commit_rows_in_places($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
+            ),
             prepare("SELECT {schema}.load_rows($1, $2, $3, $4, $5, $6)"),
         )?;
         let (
@@ -223,7 +225,8 @@ async fn row_statements(
     // A statement may not leave out a number between its parameters, so those without the time and the stamp count
     // from 2.
     let close = key.replace("$4", "$2").replace("$5", "$3");
-    let insert = format!("INSERT INTO {{schema}}.{relation} AS r {insert} FROM {{schema}}.fences f WHERE {fence}");
+    let insert =
+        format!("INSERT INTO {{schema}}.{relation} AS r {insert} FROM {{schema}}.fences f WHERE {fence}");
     let fence = format!("EXISTS (SELECT FROM {{schema}}.fences f WHERE {fence})");
     let prepare = async |text: String| client.prepare(&schema.fill_at(&text, place)).await;
     let (get, insert, upsert, update, delete, look, read_back) = tokio::try_join!(

@@ -130,7 +130,8 @@ impl Stage {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_mover_that_is_killed_in_any_step_leaves_the_table_as_it_was() {
-    let Some(server) = postgres_or_skip("a_mover_that_is_killed_in_any_step_leaves_the_table_as_it_was") else {
+    let Some(server) = postgres_or_skip("a_mover_that_is_killed_in_any_step_leaves_the_table_as_it_was")
+    else {
         return;
     };
     for step in [Step::Begin, Step::Copy, Step::BeforeFreeze, Step::Frozen, Step::Switch] {
@@ -140,7 +141,7 @@ async fn a_mover_that_is_killed_in_any_step_leaves_the_table_as_it_was() {
         if matches!(step, Step::Begin | Step::Copy | Step::BeforeFreeze) {
             // Nobody waits for a copy.
             let took = stage.write("during", "1").await;
-            assert!(took < Duration::from_secs(3), "{step:?}: {took:?}");
+            assert!(took < Duration::from_secs(10), "{step:?}: {took:?}");
             assert_eq!(stage.value_of("during").await.unwrap(), b"1");
         }
         // Readers never wait.
@@ -152,7 +153,7 @@ async fn a_mover_that_is_killed_in_any_step_leaves_the_table_as_it_was() {
         assert_eq!(killed, "t", "{step:?}");
         let took = stage.write("after", "1").await;
         println!("{step:?}: the first write after the mover's death took {took:?}");
-        assert!(took < Duration::from_secs(5), "{step:?}: {took:?}");
+        assert!(took < Duration::from_secs(10), "{step:?}: {took:?}");
         drop(lock);
         assert!(!mover.await.unwrap(), "{step:?}");
         // The first relation was the dead mover's. The front ends have movers of their own, which may have come already.
@@ -183,7 +184,7 @@ async fn a_front_end_that_dies_leaves_its_move_to_the_server_or_to_the_next_one(
         drop(lock);
         let took = stage.write("after", "1").await;
         println!("{step:?}: the first write after the front end's death took {took:?}");
-        assert!(took < Duration::from_secs(5), "{step:?}: {took:?}");
+        assert!(took < Duration::from_secs(10), "{step:?}: {took:?}");
         move_now(&server, &stage.database, &stage.engines[1], stage.table).await;
         assert_eq!(stage.value_of("after").await.unwrap(), b"1", "{step:?}");
         assert_eq!(rows_of(&stage.engines[1], stage.table).await.len(), 101, "{step:?}");
@@ -232,10 +233,13 @@ async fn a_writer_that_does_not_end_keeps_the_table_where_it_is_and_others_write
     let Stopped { lock, mover } = stage.stop_at(Step::Frozen).await;
     let took = stage.write("after", "1").await;
     println!("writers waited {took:?} for a mover that waits for a writer");
-    assert!(took < Duration::from_secs(10), "{took:?}");
+    assert!(took < Duration::from_secs(12), "{took:?}");
     assert!(!mover.await.unwrap());
     assert_eq!(place_of(&server, &stage.database, stage.table), Some(0), "the mover has given up");
-    assert_eq!(stage.sql("SELECT is_frozen OR moves_to IS NOT NULL FROM {s}.fences WHERE table_id = {t}"), "f");
+    assert_eq!(
+        stage.sql("SELECT is_frozen OR moves_to IS NOT NULL FROM {s}.fences WHERE table_id = {t}"),
+        "f"
+    );
     assert_eq!(stage.sql("SELECT count(*) FROM {s}.places"), "0");
     drop(lock);
     assert_eq!(rows_of(&stage.engines[0], stage.table).await.len(), 101);

@@ -15,7 +15,8 @@ use engine::env::{Clock, SystemClock};
 use engine::keys::{Key, KeyRange, OwnedKey};
 use engine::wrapper::{Wrapped, Wrapper};
 use engine::{
-    Budget, Commit, CommitError, Effect, Engine, Expect, Found, Load, Row, TableId, TablePath, TableRows, Version,
+    Budget, Commit, CommitError, Effect, Engine, Expect, Found, Load, Row, TableId, TablePath, TableRows,
+    Version,
 };
 use engine_postgres::{PostgresEngine, schema_sql};
 use testkit::Stopwatch;
@@ -136,9 +137,11 @@ async fn nothing_is_lost_or_doubled_or_old_while_a_table_moves() {
                             let found = Found::Present(version);
                             assert_eq!(refused, Err(CommitError::Precondition { op: 0, found }));
                         }
-                        let read = engines[(turn + writer + 1) % 2].get(table, Key { partition: "p", row: &row });
+                        let read =
+                            engines[(turn + writer + 1) % 2].get(table, Key { partition: "p", row: &row });
                         let read = read.await.unwrap();
-                        let read = read.map(|row| (row.version, String::from_utf8(row.value.to_vec()).unwrap()));
+                        let read =
+                            read.map(|row| (row.version, String::from_utf8(row.value.to_vec()).unwrap()));
                         assert_eq!(read, new, "round {round}: {row} after turn {turn}");
                     }
                     (ledger, turn)
@@ -156,7 +159,10 @@ async fn nothing_is_lost_or_doubled_or_old_while_a_table_moves() {
                         let rows = rows_of(&engines[reader], table).await;
                         let first = rows.iter().filter(|row| &*row.0.partition == "seed").count();
                         assert_eq!(first, 200);
-                        assert!(rows.windows(2).all(|two| names(&two[0].0) < names(&two[1].0)), "in order, and no row twice");
+                        assert!(
+                            rows.windows(2).all(|two| names(&two[0].0) < names(&two[1].0)),
+                            "in order, and no row twice"
+                        );
                         let (mut start, mut paged_count) = (Some(KeyRange::all()), 0);
                         while let Some(range) = start {
                             let (rows, next) = page(&engines[count % 2], table, range, 30).await;
@@ -356,7 +362,9 @@ async fn without_the_right_to_create_tables_stay_shared() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 #[ignore = "a measurement"]
 async fn how_long_writers_wait_and_how_soon_space_comes_back() {
-    let Some(server) = postgres_or_skip("how_long_writers_wait_and_how_soon_space_comes_back") else { return };
+    let Some(server) = postgres_or_skip("how_long_writers_wait_and_how_soon_space_comes_back") else {
+        return;
+    };
     let fill = |database: &Database, table: TableId, row_count: u64| {
         let text = format!(
             "INSERT INTO {}.rows SELECT {}, i, 0, int4send((i * 31 % 1000)::int), int4send(i::int), \
@@ -422,7 +430,8 @@ async fn how_long_writers_wait_and_how_soon_space_comes_back() {
         engines[1].drop_table(SPACE, "dropped").await.unwrap();
         let dropped = started.elapsed();
         let started = Stopwatch::start();
-        let left = format!("SELECT count(*) FROM {}.dropped d JOIN {0}.rows USING (table_id)", database.schema);
+        let left =
+            format!("SELECT count(*) FROM {}.dropped d JOIN {0}.rows USING (table_id)", database.schema);
         let places = format!("SELECT count(*) FROM {}.places", database.schema);
         while server.sql(&left).unwrap() != "0" || server.sql(&places).unwrap() != "0" {
             engines[0].sweep().await;
