@@ -390,13 +390,18 @@ async fn writers_go_on_during_a_move_and_space_comes_back_with_the_drop() {
                     let row = format!("w{writer}.{}", times.len() % 100);
                     let commit = Commit::one(table, "p", op(&row, Expect::Any, put("v")));
                     engines[writer % 2].commit(commit).await.unwrap();
-                    times.push((is_moving.load(Ordering::SeqCst), started.elapsed()));
+                    let took = started.elapsed();
+                    // So that the sessions of readers are open too, as they are in a server.
+                    if times.len() % 10 == 0 {
+                        engines[writer % 2].get(table, Key { partition: "p", row: &row }).await.unwrap();
+                    }
+                    times.push((is_moving.load(Ordering::SeqCst), took));
                 }
                 times
             })
         })
         .collect();
-    tokio::time::sleep(if asked.is_some() { Duration::from_secs(10) } else { Duration::from_secs(1) }).await;
+    tokio::time::sleep(if asked.is_some() { Duration::from_secs(10) } else { Duration::from_secs(3) }).await;
     is_moving.store(true, Ordering::SeqCst);
     let started = Stopwatch::start();
     move_now(&server, &database, &engines[0], table).await;
