@@ -5,6 +5,23 @@
 --   4 a table is in another place, or moves: commit_rows_in_places knows what to do.
 -- No circle of waits: locks are taken in key order, before the first insert; inserts come in key order and wait only for
 -- inserts.
+-- What is not there cannot be locked, and the statement that locks does not see what was inserted while it waited. So every
+-- row that was not found is inserted, and removed again if it was not to be put: that fails when the row is there by now, and
+-- nobody else can insert it before the end. A refusal inserts nothing, so it looks again in a later view.
+CREATE FUNCTION {schema}.any_appeared_in_{rows}(tables bigint[], pks bytea[], rks bytea[], founds bigint[])
+RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN EXISTS (
+        SELECT FROM unnest(tables, pks, rks, founds) AS o(t, pk, rk, found)
+        CROSS JOIN LATERAL (
+            SELECT FROM {schema}.{rows} r WHERE r.table_id = o.t AND r.pk = o.pk AND r.rk = o.rk
+            UNION ALL
+            SELECT FROM {schema}.long_rows r WHERE octet_length(o.pk) + octet_length(o.rk) > 2600
+                AND r.table_id = o.t AND r.digest = sha256(o.pk || '\x00'::bytea || o.rk)
+        ) r
+        WHERE o.found IS NULL);
+END $$;
+
 CREATE FUNCTION {schema}.commit_{rows}(
     now_ticks bigint, new_stamp bigint, fenced bigint[], has_long boolean,
     tables bigint[], pks bytea[], rks bytea[], expects integer[], versions bigint[], effects integer[], bodies bytea[],
@@ -14,8 +31,7 @@ DECLARE
     op_count integer := cardinality(tables);
     founds bigint[] := array_fill(NULL::bigint, ARRAY[op_count]);
     insert_count integer := 0;
-    update_count integer := 0;
-    delete_count integer := 0;
+    change_count integer := 0;
     done_count integer;
     done_long_count integer := 0;
     seen record;
@@ -59,35 +75,34 @@ BEGIN
         holds := CASE expects[n] WHEN 0 THEN true WHEN 1 THEN founds[n] IS NULL
                  WHEN 2 THEN founds[n] IS NOT NULL ELSE coalesce(founds[n] = versions[n], false) END;
         IF NOT holds THEN
-            outcome := 1;
+            outcome := CASE WHEN {schema}.any_appeared_in_{rows}(tables, pks, rks, founds) THEN 3 ELSE 1 END;
             op := n - 1;
             found_version := founds[n];
             RETURN;
         END IF;
-        IF effects[n] = 0 AND founds[n] IS NULL THEN
+        IF founds[n] IS NULL THEN
             insert_count := insert_count + 1;
-        ELSIF effects[n] = 0 THEN
-            update_count := update_count + 1;
-        ELSIF effects[n] = 1 AND founds[n] IS NOT NULL THEN
-            delete_count := delete_count + 1;
+        END IF;
+        IF effects[n] <> CASE WHEN founds[n] IS NULL THEN 0 ELSE 2 END THEN
+            change_count := change_count + 1;
         END IF;
     END LOOP;
     new_version := {schema}.next_version(now_ticks);
     IF insert_count > 0 THEN
         BEGIN
             INSERT INTO {schema}.{rows} (table_id, version, stamp, pk, rk, body)
-            SELECT o.t, new_version, new_stamp, o.pk, o.rk, o.body
-            FROM unnest(tables, pks, rks, effects, bodies, founds) AS o(t, pk, rk, effect, body, found)
-            WHERE o.effect = 0 AND o.found IS NULL AND octet_length(o.pk) + octet_length(o.rk) <= 2600
+            SELECT o.t, new_version, new_stamp, o.pk, o.rk, coalesce(o.body, '')
+            FROM unnest(tables, pks, rks, bodies, founds) AS o(t, pk, rk, body, found)
+            WHERE o.found IS NULL AND octet_length(o.pk) + octet_length(o.rk) <= 2600
             ORDER BY o.t, o.pk, o.rk
             ON CONFLICT DO NOTHING;
             GET DIAGNOSTICS done_count = ROW_COUNT;
             IF has_long THEN
                 INSERT INTO {schema}.long_rows (table_id, version, stamp, digest, head, pk, rk, body)
                 SELECT o.t, new_version, new_stamp, sha256(o.pk || '\x00'::bytea || o.rk),
-                       substr(o.pk || '\x00'::bytea || o.rk, 1, 1024), o.pk, o.rk, o.body
-                FROM unnest(tables, pks, rks, effects, bodies, founds) AS o(t, pk, rk, effect, body, found)
-                WHERE o.effect = 0 AND o.found IS NULL AND octet_length(o.pk) + octet_length(o.rk) > 2600
+                       substr(o.pk || '\x00'::bytea || o.rk, 1, 1024), o.pk, o.rk, coalesce(o.body, '')
+                FROM unnest(tables, pks, rks, bodies, founds) AS o(t, pk, rk, body, found)
+                WHERE o.found IS NULL AND octet_length(o.pk) + octet_length(o.rk) > 2600
                 ORDER BY o.t, 4
                 ON CONFLICT DO NOTHING;
                 GET DIAGNOSTICS done_long_count = ROW_COUNT;
@@ -101,11 +116,11 @@ BEGIN
             RETURN;
         END;
     END IF;
-    IF update_count + delete_count > 0 THEN
+    IF change_count > 0 THEN
         -- Row by row, for the sake of the plan again. The rows are locked, so nothing can fail here.
         FOR seen IN
             SELECT o.* FROM unnest(tables, pks, rks, effects, bodies, founds) AS o(t, pk, rk, effect, body, found)
-            WHERE o.effect < 2 AND o.found IS NOT NULL
+            WHERE o.effect <> CASE WHEN o.found IS NULL THEN 0 ELSE 2 END
         LOOP
             IF seen.effect = 0 AND octet_length(seen.pk) + octet_length(seen.rk) <= 2600 THEN
                 UPDATE {schema}.{rows} r SET version = new_version, stamp = new_stamp, body = seen.body

@@ -124,8 +124,9 @@ impl FrontEnd {
         let mut pause = PAUSE_MIN;
         loop {
             let asked = self.clock.monotonic();
+            // Not behind writers that wait for the disk.
             let ask = async {
-                let lease = self.writes.lease().await?;
+                let lease = self.reads.lease().await?;
                 self.fences_of(&lease.session, &ids).await
             };
             match ask.await {

@@ -78,7 +78,8 @@ impl SchemaName {
 
     /// One statement of several, so one transaction. It waits a moment for whoever still uses the relation.
     pub(crate) fn drop_relation_sql(&self, place: i64) -> String {
-        let drop = "SET LOCAL lock_timeout = '1s'; DROP TABLE IF EXISTS {schema}.{rows}; DROP FUNCTION IF EXISTS {schema}.commit_{rows}; \
+        let drop = "SET LOCAL lock_timeout = '1s'; DROP TABLE IF EXISTS {schema}.{rows}; \
+                    DROP FUNCTION IF EXISTS {schema}.commit_{rows}, {schema}.any_appeared_in_{rows}; \
                     DELETE FROM {schema}.places WHERE place = {place}";
         self.fill_at(drop, place)
     }

@@ -130,6 +130,7 @@ DECLARE
     relation text;
     is_copied boolean;
     is_halted boolean;
+    appeared integer;
     insert_count integer := 0;
     done_count integer;
     seen record;
@@ -187,12 +188,22 @@ BEGIN
         holds := CASE expects[n] WHEN 0 THEN true WHEN 1 THEN founds[n] IS NULL
                  WHEN 2 THEN founds[n] IS NOT NULL ELSE coalesce(founds[n] = versions[n], false) END;
         IF NOT holds THEN
+            -- As in commit_rows.
             outcome := 1;
+            FOREACH one_place IN ARRAY coalesce(all_places, ARRAY[0]::bigint[]) LOOP
+                EXECUTE format(
+                    'SELECT 3 WHERE {schema}.any_appeared_in_%s(
+                        (SELECT array_agg(CASE WHEN p IN (-1, $5) THEN t END ORDER BY n)
+                         FROM unnest($1, $2) WITH ORDINALITY AS o(p, t, n)), $3, $4, $6)',
+                    CASE one_place WHEN 0 THEN 'rows' ELSE 'rows_' || one_place END)
+                    INTO appeared USING op_places, tables, pks, rks, one_place, founds;
+                outcome := coalesce(appeared, outcome);
+            END LOOP;
             op := n - 1;
             found_version := founds[n];
             RETURN;
         END IF;
-        IF effects[n] = 0 AND founds[n] IS NULL THEN
+        IF founds[n] IS NULL THEN
             insert_count := insert_count + 1;
         END IF;
     END LOOP;
@@ -207,21 +218,21 @@ BEGIN
             relation := '{schema}.' || CASE one_place WHEN 0 THEN 'rows' ELSE 'rows_' || one_place END;
             EXECUTE format(
                 'INSERT INTO %s (table_id, version, stamp, pk, rk, body)
-                 SELECT o.t, $8, $9, o.pk, o.rk, o.body
-                 FROM unnest($1, $2, $3, $4, $5, $6, $7) AS o(p, t, pk, rk, effect, body, found)
-                 WHERE o.p = $10 AND o.effect = 0 AND o.found IS NULL
+                 SELECT o.t, $7, $8, o.pk, o.rk, coalesce(o.body, '''')
+                 FROM unnest($1, $2, $3, $4, $5, $6) AS o(p, t, pk, rk, body, found)
+                 WHERE o.p = $9 AND o.found IS NULL
                  ORDER BY o.t, o.pk, o.rk
                  ON CONFLICT DO NOTHING', relation)
-                USING op_places, tables, pks, rks, effects, bodies, founds, new_version, new_stamp, one_place;
+                USING op_places, tables, pks, rks, bodies, founds, new_version, new_stamp, one_place;
             GET DIAGNOSTICS done_count = ROW_COUNT;
             insert_count := insert_count - done_count;
         END LOOP;
         IF has_long THEN
             INSERT INTO {schema}.long_rows (table_id, version, stamp, digest, head, pk, rk, body)
             SELECT o.t, new_version, new_stamp, sha256(o.pk || '\x00'::bytea || o.rk),
-                   substr(o.pk || '\x00'::bytea || o.rk, 1, 1024), o.pk, o.rk, o.body
-            FROM unnest(op_places, tables, pks, rks, effects, bodies, founds) AS o(p, t, pk, rk, effect, body, found)
-            WHERE o.p = -1 AND o.effect = 0 AND o.found IS NULL
+                   substr(o.pk || '\x00'::bytea || o.rk, 1, 1024), o.pk, o.rk, coalesce(o.body, '')
+            FROM unnest(op_places, tables, pks, rks, bodies, founds) AS o(p, t, pk, rk, body, found)
+            WHERE o.p = -1 AND o.found IS NULL
             ORDER BY o.t, 4
             ON CONFLICT DO NOTHING;
             GET DIAGNOSTICS done_count = ROW_COUNT;
@@ -235,7 +246,7 @@ BEGIN
         RETURN;
     END;
     FOR n IN 1 .. op_count LOOP
-        CONTINUE WHEN effects[n] = 2 OR founds[n] IS NULL;
+        CONTINUE WHEN effects[n] = CASE WHEN founds[n] IS NULL THEN 0 ELSE 2 END;
         relation := '{schema}.' || CASE op_places[n] WHEN -1 THEN 'long_rows' WHEN 0 THEN 'rows' ELSE 'rows_' || op_places[n] END;
         EXECUTE format(
             CASE effects[n]

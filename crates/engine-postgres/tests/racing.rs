@@ -134,6 +134,62 @@ async fn batches_in_opposite_order_do_not_wait_in_a_circle() {
     assert_eq!(server.sql(deadlocks).unwrap(), before);
 }
 
+/// Of two rows exactly one is there at any time. Whoever looks at both in one commit sees that, however the commits wait
+/// for each other.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_commit_that_waited_sees_what_appeared_meanwhile() {
+    let Some(server) = postgres_or_skip("a_commit_that_waited_sees_what_appeared_meanwhile") else { return };
+    let (_, engines, table) = two_front_ends(&server).await;
+    let is_over = Arc::new(AtomicBool::new(false));
+    let commit = |ops: Vec<Op>| Commit { table, partition: "p".into(), ops };
+    engines[0].commit(Commit::one(table, "p", op("a", Expect::Absent, put("")))).await.unwrap();
+    let turners: Vec<_> = (0..4)
+        .map(|turner: usize| {
+            let (engine, is_over) = (engines[turner % 2].clone(), is_over.clone());
+            tokio::spawn(async move {
+                let mut turned_count = 0;
+                while !is_over.load(Ordering::SeqCst) {
+                    for (from, to) in [("a", "b"), ("b", "a")] {
+                        let ops = vec![
+                            op(from, Expect::Present, Effect::Delete),
+                            op(to, Expect::Absent, put("")),
+                        ];
+                        match engine.commit(Commit { table, partition: "p".into(), ops }).await {
+                            Ok(_) => turned_count += 1,
+                            Err(CommitError::Precondition { op: 0, found: Found::Absent }) => {}
+                            Err(other) => panic!("turning from {from} to {to}: {other:?}"),
+                        }
+                    }
+                }
+                turned_count
+            })
+        })
+        .collect();
+    for round in 0..300 {
+        let engine = &engines[round % 2];
+        let neither = vec![
+            op("a", Expect::Absent, Effect::CheckOnly),
+            op("b", Expect::Absent, Effect::CheckOnly),
+            op("c", Expect::Any, put("")),
+        ];
+        let refused = engine.commit(commit(neither)).await;
+        assert!(matches!(refused, Err(CommitError::Precondition { op: 0 | 1, .. })), "{refused:?}");
+        let both = vec![op("a", Expect::Present, put("")), op("b", Expect::Present, put(""))];
+        let refused = engine.commit(commit(both)).await;
+        assert!(matches!(refused, Err(CommitError::Precondition { op: 0 | 1, .. })), "{refused:?}");
+        let only_b = vec![op("a", Expect::Any, Effect::Delete), op("b", Expect::Any, put(""))];
+        engine.commit(commit(only_b)).await.unwrap();
+        let rows = rows_of(engine, table).await;
+        assert_eq!(rows.len(), 1, "round {round}: {rows:?}");
+    }
+    is_over.store(true, Ordering::SeqCst);
+    let mut turned_count = 0;
+    for turner in turners {
+        turned_count += turner.await.unwrap();
+    }
+    assert!(turned_count > 100, "{turned_count}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn nothing_is_acknowledged_that_began_after_the_drop() {
     let Some(server) = postgres_or_skip("nothing_is_acknowledged_that_began_after_the_drop") else { return };

@@ -358,13 +358,15 @@ async fn without_the_right_to_create_tables_stay_shared() {
     assert_eq!(left, "0");
 }
 
-/// Prints what docs/decisions/0016-postgres.md says; minutes long.
+/// With `LAZULITE_RELATION_ROWS=500000` it prints what docs/decisions/0016-postgres.md says, and takes minutes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-#[ignore = "a measurement"]
-async fn how_long_writers_wait_and_how_soon_space_comes_back() {
-    let Some(server) = postgres_or_skip("how_long_writers_wait_and_how_soon_space_comes_back") else {
+async fn writers_go_on_during_a_move_and_space_comes_back_with_the_drop() {
+    let Some(server) = postgres_or_skip("writers_go_on_during_a_move_and_space_comes_back_with_the_drop")
+    else {
         return;
     };
+    let asked = std::env::var("LAZULITE_RELATION_ROWS").ok().and_then(|rows| rows.parse().ok());
+    let row_count: u64 = asked.unwrap_or(10_000);
     let fill = |database: &Database, table: TableId, row_count: u64| {
         let text = format!(
             "INSERT INTO {}.rows SELECT {}, i, 0, int4send((i * 31 % 1000)::int), int4send(i::int), \
@@ -373,59 +375,71 @@ async fn how_long_writers_wait_and_how_soon_space_comes_back() {
         );
         server.sql(&text).unwrap();
     };
-    let (database, engines) = two_movers(&server, 400_000).await;
+    let (database, engines) = two_movers(&server, row_count / 2).await;
     let table = new_table(&engines[0], "writers", 1).await;
-    fill(&database, table, 500_000);
+    fill(&database, table, row_count);
     let is_over = Arc::new(AtomicBool::new(false));
+    let is_moving = Arc::new(AtomicBool::new(false));
     let writers: Vec<_> = (0..4)
         .map(|writer: usize| {
-            let (engines, is_over) = (engines.clone(), is_over.clone());
+            let (engines, is_over, is_moving) = (engines.clone(), is_over.clone(), is_moving.clone());
             tokio::spawn(async move {
-                let mut times = Vec::new();
+                let mut times: Vec<(bool, Duration)> = Vec::new();
                 while !is_over.load(Ordering::SeqCst) {
                     let started = Stopwatch::start();
                     let row = format!("w{writer}.{}", times.len() % 100);
                     let commit = Commit::one(table, "p", op(&row, Expect::Any, put("v")));
                     engines[writer % 2].commit(commit).await.unwrap();
-                    times.push(started.elapsed());
+                    let took = started.elapsed();
+                    // So that the sessions of readers are open too, as they are in a server.
+                    if times.len() % 10 == 0 {
+                        engines[writer % 2].get(table, Key { partition: "p", row: &row }).await.unwrap();
+                    }
+                    times.push((is_moving.load(Ordering::SeqCst), took));
                 }
                 times
             })
         })
         .collect();
-    tokio::time::sleep(Duration::from_secs(2)).await;
+    tokio::time::sleep(if asked.is_some() { Duration::from_secs(10) } else { Duration::from_secs(3) }).await;
+    is_moving.store(true, Ordering::SeqCst);
     let started = Stopwatch::start();
     move_now(&server, &database, &engines[0], table).await;
-    let took = started.elapsed();
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    println!("{row_count} rows: the move took {:.1?}", started.elapsed());
     is_over.store(true, Ordering::SeqCst);
     let mut times = Vec::new();
     for writer in writers {
         times.extend(writer.await.unwrap());
     }
-    times.sort_unstable();
-    let middle = times[times.len() / 2];
-    println!(
-        "500,000 rows: the move took {took:.1?}; of {} commits by 4 writers meanwhile half took {middle:.1?} at most, the \
-         longest {:.1?}",
-        times.len(),
-        times.last().unwrap()
-    );
+    for moves in [false, true] {
+        let mut some: Vec<Duration> =
+            times.iter().filter(|time| time.0 == moves).map(|time| time.1).collect();
+        some.sort_unstable();
+        let (Some(middle), Some(longest)) = (some.get(some.len() / 2), some.last()) else { continue };
+        println!(
+            "moves: {moves}: {} commits by 4 writers, median {middle:.1?}, longest {longest:.1?}",
+            some.len()
+        );
+    }
     for own in [false, true] {
-        let (database, engines) = two_movers(&server, if own { 400_000 } else { u64::MAX }).await;
+        let (database, engines) = two_movers(&server, if own { row_count } else { u64::MAX }).await;
         let table = new_table(&engines[0], "dropped", 1).await;
-        fill(&database, table, 1_000_000);
+        fill(&database, table, row_count * 2);
         if own {
             move_now(&server, &database, &engines[0], table).await;
             engines[0].sweep().await;
         }
         let size = format!(
-            "SELECT sum(pg_total_relation_size(oid)) / 1048576 FROM pg_class WHERE relkind = 'r' \
+            "SELECT sum(pg_total_relation_size(oid)) / 1024 FROM pg_class WHERE relkind = 'r' \
              AND relnamespace = '{}'::regnamespace",
             database.schema
         );
         server.sql("CHECKPOINT").unwrap();
-        let before = server.sql(&size).unwrap();
+        // The sessions are open when the time counts.
+        new_table(&engines[1], "another", 1).await;
+        engines[1].drop_table(SPACE, "another").await.unwrap();
+        let size = || -> f64 { server.sql(&size).unwrap().parse().unwrap() };
+        let before = size();
         let started = Stopwatch::start();
         engines[1].drop_table(SPACE, "dropped").await.unwrap();
         let dropped = started.elapsed();
@@ -436,10 +450,12 @@ async fn how_long_writers_wait_and_how_soon_space_comes_back() {
         while server.sql(&left).unwrap() != "0" || server.sql(&places).unwrap() != "0" {
             engines[0].sweep().await;
         }
+        let (swept, after) = (started.elapsed(), size());
         println!(
-            "1,000,000 rows, own relation: {own}: dropped in {dropped:.1?}, swept in {:.1?}; {before} MB before, {} MB after",
-            started.elapsed(),
-            server.sql(&size).unwrap()
+            "{} rows, own relation: {own}: dropped in {dropped:.1?}, swept in {swept:.1?}; {before:.0} KiB before, {after:.0} \
+             KiB after",
+            row_count * 2
         );
+        assert!(after < before * 0.8 || !own, "{before} KiB before, {after} KiB after");
     }
 }
