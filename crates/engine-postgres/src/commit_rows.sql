@@ -83,7 +83,7 @@ BEGIN
         IF founds[n] IS NULL THEN
             insert_count := insert_count + 1;
         END IF;
-        IF effects[n] <> CASE WHEN founds[n] IS NULL THEN 0 ELSE 2 END THEN
+        IF effects[n] <> (CASE WHEN founds[n] IS NULL THEN 0 ELSE 2 END) THEN
             change_count := change_count + 1;
         END IF;
     END LOOP;
