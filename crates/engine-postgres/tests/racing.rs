@@ -150,10 +150,8 @@ async fn a_commit_that_waited_sees_what_appeared_meanwhile() {
                 let mut turned_count = 0;
                 while !is_over.load(Ordering::SeqCst) {
                     for (from, to) in [("a", "b"), ("b", "a")] {
-                        let ops = vec![
-                            op(from, Expect::Present, Effect::Delete),
-                            op(to, Expect::Absent, put("")),
-                        ];
+                        let ops =
+                            vec![op(from, Expect::Present, Effect::Delete), op(to, Expect::Absent, put(""))];
                         match engine.commit(Commit { table, partition: "p".into(), ops }).await {
                             Ok(_) => turned_count += 1,
                             Err(CommitError::Precondition { op: 0, found: Found::Absent }) => {}
