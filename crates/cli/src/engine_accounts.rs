@@ -84,6 +84,10 @@ pub async fn put(
     match engine.commit(Commit { table: TableId::SETTINGS, partition, ops }).await {
         Ok(_) => Ok(true),
         Err(CommitError::Precondition { .. }) => Ok(false),
+        Err(error @ CommitError::Unknown(_)) => Err(format!(
+            "the account may have been changed or not, because the engine's answer was lost: look with 'lazulite account \
+             list', and rotate its keys again if they were to change ({error})"
+        )),
         Err(error) => Err(format!("the account was not changed: {error}")),
     }
 }

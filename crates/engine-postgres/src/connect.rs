@@ -131,6 +131,12 @@ impl Connector {
 
     /// A server takes writes, but does not confirm them.
     pub(crate) fn fell_silent(&self) {
+        if self.patroni.is_none() {
+            // Perhaps it is an old leader that nobody follows any more, and goes on accepting sessions. The next host is asked
+            // first from now on. A standby refuses quickly.
+            let next = (self.last_leader.load(Ordering::Relaxed) + 1) % self.hosts.len().max(1);
+            self.last_leader.store(next, Ordering::Relaxed);
+        }
         if self.change(Leader::Known, Leader::Silent) {
             log::warn!("PostgreSQL: the leader does not confirm commits. Requests wait until their deadline");
         }

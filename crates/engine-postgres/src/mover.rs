@@ -24,6 +24,7 @@ use tokio_postgres::{Client, Error, SimpleQueryMessage};
 use crate::FrontEnd;
 use crate::failure::describe;
 use crate::schema::{LOCK_MOVE, SchemaName};
+use crate::sweep;
 
 /// A move that would take longer is given up, and tried again after [`RETRY_AFTER`].
 const WRITERS_WAIT_MAX: Duration = Duration::from_secs(5);
@@ -32,6 +33,8 @@ const CHANGES_PER_PASS: i64 = 10_000;
 const FEW_CHANGES: i64 = 200;
 const CHANGES_PASS_COUNT_MAX: usize = 1_000;
 const RETRY_AFTER: Duration = Duration::from_secs(600);
+/// After a copy for which the disk had no room: others need what is left.
+const RETRY_AFTER_FULL: Duration = Duration::from_secs(24 * 60 * 60);
 /// Each is a few files, and an entry in many caches of the server.
 const OWN_RELATION_COUNT_MAX: i64 = 10_000;
 /// The shared relation is sampled by pages: 8 MiB of it, however large it is.
@@ -46,7 +49,7 @@ pub(crate) struct Mover {
     row_count_min: u64,
     says_missing_right: AtomicBool,
     last_look: Mutex<Option<(f64, Duration)>>,
-    /// The table that could not be moved, and when.
+    /// The table that could not be moved, and when to try again.
     last_failure: Mutex<Option<(i64, Duration)>>,
 }
 
@@ -106,10 +109,13 @@ async fn round(client: &Client, schema: &SchemaName, front: &FrontEnd) -> Result
     );
     client.batch_execute(&schema.fill(&create)).await?;
     let started = front.clock.monotonic();
-    let outcome = match fill_and_switch(client, schema, table, place, front).await {
-        Err(error) if error.code() == Some(&SqlState::QUERY_CANCELED) => Err(describe(&error)),
-        outcome => outcome?,
-    };
+    let mut retry_after = RETRY_AFTER;
+    let outcome = fill_and_switch(client, schema, table, place, front).await.unwrap_or_else(|error| {
+        if error.code() == Some(&SqlState::DISK_FULL) {
+            retry_after = RETRY_AFTER_FULL;
+        }
+        Err(describe(&error))
+    });
     match outcome {
         Ok(waited) => {
             log::info!(
@@ -124,7 +130,7 @@ async fn round(client: &Client, schema: &SchemaName, front: &FrontEnd) -> Result
         Err(why) => {
             log::info!("a table of about {row_count} rows stays in the shared relation: {why}");
             *front.mover.last_failure.lock().unwrap_or_else(PoisonError::into_inner) =
-                Some((table, front.clock.monotonic()));
+                Some((table, front.clock.monotonic() + retry_after));
             clear_up(client, schema).await?;
             Ok(false)
         }
@@ -183,7 +189,7 @@ async fn clear_up(client: &Client, schema: &SchemaName) -> Result<(), Error> {
     let unused = "SELECT p.place FROM {schema}.places p WHERE EXISTS ( \
                   SELECT FROM {schema}.fences f WHERE f.table_id = p.table_id AND f.place <> p.place)";
     for row in client.query(&schema.fill(unused), &[]).await? {
-        client.batch_execute(&schema.drop_relation_sql(row.get(0))).await?;
+        sweep::drop_relation(client, schema, row.get(0)).await;
     }
     Ok(())
 }
@@ -228,7 +234,7 @@ async fn large_table(
     let large = rows
         .iter()
         .map(|row| (row.get::<_, i64>(0), (row.get::<_, i64>(1) as f64 / share) as u64))
-        .find(|(table, _)| !failed.is_some_and(|(other, at)| other == *table && now < at + RETRY_AFTER));
+        .find(|(table, _)| !failed.is_some_and(|(other, at)| other == *table && now < at));
     if large.is_none() {
         *mover.last_look.lock().unwrap_or_else(PoisonError::into_inner) = Some((page_count, now));
     }

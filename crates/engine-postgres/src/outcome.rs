@@ -10,6 +10,7 @@
 //! Promises: an answer from here is true. Where the rows prove nothing, because others changed them since, or when the
 //! deadline passes first, the outcome stays unknown.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use engine::{Expect, TableId, Version};
@@ -101,31 +102,21 @@ impl FrontEnd {
         sent_after: u64,
         touched: &[Touched<'_>],
     ) -> Result<Truth, Failure> {
+        // The commit is over. So if it happened, its row is where the table is now: it was written there, or taken there with
+        // its stamp when the table moved. A row that was left behind elsewhere proves nothing.
+        let tables: BTreeSet<i64> = touched.iter().map(|row| row.table.0 as i64).collect();
+        let tables: Vec<i64> = tables.into_iter().collect();
+        let fences = self.fences_of(&lease.session, &tables).await?;
         let mut proof = Truth::Unknown;
         for row in touched {
-            let mut place = row.place;
-            loop {
-                // A relation goes with its table, and its rows prove nothing any more.
-                if place != SHARED && self.fences_of(&lease.session, &[row.table.0 as i64]).await?.is_empty()
-                {
-                    break;
-                }
-                let found = self.read_row_back(lease, row, place).await?;
-                match judge(row, found, stamp, sent_after) {
-                    Truth::Happened(version) => return Ok(Truth::Happened(version)),
-                    Truth::DidNot => proof = Truth::DidNot,
-                    // The table may have taken the row elsewhere since, with its stamp. The commit is over, so the
-                    // row there is as good a proof as the one that was left behind.
-                    Truth::Unknown if place == SHARED && !row.key.is_long() => {
-                        let fences = self.fences_of(&lease.session, &[row.table.0 as i64]).await?;
-                        place = fences.first().map_or(SHARED, |fence| fence.place);
-                        if place != SHARED {
-                            continue;
-                        }
-                    }
-                    Truth::Unknown => {}
-                }
-                break;
+            let fence = fences.iter().find(|fence| fence.table == row.table);
+            // A relation goes with its table. The shared one stays, but who knows whether the table was there to the end.
+            let place = fence.map_or(SHARED, |fence| fence.place);
+            let found = self.read_row_back(lease, row, place).await?;
+            match judge(row, found, stamp, sent_after) {
+                Truth::Happened(version) => return Ok(Truth::Happened(version)),
+                Truth::DidNot if fence.is_some() || row.place == SHARED => proof = Truth::DidNot,
+                Truth::DidNot | Truth::Unknown => {}
             }
         }
         Ok(proof)

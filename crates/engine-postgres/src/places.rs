@@ -58,11 +58,16 @@ impl Places {
         known.get(&table).copied().unwrap_or(SHARED)
     }
 
+    /// What a statement has just seen. A mover's commit that a crash undoes is unlearned, too.
     pub(crate) fn learn(&self, table: TableId, place: i64) {
-        if place == SHARED || self.of(table) == place {
+        if self.of(table) == place {
             return;
         }
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        if place == SHARED {
+            known.remove(&table);
+            return;
+        }
         if known.len() >= KNOWN_COUNT_MAX {
             known.clear();
         }
@@ -176,9 +181,9 @@ mod tests {
         let places = Places::default();
         assert_eq!(places.of(TableId(16)), SHARED);
         places.learn(TableId(16), 7);
-        // A view of the past does not change what is known.
-        places.learn(TableId(16), SHARED);
         assert_eq!(places.of(TableId(16)), 7);
+        places.learn(TableId(16), SHARED);
+        assert_eq!(places.of(TableId(16)), SHARED);
         for id in 0..KNOWN_COUNT_MAX as u64 * 2 {
             places.learn(TableId(id + 100), 1);
             assert!(places.known.read().unwrap().len() <= KNOWN_COUNT_MAX);

@@ -22,6 +22,8 @@ pub(crate) const LOCK_SWEEP: i32 = 2;
 const LOCK_MIGRATE: i32 = 3;
 /// `undo_moves` has the same number.
 pub(crate) const LOCK_MOVE: i32 = 4;
+/// Shared by snapshots: no relation goes while somebody may read it.
+pub(crate) const LOCK_RELATIONS: i32 = 5;
 
 /// Longer names are cut off by PostgreSQL, silently.
 const NAME_LENGTH_MAX: usize = 63;

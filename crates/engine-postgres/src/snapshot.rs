@@ -17,7 +17,7 @@ use crate::failure::{Failure, describe};
 use crate::key_bytes;
 use crate::places::SHARED;
 use crate::scan::scan_in;
-use crate::schema::{LOCK_SWEEP, SchemaName};
+use crate::schema::{LOCK_RELATIONS, SchemaName};
 use crate::session::DatabaseSession;
 use crate::{FrontEnd, version_of};
 
@@ -61,7 +61,7 @@ async fn open(
     schema: &SchemaName,
 ) -> Result<(Option<Version>, u64), tokio_postgres::Error> {
     let client = &session.client;
-    let lock = format!("SELECT pg_advisory_lock_shared({}, {LOCK_SWEEP})", schema.lock_class());
+    let lock = format!("SELECT pg_advisory_lock_shared({}, {LOCK_RELATIONS})", schema.lock_class());
     client.batch_execute(&lock).await?;
     client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
     // The first statement fixes the view.

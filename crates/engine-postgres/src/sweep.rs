@@ -1,8 +1,8 @@
 //! How the space of dropped tables comes back.
 //!
 //! Dropping a table removes its fence, and from then on nobody sees or writes its rows. They are removed later, by one
-//! front end at a time, and never while somebody holds a snapshot: those of a table with a relation of its own by
-//! dropping the relation, others a slice at a time. So are those that a table left behind when it moved.
+//! front end at a time: those of a table with a relation of its own by dropping the relation, though never while
+//! somebody holds a snapshot, others a slice at a time. So are those that a table left behind when it moved.
 //!
 //! Promises: a table's entry in the list stays for longer than any statement may take, because a statement that began
 //! before the drop may still add a row; the last look at the table comes after that.
@@ -15,7 +15,7 @@ use tokio_postgres::error::SqlState;
 
 use crate::FrontEnd;
 use crate::failure::describe;
-use crate::schema::{LOCK_SWEEP, SchemaName};
+use crate::schema::{LOCK_RELATIONS, LOCK_SWEEP, SchemaName};
 
 const INTERVAL: Duration = Duration::from_secs(10);
 /// Between two slices, so that commits do not wait for the disk behind them.
@@ -59,11 +59,19 @@ impl FrontEnd {
 }
 
 async fn sweep(client: &Client, schema: &SchemaName, front: &FrontEnd) -> Result<u64, tokio_postgres::Error> {
-    let lock = format!("SELECT pg_try_advisory_lock({}, {LOCK_SWEEP})", schema.lock_class());
-    if !client.query_one(&lock, &[]).await?.get::<_, bool>(0) {
+    let lock = async |number: i32| {
+        let lock = format!("SELECT pg_try_advisory_lock({}, {number})", schema.lock_class());
+        client.query_one(&lock, &[]).await.map(|row| row.get::<_, bool>(0))
+    };
+    if !lock(LOCK_SWEEP).await? {
         return Ok(0);
     }
-    drop_relations(client, schema).await?;
+    // A snapshot does not see that rows are removed, but it needs the relations.
+    if lock(LOCK_RELATIONS).await? {
+        drop_relations(client, schema).await?;
+        let unlock = format!("SELECT pg_advisory_unlock({}, {LOCK_RELATIONS})", schema.lock_class());
+        client.batch_execute(&unlock).await?;
+    }
     let list = format!("SELECT table_id, at < clock_timestamp() - interval '{KEPT}' FROM {{schema}}.dropped");
     let dropped = client.query(&schema.fill(&list), &[]).await?;
     let mut removed_count = 0;
@@ -98,14 +106,24 @@ async fn drop_relations(client: &Client, schema: &SchemaName) -> Result<(), toki
                   SELECT FROM {schema}.fences f WHERE f.table_id = p.table_id)";
     for row in client.query(&schema.fill(unused), &[]).await? {
         let place: i64 = row.get(0);
-        match client.batch_execute(&schema.drop_relation_sql(place)).await {
-            Ok(()) => log::info!("dropped {}.rows_{place}, the relation of a dropped table", schema.as_str()),
-            // Still in use; the next round tries again.
-            Err(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => {}
-            Err(error) => return Err(error),
+        if drop_relation(client, schema, place).await {
+            log::info!("dropped {}.rows_{place}, the relation of a dropped table", schema.as_str());
         }
     }
     Ok(())
+}
+
+/// Whether it is gone. One that stays, because somebody else owns it, does not keep the others.
+pub(crate) async fn drop_relation(client: &Client, schema: &SchemaName, place: i64) -> bool {
+    match client.batch_execute(&schema.drop_relation_sql(place)).await {
+        Ok(()) => true,
+        // Still in use; the next round tries again.
+        Err(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => false,
+        Err(error) => {
+            log::warn!("{}.rows_{place} cannot be dropped: {}", schema.as_str(), describe(&error));
+            false
+        }
+    }
 }
 
 /// Removes the rows of one table, slice by slice.

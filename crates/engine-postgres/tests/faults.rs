@@ -22,7 +22,7 @@ use testkit::{Postgres, Stopwatch};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use support::{Database, postgres_or_skip};
+use support::{Database, or_skip, postgres_or_skip};
 
 const SPACE: Namespace<'static> = Namespace::new(Family::FIRST, "faults");
 
@@ -253,10 +253,8 @@ async fn a_server_that_does_not_answer_costs_its_deadline() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_cancelled_wait_for_the_standby_is_no_success_yet() {
-    let Ok(server) = Postgres::start() else {
-        println!("SKIPPED a_cancelled_wait_for_the_standby_is_no_success_yet: there is no PostgreSQL");
-        return;
-    };
+    let started = or_skip("a_cancelled_wait_for_the_standby_is_no_success_yet", Postgres::start());
+    let Some(server) = started else { return };
     let s = Arc::new(setting(&server, Duration::from_secs(20)).await);
     s.put("warm").await;
     let configure = |standbys: &str| {
@@ -289,10 +287,9 @@ async fn a_cancelled_wait_for_the_standby_is_no_success_yet() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_server_that_no_standby_follows_gives_out_nothing_that_it_read() {
-    let Ok(server) = Postgres::start() else {
-        println!("SKIPPED a_server_that_no_standby_follows_gives_out_nothing_that_it_read: no PostgreSQL");
-        return;
-    };
+    let started =
+        or_skip("a_server_that_no_standby_follows_gives_out_nothing_that_it_read", Postgres::start());
+    let Some(server) = started else { return };
     let s = Arc::new(setting(&server, Duration::from_secs(30)).await);
     let version = s.put("r").await;
     assert_eq!(s.row("r").await.map(|row| row.0), Some(version));
@@ -370,12 +367,9 @@ async fn requests_wait_for_a_leader_until_their_deadline() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn acknowledged_rows_survive_a_crash_and_the_engine_finds_the_server_again() {
-    let Ok(mut server) = Postgres::start() else {
-        println!(
-            "SKIPPED acknowledged_rows_survive_a_crash_and_the_engine_finds_the_server_again: no PostgreSQL"
-        );
-        return;
-    };
+    let started =
+        or_skip("acknowledged_rows_survive_a_crash_and_the_engine_finds_the_server_again", Postgres::start());
+    let Some(mut server) = started else { return };
     let s = setting(&server, Duration::from_secs(10)).await;
     let mut acknowledged = Vec::new();
     for round in 0..3 {

@@ -392,7 +392,7 @@ async fn writers_go_on_during_a_move_and_space_comes_back_with_the_drop() {
                     engines[writer % 2].commit(commit).await.unwrap();
                     let took = started.elapsed();
                     // So that the sessions of readers are open too, as they are in a server.
-                    if times.len() % 10 == 0 {
+                    if times.len().is_multiple_of(10) {
                         engines[writer % 2].get(table, Key { partition: "p", row: &row }).await.unwrap();
                     }
                     times.push((is_moving.load(Ordering::SeqCst), took));

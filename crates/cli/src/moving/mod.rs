@@ -2,7 +2,7 @@
 //!
 //! Promises: all tables and queues with their rows, versions, policies and properties, what was measured, and the accounts.
 //! Nobody can serve the copy before it is complete and compared with its source, row by row. A move that was interrupted
-//! goes on where it was. The source is only read. `copy` copies and compares; `unfinished` keeps the note about how far it
+//! goes on where it was. The source is only read; an engine as the source goes on with its housekeeping. `copy` copies and compares; `unfinished` keeps the note about how far it
 //! is.
 
 mod copy;
@@ -141,7 +141,10 @@ impl OpenStore {
                     return Ok(());
                 }
                 let _lock = AccountsFile::lock(location)?;
-                AccountsFile { accounts: accounts.to_vec() }.write(location)
+                let mut file = AccountsFile::read(location)?;
+                file.accounts.retain(|stored| accounts.iter().all(|account| account.name != stored.name));
+                file.accounts.extend_from_slice(accounts);
+                file.write(location)
             }
             StoreChoice::Engine(address) if !accounts.is_empty() => {
                 let key = engine_accounts::key_of(address)?;

@@ -14,15 +14,18 @@ use testkit::Postgres;
 
 /// The server of this test program. Says loudly that a test is skipped where there is none.
 pub fn postgres_or_skip(test: &str) -> Option<Arc<Postgres>> {
-    match Postgres::shared() {
-        Ok(server) => Some(server),
-        Err(reason) => {
+    or_skip(test, Postgres::shared())
+}
+
+/// What a test needs, or a loud word that it is skipped.
+pub fn or_skip<T>(test: &str, needed: Result<T, String>) -> Option<T> {
+    needed
+        .inspect_err(|reason| {
             // A server that must be there may be asked for.
             assert!(std::env::var_os("LAZULITE_TEST_POSTGRES").is_none(), "{reason}");
             println!("SKIPPED {test}: {reason}");
-            None
-        }
-    }
+        })
+        .ok()
 }
 
 /// A schema of its own.
