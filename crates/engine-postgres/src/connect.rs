@@ -46,6 +46,8 @@ type Connected = (Client, Arc<SessionState>, AbortHandle);
 #[derive(Clone, Copy)]
 #[repr(u8)]
 enum Leader {
+    /// Nobody has been there yet. Whoever starts the engine hears why.
+    Unseen,
     Known,
     Missing,
     Silent,
@@ -110,7 +112,7 @@ impl Connector {
             hosts,
             schema,
             last_leader: AtomicUsize::new(0),
-            leader: AtomicU8::new(Leader::Known as u8),
+            leader: AtomicU8::new(Leader::Unseen as u8),
             space: Arc::new(DiskSpace::new(clock)),
             servers: Mutex::new(Vec::new()),
             #[cfg(feature = "tls")]
@@ -171,7 +173,9 @@ impl Connector {
                 let place = self.last_leader.load(Ordering::Relaxed) + 1;
                 log::info!("PostgreSQL: there is a leader again, host {place} of {}", self.hosts.len());
             }
-            Ok(_) => {}
+            Ok(_) => {
+                self.change(Leader::Unseen, Leader::Known);
+            }
             Err(error) => self.lost(error),
         }
         connected

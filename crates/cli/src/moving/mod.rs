@@ -2,8 +2,8 @@
 //!
 //! Promises: all tables and queues with their rows, versions, policies and properties, what was measured, and the accounts.
 //! Nobody can serve the copy before it is complete and compared with its source, row by row. A move that was interrupted
-//! goes on where it was. The source is only read; an engine as the source goes on with its housekeeping. `copy` copies and compares; `unfinished` keeps the note about how far it
-//! is.
+//! goes on where it was. The source is only read; an engine as the source goes on with its housekeeping. `copy` copies
+//! and compares; `unfinished` keeps the note about how far it is.
 
 mod copy;
 mod note;
