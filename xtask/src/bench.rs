@@ -1,13 +1,14 @@
 //! `cargo xtask bench`: builds the server and the benchmark in release mode, installs Azurite, and runs the benchmark.
 //!
+//! With `--scale-out` it installs PostgreSQL and what a cluster of it needs too, where that is allowed.
 //! `proof/bench` decides what is measured and how. Its arguments are passed on unchanged, except that `--write` gets
 //! the directory of our documents.
 
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::azurite;
 use crate::process::{self, cargo};
+use crate::{azurite, scale_out};
 
 /// The benchmark's exit code for wrong arguments, after it has printed what is wrong.
 const WRONG_USE: i32 = 2;
@@ -18,6 +19,9 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
         process::run(cargo().args(["build", "--release", "--package", "lazulite", "--package", "bench"]))?;
     if !built.succeeded {
         return Ok(false);
+    }
+    if arguments.iter().any(|argument| argument == "--scale-out") {
+        scale_out::install()??;
     }
     let benchmark = process::release_program("lazulite-bench")?;
     let mut command = Command::new(&benchmark);
@@ -78,6 +82,9 @@ mod tests {
     fn arguments_are_passed_on_and_write_gets_its_directory() {
         let arguments = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(with_directory(&arguments("--rounds 2 --write")), ["--rounds", "2", "--write", "docs"]);
+        assert!(
+            wants_azurite(&arguments("--scale-out")) && !wants_azurite(&arguments("--scale-out --large"))
+        );
         assert!(wants_azurite(&arguments("--full")) && !wants_azurite(&arguments("--quick --rounds 2")));
         assert!(
             wants_azurite(&arguments("--systems azurite")) && !wants_azurite(&arguments("--systems hello"))

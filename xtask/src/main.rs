@@ -20,6 +20,7 @@ mod process;
 mod programs;
 mod publish;
 mod raw_http;
+mod scale_out;
 mod screenshots;
 mod server;
 mod set_up;
@@ -40,7 +41,7 @@ Commands:
                            NAME is one of: tidy, format, clippy, deny, rust, build, cost, client-azurite, publish,
                            patterns, python, javascript, go, java, rust-sdk, python-old, javascript-old, go-old,
                            java-old, browser, programs, crash, queue-crash, employees, power, damage, disk, histories,
-                           queue-histories, simulate, queue-simulate, backup, overload, fuzz
+                           queue-histories, simulate, queue-simulate, backup, overload, postgres, fuzz
   tidy [--public]          check the tree against ARCHITECTURE.md: words, paths and uses of its rooms, module
                            docs, names, links
   conformance [--against azurite] [--only NAME]...
@@ -53,7 +54,8 @@ Commands:
                            crates/client/tests/azurite.txt
   publish                  a dry run of publishing the client and the crates that it needs
   bench [ARGUMENTS]...     Lazulite beside Azurite, a bare HTTP server and the raw engine; with --write,
-                           writes the result to docs/performance.md
+                           writes the result to docs/performance.md; --scale-out compares front ends on PostgreSQL
+                           with pgbench, and writes to docs/scale-out.md
                            (`cargo xtask bench --help` lists its arguments)
   cost [ARGUMENTS]...      instructions and allocations of the hot paths, against proof/cost/budgets.txt
                            (`cargo xtask cost --help` lists its arguments)
@@ -72,6 +74,8 @@ Commands:
   seeded-bugs, overload, soak, backup [ARGUMENTS]...
                            the long tests: crashes, damage, full disks, overload and the like
                            (`cargo xtask crash --help` lists the arguments of one)
+  scale-out [ARGUMENTS]... several front ends on PostgreSQL: the suites over two of them, and a cluster whose parts die
+                           (`cargo xtask scale-out --help` lists the arguments)
   help                     this text
 ";
 
@@ -93,6 +97,7 @@ fn main() -> ExitCode {
         "programs" => programs::run(&rest),
         "screenshots" => screenshots::run(&rest),
         "fuzz" => fuzz::run(&rest),
+        "scale-out" => scale_out::run(&rest),
         trial if trials::TRIALS.contains(&trial) => trials::run(trial, &rest),
         "help" | "--help" | "-h" => {
             print!("{HELP}");

@@ -1,4 +1,5 @@
-//! Runs the suites of the official clients, current and older, unmodified, against a real server, and reads their results.
+//! Runs the suites of the official clients, current and older, unmodified, against a real server, and reads their
+//! results.
 //!
 //! Promises: each suite gets a server of its own; a server that does not stop well counts as a failure. Set-ups mostly
 //! wait for downloads, so [`SetUps`] runs them in the background. What each needs is the business of `set_up`.
@@ -160,6 +161,25 @@ fn run(name: &str, suite: Suite, binary: &Path) -> Result<Ran, String> {
         println!("the server's log: {}", log.display());
     }
     Ok(Ran { cases, counts })
+}
+
+/// Runs a suite against servers that another program starts. `host` is the command of that program, which runs the
+/// command that follows its arguments and tells it where the servers are.
+pub fn run_hosted(name: &str, mut host: Command) -> Result<Result<Ran, Missing>, String> {
+    let Suite { command, report, .. } = match set_up(name)? {
+        Ok(suite) => suite,
+        Err(missing) => return Ok(Err(missing)),
+    };
+    host.arg("--").arg(command.get_program()).args(command.get_args());
+    if let Some(folder) = command.get_current_dir() {
+        host.current_dir(folder);
+    }
+    host.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    report.clear();
+    let finished = process::run(&mut host)?;
+    let cases = report.read(&finished.output)?;
+    let counts = cases::counts(&cases).of_run(finished.succeeded);
+    Ok(Ok(Ran { cases, counts }))
 }
 
 /// The folder of a suite's tests.

@@ -11,7 +11,7 @@ use crate::counts::{self, Counts};
 use crate::process::{self, cargo};
 use crate::suites::{self, SUITES, SetUps};
 use crate::toolchains::Missing;
-use crate::{client, cost, deny, fuzz, patterns, publish, tidy, trials};
+use crate::{client, cost, deny, fuzz, patterns, publish, scale_out, tidy, trials};
 
 /// Name and purpose, in the order they run.
 const STEPS: [(&str, &str); 6] = [
@@ -31,13 +31,23 @@ const CLIENT: [(&str, &str); 2] = [
 ];
 /// It needs the server. Its counts are the same on every machine.
 const PATTERNS: (&str, &str) = ("patterns", "every example of a pattern prints what its page shows");
+/// It needs the server, and PostgreSQL, Patroni and etcd, or is skipped.
+const POSTGRES: (&str, &str) =
+    ("postgres", "several front ends on PostgreSQL: conformance, a slice of HTTP and of faults");
 /// Runs in the background during the suites and the trials; the gate waits for it at the end.
 const FUZZ: (&str, &str) = ("fuzz", "a minute of mutated inputs for everything that reads untrusted bytes");
 
 /// Every step in the order they run. The build comes before the SDK suites and the trials, which need the server.
 fn steps() -> impl Iterator<Item = (&'static str, &'static str)> {
     let trials = trials::SLICES.iter().map(|(name, purpose, _)| (*name, *purpose));
-    STEPS.into_iter().chain([COST]).chain(CLIENT).chain([PATTERNS]).chain(SUITES).chain(trials).chain([FUZZ])
+    STEPS
+        .into_iter()
+        .chain([COST])
+        .chain(CLIENT)
+        .chain([PATTERNS])
+        .chain(SUITES)
+        .chain(trials)
+        .chain([POSTGRES, FUZZ])
 }
 
 pub enum Outcome {
@@ -84,6 +94,7 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
             "fuzz" => finish_fuzzing(fuzzing.take().unwrap_or_else(fuzz::Slice::start)),
             _ if !built => Ok(Outcome::Skipped("the server was not built".to_owned())),
             "patterns" => patterns::run(&[]).map(one_result),
+            "postgres" => scale_out::check().map(ran_or_missing),
             suite if is_suite(&suite) => run_suite(&set_ups, suite),
             trial => run_trial(trial),
         };
@@ -117,7 +128,7 @@ fn select(arguments: &[String]) -> Result<Vec<&'static str>, String> {
         return Ok(steps().map(|(name, _)| name).collect());
     }
     let needs_server = |name: &&str| {
-        *name == PATTERNS.0
+        [PATTERNS.0, POSTGRES.0].contains(name)
             || SUITES.iter().any(|(suite, _)| suite == name)
             || trials::SLICES.iter().any(|(trial, ..)| trial == name)
     };
@@ -162,7 +173,8 @@ fn clippy() -> Result<Outcome, String> {
 
 fn rust_tests() -> Result<Outcome, String> {
     let mut total = Counts::default();
-    let workspace = &["--workspace", "--no-fail-fast"][..];
+    // The engine on PostgreSQL has a step of its own.
+    let workspace = &["--workspace", "--no-fail-fast", "--exclude", "lazulite-engine-postgres"][..];
     // The workspace is never built without PFX files, so build and test that here.
     let without_pfx = &["--package", "lazulite-tls", "--lib", "--no-default-features", "without_pfx"][..];
     for arguments in [workspace, without_pfx] {

@@ -27,7 +27,7 @@ use block::FORMAT;
 #[doc(hidden)]
 pub use block::framed;
 pub use content::{BackupHead, BackupReader, Content, RowIter, StoredRow, TableHead, Totals};
-pub use load::{LoadReport, LoadSelection, OnProgress, SelectedName, load};
+pub use load::{LoadReport, LoadSelection, OnProgress, SelectedName, is_empty, is_restoring, load};
 pub use queue_content::{MessageIter, QueueHead};
 pub use rules::VERSION_TICKS_MAX;
 pub use save::{SaveOptions, Saved, save};

@@ -15,8 +15,8 @@ use bytes::Bytes;
 use catalogue::Setting;
 use contents::{ContentError, ContentStore};
 use engine::{
-    Budget, Commit, CommitError, Effect, Engine, Expect, Family, Flow, Key, Load, Namespace, Op, OwnedKey,
-    Row, Sink, TableId, TablePath, Version,
+    Budget, Commit, CommitError, Effect, Engine, Expect, Family, Flow, Key, KeyRange, Load, Namespace, Op,
+    OwnedKey, Row, Sink, TableId, TablePath, TableRecord, Version,
 };
 use protocol::auth::ServiceKind;
 use protocol::blob::ContainerName;
@@ -33,7 +33,7 @@ use crate::rules::{normal_policies, normal_properties, read_metadata};
 /// The owner of a table while it is being loaded. No real account can have this name.
 const RESTORING_OWNER: &str = "!restoring";
 /// Where tables of each family are while they are being loaded.
-pub(crate) const RESTORING: [Namespace<'static>; 3] = [
+const RESTORING: [Namespace<'static>; 3] = [
     Namespace::new(tables::FAMILY, RESTORING_OWNER),
     Namespace::new(queues::FAMILY, RESTORING_OWNER),
     Namespace::new(blobs::FAMILY, RESTORING_OWNER),
@@ -372,7 +372,13 @@ impl Loading<'_> {
     }
 
     fn importer(&mut self) -> Result<&mut BlobImporter, BackupError> {
-        let without = || BackupError::Refused("the contents of blobs have no place here".to_owned());
+        let without = || {
+            BackupError::Refused(
+                "the contents of blobs have no place here: a server that serves blobs makes one, or a restore of everything \
+                 with --contents"
+                    .to_owned(),
+            )
+        };
         self.importer.as_mut().ok_or_else(without)
     }
 
@@ -474,6 +480,27 @@ impl Loading<'_> {
         let commit = Commit::one(TableId::SETTINGS, &key.partition, op);
         self.engine.commit(commit).await.map(|_| ()).map_err(engine_error)
     }
+}
+
+/// Whether nobody has a table or a queue. What servers have measured and what restores have left behind does not count.
+pub async fn is_empty(engine: &dyn Engine) -> Result<bool, BackupError> {
+    struct Found(bool);
+    impl Sink for Found {
+        fn row(&mut self, key: Key<'_>, _: Version, value: &[u8]) -> Flow {
+            let is_system =
+                TableRecord::read(value).is_some_and(|record| record.id.family() == tables::SYSTEM_FAMILY);
+            self.0 |= !is_system && !is_restoring(key);
+            if self.0 { Flow::Stop } else { Flow::Continue }
+        }
+    }
+    let mut found = Found(false);
+    let scanned = engine.scan(TableId::CATALOGUE, &[KeyRange::all()], Budget::UNBOUNDED, &mut found).await;
+    scanned.map(|_| !found.0).map_err(|error| BackupError::Engine(error.to_string()))
+}
+
+/// Whether the catalogue's entry is of a restore that goes on, or went wrong.
+pub fn is_restoring(key: Key<'_>) -> bool {
+    RESTORING.iter().any(|namespace| *key.partition == *namespace.partition())
 }
 
 /// Drops the tables of earlier loads that did not finish.

@@ -25,7 +25,7 @@ use crate::BackupError;
 use crate::blob_content::{ContainerHead, write_piece};
 use crate::block::{self, BlockWriter};
 use crate::content::{self, BackupHead, StoredRow, TableHead, Totals};
-use crate::load::RESTORING;
+use crate::load::is_restoring;
 use crate::queue_content::{QueueHead, push_message};
 
 /// A block collects rows until it has about this size: large enough to compress, small enough to check.
@@ -74,7 +74,7 @@ pub async fn save(
     }
     let (mut queues, mut containers) = (Vec::new(), Vec::new());
     for (key, value) in all_rows(&*snapshot, TableId::CATALOGUE).await? {
-        if is_restoring(&key) {
+        if is_restoring(key.as_key()) {
             continue;
         }
         let record = TableRecord::read(&value).ok_or_else(|| damaged_entry(&key))?;
@@ -169,6 +169,12 @@ async fn read_settings(snapshot: &dyn Snapshot) -> Result<StoredSettings, Backup
                     return Err(unknown());
                 }
             }
+            // About the servers of this store. Keys are not part of a backup, sealed or not.
+            Setting::Account(_)
+            | Setting::AccountsChange
+            | Setting::Unfinished
+            | Setting::MetricsWriter(_)
+            | Setting::Contents => {}
         }
     }
     Ok(stored)
@@ -178,11 +184,6 @@ async fn read_settings(snapshot: &dyn Snapshot) -> Result<StoredSettings, Backup
 fn account_of(namespace: &str, family: Family) -> Option<&str> {
     let account = namespace.split('/').next()?;
     (Namespace::new(family, account).partition() == namespace).then_some(account)
-}
-
-/// Whether the catalogue's entry is of a restore that goes on, or went wrong.
-fn is_restoring(key: &OwnedKey) -> bool {
-    RESTORING.iter().any(|namespace| *key.partition == *namespace.partition())
 }
 
 fn damaged_entry(key: &OwnedKey) -> BackupError {

@@ -60,7 +60,11 @@ impl BlobService {
             encryption: source.encryption,
         };
         let inner = self.inner.clone();
-        Unstoppable::new(async move { inner.copy(&source, &target, &request, &pre).await }).await
+        Unstoppable::new(async move {
+            inner.see_segments(&target).await?;
+            inner.copy(&source, &target, &request, &pre).await
+        })
+        .await
     }
 
     /// For a copy whose source is elsewhere.

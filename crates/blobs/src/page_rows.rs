@@ -14,6 +14,7 @@ use engine::{Flow, Key, KeyRange, Share, Sink, TableId, Version};
 use protocol::blob::limits::PAGE_BLOB_BYTES_MAX;
 use protocol::{ErrorCode, ServiceError};
 
+use crate::base::BlobTarget;
 use crate::codec::{Decoder, Encoder};
 use crate::record::{BlobContent, BlobRecord, Epochs, TAG_SEGMENT};
 use crate::service::{BlobCore, damaged_row, scan_budget};
@@ -198,7 +199,34 @@ pub(crate) fn segments_of(range: &Range<u64>) -> Range<u64> {
     range.start / SEGMENT_BYTES..range.end.div_ceil(SEGMENT_BYTES)
 }
 
+/// Finds the newest epoch.
+struct EpochSink(u64);
+
+impl Sink for EpochSink {
+    fn row(&mut self, key: Key<'_>, _: Version, _: &[u8]) -> Flow {
+        self.0 = self.0.max(read_segment_row(key.row).map_or(0, |(_, epoch)| epoch));
+        Flow::Continue
+    }
+}
+
 impl BlobCore {
+    /// Before a new floor on an engine that other processes write to: segments of a deleted blob of this name, written by a
+    /// server whose clock is ahead, must lie below it.
+    pub(crate) async fn see_segments(&self, target: &BlobTarget) -> Result<(), ServiceError> {
+        if !self.catalogue.is_shared() {
+            return Ok(());
+        }
+        let (first, last) = (segment_row(0, 0), segment_row(SEGMENT_COUNT_MAX + 1, 0));
+        let range = KeyRange::rows(target.name(), Bound::Included(&first), Bound::Excluded(&last));
+        let mut sink = EpochSink(0);
+        let budget = scan_budget(Share::COMMON);
+        let rest = self.engine.scan(target.table, &[range], budget, &mut sink).await.map_err(from_read)?;
+        if rest.is_some() {
+            return Err(ErrorCode::ServerBusy.into());
+        }
+        self.see_moment(sink.0).await
+    }
+
     /// Reads a record and its segments as of one moment. Fewer segments than asked for may be covered, but at least one.
     pub(crate) async fn page_view(
         &self,

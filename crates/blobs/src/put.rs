@@ -143,7 +143,11 @@ impl BlobService {
             is_sealed: false,
             is_shared: false,
         };
-        Unstoppable::new(async move { inner.put_content(&target, content, &new, &pre).await }).await
+        Unstoppable::new(async move {
+            inner.see_segments(&target).await?;
+            inner.put_content(&target, content, &new, &pre).await
+        })
+        .await
     }
 }
 

@@ -67,6 +67,17 @@ impl BlobService {
         BlobService { inner: Arc::new(inner) }
     }
 
+    /// The same, for an engine and contents that other processes write to, too. Contents are then given back by sweeps alone:
+    /// another process may be reading what this one replaces.
+    pub fn sharing_its_engine(self) -> BlobService {
+        let BlobCore { engine, contents, options, clock, .. } = &*self.inner;
+        let (engine, contents, clock) = (engine.clone(), contents.clone(), clock.clone());
+        let catalogue = Catalogue::new(engine.clone(), clock.clone(), &KIND, FAMILY).sharing_its_engine();
+        let turns = (0..TURN_COUNT).map(|_| Mutex::default()).collect();
+        let (options, time) = (*options, OnceCell::new());
+        BlobService { inner: Arc::new(BlobCore { engine, contents, catalogue, options, clock, time, turns }) }
+    }
+
     /// What the service keeps beside its data: names, stored policies, service properties.
     pub fn catalogue(&self) -> &Catalogue {
         &self.inner.catalogue
@@ -95,12 +106,22 @@ impl BlobCore {
         Ok(DateTime::from_ticks(self.time().await?.next()))
     }
 
+    /// Another process has told this moment.
+    pub(crate) async fn see_moment(&self, moment: u64) -> Result<(), ServiceError> {
+        self.time().await?.see(moment);
+        Ok(())
+    }
+
     pub(crate) async fn find(
         &self,
         account: &AccountName,
         container: &ContainerName,
     ) -> Result<TableId, ServiceError> {
-        let id = self.catalogue.id_of(account, container.as_str()).await?;
+        let Some(id) = self.catalogue.id_of(account, container.as_str()).await? else {
+            return Err(ErrorCode::ContainerNotFound.into());
+        };
+        // Another process may have dropped the container and created it again.
+        let id = self.catalogue.current_id(account, container.as_str(), id).await?;
         id.ok_or_else(|| ErrorCode::ContainerNotFound.into())
     }
 
@@ -115,7 +136,7 @@ impl BlobCore {
 
     /// Forgets contents that no row names any more. What cannot be forgotten now is left to the sweep.
     pub(crate) async fn forget(&self, contents: &[ContentRef]) {
-        if contents.is_empty() {
+        if contents.is_empty() || self.catalogue.is_shared() {
             return;
         }
         if let Err(error) = self.contents.forget(contents).await {

@@ -42,9 +42,36 @@ impl BlobTime {
         read.max(last.unwrap_or_default().saturating_add(1))
     }
 
+    /// Another process has told this moment: every later one is greater, unless it is too far ahead of the clock.
+    pub(crate) fn see(&self, moment: u64) {
+        let moment = moment.min(self.clock.now_ticks().saturating_add(ticks(AHEAD_MAX)));
+        self.last.fetch_max(moment, Ordering::AcqRel);
+    }
+
     fn read(&self) -> u64 {
+        // In this order: whoever is interrupted between the two must not believe for ever that the time is later than it
+        // is, or two servers would disagree about leases.
+        let now = self.clock.now_ticks();
         let passed = ticks(self.clock.monotonic());
-        let ahead = self.clock.now_ticks().saturating_sub(passed);
+        let ahead = now.saturating_sub(passed);
         self.offset.fetch_max(ahead, Ordering::AcqRel).max(ahead).saturating_add(passed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use engine::env::FakeClock;
+
+    use super::*;
+
+    #[test]
+    fn what_another_process_told_is_past_unless_it_is_far_ahead() {
+        let clock = Arc::new(FakeClock::default());
+        let time = BlobTime::new(clock.clone(), 0);
+        let ahead = clock.now_ticks() + ticks(Duration::from_secs(60));
+        time.see(ahead);
+        assert!(time.next() > ahead);
+        time.see(u64::MAX);
+        assert!(time.next() <= clock.now_ticks() + ticks(AHEAD_MAX) + 1);
     }
 }

@@ -127,10 +127,53 @@ impl Catalogue {
         id: TableId,
         since: Ticket,
     ) -> Result<bool, ServiceError> {
-        if self.names.ticket() == since {
+        // A ticket counts only what happens in this process.
+        if !self.is_shared && self.names.ticket() == since {
             return Ok(true);
         }
-        Ok(self.get(account, name).await?.is_some_and(|container| container.ids.id == id))
+        Ok(self.ask_for_id(account, name, id).await? == Some(id))
+    }
+
+    /// The id of the container now, for a caller that has found nothing under `id`, which may come from the cache: another
+    /// process may have dropped that container, and created another one of its name. `None`: there is no such container. A
+    /// caller that did find something need not ask, because an engine shows nothing of a container that is gone.
+    pub async fn current_id(
+        &self,
+        account: &AccountName,
+        name: &str,
+        id: TableId,
+    ) -> Result<Option<TableId>, ServiceError> {
+        match self.is_shared {
+            true => self.ask_for_id(account, name, id).await,
+            false => Ok(Some(id)),
+        }
+    }
+
+    /// Asks the engine, and forgets what the cache says if it is not `id`.
+    async fn ask_for_id(
+        &self,
+        account: &AccountName,
+        name: &str,
+        id: TableId,
+    ) -> Result<Option<TableId>, ServiceError> {
+        let now = self.get(account, name).await?.map(|container| container.ids.id);
+        if now != Some(id) {
+            self.forget(account, name);
+        }
+        Ok(now)
+    }
+
+    /// The ids from the cache, unless another process may have made a new container of that name: what an old one allowed
+    /// must not be allowed on the new one.
+    pub(crate) async fn certain_ids_of(
+        &self,
+        account: &AccountName,
+        name: &str,
+    ) -> Result<Option<ContainerIds>, ServiceError> {
+        match self.is_shared {
+            true => Ok(self.get(account, name).await?.map(|container| container.ids)),
+            false => self.ids_of(account, name).await,
+        }
     }
 
     /// The ids of all containers of this service, of all accounts.

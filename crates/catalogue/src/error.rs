@@ -16,6 +16,8 @@ pub fn from_read(error: ReadError) -> ServiceError {
 pub fn from_commit(error: CommitError) -> ServiceError {
     match error {
         CommitError::Busy => ErrorCode::ServerBusy.into(),
+        // The one answer from which a caller learns that it must look before it repeats.
+        CommitError::Unknown(_) => ServiceError::with_source(ErrorCode::OperationTimedOut, error),
         error => ServiceError::with_source(ErrorCode::InternalError, error),
     }
 }

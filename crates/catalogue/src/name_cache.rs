@@ -2,17 +2,17 @@
 //!
 //! Promises: the cache is bounded in number and age. A name dropped through this process is forgotten before its drop
 //! is answered. When a name is dropped through another process, the next commit fails, because the engine checks the
-//! container's id; reads notice once the cached name is too old.
+//! container's id; reads that find nothing ask again (`Catalogue::current_id`).
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
+use crate::CACHE_AGE_MAX;
 use crate::record::ContainerIds;
 
 const REMEMBERED_COUNT_MAX: usize = 10_000;
-const REMEMBERED_AGE_MAX: Duration = Duration::from_secs(5);
 
 #[derive(Default)]
 pub(crate) struct NameCache {
@@ -36,10 +36,7 @@ pub struct Ticket(u64);
 impl NameCache {
     pub fn find(&self, key: &str, now: Duration) -> Option<ContainerIds> {
         let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
-        tables
-            .get(key)
-            .filter(|found| now.saturating_sub(found.at) <= REMEMBERED_AGE_MAX)
-            .map(|found| found.ids)
+        tables.get(key).filter(|found| now.saturating_sub(found.at) <= CACHE_AGE_MAX).map(|found| found.ids)
     }
 
     pub fn ticket(&self) -> Ticket {
@@ -109,7 +106,7 @@ mod tests {
         cache.remember("a/t", id, now, cache.ticket());
         assert_eq!(cache.find("a/t", now), Some(id));
         assert_eq!(cache.find("b/t", now), None);
-        assert_eq!(cache.find("a/t", now + REMEMBERED_AGE_MAX + Duration::from_millis(1)), None);
+        assert_eq!(cache.find("a/t", now + CACHE_AGE_MAX + Duration::from_millis(1)), None);
         cache.forget("a/t");
         assert_eq!(cache.find("a/t", now), None);
     }

@@ -51,7 +51,7 @@ impl Catalogue {
         account: &AccountName,
         container: &str,
     ) -> Result<Option<Arc<[StoredPolicy]>>, ServiceError> {
-        let Some(id) = self.ids_of(account, container).await?.map(|ids| ids.identity) else {
+        let Some(id) = self.certain_ids_of(account, container).await?.map(|ids| ids.identity) else {
             return Ok(None);
         };
         let key = Setting::Policies(id).key();
@@ -74,7 +74,7 @@ impl Catalogue {
         policies: &[StoredPolicy],
     ) -> Result<bool, ServiceError> {
         let since = self.ticket();
-        let Some(ids) = self.ids_of(account, container).await? else { return Ok(false) };
+        let Some(ids) = self.certain_ids_of(account, container).await? else { return Ok(false) };
         let id = ids.identity;
         let document = Effect::Put(write_acl(policies).into());
         let written = setting::write(&*self.engine, &Setting::Policies(id), Expect::Any, document).await;
@@ -94,7 +94,7 @@ impl Catalogue {
         identity: TableId,
         since: Ticket,
     ) -> Result<bool, ServiceError> {
-        if self.ticket() == since {
+        if !self.is_shared && self.ticket() == since {
             return Ok(true);
         }
         Ok(self.get(account, container).await?.is_some_and(|container| container.ids.identity == identity))

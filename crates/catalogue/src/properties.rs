@@ -10,14 +10,12 @@ use protocol::common::cors::CorsRule;
 use protocol::common::service_properties::{PropertiesUpdate, ServiceProperties};
 use protocol::{ErrorCode, ServiceError};
 
-use crate::Catalogue;
 use crate::error::{damaged_setting, from_commit, from_read};
 use crate::setting::{self, Setting};
+use crate::{CACHE_AGE_MAX, Catalogue};
 
 /// How often an update is tried again when another writer was faster.
 const UPDATE_TRIES_MAX: usize = 16;
-/// How long cached rules are used, since another front end may have changed them.
-const RULES_AGE_MAX: Duration = Duration::from_secs(5);
 
 /// Each account's CORS rules: at most one entry per account.
 #[derive(Default)]
@@ -32,7 +30,7 @@ impl RuleCache {
     fn find(&self, account: &AccountName, now: Duration) -> Option<Arc<[CorsRule]>> {
         let accounts = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let RememberedRules { at, rules } = accounts.get(account)?;
-        (now.saturating_sub(*at) <= RULES_AGE_MAX).then(|| rules.clone())
+        (now.saturating_sub(*at) <= CACHE_AGE_MAX).then(|| rules.clone())
     }
 
     fn remember(&self, account: &AccountName, rules: Arc<[CorsRule]>, now: Duration) {

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use blobs::{BlobOptions, BlobService};
 use catalogue::{AccountContent, Catalogue};
 use contents::ContentStore;
+use engine::Engine;
 use engine::env::{Clock, SystemClock};
-use engine_local::LocalEngine;
 use protocol::ServiceError;
 use protocol::common::AccountName;
 use queues::QueueService;
@@ -76,12 +76,22 @@ pub struct Services {
 }
 
 impl Services {
-    pub fn new(engine: Arc<LocalEngine>, clock: Arc<dyn Clock>) -> Services {
+    pub fn new(engine: Arc<dyn Engine>, clock: Arc<dyn Clock>) -> Services {
         Services {
             tables: TableService::new(engine.clone(), clock.clone()),
             queues: QueueService::new(engine.clone(), clock.clone()),
             containers: Catalogue::new(engine.clone(), clock.clone(), &protocol::blob::KIND, blobs::FAMILY),
             system: TableService::system(engine, clock),
+        }
+    }
+
+    /// The same, for an engine to which other processes write too.
+    pub fn sharing_their_engine(self) -> Services {
+        Services {
+            tables: self.tables.sharing_its_engine(),
+            queues: self.queues.sharing_its_engine(),
+            containers: self.containers.sharing_its_engine(),
+            system: self.system.sharing_its_engine(),
         }
     }
 
@@ -106,7 +116,7 @@ impl Services {
 }
 
 /// Gives back the contents that nobody has any more. Nothing is lost when it fails: the next sweep finds them.
-pub async fn give_back(engine: Arc<LocalEngine>, contents: Arc<dyn ContentStore>, clock: Arc<dyn Clock>) {
+pub async fn give_back(engine: Arc<dyn Engine>, contents: Arc<dyn ContentStore>, clock: Arc<dyn Clock>) {
     let service = BlobService::new(engine, contents, clock, BlobOptions::default());
     if let Err(error) = service.sweep().await {
         log::warn!("unused contents of blobs wait to be removed: {}", sentence(error));

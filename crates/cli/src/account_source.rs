@@ -1,4 +1,4 @@
-//! Where the server's accounts come from: the environment, the configuration file, the data directory, the emulator.
+//! Where the server's accounts come from: the environment, the configuration file, the store, the emulator.
 //!
 //! Promises: the first source that names an account decides its keys, and no error message contains a key. Owns the
 //! names of the environment variables. Reading the accounts file itself is the work of `accounts_file`.
@@ -26,10 +26,19 @@ pub fn emulator() -> String {
     format!("{}:{}", server::EMULATOR_ACCOUNT, server::EMULATOR_KEY)
 }
 
-/// The fixed accounts, and those in the data directory, which may change while the server runs.
+/// A server without any account is of no use.
+pub fn require_any(accounts: &Accounts) -> Result<(), String> {
+    match accounts.names().is_empty() {
+        true => Err("the server profile needs an account: 'lazulite account add NAME' makes one".into()),
+        false => Ok(()),
+    }
+}
+
+/// The fixed accounts, and those in the store, which may change while the server runs.
 #[derive(Clone)]
 pub struct AccountSource {
     fixed: Vec<String>,
+    /// The data directory, if there is one.
     pub location: Option<PathBuf>,
     rules: AccountRules,
 }
@@ -44,7 +53,7 @@ pub struct AccountRules {
 }
 
 impl AccountSource {
-    /// The environment first, then `configured`, then the data directory. Without either of the first two, the
+    /// The environment first, then `configured`, then the store. Without either of the first two, the
     /// emulator's account counts too, except in the server profile.
     pub fn new(
         configured: &[AccountEntry],
@@ -63,14 +72,18 @@ impl AccountSource {
     /// The accounts as they are now. An account that several sources name gets its keys from the first of them. An
     /// account that breaks a rule is an error. `store` is the one in the data directory, if it is open.
     pub fn read(&self, store: Option<&LocalEngine>) -> Result<Accounts, String> {
+        let file = match (&self.location, store) {
+            (None, _) => AccountsFile::default(),
+            (Some(location), Some(store)) => AccountsFile::read_beside(store, location)?,
+            (Some(location), None) => AccountsFile::read(location)?,
+        };
+        self.with_stored(&file.accounts)
+    }
+
+    /// The same, with these as the accounts of the store.
+    pub fn with_stored(&self, stored: &[AccountEntry]) -> Result<Accounts, String> {
         let mut entries = self.fixed.clone();
-        if let Some(location) = &self.location {
-            let file = match store {
-                Some(store) => AccountsFile::read_beside(store, location)?,
-                None => AccountsFile::read(location)?,
-            };
-            entries.extend(file.accounts.iter().map(AccountEntry::to_text));
-        }
+        entries.extend(stored.iter().map(AccountEntry::to_text));
         if !self.rules.is_server && self.fixed.is_empty() {
             entries.push(emulator());
         }

@@ -44,6 +44,13 @@ pub struct AccountEntry {
 }
 
 impl AccountEntry {
+    /// `None`: not of the form that `to_text` has.
+    pub fn from_text(text: &str) -> Option<AccountEntry> {
+        let mut fields = text.split(':').map(str::to_owned);
+        let (name, key1, key2) = (fields.next()?, fields.next()?, fields.next());
+        fields.next().is_none().then_some(AccountEntry { name, key1, key2 })
+    }
+
     /// `name:key1[:key2]`, the form of the environment variables.
     pub fn to_text(&self) -> String {
         match &self.key2 {

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::LOCATION_DEFAULT;
 use crate::control::{self, ControlRequest};
+use crate::place::LOCATION_DEFAULT;
 
 const URL_DEFAULT: &str = "http://127.0.0.1:10003";
 const PORT_DEFAULT: u16 = 10003;

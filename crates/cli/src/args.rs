@@ -1,4 +1,4 @@
-//! The command line as values, and the help text.
+//! The command line as values.
 //!
 //! Promises: `serve` accepts each option as Azurite spells it (`--tablePort`) and in kebab case (`--table-port`), and
 //! every mistake gets one sentence. Whether options make sense together is mostly checked by the command they are for.
@@ -13,140 +13,24 @@ use crate::account::AccountCommand;
 use crate::advise::AdviseRequest;
 use crate::backup::BackupRequest;
 use crate::bench::BenchRequest;
+use crate::engine_command::EngineCommand;
+use crate::moving::MoveRequest;
+use crate::place::StoreFlags;
 use crate::restore::RestoreRequest;
 use crate::sas::SasRequest;
 
 /// Slow enough to leave most of a disk's bandwidth to requests.
 const BACKUP_RATE_MIB_DEFAULT: u32 = 50;
 
-pub const HELP: &str = "\
-Lazulite: a server that speaks the Azure Table, Queue and Blob Storage protocols, on your own machine.
-
-Usage: lazulite [serve] [OPTIONS]
-       lazulite account add|list|rotate|remove|purge [NAME] [OPTIONS]
-       lazulite sas --account NAME --permissions LETTERS --expiry TIME [OPTIONS]
-       lazulite backup FILE [OPTIONS]
-       lazulite restore FILE [OPTIONS]
-       lazulite check [OPTIONS]
-       lazulite bench [OPTIONS]
-       lazulite advise [OPTIONS]
-
-Options of serve:
-  -l, --location DIR        Where the data is kept [default: lazulite-data]
-      --in-memory           Keep everything in memory, nothing on disk
-      --services LIST       Which services to start: table, queue, blob [default: all of them]
-      --table-host HOST     Address of the Table service [default: 127.0.0.1]
-      --table-port PORT     Its port, 0 for any free one [default: 10002]
-      --queue-host HOST     Address of the Queue service [default: 127.0.0.1]
-      --queue-port PORT     Its port, 0 for any free one [default: 10001]
-      --blob-host HOST      Address of the Blob service [default: 127.0.0.1]
-      --blob-port PORT      Its port, 0 for any free one [default: 10000]
-      --contents PLACE      Keep the contents of blobs elsewhere than in the data directory: s3://BUCKET/PREFIX,
-                            gs://BUCKET/PREFIX or azure://ACCOUNT/CONTAINER/PREFIX, with ?endpoint=URL and
-                            ?region=NAME where it needs them; credentials come from the environment
-      --blob-versions       Keep what writes and deletions of blobs replace, as versions
-      --container-retention DAYS
-                            Deleted containers can be restored for so many days [default: not at all]
-      --copy-from ADDRESS   Allow copies from this server, as http://HOST:PORT or https://*.DOMAIN (may be
-                            repeated) [default: only from this server]
-      --host-suffix SUFFIX  Serve http://ACCOUNT.SUFFIX too (may be repeated)
-      --profile NAME        emulator (for developers; the default) or server (for everybody else)
-      --config FILE         Read settings from a TOML file; flags and environment win over it
-      --cert FILE           Serve HTTPS with this certificate: PEM with --key, or PFX with --pwd
-      --key FILE            The certificate's key (PEM)
-      --pwd PASSWORD        The password of the PFX file
-      --https               Serve HTTPS with a certificate of a local authority, made in the data directory
-      --oauth basic         Accept bearer tokens without checking who signed them (emulator profile, loopback)
-      --behind-tls-proxy    In the server profile: a proxy in front terminates TLS
-      --allow-well-known-key
-                            Accept the emulator's published key on an address that others can reach
-      --admin-host HOST     Address of the admin port: explorer, metrics, health [default: 127.0.0.1]
-      --admin-port PORT     Its port, 0 for any free one [default: 10003, if nobody else has it]
-      --no-admin            Open no admin port
-      --log FORMAT          The log on standard error: text or json [default: text]
-      --log-level LEVEL     error, warn, info or debug [default: warn]
-      --access-log[=1/N]    Log every request, or one in N
-      --slow-ms NUMBER      Log requests that take so many milliseconds, with their plan and filter's shape
-      --throttle[=partition=N,account=N]
-                            Enforce the published scalability targets: 503 ServerBusy above so many entities a
-                            second in a partition, or messages in a queue [default: 2000], above a quarter as
-                            many requests to a blob, and above so many to an account [default: 20000]
-      --fail-on-scan[=TABLES]
-                            For tests: answer queries that scan with 400 and what to do about it, in all
-                            tables or in those of a list
-      --prices FILE         A TOML file with prices, for what a month would cost on the real service
-  -s, --silent              Print nothing but the lines that say where the services listen, and errors
-  -h, --help                Print this help
-  -V, --version             Print the version
-
-Options of account (a running server notices within a second):
-  -l, --location DIR        The server's data directory [default: lazulite-data]
-      --key 1|2             rotate: which key [default: 1]
-      --with-data           add: take over what the store has under this name; without it, that is a reason
-                            to refuse. After remove, purge deletes them
-
-Options of sas (prints the token; what it grants is said on standard error):
-      --account NAME        Whose first key signs: from LAZULITE_ACCOUNTS, the data directory (-l),
-                            or the emulator's [default: devstoreaccount1]
-      --table NAME          A service SAS for this table
-      --queue NAME          A service SAS for this queue
-      --container NAME      A service SAS for this container; without any of the three an account SAS
-      --blob NAME           For one blob of the container
-      --permissions LETTERS raud for a table, raup for a queue, racwdxyltfi for a container or blob,
-                            rwdxylacuptfi for an account
-      --expiry TIME         As 2030-01-01T00:00:00Z
-      --start TIME, --ip ADDRESS[-ADDRESS], --protocol https|https,http, --sas-version DATE
-      --policy ID (with --table, --queue or --container)
-      --start-pk KEY, --start-rk KEY, --end-pk KEY, --end-rk KEY (with --table)
-      --services LETTERS [default: tqb], --resource-types LETTERS [default: sco] (for an account)
-
-Options of backup, restore and check (all work while a server runs on the directory, or without one):
-  -l, --location DIR        The server's data directory [default: lazulite-data]
-      --rate MIB            backup: read at most so many MiB a second, 0 for any number [default: 50]
-      --table NAME          restore: only this table, into a store
-      --queue NAME          restore: only this queue
-      --container NAME      restore: only this container of blobs; without any of them all, into an empty directory
-      --as NEWNAME          restore: give the table, queue or container this name
-      --account NAME        restore: whose table, queue or container, when accounts share the name
-      --contents PLACE      restore: of everything, put the contents of blobs there
-      --backup FILE         check: look at this backup file instead of a store
-Exit codes: 0 done and sound, 1 could not be done, 2 damage found (check).
-
-Options of bench (measures any http endpoint, in a table or queue of its own that it deletes at the end):
-      --connection-string TEXT
-                            What to measure, as SDKs are told; or --url, and --account and --key
-                            [default: the emulator's account at http://127.0.0.1:10002, queues at 10001]
-      --workload NAME       May be repeated: read, read-miss, insert, upsert, merge, hot-merge, batch, page,
-                            any-of, filter, scan, mix; of queues put-message, take (one message, and delete
-                            it), take-32, peek [default: a few for tables]
-      --connections N       Connections that are kept busy [default: 16]
-      --seconds S           Length of each measurement, after a warm-up of a fifth of it [default: 5]
-      --rate R              Send so many requests a second, whatever the server does; latency counts from when
-                            a request was due [default: the next request follows an answer]
-      --entities N          Entities in the table, or messages in the queue, before it is measured
-                            [default: 10000]
-
-Options of advise (what a running server has learnt about the design of its tables, and what to change):
-  -l, --location DIR        The server's data directory [default: lazulite-data]
-      --url URL             The server's admin port instead [default, without a directory: http://127.0.0.1:10003]
-      --token TOKEN         The token of the admin port, if it needs one
-      --json                Print the findings as JSON
-
-The spellings --tableHost, --tablePort, --inMemoryPersistence and so on work too.
-
-Accounts come from the environment variable LAZULITE_ACCOUNTS (or AZURITE_ACCOUNTS), as
-name:key1[:key2];name:key1[:key2];... with keys in Base64, from the configuration file, and from
-'lazulite account add'. Without the first two, the emulator profile has devstoreaccount1 with the
-key that every Azure emulator has: it protects nothing.
-";
-
 pub enum Command {
     Serve(Box<ServeFlags>),
-    Account { command: AccountCommand, location: Option<PathBuf> },
-    Sas { request: Box<SasRequest>, location: Option<PathBuf> },
-    Backup { request: BackupRequest, location: Option<PathBuf> },
-    Restore { request: RestoreRequest, location: Option<PathBuf> },
-    Check { backup: Option<PathBuf>, location: Option<PathBuf> },
+    Account { command: AccountCommand, store: StoreFlags },
+    Sas { request: Box<SasRequest>, store: StoreFlags },
+    Backup { request: BackupRequest, store: StoreFlags },
+    Restore { request: RestoreRequest, store: StoreFlags },
+    Check { backup: Option<PathBuf>, store: StoreFlags },
+    Move(MoveRequest),
+    Engine(EngineCommand),
     Bench(Box<BenchRequest>),
     Advise(AdviseRequest),
     Help,
@@ -157,6 +41,7 @@ pub enum Command {
 #[derive(PartialEq, Eq, Debug, Default)]
 pub struct ServeFlags {
     pub location: Option<PathBuf>,
+    pub engine: Option<String>,
     pub in_memory: bool,
     pub services: Option<String>,
     pub table_host: Option<String>,
@@ -200,7 +85,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, S
     let command = arguments.first().and_then(|word| word.to_str()).unwrap_or_default().to_owned();
     let has_command = matches!(
         command.as_str(),
-        "serve" | "account" | "sas" | "backup" | "restore" | "check" | "bench" | "advise"
+        "serve" | "account" | "sas" | "backup" | "restore" | "check" | "move" | "engine" | "bench" | "advise"
     );
     let mut parser = lexopt::Parser::from_args(arguments.split_off(usize::from(has_command)));
     let outcome = match command.as_str() {
@@ -209,6 +94,8 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, S
         "backup" => read_backup(&mut parser),
         "restore" => read_restore(&mut parser),
         "check" => read_check(&mut parser),
+        "move" => read_move(&mut parser),
+        "engine" => read_engine(&mut parser),
         "bench" => read_bench(&mut parser),
         "advise" => read_advise(&mut parser),
         _ => read_serve(&mut parser),
@@ -229,6 +116,7 @@ fn read_serve(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
         };
         match name.as_str() {
             "location" => flags.location = Some(parser.value()?.into()),
+            "engine" => flags.engine = Some(parser.value()?.string()?),
             "in-memory" | "in-memory-persistence" => flags.in_memory = true,
             "services" => flags.services = Some(parser.value()?.string()?),
             "blob-host" => flags.blob_host = Some(parser.value()?.string()?),
@@ -270,6 +158,9 @@ fn read_serve(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
     if flags.in_memory && flags.location.is_some() {
         return Err("--in-memory keeps nothing on disk, so --location makes no sense beside it".into());
     }
+    if flags.in_memory && flags.engine.is_some() {
+        return Err("--in-memory keeps nothing, so --engine makes no sense beside it".into());
+    }
     Ok(Command::Serve(Box::new(flags)))
 }
 
@@ -286,12 +177,42 @@ fn read_sampling(value: Option<OsString>) -> Result<u64, lexopt::Error> {
     one_in.ok_or_else(|| format!("--access-log takes 1/N, one request in N, and not '{value}'").into())
 }
 
+/// An option that says where the store is.
+enum StoreOption {
+    Location,
+    Engine,
+    Config,
+}
+
+impl StoreOption {
+    fn of(argument: &lexopt::Arg<'_>) -> Option<StoreOption> {
+        match argument {
+            Short('l') | Long("location") => Some(StoreOption::Location),
+            Long("engine") => Some(StoreOption::Engine),
+            Long("config") => Some(StoreOption::Config),
+            _ => None,
+        }
+    }
+
+    fn read(self, parser: &mut lexopt::Parser, store: &mut StoreFlags) -> Result<(), lexopt::Error> {
+        match self {
+            StoreOption::Location => store.location = Some(parser.value()?.into()),
+            StoreOption::Engine => store.engine = Some(parser.value()?.string()?),
+            StoreOption::Config => store.config = Some(parser.value()?.into()),
+        }
+        Ok(())
+    }
+}
+
 fn read_account(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
-    let (mut words, mut location, mut key, mut with_data) = (Vec::new(), None, 1u8, false);
+    let (mut words, mut store, mut key, mut with_data) = (Vec::new(), StoreFlags::default(), 1u8, false);
     while let Some(argument) = parser.next()? {
+        if let Some(option) = StoreOption::of(&argument) {
+            option.read(parser, &mut store)?;
+            continue;
+        }
         match argument {
             Short('h') | Long("help") => return Ok(Command::Help),
-            Short('l') | Long("location") => location = Some(parser.value()?.into()),
             Long("key") => key = parser.value()?.parse()?,
             Long("with-data") => with_data = true,
             Long(name) => return Err(no_option(name)),
@@ -312,18 +233,18 @@ fn read_account(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
         ["purge", name] => AccountCommand::Purge((*name).to_owned()),
         _ => return Err("account takes add NAME, list, rotate NAME, remove NAME or purge NAME".into()),
     };
-    Ok(Command::Account { command, location })
+    Ok(Command::Account { command, store })
 }
 
 fn read_sas(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
-    let (mut request, mut location) = (SasRequest::default(), None);
+    let (mut request, mut store) = (SasRequest::default(), StoreFlags::default());
     while let Some(argument) = parser.next()? {
+        if let Some(option) = StoreOption::of(&argument) {
+            option.read(parser, &mut store)?;
+            continue;
+        }
         let slot = match argument {
             Short('h') | Long("help") => return Ok(Command::Help),
-            Short('l') | Long("location") => {
-                location = Some(parser.value()?.into());
-                continue;
-            }
             Long(name) => match name {
                 "account" => &mut request.account,
                 "table" => &mut request.table,
@@ -349,15 +270,18 @@ fn read_sas(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
         };
         *slot = Some(parser.value()?.string()?);
     }
-    Ok(Command::Sas { request: Box::new(request), location })
+    Ok(Command::Sas { request: Box::new(request), store })
 }
 
 fn read_backup(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
-    let (mut file, mut location, mut rate_mib) = (None, None, BACKUP_RATE_MIB_DEFAULT);
+    let (mut file, mut store, mut rate_mib) = (None, StoreFlags::default(), BACKUP_RATE_MIB_DEFAULT);
     while let Some(argument) = parser.next()? {
+        if let Some(option) = StoreOption::of(&argument) {
+            option.read(parser, &mut store)?;
+            continue;
+        }
         match argument {
             Short('h') | Long("help") => return Ok(Command::Help),
-            Short('l') | Long("location") => location = Some(parser.value()?.into()),
             Long("rate") => rate_mib = parser.value()?.parse()?,
             Long(name) => return Err(no_option(name)),
             Value(word) if file.is_none() => file = Some(word.into()),
@@ -366,17 +290,20 @@ fn read_backup(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
     }
     let file = file.ok_or("backup takes the name of the file to make")?;
     let request = BackupRequest { file, rate_bytes_max: u64::from(rate_mib) * 1024 * 1024 };
-    Ok(Command::Backup { request, location })
+    Ok(Command::Backup { request, store })
 }
 
 fn read_restore(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
-    let (mut file, mut location) = (None, None);
+    let (mut file, mut store) = (None, StoreFlags::default());
     let (mut table, mut queue, mut container, mut account, mut new_name) = (None, None, None, None, None);
     let mut place = None;
     while let Some(argument) = parser.next()? {
+        if let Some(option) = StoreOption::of(&argument) {
+            option.read(parser, &mut store)?;
+            continue;
+        }
         match argument {
             Short('h') | Long("help") => return Ok(Command::Help),
-            Short('l') | Long("location") => location = Some(parser.value()?.into()),
             Long("table") => table = Some(parser.value()?.string()?),
             Long("queue") => queue = Some(parser.value()?.string()?),
             Long("container") => container = Some(parser.value()?.string()?),
@@ -407,24 +334,59 @@ fn read_restore(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
     if place.is_some() && selection != LoadSelection::All {
         return Err("--contents is for a restore of everything: a store knows where its contents are".into());
     }
-    Ok(Command::Restore { request: RestoreRequest { file, selection, place }, location })
+    Ok(Command::Restore { request: RestoreRequest { file, selection, place }, store })
 }
 
 fn read_check(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
-    let (mut backup, mut location) = (None, None);
+    let (mut backup, mut store) = (None, StoreFlags::default());
     while let Some(argument) = parser.next()? {
+        if let Some(option) = StoreOption::of(&argument) {
+            option.read(parser, &mut store)?;
+            continue;
+        }
         match argument {
             Short('h') | Long("help") => return Ok(Command::Help),
-            Short('l') | Long("location") => location = Some(parser.value()?.into()),
             Long("backup") => backup = Some(parser.value()?.into()),
             Long(name) => return Err(no_option(name)),
             other => return Err(other.unexpected()),
         }
     }
-    if backup.is_some() && location.is_some() {
+    if backup.is_some() && (store.location.is_some() || store.engine.is_some()) {
         return Err("check looks at a store or at a backup file, not at both".into());
     }
-    Ok(Command::Check { backup, location })
+    Ok(Command::Check { backup, store })
+}
+
+fn read_move(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let (mut from, mut to, mut config) = (None, None, None);
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Short('h') | Long("help") => return Ok(Command::Help),
+            Long("from") => from = Some(parser.value()?.string()?),
+            Long("to") => to = Some(parser.value()?.string()?),
+            Long("config") => config = Some(parser.value()?.into()),
+            Long(name) => return Err(no_option(name)),
+            other => return Err(other.unexpected()),
+        }
+    }
+    let (from, to) = from.zip(to).ok_or("move takes --from STORE and --to STORE")?;
+    Ok(Command::Move(MoveRequest { from, to, config }))
+}
+
+fn read_engine(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let mut words = Vec::new();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Short('h') | Long("help") => return Ok(Command::Help),
+            Long(name) => return Err(no_option(name)),
+            Value(word) => words.push(word.string()?),
+            other => return Err(other.unexpected()),
+        }
+    }
+    match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["schema"] => Ok(Command::Engine(EngineCommand::Schema)),
+        _ => Err("engine takes schema: it prints the statements that create what servers need".into()),
+    }
 }
 
 fn read_bench(parser: &mut lexopt::Parser) -> Result<Command, lexopt::Error> {
@@ -486,6 +448,7 @@ fn kebab_case(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::help::HELP;
 
     fn flags(arguments: &[&str]) -> Result<ServeFlags, String> {
         match parse(arguments.iter().map(OsString::from))? {
@@ -603,6 +566,9 @@ mod tests {
             (&["restore", "f", "--table", "x", "--queue", "y"], "restore takes one of"),
             (&["restore", "f", "--table", "x", "--contents", "y"], "restore of everything"),
             (&["check", "--backup", "f", "-l", "d"], "not at both"),
+            (&["--in-memory", "--engine", "postgres://h/d"], "makes no sense"),
+            (&["move", "--from", "d"], "move takes --from STORE and --to STORE"),
+            (&["engine"], "engine takes schema"),
             (&["sas", "--bogus"], "there is no option '--bogus'"),
             (&["bench", "--bogus"], "there is no option '--bogus'"),
             (&["bench", "--connections", "x"], "x"),

@@ -6,14 +6,17 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use backup::{BackupError, BackupReader, SaveOptions, Totals};
+use contents::ContentStore;
+use engine::Engine;
 use engine::env::SystemClock;
-use tokio::runtime::Runtime;
 
 use crate::control::{self, ControlRequest};
+use crate::place::StoreChoice;
 use crate::progress::Progress;
-use crate::store::{self, OpenStore};
+use crate::{contents_place, remote, store};
 
 pub struct BackupRequest {
     pub file: PathBuf,
@@ -21,7 +24,7 @@ pub struct BackupRequest {
     pub rate_bytes_max: u64,
 }
 
-pub fn run(request: &BackupRequest, location: &Path) -> Result<(), String> {
+pub fn run(request: &BackupRequest, place: &StoreChoice) -> Result<(), String> {
     let file = &request.file;
     if file.exists() {
         return Err(format!("{} is there already: choose another name", file.display()));
@@ -29,10 +32,25 @@ pub fn run(request: &BackupRequest, location: &Path) -> Result<(), String> {
     let part = PathBuf::from(format!("{}.part", file.display()));
     let cannot = |error: String| format!("no backup was made: {error}");
     let mut progress = Progress::start();
-    let runtime = store::runtime()?;
-    let made = match store::open_whole(location, &runtime)? {
-        Some(store) => from_store(&store, &runtime, request.rate_bytes_max, &part),
-        None => from_server(location, request.rate_bytes_max, &part, &mut progress),
+    let rate = request.rate_bytes_max;
+    let made = match place {
+        StoreChoice::Engine(address) => remote::work_on(address, async |engine| {
+            let contents = contents_place::open_of_engine(&*engine).await?;
+            let made = from_engine(&*engine, contents.as_ref(), rate, &part).await;
+            contents_place::close(contents).await;
+            made
+        }),
+        StoreChoice::Directory(location) => {
+            let runtime = store::runtime()?;
+            match store::open_whole(location, &runtime)? {
+                Some(store) => runtime.block_on(async {
+                    let made = from_engine(&*store.engine, store.contents.as_ref(), rate, &part).await;
+                    store.close().await;
+                    made
+                }),
+                None => from_server(location, rate, &part, &mut progress),
+            }
+        }
     };
     let verified = made.and_then(|()| verify(&part, &mut progress));
     progress.clear();
@@ -69,16 +87,16 @@ pub fn described(counts: &Totals) -> String {
     }
 }
 
-fn from_store(store: &OpenStore, runtime: &Runtime, rate_bytes_max: u64, part: &Path) -> Result<(), String> {
+async fn from_engine(
+    engine: &dyn Engine,
+    contents: Option<&Arc<dyn ContentStore>>,
+    rate_bytes_max: u64,
+    part: &Path,
+) -> Result<(), String> {
     let mut out = BufWriter::new(create(part)?);
     let clock = SystemClock::new();
-    let (options, contents) = (SaveOptions { rate_bytes_max }, store.contents.as_ref());
-    let saving = async {
-        let saved = backup::save(&*store.engine, contents, &clock, options, &mut out).await;
-        store.close().await;
-        saved
-    };
-    runtime.block_on(saving).map_err(|error| error.to_string())?;
+    let saving = backup::save(engine, contents, &clock, SaveOptions { rate_bytes_max }, &mut out);
+    saving.await.map_err(|error| error.to_string())?;
     finish(out, part)
 }
 

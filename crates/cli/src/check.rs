@@ -18,17 +18,19 @@ use queues::QueueReport;
 
 use crate::backup::{described, read_through};
 use crate::control::{self, ControlRequest};
+use crate::place::{EngineAddress, StoreChoice};
 use crate::progress::Progress;
 use crate::store::{self, OpenStore};
-use crate::{account_data, contents_place};
+use crate::{account_data, check_engine, contents_place, remote};
 
 const DAMAGED: u8 = 2;
 const CACHE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-pub fn run(backup: Option<&Path>, location: &Path) -> Result<ExitCode, String> {
-    match backup {
-        Some(file) => check_backup(file),
-        None => check_store(location),
+pub fn run(backup: Option<&Path>, place: &StoreChoice) -> Result<ExitCode, String> {
+    match (backup, place) {
+        (Some(file), _) => check_backup(file),
+        (None, StoreChoice::Directory(location)) => check_store(location),
+        (None, StoreChoice::Engine(address)) => check_remote(address),
     }
 }
 
@@ -235,8 +237,51 @@ fn check_store(location: &Path) -> Result<ExitCode, String> {
         }
         Err(error) => return Err(error.to_string()),
     };
+    let findings: Vec<String> =
+        checked.findings.iter().map(|finding| location.join(finding).display().to_string()).collect();
+    Ok(print(&location.display().to_string(), how, &StoreReport { findings, ..checked }, &progress))
+}
+
+fn check_remote(address: &EngineAddress) -> Result<ExitCode, String> {
+    let progress = Progress::start();
+    let checked = remote::work_on(address, async |engine| {
+        let snapshot = engine.snapshot().await.map_err(|error| error.to_string())?;
+        let mut report = check_engine::check(&*snapshot).await?;
+        drop(snapshot);
+        check_shared_blobs(engine, &mut report).await?;
+        Ok(report)
+    })?;
+    Ok(print(&address.name(), "as of one moment", &checked, &progress))
+}
+
+/// Reads every byte of every blob. Not if damage was found.
+async fn check_shared_blobs(engine: Arc<dyn Engine>, report: &mut StoreReport) -> Result<(), String> {
+    if report.finding_count > 0 {
+        return Ok(());
+    }
+    let Some(contents) = contents_place::open_of_engine(&*engine).await? else {
+        if report.container_count > 0 {
+            report.finding_count += 1;
+            report.findings.push("nothing says where the contents of blobs are".to_owned());
+        }
+        return Ok(());
+    };
+    let (clock, options) = (Arc::new(SystemClock::new()), BlobOptions::default());
+    let service = BlobService::new(engine, contents.clone(), clock, options).sharing_its_engine();
+    let checked = service.check(true).await;
+    contents.close().await;
+    let blobs = checked.map_err(account_data::sentence)?;
+    report.blob_count = blobs.blob_count;
+    report.content_bytes = blobs.content_bytes;
+    report.unnamed_bytes = blobs.unnamed_bytes;
+    report.finding_count += blobs.finding_count;
+    report.findings.extend(blobs.findings.iter().map(|found| in_the_contents(found)));
+    Ok(())
+}
+
+fn print(name: &str, how: &str, checked: &StoreReport, progress: &Progress) -> ExitCode {
     for finding in &checked.findings {
-        println!("{}", location.join(finding).display());
+        println!("{finding}");
     }
     let StoreReport { table_count, entity_count, queue_count, message_count, .. } = checked;
     let StoreReport { dropped_table_count, dropped_row_count, finding_count, .. } = checked;
@@ -248,15 +293,14 @@ fn check_store(location: &Path) -> Result<ExitCode, String> {
         ),
     };
     println!(
-        "{}, {how}: {table_count} tables, {entity_count} entities, {queue_count} queues, {message_count} messages{blobs} \
+        "{name}, {how}: {table_count} tables, {entity_count} entities, {queue_count} queues, {message_count} messages{blobs} \
          looked at in {:.1} s",
-        location.display(),
         progress.elapsed().as_secs_f64()
     );
-    if unnamed_bytes > 0 {
+    if *unnamed_bytes > 0 {
         println!("{unnamed_bytes} bytes that no blob has any more are still to be given back");
     }
-    if dropped_table_count > 0 {
+    if *dropped_table_count > 0 {
         println!(
             "{dropped_row_count} rows of {dropped_table_count} deleted tables, queues or containers are still to be cleared away"
         );
@@ -264,14 +308,14 @@ fn check_store(location: &Path) -> Result<ExitCode, String> {
     if let Some(ahead) = ahead_of_clock(checked.last_version_ticks, &SystemClock::new()) {
         println!("{ahead} (docs/guide.md, Troubleshooting)");
     }
-    if finding_count == 0 {
+    if *finding_count == 0 {
         println!("sound");
-        return Ok(ExitCode::SUCCESS);
+        return ExitCode::SUCCESS;
     }
     println!(
-        "DAMAGED: {finding_count} findings. Stop the server, keep a copy of the directory, restore from a backup."
+        "DAMAGED: {finding_count} findings. Stop the server, keep a copy of the data, restore from a backup."
     );
-    Ok(ExitCode::from(DAMAGED))
+    ExitCode::from(DAMAGED)
 }
 
 fn ask_server(location: &Path) -> Result<StoreReport, String> {

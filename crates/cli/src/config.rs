@@ -15,11 +15,11 @@ use serde::Deserialize;
 use server::{CopySources, LogRules, ScanRule};
 use tls::TlsSource;
 
-use crate::LOCATION_DEFAULT;
 use crate::account_source::{self, AccountRules, AccountSource};
 use crate::accounts_file::AccountEntry;
 use crate::args::ServeFlags;
 use crate::logger::{LogFormat, LogSettings};
+use crate::place::{EngineAddress, StoreChoice};
 use crate::{contents_place, prices, random, rehearsal};
 
 const HOST_DEFAULT: &str = "127.0.0.1";
@@ -29,6 +29,8 @@ const HOST_DEFAULT: &str = "127.0.0.1";
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct File {
     location: Option<PathBuf>,
+    engine: Option<String>,
+    accounts_key: Option<String>,
     profile: Option<String>,
     services: Option<Vec<String>>,
     table_host: Option<String>,
@@ -81,10 +83,24 @@ struct OauthFile {
     audiences: Vec<String>,
 }
 
+/// What the file says about where the store is.
+#[derive(Default)]
+pub struct FileStore {
+    pub location: Option<PathBuf>,
+    pub engine: Option<String>,
+    pub accounts_key: Option<String>,
+}
+
+/// Where the data of a server is.
+pub enum ServedStore {
+    Memory,
+    Directory(PathBuf),
+    Engine(EngineAddress),
+}
+
 /// Everything `serve` needs, checked.
 pub struct Settings {
-    /// `None` keeps the data in memory.
-    pub location: Option<PathBuf>,
+    pub store: ServedStore,
     /// Which services to start, and where; at least one.
     pub listen: Vec<Listen>,
     pub host_suffixes: Vec<String>,
@@ -110,6 +126,8 @@ pub struct BlobSettings {
     pub options: BlobOptions,
     /// Other servers that copies may come from.
     pub sources: Option<CopySources>,
+    /// Nobody asked for it or against it, and there is no place for contents.
+    pub is_left_out: bool,
 }
 
 /// Where the admin port is.
@@ -182,12 +200,35 @@ pub fn gather(flags: ServeFlags) -> Result<Settings, String> {
         Some("server") => true,
         Some(other) => return Err(format!("there is no profile '{other}': choose emulator or server")),
     };
-    let services = match flags.services {
-        Some(list) => chosen_services(list.split(','))?,
-        None => match &file.services {
-            Some(list) => chosen_services(list.iter().map(String::as_str))?,
-            None => ServiceName::ALL.to_vec(),
+    let file_store =
+        FileStore { location: file.location, engine: file.engine, accounts_key: file.accounts_key };
+    let store = match flags.in_memory {
+        true => ServedStore::Memory,
+        false => match StoreChoice::choose(flags.location, flags.engine, file_store)? {
+            StoreChoice::Directory(location) => ServedStore::Directory(location),
+            StoreChoice::Engine(address) => ServedStore::Engine(address),
         },
+    };
+    let contents = flags.contents.or(file.contents);
+    let chosen = match (flags.services, file.services) {
+        (Some(list), _) => Some(chosen_services(list.split(','))?),
+        (None, Some(list)) => Some(chosen_services(list.iter().map(String::as_str))?),
+        (None, None) => None,
+    };
+    // Servers on one engine share no directory for the contents of blobs.
+    let lacks_contents = matches!(store, ServedStore::Engine(_)) && contents.is_none();
+    let is_left_out = lacks_contents && chosen.is_none();
+    let services = match chosen {
+        Some(chosen) if lacks_contents && chosen.contains(&ServiceName::Blob) => {
+            return Err(
+                "with an engine elsewhere, the Blob service keeps contents in an object store: name it with --contents \
+                 s3://BUCKET/PREFIX, or do without the service with --services table,queue"
+                    .into(),
+            );
+        }
+        Some(chosen) => chosen,
+        None if is_left_out => vec![ServiceName::Table, ServiceName::Queue],
+        None => ServiceName::ALL.to_vec(),
     };
     let mut hosts = Vec::new();
     let mut listen = Vec::new();
@@ -209,7 +250,7 @@ pub fn gather(flags: ServeFlags) -> Result<Settings, String> {
         hosts.push(host.to_owned());
     }
     let blobs = blob_settings(
-        flags.contents.or(file.contents),
+        contents,
         BlobOptions {
             keeps_versions: flags.blob_versions || file.blob_versions,
             container_retention_days: flags.container_retention.or(file.container_retention_days),
@@ -217,6 +258,7 @@ pub fn gather(flags: ServeFlags) -> Result<Settings, String> {
         },
         [flags.copy_from, file.copy_from].concat(),
         flags.in_memory,
+        is_left_out,
     )?;
     let is_admin_wanted = !flags.no_admin && file.admin.unwrap_or(true);
     let admin_host = flags.admin_host.or(file.admin_host);
@@ -243,15 +285,22 @@ pub fn gather(flags: ServeFlags) -> Result<Settings, String> {
     // which leads to them.
     let addresses = listen.iter().map(|listen| listen.address).chain(admin.iter().map(|admin| admin.address));
     let far = addresses.map(|address| address.ip()).find(|address| !address.is_loopback());
-    let location = (!flags.in_memory)
-        .then(|| flags.location.or(file.location).unwrap_or_else(|| Path::new(LOCATION_DEFAULT).to_owned()));
+    let location = match &store {
+        ServedStore::Directory(location) => Some(location.clone()),
+        ServedStore::Memory | ServedStore::Engine(_) => None,
+    };
 
     let tls = match (flags.cert, flags.https, file.tls) {
         (Some(_), true, _) => return Err("--https makes its own certificate: leave --cert out".into()),
         (Some(cert), false, _) => Some(certificate(cert, flags.key, flags.pwd)?),
         (None, true, _) => {
-            let directory =
-                location.as_deref().ok_or("--https keeps its certificate on disk: leave --in-memory out")?;
+            let directory = location.as_deref().ok_or(match store {
+                ServedStore::Engine(_) => {
+                    "--https keeps its certificate in a data directory, and with an engine elsewhere there is none: give \
+                     --cert and --key"
+                }
+                _ => "--https keeps its certificate on disk: leave --in-memory out",
+            })?;
             let suffixes = flags.host_suffixes.iter().chain(&file.host_suffixes);
             let hosts =
                 suffixes.flat_map(|suffix| [suffix.clone(), format!("*.{suffix}")]).chain(hosts).collect();
@@ -302,13 +351,14 @@ pub fn gather(flags: ServeFlags) -> Result<Settings, String> {
             "the server profile does not speak plain HTTP on {far}: give --cert and --key, or say --behind-tls-proxy"
         ));
     }
-    if accounts.read(None)?.names().is_empty() {
-        return Err("the server profile needs an account: 'lazulite account add NAME' makes one".into());
+    // An engine elsewhere may have some, which is known when it is open.
+    if !matches!(store, ServedStore::Engine(_)) {
+        account_source::require_any(&accounts.read(None)?)?;
     }
     let host_suffixes = [flags.host_suffixes, file.host_suffixes].concat();
     let silent = flags.silent;
     Ok(Settings {
-        location,
+        store,
         listen,
         host_suffixes,
         tls,
@@ -333,6 +383,7 @@ fn blob_settings(
     options: BlobOptions,
     copy_from: Vec<String>,
     in_memory: bool,
+    is_left_out: bool,
 ) -> Result<BlobSettings, String> {
     if let Some(place) = &place {
         if in_memory {
@@ -347,7 +398,7 @@ fn blob_settings(
         return Err(format!("--container-retention takes 1 to {CONTAINER_RETENTION_DAYS_MAX} days"));
     }
     let sources = (!copy_from.is_empty()).then(|| CopySources::new(copy_from.iter().map(String::as_str)));
-    Ok(BlobSettings { place, options, sources: sources.transpose()? })
+    Ok(BlobSettings { place, options, sources: sources.transpose()?, is_left_out })
 }
 
 /// The environment variable for a token that stays the same over restarts.
@@ -432,6 +483,12 @@ fn read_file(path: &Path) -> Result<File, String> {
         std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
     // Only the first line of the parser's message: the other lines quote the file, which may contain keys.
     toml::from_str(&text).map_err(|error| format!("{}: {}", path.display(), error.message()))
+}
+
+/// What the file says about where the store is, for commands that need nothing else of it.
+pub fn read_store(path: &Path) -> Result<FileStore, String> {
+    let File { location, engine, accounts_key, .. } = read_file(path)?;
+    Ok(FileStore { location, engine, accounts_key })
 }
 
 fn certificate(cert: PathBuf, key: Option<PathBuf>, password: Option<String>) -> Result<TlsSource, String> {

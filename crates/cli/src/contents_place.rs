@@ -1,16 +1,18 @@
 //! Where the contents of blobs are kept, for the server and for commands: in the directory `contents` of the store, or in an object
-//! store that `--contents` names.
+//! store that `--contents` names. With an engine elsewhere it is always an object store, because servers share no directory.
 //!
 //! Promises: contents are opened only together with the store whose rows name them, and carry its id. The first server that is told
 //! about an object store writes its place into the file `contents.place` of the data directory, so that every later server and
-//! command finds it; another place is refused, because rows name what lies in this one. A command that only looks makes no
+//! command finds it; with an engine elsewhere, into a row of it, with an id that the contents carry. Another place is refused, because rows name what lies in this one. A command that only looks makes no
 //! directory.
 
 use std::path::Path;
 use std::sync::Arc;
 
+use catalogue::Setting;
 use contents::{ContentStore, ContentsOptions, LocalContents, MemoryContents, UnixMilliseconds};
-use engine::env::{Clock, UNIX_EPOCH_TICKS};
+use engine::env::{Clock, SystemClock, UNIX_EPOCH_TICKS};
+use engine::{Commit, CommitError, Effect, Engine, Expect, Op, OwnedKey, TableId};
 use engine_local::LocalEngine;
 
 use crate::random;
@@ -86,6 +88,69 @@ pub async fn open(
             .map_err(|error| error.to_string())?;
     }
     Ok(contents)
+}
+
+/// For a command: the contents of the store in an engine elsewhere. `None` if it has none.
+pub async fn open_of_engine(engine: &dyn Engine) -> Result<Option<Arc<dyn ContentStore>>, String> {
+    open_in_engine(engine, None, Arc::new(SystemClock::new())).await
+}
+
+/// The contents of the store in an engine elsewhere, which gets some at the place that is wanted, if it has none.
+pub async fn open_in_engine(
+    engine: &dyn Engine,
+    wanted: Option<&str>,
+    clock: Arc<dyn Clock>,
+) -> Result<Option<Arc<dyn ContentStore>>, String> {
+    let random = || random::bytes().map(u64::from_le_bytes).unwrap_or_default();
+    let (id, place, is_written) = match (read_row(engine).await?, wanted) {
+        (Some((_, written)), Some(wanted)) if written != wanted => {
+            return Err(format!(
+                "the contents of this store are in {written}, and not in {wanted}: to move them, restore a backup into an \
+                 empty database with --contents {wanted}"
+            ));
+        }
+        (Some((id, written)), _) => (id, written, true),
+        (None, Some(wanted)) => (u64::from_le_bytes(random::bytes()?), wanted.to_owned(), false),
+        (None, None) => return Ok(None),
+    };
+    let contents = open_objects(&place, id, Arc::new(random), unix_time(clock)).await?;
+    // Only now: a place that cannot be reached must not be remembered.
+    if !is_written {
+        write_row(engine, id, &place).await?;
+    }
+    Ok(Some(contents))
+}
+
+/// Of a command, which may have none.
+pub async fn close(contents: Option<Arc<dyn ContentStore>>) {
+    if let Some(contents) = contents {
+        contents.close().await;
+    }
+}
+
+async fn read_row(engine: &dyn Engine) -> Result<Option<(u64, String)>, String> {
+    let found = engine.get(TableId::SETTINGS, Setting::Contents.key().as_key()).await;
+    let Some(row) = found.map_err(|error| error.to_string())? else { return Ok(None) };
+    let text = std::str::from_utf8(&row.value).ok();
+    let read = text.and_then(|text| text.split_once(' ')).and_then(|(id, place)| {
+        let id = u64::from_str_radix(id, 16).ok()?;
+        Some((id, place.to_owned()))
+    });
+    read.map(Some).ok_or_else(|| "the row that says where the contents of blobs are is damaged".to_owned())
+}
+
+async fn write_row(engine: &dyn Engine, id: u64, place: &str) -> Result<(), String> {
+    let OwnedKey { partition, row } = Setting::Contents.key();
+    let effect = Effect::Put(format!("{id:016x} {place}").into());
+    let commit = Commit::one(TableId::SETTINGS, &partition, Op { row, expect: Expect::Absent, effect });
+    match engine.commit(commit).await {
+        Ok(_) => Ok(()),
+        Err(CommitError::Precondition { .. }) => {
+            Err("another server chose the place of the contents of blobs at the same moment: start again"
+                .to_owned())
+        }
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// Fails if the text is no place, before anything is opened.

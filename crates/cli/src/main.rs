@@ -6,6 +6,7 @@
 mod account;
 mod account_data;
 mod account_source;
+mod account_watch;
 mod accounts_file;
 mod admin_port;
 mod advise;
@@ -13,30 +14,37 @@ mod args;
 mod backup;
 mod bench;
 mod check;
+mod check_engine;
 mod config;
 mod contents_place;
 mod control;
+mod engine_accounts;
+mod engine_command;
+mod help;
 mod jwks;
 mod logger;
 mod memory;
+mod moving;
 mod open_files;
+mod place;
 mod prices;
 mod progress;
 mod random;
 mod rehearsal;
+mod remote;
 mod restore;
 mod restore_place;
 mod sas;
+mod seal;
 mod serve;
 mod signals;
 mod store;
+mod unfinished;
 
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use args::Command;
-
-const LOCATION_DEFAULT: &str = "lazulite-data";
+use place::StoreChoice;
 
 fn main() -> ExitCode {
     match args::parse(std::env::args_os().skip(1)).and_then(run) {
@@ -50,22 +58,18 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<ExitCode, String> {
     match command {
-        Command::Help => print!("{}", args::HELP),
+        Command::Help => print!("{}", help::HELP),
         Command::Version => println!("lazulite {}", env!("CARGO_PKG_VERSION")),
         Command::Serve(flags) => config::gather(*flags).and_then(serve::serve)?,
-        Command::Account { command, location } => account::run(command, &location_or_default(location))?,
-        Command::Sas { request, location } => sas::run(&request, &location_or_default(location))?,
-        Command::Backup { request, location } => backup::run(&request, &location_or_default(location))?,
-        Command::Restore { request, location } => restore::run(request, &location_or_default(location))?,
+        Command::Account { command, store } => account::run(command, &StoreChoice::of(store)?)?,
+        Command::Sas { request, store } => sas::run(&request, &StoreChoice::of(store)?)?,
+        Command::Backup { request, store } => backup::run(&request, &StoreChoice::of(store)?)?,
+        Command::Restore { request, store } => restore::run(request, &StoreChoice::of(store)?)?,
+        Command::Move(request) => moving::run(&request)?,
+        Command::Engine(command) => engine_command::run(&command)?,
         Command::Bench(request) => bench::run(&request)?,
         Command::Advise(request) => advise::run(&request)?,
-        Command::Check { backup, location } => {
-            return check::run(backup.as_deref(), &location_or_default(location));
-        }
+        Command::Check { backup, store } => return check::run(backup.as_deref(), &StoreChoice::of(store)?),
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn location_or_default(location: Option<PathBuf>) -> PathBuf {
-    location.unwrap_or_else(|| Path::new(LOCATION_DEFAULT).to_owned())
 }

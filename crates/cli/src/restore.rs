@@ -7,9 +7,11 @@
 use std::fs::File;
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use backup::{BackupError, BackupReader, LoadReport, LoadSelection, Totals};
 use engine::env::{Clock, SystemClock};
+use engine::{Engine, Expect};
 use engine_local::LocalEngine;
 use protocol::common::DateTime;
 use tokio::runtime::Runtime;
@@ -17,9 +19,11 @@ use tokio::runtime::Runtime;
 use crate::backup::described;
 use crate::contents_place;
 use crate::control::{self, ControlRequest};
+use crate::place::{EngineAddress, StoreChoice};
 use crate::progress::Progress;
 use crate::restore_place::RestorePlace;
 use crate::store::{self, OpenStore};
+use crate::{remote, unfinished};
 
 /// One day: no two clocks that work differ by more.
 const AHEAD_TICKS_MAX: u64 = 24 * 3600 * 10_000_000;
@@ -27,16 +31,22 @@ const AHEAD_TICKS_MAX: u64 = 24 * 3600 * 10_000_000;
 pub struct RestoreRequest {
     pub file: PathBuf,
     pub selection: LoadSelection,
-    /// Where the contents of blobs go, if not into the directory.
+    /// Where the contents of blobs go, if not into the directory. An engine elsewhere needs it, unless it knows.
     pub place: Option<String>,
 }
 
-pub fn run(request: RestoreRequest, location: &Path) -> Result<(), String> {
+pub fn run(request: RestoreRequest, place: &StoreChoice) -> Result<(), String> {
     let mut progress = Progress::start();
-    let RestoreRequest { file, selection, place } = request;
-    let outcome = match selection {
-        LoadSelection::All => restore_all(&file, location, place.as_deref(), &mut progress),
-        one => restore_one(&file, one, location, &mut progress),
+    let RestoreRequest { file, selection, place: contents_place } = request;
+    let contents_place = contents_place.as_deref();
+    let outcome = match (place, selection) {
+        (StoreChoice::Engine(address), selection) => {
+            restore_into_engine(&file, &selection, address, contents_place, &mut progress)
+        }
+        (StoreChoice::Directory(location), LoadSelection::All) => {
+            restore_all(&file, location, contents_place, &mut progress)
+        }
+        (StoreChoice::Directory(location), one) => restore_one(&file, one, location, &mut progress),
     };
     progress.clear();
     let loaded = outcome.map_err(|error| format!("nothing was restored: {error}"))?;
@@ -44,7 +54,7 @@ pub fn run(request: RestoreRequest, location: &Path) -> Result<(), String> {
         "{}: {} restored into {}, in {:.1} s",
         file.display(),
         described(&loaded.counts),
-        location.display(),
+        place.name(),
         progress.elapsed().as_secs_f64()
     );
     if !loaded.accounts.is_empty() {
@@ -85,6 +95,53 @@ fn restore_all(
             place.empty();
             Err(error)
         }
+    }
+}
+
+/// All of the backup into an engine that has nothing yet, or one table, queue or container into one that servers use.
+fn restore_into_engine(
+    file: &Path,
+    selection: &LoadSelection,
+    address: &EngineAddress,
+    contents_place: Option<&str>,
+    progress: &mut Progress,
+) -> Result<LoadReport, String> {
+    contents_place.map(contents_place::check).transpose()?;
+    let backup = open(file)?;
+    let last = DateTime::from_ticks(backup.head().last_version);
+    let is_all = *selection == LoadSelection::All;
+    let loaded = remote::work_on(address, async |engine| {
+        if is_all {
+            refuse_filled(&*engine, &address.name()).await?;
+        }
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let contents = contents_place::open_in_engine(&*engine, contents_place, clock).await?;
+        if is_all {
+            unfinished::write(&*engine, Expect::Absent, "restore".into()).await?;
+        }
+        let mut show = |done, total| progress.show(done, total);
+        let loaded = backup::load(&*engine, contents.as_ref(), backup, selection, &mut show).await;
+        contents_place::close(contents).await;
+        // After a failure the note stays only where some of the names are there and others are not.
+        if is_all && (loaded.is_ok() || backup::is_empty(&*engine).await.unwrap_or(false)) {
+            unfinished::remove(&*engine).await?;
+        }
+        loaded.map_err(|error| about(file, &error))
+    })?;
+    if is_all {
+        progress.clear();
+        warn_if_ahead(last);
+    }
+    Ok(loaded)
+}
+
+async fn refuse_filled(engine: &dyn Engine, name: &str) -> Result<(), String> {
+    match backup::is_empty(engine).await.map_err(|error| error.to_string())? {
+        true => Ok(()),
+        false => Err(format!(
+            "{name} has tables, queues or containers already: choose an empty database, or one table with --table, one queue with \
+             --queue, one container with --container"
+        )),
     }
 }
 

@@ -3,16 +3,15 @@
 //! Promises: standard output gets the token alone, and an option that would have no effect is refused. Fields and
 //! signatures belong to `protocol::auth`.
 
-use std::path::Path;
-
 use protocol::auth::{AccountKey, AccountScope, KeyBounds, MalformedSas, SasScope, SasTerms, ServiceScope};
 use protocol::blob::{BlobName, ContainerName, new_scope};
 use protocol::queue::QueueName;
 use protocol::table::TableScope;
 use protocol::table::model::TableName;
 
-use crate::account_source;
-use crate::accounts_file::AccountsFile;
+use crate::accounts_file::{AccountEntry, AccountsFile};
+use crate::place::StoreChoice;
+use crate::{account_source, engine_accounts, remote};
 
 /// The newest version whose string-to-sign every current client writes.
 const VERSION_DEFAULT: &str = "2019-02-02";
@@ -54,10 +53,10 @@ pub struct SasRequest {
     pub version: Option<String>,
 }
 
-pub fn run(request: &SasRequest, location: &Path) -> Result<(), String> {
+pub fn run(request: &SasRequest, place: &StoreChoice) -> Result<(), String> {
     check(request)?;
     let account = request.account.as_deref().unwrap_or(server::EMULATOR_ACCOUNT);
-    let key = find_key(account, location)?;
+    let key = find_key(account, place)?;
     let terms = terms(request)?;
     let token = terms.mint(account, &key).map_err(|error| refused(&error))?;
     eprintln!("{}", summary(account, request));
@@ -134,24 +133,36 @@ fn check_letters(request: &SasRequest) -> Result<(), String> {
     }
 }
 
-/// The account's first key. The environment is searched before the data directory, the emulator's account last.
-fn find_key(account: &str, location: &Path) -> Result<AccountKey, String> {
-    let mut entries: Vec<String> = Vec::new();
-    for (_, text) in account_source::from_environment() {
-        entries.extend(text.split(';').map(str::to_owned));
-    }
-    entries.extend(AccountsFile::read(location)?.accounts.iter().map(|entry| entry.to_text()));
-    entries.push(account_source::emulator());
-    let key = entries.iter().find_map(|entry| {
+/// The account's first key. The environment is searched before the store, the emulator's account last.
+fn find_key(account: &str, place: &StoreChoice) -> Result<AccountKey, String> {
+    let of = |entry: &str| {
         let mut fields = entry.split(':').map(str::trim);
         (fields.next() == Some(account)).then(|| fields.next()).flatten().and_then(AccountKey::from_base64)
-    });
+    };
+    for (_, text) in account_source::from_environment() {
+        if let Some(key) = text.split(';').find_map(of) {
+            return Ok(key);
+        }
+    }
+    let stored = stored_accounts(place)?;
+    let key =
+        stored.iter().find_map(|entry| of(&entry.to_text())).or_else(|| of(&account_source::emulator()));
     key.ok_or_else(|| {
         format!(
             "found no key for account '{account}': set {} or name the data directory with --location",
             account_source::OWN_VARIABLE
         )
     })
+}
+
+fn stored_accounts(place: &StoreChoice) -> Result<Vec<AccountEntry>, String> {
+    match place {
+        StoreChoice::Directory(location) => Ok(AccountsFile::read(location)?.accounts),
+        StoreChoice::Engine(address) => remote::work_on(address, async |engine| {
+            let stored = engine_accounts::read(&*engine, address.accounts_key.as_ref()).await?;
+            Ok(stored.into_iter().map(|account| account.entry).collect())
+        }),
+    }
 }
 
 fn terms(request: &SasRequest) -> Result<SasTerms<'_>, String> {

@@ -5,7 +5,7 @@
 
 use std::io::Write as _;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,17 +27,19 @@ use tables::TableService;
 use tls::{Tls, UnixTime, WallClock};
 use tokio::sync::watch;
 
-use crate::account_source::AccountSource;
-use crate::accounts_file::AccountsFile;
+use crate::account_watch::AccountWatch;
 use crate::admin_port::AdminPort;
-use crate::config::{Listen, Oauth, ServiceName, Settings};
+use crate::config::{Listen, Oauth, ServedStore, ServiceName, Settings};
 use crate::jwks::JwksSource;
-use crate::{contents_place, control, logger, memory, open_files, signals, store};
+use crate::{contents_place, control, logger, memory, open_files, remote, signals, store, unfinished};
 
 const TICKS_PER_SECOND: u64 = 10_000_000;
+/// How long a server that stops tries to write what it has measured. An engine elsewhere may not answer.
+const CLOSE_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// How often a running server checks whether its accounts have changed.
-const ACCOUNTS_WATCH_INTERVAL: Duration = Duration::from_secs(1);
+/// Follows the name of an engine elsewhere.
+const NO_BLOBS: &str = "\nThe Blob service is not started: with an engine elsewhere it needs an object store, named with \
+                        --contents";
 
 pub fn serve(settings: Settings) -> Result<(), String> {
     logger::start(settings.log);
@@ -61,30 +63,40 @@ pub fn serve(settings: Settings) -> Result<(), String> {
         Some(listen) if has_tls && listen.wants_tls() => None,
         _ => Some(open_admin(None)?),
     };
-    let Opened { engine, local, name: store } = open_engine(settings.location.as_deref(), clock.clone())?;
+    let Opened { engine, local, name: store } = open_engine(&settings.store, clock.clone(), &runtime)?;
     #[cfg(feature = "seeded-bugs")]
     let engine = engine::seeded::wrap(engine);
-    let tables = TableService::new(engine.clone(), clock.clone());
-    let queues = Arc::new(QueueService::new(engine.clone(), clock.clone()));
+    runtime.block_on(unfinished::refuse(&*engine, &store))?;
+    let is_shared = matches!(settings.store, ServedStore::Engine(_));
+    let (tables, system, queues) = services(&engine, &clock, is_shared);
     let has_blobs = settings.listen.iter().any(|listen| listen.service == ServiceName::Blob);
+    let place = settings.blobs.place.as_deref();
     // Commands need the contents even if nobody asks for the service.
-    let contents = match (&settings.location, &local) {
-        (Some(location), Some(local)) if has_blobs => {
-            let place = settings.blobs.place.as_deref();
+    let contents = match (&settings.store, &local) {
+        (_, Some((local, location))) if has_blobs => {
             Some(runtime.block_on(contents_place::open(location, local, place, clock.clone()))?)
         }
-        (Some(location), Some(local)) => {
+        (_, Some((local, location))) => {
             runtime.block_on(contents_place::open_if_there(location, local, clock.clone()))?
         }
+        (ServedStore::Engine(_), None) if has_blobs => {
+            runtime.block_on(contents_place::open_in_engine(&*engine, place, clock.clone()))?
+        }
+        (ServedStore::Engine(_), None) => None,
         _ => has_blobs.then(|| contents_place::in_memory(clock.clone())),
     };
-    let blobs = contents
-        .clone()
-        .filter(|_| has_blobs)
-        .map(|contents| BlobService::new(engine.clone(), contents, clock.clone(), settings.blobs.options));
-    // Take the stamp before reading the file, so that a change in between is noticed on the next check.
-    let seen = local.as_deref().and_then(AccountsFile::stamp);
-    let accounts = Arc::new(Current::new(settings.accounts.read(local.as_deref())?));
+    let blobs = contents.clone().filter(|_| has_blobs).map(|contents| {
+        let blobs = BlobService::new(engine.clone(), contents, clock.clone(), settings.blobs.options);
+        if is_shared { blobs.sharing_its_engine() } else { blobs }
+    });
+    let (account_watch, accounts) = match &settings.store {
+        ServedStore::Engine(address) => {
+            let key = address.accounts_key.clone();
+            runtime.block_on(AccountWatch::of_engine(settings.accounts, engine.clone(), key))?
+        }
+        _ => AccountWatch::of_directory(settings.accounts, local.clone().map(|(engine, _)| engine))?,
+    };
+    let accounts = Arc::new(Current::new(accounts));
     let tls = settings
         .tls
         .map(|source| Tls::load(source, wall_clock(clock.clone())))
@@ -95,8 +107,11 @@ pub fn serve(settings: Settings) -> Result<(), String> {
         None => open_admin(tls.as_ref())?,
     };
     let advisor = Arc::new(advisor(settings.targets.unwrap_or_default(), settings.prices, engine.clone()));
-    let analytics = Analytics::new(engine.clone(), clock.clone(), accounts.clone());
-    if let (Some(location), Some(local)) = (&settings.location, local.as_ref())
+    let analytics = match is_shared {
+        true => Analytics::sharing_its_engine(engine.clone(), clock.clone(), accounts.clone()),
+        false => Analytics::new(engine.clone(), clock.clone(), accounts.clone()),
+    };
+    if let Some((local, location)) = &local
         && let Err(error) = control::start(
             location,
             local,
@@ -119,9 +134,7 @@ pub fn serve(settings: Settings) -> Result<(), String> {
         };
         let observers: Vec<Arc<dyn Observer>> = vec![analytics.book(), advisor.clone()];
         let watch = Watch::new(Arc::new(Metrics::new()), observers, settings.log.rules);
-        let mut tables = TableHttp::new(tables)
-            .with_outbox(queues.clone())
-            .with_system_tables(TableService::system(engine.clone(), clock.clone()));
+        let mut tables = TableHttp::new(tables).with_outbox(queues.clone()).with_system_tables(system);
         if let Some(rule) = settings.scan_rule {
             tables = tables.refusing_scans(rule);
         }
@@ -170,10 +183,12 @@ pub fn serve(settings: Settings) -> Result<(), String> {
             blob.as_ref().map(|blob| (ServiceName::Blob, blob.local_addr())),
         ];
         let addresses: Vec<_> = addresses.into_iter().flatten().collect();
-        announce(&addresses, admin_line, &accounts.get(), &store, tls.as_ref(), settings.silent);
-        if let Some(local) = local.clone() {
-            tokio::spawn(watch_accounts(settings.accounts, local, accounts, seen));
+        let mut store = store;
+        if settings.blobs.is_left_out {
+            store += NO_BLOBS;
         }
+        announce(&addresses, admin_line, &accounts.get(), &store, tls.as_ref(), settings.silent);
+        tokio::spawn(account_watch.run(accounts));
         tokio::spawn(sweep(queues));
         tokio::spawn(analytics.clone().run());
         if let Some(tls) = tls {
@@ -198,12 +213,15 @@ pub fn serve(settings: Settings) -> Result<(), String> {
             run(blob, stopped.clone()),
             run_admin
         );
-        analytics.close().await;
+        let closed = tokio::time::timeout(CLOSE_TIME_MAX, analytics.close()).await;
+        if closed.is_err() {
+            log::warn!("what was measured since the last hour is lost: the engine takes no writes");
+        }
         if let Some(contents) = contents {
             contents.close().await;
         }
         engine.close().await;
-        if let Some(local) = local {
+        if let Some((local, _)) = local {
             control::remove_socket(&local);
         }
         log::logger().flush();
@@ -333,19 +351,37 @@ fn check_clock(clock: &dyn Clock) -> Result<(), String> {
 /// The engine, and the same engine by its own type when it is the local one, which control commands need.
 struct Opened {
     engine: Arc<dyn Engine>,
-    local: Option<Arc<LocalEngine>>,
+    /// With its directory.
+    local: Option<(Arc<LocalEngine>, PathBuf)>,
     /// Where the data is, for the ready message.
     name: String,
 }
 
-fn open_engine(location: Option<&Path>, clock: Arc<dyn Clock>) -> Result<Opened, String> {
-    let Some(location) = location else {
-        let engine = Arc::new(MemoryEngine::new(server::FAMILIES, clock));
-        return Ok(Opened { engine, local: None, name: "memory; nothing is kept".to_owned() });
+fn open_engine(
+    store: &ServedStore,
+    clock: Arc<dyn Clock>,
+    runtime: &tokio::runtime::Runtime,
+) -> Result<Opened, String> {
+    let location = match store {
+        ServedStore::Memory => {
+            let engine = Arc::new(MemoryEngine::new(server::FAMILIES, clock));
+            return Ok(Opened { engine, local: None, name: "memory; nothing is kept".to_owned() });
+        }
+        ServedStore::Engine(address) => {
+            let engine = runtime.block_on(remote::open(address, clock))?;
+            return Ok(Opened { engine, local: None, name: address.name() });
+        }
+        ServedStore::Directory(location) => location,
     };
     store::refuse_unfinished(location)?;
     let options = LocalOptions::new(server::FAMILIES, clock);
     let engine = Arc::new(LocalEngine::open(location, options).map_err(|error| error.to_string())?);
+    warn_of_mode(location);
+    let name = location.display().to_string();
+    Ok(Opened { engine: engine.clone(), local: Some((engine, location.clone())), name })
+}
+
+fn warn_of_mode(location: &Path) {
     if let Some(mode) = files::mode_for_others(location) {
         log::warn!(
             "{} has mode {mode}, so other users can enter it; its files are for their owner alone, and mode 700 would \
@@ -353,7 +389,23 @@ fn open_engine(location: Option<&Path>, clock: Arc<dyn Clock>) -> Result<Opened,
             location.display()
         );
     }
-    Ok(Opened { engine: engine.clone(), local: Some(engine), name: location.display().to_string() })
+}
+
+/// Tables, those that the server itself writes, and queues.
+fn services(
+    engine: &Arc<dyn Engine>,
+    clock: &Arc<dyn Clock>,
+    is_shared: bool,
+) -> (TableService, TableService, Arc<QueueService>) {
+    let tables = TableService::new(engine.clone(), clock.clone());
+    let system = TableService::system(engine.clone(), clock.clone());
+    let queues = QueueService::new(engine.clone(), clock.clone());
+    match is_shared {
+        true => {
+            (tables.sharing_its_engine(), system.sharing_its_engine(), Arc::new(queues.sharing_its_engine()))
+        }
+        false => (tables, system, Arc::new(queues)),
+    }
 }
 
 /// Certificates count seconds since 1970; the engine's clock counts ticks since the year 1.
@@ -376,35 +428,6 @@ async fn validator(oauth: Option<Oauth>) -> Result<Option<Arc<Current<BearerVali
             let tokens = Arc::new(Current::new(source.read().await?));
             tokio::spawn(source.watch(tokens.clone()));
             Ok(Some(tokens))
-        }
-    }
-}
-
-/// Applies changes made by `lazulite account` without a restart.
-async fn watch_accounts(
-    source: AccountSource,
-    store: Arc<LocalEngine>,
-    accounts: Arc<Current<Accounts>>,
-    mut seen: Option<u64>,
-) {
-    let mut complained_of = None;
-    loop {
-        tokio::time::sleep(ACCOUNTS_WATCH_INTERVAL).await;
-        let now = AccountsFile::stamp(&store);
-        if now == seen {
-            continue;
-        }
-        match source.read(Some(&store)) {
-            Ok(read) => {
-                accounts.replace(read);
-                seen = now;
-            }
-            // Say it once for each change of the file, but keep trying: the cause may be elsewhere.
-            Err(error) if complained_of != Some(now) => {
-                log::error!("the accounts stay as they were: {error}");
-                complained_of = Some(now);
-            }
-            Err(_) => {}
         }
     }
 }

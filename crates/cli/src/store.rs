@@ -95,6 +95,11 @@ pub fn options() -> LocalOptions {
     LocalOptions::new(server::FAMILIES, Arc::new(SystemClock::new()))
 }
 
+/// Runs one piece of asynchronous work to its end.
+pub fn wait_for<T>(work: impl Future<Output = T>) -> Result<T, String> {
+    Ok(runtime()?.block_on(work))
+}
+
 /// What runs the asynchronous work of a command. Everything that is opened on it stays on it.
 pub fn runtime() -> Result<Runtime, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

@@ -12,6 +12,8 @@ pub enum Health {
     Full,
     /// Writes are refused until the store is reopened.
     Poisoned,
+    /// No server that leads the store is known. Requests wait for one, and are refused at their deadline.
+    NoLeader,
     Closed,
 }
 

@@ -7,8 +7,8 @@
 //!
 //! Promises: encoded order equals the order of (partition, row) by UTF-16 code unit. No table's keys fall inside
 //! another table's range. Decoding an encoded key returns it, and bytes that no key encodes to are an error. Only
-//! this file builds or cuts a key: an engine that stores keys uses [`encode`], [`decode`] and [`KeyRange::in_table`],
-//! and nothing above an engine sees an encoded key.
+//! this file builds or cuts a key: an engine that stores keys uses [`encode`], [`decode`], [`columns`] and
+//! [`KeyRange::in_table`], and nothing above an engine sees an encoded key.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -208,6 +208,40 @@ fn cut(bytes: &[u8]) -> Option<(TableId, Cow<'_, str>, Cow<'_, str>)> {
     let row = pull(&rest[separator + 1..])?;
     Some((TableId(u64::from_be_bytes(*id)), partition, row))
 }
+
+/// The bytes of the partition and those of the row, without the separator: for engines that keep them apart. Bounds
+/// of ranges may be cut too. Pairs of them have the order of the whole bytes. What has no separator lies between two
+/// partitions.
+pub fn columns(bytes: &[u8]) -> (&[u8], &[u8]) {
+    let rest = bytes.get(TABLE_ID_SIZE_BYTES..).unwrap_or_default();
+    match rest.iter().position(|byte| *byte == SEPARATOR) {
+        Some(at) => (&rest[..at], &rest[at + 1..]),
+        None => (rest, &[]),
+    }
+}
+
+/// A key whose [`columns`] these are. `buffer` is only there to be used again.
+pub fn decode_columns<'a>(
+    buffer: &'a mut Vec<u8>,
+    partition: &[u8],
+    row: &[u8],
+) -> Result<(Cow<'a, str>, Cow<'a, str>), KeyDamage> {
+    buffer.clear();
+    buffer.extend_from_slice(&TableId::CATALOGUE.0.to_be_bytes());
+    buffer.extend_from_slice(partition);
+    buffer.push(SEPARATOR);
+    buffer.extend_from_slice(row);
+    let (_, partition, row) = decode(buffer)?;
+    Ok((partition, row))
+}
+
+/// The row of the least bound above a key, as one of its [`columns`].
+pub fn row_after(row: &[u8]) -> Vec<u8> {
+    successor(row)
+}
+
+/// Above the partition of every key, as one of its [`columns`]: no encoded string holds two bytes FF in a row.
+pub const PARTITION_PAST_ALL: [u8; 2] = [0xff, 0xff];
 
 /// Bytes that no key encodes to.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -64,17 +64,23 @@ impl<'a> Pace<'a> {
     }
 
     /// Whether the budget has room for one more row.
-    pub(crate) fn has_room(&self) -> bool {
+    pub fn has_room(&self) -> bool {
         self.rows_examined == 0 || (self.rows_examined < self.budget.rows_examined_max && !self.out_of_time)
     }
 
-    pub(crate) fn count_row(&mut self, value_size_bytes: usize) {
+    /// Counts one row that was examined, and its bytes.
+    pub fn count_row(&mut self, value_size_bytes: usize) {
         self.rows_examined += 1;
         self.step(value_size_bytes);
         // Without any time, examine one row, not as many as pass before the clock is read.
         if self.rows_examined == 1 {
             self.look_at_clock();
         }
+    }
+
+    /// Rows that the budget has room for: for those who fetch rows ahead.
+    pub fn rows_left(&self) -> u64 {
+        self.budget.rows_examined_max.max(1).saturating_sub(self.rows_examined)
     }
 
     /// Counts work that is not a row: the seek to a range.
@@ -104,7 +110,7 @@ impl<'a> Pace<'a> {
     }
 
     /// Yields the worker thread when the turn is over.
-    pub(crate) async fn yield_if_due(&mut self) {
+    pub async fn yield_if_due(&mut self) {
         if !self.turn_over {
             return;
         }

@@ -82,9 +82,7 @@ impl QueueFront {
         let mut state = self.state();
         let now = self.time.now();
         if monotonic.saturating_sub(state.looked_back) >= self.look_back {
-            state.set_back(MessageKey::default());
-            state.start = MessageKey::default();
-            state.looked_back = monotonic;
+            state.look_back(monotonic);
         }
         state.forget_lost(monotonic);
         let lost = state.lost.keys().next().copied();
@@ -98,6 +96,12 @@ impl QueueFront {
             certain_until: MessageKey::first_at(first_arriving.min(now.saturating_add(1))),
             setback_count: state.setback_count,
         }
+    }
+
+    /// Makes the next scan begin at the beginning.
+    pub(crate) fn look_back(&self) {
+        let monotonic = self.time.monotonic();
+        self.state().look_back(monotonic);
     }
 
     /// Tells what a scan has learnt: every message below `end` is claimed, or cannot be taken.
@@ -134,6 +138,12 @@ impl FrontState {
     /// Forgets the commits that have ended by now.
     fn forget_lost(&mut self, now: Duration) {
         self.lost.retain(|_, until| *until > now);
+    }
+
+    fn look_back(&mut self, now: Duration) {
+        self.set_back(MessageKey::default());
+        self.start = MessageKey::default();
+        self.looked_back = now;
     }
 
     /// Messages from there on may be takeable.

@@ -59,7 +59,7 @@ impl QueueService {
 
     /// The same, for an engine to which other processes write too.
     pub fn sharing_its_engine(self) -> QueueService {
-        QueueService { is_alone: false, ..self }
+        QueueService { is_alone: false, catalogue: self.catalogue.sharing_its_engine(), ..self }
     }
 
     /// Whether other processes write to the engine too.

@@ -49,12 +49,16 @@ impl QueueService {
         share: Share,
         fits: &mut Fits<'_>,
     ) -> Result<Vec<TakenMessage>, ServiceError> {
+        let mut has_looked_back = false;
         for _ in 0..ATTEMPT_COUNT_MAX {
             let since = self.catalogue.ticket();
             let found = self.find(account, queue).await?;
             let mut claims = Claims::new(&found.front);
             let messages = self.walk(&found, count_max, Some(&mut claims), share, fits).await?;
             if messages.is_empty() {
+                if self.must_look_back(&found, &mut has_looked_back) {
+                    continue;
+                }
                 // A queue that is being deleted loses its rows gradually, and must not look empty.
                 if self.catalogue.is_unchanged(account, queue.as_str(), found.id, since).await? {
                     return Ok(Vec::new());
@@ -83,15 +87,30 @@ impl QueueService {
         share: Share,
         fits: &mut Fits<'_>,
     ) -> Result<Vec<PeekedMessage>, ServiceError> {
+        let mut has_looked_back = false;
         for _ in 0..ATTEMPT_COUNT_MAX {
             let since = self.catalogue.ticket();
             let found = self.find(account, queue).await?;
             let messages = self.walk(&found, count_max, None, share, fits).await?;
+            if messages.is_empty() && self.must_look_back(&found, &mut has_looked_back) {
+                continue;
+            }
             if self.catalogue.is_unchanged(account, queue.as_str(), found.id, since).await? {
                 return messages.iter().map(|message| message.peeked().ok_or_else(damaged_row)).collect();
             }
         }
         Err(ErrorCode::ServerBusy.into())
+    }
+
+    /// Whether a queue that looks empty must be read once more, from its beginning: another process may have put messages,
+    /// and been told so, below the place from which this one reads.
+    fn must_look_back(&self, found: &LiveQueue<'_>, has_looked_back: &mut bool) -> bool {
+        let must = self.shares_its_engine() && !*has_looked_back;
+        if must {
+            found.front.look_back();
+            *has_looked_back = true;
+        }
+        must
     }
 
     /// The first visible messages, up to so many; those that can be claimed, if there are claims.

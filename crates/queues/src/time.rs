@@ -48,8 +48,11 @@ impl QueueTime {
     }
 
     fn read(&self) -> u64 {
+        // In this order: whoever is interrupted between the two must not believe for ever that the time is later than it
+        // is, or two front ends would disagree about what is visible.
+        let now = self.clock.now_ticks();
         let passed = ticks(self.clock.monotonic());
-        let ahead = self.clock.now_ticks().saturating_sub(passed);
+        let ahead = now.saturating_sub(passed);
         self.offset.fetch_max(ahead, Ordering::AcqRel).max(ahead).saturating_add(passed)
     }
 }
@@ -70,6 +73,46 @@ mod tests {
         assert_eq!(time.next(), 2_000);
         clock.step_back(Duration::from_micros(150));
         assert!(time.now() >= 2_000 && time.next() > 2_000);
+    }
+
+    /// Whoever looks at the time is interrupted for a second before the next look.
+    struct Interrupting {
+        clock: FakeClock,
+        interruption_count: AtomicU64,
+    }
+
+    impl Interrupting {
+        fn interrupt(&self) {
+            let left = |count: u64| count.checked_sub(1);
+            if self.interruption_count.fetch_update(Ordering::AcqRel, Ordering::Acquire, left).is_ok() {
+                self.clock.advance(Duration::from_secs(1));
+            }
+        }
+    }
+
+    impl Clock for Interrupting {
+        fn now_ticks(&self) -> u64 {
+            let now = self.clock.now_ticks();
+            self.interrupt();
+            now
+        }
+
+        fn monotonic(&self) -> Duration {
+            let passed = self.clock.monotonic();
+            self.interrupt();
+            passed
+        }
+    }
+
+    #[test]
+    fn an_interruption_does_not_put_the_time_ahead() {
+        let clock =
+            Arc::new(Interrupting { clock: FakeClock::default(), interruption_count: AtomicU64::new(5) });
+        let time = QueueTime::new(clock.clone(), 0);
+        for _ in 0..5 {
+            assert!(time.now() <= clock.clock.now_ticks());
+        }
+        assert_eq!(time.now(), clock.clock.now_ticks());
     }
 
     #[test]

@@ -24,10 +24,11 @@ pub fn from_commit(error: CommitError, ops: &[Expect]) -> ServiceError {
         CommitError::Refused { op, refusal } => record::refusal_error(refusal).of_operation(op),
         CommitError::TableGone => ErrorCode::TableNotFound.into(),
         CommitError::Busy => ErrorCode::ServerBusy.into(),
-        CommitError::Poisoned
-        | CommitError::Unknown(_)
-        | CommitError::Storage(_)
-        | CommitError::Invalid(_) => ServiceError::with_source(ErrorCode::InternalError, error),
+        // The one answer from which a caller learns that it must look before it repeats.
+        CommitError::Unknown(_) => ServiceError::with_source(ErrorCode::OperationTimedOut, error),
+        CommitError::Poisoned | CommitError::Storage(_) | CommitError::Invalid(_) => {
+            ServiceError::with_source(ErrorCode::InternalError, error)
+        }
     }
 }
 

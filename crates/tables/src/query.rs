@@ -15,7 +15,7 @@ use crate::error::of_table;
 use crate::limits::{PAGE_BYTES_MAX, PAGE_TIME_MAX};
 use crate::plan::{Plan, PlanKind, plan};
 use crate::record::EntityView;
-use crate::service::{TableService, damaged_name};
+use crate::service::{ATTEMPT_COUNT_MAX, TableService, damaged_name};
 
 /// Which entities to return, where to start, and how many at most.
 pub struct EntityQuery {
@@ -94,7 +94,7 @@ impl TableService {
         sink: &mut dyn EntitySink,
     ) -> Result<Page, ServiceError> {
         let since = self.catalogue.ticket();
-        let id = self.table_id(account, table).await?;
+        let mut id = self.table_id(account, table).await?;
         let Plan { kind, ranges, predicate } = plan(query.filter);
         let kind = kind_within(kind, query.within.as_ref());
         let is_filtered = predicate.is_some();
@@ -113,8 +113,25 @@ impl TableService {
             None
         } else {
             let ranges = resume_ranges(clip(ranges, query.within.as_ref()), query.resume);
-            let scanned = self.engine.scan(id, &ranges, page_budget(query.share), &mut page).await;
-            scanned.map_err(|error| of_table(table, error))?
+            let mut attempt_count = 0;
+            loop {
+                let scanned = self.engine.scan(id, &ranges, page_budget(query.share), &mut page).await;
+                let scanned = scanned.map_err(|error| of_table(table, error))?;
+                // Rows prove that the table was there. Without any, perhaps it is another one by now.
+                if page.examined_count > 0 || !self.catalogue.is_shared() {
+                    break scanned;
+                }
+                let now = self.catalogue.current_id(account, table.as_str(), id).await?;
+                let now = now.ok_or(ErrorCode::TableNotFound)?;
+                if now == id {
+                    break scanned;
+                }
+                id = now;
+                attempt_count += 1;
+                if attempt_count == ATTEMPT_COUNT_MAX {
+                    return Err(ErrorCode::ServerBusy.into());
+                }
+            }
         };
         if page.damaged {
             return Err(ServiceError::with_source(
@@ -122,8 +139,9 @@ impl TableService {
                 "a stored record does not decode",
             ));
         }
-        // If the table was dropped during the scan, rows may be missing.
-        if !self.catalogue.is_unchanged(account, table.as_str(), id, since).await? {
+        // If the table was dropped during the scan, rows may be missing. A shared engine shows all of them or none.
+        let is_certain = self.catalogue.is_shared();
+        if !is_certain && !self.catalogue.is_unchanged(account, table.as_str(), id, since).await? {
             return Err(ErrorCode::TableNotFound.into());
         }
         let (examined_count, returned_count) = (page.examined_count, page.returned_count);

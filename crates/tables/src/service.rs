@@ -18,6 +18,9 @@ use crate::error::{expectations, from_commit, of_table};
 use crate::family::{FAMILY, SYSTEM_FAMILY};
 use crate::transaction::Transaction;
 
+/// A request that finds its table replaced under its hands tries again, so often at most.
+pub(crate) const ATTEMPT_COUNT_MAX: usize = 10;
+
 pub struct TableService {
     pub(crate) engine: Arc<dyn Engine>,
     pub(crate) catalogue: Catalogue,
@@ -31,6 +34,11 @@ impl TableService {
     /// The same rules, over the tables that the server itself writes.
     pub fn system(engine: Arc<dyn Engine>, clock: Arc<dyn Clock>) -> TableService {
         TableService { catalogue: Catalogue::new(engine.clone(), clock, &KIND, SYSTEM_FAMILY), engine }
+    }
+
+    /// The same, for an engine to which other processes write too.
+    pub fn sharing_its_engine(self) -> TableService {
+        TableService { catalogue: self.catalogue.sharing_its_engine(), ..self }
     }
 
     /// What the service keeps beside its data: names, stored policies, service properties.
@@ -68,7 +76,34 @@ impl TableService {
     ) -> Result<Option<Row>, ServiceError> {
         let id = self.table_id(account, table).await?;
         let key = Key { partition: partition_key, row: row_key };
-        self.engine.get(id, key).await.map_err(|error| of_table(table, error))
+        let found = self.engine.get(id, key).await.map_err(|error| of_table(table, error))?;
+        if found.is_none() && self.catalogue.is_shared() {
+            return self.get_again(account, table, id, key).await;
+        }
+        Ok(found)
+    }
+
+    /// For a table in which there was nothing: perhaps it is another one by now.
+    async fn get_again(
+        &self,
+        account: &AccountName,
+        table: &TableName,
+        mut id: TableId,
+        key: Key<'_>,
+    ) -> Result<Option<Row>, ServiceError> {
+        for _ in 0..ATTEMPT_COUNT_MAX {
+            let now = self.catalogue.current_id(account, table.as_str(), id).await?;
+            let now = now.ok_or(ErrorCode::TableNotFound)?;
+            if now == id {
+                return Ok(None);
+            }
+            id = now;
+            let found = self.engine.get(id, key).await.map_err(|error| of_table(table, error))?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Err(ErrorCode::ServerBusy.into())
     }
 
     /// Applies all changes durably, or none. Every written entity gets the returned version.
@@ -90,18 +125,31 @@ impl TableService {
         others: Vec<Commit>,
     ) -> Result<Version, ServiceError> {
         let expected = expectations(&transaction.ops);
-        let partition = transaction.partition_key().into();
-        let id = self.table_id(account, table).await?;
-        let commit = Commit { table: id, partition, ops: transaction.ops };
-        let result = match others.is_empty() {
-            true => self.engine.commit(commit).await,
-            false => self.engine.commit_all([vec![commit], others].concat()).await,
-        };
-        if matches!(result, Err(CommitError::TableGone)) {
+        let partition: Box<str> = transaction.partition_key().into();
+        let mut id = self.table_id(account, table).await?;
+        let mut commits = (Commit { table: id, partition, ops: transaction.ops }, others);
+        for _ in 0..ATTEMPT_COUNT_MAX {
+            let spare = self.catalogue.is_shared().then(|| commits.clone());
+            let (commit, others) = commits;
+            let result = match others.is_empty() {
+                true => self.engine.commit(commit).await,
+                false => self.engine.commit_all([vec![commit], others].concat()).await,
+            };
+            if !matches!(result, Err(CommitError::TableGone)) {
+                return result.map_err(|error| from_commit(error, &expected));
+            }
             // The table was dropped through another process. The next caller must look its name up again.
             self.catalogue.forget(account, table.as_str());
+            // There may be a new one of its name, which whoever created it expects everybody to know.
+            let now = self.catalogue.current_id(account, table.as_str(), id).await?;
+            let (Some(mut spare), Some(now)) = (spare, now.filter(|now| *now != id)) else {
+                return Err(from_commit(CommitError::TableGone, &expected));
+            };
+            id = now;
+            spare.0.table = id;
+            commits = spare;
         }
-        result.map_err(|error| from_commit(error, &expected))
+        Err(ErrorCode::ServerBusy.into())
     }
 
     /// Whether there is such a table.

@@ -17,6 +17,8 @@ mod options;
 mod plan;
 mod report;
 mod results;
+#[cfg(target_os = "linux")]
+mod scale_out;
 mod system;
 mod targets;
 
@@ -81,6 +83,12 @@ fn hello_port(parser: &mut Parser) -> Result<u16, lexopt::Error> {
 }
 
 fn run(options: &Options) -> Result<(), Error> {
+    if matches!(options.plan, PlanName::ScaleOut | PlanName::ScaleOutLarge) {
+        #[cfg(target_os = "linux")]
+        return scale_out::run(options);
+        #[cfg(not(target_os = "linux"))]
+        return Err("--scale-out starts clusters of PostgreSQL, which it can do on Linux only".into());
+    }
     let run = measure(options)?;
     let results = match &options.write {
         Some(directory) => document::write(run, options.is_partial(), directory)?,
@@ -94,6 +102,8 @@ fn run(options: &Options) -> Result<(), Error> {
         PlanName::Large | PlanName::LargeFull => &results.large,
         PlanName::LargeQueues => &results.large_queues,
         PlanName::Client => &results.client,
+        // They have returned above.
+        PlanName::ScaleOut | PlanName::ScaleOutLarge => &None,
         PlanName::Usual | PlanName::Quick | PlanName::Full => &results.main,
     };
     let mut text = String::new();
@@ -128,6 +138,7 @@ fn measure(options: &Options) -> Result<Run, Error> {
             PlanName::Large | PlanName::LargeFull => "large",
             PlanName::LargeQueues => "large-queues",
             PlanName::Client => "client",
+            PlanName::ScaleOut | PlanName::ScaleOutLarge => "scale-out",
         }
         .to_owned(),
         command: options.command.clone(),
@@ -149,6 +160,7 @@ fn measure(options: &Options) -> Result<Run, Error> {
         PlanName::Large | PlanName::LargeFull => large::run(options, &programs, &data, &mut run)?,
         PlanName::LargeQueues => large_queue::run(options, &programs, &data, &mut run)?,
         PlanName::Client => client::run(options, &programs, &data, &mut run)?,
+        PlanName::ScaleOut | PlanName::ScaleOutLarge => {}
         PlanName::Usual | PlanName::Quick | PlanName::Full => {
             compare_systems(options, &programs, &kinds, &data, &mut run)?;
         }

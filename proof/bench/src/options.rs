@@ -21,6 +21,9 @@ What is measured:
   --large            10 million entities, Lazulite alone: loading, sizes compared, a minute of inserts, memory,
                      restart; with --full every workload on them
   --large-queues     10 million messages, Lazulite alone: what a take costs, counting, clearing, memory
+  --scale-out        front ends on PostgreSQL beside pgbench, the embedded engine and Azurite, with and without a
+                     synchronous standby; 20 minutes with Azurite; with --quick on small tables and without Azurite;
+                     with --large 10 million entities on PostgreSQL, compared with 10 thousand; half an hour
   --client           the Rust client beside the raw generator: point reads, and loading by transactions
   --only NAME        only this workload; may be repeated: read, read-miss, insert, upsert, merge, hot-merge,
                      batch, page, any-of, filter, scan, mix, put-message, take, take-32, peek; or floors, or
@@ -34,7 +37,7 @@ How:
   --entities N       the size of the large table or queue, in millions [10]
   --data DIR         where the servers keep their data [in the target directory]
   --write DIR        write DIR/performance.md and its files (`cargo xtask bench --write` writes to docs); with
-                     --only, what else was measured stays
+                     --only, what else was measured stays; with --scale-out, a part of DIR/scale-out.md
   --out FILE         write the report to this file too
 
 Set by cargo xtask bench:
@@ -54,11 +57,15 @@ pub enum PlanName {
     LargeFull,
     LargeQueues,
     Client,
+    ScaleOut,
+    ScaleOutLarge,
 }
 
 #[derive(Debug)]
 pub struct Options {
     pub plan: PlanName,
+    /// Short, on small tables.
+    pub quick: bool,
     pub server: PathBuf,
     pub azurite: Result<PathBuf, String>,
     pub data: Option<PathBuf>,
@@ -99,7 +106,7 @@ pub fn parse(parser: &mut Parser) -> Result<Option<Options>, String> {
 
 fn read(parser: &mut Parser) -> Result<Option<Options>, lexopt::Error> {
     let (mut quick, mut full, mut large) = (false, false, false);
-    let (mut large_queues, mut client) = (false, false);
+    let (mut large_queues, mut client, mut scale_out) = (false, false, false);
     let (mut server, mut azurite, mut no_azurite, mut data) = (None, None, None, None);
     let (mut rounds, mut seconds, mut entities, mut systems) = (None, None, None, Vec::new());
     let (mut only, mut only_floors, mut only_disturbed) = (Vec::new(), false, false);
@@ -111,6 +118,7 @@ fn read(parser: &mut Parser) -> Result<Option<Options>, lexopt::Error> {
             Arg::Long("large") => large = true,
             Arg::Long("large-queues") => large_queues = true,
             Arg::Long("client") => client = true,
+            Arg::Long("scale-out") => scale_out = true,
             Arg::Long("server") => server = Some(PathBuf::from(parser.value()?)),
             Arg::Long("azurite") => azurite = Some(PathBuf::from(parser.value()?)),
             Arg::Long("no-azurite") => no_azurite = Some(parser.value()?.string()?),
@@ -146,6 +154,11 @@ fn read(parser: &mut Parser) -> Result<Option<Options>, lexopt::Error> {
         }
     }
     let plan = match (quick, full, large) {
+        _ if scale_out && (large_queues || client || full || (quick && large)) => {
+            return Err("--scale-out can be combined with either --quick or --large".into());
+        }
+        (_, _, false) if scale_out => PlanName::ScaleOut,
+        (_, _, true) if scale_out => PlanName::ScaleOutLarge,
         (false, false, false) if large_queues && !client => PlanName::LargeQueues,
         (false, false, false) if client && !large_queues => PlanName::Client,
         _ if large_queues || client => return Err("--large-queues and --client are runs of their own".into()),
@@ -158,6 +171,9 @@ fn read(parser: &mut Parser) -> Result<Option<Options>, lexopt::Error> {
     };
     let seconds = seconds.unwrap_or(match plan {
         PlanName::Quick => 0.5,
+        PlanName::ScaleOut if quick => 1.0,
+        // `pgbench` counts whole seconds.
+        PlanName::ScaleOut | PlanName::ScaleOutLarge => 3.0,
         // With this, all rounds of the usual run, including Azurite's slow ones, take a quarter of an hour.
         PlanName::Usual => 1.5,
         PlanName::Full | PlanName::Large | PlanName::LargeFull | PlanName::LargeQueues | PlanName::Client => {
@@ -166,8 +182,14 @@ fn read(parser: &mut Parser) -> Result<Option<Options>, lexopt::Error> {
     });
     let rounds = rounds.unwrap_or(match plan {
         PlanName::Quick => 1,
+        PlanName::ScaleOut if quick => 1,
         PlanName::Full | PlanName::LargeFull => 3,
-        PlanName::Usual | PlanName::Large | PlanName::LargeQueues | PlanName::Client => 5,
+        PlanName::Usual
+        | PlanName::Large
+        | PlanName::LargeQueues
+        | PlanName::Client
+        | PlanName::ScaleOut
+        | PlanName::ScaleOutLarge => 5,
     });
     if !(0.1..=600.0).contains(&seconds) {
         return Err("--seconds must be between 0.1 and 600".into());
@@ -181,6 +203,7 @@ fn read(parser: &mut Parser) -> Result<Option<Options>, lexopt::Error> {
     }
     let options = Options {
         plan,
+        quick,
         server: server.ok_or("--server is missing: it names the lazulite binary to measure")?,
         azurite: azurite.ok_or_else(|| no_azurite.unwrap_or_else(|| "--azurite was not given".to_owned())),
         data,
@@ -195,7 +218,11 @@ fn read(parser: &mut Parser) -> Result<Option<Options>, lexopt::Error> {
         out,
         command: command.unwrap_or_else(|| "lazulite-bench run".to_owned()),
     };
-    if options.write.is_some() && plan == PlanName::Quick {
+    let is_scale_out = matches!(plan, PlanName::ScaleOut | PlanName::ScaleOutLarge);
+    if is_scale_out && (options.is_partial() || !options.systems.is_empty()) {
+        return Err("--scale-out measures everything: it cannot be combined with --only or --systems".into());
+    }
+    if options.write.is_some() && quick {
         return Err("--write cannot be combined with --quick".into());
     }
     if options.write.is_some() && options.is_partial() && plan != PlanName::Usual {
@@ -227,6 +254,9 @@ mod tests {
         let quick = options(&["--quick", "--rounds", "2"]).unwrap();
         assert_eq!((quick.plan, quick.rounds), (PlanName::Quick, 2));
         assert_eq!(options(&["--large", "--full"]).unwrap().plan, PlanName::LargeFull);
+        let scale_out = options(&["--scale-out", "--quick"]).unwrap();
+        assert_eq!((scale_out.plan, scale_out.rounds), (PlanName::ScaleOut, 1));
+        assert_eq!(options(&["--large", "--scale-out"]).unwrap().plan, PlanName::ScaleOutLarge);
         let some = options(&["--systems", "durable,hello", "--only", "page", "--only", "floors"]).unwrap();
         assert_eq!(some.systems, [SystemKind::Durable, SystemKind::Hello]);
         assert!(some.only == [WorkloadKind::Page] && some.wants_floors() && !some.wants_disturbed());
@@ -246,6 +276,10 @@ mod tests {
             (&["--large", "--large-queues"], "--large-queues"),
             (&["--quick", "--write", "docs"], "--write"),
             (&["--full", "--only", "page", "--write", "docs"], "--write"),
+            (&["--scale-out", "--quick", "--write", "docs"], "--write"),
+            (&["--scale-out", "--full"], "--scale-out"),
+            (&["--scale-out", "--quick", "--large"], "--scale-out"),
+            (&["--scale-out", "--only", "read"], "--scale-out"),
             (&["--entities", "51"], "--entities"),
             (&["--large", "--entities", "1", "--write", "docs"], "--entities"),
             (&["word"], "word"),

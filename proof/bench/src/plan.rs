@@ -7,7 +7,7 @@ use crate::system::SystemKind;
 
 pub const USUAL_ENTITIES: u64 = 100_000;
 pub const SMALL_ENTITIES: u64 = 1_000;
-const QUICK_ENTITIES: u64 = 2_000;
+pub const QUICK_ENTITIES: u64 = 2_000;
 pub const MANY_CONNECTIONS: usize = 64;
 const CONNECTIONS: [usize; 3] = [1, 16, 64];
 
@@ -24,6 +24,8 @@ pub fn workloads(options: &Options) -> Vec<Workload> {
         PlanName::Full => full(),
         // `large.rs` has a plan of its own; these are its additional workloads.
         PlanName::Large | PlanName::LargeQueues | PlanName::Client => Vec::new(),
+        // So has `scale_out`.
+        PlanName::ScaleOut | PlanName::ScaleOutLarge => Vec::new(),
         PlanName::LargeFull => every(TableShape::one_partition(options.large_entities)),
     };
     let is_wanted = |workload: &Workload| !options.is_partial() || options.only.contains(&workload.kind);

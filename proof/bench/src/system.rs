@@ -27,9 +27,12 @@ pub enum SystemKind {
     InMemory,
     Azurite,
     Hello,
+    /// Lazulite on PostgreSQL, which `scale_out` compares.
+    FrontEnd,
 }
 
 impl SystemKind {
+    /// Those of the usual run.
     pub const ALL: [SystemKind; 4] =
         [SystemKind::Durable, SystemKind::InMemory, SystemKind::Azurite, SystemKind::Hello];
 
@@ -40,6 +43,7 @@ impl SystemKind {
             SystemKind::InMemory => "in-memory",
             SystemKind::Azurite => "azurite",
             SystemKind::Hello => "hello",
+            SystemKind::FrontEnd => "front-end",
         }
     }
 
@@ -49,6 +53,7 @@ impl SystemKind {
             SystemKind::InMemory => "Lazulite, in memory",
             SystemKind::Azurite => "Azurite",
             SystemKind::Hello => "hello world",
+            SystemKind::FrontEnd => "Lazulite, on PostgreSQL",
         }
     }
 
@@ -81,6 +86,20 @@ pub struct System {
 impl System {
     /// Starts the system with a data directory of its own below `data`.
     pub fn start(kind: SystemKind, programs: &Programs, data: &Path) -> Result<System, Error> {
+        System::start_on(kind, programs, data, None)
+    }
+
+    /// Starts a front end on the engine at this URL.
+    pub fn start_front_end(programs: &Programs, data: &Path, engine: &str) -> Result<System, Error> {
+        System::start_on(SystemKind::FrontEnd, programs, data, Some(engine))
+    }
+
+    fn start_on(
+        kind: SystemKind,
+        programs: &Programs,
+        data: &Path,
+        engine: Option<&str>,
+    ) -> Result<System, Error> {
         let directory = data.join(kind.name());
         std::fs::create_dir_all(&directory)
             .map_err(|error| format!("cannot create {}: {error}", directory.display()))?;
@@ -91,7 +110,7 @@ impl System {
                 command.args(["hello", "--port", "0"]);
                 command
             }
-            SystemKind::Durable | SystemKind::InMemory => {
+            SystemKind::Durable | SystemKind::InMemory | SystemKind::FrontEnd => {
                 let mut command = Command::new(&programs.server);
                 command.args([
                     "serve",
@@ -106,11 +125,12 @@ impl System {
                     "--silent",
                 ]);
                 command.env_remove("LAZULITE_ACCOUNTS").env_remove("AZURITE_ACCOUNTS");
-                if kind == SystemKind::Durable {
-                    command.arg("--location").arg(&directory);
-                } else {
-                    command.arg("--in-memory");
-                }
+                match (kind, engine) {
+                    // Several on one machine must not want the same admin port. The URL holds a password.
+                    (_, Some(url)) => command.arg("--no-admin").env("LAZULITE_ENGINE", url),
+                    (SystemKind::Durable, None) => command.arg("--location").arg(&directory),
+                    (_, None) => command.arg("--in-memory"),
+                };
                 command
             }
             SystemKind::Azurite => {

@@ -3,8 +3,6 @@
 //! A figure is computed only from results; if they lack it, the table says so. A target without a bound is reported but
 //! not judged. Bounds are written nowhere else.
 
-use std::fmt::Write;
-
 use loadgen::measure::Sample;
 use loadgen::workload::{TableShape, WorkloadKind};
 
@@ -269,17 +267,21 @@ fn large(results: &Results) -> Option<&Run> {
 pub fn table(results: &Results) -> String {
     let mut text = String::from("| target | measured | wanted | verdict |\n| --- | ---: | ---: | --- |\n");
     for target in &TARGETS {
-        let figure = (target.figure)(results).filter(|figure| figure.is_finite());
-        let measured = figure.map_or("not measured".to_owned(), |figure| show(figure, target.unit));
-        let wanted = match target.bound {
-            Bound::AtLeast(bound) => format!("at least {}", show(bound, target.unit)),
-            Bound::AtMost(bound) => format!("at most {}", show(bound, target.unit)),
-            Bound::None => "–".to_owned(),
-        };
-        let _ =
-            writeln!(text, "| {} | {measured} | {wanted} | {} |", target.what, verdict(figure, target.bound));
+        text.push_str(&row(target.what, target.unit, target.bound, (target.figure)(results)));
     }
     text
+}
+
+/// One target with its verdict, as a line of a Markdown table.
+pub fn row(what: &str, unit: Unit, bound: Bound, figure: Option<f64>) -> String {
+    let figure = figure.filter(|figure| figure.is_finite());
+    let measured = figure.map_or("not measured".to_owned(), |figure| show(figure, unit));
+    let wanted = match bound {
+        Bound::AtLeast(bound) => format!("at least {}", show(bound, unit)),
+        Bound::AtMost(bound) => format!("at most {}", show(bound, unit)),
+        Bound::None => "–".to_owned(),
+    };
+    format!("| {what} | {measured} | {wanted} | {} |\n", verdict(figure, bound))
 }
 
 /// `met`, or the factor by which it was missed.

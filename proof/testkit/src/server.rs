@@ -2,31 +2,32 @@
 //!
 //! Promises: each test starts with an empty account, and the server stops when its [`TestServer`] is dropped.
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
+#[cfg(feature = "postgres")]
+use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
-use blobs::{BlobOptions, BlobService};
+use blobs::BlobOptions;
 use contents::{ContentStore, MemoryContents};
 use engine::Engine;
 use engine::env::{Clock, FakeClock, SystemClock, UNIX_EPOCH_TICKS};
-use engine::memory::MemoryEngine;
-use queues::QueueService;
-use server::{
-    Accounts, Binding, BlobHttp, Current, Front, FrontConfig, Limits, QueueHttp, ScanRule, TableHttp, Watch,
-};
-use tables::TableService;
-use tokio::sync::watch;
+use server::{Accounts, Current, FrontConfig, Limits, ScanRule, Watch};
 
 use crate::blob::Blobs;
+use crate::front_end::{FrontEnd, Start, Store};
 use crate::queue::Queues;
 use crate::request::{Request, percent_encode};
 use crate::sign::{Credentials, EMULATOR_ACCOUNT, EMULATOR_KEY};
 use crate::time::system_now;
-use crate::{RawClient, Response};
+use crate::{RawClient, Response, RoundRobin};
+
+/// The environment variable with the URL of a PostgreSQL. Every test then has two front ends on a schema of its own,
+/// which answer every other request, unless it is about one server's sockets or brings an engine.
+#[cfg(feature = "postgres")]
+const ENGINE: &str = "LAZULITE_TEST_ENGINE";
 
 /// The environment variables that name external services to test instead, as `127.0.0.1:10002`: tables, queues, and blobs.
 /// They must know the emulator's account and have no other users: each test empties that account when it starts, so
@@ -38,6 +39,9 @@ const BLOBS_ELSEWHERE: &str = "LAZULITE_TEST_BLOB_ENDPOINT";
 /// What a test prints when it uses an external server, and how it fails when it cannot. `xtask` counts both.
 const ASKS_ELSEWHERE: &str = "this test asks the server at";
 const NEEDS_ITS_OWN: &str = "this test needs a server of its own";
+
+/// A little longer than a front end may answer from what it remembers of properties, policies and names.
+const KNOWN_EVERYWHERE_WITHIN: Duration = Duration::from_millis(1_020);
 
 /// Whether a test is using the external server. It has only one account, so a test that starts two servers cannot use
 /// it.
@@ -61,6 +65,8 @@ pub struct Options {
     contents: Option<Arc<dyn ContentStore>>,
     blob_options: BlobOptions,
     needs_its_own: bool,
+    /// The test is about the sockets, limits or observers of one server, so that a second one would be in its way.
+    is_about_one: bool,
 }
 
 impl Options {
@@ -86,6 +92,7 @@ impl Options {
 
     pub fn limits(mut self, change: impl FnOnce(&mut Limits)) -> Options {
         change(&mut self.limits);
+        self.is_about_one = true;
         self.needs_its_own = true;
         self
     }
@@ -93,6 +100,7 @@ impl Options {
     /// Changes what no other option does.
     pub fn front(mut self, change: impl FnOnce(&mut FrontConfig) + 'static) -> Options {
         self.front_change = Some(Box::new(change));
+        self.is_about_one = true;
         self.needs_its_own = true;
         self
     }
@@ -106,6 +114,7 @@ impl Options {
     /// With these to see its requests.
     pub fn watch(mut self, watch: Watch) -> Options {
         self.watch = watch;
+        self.is_about_one = true;
         self.needs_its_own = true;
         self
     }
@@ -127,6 +136,7 @@ impl Options {
     /// It refuses scans.
     pub fn scan_rule(mut self, rule: ScanRule) -> Options {
         self.scan_rule = Some(rule);
+        self.is_about_one = true;
         self.needs_its_own = true;
         self
     }
@@ -144,74 +154,61 @@ impl Options {
             Some(fake) => fake.clone(),
             None => Arc::new(SystemClock::new()),
         };
-        let engine =
-            self.engine.unwrap_or_else(|| Arc::new(MemoryEngine::new(server::FAMILIES, clock.clone())));
         let text = self.accounts.unwrap_or_else(|| format!("{EMULATOR_ACCOUNT}:{EMULATOR_KEY}"));
         let first = text.split(';').next().unwrap_or_default();
         let mut fields = first.split(':');
         let credentials =
             Credentials::new(fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
-        let mut config = FrontConfig {
+        let config = || FrontConfig {
             accounts: Arc::new(Current::new(Accounts::parse(&text).expect("the test's accounts are valid"))),
             tokens: None,
             is_behind_tls_proxy: false,
-            limits: self.limits,
+            limits: self.limits.clone(),
             targets: None,
         };
+        let store = self.engine.map(Store::Given).or_else(shared_store).unwrap_or(Store::Memory);
+        let contents = self.contents.unwrap_or_else(|| memory_contents(clock.clone()));
+        let blob_options = self.blob_options;
+        let mut front_ends = Vec::new();
+        if store.is_shared() && !self.is_about_one {
+            let watch = Watch::default();
+            let (store, contents, clock) = (store.clone(), contents.clone(), clock.clone());
+            front_ends.push(FrontEnd::start(Start {
+                store,
+                contents,
+                blob_options,
+                clock,
+                config: config(),
+                watch,
+                scan_rule: None,
+            }));
+        }
+        let mut config = config();
         if let Some(change) = self.front_change {
             change(&mut config);
         }
         let (watch, scan_rule) = (self.watch, self.scan_rule);
-        let contents = self.contents.unwrap_or_else(|| memory_contents(clock.clone()));
-        let blobs = BlobService::new(engine.clone(), contents.clone(), clock.clone(), self.blob_options);
-        let (addr_sender, addr_receiver) = mpsc::channel();
-        let (stop, stopped) = watch::channel(());
-        let thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_multi_thread()
-                .worker_threads(2)
-                .enable_all()
-                .build()
-                .expect("a runtime starts");
-            runtime.block_on(async move {
-                let queues = Arc::new(QueueService::new(engine.clone(), clock.clone()));
-                let mut tables = TableHttp::new(TableService::new(engine.clone(), clock.clone()))
-                    .with_outbox(queues.clone())
-                    .with_system_tables(TableService::system(engine.clone(), clock.clone()));
-                if let Some(rule) = scan_rule {
-                    tables = tables.refusing_scans(rule);
-                }
-                let queues = QueueHttp::new(queues);
-                let front = Front::watched(config, clock, watch);
-                let bound = server::bind(&front, binding("table.core.windows.net"), tables).await;
-                let tables = bound.expect("a free port can be bound");
-                let bound = server::bind(&front, binding("queue.core.windows.net"), queues).await;
-                let queues = bound.expect("a free port can be bound");
-                let blobs = BlobHttp::new(blobs);
-                let bound = server::bind(&front, binding("blob.core.windows.net"), blobs).await;
-                let blobs = bound.expect("a free port can be bound");
-                let addrs = (tables.local_addr(), queues.local_addr(), blobs.local_addr());
-                addr_sender.send(addrs).expect("the test waits for the addresses");
-                let shutdown = || {
-                    let mut stopped = stopped.clone();
-                    async move {
-                        let _ = stopped.changed().await;
-                    }
-                };
-                tokio::join!(tables.run(shutdown()), queues.run(shutdown()), blobs.run(shutdown()));
-                contents.close().await;
-                engine.close().await;
-            });
-            runtime.shutdown_timeout(Duration::from_millis(100));
-        });
-        let (addr, queue_addr, blob_addr) = addr_receiver.recv().expect("the server starts");
+        let start = Start { store, contents, blob_options, clock, config, watch, scan_rule };
+        front_ends.push(FrontEnd::start(start));
+        let balance = |addr: fn(&FrontEnd) -> SocketAddr| match &front_ends[..] {
+            [only] => (addr(only), None),
+            several => {
+                let addrs: Vec<SocketAddr> = several.iter().map(addr).collect();
+                let balancer = RoundRobin::start(&addrs).expect("a free port can be bound");
+                (balancer.addr(), Some(balancer))
+            }
+        };
+        let (addr, balancer) = balance(|front_end| front_end.addr);
+        let (queue_addr, queue_balancer) = balance(|front_end| front_end.queue_addr);
+        let (blob_addr, blob_balancer) = balance(|front_end| front_end.blob_addr);
         TestServer {
             addr: Some(addr),
             queue_addr: Some(queue_addr),
             blob_addr: Some(blob_addr),
             credentials,
             fake_clock: self.fake_clock,
-            stop: Some(stop),
-            thread: Some(thread),
+            balancers: [balancer, queue_balancer, blob_balancer].into_iter().flatten().collect(),
+            front_ends,
             connection: Connection::default(),
             queue_connection: Connection::default(),
             blob_connection: Connection::default(),
@@ -224,10 +221,15 @@ fn memory_contents(clock: Arc<dyn Clock>) -> Arc<dyn ContentStore> {
     Arc::new(MemoryContents::new(CONTENT_BYTES_MAX, Arc::new(unix_ms)))
 }
 
-/// A free port on this machine.
-fn binding(host_suffix: &str) -> Binding {
-    let listen = SocketAddr::from(([127, 0, 0, 1], 0));
-    Binding { listen, tls: None, host_suffixes: vec![host_suffix.to_owned()] }
+/// A schema of its own in the database that the tests are given, if they are.
+fn shared_store() -> Option<Store> {
+    #[cfg(feature = "postgres")]
+    if let Ok(url) = std::env::var(ENGINE) {
+        static SCHEMA_COUNT: AtomicUsize = AtomicUsize::new(0);
+        let number = SCHEMA_COUNT.fetch_add(1, Ordering::Relaxed);
+        return Some(Store::Postgres { url, schema: format!("test_{}_{number}", std::process::id()) });
+    }
+    None
 }
 
 /// A running server. Dropping it stops the server.
@@ -237,8 +239,10 @@ pub struct TestServer {
     blob_addr: Option<SocketAddr>,
     credentials: Credentials,
     fake_clock: Option<Arc<FakeClock>>,
-    stop: Option<watch::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    /// Of tables, of queues, of blobs. Dropped before the front ends: they pass nothing on any more.
+    balancers: Vec<RoundRobin>,
+    /// Empty for an external server.
+    front_ends: Vec<FrontEnd>,
     connection: Connection,
     queue_connection: Connection,
     blob_connection: Connection,
@@ -263,8 +267,8 @@ impl TestServer {
             blob_addr: blobs,
             credentials: Credentials::emulator(),
             fake_clock: None,
-            stop: None,
-            thread: None,
+            balancers: Vec::new(),
+            front_ends: Vec::new(),
             connection: Connection::default(),
             queue_connection: Connection::default(),
             blob_connection: Connection::default(),
@@ -340,6 +344,22 @@ impl TestServer {
         }
     }
 
+    /// How many pages of tables came from another front end than the page before; `None` if there is only one.
+    pub fn pages_from_another_front_end(&self) -> Option<usize> {
+        self.balancers.first().map(RoundRobin::page_count)
+    }
+
+    /// Waits until every front end must know of a change of properties or policies that one of them made. A server
+    /// alone knows at once, and so must a front end that is asked about a container which is gone: no test waits for
+    /// that.
+    pub fn wait_until_known_everywhere(&self) {
+        match &self.fake_clock {
+            _ if self.front_ends.len() < 2 => {}
+            Some(clock) => clock.advance(KNOWN_EVERYWHERE_WITHIN),
+            None => std::thread::sleep(KNOWN_EVERYWHERE_WITHIN),
+        }
+    }
+
     pub fn bytes_of(&self, request: &Request) -> Vec<u8> {
         request.to_bytes(self.addr(), &self.credentials, self.now())
     }
@@ -376,15 +396,13 @@ impl TestServer {
 
 impl Drop for TestServer {
     fn drop(&mut self) {
-        if let Some(stop) = self.stop.take() {
-            let _ = stop.send(());
-        }
+        self.front_ends.iter_mut().for_each(FrontEnd::ask_to_stop);
         self.connection.close();
         self.queue_connection.close();
         self.blob_connection.close();
-        match self.thread.take() {
-            Some(thread) => drop(thread.join()),
-            None => IS_TAKEN.store(false, Ordering::SeqCst),
+        self.balancers.clear();
+        if self.front_ends.is_empty() {
+            IS_TAKEN.store(false, Ordering::SeqCst);
         }
     }
 }
@@ -398,11 +416,18 @@ impl Connection {
     #[track_caller]
     pub(crate) fn exchange(&self, addr: SocketAddr, request: &Request, bytes: &[u8]) -> Response {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(mut client) = kept.take()
-            && let Ok(response) = client.exchange(bytes)
-        {
-            keep(&mut kept, client, &response);
-            return response;
+        if let Some(mut client) = kept.take() {
+            match client.exchange(bytes) {
+                Ok(response) => {
+                    keep(&mut kept, client, &response);
+                    return response;
+                }
+                // It may have happened, so it must not be sent again.
+                Err(error) if is_timeout(&error) => {
+                    panic!("no answer in time to {} {}: {error}", request.method, request.target)
+                }
+                Err(_) => {}
+            }
         }
         let mut client = RawClient::connect(addr).expect("the server accepts a connection");
         match client.exchange(bytes) {
@@ -417,6 +442,10 @@ impl Connection {
     fn close(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
+}
+
+fn is_timeout(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
 
 fn keep(place: &mut Option<RawClient>, client: RawClient, response: &Response) {

@@ -6,10 +6,10 @@
 //! real time. `checker.rs` searches for an order, `partition.rs` is the model for the answers, `record.rs` shrinks and
 //! prints a violation, `traffic.rs` has the clients.
 
-mod checker;
-mod partition;
-mod record;
-mod traffic;
+pub mod checker;
+pub mod partition;
+pub mod record;
+pub mod traffic;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -247,9 +247,10 @@ impl World<'_> {
         let call_count = partition_count * random.usize(24..=CALLS_PER_PARTITION_MAX);
         let kill_after = (random.u32(..KILL_INTERVAL) == 0).then(|| random.usize(1..call_count));
         let server = self.server.as_ref().ok_or("no server")?;
+        let addresses = [Mutex::new(server.addr())];
         let ground = Ground {
             clock: self.clock,
-            address: Mutex::new(server.addr()),
+            addresses: &addresses,
             table: TABLE,
             partitions: (0..partition_count).map(|number| format!("h{seed}-p{number}")).collect(),
             row_count: random.usize(2..=ROW_COUNT_MAX),
@@ -312,7 +313,7 @@ impl World<'_> {
         self.report.kill_count += 1;
         self.start_server()?;
         let server = self.server.as_ref().ok_or("no server")?;
-        *ground.address.lock().unwrap_or_else(PoisonError::into_inner) = server.addr();
+        *ground.addresses[0].lock().unwrap_or_else(PoisonError::into_inner) = server.addr();
         Ok(())
     }
 

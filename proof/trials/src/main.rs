@@ -33,12 +33,16 @@ mod queue_histories;
 mod queue_simulate;
 mod recording;
 mod restore_cuts;
+#[cfg(target_os = "linux")]
+mod scale_out;
 mod seeded_bugs;
 mod simulate;
 mod soak;
 mod soak_requests;
 mod summary;
 mod victim;
+#[cfg(unix)]
+mod with_postgres;
 
 use std::process::ExitCode;
 
@@ -49,7 +53,7 @@ use loadgen::Error;
 type Trial = fn(&mut Parser) -> Result<bool, Error>;
 
 /// Name, what it does, and the trial.
-const TRIALS: [(&str, &str, Trial); 14] = [
+const TRIALS: [(&str, &str, Trial); 15] = [
     ("crash", "kill -9 under load, again and again over one growing store", crash::run),
     ("queue-crash", "kill -9 under queue operations, with a ledger of messages", queue_crash::run),
     ("employees", "a transaction through a queue; its workers and the server die", employees::run),
@@ -64,7 +68,20 @@ const TRIALS: [(&str, &str, Trial); 14] = [
     ("overload", "ten times the load the server can handle, and hostile queries", overload::run),
     ("soak", "a mixed load for minutes, with plots of memory, files and latency", soak::run),
     ("backup", "a backup under write load is a moment of the ledger", backup_load::run),
+    ("scale-out", "two front ends on a PostgreSQL cluster whose parts die", scale_out),
 ];
+
+/// PostgreSQL's processes are found in ways that only Linux has.
+#[cfg(target_os = "linux")]
+fn scale_out(options: &mut Parser) -> Result<bool, Error> {
+    scale_out::run(options)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn scale_out(_: &mut Parser) -> Result<bool, Error> {
+    println!("SKIPPED: the cluster runs on Linux only");
+    Ok(true)
+}
 
 fn main() -> ExitCode {
     let mut parser = Parser::from_env();
@@ -72,6 +89,8 @@ fn main() -> ExitCode {
         Ok(Some(Arg::Value(name))) => match TRIALS.iter().find(|(known, ..)| name == *known) {
             Some((_, _, trial)) => trial(&mut parser),
             None if name == "employees-worker" => employees::run_worker(&mut parser),
+            #[cfg(unix)]
+            None if name == "with-postgres" => with_postgres::run(&mut parser),
             None => Err(format!("there is no trial {name:?}; --help lists them").into()),
         },
         Ok(None | Some(Arg::Long("help") | Arg::Short('h'))) => {

@@ -252,7 +252,7 @@ impl World {
             Answer::What(what) => what,
             Answer::Failed(what, error) => match error.code {
                 // Planned failures: nobody knows what was done.
-                ErrorCode::ServerBusy | ErrorCode::InternalError => {
+                ErrorCode::ServerBusy | ErrorCode::InternalError | ErrorCode::OperationTimedOut => {
                     self.lose(doing);
                     return Ok(());
                 }

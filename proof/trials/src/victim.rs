@@ -21,6 +21,8 @@ const QUEUE_READY: &str = "Queue service is successfully listening at http://";
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 const EXIT_POLL: Duration = Duration::from_millis(2);
+/// 32 bytes in Base64, with which servers on a remote engine keep their accounts.
+const ACCOUNTS_KEY: &str = "AQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyA=";
 /// What a Rust program prints on standard error when it panics.
 const PANIC: &str = "panicked at";
 
@@ -30,6 +32,10 @@ pub struct Launch {
     pub binary: PathBuf,
     pub location: PathBuf,
     pub environment: Vec<(String, String)>,
+    /// The URL of a remote engine, in place of the directory.
+    pub engine: Option<String>,
+    /// Further arguments.
+    pub arguments: Vec<String>,
 }
 
 /// A server that did not start, with its own explanation.
@@ -54,7 +60,13 @@ pub struct Victim {
 
 impl Launch {
     pub fn new(binary: &Path, location: &Path) -> Launch {
-        Launch { binary: binary.to_owned(), location: location.to_owned(), environment: Vec::new() }
+        Launch {
+            binary: binary.to_owned(),
+            location: location.to_owned(),
+            environment: Vec::new(),
+            engine: None,
+            arguments: Vec::new(),
+        }
     }
 
     pub fn command(&self) -> Command {
@@ -70,14 +82,12 @@ impl Launch {
     /// Spawns the process without waiting until it listens.
     pub fn spawn(&self) -> Result<Child, Error> {
         let mut command = self.command();
-        command.arg("--location").arg(&self.location).args([
-            "--table-port",
-            "0",
-            "--queue-port",
-            "0",
-            "--blob-port",
-            "0",
-        ]);
+        match &self.engine {
+            // Not as an argument: everybody on the machine can read those, and it holds a password.
+            Some(url) => command.env("LAZULITE_ENGINE", url).env("LAZULITE_ACCOUNTS_KEY", ACCOUNTS_KEY),
+            None => command.arg("--location").arg(&self.location),
+        };
+        command.args(["--table-port", "0", "--queue-port", "0", "--blob-port", "0"]).args(&self.arguments);
         let spawned = command.spawn();
         spawned.map_err(|error| format!("cannot start {}: {error}", self.binary.display()).into())
     }

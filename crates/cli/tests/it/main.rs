@@ -22,6 +22,10 @@ mod fixtures;
 mod hostile;
 #[cfg(unix)]
 mod open_files;
+#[cfg(unix)]
+mod postgres;
+#[cfg(unix)]
+mod postgres_blobs;
 mod profiles;
 mod queues;
 mod rehearsal;

@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use engine::env::{Clock, SystemClock};
+use engine::env::{Clock, FakeClock, SystemClock};
+use engine::memory::MemoryEngine;
 use engine_local::{LocalEngine, LocalOptions};
 use protocol::common::{AccountName, Metadata};
 use protocol::queue::QueueName;
@@ -101,4 +102,30 @@ async fn a_queue_that_another_process_cleared_is_found_again() {
     one.clear_messages(&account, &queue).await.unwrap();
     let message = put(&one).await;
     other.delete_message(&account, &queue, message.id, message.receipt).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_message_is_there_when_its_put_was_answered_whatever_the_clocks_say() {
+    let (behind, ahead) = (Arc::new(FakeClock::default()), Arc::new(FakeClock::default()));
+    ahead.advance(SECOND / 2);
+    let engine = Arc::new(MemoryEngine::new(FAMILIES, behind.clone()));
+    let service =
+        |clock: &Arc<FakeClock>| QueueService::new(engine.clone(), clock.clone()).sharing_its_engine();
+    let (one, other) = (service(&behind), service(&ahead));
+    let (account, queue) = (AccountName::parse("account").unwrap(), QueueName::parse("queue").unwrap());
+    one.create_queue(&account, &queue, &Metadata::default()).await.unwrap();
+    let get = || async {
+        let mut fits = |_: &[u8]| true;
+        other.get_messages(&account, &queue, 1, SECOND, Share::COMMON, &mut fits).await.unwrap().len()
+    };
+    let peek = || async {
+        let mut fits = |_: &[u8]| true;
+        other.peek_messages(&account, &queue, 1, Share::COMMON, &mut fits).await.unwrap().len()
+    };
+    // Now the other one has read further than the next message will stand.
+    assert_eq!((get().await, peek().await), (0, 0));
+    let message =
+        NewMessage { text: "text".into(), visibility: std::time::Duration::ZERO, time_to_live: None };
+    one.put_message(&account, &queue, message).await.unwrap();
+    assert_eq!((peek().await, get().await), (1, 1));
 }

@@ -20,6 +20,9 @@ impl Admin {
             Health::Poisoned => {
                 Some("a write to the disk failed: writes are refused until the server is restarted")
             }
+            Health::NoLeader => {
+                Some("no leader of the store is known: requests wait for one until their deadline")
+            }
             Health::Closed => Some("the server is stopping"),
         }
     }

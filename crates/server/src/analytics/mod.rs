@@ -2,16 +2,16 @@
 //!
 //! Every request is counted in memory (`observe`). When a minute is over, its counts are taken off and, where the
 //! service properties of the account say so, written; the minutes of an hour add up to it. `schema` knows how the
-//! tables look, and `retention` removes what is older than the account wants to keep.
+//! tables look, `write` adds to them, and `retention` removes what is older than the account wants to keep.
 //! Promises: what is written is durable, and adds up exactly to the requests that finished, also over a restart,
-//! because an interval that was cut short is added to when it goes on. A crash loses what was not yet written: at
-//! most an hour.
+//! because an interval that was cut short is added to when it goes on, and over several servers, each of which adds what
+//! it has counted. A crash loses what was not yet written: at most an hour.
 //! Leaves to others: serving the tables, which is the Table service's work like that of any table.
 
 mod retention;
 mod schema;
+mod write;
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,24 +19,22 @@ use std::time::Duration;
 use catalogue::Catalogue;
 use engine::Engine;
 use engine::env::Clock;
-use observe::{AnalyticsBook, AnalyticsCounts, Operation, Service, TICKS_PER_MINUTE};
+use observe::{AnalyticsBook, AnalyticsCounts, Service, TICKS_PER_MINUTE};
+use protocol::common::DateTime;
 use protocol::common::service_properties::{Metrics, MetricsLevel, ServiceProperties};
-use protocol::common::{AccountName, DateTime};
-use protocol::{ErrorCode, ServiceError};
-use tables::{Action, Change, EntityView, TableService, Transaction};
+use tables::TableService;
 use tokio::sync::Mutex;
 
 use crate::front::accounts::Accounts;
 use crate::front::current::Current;
 use schema::MetricsInterval;
+use write::WriterMark;
 
 /// A request is counted as it finishes. So long after a minute its last one has been, whatever the threads do.
 const GRACE: Duration = Duration::from_secs(1);
-/// Intervals that wait to be written, over all accounts. Past this bound, because the engine takes no writes, the
-/// oldest are given up.
-const DUE_COUNT_MAX: usize = 10_000;
 
 pub struct Analytics {
+    engine: Arc<dyn Engine>,
     book: Arc<AnalyticsBook>,
     system: TableService,
     /// The services that are measured, and where their properties are.
@@ -54,6 +52,7 @@ struct Bookkeeping {
     /// The hour in which old rows were removed.
     swept_hour: Option<u64>,
     due: BTreeMap<DueKey, Due>,
+    mark: WriterMark,
 }
 
 /// An interval of one account in one service.
@@ -84,11 +83,30 @@ impl Analytics {
         clock: Arc<dyn Clock>,
         accounts: Arc<Current<Accounts>>,
     ) -> Arc<Analytics> {
+        Analytics::over(TableService::system(engine.clone(), clock.clone()), engine, clock, accounts)
+    }
+
+    /// The same, for an engine to which other processes write too.
+    pub fn sharing_its_engine(
+        engine: Arc<dyn Engine>,
+        clock: Arc<dyn Clock>,
+        accounts: Arc<Current<Accounts>>,
+    ) -> Arc<Analytics> {
+        let system = TableService::system(engine.clone(), clock.clone()).sharing_its_engine();
+        Analytics::over(system, engine, clock, accounts)
+    }
+
+    fn over(
+        system: TableService,
+        engine: Arc<dyn Engine>,
+        clock: Arc<dyn Clock>,
+        accounts: Arc<Current<Accounts>>,
+    ) -> Arc<Analytics> {
         let minute = AnalyticsBook::minute(DateTime::from_ticks(clock.now_ticks()));
         let catalogue = |kind, family| Catalogue::new(engine.clone(), clock.clone(), kind, family);
         Arc::new(Analytics {
             book: Arc::default(),
-            system: TableService::system(engine.clone(), clock.clone()),
+            system,
             services: [
                 (Service::Table, catalogue(&protocol::table::KIND, tables::FAMILY)),
                 (Service::Queue, catalogue(&protocol::queue::KIND, queues::FAMILY)),
@@ -99,8 +117,10 @@ impl Analytics {
                 hour: MetricsInterval::Hour.start(minute),
                 swept_hour: None,
                 due: BTreeMap::new(),
+                mark: WriterMark::new(),
             }),
             clock,
+            engine,
         })
     }
 
@@ -138,6 +158,7 @@ impl Analytics {
         if state.swept_hour != hour {
             state.swept_hour = hour;
             self.remove_old(now, &mut known).await;
+            self.remove_old_marks().await;
         }
     }
 
@@ -149,6 +170,7 @@ impl Analytics {
             self.take(&mut state, minute, &mut known).await;
         }
         self.write_due(&mut state, |_| true).await;
+        self.remove_mark(&mut state).await;
     }
 
     /// Gives up what was counted for an account and not written yet: its data is deleted.
@@ -229,65 +251,6 @@ impl Analytics {
         });
         known.insert((account.into(), service), properties.clone());
         Some(properties)
-    }
-
-    async fn write_due(&self, state: &mut Bookkeeping, is_over: impl Fn(&DueKey) -> bool) {
-        let keys: Vec<DueKey> = state.due.keys().filter(|key| is_over(key)).cloned().collect();
-        for key in keys {
-            let Some(due) = state.due.remove(&key) else { continue };
-            // What is measured of an account ends with it: another one may get its name.
-            if self.accounts.get().find(&key.account).is_none() {
-                continue;
-            }
-            if let Err(error) = self.write_rows(&key, &due).await {
-                // The engine says so itself when it takes no writes.
-                log::debug!("metrics of {} wait to be written: {error}", key.account);
-                state.due.insert(key, due);
-            }
-        }
-        while state.due.len() > DUE_COUNT_MAX {
-            state.due.pop_first();
-        }
-    }
-
-    /// Writes the rows of an interval in one step. Rows that are there already are added to.
-    async fn write_rows(&self, key: &DueKey, due: &Due) -> Result<(), ServiceError> {
-        let service = self.services.get(key.service).map(|(service, _)| *service);
-        let table = service.and_then(|service| schema::table_name(key.interval, key.is_secondary, service));
-        let account = AccountName::parse(&key.account);
-        let (Some(table), Some(account)) = (table, account) else { return Ok(()) };
-        let mut all = AnalyticsCounts::default();
-        due.operations.values().for_each(|counts| all.add(counts));
-        let mut rows = vec![(Cow::Borrowed(schema::ALL_ROW_KEY), all)];
-        if key.interval == MetricsInterval::Hour {
-            rows.push((Cow::Borrowed(schema::SYSTEM_ROW_KEY), AnalyticsCounts::default()));
-        }
-        if due.includes_apis {
-            let of_apis = due.operations.iter().filter_map(|(operation, counts)| {
-                Some((Cow::Owned(schema::row_key(*Operation::ALL.get(*operation)?)), *counts))
-            });
-            rows.extend(of_apis);
-        }
-        if let Err(error) = self.system.check_table(&account, &table).await {
-            match error.code {
-                ErrorCode::TableNotFound => self.system.create_table(&account, &table).await?,
-                _ => return Err(error),
-            }
-        }
-        let partition_key = schema::partition_key(key.start);
-        let mut transaction = Transaction::new();
-        for (row_key, mut counts) in rows {
-            let stored = self.system.get_entity(&account, &table, &partition_key, &row_key).await?;
-            let stored = stored.as_ref();
-            let row =
-                stored.and_then(|row| EntityView::open(&partition_key, &row_key, row.version, &row.value));
-            if let Some(row) = row {
-                counts.add(&schema::read(&row));
-            }
-            let action = Action::Replace { properties: schema::properties(&counts), condition: None };
-            transaction.push(Change { partition_key: Cow::Borrowed(&partition_key), row_key, action })?;
-        }
-        self.system.commit(&account, &table, transaction).await.map(|_| ())
     }
 }
 

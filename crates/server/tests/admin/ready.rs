@@ -39,6 +39,7 @@ fn an_engine_that_takes_no_writes_is_not_ready_but_alive() {
         (Health::Ready, 200, "ready"),
         (Health::Full, 503, "disk is full"),
         (Health::Poisoned, 503, "restarted"),
+        (Health::NoLeader, 503, "no leader"),
         (Health::Closed, 503, "stopping"),
         (Health::Ready, 200, "ready"),
     ] {

@@ -4,9 +4,10 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::Engine;
 use engine::env::FakeClock;
+use engine::faults::FaultEngine;
 use engine::memory::MemoryEngine;
+use engine::{CommitError, Engine};
 use engine_local::{LocalEngine, LocalOptions};
 use serde_json::Value;
 use server::{Accounts, Analytics, Current, LogRules, Watch};
@@ -332,4 +333,58 @@ fn what_is_measured_of_an_account_ends_with_it() {
     wait(world.analytics.forget("devstoreaccount1"));
     world.pass(60);
     check(&world.rows(HOURLY, "20250101T0200"), "user;All", &[("TotalRequests", 0)]);
+}
+
+#[test]
+fn several_servers_add_up_to_one_row() {
+    let clock = Arc::new(FakeClock::default());
+    let engine = Arc::new(MemoryEngine::new(server::FAMILIES, clock.clone()));
+    let worlds = [(); 3].map(|()| World::over(engine.clone(), clock.clone()));
+    for minute in 0..5 {
+        for (index, world) in worlds.iter().enumerate() {
+            for _ in 0..minute + index {
+                world.send(Request::get("/Tables")).expect(200);
+            }
+        }
+        clock.advance(Duration::from_secs(720));
+        let [a, b, c] = &worlds;
+        let write = async |world: &World| world.analytics.write_ended().await;
+        wait(async { tokio::join!(write(a), write(b), write(c)) });
+    }
+    let sent: u64 = worlds.iter().map(|world| world.sent.get()).sum();
+    let rows = worlds[0].rows(HOURLY, "20250101T0000");
+    check(&rows, "user;QueryTables", &[("TotalRequests", sent), ("Success", sent)]);
+    check(&rows, "user;All", &[("TotalRequests", sent)]);
+}
+
+#[test]
+fn a_lost_answer_counts_nothing_twice_and_loses_nothing() {
+    let clock = Arc::new(FakeClock::default());
+    let memory = Arc::new(MemoryEngine::new(server::FAMILIES, clock.clone()));
+    let (engine, faults) = FaultEngine::new(memory);
+    let world = World::over(Arc::new(engine), clock);
+    world.set("HourMetrics", "off", 0);
+    world.set("MinuteMetrics", "all", 0);
+    world.pass(1);
+    let unknown = || CommitError::Unknown("the cable is cut".to_owned());
+    for (minute, fault) in
+        ["happened", "did not", "happened, and so did the question", "both did not"].iter().enumerate()
+    {
+        for _ in 0..3 {
+            world.send(Request::get("/Tables")).expect(200);
+        }
+        match minute {
+            0 => faults.lose_write_answers(1),
+            1 => faults.fail_writes(1, unknown()),
+            2 => faults.lose_write_answers(2),
+            _ => faults.fail_writes(2, unknown()),
+        }
+        world.pass(1);
+        // What is still unknown, or was not written, is written with the next minute.
+        world.pass(1);
+        let rows = world.rows(MINUTELY, &format!("20250101T{:04}", 1 + 2 * minute));
+        // The reading of the round before is counted, too, but as another operation.
+        check(&rows, "user;QueryTables", &[("TotalRequests", 3)]);
+        assert!(!rows.is_empty(), "{fault}");
+    }
 }

@@ -20,6 +20,7 @@ fn set_rules(server: &TestServer, rules: &[&str]) {
     let body = format!("<StorageServiceProperties><Cors>{rules}</Cors></StorageServiceProperties>");
     let request = Request::put("/?restype=service&comp=properties").body("application/xml", body);
     server.send(request).expect(202);
+    server.wait_until_known_everywhere();
 }
 
 /// A server with table `mytable`, entity ('p','r') and these rules.
@@ -116,6 +117,7 @@ fn without_rules_every_preflight_fails() {
     let body = "<StorageServiceProperties><Cors /></StorageServiceProperties>";
     let request = Request::put("/?restype=service&comp=properties").body("application/xml", body);
     server.send(request).expect(202);
+    server.wait_until_known_everywhere();
     check_refused(&server, A, "GET", None);
 }
 

@@ -68,6 +68,18 @@ fn pages_hold_a_thousand_rows_and_miss_none() {
 }
 
 #[test]
+fn each_page_may_come_from_another_front_end() {
+    let (server, expected) = large();
+    let changes = || server.pages_from_another_front_end();
+    let before = changes();
+    let all = pages(&server, "/mytable()?$top=300");
+    assert_eq!(all.concat(), expected);
+    if let Some(before) = before {
+        assert_eq!(changes(), Some(before + all.len() - 1), "each page but the first");
+    }
+}
+
+#[test]
 fn a_filter_holds_on_every_page() {
     let (server, expected) = large();
     let all = pages(&server, "/mytable()?$top=7&$filter=n%20lt%2010");

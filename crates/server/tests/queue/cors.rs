@@ -17,7 +17,9 @@ fn rule(text: &str) -> String {
 fn set_rules(server: &TestServer, rules: &[&str]) -> Response {
     let rules: String = rules.iter().map(|text| rule(text)).collect();
     let body = format!("<StorageServiceProperties><Cors>{rules}</Cors></StorageServiceProperties>");
-    server.queue().send(Request::put("/?restype=service&comp=properties").xml(&body))
+    let response = server.queue().send(Request::put("/?restype=service&comp=properties").xml(&body));
+    server.wait_until_known_everywhere();
+    response
 }
 
 fn world(rules: &[&str]) -> TestServer {
@@ -275,5 +277,6 @@ fn a_change_of_rules_counts_at_once() {
     check_preflight(&server, B, "GET", None, None);
     let nothing = "<StorageServiceProperties><Cors /></StorageServiceProperties>";
     server.queue().send(Request::put("/?restype=service&comp=properties").xml(nothing)).expect(202);
+    server.wait_until_known_everywhere();
     check_preflight(&server, A, "GET", None, None);
 }

@@ -90,6 +90,7 @@ fn a_message_that_comes_back_stands_behind_those_that_were_visible_before() {
     queue.put("abc", "second");
     pass(&clock, 10);
     queue.put("abc", "third");
+    pass(&clock, 0);
     assert_eq!(texts(&server, "numofmessages=32"), ["second", "first", "third"]);
 }
 
@@ -102,6 +103,7 @@ fn delayed_messages_stand_where_they_become_visible() {
     queue.put("abc", "now");
     pass(&clock, 30);
     queue.put("abc", "last");
+    pass(&clock, 0);
     assert_eq!(texts(&server, "numofmessages=32"), ["now", "ten", "twenty", "last"]);
 }
 

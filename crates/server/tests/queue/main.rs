@@ -58,8 +58,8 @@ fn with_stopped_clock() -> (TestServer, Arc<FakeClock>) {
     (server, clock)
 }
 
-/// Lets this many seconds pass, and a little more: the server never tells the same moment twice, so its time is a few ticks
-/// ahead of a clock that stands still.
+/// Lets this many seconds pass, and a little more: the server never tells the same moment twice, so its time is a few
+/// ticks ahead of a clock that stands still, and of the time of another front end.
 fn pass(clock: &FakeClock, seconds: u64) {
     clock.advance(Duration::from_secs(seconds) + Duration::from_millis(1));
 }

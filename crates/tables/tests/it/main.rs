@@ -7,3 +7,4 @@ mod convert;
 mod model;
 mod random;
 mod run;
+mod sharing;

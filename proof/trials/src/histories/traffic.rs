@@ -34,8 +34,8 @@ const BATCH_CHANGE_COUNT_MAX: usize = 3;
 /// What the clients of one history share.
 pub struct Ground<'a> {
     pub clock: &'a Stopwatch,
-    /// The server's current address: a restart changes it.
-    pub address: Mutex<SocketAddr>,
+    /// The servers' current addresses: a restart changes them. A client keeps to one server.
+    pub addresses: &'a [Mutex<SocketAddr>],
     pub table: &'a str,
     /// The PartitionKeys.
     pub partitions: Vec<String>,
@@ -290,7 +290,8 @@ impl<'a> Client<'a> {
     }
 
     fn address(&self) -> SocketAddr {
-        *self.ground.address.lock().unwrap_or_else(PoisonError::into_inner)
+        let addresses = self.ground.addresses;
+        *addresses[self.number % addresses.len()].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Retries, because the server may be restarting.

@@ -70,9 +70,8 @@ impl World {
                         return Err(format!("unexpected: {error}"));
                     }
                     CommitError::Busy => ErrorCode::ServerBusy,
-                    CommitError::Poisoned | CommitError::Unknown(_) | CommitError::Storage(_) => {
-                        ErrorCode::InternalError
-                    }
+                    CommitError::Unknown(_) => ErrorCode::OperationTimedOut,
+                    CommitError::Poisoned | CommitError::Storage(_) => ErrorCode::InternalError,
                 };
                 self.may_fail(client, &error.to_string())?;
                 client.expected = refused(code);
