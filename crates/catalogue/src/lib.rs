@@ -37,7 +37,7 @@ pub use record::Container;
 pub use setting::Setting;
 
 /// How long anything in a cache is used, since another process may have changed it: the one bound of all caches.
-pub const CACHE_AGE_MAX: Duration = Duration::from_secs(1);
+pub(crate) const CACHE_AGE_MAX: Duration = Duration::from_secs(1);
 
 pub struct Catalogue {
     engine: Arc<dyn Engine>,

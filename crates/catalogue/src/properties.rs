@@ -85,7 +85,7 @@ impl Catalogue {
     }
 
     /// Gives the account the properties of a new one.
-    pub async fn delete_properties(&self, account: &AccountName) -> Result<(), ServiceError> {
+    pub(crate) async fn delete_properties(&self, account: &AccountName) -> Result<(), ServiceError> {
         let setting = self.properties_setting(account);
         setting::write(&*self.engine, &setting, Expect::Any, Effect::Delete).await.map_err(from_commit)
     }

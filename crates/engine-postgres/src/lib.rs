@@ -70,7 +70,7 @@ use crate::key_bytes::KeyBytes;
 use crate::leadership::Barrier;
 use crate::mover::Mover;
 use crate::places::{Places, SHARED};
-use crate::pool::{Lease, Pool};
+use crate::pool::{Pool, SessionLease};
 use crate::schema::SchemaName;
 use crate::session::{DatabaseSession, Params};
 
@@ -207,11 +207,6 @@ impl PostgresEngine {
         Ok(PostgresEngine { front })
     }
 
-    /// Whether a server that takes writes answered when it was last asked: what a load balancer wants to know.
-    pub fn is_reachable(&self) -> bool {
-        self.front.is_reachable()
-    }
-
     /// Removes rows of dropped tables now, and not with the next round.
     #[doc(hidden)]
     pub async fn sweep(&self) {
@@ -263,7 +258,7 @@ impl FrontEnd {
     }
 
     /// Returns when what was read through the session may be given out. Others may use the session meanwhile.
-    async fn prove(&self, lease: Lease) -> Result<(), Failure> {
+    async fn prove(&self, lease: SessionLease) -> Result<(), Failure> {
         let session = lease.session.clone();
         drop(lease);
         self.prove_session(&session).await

@@ -19,7 +19,7 @@ use tokio_postgres::Row;
 use crate::failure::Failure;
 use crate::key_bytes::KeyBytes;
 use crate::places::SHARED;
-use crate::pool::Lease;
+use crate::pool::SessionLease;
 use crate::session::Params;
 use crate::{FrontEnd, version_of};
 
@@ -97,7 +97,7 @@ impl FrontEnd {
 
     async fn read_rows_back(
         &self,
-        lease: &Lease,
+        lease: &SessionLease,
         stamp: i64,
         sent_after: u64,
         touched: &[Touched<'_>],
@@ -124,7 +124,7 @@ impl FrontEnd {
 
     async fn read_row_back(
         &self,
-        lease: &Lease,
+        lease: &SessionLease,
         row: &Touched<'_>,
         place: i64,
     ) -> Result<Option<ReadBack>, Failure> {
@@ -138,7 +138,7 @@ impl FrontEnd {
 
     /// Returns when the server no longer runs that session. What became of it is to be read through the session that is
     /// returned, because only its server is known not to run the other one.
-    pub(crate) async fn wait_for_end(&self, session_key: i64) -> Result<Lease, Failure> {
+    pub(crate) async fn wait_for_end(&self, session_key: i64) -> Result<SessionLease, Failure> {
         let mut pause = Duration::from_millis(5);
         loop {
             let lease = self.reads.lease().await?;

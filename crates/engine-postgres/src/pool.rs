@@ -48,7 +48,7 @@ pub struct PoolSize {
 }
 
 /// A session in use, until it is dropped.
-pub(crate) struct Lease {
+pub(crate) struct SessionLease {
     pub(crate) session: Arc<DatabaseSession>,
     _place: SlotUse,
     _permit: OwnedSemaphorePermit,
@@ -84,20 +84,20 @@ impl Pool {
     }
 
     /// Waits for room, and for a leader, but not for ever.
-    pub(crate) async fn lease(self: &Arc<Pool>) -> Result<Lease, Failure> {
+    pub(crate) async fn lease(self: &Arc<Pool>) -> Result<SessionLease, Failure> {
         let leased = tokio::time::timeout(self.wait_time_max, self.lease_in_turn()).await;
         let too_late = || if self.connector.has_leader() { Failure::Busy } else { Failure::NoConnection };
         leased.unwrap_or_else(|_| Err(too_late()))
     }
 
-    async fn lease_in_turn(self: &Arc<Pool>) -> Result<Lease, Failure> {
+    async fn lease_in_turn(self: &Arc<Pool>) -> Result<SessionLease, Failure> {
         let permit = match self.room.clone().try_acquire_owned() {
             Ok(permit) => permit,
             Err(_) => self.wait_for_room().await?,
         };
         let place = self.least_busy();
         let session = self.session_of(&self.slots[place.slot]).await;
-        Ok(Lease { session, _place: place, _permit: permit })
+        Ok(SessionLease { session, _place: place, _permit: permit })
     }
 
     async fn wait_for_room(&self) -> Result<OwnedSemaphorePermit, Failure> {

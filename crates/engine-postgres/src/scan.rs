@@ -25,7 +25,7 @@ use tokio_postgres::types::ToSql;
 use crate::failure::Failure;
 use crate::key_bytes::{self, KeyBytes};
 use crate::places::SHARED;
-use crate::pool::Lease;
+use crate::pool::SessionLease;
 use crate::session::DatabaseSession;
 use crate::{FrontEnd, version_of};
 
@@ -109,7 +109,7 @@ impl FrontEnd {
 
 /// A session with an open transaction. If it is dropped before its end, the session is given up.
 struct ReadTransaction {
-    lease: Option<Lease>,
+    lease: Option<SessionLease>,
 }
 
 impl ReadTransaction {

@@ -12,7 +12,7 @@ use crate::batch::numbers_of;
 use crate::commit::{ATTEMPT_COUNT_MAX, new_stamp, pause};
 use crate::failure::Failure;
 use crate::key_bytes::KeyBytes;
-use crate::pool::Lease;
+use crate::pool::SessionLease;
 use crate::session::Params;
 use crate::statements::Statements;
 use crate::{FrontEnd, version_of};
@@ -179,7 +179,12 @@ impl FrontEnd {
         Ok(truth)
     }
 
-    async fn read_call(&self, call: &Call<'_>, lease: &Lease, stamp: i64) -> Result<CallTruth, Failure> {
+    async fn read_call(
+        &self,
+        call: &Call<'_>,
+        lease: &SessionLease,
+        stamp: i64,
+    ) -> Result<CallTruth, Failure> {
         let (session, catalogue) = (&lease.session, TableId::CATALOGUE.0 as i64);
         let key: Params<'_> = &[&catalogue, &call.key.pk, &call.key.rk];
         // The catalogue never moves.

@@ -41,7 +41,7 @@ impl Observation<'_> {
         self.operation.service()
     }
 
-    pub fn is_error(&self) -> bool {
+    pub(crate) fn is_error(&self) -> bool {
         self.error.is_some() || self.status >= 400
     }
 }

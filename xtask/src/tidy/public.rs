@@ -10,8 +10,8 @@ use super::rust_source::{RustSource, TokenKind};
 use super::tree::Tree;
 use super::{Finding, House};
 
-/// As many as there are now. Lower it when there are fewer.
-const UNNAMED_COUNT_MAX: usize = 50;
+/// As many as there are now, nearly all of them what public functions return. Lower it when there are fewer.
+const UNNAMED_COUNT_MAX: usize = 74;
 
 const KINDS: [&str; 9] = ["fn", "struct", "enum", "union", "trait", "const", "static", "type", "mod"];
 /// Words between `pub` and the kind of item.

@@ -76,7 +76,7 @@ pub struct DeletedBlob {
 
 impl ListedTier {
     /// `x-ms-archive-status`.
-    pub fn archive_status(&self) -> Option<String> {
+    pub(crate) fn archive_status(&self) -> Option<String> {
         let (target, _) = self.rehydrating?;
         Some(format!("rehydrate-pending-to-{}", target.as_str().to_ascii_lowercase()))
     }

@@ -86,22 +86,6 @@ impl XmlPieces for ListReader {
     }
 }
 
-/// Writes the body of Put Block List, as a client sends it.
-pub fn write_block_list<'b>(blocks: impl IntoIterator<Item = (BlockSource, &'b BlockId)>) -> Vec<u8> {
-    let mut out = XmlWriter::begin_unmarked(1024);
-    out.start(ROOT);
-    for (source, id) in blocks {
-        let name = match source {
-            BlockSource::Committed => "Committed",
-            BlockSource::Uncommitted => "Uncommitted",
-            BlockSource::Latest => "Latest",
-        };
-        out.leaf(name, &id.to_string());
-    }
-    out.end(ROOT);
-    out.finish()
-}
-
 /// Writes the answer to Get Block List: first all committed blocks, then all uncommitted ones.
 pub struct BlockListWriter {
     out: XmlWriter,
@@ -187,6 +171,22 @@ impl BlockListWriter {
 mod tests {
     use super::*;
     use crate::common::xml::hostile::{mutations, truncations};
+
+    /// Writes the body of Put Block List, as a client sends it.
+    fn write_block_list<'b>(blocks: impl IntoIterator<Item = (BlockSource, &'b BlockId)>) -> Vec<u8> {
+        let mut out = XmlWriter::begin_unmarked(1024);
+        out.start(ROOT);
+        for (source, id) in blocks {
+            let name = match source {
+                BlockSource::Committed => "Committed",
+                BlockSource::Uncommitted => "Uncommitted",
+                BlockSource::Latest => "Latest",
+            };
+            out.leaf(name, &id.to_string());
+        }
+        out.end(ROOT);
+        out.finish()
+    }
 
     fn id(text: &str) -> BlockId {
         BlockId::parse(text).unwrap()

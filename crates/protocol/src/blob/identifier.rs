@@ -45,7 +45,7 @@ impl Revision {
 }
 
 /// A time in a parameter, in the form in which the service writes it. An empty parameter is an absent one.
-pub fn read_moment(query: &Query<'_>, name: &'static str) -> Result<Option<DateTime>, ServiceError> {
+pub(crate) fn read_moment(query: &Query<'_>, name: &'static str) -> Result<Option<DateTime>, ServiceError> {
     let Some(sent) = text(query, name)?.filter(|sent| !sent.is_empty()) else { return Ok(None) };
     let moment = Some(&*sent).filter(|sent| sent.ends_with(['Z', 'z'])).and_then(DateTime::parse);
     moment.map(Some).ok_or_else(|| invalid_parameter(name, &sent, ""))

@@ -14,13 +14,13 @@ pub const COMMITTED_BLOCK_COUNT_MAX: usize = 50_000;
 pub const UNCOMMITTED_BLOCK_COUNT_MAX: usize = 100_000;
 pub const APPEND_COUNT_MAX: u32 = 50_000;
 /// The longest range whose checksum a read returns.
-pub const RANGE_CHECKSUM_BYTES_MAX: u64 = 4 * MIB;
+pub(crate) const RANGE_CHECKSUM_BYTES_MAX: u64 = 4 * MIB;
 /// The largest source of a synchronous Copy Blob From URL.
 pub const SYNC_COPY_BYTES_MAX: u64 = 256 * MIB;
 pub const COPY_SOURCE_BYTES_MAX: usize = 2 * 1024;
-pub const PAGE_RANGE_COUNT_MAX: usize = 10_000;
-pub const BATCH_REQUEST_COUNT_MAX: usize = 256;
-pub const BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
+pub(crate) const PAGE_RANGE_COUNT_MAX: usize = 10_000;
+pub(crate) const BATCH_REQUEST_COUNT_MAX: usize = 256;
+pub(crate) const BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// The largest body of Put Blob and Put Blob From URL.
 pub fn put_blob_bytes_max(version: &str) -> u64 {

@@ -35,7 +35,7 @@ pub use acl::ContainerAcl;
 pub use etag::BlobETag;
 pub use header_list::Headers;
 pub use kind::{CONTRIBUTOR, KIND, OWNER, READER, new_scope};
-pub use name::{BlobName, ContainerName, ROOT_CONTAINER, WEB_CONTAINER};
+pub use name::{BlobName, ContainerName, WEB_CONTAINER};
 pub use tags::Tags;
 
 #[cfg(test)]

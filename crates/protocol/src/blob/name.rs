@@ -6,7 +6,7 @@ use crate::common::names::{check_container_name, name_length_error};
 use crate::{ErrorCode, ServiceError};
 
 /// The container of blobs whose path has no container.
-pub const ROOT_CONTAINER: &str = "$root";
+pub(crate) const ROOT_CONTAINER: &str = "$root";
 /// The container of static websites.
 pub const WEB_CONTAINER: &str = "$web";
 /// The containers that only the service itself writes. Lists show them when they are asked to.

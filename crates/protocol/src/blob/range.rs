@@ -90,16 +90,6 @@ pub fn read_source_pages(headers: &Headers<'_>, pages: &Range<u64>) -> Result<Ra
     }
 }
 
-/// The range of Get Page Ranges, widened to whole pages and cut at the end of the blob. The whole blob without one.
-pub fn read_listed_pages(headers: &Headers<'_>, size: u64) -> Result<Range<u64>, ServiceError> {
-    let Some(range) = ByteRange::read(headers)? else { return Ok(0..size) };
-    if range.first >= size {
-        return Err(ErrorCode::InvalidPageRange.into());
-    }
-    let end = range.last.map_or(size, |last| last.saturating_add(1).min(size));
-    Ok(range.first / PAGE_BYTES * PAGE_BYTES..end.next_multiple_of(PAGE_BYTES).min(size))
-}
-
 /// Refuses pages that are not all within a blob of this size.
 pub fn check_pages(pages: &Range<u64>, size: u64) -> Result<(), ServiceError> {
     if pages.end <= size { Ok(()) } else { Err(ErrorCode::InvalidPageRange.into()) }
@@ -228,12 +218,6 @@ mod tests {
         assert_eq!(source("bytes=0-1023"), Err(ErrorCode::InvalidHeaderValue));
         assert_eq!(source("bytes=0-"), Err(ErrorCode::InvalidHeaderValue));
         assert_eq!(source(""), Err(ErrorCode::MissingRequiredHeader));
-
-        let listed = |text, size| read_listed_pages(&headers(text), size).map_err(|error| error.code);
-        assert_eq!(listed("", 2048), Ok(0..2048));
-        assert_eq!(listed("bytes=600-700", 2048), Ok(512..1024));
-        assert_eq!(listed("bytes=600-9999", 2048), Ok(512..2048));
-        assert_eq!(listed("bytes=2048-", 2048), Err(ErrorCode::InvalidPageRange));
     }
 
     #[test]

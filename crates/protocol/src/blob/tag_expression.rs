@@ -76,7 +76,7 @@ impl TagExpression {
     }
 
     /// The parameter `where` of Find Blobs by Tags, decoded.
-    pub fn read_where(text: &str) -> Result<TagExpression, ServiceError> {
+    pub(crate) fn read_where(text: &str) -> Result<TagExpression, ServiceError> {
         parse(text, Dialect::Find).map_err(|error| {
             ServiceError::with_detail(ErrorCode::InvalidQueryParameterValue, error.to_string())
                 .with_element("QueryParameterName", "where")

@@ -19,4 +19,4 @@ pub(super) const LARGE_APPENDS: &str = "2022-11-02";
 /// The permission to create is enough for the blocks of a new blob.
 pub(super) const CREATE_COVERS_BLOCKS: &str = "2026-06-06";
 /// Get Blob shows the tier.
-pub const TIER_ON_GET: &str = "2026-10-06";
+pub(crate) const TIER_ON_GET: &str = "2026-10-06";

@@ -27,4 +27,5 @@ pub use datetime::{DateTime, DateTimeError};
 pub use fnv::Fnv;
 pub use metadata::Metadata;
 pub use names::AccountName;
-pub use policy::{StoredPolicy, parse_policy_time};
+pub use policy::StoredPolicy;
+pub(crate) use policy::parse_policy_time;

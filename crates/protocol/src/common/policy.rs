@@ -14,7 +14,7 @@ pub struct StoredPolicy {
 
 /// Reads the time of a policy or a token: any form that [`DateTime::parse`] reads, or a date alone, which means
 /// midnight UTC.
-pub fn parse_policy_time(text: &str) -> Option<DateTime> {
+pub(crate) fn parse_policy_time(text: &str) -> Option<DateTime> {
     if text.contains(['T', 't']) { DateTime::parse(text) } else { DateTime::parse(&format!("{text}T00:00Z")) }
 }
 

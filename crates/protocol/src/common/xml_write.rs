@@ -37,7 +37,7 @@ impl XmlWriter {
     }
 
     /// Starts an element with attributes.
-    pub fn start_with_all(&mut self, name: &str, attributes: &[(&str, &str)]) {
+    pub(crate) fn start_with_all(&mut self, name: &str, attributes: &[(&str, &str)]) {
         self.push(&["<", name]);
         for (attribute, value) in attributes {
             self.push(&[" ", attribute, "=\""]);

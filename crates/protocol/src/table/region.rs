@@ -318,7 +318,7 @@ pub struct Rectangle<'f> {
 }
 
 impl<'f> Rectangle<'f> {
-    pub const EVERYTHING: Rectangle<'static> =
+    pub(crate) const EVERYTHING: Rectangle<'static> =
         Rectangle { partition: Interval::EVERYTHING, row: Interval::EVERYTHING };
 
     fn is_everything(&self) -> bool {

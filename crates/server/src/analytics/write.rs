@@ -59,7 +59,7 @@ impl WriterMark {
 }
 
 /// What became of a write.
-enum Written {
+enum WriteOutcome {
     Done(Version),
     /// There is nothing to write, and never will be.
     Nothing,
@@ -81,14 +81,14 @@ impl Analytics {
                 continue;
             }
             match self.write_rows(&key, &due, &state.mark).await {
-                Written::Done(version) => state.mark.version = Some(version),
-                Written::Nothing => {}
-                Written::NotYet(error) => {
+                WriteOutcome::Done(version) => state.mark.version = Some(version),
+                WriteOutcome::Nothing => {}
+                WriteOutcome::NotYet(error) => {
                     // The engine says so itself when it takes no writes.
                     log::debug!("metrics of {} wait to be written: {error}", key.account);
                     put_back(state, key, due);
                 }
-                Written::Unknown(error) => {
+                WriteOutcome::Unknown(error) => {
                     log::debug!("whether metrics of {} were written is not known: {error}", key.account);
                     state.mark.unresolved = Some((key, due));
                 }
@@ -135,23 +135,23 @@ impl Analytics {
     }
 
     /// Writes the rows of an interval in one step. Rows that are there already are added to.
-    async fn write_rows(&self, key: &DueKey, due: &Due, mark: &WriterMark) -> Written {
+    async fn write_rows(&self, key: &DueKey, due: &Due, mark: &WriterMark) -> WriteOutcome {
         let service = self.services.get(key.service).map(|(service, _)| *service);
         let table = service.and_then(|service| schema::table_name(key.interval, key.is_secondary, service));
         let account = AccountName::parse(&key.account);
         let (Some(table), Some(account)) = (table, account) else {
-            return Written::Nothing;
+            return WriteOutcome::Nothing;
         };
         let rows = rows_of(key, due);
         let partition_key = schema::partition_key(key.start);
         for _ in 0..ATTEMPT_COUNT_MAX {
             let transaction = match self.add_to_stored(&account, &table, &partition_key, &rows).await {
                 Ok(transaction) => transaction,
-                Err(error) => return Written::NotYet(error),
+                Err(error) => return WriteOutcome::NotYet(error),
             };
             let moved = vec![mark.moving(Effect::Put(BY_A_WRITE))];
             let error = match self.system.commit_with(&account, &table, transaction, moved).await {
-                Ok(version) => return Written::Done(version),
+                Ok(version) => return WriteOutcome::Done(version),
                 Err(error) => error,
             };
             match error.code {
@@ -159,11 +159,11 @@ impl Analytics {
                 ErrorCode::EntityAlreadyExists
                 | ErrorCode::UpdateConditionNotSatisfied
                 | ErrorCode::ResourceNotFound => {}
-                ErrorCode::ServerBusy | ErrorCode::TableNotFound => return Written::NotYet(error),
-                _ => return Written::Unknown(error),
+                ErrorCode::ServerBusy | ErrorCode::TableNotFound => return WriteOutcome::NotYet(error),
+                _ => return WriteOutcome::Unknown(error),
             }
         }
-        Written::NotYet(ErrorCode::ServerBusy.into())
+        WriteOutcome::NotYet(ErrorCode::ServerBusy.into())
     }
 
     /// The rows as they are stored, with ours added to them.

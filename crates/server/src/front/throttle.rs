@@ -57,7 +57,7 @@ impl Throttle {
     }
 
     /// How many requests went over the target of their account, and over that of their partition.
-    pub fn refused_counts(&self) -> [u64; 2] {
+    pub(crate) fn refused_counts(&self) -> [u64; 2] {
         [&self.account_refused_count, &self.partition_refused_count]
             .map(|count| count.load(Ordering::Relaxed))
     }

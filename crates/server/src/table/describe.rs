@@ -55,7 +55,7 @@ fn describe_write<'r>(write: &'r EntityWrite<'_>) -> (Observed, Named<'r>) {
 }
 
 /// What such a write would be called as a request of its own.
-pub fn operation_of(kind: WriteKind) -> Observed {
+pub(crate) fn operation_of(kind: WriteKind) -> Observed {
     match kind {
         WriteKind::Insert => Observed::InsertEntity,
         WriteKind::InsertOrReplace => Observed::InsertOrReplaceEntity,
