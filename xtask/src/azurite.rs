@@ -138,21 +138,26 @@ fn compare_suite(suite: &Suite, program: &Path, version: &str) -> Result<Vec<(St
 /// Builds a test binary of the package in this folder and returns its path.
 fn test_binary(folder: &str, test: &str) -> Result<PathBuf, String> {
     let mut build = cargo();
-    build.args(["test", "--package", &format!("lazulite-{folder}"), "--test", test]);
+    build.arg("test").args(process::TESTED_PACKAGES).args(["--test", test]);
     build.args(["--no-run", "--message-format=json"]);
     let built = build.stderr(Stdio::inherit()).output();
     let built = built.map_err(|error| format!("cannot start cargo: {error}"))?;
-    let found = executable(&String::from_utf8_lossy(&built.stdout));
+    let found = executable(&String::from_utf8_lossy(&built.stdout), folder);
     found
         .filter(|_| built.status.success())
         .ok_or_else(|| format!("the suite {test} of {folder} was not built"))
 }
 
-/// The last program named in cargo's messages.
-fn executable(messages: &str) -> Option<PathBuf> {
-    let (_, rest) = messages.rsplit_once("\"executable\":\"")?;
-    let (path, _) = rest.split_once('"')?;
-    Some(PathBuf::from(path.replace("\\\\", "\\")))
+/// The test program of the package in this folder that cargo's messages name. Other packages may have one of the same name.
+fn executable(messages: &str, folder: &str) -> Option<PathBuf> {
+    let manifest = format!("/crates/{folder}/Cargo.toml\"");
+    messages.lines().find_map(|message| {
+        let message = message.replace("\\\\", "/");
+        let is_ours = message.contains(&manifest) && message.contains("\"kind\":[\"test\"]");
+        let (_, rest) = message.split_once("\"executable\":\"").filter(|_| is_ours)?;
+        let (path, _) = rest.split_once('"')?;
+        Some(PathBuf::from(path))
+    })
 }
 
 /// The names in `cargo test -- --list --format terse`: `keys::a: test`.
@@ -271,10 +276,17 @@ mod tests {
 
     #[test]
     fn the_test_binary_is_found_in_cargos_messages() {
-        let messages = "{\"reason\":\"compiler-artifact\",\"executable\":null}\n\
-            {\"reason\":\"compiler-artifact\",\"executable\":\"C:\\\\it-1.exe\",\"fresh\":true}\n{\"success\":true}\n";
-        assert_eq!(executable(messages), Some(PathBuf::from("C:\\it-1.exe")));
-        assert_eq!(executable("{\"executable\":null}"), None);
+        let message = |folder: &str, kind: &str| {
+            let manifest = format!("C:\\\\a\\\\crates\\\\{folder}\\\\Cargo.toml");
+            format!(
+                "{{\"manifest_path\":\"{manifest}\",\"target\":{{\"kind\":[\"{kind}\"]}},\
+                 \"executable\":\"C:\\\\{folder}-{kind}.exe\"}}\n"
+            )
+        };
+        let messages =
+            [message("client", "test"), message("server", "bin"), message("server", "test")].concat();
+        assert_eq!(executable(&messages, "server"), Some(PathBuf::from("C:/server-test.exe")));
+        assert_eq!(executable(&messages, "tables"), None);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::azurite;
 use crate::cases;
 use crate::differences::{Comparison, Difference};
 use crate::document::{self, Row};
-use crate::process::{self, cargo};
+use crate::process;
 use crate::raw_http;
 use crate::suites::{self, SetUps};
 
@@ -188,8 +188,7 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
     // The raw HTTP suite runs the server inside its own process.
     if chosen.iter().any(|client| client.suite != RAW_HTTP) {
         println!("==> building the server");
-        let build = process::run(cargo().args(["build", "--release", "--package", "lazulite"]))?;
-        if !build.succeeded {
+        if !process::build_release_programs()? {
             return Ok(false);
         }
     }

@@ -4,7 +4,7 @@
 
 use std::process::Command;
 
-use crate::process::{self, Finished, cargo};
+use crate::process::{self, Finished};
 
 pub fn run(arguments: &[String]) -> Result<bool, String> {
     Ok(measure(arguments)?.succeeded)
@@ -12,8 +12,7 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
 
 pub fn measure(arguments: &[String]) -> Result<Finished, String> {
     println!("==> building the measurement of costs");
-    let built = process::run(cargo().args(["build", "--release", "--package", "cost"]))?;
-    if !built.succeeded {
+    if !process::build_release_programs()? {
         return Err("the measurement does not build".to_owned());
     }
     process::run(

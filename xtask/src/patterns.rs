@@ -31,14 +31,15 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
     let server = match std::env::var_os(BINARY_VARIABLE) {
         Some(binary) => PathBuf::from(binary),
         None => {
-            let built = process::run(cargo().args(["build", "--release", "--package", "lazulite"]))?;
-            if !built.succeeded {
+            if !process::build_release_programs()? {
                 return Ok(false);
             }
             process::release_program("lazulite")?
         }
     };
-    if !process::run(cargo().args(["build", "--package", "lazulite-patterns", "--examples"]))?.succeeded {
+    // Not `cargo build`: it would ask for other features of what the examples use, and build all of that anew.
+    let built = process::run(cargo().args(["test", "--no-run"]).args(process::TESTED_PACKAGES))?;
+    if !built.succeeded {
         return Ok(false);
     }
     let names = names_in(EXAMPLES, "rs")?;

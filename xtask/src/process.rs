@@ -37,6 +37,18 @@ pub fn release_program(name: &str) -> Result<PathBuf, String> {
     Ok(target_directory()?.join("release").join(program_name(name)))
 }
 
+/// The packages that `cargo test` is given, and every command that wants to use what it built. The engine on PostgreSQL has a
+/// step of its own.
+pub const TESTED_PACKAGES: [&str; 3] = ["--workspace", "--exclude", "lazulite-engine-postgres"];
+
+/// Builds every release program that the gate runs: the server, its trials with the library that records file operations for
+/// them, and the measurement of costs. Always all of them, because cargo builds a package anew when others beside it ask
+/// for other features of what they share.
+pub fn build_release_programs() -> Result<bool, String> {
+    let packages = ["lazulite", "trials", "shim", "cost"].map(|package| format!("--package={package}"));
+    Ok(run(cargo().args(["build", "--release"]).args(packages))?.succeeded)
+}
+
 pub fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());

@@ -2,7 +2,7 @@
 //!
 //! What they do is in `tests/programs`. This passes on how much.
 
-use crate::process::{self, cargo};
+use crate::process;
 use crate::suites;
 
 /// How many files, and the size of the large one, of the full run.
@@ -15,7 +15,7 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
         _ => return Err("programs takes no argument but --slice, for as much as the gate runs".to_owned()),
     };
     println!("==> building the server");
-    if !process::run(cargo().args(["build", "--release", "--package", "lazulite"]))?.succeeded {
+    if !process::build_release_programs()? {
         return Ok(false);
     }
     let variables = if is_slice { &[][..] } else { &FULL };

@@ -93,7 +93,7 @@ pub fn check() -> Result<Result<Counts, Missing>, String> {
 }
 
 fn suites() -> Result<Vec<(&'static str, Counts)>, String> {
-    if !trials::build()? {
+    if !process::build_release_programs()? {
         return Err("the server was not built".to_owned());
     }
     let mut python = hosted()?;

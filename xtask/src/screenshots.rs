@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::process::{self, cargo};
+use crate::process;
 use crate::server::Server;
 use crate::set_up;
 use crate::suites;
@@ -24,7 +24,7 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
     let tests = process::root().join("tests").join("browser");
     set_up::npm_packages("browser", npm, &tests)?;
     println!("==> building the server");
-    if !process::run(cargo().args(["build", "--release", "--package", "lazulite"]))?.succeeded {
+    if !process::build_release_programs()? {
         return Ok(false);
     }
     let binary = process::release_program("lazulite")?;

@@ -173,10 +173,9 @@ fn clippy() -> Result<Outcome, String> {
 
 fn rust_tests() -> Result<Outcome, String> {
     let mut total = Counts::default();
-    // The engine on PostgreSQL has a step of its own.
-    let workspace = &["--workspace", "--no-fail-fast", "--exclude", "lazulite-engine-postgres"][..];
+    let workspace = [&["--no-fail-fast"][..], &process::TESTED_PACKAGES].concat();
     // The workspace is never built without PFX files, so build and test that here.
-    let without_pfx = &["--package", "lazulite-tls", "--lib", "--no-default-features", "without_pfx"][..];
+    let without_pfx = ["--package", "lazulite-tls", "--lib", "--no-default-features", "without_pfx"].to_vec();
     for arguments in [workspace, without_pfx] {
         let finished = process::run(cargo().arg("test").args(arguments))?;
         total += counts::from_cargo_test(&finished.output).of_run(finished.succeeded);
@@ -185,7 +184,7 @@ fn rust_tests() -> Result<Outcome, String> {
 }
 
 fn build() -> Result<Outcome, String> {
-    Ok(one_result(trials::build()?))
+    Ok(one_result(process::build_release_programs()?))
 }
 
 fn costs() -> Result<Outcome, String> {

@@ -4,7 +4,7 @@
 
 use std::process::Command;
 
-use crate::process::{self, cargo};
+use crate::process;
 
 /// The names that `cargo xtask` passes on.
 pub const TRIALS: [&str; 14] = [
@@ -67,7 +67,7 @@ pub const SLICES: [(&str, &str, &[&str]); 12] = [
 
 pub fn run(trial: &str, arguments: &[String]) -> Result<bool, String> {
     println!("==> building the server and the trials");
-    if !build()? {
+    if !process::build_release_programs()? {
         return Ok(false);
     }
     let status = command(trial)?
@@ -75,12 +75,6 @@ pub fn run(trial: &str, arguments: &[String]) -> Result<bool, String> {
         .status()
         .map_err(|error| format!("cannot start the trial {trial}: {error}"))?;
     Ok(status.success())
-}
-
-/// Builds the server, the trials, and the library that records file operations for them.
-pub fn build() -> Result<bool, String> {
-    let packages = ["lazulite", "trials", "shim"].map(|package| format!("--package={package}"));
-    Ok(process::run(cargo().args(["build", "--release"]).args(packages))?.succeeded)
 }
 
 /// The command of a built trial, still without its own arguments.
