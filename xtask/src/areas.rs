@@ -90,7 +90,7 @@ const AREAS: [(&str, &[&str]); 70] = [
     ("Blobs: bearer tokens and user delegation", &["blob_delegation"]),
     ("Blobs: public access, access policies", &["blob_policies", "blob_access"]),
     ("Blobs: service properties and stats", &["blob_properties", "blob_service_properties"]),
-    ("Blobs: the static website", &["blob_website"]),
+    ("Blobs: the static website", &["blob_website", "website"]),
     ("Blobs: CORS", &["blob_cors"]),
     ("Blobs: errors", &["blob_errors"]),
     ("Blobs: parallel use", &["blob_parallel"]),
