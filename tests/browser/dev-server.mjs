@@ -22,7 +22,7 @@ export const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
   "style-src 'self'",
-  "img-src 'self'",
+  "img-src 'self' data:",
   "connect-src 'self'",
   "base-uri 'none'",
   "form-action 'none'",
@@ -281,7 +281,7 @@ export const SAMPLE_ADVICE = {
 
 /** Starts the stand-in on a free port, or on the given one. */
 export async function openDevServer(connectionString, port = 0) {
-  const { TableEndpoint, QueueEndpoint } = settingsOf(connectionString);
+  const { TableEndpoint, QueueEndpoint, BlobEndpoint } = settingsOf(connectionString);
   const server = createServer(async (request, response) => {
     const path = request.url;
     const headers = {
@@ -296,6 +296,8 @@ export async function openDevServer(connectionString, port = 0) {
       return pass(request, response, TableEndpoint, path.slice("/storage/table".length));
     if (path.startsWith("/storage/queue/"))
       return pass(request, response, QueueEndpoint, path.slice("/storage/queue".length));
+    if (path.startsWith("/storage/blob/"))
+      return pass(request, response, BlobEndpoint, path.slice("/storage/blob".length));
     if (path === "/api/live") return json(liveSample());
     if (path === "/api/advice") return json(SAMPLE_ADVICE);
     if (path === "/api/status") return json({ accounts: ["devstoreaccount1"], has_emulator_account: true });

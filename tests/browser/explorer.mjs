@@ -34,7 +34,8 @@ async function takeFromDisk(context, url) {
       const name = pathname === "/" ? "index.html" : pathname.slice(1);
       const own = await route.fetch();
       // A file that the program does not have yet gets the headers of one that it has.
-      const response = own.ok() ? own : await route.fetch({ url: `${url}/app.js` });
+      const known = name.endsWith(".css") ? "style.css" : "app.js";
+      const response = own.ok() ? own : await route.fetch({ url: `${url}/${known}` });
       await route.fulfill({ response, body: await readFile(`${FILES}/${name}`) });
     },
   );

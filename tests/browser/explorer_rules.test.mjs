@@ -47,21 +47,24 @@ test("the whole page is below 300 KB and holds no inline script, style or handle
 
 test("signatures are those of the protocol reference", { skip }, async () => {
   const strings = await page.evaluate(async () => {
-    const { importKey, queueStringToSign, signTable, signQueue, tableStringToSign } = await import("/sign.js");
+    const { fullStringToSign, importKey, signFull, signTable, tableStringToSign } = await import("/sign.js");
     const { DEVELOPMENT } = await import("/connection.js");
     const key = await importKey(DEVELOPMENT.key);
     const date = "Tue, 21 Sep 2021 00:50:22 GMT";
     const path = "/devstoreaccount1/mytable(PartitionKey='pk',RowKey='a%20b')";
     const comp = new URLSearchParams("comp=acl");
     const message = new URLSearchParams("visibilitytimeout=0&messagettl=-1");
-    const headers = { "x-ms-version": "2025-11-05", "x-ms-date": "Fri, 26 Jun 2026 23:39:12 GMT" };
+    const type = { "content-type": "application/xml" };
+    const headers = { "x-ms-version": "2025-11-05", "x-ms-date": "Fri, 26 Jun 2026 23:39:12 GMT", ...type };
+    const conditions = { "if-match": "m", "if-none-match": "n", "x-ms-meta-b": "2", "x-ms-date": "d" };
     const place = "/devstoreaccount1/myqueue/messages";
     return [
       await signTable("devstoreaccount1", key, path, new URLSearchParams(), date),
       await signTable("devstoreaccount1", key, "/devstoreaccount1/mytable", comp, date),
-      await signQueue("devstoreaccount1", key, "POST", place, message, headers, 64, "application/xml"),
+      await signFull("devstoreaccount1", key, "POST", place, message, headers, 64),
       tableStringToSign("a", "/a/Tables", new URLSearchParams("$top=1"), date),
-      queueStringToSign("a", "PUT", "/a/q", new URLSearchParams(), { "x-ms-meta-b": "2", "x-ms-date": "d" }, 0, ""),
+      fullStringToSign("a", "PUT", "/a/q", new URLSearchParams(), { "x-ms-meta-b": "2", "x-ms-date": "d" }, 0),
+      fullStringToSign("a", "DELETE", "/a/c/b", new URLSearchParams("snapshot=s"), conditions),
     ];
   });
   assert.deepEqual(strings, [
@@ -70,6 +73,7 @@ test("signatures are those of the protocol reference", { skip }, async () => {
     "SharedKey devstoreaccount1:phTvgCQg1F0+/SgS5NqDdPcbXkLN1C5sDTBiKVCPkxY=",
     "Tue, 21 Sep 2021 00:50:22 GMT\n/a/a/Tables",
     `PUT${"\n".repeat(12)}x-ms-date:d\nx-ms-meta-b:2\n/a/a/q`,
+    `DELETE${"\n".repeat(8)}m\nn\n\n\nx-ms-date:d\nx-ms-meta-b:2\n/a/a/c/b\nsnapshot:s`,
   ]);
 });
 

@@ -52,9 +52,11 @@ export function blobOwner(method, target, body, headers = {}) {
 /** The owner has a token for everything. */
 async function ownerOf(endpoint, services, method, target, body, more = {}) {
   const url = new URL(endpoint + target);
-  const [permissions, types, expiry] = ["rwdlacup", "sco", inAnHour()];
-  const text = [settings.AccountName, permissions, services, types, "", expiry, "", "", VERSION, ""].join("\n");
-  const token = { sv: VERSION, ss: services, srt: types, sp: permissions, se: expiry, sig: hmac(text) };
+  // Tags of blobs came with this version.
+  const [permissions, version] = services === "b" ? ["rwdlacupt", "2019-12-12"] : ["rwdlacup", VERSION];
+  const [types, expiry] = ["sco", inAnHour()];
+  const text = [settings.AccountName, permissions, services, types, "", expiry, "", "", version, ""].join("\n");
+  const token = { sv: version, ss: services, srt: types, sp: permissions, se: expiry, sig: hmac(text) };
   for (const [name, value] of Object.entries(token)) url.searchParams.set(name, value);
   const headers = body === undefined ? more : { "content-type": "application/xml", ...more };
   const response = await fetch(url, { method, headers, body });

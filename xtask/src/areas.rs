@@ -1,7 +1,7 @@
 //! The areas of the conformance document: a title for the subject of each test file or module, and their order.
 
 /// Each title with its files or modules, in the order of the document.
-const AREAS: [(&str, &[&str]); 68] = [
+const AREAS: [(&str, &[&str]); 70] = [
     ("Tables", &["tables"]),
     ("Entities", &["entities", "update"]),
     ("Property types", &["types"]),
@@ -24,6 +24,7 @@ const AREAS: [(&str, &[&str]); 68] = [
         &[
             "explorer",
             "explorer_access",
+            "explorer_containers",
             "explorer_many",
             "explorer_rules",
             "explorer_safety",
@@ -89,9 +90,11 @@ const AREAS: [(&str, &[&str]); 68] = [
     ("Blobs: bearer tokens and user delegation", &["blob_delegation"]),
     ("Blobs: public access, access policies", &["blob_policies", "blob_access"]),
     ("Blobs: service properties and stats", &["blob_properties", "blob_service_properties"]),
+    ("Blobs: the static website", &["blob_website", "website"]),
     ("Blobs: CORS", &["blob_cors"]),
     ("Blobs: errors", &["blob_errors"]),
     ("Blobs: parallel use", &["blob_parallel"]),
+    ("Blobs: the design guide's patterns", &["blob_patterns"]),
     ("Blobs: known traps", &["blob_traps"]),
     ("Blobs: golden exchanges", &["blob_golden"]),
 ];

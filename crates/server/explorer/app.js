@@ -7,6 +7,7 @@
 import { AdviceView, PatternView } from "./advice.js";
 import { ConnectView } from "./connect.js";
 import { forget, open, remembered } from "./connection.js";
+import { ContainerView } from "./containers.js";
 import { h, icon, keep, recall, show, toastError } from "./dom.js";
 import { LiveView } from "./live.js";
 import { OverviewView } from "./overview.js";
@@ -96,6 +97,7 @@ class App {
     if (!this.connection) return new ConnectView(this);
     if (kind === "table" && name) return new TableView(this, name, parameters.get("filter") ?? "");
     if (kind === "queue" && name) return new QueueView(this, name);
+    if (kind === "container" && name) return new ContainerView(this, name, parameters.get("prefix") ?? "");
     return new OverviewView(this);
   }
 
@@ -121,9 +123,8 @@ class App {
     this.connection = connection;
     this.sidebar.show();
     this.place = undefined;
-    const only = connection.table
-      ? `#/table/${encodeURIComponent(connection.table)}`
-      : connection.queue && `#/queue/${encodeURIComponent(connection.queue)}`;
+    const kind = ["table", "queue", "container"].find((kind) => connection[kind]);
+    const only = kind && `#/${kind}/${encodeURIComponent(connection[kind])}`;
     if (only && location.hash !== only) this.go(only);
     else this.#route();
   }
@@ -138,7 +139,7 @@ class App {
     else this.go("#/");
   }
 
-  /** A table or queue is gone. */
+  /** A table, queue or container is gone. */
   removed(kind, name) {
     this.#taken.delete(name);
     this.go("#/");

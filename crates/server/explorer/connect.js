@@ -3,6 +3,7 @@
 // Promises: what is typed here is kept in this page's memory and nowhere else, unless the box is ticked. A wrong key
 // is found out at once.
 
+import { listBlobs, listContainers } from "./blobrest.js";
 import { DEVELOPMENT, fromConnectionString, fromKey, fromSas, open, remember } from "./connection.js";
 import { button, fail, field, h, mark, show } from "./dom.js";
 import { admin, listQueues, listTables, peekMessages, queryEntities } from "./rest.js";
@@ -16,7 +17,9 @@ async function verify(connection) {
     ? [() => queryEntities(connection, connection.table, { top: 1 })]
     : connection.queue
       ? [() => peekMessages(connection, connection.queue, 1)]
-      : [() => listTables(connection), () => listQueues(connection)];
+      : connection.container
+        ? [() => listBlobs(connection, connection.container, { max: 1 })]
+        : [() => listTables(connection), () => listQueues(connection), () => listContainers(connection)];
   let refused;
   for (const attempt of attempts) {
     try {
@@ -25,7 +28,7 @@ async function verify(connection) {
     } catch (error) {
       if (
         ALLOWED_ELSEWHERE.test(error.code) ||
-        (/NotFound$/.test(error.code) && (connection.table || connection.queue))
+        (/NotFound$/.test(error.code) && (connection.table || connection.queue || connection.container))
       )
         return;
       refused ??= error;
@@ -90,7 +93,7 @@ export class ConnectView {
       sas: [
         field("Account", this.sasAccount),
         field("Signature or URL", this.sas),
-        field("Queue", this.resource, "Only if the signature is for one queue."),
+        field("Queue or container", this.resource, "Only if the signature is for one of them."),
       ],
     };
     this.place = h("div", { class: "connect-fields" });
@@ -124,7 +127,7 @@ export class ConnectView {
           "header",
           {},
           mark(),
-          h("h1", { id: "view-title", tabindex: "-1" }, "Look into your tables and queues"),
+          h("h1", { id: "view-title", tabindex: "-1" }, "Look into your tables, queues and containers"),
           h("p", { class: "quiet" }, "Requests are signed in this page. The key is not sent and not stored."),
         ),
         this.tabs,

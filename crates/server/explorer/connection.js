@@ -21,7 +21,7 @@ export function fromConnectionString(text) {
     if (at > 0) settings.set(part.slice(0, at).trim().toLowerCase(), part.slice(at + 1).trim());
   }
   if (settings.get("usedevelopmentstorage") === "true") return DEVELOPMENT;
-  const endpoint = settings.get("tableendpoint") ?? settings.get("queueendpoint");
+  const endpoint = settings.get("tableendpoint") ?? settings.get("queueendpoint") ?? settings.get("blobendpoint");
   const account = settings.get("accountname") ?? (endpoint && accountOf(endpoint));
   if (!account) throw new Error("This connection string has neither AccountName nor an endpoint.");
   const sas = settings.get("sharedaccesssignature");
@@ -39,7 +39,7 @@ function accountOf(endpoint) {
   return isPlain ? segment : url.hostname.split(".")[0];
 }
 
-/** Reads a token, or a URL that carries one. `resource` names the table or queue if the token does not. */
+/** Reads a token, or a URL that carries one. `resource` names the queue or container, which no token does. */
 export function fromSas(account, text, resource = "") {
   let token = text.trim();
   let named = resource.trim();
@@ -60,8 +60,11 @@ export function fromSas(account, text, resource = "") {
   const table = sas.get("tn") ?? "";
   if (isAccountSas) return { account, sas };
   if (table) return { account, sas, table };
-  if (!named) throw new Error("A signature for one queue does not say which: name the queue.");
-  return { account, sas, queue: named };
+  const kind = sas.has("sr") ? "container" : "queue";
+  if (kind === "container" && sas.get("sr") !== "c")
+    throw new Error("This signature is for one blob, and there is nothing to list. Use one for its container.");
+  if (!named) throw new Error(`A signature for one ${kind} does not say which: name the ${kind}.`);
+  return { account, sas, [kind]: named };
 }
 
 /** The name and key of an account as typed. */
@@ -74,8 +77,8 @@ export function fromKey(account, key) {
 
 /** Makes a connection ready to sign. The key's text is not kept. */
 export async function open(connection) {
-  const { account, key, sas, table, queue } = connection;
-  if (!key) return { account, sas, table, queue };
+  const { account, key, sas, table, queue, container } = connection;
+  if (!key) return { account, sas, table, queue, container };
   if (!crypto.subtle)
     throw new Error(
       "Browsers sign only on pages that came by HTTPS or from this machine. " +
@@ -89,8 +92,8 @@ export async function open(connection) {
 }
 
 /** Keeps a connection in this browser, because the user asked for it. */
-export function remember({ account, key, sas, table, queue }) {
-  keep(REMEMBERED, JSON.stringify({ account, key, sas: sas?.toString(), table, queue }));
+export function remember({ account, key, sas, table, queue, container }) {
+  keep(REMEMBERED, JSON.stringify({ account, key, sas: sas?.toString(), table, queue, container }));
 }
 
 export function remembered() {

@@ -43,6 +43,10 @@ export function show(element, ...children) {
 
 const PATHS = {
   table: "M3 5h18v14H3zM3 10h18M3 14.5h18M9 5v14",
+  container: "M4 7l8-4 8 4v10l-8 4-8-4zM4 7l8 4 8-4M12 11v10",
+  folder: "M3 6h6l2 2h10v11H3z",
+  file: "M6 3h8l4 4v14H6zM14 3v4h4",
+  upload: "M12 16V5M7 9l5-5 5 5M5 20h14",
   queue: "M4 6h16M4 12h16M4 18h10M18 15v6M15 18l3 3 3-3",
   live: "M3 17l5-6 4 3 8-9M15 5h5v5",
   advice: "M9 18h6M10 21h4M12 3a6 6 0 0 0-4 10.5c.7.7 1 1.5 1 2.5h6c0-1 .3-1.8 1-2.5A6 6 0 0 0 12 3z",

@@ -30,7 +30,7 @@ export class OverviewView {
         "div",
         { class: "welcome" },
         h("h1", { id: "view-title", tabindex: "-1" }, app.connection.account),
-        h("p", { class: "quiet" }, "Choose a table or a queue, or look at what the server does right now."),
+        h("p", { class: "quiet" }, "Choose a table, a queue or a container, or look at what the server does right now."),
         h(
           "p",
           { class: "welcome-links" },

@@ -3,12 +3,13 @@
 // Promises: every request is signed for the service's own path; every failure is a ServiceFailure with the service's
 // code and message. Nothing private is used. Leaves to others: what to do with the answers.
 
-import { signQueue, signTable } from "./sign.js";
+import { signFull, signTable } from "./sign.js";
 import { newGuid, readEntity, readPage, writeEntity } from "./types.js";
 import { escapeXml, readXml } from "./xml.js";
 
 const TABLE_VERSION = "2019-02-02";
-const QUEUE_VERSION = "2021-12-02";
+/** Of queues and blobs. */
+const COMMON_VERSION = "2021-12-02";
 const JSON_TYPE = "application/json;odata=minimalmetadata";
 export const PAGE_ENTITIES_MAX = 1000;
 
@@ -21,7 +22,7 @@ export class ServiceFailure extends Error {
 }
 
 /** Percent-encodes like encodeURIComponent, and the quote too, so that the path is the same text everywhere. */
-function encode(text) {
+export function encode(text) {
   return encodeURIComponent(text).replace(/'/g, "%27");
 }
 
@@ -34,25 +35,25 @@ function queryText(parameters) {
   return [...parameters].map(([name, value]) => `${encode(name)}=${encode(value)}`).join("&");
 }
 
-/** Sends one request. `path` is relative to the account and percent-encoded. */
-async function send(connection, service, method, path, { query = {}, headers = {}, body, signal } = {}) {
+/** Sends one request. `path` is relative to the account and percent-encoded; `body` is text, or a file as it is. */
+export async function send(connection, service, method, path, { query = {}, headers = {}, body, signal } = {}) {
   const { account, key, sas } = connection;
   const parameters = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) if (value !== undefined) parameters.set(name, value);
   const own = `/${account}${path}`;
   const all = {
-    "x-ms-version": service === "table" ? TABLE_VERSION : QUEUE_VERSION,
+    "x-ms-version": service === "table" ? TABLE_VERSION : COMMON_VERSION,
     "x-ms-client-request-id": `explorer-${newGuid()}`,
     ...headers,
   };
-  const bytes = body === undefined ? undefined : new TextEncoder().encode(body);
+  const bytes = typeof body === "string" ? new TextEncoder().encode(body) : body;
   if (key) {
     const date = new Date().toUTCString();
     all["x-ms-date"] = date;
     all.authorization =
       service === "table"
         ? await signTable(account, key, own, parameters, date)
-        : await signQueue(account, key, method, own, parameters, all, bytes?.length, all["content-type"] ?? "");
+        : await signFull(account, key, method, own, parameters, all, bytes?.size ?? bytes?.length);
   } else {
     for (const [name, value] of sas) parameters.set(name, value);
   }

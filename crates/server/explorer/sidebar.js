@@ -1,8 +1,10 @@
-// The sidebar: where one is, and where one can go: live charts, advice, tables and queues with their counts.
+// The sidebar: where one is, and where one can go: live charts, advice, tables, queues and containers with their
+// counts.
 //
 // Promises: names are read a page at a time. The count of a table is of its first thousand entities (keys only),
 // since the service has no cheaper way; "1,000+" says so. Leaves to others: what is behind each name.
 
+import { createContainer, listBlobs, listContainers } from "./blobrest.js";
 import { ask, button, h, icon, iconButton, mark, number, show, toastError } from "./dom.js";
 import {
   createQueue,
@@ -16,6 +18,8 @@ import {
 
 const COUNTS_AT_ONCE = 3;
 const COUNTED_MAX = 60;
+/** What a list says of a blob is long, so fewer are counted. */
+const COUNTED_BLOBS_MAX = 100;
 const NAMES_MAX = 5000;
 
 const KINDS = {
@@ -48,6 +52,21 @@ const KINDS = {
         : "3 to 63 lower-case letters, digits and single dashes inside.",
     async count(connection, name, signal) {
       return number((await queueProperties(connection, name, signal)).count);
+    },
+  },
+  container: {
+    title: "Containers",
+    one: "container",
+    list: listContainers,
+    create: createContainer,
+    symbol: "container",
+    check: (name) =>
+      /^([a-z0-9](?:-?[a-z0-9]){2,62}|\$root|\$web)$/.test(name) && name.length <= 63
+        ? undefined
+        : "3 to 63 lower-case letters, digits and single dashes inside.",
+    async count(connection, name, signal) {
+      const { entries, next } = await listBlobs(connection, name, { max: COUNTED_BLOBS_MAX, signal });
+      return number(entries.length) + (next ? "+" : "");
     },
   },
 };
@@ -174,8 +193,8 @@ class Section {
     }
     this.element.hidden = !connection;
     if (!connection) return;
-    if (connection.table || connection.queue) {
-      // A signature for one table or queue can list nothing, but its name is known.
+    if (Object.keys(KINDS).some((kind) => connection[kind])) {
+      // A signature for one table, queue or container cannot list its kind, but the name is known.
       this.names = connection[this.kind] ? [connection[this.kind]] : [];
       this.element.hidden = this.names.length === 0;
       this.#draw();
@@ -195,6 +214,8 @@ class Section {
       if (error.name === "AbortError") return;
       this.error = error;
     }
+    // A service that was not started has no section. A list of a service is never missing otherwise.
+    this.element.hidden = this.error?.status === 404 && !this.error.code;
     this.#draw();
   }
 

@@ -1,8 +1,8 @@
 // Signing in the browser: Shared Key by WebCrypto. The key never leaves the page, and is held as a CryptoKey that
 // cannot be read back.
 //
-// Promises: Table requests are signed in the short form (Shared Key Lite), Queue requests in the full form, each over
-// the service's own path. Leaves to others: sending (rest.js), shared access signatures (connection.js).
+// Promises: Table requests are signed in the short form (Shared Key Lite), Queue and Blob requests in the full form,
+// each over the service's own path. Leaves to others: sending (rest.js), shared access signatures (connection.js).
 
 import { bytesOf } from "./types.js";
 
@@ -22,9 +22,11 @@ export function tableStringToSign(account, path, query, date) {
   return `${date}\n/${account}${path}${comp === null ? "" : `?comp=${comp}`}`;
 }
 
-/** The string to sign of a Queue request. `headers` are those that begin with x-ms-, in lower case. */
-export function queueStringToSign(account, method, path, query, headers, contentLength, contentType) {
+/** The string to sign of a Queue or Blob request. The names of `headers` are in lower case. */
+export function fullStringToSign(account, method, path, query, headers, contentLength) {
   const length = contentLength ? String(contentLength) : "";
+  const text = (name) => headers[name] ?? "";
+  const standard = ["", "", length, "", text("content-type"), "", "", text("if-match"), text("if-none-match"), "", ""];
   const ours = Object.entries(headers).filter(([name]) => name.startsWith("x-ms-"));
   ours.sort(([a], [b]) => (a < b ? -1 : 1));
   const parameters = new Map();
@@ -34,7 +36,7 @@ export function queueStringToSign(account, method, path, query, headers, content
   }
   const resource = [...parameters].sort(([a], [b]) => (a < b ? -1 : 1));
   return (
-    [method, "", "", length, "", contentType, "", "", "", "", "", ""].join("\n") +
+    [method, ...standard].join("\n") +
     "\n" +
     ours.map(([name, value]) => `${name}:${value.trim()}\n`).join("") +
     `/${account}${path}` +
@@ -47,8 +49,8 @@ export async function signTable(account, key, path, query, date) {
   return `SharedKeyLite ${account}:${await hmac(key, tableStringToSign(account, path, query, date))}`;
 }
 
-/** The Authorization header of a Queue request. */
-export async function signQueue(account, key, method, path, query, headers, contentLength, contentType) {
-  const text = queueStringToSign(account, method, path, query, headers, contentLength, contentType);
+/** The Authorization header of a Queue or Blob request. */
+export async function signFull(account, key, method, path, query, headers, contentLength) {
+  const text = fullStringToSign(account, method, path, query, headers, contentLength);
   return `SharedKey ${account}:${await hmac(key, text)}`;
 }

@@ -1,10 +1,11 @@
-// The little XML that the Queue service speaks: elements and text, read without the browser's parser, since whatever
+// The little XML that the services speak: elements, attributes and text, read without the browser's parser, since whatever
 // parses markup is a place where stored data could become script.
 //
 // Promises: text comes back unescaped and otherwise unchanged. Document types and unknown references are refused.
 
 const REFERENCES = { lt: "<", gt: ">", amp: "&", quot: '"', apos: "'" };
-const TAG = /<(\/?)([A-Za-z_][\w.:-]*)(?:\s+[\w.:-]+\s*=\s*(?:"[^"]*"|'[^']*'))*\s*(\/?)>/y;
+const TAG = /<(\/?)([A-Za-z_][\w.:-]*)((?:\s+[\w.:-]+\s*=\s*(?:"[^"]*"|'[^']*'))*)\s*(\/?)>/y;
+const ATTRIBUTE = /([\w.:-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')/g;
 
 function unescape(text) {
   return text.replace(/&(#x[0-9a-fA-F]+|#[0-9]+|[a-z]+);/g, (whole, name) => {
@@ -15,10 +16,12 @@ function unescape(text) {
   });
 }
 
-/** An element: its name, its text, its elements. */
+/** An element: its name, its attributes, its text, its elements. */
 class Element {
-  constructor(name) {
+  constructor(name, attributes = "") {
     this.name = name;
+    const found = [...attributes.matchAll(ATTRIBUTE)];
+    this.attributes = Object.fromEntries(found.map(([, key, double, single]) => [key, unescape(double ?? single)]));
     this.text = "";
     this.children = [];
   }
@@ -60,12 +63,12 @@ export function readXml(source) {
     const tag = TAG.exec(text);
     if (!tag) throw new SyntaxError(`not XML: a tag expected at ${at}`);
     at = TAG.lastIndex;
-    const [, closes, name, empty] = tag;
+    const [, closes, name, attributes, empty] = tag;
     if (closes) {
       if (open.length < 2 || here.name !== name) throw new SyntaxError(`not XML: unexpected </${name}>`);
       open.pop();
     } else {
-      const element = new Element(name);
+      const element = new Element(name, attributes);
       here.children.push(element);
       if (!empty) open.push(element);
     }

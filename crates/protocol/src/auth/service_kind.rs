@@ -13,6 +13,8 @@ pub struct ServiceKind {
     pub name: &'static str,
     /// Its label in host names and signed resources: `table`.
     pub label: &'static str,
+    /// The label of its accounts' websites in host names: `web`. `None` where it has no websites.
+    pub site_label: Option<&'static str>,
     /// Its letter in the parameter `ss` of an account SAS.
     pub letter: &'static str,
     /// The port that emulators and clients use for it by default.

@@ -30,6 +30,7 @@ const VERSION_ENCRYPTION_SCOPE: &str = "2020-12-06";
 pub const KIND: ServiceKind = ServiceKind {
     name: "Blob",
     label: "blob",
+    site_label: Some("web"),
     letter: "b",
     port: 10000,
     server_header: "Windows-Azure-Blob/1.0 Microsoft-HTTPAPI/2.0",

@@ -14,7 +14,7 @@ use crate::{ErrorCode, ServiceError};
 
 use super::header_list::Headers;
 use super::identifier::Revision;
-use super::name::ROOT_CONTAINER;
+use super::name::{ROOT_CONTAINER, WEB_CONTAINER};
 use super::properties::BlobType;
 
 #[derive(Clone, PartialEq, Debug)]
@@ -165,6 +165,17 @@ impl<'a> BlobOperation<'a> {
             return Err(ErrorCode::InvalidOperation.into());
         }
         Ok(BlobOperation::Blob { container, blob, revision, action })
+    }
+
+    /// A visit to the account's website: the path is that of a blob, and parameters are the page's own business.
+    pub fn read_visit(method: &str, path: &'a str) -> Result<BlobOperation<'a>, ServiceError> {
+        let action = match method {
+            "GET" => BlobAction::Get,
+            "HEAD" => BlobAction::GetProperties,
+            _ => return Err(ErrorCode::UnsupportedHttpVerb.into()),
+        };
+        let blob = percent_decode(path).ok_or(ErrorCode::InvalidUri)?;
+        Ok(BlobOperation::Blob { container: WEB_CONTAINER.into(), blob, revision: Revision::Base, action })
     }
 
     /// Whether it changes something, and so is refused by the secondary. A batch is one, whatever is in it.

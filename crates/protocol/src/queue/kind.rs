@@ -18,6 +18,7 @@ pub(crate) const MESSAGE_SENDER: RoleSet = RoleSet(8);
 pub const KIND: ServiceKind = ServiceKind {
     name: "Queue",
     label: "queue",
+    site_label: None,
     letter: "q",
     port: 10001,
     server_header: "Windows-Azure-Queue/1.0 Microsoft-HTTPAPI/2.0",

@@ -19,6 +19,7 @@ use crate::common::version::VersionOrder;
 pub const KIND: ServiceKind = ServiceKind {
     name: "Table",
     label: "table",
+    site_label: None,
     letter: "t",
     port: 10002,
     server_header: "Windows-Azure-Table/1.0 Microsoft-HTTPAPI/2.0",

@@ -43,6 +43,12 @@ impl BlobAnswer {
         self
     }
 
+    /// The same answer with another status.
+    pub(crate) fn with_status(mut self, status: u16) -> BlobAnswer {
+        self.status = status;
+        self
+    }
+
     /// A header with a name that is known to be right. A value that no header can carry is left out.
     pub fn header(mut self, name: &'static str, value: &str) -> BlobAnswer {
         put(&mut self.headers, HeaderName::from_static(name), value);

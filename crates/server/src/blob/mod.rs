@@ -7,6 +7,7 @@
 //! | `reads.rs`, `writes.rs`, `changes.rs`, `from_url.rs` | operations on blobs |
 //! | `copy_source.rs`, `outside.rs` | the source of a copy, here or elsewhere, and whether the caller may read it |
 //! | `batch.rs`, `delegation.rs` | batches, and keys for others |
+//! | `website.rs` | visits to an account's website |
 //! | `upload.rs`, `download.rs` | bytes in both directions |
 //! | `answer.rs`, `refusal.rs` | writes the result |
 
@@ -25,6 +26,7 @@ mod reads;
 mod refusal;
 mod request;
 mod upload;
+mod website;
 mod writes;
 
 use std::time::Duration;
@@ -113,6 +115,9 @@ impl Service for BlobHttp {
         account: &AccountName,
         request: &Self::Request<'_>,
     ) -> Result<bool, ServiceError> {
+        if request.is_visit {
+            return Ok(true);
+        }
         let (BlobOperation::Container { container, .. } | BlobOperation::Blob { container, .. }) =
             &request.operation
         else {
@@ -142,6 +147,9 @@ impl Service for BlobHttp {
     ) -> Result<BlobAnswer, Refusal> {
         request.check_length(session.head).map_err(Refusal::front)?;
         match &request.operation {
+            BlobOperation::Blob { blob, action, .. } if request.is_visit => {
+                Box::pin(self.visit(session, request, blob, *action)).await
+            }
             BlobOperation::Blob { container, blob, revision, action } => {
                 session.spend(Partition { service: KIND.label, container, key: blob }, REQUEST_ROW_COUNT)?;
                 let call = BlobCall {

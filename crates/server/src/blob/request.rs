@@ -10,6 +10,7 @@ use protocol::common::metadata::HEADER_PREFIX;
 use protocol::service::ServiceOperation;
 use protocol::{ErrorCode, ServiceError};
 
+use super::website::visitor_headers;
 use crate::front::head::RequestHead;
 use crate::front::service::PayloadForm;
 
@@ -21,20 +22,34 @@ const TRANSFER_TIME_MAX: Duration = Duration::from_secs(2 * 60 * 60);
 /// Slower senders run out of time.
 const TRANSFER_BYTES_PER_SECOND_MIN: u64 = 128 * 1024;
 
+#[derive(Clone)]
 pub struct BlobRequest<'a> {
     pub operation: BlobOperation<'a>,
     pub headers: Headers<'a>,
     pub version: &'a str,
     /// How long the body says it is.
     pub announced: Option<u64>,
+    /// Whether it is a visit to the account's website.
+    pub is_visit: bool,
 }
 
 impl<'a> BlobRequest<'a> {
     pub fn read(head: &RequestHead<'a>) -> Result<BlobRequest<'a>, ServiceError> {
+        if head.target.is_site {
+            let operation = BlobOperation::read_visit(head.method, head.target.path)?;
+            let headers = visitor_headers(head);
+            return Ok(BlobRequest {
+                operation,
+                headers,
+                version: head.version,
+                announced: None,
+                is_visit: true,
+            });
+        }
         let headers = read_headers(head);
         let operation = BlobOperation::read(head.method, head.target.path, &head.query, &headers)?;
         let announced = headers.get(CONTENT_LENGTH.as_str()).and_then(|length| length.parse().ok());
-        Ok(BlobRequest { operation, headers, version: head.version, announced })
+        Ok(BlobRequest { operation, headers, version: head.version, announced, is_visit: false })
     }
 
     /// Whether it sets tags beside what else it does, which needs a permission of its own.

@@ -18,7 +18,7 @@ use hyper::body::{Body, Incoming};
 use observe::{Credentials, Detail, Named, Notes, Observation};
 use protocol::auth::{Connection, Grant, RoleSet};
 use protocol::common::DateTime;
-use protocol::common::query::timeout_seconds;
+use protocol::common::query::{Query, timeout_seconds};
 use protocol::{ErrorCode, ServiceError};
 use tls::Tls;
 
@@ -229,6 +229,14 @@ fn find_account(front: &Front, head: &RequestHead<'_>) -> Result<Arc<Account>, R
     account.cloned().ok_or_else(|| Refusal::front(ErrorCode::ResourceNotFound))
 }
 
+/// Websites are for visitors only: no request contains or names one.
+fn find_inner_account(front: &Front, head: &RequestHead<'_>) -> Result<Arc<Account>, Refusal> {
+    if head.target.is_site {
+        return Err(Refusal::front(ErrorCode::ResourceNotFound));
+    }
+    find_account(front, head)
+}
+
 async fn process<'h, S: Service>(
     way: Way<'_, S>,
     head: &RequestHead<'h>,
@@ -245,7 +253,9 @@ async fn process<'h, S: Service>(
     }
     let grant = admit(way, head, account, read).await?;
     let Some(request) = &*read else { return Err(ErrorCode::InternalError.into()) };
-    let asked = Duration::from_secs(timeout_seconds(&head.query).map_err(Refusal::front)?);
+    // The parameters of a website's address mean something to its own pages only.
+    let query = if head.target.is_site { &Query::split("") } else { &head.query };
+    let asked = Duration::from_secs(timeout_seconds(query).map_err(Refusal::front)?);
     // Only now: strangers without credentials do not use up what belongs to the account.
     if let Some(throttle) = &front.throttle {
         throttle.operation(&account.name, front.clock.monotonic())?;
@@ -290,6 +300,9 @@ async fn admit<'h, S: Service>(
     account: &Account,
     read: &mut Option<S::Request<'h>>,
 ) -> Result<Grant, Refusal> {
+    if head.target.is_site {
+        return Box::pin(admit_visitor(way, head, account, read)).await;
+    }
     head.check_version().map_err(Refusal::front)?;
     let grant = match identify(way, account, head).await {
         Ok(grant) => grant,
@@ -332,6 +345,20 @@ async fn admit_anybody<'h, S: Service>(
     }
 }
 
+/// Lets somebody look at an account's website, where nobody shows credentials.
+async fn admit_visitor<'h, S: Service>(
+    way: Way<'_, S>,
+    head: &RequestHead<'h>,
+    account: &Account,
+    read: &mut Option<S::Request<'h>>,
+) -> Result<Grant, Refusal> {
+    let request = &*read.insert(way.service.read(head, &account.name)?);
+    match way.service.is_public(&account.name, request).await? {
+        true => Ok(Grant::Roles(RoleSet::NONE)),
+        false => Err(Refusal::front(ErrorCode::ResourceNotFound)),
+    }
+}
+
 /// A request that may run.
 pub(crate) struct AdmittedInner<R> {
     pub account: Arc<Account>,
@@ -344,7 +371,7 @@ pub(crate) fn admit_inner<'a, S: Service>(
     head: &'a RequestHead<'a>,
 ) -> Inner<'a, Result<AdmittedInner<S::Request<'a>>, Refusal>> {
     Box::pin(async move {
-        let account = find_account(way.front, head)?;
+        let account = find_inner_account(way.front, head)?;
         let mut read = None;
         admit(way, head, &account, &mut read).await?;
         let request = read.ok_or(ErrorCode::InternalError)?;
@@ -366,7 +393,7 @@ pub(crate) fn answer_inner<'a, S: Service>(
         let front = way.front;
         let head = outer.inner(parts, front.request_ids.next(), S::KIND, way.host_suffixes);
         let (mut body, mut read, notes) = (None, None, Notes::default());
-        let outcome = match find_account(front, &head) {
+        let outcome = match find_inner_account(front, &head) {
             Err(refusal) => Err(refusal),
             Ok(account) => process(way, &head, &account, &parts.method, &mut body, &mut read, &notes).await,
         };

@@ -12,7 +12,7 @@ use protocol::auth::ServiceKind;
 use protocol::common::query::Query;
 use protocol::common::version::{is_version, protocol_version};
 
-use super::address::{self, Target};
+use super::address::{self, HostLabels, Target};
 use super::header_names::{X_MS_CLIENT_REQUEST_ID, X_MS_VERSION};
 use super::request_id::RequestId;
 use crate::http::header_case::SpeltNames;
@@ -79,6 +79,7 @@ impl<'a> RequestHead<'a> {
             header.and_then(|version| version.to_str().ok()).filter(|version| is_version(version));
         let version = protocol_version(&query, sent_version, kind.version_order);
         let version = version.unwrap_or(kind.version_default);
+        let labels = HostLabels { service: kind.label, site: kind.site_label };
         RequestHead {
             request_id,
             connection,
@@ -86,7 +87,7 @@ impl<'a> RequestHead<'a> {
             path,
             host,
             has_malformed_host,
-            target: address::locate(host.unwrap_or_default(), path, kind.label, host_suffixes),
+            target: address::locate(host.unwrap_or_default(), path, labels, host_suffixes),
             query,
             headers,
             version,

@@ -33,6 +33,7 @@ pub(crate) struct ExplorerAddress {
 pub(crate) fn is_wanted(head: &RequestHead<'_>) -> bool {
     let accepts_pages = |value: &HeaderValue| value.as_bytes().windows(9).any(|part| part == b"text/html");
     head.path == "/"
+        && !head.target.is_site
         && matches!(head.method, "GET" | "HEAD")
         && head.query.parameters().next().is_none()
         && ![AUTHORIZATION, X_MS_VERSION, X_MS_DATE].iter().any(|name| head.headers.contains_key(name))

@@ -27,6 +27,7 @@ mod snapshots;
 mod streaming;
 mod tags;
 mod traps;
+mod website;
 
 use std::sync::Arc;
 use std::time::Duration;

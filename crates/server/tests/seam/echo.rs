@@ -36,6 +36,7 @@ pub const FAMILY: Family = Family(9);
 pub const KIND: ServiceKind = ServiceKind {
     name: "Echo",
     label: "echo",
+    site_label: None,
     letter: "e",
     port: 10009,
     server_header: "Echo/1.0",
