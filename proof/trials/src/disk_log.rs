@@ -18,6 +18,8 @@ pub enum Operation {
     MakeDirectory { inode: u64, path: String },
     Write { inode: u64, offset: u64, bytes: Vec<u8> },
     SetLength { inode: u64, length: u64 },
+    /// The length of the file stays.
+    Punch { inode: u64, offset: u64, length: u64 },
     Rename { from: String, to: String },
     Link { from: String, to: String },
     Unlink { path: String },
@@ -61,6 +63,7 @@ fn operation(record: &[u8]) -> Result<Operation, Error> {
                 format!("the server made a change that the shim cannot record: {}", fields.path()?).into()
             );
         }
+        11 => Operation::Punch { inode: fields.number()?, offset: fields.number()?, length: fields.number()? },
         kind => return Err(format!("the log of file operations has a record of kind {kind}").into()),
     })
 }

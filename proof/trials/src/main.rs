@@ -5,6 +5,8 @@
 //! simulation, which must control the clock and the disk. `cargo xtask` builds what is needed and runs this program.
 
 mod backup_load;
+mod blob;
+mod blob_crash;
 mod contents;
 mod crash;
 mod damage;
@@ -53,9 +55,10 @@ use loadgen::Error;
 type Trial = fn(&mut Parser) -> Result<bool, Error>;
 
 /// Name, what it does, and the trial.
-const TRIALS: [(&str, &str, Trial); 15] = [
+const TRIALS: [(&str, &str, Trial); 16] = [
     ("crash", "kill -9 under load, again and again over one growing store", crash::run),
     ("queue-crash", "kill -9 under queue operations, with a ledger of messages", queue_crash::run),
+    ("blob-crash", "kill -9 while blobs are written, read and swept, with a ledger of every byte", blob_crash::run),
     ("employees", "a transaction through a queue; its workers and the server die", employees::run),
     ("power", "disk states that a power cut could leave, each opened and checked", power::run),
     ("damage", "bytes lost or flipped at rest: found, reported, never served", damage::run),
