@@ -7,6 +7,7 @@
 mod backup_load;
 mod blob;
 mod blob_crash;
+mod blob_histories;
 mod contents;
 mod crash;
 mod damage;
@@ -55,7 +56,7 @@ use loadgen::Error;
 type Trial = fn(&mut Parser) -> Result<bool, Error>;
 
 /// Name, what it does, and the trial.
-const TRIALS: [(&str, &str, Trial); 16] = [
+const TRIALS: [(&str, &str, Trial); 17] = [
     ("crash", "kill -9 under load, again and again over one growing store", crash::run),
     ("queue-crash", "kill -9 under queue operations, with a ledger of messages", queue_crash::run),
     ("blob-crash", "kill -9 while blobs are written, read and swept, with a ledger of every byte", blob_crash::run),
@@ -65,6 +66,7 @@ const TRIALS: [(&str, &str, Trial); 16] = [
     ("disk", "a full disk, a read-only directory, no file handles left", disk::run),
     ("histories", "concurrent histories over HTTP, checked for linearizability", histories::run),
     ("queue-histories", "concurrent histories of queue operations, checked for order", queue_histories::run),
+    ("blob-histories", "concurrent histories of blobs with conditions and leases", blob_histories::run),
     ("simulate", "engine and rules against a model, with seeded time and faults", simulate::run),
     ("queue-simulate", "the rules of queues, with seeded time, turns and faults", queue_simulate::run),
     ("seeded-bugs", "each planted bug must be caught by one of the others", seeded_bugs::run),

@@ -41,10 +41,18 @@ impl BlobDoor {
         Ok(response.of_blob())
     }
 
-    /// Sends a request and does not wait for the answer.
-    pub fn abandon(&mut self, request: &Request) -> io::Result<()> {
-        let bytes = self.bytes_of(request);
-        RawClient::connect(self.addr)?.send(&bytes)
+    /// Connects now, instead of with the first request.
+    pub fn connect(&mut self) -> io::Result<()> {
+        self.client = Some(self.connected()?);
+        Ok(())
+    }
+
+    /// Sends a request over a connection of its own and gives up after this time, without the answer.
+    pub fn abandon(&mut self, request: &Request, after: Duration) -> io::Result<()> {
+        let mut client = RawClient::connect(self.addr)?;
+        client.send(&self.bytes_of(request))?;
+        std::thread::sleep(after);
+        Ok(())
     }
 
     /// The URL of a blob, for copies.

@@ -81,15 +81,6 @@ impl BlobState {
         text
     }
 
-    /// How many bytes one can read, with snapshots.
-    pub fn byte_count(&self) -> u64 {
-        let of_blob = |blob: &StoredBlob| {
-            let snapshots: usize = blob.snapshots.iter().map(|taken| taken.body.len()).sum();
-            (blob.body.as_ref().map_or(0, |body| body.len()) + snapshots) as u64
-        };
-        self.blobs.values().map(of_blob).sum()
-    }
-
     /// Reads everything in a container.
     pub fn read(door: &mut BlobDoor, container: &str) -> Result<BlobState, String> {
         let listed = ask(door, &door::list(container))?;
