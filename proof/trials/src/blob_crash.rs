@@ -357,11 +357,7 @@ impl Trial {
             let paths = writer.known.blobs.keys().map(|blob| format!("/{container}/{blob}"));
             let mut requests: Vec<(Request, u16)> = Vec::new();
             if self.random.bool() {
-                let with_body = |path: &String| {
-                    let blob = path.rsplit('/').next().unwrap_or_default();
-                    writer.known.blobs.get(blob).is_some_and(|stored| stored.body.is_some())
-                };
-                requests.extend(paths.filter(with_body).map(|path| (door::delete(&path), 202)));
+                requests.extend(paths.map(|path| (door::delete(&path), 202)));
             } else if writer.known.has_container {
                 requests.push((door::delete_container(&container), 202));
             }

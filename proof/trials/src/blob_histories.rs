@@ -1,5 +1,5 @@
-//! `blob-histories`: a few clients work on few blobs, with ETags, leases and append positions, over HTTP and the real binary. Some do
-//! not wait for their answers, and the server is killed with `kill -9` in between. Each history must be linearizable.
+//! `blob-histories`: a few clients work on few blobs, with ETags, leases, blocks and append positions, over HTTP and the real
+//! binary. Some do not wait for their answers, and the server is killed with `kill -9` in between. Each history must be linearizable.
 //!
 //! Linearizability is local, so each blob is checked by itself. `model.rs` is the model for the answers; the search is that of
 //! `histories`.
@@ -17,8 +17,8 @@ use lexopt::Parser;
 use testkit::{Request, Response, Stopwatch, TempDir};
 
 use self::model::{
-    BlobAnswer, BlobCall, BlobModel, BlobOperation, BlobTag, LeaseNumber, SeenBlob, SeenLease, TagCondition,
-    length_of,
+    BlobAnswer, BlobCall, BlobModel, BlobOperation, BlobTag, BlockNumber, LeaseNumber, SeenBlob, SeenLease,
+    TagCondition, length_of,
 };
 use crate::Error;
 use crate::blob::body;
@@ -55,6 +55,9 @@ const LEASES: [&str; 3] = [
     "00000000-0000-0000-0000-00000000000b",
     "00000000-0000-0000-0000-00000000000c",
 ];
+
+/// Identifiers of blocks.
+const BLOCKS: [&str; 3] = ["MQ==", "Mg==", "Mw=="];
 
 pub struct Settings {
     pub server: PathBuf,
@@ -182,7 +185,9 @@ impl World<'_> {
         let client_count = random.usize(3..=6);
         let call_count = blob_count * random.usize(20..=CALLS_PER_BLOB_MAX);
         let kill_after = (random.u32(..KILL_INTERVAL) == 0).then(|| random.usize(1..call_count));
-        let name = |number: usize| format!("/{CONTAINER}/h{seed}-{}{number}", if is_append(number) { "a" } else { "b" });
+        let name = |number: usize| {
+            format!("/{CONTAINER}/h{seed}-{}{number}", if is_append(number) { "a" } else { "b" })
+        };
         let ground = Ground {
             clock: self.clock,
             addr: Mutex::new(self.server.blob_addr()),
@@ -225,7 +230,12 @@ impl World<'_> {
         }))
     }
 
-    fn judge(&mut self, recorded: Vec<(usize, Recorded)>, first: usize, blob_count: usize) -> Result<(), String> {
+    fn judge(
+        &mut self,
+        recorded: Vec<(usize, Recorded)>,
+        first: usize,
+        blob_count: usize,
+    ) -> Result<(), String> {
         let mut blobs: Vec<Vec<Recorded>> = vec![Vec::new(); blob_count];
         for (blob, recorded) in recorded {
             self.verdict.operations += 1;
@@ -239,7 +249,8 @@ impl World<'_> {
         for (blob, history) in blobs.iter().enumerate() {
             let model = BlobModel::learn(is_append(first + blob), history);
             let checked = checker::check(&model, history, CONFIGURATION_COUNT_MAX);
-            self.verdict.configurations_max = self.verdict.configurations_max.max(checked.configuration_count);
+            self.verdict.configurations_max =
+                self.verdict.configurations_max.max(checked.configuration_count);
             match checked.verdict {
                 checker::Verdict::Linearizable => {}
                 checker::Verdict::Undecided => self.verdict.undecided += 1,
@@ -329,8 +340,19 @@ impl<'a> Client<'a> {
                 let position = seen.map(|(_, size)| size).filter(|_| self.random.bool());
                 BlobCall::Append { lease: sent, condition, position }
             }
+            53..68 if !is_append => BlobCall::Stage { lease: sent, block: self.block_number() },
+            68..80 if !is_append => {
+                let count = self.random.usize(1..=3);
+                let mut blocks = [None; 3];
+                blocks[..count].fill_with(|| Some(self.block_number()));
+                BlobCall::Commit { lease: sent, condition, blocks }
+            }
             _ => BlobCall::Put { lease: sent, condition },
         }
+    }
+
+    fn block_number(&mut self) -> BlockNumber {
+        self.random.u8(..BLOCKS.len() as u8)
     }
 
     fn lease_number(&mut self) -> LeaseNumber {
@@ -347,14 +369,17 @@ impl<'a> Client<'a> {
         let Some(door) = &mut self.door else { return Err("no connection".to_owned()) };
         let reply = match is_abandoned {
             true => {
-                let sent = door.abandon(&request, Duration::from_micros(self.random.u64(..ABANDONED_WAIT_US_MAX)));
+                let sent =
+                    door.abandon(&request, Duration::from_micros(self.random.u64(..ABANDONED_WAIT_US_MAX)));
                 sent.map(|()| None)
             }
             false => door.ask(&request).map(Some),
         };
         let returned = self.now();
         let (answer, returned) = match reply {
-            Ok(Some(response)) if response.status < 500 => (self.answer(blob, id, call, &response)?, Some(returned)),
+            Ok(Some(response)) if response.status < 500 => {
+                (self.answer(blob, id, call, &response)?, Some(returned))
+            }
             Ok(_) => (BlobAnswer::Unknown, None),
             Err(_) => {
                 self.door = None;
@@ -381,7 +406,9 @@ impl<'a> Client<'a> {
             let mut door = BlobDoor::new(addr);
             match door.connect() {
                 Ok(()) => self.door = Some(door),
-                Err(error) if watch.elapsed() > CONNECT_TIME_MAX => return Err(format!("no server: {error}")),
+                Err(error) if watch.elapsed() > CONNECT_TIME_MAX => {
+                    return Err(format!("no server: {error}"));
+                }
                 Err(_) => std::thread::sleep(CONNECT_PAUSE),
             }
         }
@@ -391,10 +418,14 @@ impl<'a> Client<'a> {
     fn request(&self, blob: usize, id: u32, call: BlobCall) -> Request {
         let path = &self.ground.blobs[blob];
         let bytes = body::make(id.into(), length_of(id));
-        let lease_action = |action: &str| Request::put(&format!("{path}?comp=lease")).header("x-ms-lease-action", action);
-        let lease_id = |request: Request, lease: LeaseNumber| request.header("x-ms-lease-id", LEASES[usize::from(lease)]);
-        let proposed =
-            |request: Request, lease: LeaseNumber| request.header("x-ms-proposed-lease-id", LEASES[usize::from(lease)]);
+        let lease_action =
+            |action: &str| Request::put(&format!("{path}?comp=lease")).header("x-ms-lease-action", action);
+        let lease_id = |request: Request, lease: LeaseNumber| {
+            request.header("x-ms-lease-id", LEASES[usize::from(lease)])
+        };
+        let proposed = |request: Request, lease: LeaseNumber| {
+            request.header("x-ms-proposed-lease-id", LEASES[usize::from(lease)])
+        };
         let guarded = |request: Request, lease: Option<LeaseNumber>, condition: TagCondition| {
             let request = match lease {
                 Some(lease) => lease_id(request, lease),
@@ -422,6 +453,15 @@ impl<'a> Client<'a> {
                     None => request,
                 }
             }
+            BlobCall::Stage { lease, block } => {
+                guarded(door::stage(path, BLOCKS[usize::from(block)], &bytes), lease, TagCondition::None)
+            }
+            BlobCall::Commit { lease, condition, blocks } => {
+                let listed = |block: BlockNumber| ("Latest", BLOCKS[usize::from(block)].to_owned());
+                let listed: Vec<_> = blocks.into_iter().flatten().map(listed).collect();
+                let request = door::commit_list(path, &listed);
+                guarded(request.header("x-ms-meta-born", &id.to_string()), lease, condition)
+            }
             BlobCall::Delete { lease, condition } => guarded(Request::delete(path), lease, condition),
             BlobCall::Acquire(lease) => {
                 proposed(lease_action("acquire").header("x-ms-lease-duration", "-1"), lease)
@@ -435,13 +475,23 @@ impl<'a> Client<'a> {
         }
     }
 
-    fn answer(&self, blob: usize, id: u32, call: BlobCall, response: &Response) -> Result<BlobAnswer, String> {
+    fn answer(
+        &self,
+        blob: usize,
+        id: u32,
+        call: BlobCall,
+        response: &Response,
+    ) -> Result<BlobAnswer, String> {
         let strange = |why: &str| format!("{call:?} is answered strangely ({why}): {response:?}");
-        let tag = response.header("ETag").and_then(|tag| {
-            BlobTag::from_str_radix(tag.trim_matches('"').strip_prefix("0x")?, 16).ok()
-        });
+        let tag = response
+            .header("ETag")
+            .and_then(|tag| BlobTag::from_str_radix(tag.trim_matches('"').strip_prefix("0x")?, 16).ok());
         let done = match call {
-            BlobCall::Put { .. } | BlobCall::Append { .. } | BlobCall::Acquire(_) => 201,
+            BlobCall::Put { .. }
+            | BlobCall::Append { .. }
+            | BlobCall::Stage { .. }
+            | BlobCall::Commit { .. }
+            | BlobCall::Acquire(_) => 201,
             BlobCall::Delete { .. } | BlobCall::Break => 202,
             _ => 200,
         };
@@ -449,6 +499,7 @@ impl<'a> Client<'a> {
             return match (call, response.status) {
                 (BlobCall::Get | BlobCall::Head, 404) => Ok(BlobAnswer::Found(None)),
                 (BlobCall::Get | BlobCall::Head, _) => Err(strange("a read")),
+                (BlobCall::Commit { .. }, status @ 400) => Ok(BlobAnswer::Refused(status)),
                 (_, status @ (404 | 409 | 412)) => Ok(BlobAnswer::Refused(status)),
                 _ => Err(strange("the status")),
             };
@@ -457,7 +508,7 @@ impl<'a> Client<'a> {
             self.ground.seen[blob].lock().unwrap_or_else(PoisonError::into_inner).push((tag, size));
         };
         match call {
-            BlobCall::Put { .. } | BlobCall::Append { .. } => {
+            BlobCall::Put { .. } | BlobCall::Append { .. } | BlobCall::Commit { .. } => {
                 let tag = tag.ok_or_else(|| strange("no ETag"))?;
                 let offset = response.header("x-ms-blob-append-offset").and_then(|at| at.parse::<u64>().ok());
                 saw(tag, offset.map_or(0, |offset| offset + length_of(id) as u64));

@@ -59,7 +59,11 @@ type Trial = fn(&mut Parser) -> Result<bool, Error>;
 const TRIALS: [(&str, &str, Trial); 17] = [
     ("crash", "kill -9 under load, again and again over one growing store", crash::run),
     ("queue-crash", "kill -9 under queue operations, with a ledger of messages", queue_crash::run),
-    ("blob-crash", "kill -9 while blobs are written, read and swept, with a ledger of every byte", blob_crash::run),
+    (
+        "blob-crash",
+        "kill -9 while blobs are written, read and swept, with a ledger of every byte",
+        blob_crash::run,
+    ),
     ("employees", "a transaction through a queue; its workers and the server die", employees::run),
     ("power", "disk states that a power cut could leave, each opened and checked", power::run),
     ("damage", "bytes lost or flipped at rest: found, reported, never served", damage::run),

@@ -34,7 +34,8 @@ const QUEUE_WRITER_COUNT: usize = 3;
 const BLOB_WRITER_COUNT: usize = 2;
 const STEPS_PER_LIFE: usize = 30;
 /// Extents are part of every state, so bodies are short; some are written as chunks of their own all the same.
-const SIZES: BodySizes = BodySizes { long_bytes_max: 400 * 1024, long_percent: 6, page_blob_bytes: 96 * 1024 };
+const SIZES: BodySizes =
+    BodySizes { long_bytes_max: 400 * 1024, long_percent: 6, page_blob_bytes: 96 * 1024 };
 /// In the middle of a life.
 const SWEEP_AFTER: Duration = Duration::from_millis(60);
 const SHAPE: LoadShape = LoadShape { row_count_max: 50, text_length_usual: 40, text_length_max: 3_000 };

@@ -144,7 +144,5 @@ pub fn delete(path: &str) -> Request {
 
 /// Everything in a container: blobs, snapshots, and blobs that have only staged blocks.
 pub fn list(container: &str) -> Request {
-    Request::get(&format!(
-        "/{container}?restype=container&comp=list&include=snapshots,uncommittedblobs"
-    ))
+    Request::get(&format!("/{container}?restype=container&comp=list&include=snapshots,uncommittedblobs"))
 }

@@ -72,7 +72,8 @@ impl BlobState {
     /// What differs, in words.
     pub fn difference(&self, found: &BlobState) -> String {
         let mut text = format!("has container: {} and {}", self.has_container, found.has_container);
-        for name in self.blobs.keys().chain(found.blobs.keys().filter(|name| !self.blobs.contains_key(*name))) {
+        for name in self.blobs.keys().chain(found.blobs.keys().filter(|name| !self.blobs.contains_key(*name)))
+        {
             let (known, found) = (self.blobs.get(name), found.blobs.get(name));
             if known != found {
                 text.push_str(&format!("\n{name}: known is {known:?}\n{name}: there is {found:?}"));
@@ -137,7 +138,8 @@ fn read_blocks(door: &mut BlobDoor, path: &str) -> Result<Blocks, String> {
     let text = response.text();
     let within = |list: &str| -> Vec<(String, usize)> {
         let blocks = element(text, list).unwrap_or_default();
-        let block = |entry: &str| Some((element(entry, "Name")?.to_owned(), element(entry, "Size")?.parse().ok()?));
+        let block =
+            |entry: &str| Some((element(entry, "Name")?.to_owned(), element(entry, "Size")?.parse().ok()?));
         blocks.split("<Block>").filter_map(block).collect()
     };
     Ok((within("CommittedBlocks"), within("UncommittedBlocks").into_iter().collect()))

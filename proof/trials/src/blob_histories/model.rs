@@ -4,15 +4,15 @@
 //! reveals the ETag of a write without a known answer ([`BlobModel::learn`]). All leases are infinite and break at once, so time
 //! plays no part.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::histories::checker::{Interval, Sequential};
 
 /// An ETag as a number. It grows with every write.
 pub type BlobTag = u64;
 
-/// Lengths of bodies: in the row, behind its end, and in the store of contents.
-const LENGTHS: [usize; 4] = [40, 3_000, 9_000, 40_000];
+/// Lengths of bodies: in the row, and in the store of contents, some with chunks of their own.
+const LENGTHS: [usize; 8] = [40, 3_000, 9_000, 40, 40_000, 3_000, 9_000, 300_000];
 
 /// How long the body of a write is.
 pub fn length_of(id: u32) -> usize {
@@ -30,13 +30,35 @@ pub enum TagCondition {
 
 /// A lease by its number: there are few.
 pub type LeaseNumber = u8;
+/// A block by its number: there are few.
+pub type BlockNumber = u8;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BlobCall {
     /// Put Blob: of the operation's own bytes, or of an empty append blob.
-    Put { lease: Option<LeaseNumber>, condition: TagCondition },
-    Append { lease: Option<LeaseNumber>, condition: TagCondition, position: Option<u64> },
-    Delete { lease: Option<LeaseNumber>, condition: TagCondition },
+    Put {
+        lease: Option<LeaseNumber>,
+        condition: TagCondition,
+    },
+    Append {
+        lease: Option<LeaseNumber>,
+        condition: TagCondition,
+        position: Option<u64>,
+    },
+    Stage {
+        lease: Option<LeaseNumber>,
+        block: BlockNumber,
+    },
+    /// Put Block List of blocks where they are newest.
+    Commit {
+        lease: Option<LeaseNumber>,
+        condition: TagCondition,
+        blocks: [Option<BlockNumber>; 3],
+    },
+    Delete {
+        lease: Option<LeaseNumber>,
+        condition: TagCondition,
+    },
     Acquire(LeaseNumber),
     Renew(LeaseNumber),
     Change(LeaseNumber, LeaseNumber),
@@ -94,13 +116,16 @@ struct BlobNow {
     tag: BlobTag,
     born: u32,
     pieces: Vec<u32>,
+    /// The committed blocks, and the operation that staged each.
+    blocks: BTreeMap<BlockNumber, u32>,
     lease: LeaseNow,
 }
 
-/// The blob, and the greatest ETag that is known to have been given.
+/// The blob, its staged blocks, and the greatest ETag that is known to have been given.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct BlobHistoryState {
     blob: Option<BlobNow>,
+    staged: BTreeMap<BlockNumber, u32>,
     last_tag: BlobTag,
 }
 
@@ -117,23 +142,28 @@ impl BlobModel {
             if let BlobAnswer::Found(Some(SeenBlob { tag, born, pieces: Some(pieces), .. })) =
                 &interval.operation.answer
             {
-                tags.insert(pieces.last().copied().unwrap_or(*born), *tag);
+                tags.insert(last_writer(is_append, *born, pieces), *tag);
             }
         }
         BlobModel { is_append, tags }
     }
 
     /// The state after a write, or `None` if its ETag is not greater than those before it.
-    fn written(&self, state: &BlobHistoryState, blob: BlobNow, tag: Option<BlobTag>) -> Option<BlobHistoryState> {
+    fn written(
+        &self,
+        state: &BlobHistoryState,
+        blob: BlobNow,
+        tag: Option<BlobTag>,
+    ) -> Option<BlobHistoryState> {
         // A tag that was never read cannot occur in a condition either, so any unused one will do.
-        let id = blob.pieces.last().copied().unwrap_or(blob.born);
+        let id = last_writer(self.is_append, blob.born, &blob.pieces);
         let known = tag.or_else(|| self.tags.get(&id).copied());
         if known.is_some_and(|tag| tag <= state.last_tag) {
             return None;
         }
         let tag = known.unwrap_or(u64::MAX - u64::from(id));
         let last_tag = known.unwrap_or(state.last_tag);
-        Some(BlobHistoryState { blob: Some(BlobNow { tag, ..blob }), last_tag })
+        Some(BlobHistoryState { blob: Some(BlobNow { tag, ..blob }), staged: BTreeMap::new(), last_tag })
     }
 
     /// What the operation does when it happens in this state, or the status of its refusal. The ETag is that of the answer.
@@ -151,24 +181,44 @@ impl BlobModel {
             }
             Ok(Some(after))
         };
-        if let BlobCall::Put { lease, condition } = call {
-            let pieces = if self.is_append { Vec::new() } else { vec![id] };
-            let lease = match &state.blob {
-                None if lease.is_some() || matches!(condition, TagCondition::Match(_)) => return Err(412),
-                None => LeaseNow::Available,
-                Some(blob) => {
-                    let after = may_write(blob.lease, lease)?;
-                    let has_lease = matches!(blob.lease, LeaseNow::Leased(_)) && lease.is_some();
-                    if condition == TagCondition::Absent && !has_lease {
-                        return Err(409);
+        let blobs = state.blob.as_ref();
+        let new = |pieces, blocks, lease| BlobNow { tag: 0, born: id, pieces, blocks, lease };
+        match call {
+            BlobCall::Put { lease, condition } => {
+                let pieces = if self.is_append { Vec::new() } else { vec![id] };
+                let lease = may_create(blobs, lease, condition)?;
+                return Ok(self.written(state, new(pieces, BTreeMap::new(), lease), tag));
+            }
+            BlobCall::Commit { lease, condition, blocks } => {
+                let lease = may_create(blobs, lease, condition)?;
+                let find = |block: BlockNumber| {
+                    let committed = blobs.and_then(|blob| blob.blocks.get(&block));
+                    state.staged.get(&block).or(committed).map(|id| (block, *id)).ok_or(400)
+                };
+                let found: Vec<(BlockNumber, u32)> =
+                    blocks.into_iter().flatten().map(find).collect::<Result<_, u16>>()?;
+                let pieces = found.iter().map(|(_, id)| *id).collect();
+                return Ok(self.written(state, new(pieces, found.into_iter().collect(), lease), tag));
+            }
+            BlobCall::Stage { lease, block } => {
+                match blobs {
+                    None if lease.is_some() => return Err(412),
+                    None => {}
+                    Some(blob) => {
+                        may_write(blob.lease, lease)?;
                     }
-                    check_tag(blob.tag, condition)?;
-                    after
                 }
-            };
-            return Ok(self.written(state, BlobNow { tag: 0, born: id, pieces, lease }, tag));
+                let mut after = state.clone();
+                after.staged.insert(block, id);
+                return Ok(Some(after));
+            }
+            // Without content there is nothing that a condition or a lease could guard.
+            BlobCall::Delete { .. } if blobs.is_none() && !state.staged.is_empty() => {
+                return Ok(Some(BlobHistoryState { staged: BTreeMap::new(), ..state.clone() }));
+            }
+            _ => {}
         }
-        let Some(blob) = &state.blob else { return Err(404) };
+        let Some(blob) = blobs else { return Err(404) };
         match (call, blob.lease) {
             (BlobCall::Append { lease, condition, position }, now) => {
                 let lease = may_write(now, lease)?;
@@ -182,7 +232,7 @@ impl BlobModel {
             (BlobCall::Delete { lease, condition }, now) => {
                 may_write(now, lease)?;
                 check_tag(blob.tag, condition)?;
-                Ok(Some(BlobHistoryState { blob: None, ..state.clone() }))
+                Ok(Some(BlobHistoryState { blob: None, staged: BTreeMap::new(), ..state.clone() }))
             }
             (BlobCall::Acquire(wanted), LeaseNow::Leased(held)) if wanted != held => Err(409),
             (BlobCall::Acquire(wanted), _) => lease_of(LeaseNow::Leased(wanted)),
@@ -190,13 +240,41 @@ impl BlobModel {
             (BlobCall::Change(from, to), LeaseNow::Leased(held)) if held == from || held == to => {
                 lease_of(LeaseNow::Leased(to))
             }
-            (BlobCall::Release(wanted), LeaseNow::Leased(held) | LeaseNow::Broken(held)) if wanted == held => {
+            (BlobCall::Release(wanted), LeaseNow::Leased(held) | LeaseNow::Broken(held))
+                if wanted == held =>
+            {
                 lease_of(LeaseNow::Available)
             }
-            (BlobCall::Break, LeaseNow::Leased(held) | LeaseNow::Broken(held)) => lease_of(LeaseNow::Broken(held)),
+            (BlobCall::Break, LeaseNow::Leased(held) | LeaseNow::Broken(held)) => {
+                lease_of(LeaseNow::Broken(held))
+            }
             _ => Err(409),
         }
     }
+}
+
+/// The operation that gave the blob its ETag.
+fn last_writer(is_append: bool, born: u32, pieces: &[u32]) -> u32 {
+    pieces.last().copied().filter(|_| is_append).unwrap_or(born)
+}
+
+/// The lease after a write that creates the blob or replaces it.
+fn may_create(
+    blob: Option<&BlobNow>,
+    lease: Option<LeaseNumber>,
+    condition: TagCondition,
+) -> Result<LeaseNow, u16> {
+    let Some(blob) = blob else {
+        let is_refused = lease.is_some() || matches!(condition, TagCondition::Match(_));
+        return if is_refused { Err(412) } else { Ok(LeaseNow::Available) };
+    };
+    let after = may_write(blob.lease, lease)?;
+    let has_lease = matches!(blob.lease, LeaseNow::Leased(_)) && lease.is_some();
+    if condition == TagCondition::Absent && !has_lease {
+        return Err(409);
+    }
+    check_tag(blob.tag, condition)?;
+    Ok(after)
 }
 
 fn size(pieces: &[u32]) -> u64 {
@@ -273,7 +351,11 @@ mod tests {
             .map(|(id, (call, answer))| {
                 let operation = BlobOperation { id, client: 0, call: *call, answer: answer.clone() };
                 let at = 2 * u64::from(id);
-                Interval { operation, invoked: at, returned: (*answer != BlobAnswer::Unknown).then_some(at + 1) }
+                Interval {
+                    operation,
+                    invoked: at,
+                    returned: (*answer != BlobAnswer::Unknown).then_some(at + 1),
+                }
             })
             .collect();
         let verdict = check(&BlobModel::learn(is_append, &history), &history, 10_000).verdict;
@@ -312,6 +394,24 @@ mod tests {
         check_all(false, &[history[0].clone(), history[1].clone(), (PUT, BlobAnswer::Done(Some(6)))], false);
         let unknown = (BlobCall::Acquire(2), BlobAnswer::Unknown);
         check_all(false, &[history[0].clone(), unknown, history[2].clone()], true);
+    }
+
+    #[test]
+    fn a_list_takes_over_the_newest_blocks_and_ends_the_others() {
+        let stage = |block| (BlobCall::Stage { lease: None, block }, BlobAnswer::Done(None));
+        let list = |blocks| BlobCall::Commit { lease: None, condition: TagCondition::None, blocks };
+        let found = |born: u32, pieces: &[u32]| {
+            let (size, lease) = (size(pieces), SeenLease::Available);
+            BlobAnswer::Found(Some(SeenBlob { tag: 5, born, pieces: Some(pieces.to_vec()), size, lease }))
+        };
+        let begun =
+            [stage(1), stage(2), stage(1), (list([Some(1), Some(1), None]), BlobAnswer::Done(Some(5)))];
+        let with = |last: (BlobCall, BlobAnswer)| begun.iter().cloned().chain([last]).collect::<Vec<_>>();
+        check_all(false, &with((BlobCall::Get, found(3, &[2, 2]))), true);
+        check_all(false, &with((BlobCall::Get, found(3, &[0, 0]))), false);
+        check_all(false, &with((list([Some(2), None, None]), BlobAnswer::Refused(400))), true);
+        check_all(false, &with((list([Some(2), None, None]), BlobAnswer::Done(Some(6)))), false);
+        check_all(false, &with((list([Some(1), None, None]), BlobAnswer::Done(Some(6)))), true);
     }
 
     #[test]

@@ -45,7 +45,8 @@ impl KnownBlobs {
         for (container, state) in &self.0 {
             match door.ask(&door::list(container)) {
                 Ok(listed) if listed.status == 200 => {
-                    let names = listed.text().split("<Blob>").skip(1).filter_map(|entry| element(entry, "Name"));
+                    let names =
+                        listed.text().split("<Blob>").skip(1).filter_map(|entry| element(entry, "Name"));
                     let names: std::collections::BTreeSet<&str> = names.collect();
                     if !names.iter().copied().eq(state.blobs.keys().map(String::as_str)) {
                         note(Class::LostRows, format!("the list of {container} has {names:?}"));
@@ -62,7 +63,8 @@ impl KnownBlobs {
                     note(class, words);
                 }
                 for taken in &stored.snapshots {
-                    let (class, words) = read(&mut door, &door::snapshot_path(&path, &taken.moment), &taken.body);
+                    let (class, words) =
+                        read(&mut door, &door::snapshot_path(&path, &taken.moment), &taken.body);
                     note(class, words);
                 }
             }
@@ -87,7 +89,10 @@ fn read(door: &mut BlobDoor, path: &str, expected: &Body) -> (Class, String) {
     };
     match response.status {
         200 if response.body == **expected => (Class::Right, String::new()),
-        200 => (Class::WrongData, format!("{path} is {} instead of {}", describe(&response.body), describe(expected))),
+        200 => (
+            Class::WrongData,
+            format!("{path} is {} instead of {}", describe(&response.body), describe(expected)),
+        ),
         404 => (Class::LostRows, format!("{path} is answered with 404")),
         500.. => (Class::Errors, format!("{path} is answered with {}", response.status)),
         status => (Class::WrongData, format!("{path} is answered with {status}")),

@@ -66,13 +66,15 @@ pub fn full_of_blobs(binary: &Path, promises: &mut Promises) -> Result<(), Error
 
     // Fill it again, and kill the server while it is full.
     let refusals = fill(&server, &next, &mut bodies);
-    promises.check(refusals.iter().all(|refusal| refusal == BUSY), &format!("filled once more: {refusals:?}"));
+    promises
+        .check(refusals.iter().all(|refusal| refusal == BUSY), &format!("filled once more: {refusals:?}"));
     check_log(promises, &server.finish(), "there is no room");
     match launch.start()? {
         Ok(server) => {
             let mut door = BlobDoor::new(server.blob_addr());
             let found = wrong(&mut door, &bodies)?;
-            promises.check(found.is_none(), &format!("killed and started while full: all is there: {found:?}"));
+            promises
+                .check(found.is_none(), &format!("killed and started while full: all is there: {found:?}"));
             let refused = delete_some(&mut door, &mut bodies)?;
             promises.check(refused.is_empty(), &format!("it accepts deletions: {refused:?}"));
             server.finish();
@@ -86,7 +88,8 @@ pub fn full_of_blobs(binary: &Path, promises: &mut Promises) -> Result<(), Error
     let server = start(&launch)?;
     let mut door = BlobDoor::new(server.blob_addr());
     let found = wrong(&mut door, &bodies)?;
-    promises.check(found.is_none(), &format!("killed while full, started with space: all is there: {found:?}"));
+    promises
+        .check(found.is_none(), &format!("killed while full, started with space: all is there: {found:?}"));
     let back = accepts_uploads(&mut door, &next, &mut bodies)?;
     promises.check(back.is_some(), "and it accepts uploads");
     server.finish();
