@@ -40,8 +40,9 @@ Commands:
                            official SDKs, a slice of the long tests
                            NAME is one of: tidy, format, clippy, deny, rust, build, cost, client-azurite, publish,
                            patterns, python, javascript, go, java, rust-sdk, python-old, javascript-old, go-old,
-                           java-old, browser, programs, crash, queue-crash, employees, power, damage, disk, histories,
-                           queue-histories, simulate, queue-simulate, backup, overload, postgres, fuzz
+                           java-old, browser, programs, crash, queue-crash, blob-crash, employees, power, damage,
+                           disk, histories, queue-histories, blob-histories, simulate, queue-simulate, backup,
+                           overload, postgres, fuzz
   tidy [--public]          check the tree against ARCHITECTURE.md: words, paths and uses of its rooms, module
                            docs, names, links
   conformance [--against azurite] [--only NAME]...
@@ -70,8 +71,8 @@ Commands:
                            dark; by default into target/screenshots
   fuzz [ARGUMENTS]...      mutated inputs for everything that reads bytes from the network or the disk
                            (`cargo xtask fuzz --help` lists its arguments)
-  crash, queue-crash, employees, power, damage, disk, histories, queue-histories, simulate, queue-simulate,
-  seeded-bugs, overload, soak, backup [ARGUMENTS]...
+  crash, queue-crash, blob-crash, employees, power, damage, disk, histories, queue-histories, blob-histories,
+  simulate, queue-simulate, seeded-bugs, overload, soak, backup [ARGUMENTS]...
                            the long tests: crashes, damage, full disks, overload and the like
                            (`cargo xtask crash --help` lists the arguments of one)
   scale-out [ARGUMENTS]... several front ends on PostgreSQL: the suites over two of them, and a cluster whose parts die

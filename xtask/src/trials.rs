@@ -7,15 +7,17 @@ use std::process::Command;
 use crate::process;
 
 /// The names that `cargo xtask` passes on.
-pub const TRIALS: [&str; 14] = [
+pub const TRIALS: [&str; 16] = [
     "crash",
     "queue-crash",
+    "blob-crash",
     "employees",
     "power",
     "damage",
     "disk",
     "histories",
     "queue-histories",
+    "blob-histories",
     "simulate",
     "queue-simulate",
     "seeded-bugs",
@@ -26,12 +28,17 @@ pub const TRIALS: [&str; 14] = [
 
 /// A bounded slice of each trial for the gate: name, what it shows, arguments. The seeds are fixed, so that a failure
 /// comes from the change under test. The long forms use new seeds.
-pub const SLICES: [(&str, &str, &[&str]); 12] = [
+pub const SLICES: [(&str, &str, &[&str]); 14] = [
     ("crash", "kill -9 under a mixed load, checked against a ledger", &["--rounds", "12", "--seed", "1"]),
     (
         "queue-crash",
         "kill -9 under queue operations, checked against a ledger of messages",
         &["--rounds", "10", "--seed", "1"],
+    ),
+    (
+        "blob-crash",
+        "kill -9 while blobs are written, read and swept, checked against a ledger of every byte",
+        &["--rounds", "12", "--seed", "1"],
     ),
     (
         "employees",
@@ -50,6 +57,11 @@ pub const SLICES: [(&str, &str, &[&str]); 12] = [
         "queue-histories",
         "concurrent histories of queue operations, checked for order",
         &["--histories", "60", "--seed", "1"],
+    ),
+    (
+        "blob-histories",
+        "concurrent histories of blobs with conditions and leases, checked for linearizability",
+        &["--histories", "100", "--seed", "1"],
     ),
     ("simulate", "engine and rules against a model", &["--operations", "300000", "--seed", "1"]),
     (

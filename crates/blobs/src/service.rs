@@ -148,6 +148,8 @@ impl BlobCore {
 pub(crate) fn from_content(error: ContentError) -> ServiceError {
     match error {
         ContentError::Busy => ErrorCode::ServerBusy.into(),
+        // As for rows: it may succeed later, and nothing has changed.
+        error @ ContentError::NoRoom(_) => ServiceError::with_source(ErrorCode::ServerBusy, error),
         error => ServiceError::with_source(ErrorCode::InternalError, error),
     }
 }
@@ -162,4 +164,18 @@ pub(crate) fn from_commit(error: CommitError) -> ServiceError {
 
 pub(crate) fn damaged_row() -> ServiceError {
     ServiceError::with_source(ErrorCode::InternalError, "a row of a blob does not decode")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_answered_like_one_that_is_too_busy() {
+        let check = |error: ContentError, code: ErrorCode| assert_eq!(from_content(error).code, code);
+        check(ContentError::NoRoom("no space left on device".to_owned()), ErrorCode::ServerBusy);
+        check(ContentError::Busy, ErrorCode::ServerBusy);
+        check(ContentError::Unavailable("a sync failed".to_owned()), ErrorCode::InternalError);
+        check(ContentError::Damaged("a block".to_owned()), ErrorCode::InternalError);
+    }
 }

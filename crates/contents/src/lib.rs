@@ -20,6 +20,8 @@ mod memory;
 pub mod object;
 mod reading;
 mod reference;
+#[cfg(feature = "seeded-bugs")]
+mod seeded;
 
 use std::ops::Range;
 

@@ -2,7 +2,7 @@
 //! show that the trials would notice.
 //!
 //! A process carries at most one, whose name it reads from the environment once. [`wrap`] gives an engine the bugs that can
-//! be had from outside it; the embedded engine and the queues have modules of the same name for the others.
+//! be had from outside it; the embedded engine, the queues and the contents have modules of the same name for the others.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -33,6 +33,8 @@ pub enum Bug {
     EmptyClearing,
     /// A deletion leaves what it deletes where it is, if that has a moment at which it expires.
     HalfDeletion,
+    /// A sweep of contents forgets what is about to get a row.
+    HastySweep,
     /// The front of a queue moves on over places that are about to be filled.
     PassingFront,
     /// What is taken from a queue is hidden for half of the time.
@@ -47,17 +49,20 @@ pub enum Bug {
     UncheckedTake,
     /// Now and then a take does not raise the dequeue count.
     UncountedTake,
+    /// Rows name contents that nobody synced.
+    UnsyncedContent,
     /// The last version is not restored when the store is opened.
     VersionReuse,
 }
 
 impl Bug {
-    pub const ALL: [Bug; 13] = [
+    pub const ALL: [Bug; 15] = [
         Bug::AnswerBeforeSync,
         Bug::AnswerBeforeWrite,
         Bug::BrokenEtag,
         Bug::EmptyClearing,
         Bug::HalfDeletion,
+        Bug::HastySweep,
         Bug::PassingFront,
         Bug::ShortHiding,
         Bug::SplitBatch,
@@ -65,6 +70,7 @@ impl Bug {
         Bug::StaleRead,
         Bug::UncheckedTake,
         Bug::UncountedTake,
+        Bug::UnsyncedContent,
         Bug::VersionReuse,
     ];
 
@@ -75,6 +81,7 @@ impl Bug {
             Bug::BrokenEtag => "broken-etag",
             Bug::EmptyClearing => "empty-clearing",
             Bug::HalfDeletion => "half-deletion",
+            Bug::HastySweep => "hasty-sweep",
             Bug::PassingFront => "passing-front",
             Bug::ShortHiding => "short-hiding",
             Bug::SplitBatch => "split-batch",
@@ -82,6 +89,7 @@ impl Bug {
             Bug::StaleRead => "stale-read",
             Bug::UncheckedTake => "unchecked-take",
             Bug::UncountedTake => "uncounted-take",
+            Bug::UnsyncedContent => "unsynced-content",
             Bug::VersionReuse => "version-reuse",
         }
     }

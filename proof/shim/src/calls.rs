@@ -156,6 +156,15 @@ fn set_length(file: c_int, set: impl FnOnce() -> c_long) -> c_int {
     result as c_int
 }
 
+fn punch(file: c_int, offset: off_t, length: off_t, punch: impl FnOnce() -> c_long) -> c_int {
+    let Some((mut state, status)) = logged(file) else { return punch() as c_int };
+    let result = punch();
+    if result == 0 {
+        state.punched(status.st_ino, offset as u64, length as u64);
+    }
+    result as c_int
+}
+
 unsafe fn rename_at(
     from_directory: c_int,
     from: *const c_char,
@@ -285,10 +294,17 @@ stand_ins! {
         set_length(file, || unsafe { libc::syscall(libc::SYS_ftruncate, file, length) })
     }
     fn [fallocate, fallocate64] (file: c_int, mode: c_int, offset: off_t, length: off_t) -> c_int {
-        if mode & !libc::FALLOC_FL_KEEP_SIZE != 0 && let Some((mut state, _)) = logged(file) {
-            state.unsupported("fallocate that does more than make room");
+        let allocate = || unsafe { libc::syscall(libc::SYS_fallocate, file, mode, offset, length) };
+        match mode & !libc::FALLOC_FL_KEEP_SIZE {
+            0 => set_length(file, allocate),
+            libc::FALLOC_FL_PUNCH_HOLE => punch(file, offset, length, allocate),
+            _ => {
+                if let Some((mut state, _)) = logged(file) {
+                    state.unsupported("fallocate that does more than make room or a hole");
+                }
+                allocate() as c_int
+            }
         }
-        set_length(file, || unsafe { libc::syscall(libc::SYS_fallocate, file, mode, offset, length) })
     }
     fn [fsync] (file: c_int) -> c_int {
         sync(file, || unsafe { libc::syscall(libc::SYS_fsync, file) })

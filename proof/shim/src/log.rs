@@ -15,6 +15,7 @@
 //! | 8 | a sync began | inode u64, token u64 |
 //! | 9 | a sync ended well | token u64 |
 //! | 10 | something that this library cannot describe | a sentence, as a path |
+//! | 11 | a range was turned into a hole | inode u64, offset u64, length u64 |
 
 use std::collections::BTreeSet;
 use std::ffi::c_int;
@@ -30,6 +31,7 @@ const KIND_UNLINK: u8 = 7;
 const KIND_SYNC_BEGIN: u8 = 8;
 const KIND_SYNC_END: u8 = 9;
 const KIND_UNSUPPORTED: u8 = 10;
+const KIND_PUNCH: u8 = 11;
 
 pub struct Log {
     root: Vec<u8>,
@@ -101,6 +103,10 @@ impl State {
 
     pub fn set_length(&mut self, inode: u64, length: u64) {
         self.record(KIND_SET_LEN, &[&inode.to_le_bytes(), &length.to_le_bytes()]);
+    }
+
+    pub fn punched(&mut self, inode: u64, offset: u64, length: u64) {
+        self.record(KIND_PUNCH, &[&inode.to_le_bytes(), &offset.to_le_bytes(), &length.to_le_bytes()]);
     }
 
     pub fn renamed(&mut self, from: &[u8], to: &[u8]) {

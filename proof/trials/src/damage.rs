@@ -5,6 +5,8 @@
 //! The connections that make a store take turns, so that the same seed makes the same pages and a state can be repeated
 //! by its number.
 
+mod blobs;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -13,6 +15,7 @@ use fastrand::Rng;
 use lexopt::Parser;
 use testkit::{Request, Stopwatch, TempDir, entity_json, entity_path};
 
+use self::blobs::KnownBlobs;
 use crate::Error;
 use crate::contents::{self, Contents, ReadFailure};
 use crate::disk_states::Image;
@@ -45,6 +48,8 @@ const EXAMPLES_PER_FINDING_MAX: usize = 3;
 /// The exit code of `lazulite check`.
 const CHECK_FOUND_DAMAGE: i32 = 2;
 const TABLES_FILE: &str = "tables.redb";
+/// Files with the contents of blobs begin so.
+const EXTENTS: &str = "contents/extent-";
 
 pub struct Settings {
     pub server: PathBuf,
@@ -63,6 +68,7 @@ pub enum Class {
     AccountsRefused,
     RefusedWithoutFile,
     RefusedWithPanic,
+    Unnoticed,
     Panic,
     Hang,
     Died,
@@ -71,13 +77,14 @@ pub enum Class {
 }
 
 impl Class {
-    const ALL: [(Class, &str); 11] = [
+    const ALL: [(Class, &str); 12] = [
         (Class::Right, "everything is right: the damage hit unused bytes"),
         (Class::Refused, "the server refuses to start and names the file"),
         (Class::Errors, "some requests get an error, all others the right answer"),
         (Class::AccountsRefused, "the server refuses to start because of the accounts file, and names it"),
         (Class::RefusedWithoutFile, "FINDING: the server refuses to start and does not name the file"),
         (Class::RefusedWithPanic, "FINDING: the server refuses to start, and panics"),
+        (Class::Unnoticed, "FINDING: requests meet damage in an extent that lazulite check does not find"),
         (Class::Panic, "FINDING: a panic while serving (requests that meet it get an error)"),
         (Class::Hang, "FINDING: the server neither serves nor exits, or a request is not answered"),
         (Class::Died, "FINDING: the server dies"),
@@ -162,12 +169,19 @@ pub fn states(settings: &Settings) -> Result<Verdict, Error> {
         image.write(&place)?;
         let mut launch = Launch::new(&settings.server, &place);
         launch.environment = settings.environment.clone();
-        let (mut class, mut words) = open_and_read(&launch, &store.contents, &mut random)?;
+        let (mut class, mut words) = open_and_read(&launch, store, &mut random)?;
         std::fs::remove_dir_all(&place)?;
         if class == Class::Hang {
             // On a busy machine a healthy server can look hung, so only a second time counts.
             image.write(&place)?;
-            (class, words) = open_and_read(&launch, &store.contents, &mut random)?;
+            (class, words) = open_and_read(&launch, store, &mut random)?;
+            std::fs::remove_dir_all(&place)?;
+        }
+        if class == Class::Errors && what.starts_with(EXTENTS) {
+            image.write(&place)?;
+            if !check_finds(&launch)? {
+                class = Class::Unnoticed;
+            }
             std::fs::remove_dir_all(&place)?;
         }
         if class >= Class::WrongData {
@@ -201,6 +215,7 @@ pub fn states(settings: &Settings) -> Result<Verdict, Error> {
 struct Store {
     image: Image,
     contents: Contents,
+    blobs: KnownBlobs,
     clean: bool,
 }
 
@@ -223,6 +238,7 @@ impl Store {
         for writer in &mut writers {
             writer.run(&common, STEP_COUNT)?;
         }
+        let blobs = KnownBlobs::make(&server, settings.seed)?;
         let added =
             launch.command().args(["account", "add", "another", "--location"]).arg(location).output()?;
         if !added.status.success() {
@@ -238,16 +254,18 @@ impl Store {
             server.wait().ok_or("the server does not stop")?;
         }
         drop(server);
-        Ok(Store { image: Image::read(location)?.0, contents, clean })
+        Ok(Store { image: Image::read(location)?.0, contents, blobs, clean })
     }
 }
 
 /// Damages one file. Returns a description of the damage.
 fn damage(image: &mut Image, random: &mut Rng) -> String {
     let names: Vec<String> = image.files.keys().cloned().collect();
-    // Most of the data is in one file.
+    let extents: Vec<&String> = names.iter().filter(|name| name.starts_with(EXTENTS)).collect();
+    // Most of the data is in one file, and in the extents.
     let name = match random.u32(0..10) {
         0 => names[random.usize(0..names.len())].clone(),
+        1..4 if !extents.is_empty() => extents[random.usize(0..extents.len())].clone(),
         _ => TABLES_FILE.to_owned(),
     };
     if random.u32(0..60) == 0 {
@@ -321,7 +339,8 @@ fn damage(image: &mut Image, random: &mut Rng) -> String {
 }
 
 /// Opens the store, reads everything and writes a row. Returns the worst finding, with its description.
-fn open_and_read(launch: &Launch, expected: &Contents, random: &mut Rng) -> Result<(Class, String), Error> {
+fn open_and_read(launch: &Launch, store: &Store, random: &mut Rng) -> Result<(Class, String), Error> {
+    let expected = &store.contents;
     let server = match launch.start()? {
         Ok(server) => server,
         Err(refusal) => {
@@ -333,7 +352,7 @@ fn open_and_read(launch: &Launch, expected: &Contents, random: &mut Rng) -> Resu
                 Some(_) if panicked(&words) => Class::RefusedWithPanic,
                 Some(_) if sentence.contains("accounts.toml") => Class::AccountsRefused,
                 Some(_)
-                    if [TABLES_FILE, "commits-", "LAZULITE", "lock"]
+                    if [TABLES_FILE, "commits-", "LAZULITE", "lock", "extent-"]
                         .iter()
                         .any(|name| sentence.contains(name)) =>
                 {
@@ -383,6 +402,7 @@ fn open_and_read(launch: &Launch, expected: &Contents, random: &mut Rng) -> Resu
             }
         }
     }
+    store.blobs.read(&server, &mut note);
     let probe = entity_json(PROBE_PARTITION, "after", "");
     match server.ask(&Request::post(&format!("/{MAIN_TABLE}")).json(&probe)) {
         Ok(response) if response.status == 201 || response.status >= 500 => {}

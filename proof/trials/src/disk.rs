@@ -6,6 +6,7 @@
 //! needs no other privilege than to create one. Where the system forbids that, the trial is skipped and says so. No
 //! file system here fails a sync on demand: the engine's own tests do that (`engine-local/tests/it/failures.rs`).
 
+mod blobs;
 mod displaced;
 
 use std::collections::BTreeSet;
@@ -73,6 +74,7 @@ fn inside(server: &Path) -> Result<bool, Error> {
     let mut promises = Promises::default();
     for (name, trial) in [
         ("a full disk", full_disk as fn(&Path, &mut Promises) -> Result<(), Error>),
+        ("a disk full of blobs", blobs::full_of_blobs),
         ("a read-only directory", read_only),
         ("no file handles left", no_handles),
         ("another store at the path of a running one", displaced::trial),
@@ -95,9 +97,9 @@ fn check_log(promises: &mut Promises, log: &str, part: &str) {
 struct Mounted(PathBuf);
 
 impl Mounted {
-    fn new(place: &Path) -> Result<Mounted, Error> {
+    fn new(place: &Path, mebibytes: usize) -> Result<Mounted, Error> {
         std::fs::create_dir_all(place)?;
-        let size = format!("size={DISK_MIB}m");
+        let size = format!("size={mebibytes}m");
         command("mount", &["-t", "tmpfs", "-o", &size, "tmpfs", &place.display().to_string()])?;
         Ok(Mounted(place.to_owned()))
     }
@@ -224,7 +226,7 @@ fn accepts_writes_within(
 
 fn full_disk(binary: &Path, promises: &mut Promises) -> Result<(), Error> {
     let directory = TempDir::new()?;
-    let disk = Mounted::new(&directory.path().join("disk"))?;
+    let disk = Mounted::new(&directory.path().join("disk"), DISK_MIB)?;
     let ballast = disk.0.join("ballast");
     let fill_ballast = || std::fs::write(&ballast, vec![1; BALLAST_MIB * 1024 * 1024]);
     fill_ballast()?;
@@ -309,7 +311,7 @@ fn full_disk(binary: &Path, promises: &mut Promises) -> Result<(), Error> {
 
 fn read_only(binary: &Path, promises: &mut Promises) -> Result<(), Error> {
     let directory = TempDir::new()?;
-    let disk = Mounted::new(&directory.path().join("disk"))?;
+    let disk = Mounted::new(&directory.path().join("disk"), DISK_MIB)?;
     let launch = Launch::new(binary, &disk.0.join("data"));
     let next_row = AtomicUsize::new(0);
     let server = start(&launch)?;

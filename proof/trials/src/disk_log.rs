@@ -14,15 +14,47 @@ pub struct Record {
 /// Files and directories are named by inode number; paths are absolute.
 #[derive(Clone, Debug)]
 pub enum Operation {
-    Create { inode: u64, path: String },
-    MakeDirectory { inode: u64, path: String },
-    Write { inode: u64, offset: u64, bytes: Vec<u8> },
-    SetLength { inode: u64, length: u64 },
-    Rename { from: String, to: String },
-    Link { from: String, to: String },
-    Unlink { path: String },
-    SyncBegin { inode: u64, token: u64 },
-    SyncEnd { token: u64 },
+    Create {
+        inode: u64,
+        path: String,
+    },
+    MakeDirectory {
+        inode: u64,
+        path: String,
+    },
+    Write {
+        inode: u64,
+        offset: u64,
+        bytes: Vec<u8>,
+    },
+    SetLength {
+        inode: u64,
+        length: u64,
+    },
+    /// The length of the file stays.
+    Punch {
+        inode: u64,
+        offset: u64,
+        length: u64,
+    },
+    Rename {
+        from: String,
+        to: String,
+    },
+    Link {
+        from: String,
+        to: String,
+    },
+    Unlink {
+        path: String,
+    },
+    SyncBegin {
+        inode: u64,
+        token: u64,
+    },
+    SyncEnd {
+        token: u64,
+    },
 }
 
 /// All complete records and their total length. A killed process may leave half a record behind.
@@ -60,6 +92,9 @@ fn operation(record: &[u8]) -> Result<Operation, Error> {
             return Err(
                 format!("the server made a change that the shim cannot record: {}", fields.path()?).into()
             );
+        }
+        11 => {
+            Operation::Punch { inode: fields.number()?, offset: fields.number()?, length: fields.number()? }
         }
         kind => return Err(format!("the log of file operations has a record of kind {kind}").into()),
     })

@@ -5,6 +5,9 @@
 //! simulation, which must control the clock and the disk. `cargo xtask` builds what is needed and runs this program.
 
 mod backup_load;
+mod blob;
+mod blob_crash;
+mod blob_histories;
 mod contents;
 mod crash;
 mod damage;
@@ -53,15 +56,21 @@ use loadgen::Error;
 type Trial = fn(&mut Parser) -> Result<bool, Error>;
 
 /// Name, what it does, and the trial.
-const TRIALS: [(&str, &str, Trial); 15] = [
+const TRIALS: [(&str, &str, Trial); 17] = [
     ("crash", "kill -9 under load, again and again over one growing store", crash::run),
     ("queue-crash", "kill -9 under queue operations, with a ledger of messages", queue_crash::run),
+    (
+        "blob-crash",
+        "kill -9 while blobs are written, read and swept, with a ledger of every byte",
+        blob_crash::run,
+    ),
     ("employees", "a transaction through a queue; its workers and the server die", employees::run),
     ("power", "disk states that a power cut could leave, each opened and checked", power::run),
     ("damage", "bytes lost or flipped at rest: found, reported, never served", damage::run),
     ("disk", "a full disk, a read-only directory, no file handles left", disk::run),
     ("histories", "concurrent histories over HTTP, checked for linearizability", histories::run),
     ("queue-histories", "concurrent histories of queue operations, checked for order", queue_histories::run),
+    ("blob-histories", "concurrent histories of blobs with conditions and leases", blob_histories::run),
     ("simulate", "engine and rules against a model, with seeded time and faults", simulate::run),
     ("queue-simulate", "the rules of queues, with seeded time, turns and faults", queue_simulate::run),
     ("seeded-bugs", "each planted bug must be caught by one of the others", seeded_bugs::run),

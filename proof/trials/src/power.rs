@@ -4,7 +4,7 @@
 //! The server is recorded under load (`recording.rs`); then the disk is rebuilt as a power cut at some moment may have
 //! left it (`disk_states.rs`). Promises: a write acknowledged before that moment is there, a request sent after it is
 //! not, and an open request is applied as a whole or not at all, also when it takes several messages or writes an entity
-//! together with a message. A store whose creation was interrupted still opens.
+//! together with a message, or the rows and the bytes of a blob. A store whose creation was interrupted still opens.
 //! `restore_cuts.rs` does the same with a restore.
 //!
 //! A recording cannot be repeated, because its threads are not scheduled by the seed. So states that break a promise
@@ -20,6 +20,9 @@ use lexopt::Parser;
 use testkit::{Request, Stopwatch, TempDir, entity_json};
 
 use crate::Error;
+use crate::blob::door::{self, BlobDoor};
+use crate::blob::state::{BlobState, read_body};
+use crate::blob::{body, writer};
 use crate::contents::{self, Contents};
 use crate::disk_log::Operation;
 use crate::disk_states::{Disk, Image, Loss};
@@ -51,6 +54,8 @@ const REOPEN_INTERVAL: u32 = 8;
 const RESTORE_STATE_SHARE: usize = 5;
 /// For one state in this many, the accounts are checked too.
 const ACCOUNT_INTERVAL: u32 = 20;
+/// The blob that is written into each state lies here.
+const PROBE_CONTAINER: &str = "after-the-cut";
 /// A directory in memory, so that a state needs no disk.
 const MEMORY_DIRECTORY: &str = "/dev/shm";
 
@@ -203,6 +208,8 @@ struct Moment {
     settled: Vec<usize>,
     /// The same for each queue writer.
     queue_settled: Vec<usize>,
+    /// The same for each blob writer.
+    blob_settled: Vec<usize>,
     /// The greatest version acknowledged so far.
     latest: Version,
 }
@@ -239,6 +246,7 @@ impl Job<'_> {
             known: vec![State::new(); recording.writers.len()],
             settled: vec![0; recording.writers.len()],
             queue_settled: vec![0; recording.queue_writers.len()],
+            blob_settled: vec![0; recording.blob_writers.len()],
             latest: 0,
         };
         let mut applied = 0;
@@ -324,7 +332,7 @@ fn open_and_check(
     let mut seen = Seen::default();
     let checked = check(&server, recording, moment, position, &mut seen);
     let words = server.finish();
-    let (contents, queues) = match checked {
+    let Found { contents, queues, blobs } = match checked {
         Ok(_) if panicked(&words) => return Ok(Err(format!("the server panicked: {words}"))),
         Ok(found) => found,
         Err(what) => return Ok(Err(format!("{what}; the server said: {words:?}"))),
@@ -344,6 +352,16 @@ fn open_and_check(
             Ok(again) if again == queues => {}
             Ok(_) => return Ok(Err("the second start finds other queues than the first".to_owned())),
             Err(failure) => return Ok(Err(format!("after the second start: {failure}"))),
+        }
+        match read_blobs(&server, blobs.len()) {
+            Ok(again) if again == blobs => {}
+            Ok(_) => return Ok(Err("the second start finds other blobs than the first".to_owned())),
+            Err(failure) => return Ok(Err(format!("after the second start: {failure}"))),
+        }
+        drop(server);
+        let (is_sound, words) = launch.check()?;
+        if !is_sound {
+            return Ok(Err(format!("lazulite check: {words}")));
         }
     }
     if position >= recording.account.sent_at && random.u32(0..ACCOUNT_INTERVAL) == 0 {
@@ -394,14 +412,54 @@ fn check_queues(
     Ok(queues)
 }
 
-/// Reads everything, compares it, and writes a row. Returns the contents of the store afterwards.
+/// What each blob writer has stored.
+fn read_blobs(server: &Victim, writer_count: usize) -> Result<Vec<BlobState>, String> {
+    let mut door = BlobDoor::new(server.blob_addr());
+    (0..writer_count).map(|number| BlobState::read(&mut door, &writer::container(number))).collect()
+}
+
+/// Compares the blobs with what their writers knew at that moment.
+fn check_blobs(
+    server: &Victim,
+    recording: &Recording,
+    moment: &Moment,
+    position: u64,
+    seen: &mut Seen,
+) -> Result<Vec<BlobState>, String> {
+    let blobs = read_blobs(server, recording.blob_writers.len())?;
+    let nothing = BlobState::default();
+    for (number, (history, found)) in recording.blob_writers.iter().zip(&blobs).enumerate() {
+        let settled = moment.blob_settled[number];
+        let known = settled.checked_sub(1).map_or(&nothing, |last| &history[last].after);
+        let open = history.get(settled).filter(|entry| entry.sent_at <= position);
+        match open {
+            _ if found == known => seen.open_absent += usize::from(open.is_some()),
+            Some(open) if *found == open.after => seen.open_applied += 1,
+            _ => {
+                let open = open.map(|open| open.after.difference(found)).unwrap_or_default();
+                let known = known.difference(found);
+                return Err(format!("blob writer {number}: {known}\nwith the open operation: {open}"));
+            }
+        }
+    }
+    Ok(blobs)
+}
+
+/// What a state holds.
+struct Found {
+    contents: Contents,
+    queues: Vec<QueueState>,
+    blobs: Vec<BlobState>,
+}
+
+/// Reads everything, compares it, and writes a row and a blob. Returns the contents of the store afterwards.
 fn check(
     server: &Victim,
     recording: &Recording,
     moment: &Moment,
     position: u64,
     seen: &mut Seen,
-) -> Result<(Contents, Vec<QueueState>), String> {
+) -> Result<Found, String> {
     let mut contents = contents::read_all(server).map_err(|failure| failure.to_string())?;
     let floor = contents.values().flat_map(|rows| rows.values()).filter_map(|row| row.version).max();
     let floor = floor.unwrap_or(0).max(moment.latest);
@@ -437,6 +495,8 @@ fn check(
         }
     }
     let queues = check_queues(server, recording, moment, position, seen)?;
+    let blobs = check_blobs(server, recording, moment, position, seen)?;
+    write_blob(server)?;
     let key = (PROBE_PARTITION.to_owned(), "after".to_owned());
     let request = Request::post(&format!("/{MAIN_TABLE}")).json(&entity_json(&key.0, &key.1, ""));
     let response = server.ask(&request).map_err(|error| format!("a write after the cut: {error}"))?;
@@ -449,7 +509,26 @@ fn check(
     }
     let row = Row { properties: Default::default(), version: Some(version) };
     contents.entry(MAIN_TABLE.to_owned()).or_default().insert(key, row);
-    Ok((contents, queues))
+    Ok(Found { contents, queues, blobs })
+}
+
+/// Writes a blob that does not fit into its row, and reads it.
+fn write_blob(server: &Victim) -> Result<(), String> {
+    let mut door = BlobDoor::new(server.blob_addr());
+    let body = body::make(1, 20_000);
+    for (request, statuses) in [
+        (door::create_container(PROBE_CONTAINER), [201, 409]),
+        (door::put(&format!("/{PROBE_CONTAINER}/after"), &body), [201, 201]),
+    ] {
+        let response = door.ask(&request).map_err(|error| format!("a blob after the cut: {error}"))?;
+        if !statuses.contains(&response.status) {
+            return Err(format!("a blob after the cut is answered with {response:?}"));
+        }
+    }
+    match read_body(&mut door, &format!("/{PROBE_CONTAINER}/after"))? {
+        Some(found) if found == body => Ok(()),
+        other => Err(format!("the blob after the cut is {:?}", other.map(|found| body::describe(&found)))),
+    }
 }
 
 impl Moment {
@@ -467,6 +546,11 @@ impl Moment {
             }
         }
         for (settled, history) in self.queue_settled.iter_mut().zip(&recording.queue_writers) {
+            while history.get(*settled).is_some_and(|entry| entry.settled_at <= position) {
+                *settled += 1;
+            }
+        }
+        for (settled, history) in self.blob_settled.iter_mut().zip(&recording.blob_writers) {
             while history.get(*settled).is_some_and(|entry| entry.settled_at <= position) {
                 *settled += 1;
             }

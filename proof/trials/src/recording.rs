@@ -2,7 +2,8 @@
 //! request the recording knows the range of that log in which it was open.
 //!
 //! The store has three lives: the first ends gracefully, the second by `kill -9`, the third with the recording. Tables
-//! are created and dropped, a big one is swept, an account is added, and messages go through queues. Promises: the log describes the directory exactly
+//! are created and dropped, a big one is swept, an account is added, messages go through queues, and blobs are written,
+//! snapshotted, copied, deleted and swept. Promises: the log describes the directory exactly
 //! (both are compared after each life), so a disk rebuilt from it is one that could have existed.
 //! Leaves to others: rebuilding disks (`disk_states.rs`).
 
@@ -16,6 +17,8 @@ use fastrand::Rng;
 use testkit::{Request, TempDir};
 
 use crate::Error;
+use crate::blob::door::BlobDoor;
+use crate::blob::writer::{BlobEntry, BlobWriter, BodySizes, Workplace};
 use crate::contents;
 use crate::disk_log::{self, Operation, Record};
 use crate::disk_states::{Disk, Image, Loss, inode};
@@ -28,7 +31,13 @@ use crate::victim::{Launch, Victim};
 const SHIM: &str = "liblazulite_shim.so";
 const WRITER_COUNT: usize = 4;
 const QUEUE_WRITER_COUNT: usize = 3;
+const BLOB_WRITER_COUNT: usize = 2;
 const STEPS_PER_LIFE: usize = 30;
+/// Extents are part of every state, so bodies are short; some are written as chunks of their own all the same.
+const SIZES: BodySizes =
+    BodySizes { long_bytes_max: 400 * 1024, long_percent: 6, page_blob_bytes: 96 * 1024 };
+/// In the middle of a life.
+const SWEEP_AFTER: Duration = Duration::from_millis(60);
 const SHAPE: LoadShape = LoadShape { row_count_max: 50, text_length_usual: 40, text_length_max: 3_000 };
 /// Rows of the table that is dropped: more than one slice of the sweep.
 const DROPPED_ROW_COUNT: usize = 600;
@@ -54,6 +63,8 @@ pub struct Recording {
     pub account: Span,
     /// The operations of each queue writer.
     pub queue_writers: Vec<Vec<QueueEntry>>,
+    /// The operations of each blob writer.
+    pub blob_writers: Vec<Vec<BlobEntry>>,
 }
 
 /// Why there is no recording.
@@ -87,6 +98,7 @@ struct Studio {
     tally: Tally,
     writers: Vec<Writer>,
     queue_writers: Vec<QueueWriter>,
+    blob_writers: Vec<BlobWriter>,
 }
 
 pub fn record(
@@ -121,6 +133,9 @@ pub fn record(
         // The last writer makes the table to drop.
         writers: (0..=WRITER_COUNT).map(|number| Writer::new(number, seed, SHAPE).recorded()).collect(),
         queue_writers: (0..QUEUE_WRITER_COUNT).map(|number| QueueWriter::new(number, seed)).collect(),
+        blob_writers: (0..BLOB_WRITER_COUNT)
+            .map(|number| BlobWriter::new(number, seed, SIZES).recorded())
+            .collect(),
     };
     let mut random = Rng::with_seed(seed);
 
@@ -150,6 +165,8 @@ pub fn record(
 
     let writers = studio.writers.into_iter().map(|writer| writer.history.unwrap_or_default()).collect();
     let queue_writers = studio.queue_writers.into_iter().map(|writer| writer.history).collect();
+    let blob_writers =
+        studio.blob_writers.into_iter().map(|writer| writer.history.unwrap_or_default()).collect();
     Ok(Recording {
         root: root_name,
         root_inode,
@@ -158,6 +175,7 @@ pub fn record(
         main,
         account,
         queue_writers,
+        blob_writers,
     })
 }
 
@@ -208,6 +226,11 @@ impl Studio {
         let log = self.log.clone();
         let position = move || length(&log);
         let common = Common { server, tally: &self.tally, stopping: &stopping, position: &position };
+        let (launch, sweep) = (&self.launch, |launch: &Launch| {
+            std::thread::sleep(SWEEP_AFTER);
+            // It may come too late. Its outcome is seen in the states.
+            launch.sweep().output().map(|_| End::Done).map_err(|error| error.to_string())
+        });
         let (dropper, writers) = self.writers.split_last_mut().ok_or("there is a writer")?;
         let ends: Vec<Result<End, String>> = std::thread::scope(|scope| {
             let common = &common;
@@ -220,15 +243,19 @@ impl Studio {
                 scope.spawn(move || {
                     let addresses =
                         Addresses { table: common.server.addr(), queue: common.server.queue_addr() };
-                    match writer.run(addresses, STEPS_PER_LIFE, common.position) {
-                        Ok(()) => Ok(End::Done),
-                        Err(Stop::Cut(_)) if common.stopping.load(Ordering::SeqCst) => Ok(End::Cut),
-                        Err(Stop::Cut(error)) => Err(format!("a connection broke: {error}")),
-                        Err(Stop::Broken(what)) => Err(what),
-                    }
+                    ended(writer.run(addresses, STEPS_PER_LIFE, common.position), common)
                 })
             });
             threads.extend(queue_threads);
+            let blob_threads = self.blob_writers.iter_mut().map(|writer| {
+                scope.spawn(move || {
+                    let (door, position) = (BlobDoor::new(common.server.blob_addr()), common.position);
+                    let mut place = Workplace { door, board: None, position };
+                    ended(writer.run(&mut place, STEPS_PER_LIFE), common)
+                })
+            });
+            threads.extend(blob_threads);
+            let sweeper = scope.spawn(move || sweep(launch));
             if let Some(count) = kill_at {
                 while common.tally.acknowledged.load(Ordering::Relaxed) < count
                     && threads.iter().any(|thread| !thread.is_finished())
@@ -241,7 +268,7 @@ impl Studio {
             let join = |thread: std::thread::ScopedJoinHandle<'_, Result<End, String>>| {
                 thread.join().unwrap_or_else(|_| Err("a writer gave up: see above".to_owned()))
             };
-            threads.into_iter().map(join).collect()
+            threads.into_iter().chain([sweeper]).map(join).collect()
         });
         match ends.into_iter().find_map(Result::err) {
             Some(broken) => Err(Failure::Broken(broken)),
@@ -261,6 +288,12 @@ impl Studio {
         }
         std::thread::sleep(VISIBLE_AFTER);
         let addresses = Addresses { table: server.addr(), queue: server.queue_addr() };
+        for writer in &mut self.blob_writers {
+            let position = || length(&self.log);
+            let door = BlobDoor::new(server.blob_addr());
+            let mut place = Workplace { door, board: None, position: &position };
+            writer.compare(&mut place).map_err(Failure::Broken)?;
+        }
         for writer in &mut self.queue_writers {
             writer.compare(addresses, || length(&self.log)).map_err(Failure::Broken)?;
         }
@@ -290,6 +323,16 @@ impl Studio {
             return Err("the log does not describe what the server did to its directory".into());
         }
         Ok(())
+    }
+}
+
+/// A connection may break after the server was killed.
+fn ended(outcome: Result<(), Stop>, common: &Common<'_>) -> Result<End, String> {
+    match outcome {
+        Ok(()) => Ok(End::Done),
+        Err(Stop::Cut(_)) if common.stopping.load(Ordering::SeqCst) => Ok(End::Cut),
+        Err(Stop::Cut(error)) => Err(format!("a connection broke: {error}")),
+        Err(Stop::Broken(what)) => Err(what),
     }
 }
 

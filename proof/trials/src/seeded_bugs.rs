@@ -11,7 +11,7 @@ use lexopt::{Arg, Parser, ValueExt as _};
 
 use crate::Error;
 use crate::histories::{self, Options};
-use crate::{crash, employees, power, queue_crash, queue_histories};
+use crate::{blob_crash, blob_histories, crash, employees, power, queue_crash, queue_histories};
 
 const HELP: &str = "\
 Usage: lazulite-trials seeded-bugs [OPTIONS]     (run it inside the workspace: it builds)
@@ -38,19 +38,21 @@ const FOUND_CHARACTER_COUNT_MAX: usize = 110;
 const VARIABLE: &str = "LAZULITE_SEEDED_BUG";
 
 /// The trials that must catch each bug.
-const TRIALS: [(&str, &[Trial]); 13] = [
+const TRIALS: [(&str, &[Trial]); 15] = [
     ("answer-before-sync", &[Trial::Power]),
     ("answer-before-write", &[Trial::Crash]),
-    ("broken-etag", &[Trial::Histories, Trial::Simulate]),
+    ("broken-etag", &[Trial::Histories, Trial::Simulate, Trial::BlobHistories]),
     ("empty-clearing", &[Trial::QueueHistories, Trial::QueueSimulate, Trial::QueueCrash]),
     ("half-deletion", &[Trial::QueueHistories, Trial::QueueSimulate, Trial::QueueCrash, Trial::Power]),
+    ("hasty-sweep", &[Trial::BlobCrash]),
     ("passing-front", &[Trial::QueueSimulate, Trial::QueueCrash]),
     ("short-hiding", &[Trial::QueueHistories, Trial::QueueSimulate, Trial::QueueCrash]),
     ("split-batch", &[Trial::Histories, Trial::Simulate, Trial::Crash]),
     ("split-outbox", &[Trial::Employees, Trial::QueueCrash, Trial::Power]),
-    ("stale-read", &[Trial::Histories]),
+    ("stale-read", &[Trial::Histories, Trial::BlobHistories]),
     ("unchecked-take", &[Trial::QueueSimulate, Trial::QueueCrash]),
     ("uncounted-take", &[Trial::QueueHistories, Trial::QueueSimulate, Trial::QueueCrash, Trial::Power]),
+    ("unsynced-content", &[Trial::Power]),
     ("version-reuse", &[Trial::Simulate]),
 ];
 
@@ -67,10 +69,12 @@ enum Trial {
     QueueHistories,
     QueueCrash,
     Employees,
+    BlobHistories,
+    BlobCrash,
 }
 
 impl Trial {
-    const ALL: [Trial; 8] = [
+    const ALL: [Trial; 10] = [
         Trial::Histories,
         Trial::Simulate,
         Trial::QueueSimulate,
@@ -79,6 +83,8 @@ impl Trial {
         Trial::QueueHistories,
         Trial::QueueCrash,
         Trial::Employees,
+        Trial::BlobHistories,
+        Trial::BlobCrash,
     ];
 
     fn name(self) -> &'static str {
@@ -91,6 +97,8 @@ impl Trial {
             Trial::QueueHistories => "queue-histories",
             Trial::QueueCrash => "queue-crash",
             Trial::Employees => "employees",
+            Trial::BlobHistories => "blob-histories",
+            Trial::BlobCrash => "blob-crash",
         }
     }
 }
@@ -187,6 +195,8 @@ impl Binaries {
             Trial::QueueHistories => self.queue_histories(bug, seed),
             Trial::QueueCrash => self.queue_crash(bug, seed),
             Trial::Employees => self.employees(bug, seed),
+            Trial::BlobHistories => self.blob_histories(bug, seed),
+            Trial::BlobCrash => self.blob_crash(bug, seed),
         }
     }
 
@@ -275,6 +285,29 @@ impl Binaries {
             environment: environment(bug),
         })?;
         let after = format!("{} rounds, {} operations", verdict.rounds, verdict.operations);
+        Ok(ending(&verdict.broken, after, verdict.kept))
+    }
+
+    fn blob_histories(&self, bug: Option<&str>, seed: u64) -> Result<Ending, Error> {
+        let verdict = blob_histories::histories(&blob_histories::Settings {
+            server: self.server.clone(),
+            history_count: if bug.is_some() { HISTORY_COUNT_MAX } else { HISTORY_COUNT_WITHOUT },
+            seed,
+            environment: environment(bug),
+        })?;
+        let after = format!("{} histories, {} operations", verdict.histories, verdict.operations);
+        Ok(ending(&verdict.broken, after, verdict.kept))
+    }
+
+    fn blob_crash(&self, bug: Option<&str>, seed: u64) -> Result<Ending, Error> {
+        let verdict = blob_crash::rounds(&blob_crash::Settings {
+            server: self.server.clone(),
+            rounds: if bug.is_some() { ROUND_COUNT_MAX } else { ROUND_COUNT_WITHOUT },
+            connections: CONNECTION_COUNT,
+            seed,
+            environment: environment(bug),
+        })?;
+        let after = format!("{} rounds, {} kills", verdict.rounds, verdict.kills);
         Ok(ending(&verdict.broken, after, verdict.kept))
     }
 

@@ -18,6 +18,7 @@ use crate::Error;
 
 const READY: &str = "Table service is successfully listening at http://";
 const QUEUE_READY: &str = "Queue service is successfully listening at http://";
+const BLOB_READY: &str = "Blob service is successfully listening at http://";
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 const EXIT_POLL: Duration = Duration::from_millis(2);
@@ -52,6 +53,7 @@ pub struct Victim {
     child: Mutex<Child>,
     addr: SocketAddr,
     queue_addr: SocketAddr,
+    blob_addr: SocketAddr,
     credentials: Credentials,
     words: Arc<Mutex<String>>,
     reader: Option<JoinHandle<()>>,
@@ -102,6 +104,21 @@ impl Launch {
         Ok(command.arg("backup").arg(file).arg("--location").arg(&self.location).spawn()?)
     }
 
+    /// Makes the server, or this command if none is running, give back the contents of blobs that nobody uses: purging an
+    /// account that does not exist does that and nothing else. A running server answers before it has begun.
+    pub fn sweep(&self) -> Command {
+        let mut command = self.command();
+        command.args(["account", "purge", "nobody", "--location"]).arg(&self.location);
+        command
+    }
+
+    /// Runs `lazulite check`. Returns its words, and whether it found nothing.
+    pub fn check(&self) -> Result<(bool, String), Error> {
+        let output = self.command().arg("check").arg("--location").arg(&self.location).output()?;
+        let words = [output.stdout, output.stderr].concat();
+        Ok((output.status.success(), String::from_utf8_lossy(&words).into_owned()))
+    }
+
     /// Starts the server and waits until it listens. The outer error is the trial's own, the inner one the server's
     /// refusal.
     pub fn start(&self) -> Result<Result<Victim, Refusal>, Error> {
@@ -121,15 +138,18 @@ impl Launch {
             }
         });
         let watch = Stopwatch::start();
-        let (mut table, mut queue) = (None, None);
-        let (addr, queue_addr) = loop {
-            if let (Some(addr), Some(queue_addr)) = (table, queue) {
-                break (addr, queue_addr);
+        // A server on a remote engine has no blobs, unless it is told where their contents are.
+        let nowhere = SocketAddr::from(([127, 0, 0, 1], 1));
+        let (mut table, mut queue, mut blob) = (None, None, self.engine.as_ref().map(|_| nowhere));
+        let (addr, queue_addr, blob_addr) = loop {
+            if let (Some(addr), Some(queue_addr), Some(blob_addr)) = (table, queue, blob) {
+                break (addr, queue_addr, blob_addr);
             }
             match lines.recv_timeout(START_TIMEOUT.saturating_sub(watch.elapsed())) {
                 Ok(line) => {
                     table = address_in(&line, READY)?.or(table);
                     queue = address_in(&line, QUEUE_READY)?.or(queue);
+                    blob = address_in(&line, BLOB_READY)?.or(blob);
                 }
                 Err(_) => {
                     let _ = child.kill();
@@ -144,6 +164,7 @@ impl Launch {
             child: Mutex::new(child),
             addr,
             queue_addr,
+            blob_addr,
             credentials: Credentials::emulator(),
             words,
             reader: Some(reader),
@@ -183,6 +204,11 @@ impl Victim {
     /// Where the Queue service listens.
     pub fn queue_addr(&self) -> SocketAddr {
         self.queue_addr
+    }
+
+    /// Where the Blob service listens, if the engine is the embedded one.
+    pub fn blob_addr(&self) -> SocketAddr {
+        self.blob_addr
     }
 
     pub fn id(&self) -> u32 {

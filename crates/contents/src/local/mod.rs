@@ -138,6 +138,10 @@ impl LocalStore {
     fn covers(&self, guard: &SweepGuard, nonce: u64) -> bool {
         // A number that was not given away yet belongs to an earlier process.
         let number = nonce.wrapping_sub(self.nonce_base);
+        #[cfg(feature = "seeded-bugs")]
+        if crate::seeded::sweeps_pending() {
+            return true;
+        }
         guard.covers(number) || !self.guards.has_number(number)
     }
 

@@ -96,7 +96,7 @@ fn moved_away(binary: &Path, promises: &mut Promises) -> Result<(), Error> {
 fn mounted_over(binary: &Path, promises: &mut Promises) -> Result<(), Error> {
     let directory = TempDir::new()?;
     let path = directory.path().join("data");
-    let volume = Mounted::new(&directory.path().join("volume"))?;
+    let volume = Mounted::new(&directory.path().join("volume"), super::DISK_MIB)?;
     let mut other = Writing::start(&Launch::new(binary, &volume.0.join("data")), SECOND_START)?;
     other.write_rows()?;
     other.server.finish();
