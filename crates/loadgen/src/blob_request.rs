@@ -40,17 +40,22 @@ impl BlobSigner {
         self.date = clock::http_date();
     }
 
-    /// A request without a body. `path` starts after the account. The options of the query are sorted by name, and their
-    /// values need no escaping.
+    /// A request without a body.
     pub fn request(&self, method: &str, path: &str, options: &[(&str, &str)]) -> Vec<u8> {
+        self.head(method, path, options, 0)
+    }
+
+    /// The head of a request whose body has this length. `path` starts after the account. The options of the query are
+    /// sorted by name, and their values need no escaping.
+    fn head(&self, method: &str, path: &str, options: &[(&str, &str)], length: u64) -> Vec<u8> {
         let (mut query, mut canonical) = (String::new(), String::new());
         for (name, value) in options {
             query.push_str(&format!("{}{name}={value}", if query.is_empty() { '?' } else { '&' }));
             canonical.push_str(&format!("\n{name}:{value}"));
         }
-        let signed = self.to_sign(method, 0, path) + &canonical;
+        let signed = self.to_sign(method, length, path) + &canonical;
         let signature = STANDARD.encode(hmac::sign(&self.key, signed.as_bytes()));
-        let (base, headers) = (&self.base_path, self.headers(method, 0));
+        let (base, headers) = (&self.base_path, self.headers(method, length));
         format!("{method} {base}{path}{query} HTTP/1.1\r\n{headers}{signature}\r\n\r\n").into_bytes()
     }
 
@@ -68,6 +73,21 @@ impl BlobSigner {
         let options =
             [("comp", "list"), ("maxresults", &count_max), ("prefix", prefix), ("restype", "container")];
         self.request("GET", &format!("/{container}"), &options)
+    }
+
+    /// The head of a request that stages a block. The id is Base64 without characters that need escaping.
+    pub fn put_block(&self, container: &str, blob: &str, id: &str, length: u64) -> Vec<u8> {
+        self.head("PUT", &format!("/{container}/{blob}"), &[("blockid", id), ("comp", "block")], length)
+    }
+
+    /// Makes a blob of staged blocks.
+    pub fn put_block_list(&self, container: &str, blob: &str, ids: &[String]) -> Vec<u8> {
+        let ids: String = ids.iter().map(|id| format!("<Latest>{id}</Latest>")).collect();
+        let body = format!("<BlockList>{ids}</BlockList>");
+        let path = format!("/{container}/{blob}");
+        let mut request = self.head("PUT", &path, &[("comp", "blocklist")], body.len() as u64);
+        request.extend_from_slice(body.as_bytes());
+        request
     }
 
     /// Puts of blobs of this length, whose names are not known yet.

@@ -112,6 +112,8 @@ pub struct Transfer {
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
     Put,
+    /// In blocks, as tools put long files.
+    PutBlocks,
     Get,
 }
 

@@ -12,7 +12,7 @@ const MIB: f64 = 1024.0 * 1024.0;
 const PUTS_OF_DD: Bound = Bound::AtLeast(0.7);
 const GETS_OF_FILE_SERVER: Bound = Bound::AtLeast(0.6);
 
-pub const TARGETS: [Target; 12] = [
+pub const TARGETS: [Target; 14] = [
     target("durable put of 4 KiB: of hello world", Unit::Times, Bound::AtLeast(0.2), |results| {
         beside(results, BlobWork::Put, SystemKind::Hello)
     }),
@@ -33,6 +33,12 @@ pub const TARGETS: [Target; 12] = [
     }),
     target("put of 64 MiB, 4 connections: of 4 `dd` with syncs", Unit::Times, PUTS_OF_DD, |results| {
         of_other(results.blobs.as_ref()?, Direction::Put, FEW_CONNECTIONS)
+    }),
+    target("put of 64 MiB in blocks, 1 connection: of `dd`", Unit::Times, PUTS_OF_DD, |results| {
+        of_other(results.blobs.as_ref()?, Direction::PutBlocks, 1)
+    }),
+    target("put of 64 MiB in blocks, 4 connections: of `dd`", Unit::Times, PUTS_OF_DD, |results| {
+        of_other(results.blobs.as_ref()?, Direction::PutBlocks, FEW_CONNECTIONS)
     }),
     target(
         "get of 64 MiB, 1 connection: of a bare file server",

@@ -5,8 +5,10 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::ops::Range;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use loadgen::blob_request::BlobSigner;
@@ -24,6 +26,8 @@ use crate::system::{DataDirectory, SERVED_FILE, System, SystemKind};
 const MIB: u64 = 1 << 20;
 /// Not a power of two, so that a part in a wrong place is noticed.
 const PATTERN_BYTES: usize = (1 << 20) + 7;
+/// Of a blob that is put in blocks.
+const BLOCK_BYTES: u64 = 4 << 20;
 /// What is read at a time.
 const READ_BYTES: usize = 256 * 1024;
 const TIMEOUT: Duration = Duration::from_secs(600);
@@ -45,8 +49,10 @@ impl Long<'_> {
         // Also the one that is read.
         put(durable, "long", self.bytes, &pattern)?;
         check_content(durable, "long", self.bytes, &pattern)?;
+        put_blocks(durable, "long-blocks", self.bytes, FEW_CONNECTIONS, &pattern)?;
+        check_content(durable, "long-blocks", self.bytes, &pattern)?;
         for connections in [1, FEW_CONNECTIONS] {
-            let mut measured: [Vec<Moved>; 4] = Default::default();
+            let mut measured: [Vec<Moved>; 5] = Default::default();
             for round in 0..self.options.rounds {
                 let name = |part: usize, index: usize| format!("long-{connections}-{round}-{part}-{index}");
                 measured[0].push(Moved::measure(None, connections, self.bytes, |_, index| {
@@ -55,11 +61,15 @@ impl Long<'_> {
                 measured[1].push(Moved::measure(Some(durable), connections, self.bytes, |part, index| {
                     put(durable, &name(part, index), self.bytes, &pattern)
                 })?);
-                measured[2].push(Moved::measure(Some(file_server), connections, self.bytes, |_, _| {
+                // One blob, whose blocks share the connections.
+                measured[2].push(Moved::measure(Some(durable), 1, self.bytes, |part, _| {
+                    put_blocks(durable, &name(part, connections), self.bytes, connections, &pattern)
+                })?);
+                measured[3].push(Moved::measure(Some(file_server), connections, self.bytes, |_, _| {
                     let request = format!("GET {FILE_PATH} HTTP/1.1\r\nHost: localhost\r\n\r\n");
                     get(file_server.blob_endpoint.address, request.as_bytes(), self.bytes, |_, _| true)
                 })?);
-                measured[3].push(Moved::measure(Some(durable), connections, self.bytes, |_, _| {
+                measured[4].push(Moved::measure(Some(durable), connections, self.bytes, |_, _| {
                     let request = BlobSigner::of(&durable.blob_endpoint)?.get(CONTAINER, "long");
                     get(durable.blob_endpoint.address, &request, self.bytes, |_, _| true)
                 })?);
@@ -67,6 +77,7 @@ impl Long<'_> {
             let kinds = [
                 (Direction::Put, None),
                 (Direction::Put, Some(SystemKind::Durable)),
+                (Direction::PutBlocks, Some(SystemKind::Durable)),
                 (Direction::Get, Some(SystemKind::FileServer)),
                 (Direction::Get, Some(SystemKind::Durable)),
             ];
@@ -169,11 +180,50 @@ pub fn put(system: &System, name: &str, bytes: u64, pattern: &[u8]) -> Result<Du
     BlobSigner::of(endpoint)?.puts(CONTAINER, bytes).write(name.as_bytes(), &mut head);
     let mut stream = connect(endpoint.address)?;
     let start = clock::now();
-    stream.write_all(&head)?;
-    let mut sent = 0;
-    while sent < bytes {
+    upload(&mut stream, &head, 0..bytes, pattern)?;
+    Ok(clock::now().duration_since(start))
+}
+
+/// Puts one blob in blocks on so many connections, and returns the time from the first byte to the answer to the list.
+fn put_blocks(
+    system: &System,
+    name: &str,
+    bytes: u64,
+    connections: usize,
+    pattern: &[u8],
+) -> Result<Duration, Error> {
+    let endpoint = &system.blob_endpoint;
+    let signer = &BlobSigner::of(endpoint)?;
+    // All ids have one length.
+    let ids: Vec<String> = (0..bytes.div_ceil(BLOCK_BYTES)).map(|number| format!("{number:08}")).collect();
+    let next = &AtomicUsize::new(0);
+    let start = clock::now();
+    std::thread::scope(|scope| {
+        let work = || {
+            let mut stream = connect(endpoint.address)?;
+            while let Some(id) = ids.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let number: u64 = id.parse()?;
+                let range = number * BLOCK_BYTES..((number + 1) * BLOCK_BYTES).min(bytes);
+                let head = signer.put_block(CONTAINER, name, id, range.end - range.start);
+                upload(&mut stream, &head, range, pattern)?;
+            }
+            Ok::<(), Error>(())
+        };
+        let threads: Vec<_> = (0..connections).map(|_| scope.spawn(work)).collect();
+        threads.into_iter().try_for_each(|thread| thread.join().map_err(|_| "a thread panicked")?)
+    })?;
+    let list = signer.put_block_list(CONTAINER, name, &ids);
+    upload(&mut connect(endpoint.address)?, &list, 0..0, pattern)?;
+    Ok(clock::now().duration_since(start))
+}
+
+/// Sends a request whose body is this part of a content, and waits until it is answered with 201.
+fn upload(stream: &mut TcpStream, head: &[u8], range: Range<u64>, pattern: &[u8]) -> Result<(), Error> {
+    stream.write_all(head)?;
+    let mut sent = range.start;
+    while sent < range.end {
         let part = pattern_from(pattern, sent);
-        let part = &part[..part.len().min((bytes - sent) as usize)];
+        let part = &part[..part.len().min((range.end - sent) as usize)];
         stream.write_all(part)?;
         sent += part.len() as u64;
     }
@@ -184,7 +234,7 @@ pub fn put(system: &System, name: &str, bytes: u64, pattern: &[u8]) -> Result<Du
             return Err("the server closed the connection instead of answering".into());
         }
         match reader.advance(count)? {
-            Some(201) => return Ok(clock::now().duration_since(start)),
+            Some(201) => return Ok(()),
             Some(_) => return Err(format!("an upload was answered with this:\n{}", reader.text()).into()),
             None => {}
         }
