@@ -85,6 +85,9 @@ mod tests {
         assert!(
             wants_azurite(&arguments("--scale-out")) && !wants_azurite(&arguments("--scale-out --large"))
         );
+        assert!(
+            wants_azurite(&arguments("--blobs --rounds 3")) && !wants_azurite(&arguments("--blobs --large"))
+        );
         assert!(wants_azurite(&arguments("--full")) && !wants_azurite(&arguments("--quick --rounds 2")));
         assert!(
             wants_azurite(&arguments("--systems azurite")) && !wants_azurite(&arguments("--systems hello"))

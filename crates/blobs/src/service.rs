@@ -10,10 +10,11 @@ use engine::{Budget, CommitError, Engine, Share, TableId};
 use protocol::blob::{ContainerName, KIND};
 use protocol::common::{AccountName, DateTime};
 use protocol::{ErrorCode, ServiceError};
-use tokio::sync::{Mutex, MutexGuard, OnceCell};
+use tokio::sync::{Mutex, MutexGuard, OnceCell, Semaphore};
 
 use crate::family::FAMILY;
 use crate::time::BlobTime;
+use crate::upload::AHEAD_COUNT_MAX;
 
 /// A change that loses a race against another change of the same blob tries again, so often at most.
 pub(crate) const ATTEMPT_COUNT_MAX: usize = 64;
@@ -52,6 +53,8 @@ pub(crate) struct BlobCore {
     /// Made with the first operation, because the store's last version must be known.
     time: OnceCell<BlobTime>,
     turns: Box<[Mutex<()>]>,
+    /// One for each body whose checksums other threads compute.
+    pub(crate) digests: Arc<Semaphore>,
 }
 
 impl BlobService {
@@ -62,9 +65,7 @@ impl BlobService {
         options: BlobOptions,
     ) -> BlobService {
         let catalogue = Catalogue::new(engine.clone(), clock.clone(), &KIND, FAMILY);
-        let turns = (0..TURN_COUNT).map(|_| Mutex::default()).collect();
-        let inner = BlobCore { engine, contents, catalogue, options, clock, time: OnceCell::new(), turns };
-        BlobService { inner: Arc::new(inner) }
+        BlobService::with(engine, contents, catalogue, clock, options)
     }
 
     /// The same, for an engine and contents that other processes write to, too. Contents are then given back by sweeps alone:
@@ -73,9 +74,21 @@ impl BlobService {
         let BlobCore { engine, contents, options, clock, .. } = &*self.inner;
         let (engine, contents, clock) = (engine.clone(), contents.clone(), clock.clone());
         let catalogue = Catalogue::new(engine.clone(), clock.clone(), &KIND, FAMILY).sharing_its_engine();
+        BlobService::with(engine, contents, catalogue, clock, *options)
+    }
+
+    fn with(
+        engine: Arc<dyn Engine>,
+        contents: Arc<dyn ContentStore>,
+        catalogue: Catalogue,
+        clock: Arc<dyn Clock>,
+        options: BlobOptions,
+    ) -> BlobService {
         let turns = (0..TURN_COUNT).map(|_| Mutex::default()).collect();
-        let (options, time) = (*options, OnceCell::new());
-        BlobService { inner: Arc::new(BlobCore { engine, contents, catalogue, options, clock, time, turns }) }
+        let (time, digests) = (OnceCell::new(), Arc::new(Semaphore::new(AHEAD_COUNT_MAX)));
+        BlobService {
+            inner: Arc::new(BlobCore { engine, contents, catalogue, options, clock, time, turns, digests }),
+        }
     }
 
     /// What the service keeps beside its data: names, stored policies, service properties.

@@ -1,17 +1,26 @@
 //! Bytes on their way in.
 //!
 //! Promises: a short body is kept in memory for its row; a longer one goes to the store of contents piece by piece, so memory is
-//! bounded by that store. A body that is too long, fails, or does not match its checksums leaves nothing.
+//! bounded by that store, and by what waits for its checksums. A body that is too long, fails, or does not match its checksums leaves nothing.
 
 use bytes::{Bytes, BytesMut};
 use contents::{ContentRef, ContentWriter, PendingContent};
-use protocol::ServiceError;
 use protocol::blob::checksum::{Checksums, ContentDigest};
 use protocol::blob::limits::body_too_large;
+use protocol::{ErrorCode, ServiceError};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::task::JoinHandle;
 
 use crate::api::UploadBody;
 use crate::content::ContentMap;
 use crate::service::{BlobCore, from_content};
+
+/// The checksums of shorter bodies are computed where they are received.
+const AHEAD_BYTES_MIN: u64 = 1024 * 1024;
+/// So much of a body is given to another thread at a time. As much again may wait.
+const AHEAD_BYTES: usize = 256 * 1024;
+/// Bodies whose checksums are computed by other threads: with the pieces of the socket, 48 MiB at most.
+pub(crate) const AHEAD_COUNT_MAX: usize = 32;
 
 /// A body that was received as a whole. If it is not in memory, it is durable.
 pub(crate) struct Received {
@@ -54,7 +63,8 @@ impl BlobCore {
         if expected_bytes.is_some_and(|bytes| bytes > bytes_max) {
             return Err(body_too_large(bytes_max));
         }
-        let mut digest = ContentDigest::new(with_md5 || expected.md5.is_some(), true);
+        let with_md5 = with_md5 || expected.md5.is_some();
+        let mut digest = BodyDigest::new(ContentDigest::new(with_md5, true));
         let mut length = 0;
         let mut short = ShortBody::default();
         let mut writer: Option<Box<dyn ContentWriter>> = None;
@@ -64,8 +74,11 @@ impl BlobCore {
             if length > bytes_max {
                 return Err(body_too_large(bytes_max));
             }
-            digest.update(&piece);
+            digest.update(&piece).await?;
             if writer.is_none() && length > inline_bytes_max as u64 {
+                if with_md5 && expected_bytes.is_none_or(|bytes| bytes >= AHEAD_BYTES_MIN) {
+                    digest.permit = self.digests.clone().try_acquire_owned().ok();
+                }
                 let mut new = self.contents.writer(expected_bytes);
                 let begin = std::mem::take(&mut short).finish();
                 if !begin.is_empty() {
@@ -78,7 +91,7 @@ impl BlobCore {
                 None => short.push(piece),
             }
         }
-        let checksums = digest.finish();
+        let checksums = digest.finish().await?;
         expected.check(&checksums)?;
         let data = match writer {
             Some(writer) => {
@@ -88,6 +101,70 @@ impl BlobCore {
             None => ReceivedData::Inline(short.finish()),
         };
         Ok(Received { length, checksums, data })
+    }
+}
+
+/// The checksums of a body. MD5 takes longer than everything else that happens to a long body, so other threads compute them
+/// while more of it is received, if there are not too many of them already.
+struct BodyDigest {
+    digest: DigestPlace,
+    /// Lets other threads compute.
+    permit: Option<OwnedSemaphorePermit>,
+    waiting: Vec<Bytes>,
+    waiting_bytes: usize,
+}
+
+enum DigestPlace {
+    Here(ContentDigest),
+    There(JoinHandle<ContentDigest>),
+    /// A thread has panicked.
+    Lost,
+}
+
+impl BodyDigest {
+    fn new(digest: ContentDigest) -> BodyDigest {
+        BodyDigest { digest: DigestPlace::Here(digest), permit: None, waiting: Vec::new(), waiting_bytes: 0 }
+    }
+
+    async fn update(&mut self, piece: &Bytes) -> Result<(), ServiceError> {
+        match &mut self.digest {
+            DigestPlace::Here(digest) if self.permit.is_none() => digest.update(piece),
+            _ => {
+                self.waiting_bytes += piece.len();
+                self.waiting.push(piece.clone());
+                if self.waiting_bytes >= AHEAD_BYTES {
+                    self.send().await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives what waits to another thread, when that is done with what it got before.
+    async fn send(&mut self) -> Result<(), ServiceError> {
+        let mut digest = self.take().await?;
+        let pieces = std::mem::take(&mut self.waiting);
+        self.waiting_bytes = 0;
+        self.digest = DigestPlace::There(tokio::task::spawn_blocking(move || {
+            pieces.iter().for_each(|piece| digest.update(piece));
+            digest
+        }));
+        Ok(())
+    }
+
+    async fn take(&mut self) -> Result<ContentDigest, ServiceError> {
+        let lost = || ServiceError::with_source(ErrorCode::InternalError, "the checksums of a body are lost");
+        match std::mem::replace(&mut self.digest, DigestPlace::Lost) {
+            DigestPlace::Here(digest) => Ok(digest),
+            DigestPlace::There(digest) => digest.await.map_err(|_| lost()),
+            DigestPlace::Lost => Err(lost()),
+        }
+    }
+
+    async fn finish(mut self) -> Result<Checksums, ServiceError> {
+        let mut digest = self.take().await?;
+        self.waiting.iter().for_each(|piece| digest.update(piece));
+        Ok(digest.finish())
     }
 }
 
@@ -123,5 +200,40 @@ impl ShortBody {
             ShortBody::One(bytes) => bytes,
             ShortBody::Many(bytes) => bytes.freeze(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use tokio::sync::Semaphore;
+
+    #[tokio::test]
+    async fn checksums_do_not_depend_on_who_computes_them() {
+        let content: Vec<u8> = (0..3_000_000_u32).map(|number| (number ^ number >> 9) as u8).collect();
+        let expected = ContentDigest::of(&content, true, true);
+        let threads = Arc::new(Semaphore::new(1));
+        for piece_bytes in [1000, 100_000, AHEAD_BYTES, 1_000_000, 3_000_000] {
+            for (with_threads, from) in [(false, 0), (true, 0), (true, 1_500_000)] {
+                let mut digest = BodyDigest::new(ContentDigest::new(true, true));
+                let mut received = 0;
+                for piece in content.chunks(piece_bytes) {
+                    if with_threads && digest.permit.is_none() && received >= from {
+                        digest.permit = threads.clone().try_acquire_owned().ok();
+                        assert!(digest.permit.is_some());
+                    }
+                    digest.update(&Bytes::copy_from_slice(piece)).await.unwrap();
+                    received += piece.len();
+                }
+                let found = digest.finish().await.unwrap();
+                assert_eq!(
+                    (found.md5, found.crc64),
+                    (expected.md5, expected.crc64),
+                    "{piece_bytes}, from {from}"
+                );
+            }
+        }
+        assert_eq!(threads.available_permits(), 1);
     }
 }

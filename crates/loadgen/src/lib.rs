@@ -4,6 +4,8 @@
 //! Owns: endpoints, requests signed beforehand, a cheap reader of answers, latency histograms, the open and the closed
 //! loop, workloads, a single measurement. Leaves to the programs: which systems to compare, and how to report results.
 
+pub mod blob;
+pub mod blob_request;
 pub mod clock;
 pub mod endpoint;
 pub mod generator;

@@ -38,7 +38,7 @@ pub fn write(run: Run, is_partial: bool, directory: &Path) -> Result<Results, Er
 fn document(results: &Results, charts: &[(&str, &str)]) -> String {
     let mut text = String::from(
         "# How fast Lazulite is\n\n\
-         `cargo xtask bench --write`, also with `--large` and with `--large-queues`, writes this page; do not edit it. Ratios \
+         `cargo xtask bench --write`, also with `--large`, `--large-queues` and `--blobs`, writes this page; do not edit it. Ratios \
          within one run mean more than bare figures, because every system got the same requests on the same machine, in turn \
          within each round. In the closed loop every connection sends its next request when it has received its answer, \
          so latency includes waiting behind the other connections; the open loop shows latency at half load. The durable \
@@ -62,6 +62,12 @@ fn document(results: &Results, charts: &[(&str, &str)]) -> String {
     }
     if let Some(run) = &results.large_queues {
         section(&mut text, "Large queues", run);
+    }
+    if let Some(run) = &results.blobs {
+        section(&mut text, "Blobs", run);
+    }
+    if let Some(run) = &results.large_blobs {
+        section(&mut text, "Ten million blobs", run);
     }
     if let Some(run) = &results.client {
         section(&mut text, "The Rust client", run);

@@ -4,6 +4,7 @@
 //! against each system in turn, for several rounds, and medians count. The generator is one thread in a process of its
 //! own. It reports how busy it was, so that nobody mistakes its limit for the server's.
 
+mod blobs;
 mod client;
 mod compare;
 mod disturbed;
@@ -22,6 +23,7 @@ mod scale_out;
 mod system;
 mod targets;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use lexopt::{Arg, Parser, ValueExt};
@@ -46,10 +48,15 @@ fn main() -> ExitCode {
             }
             Err(sentence) => return wrong_use(&sentence),
         },
-        Ok(Some(Arg::Value(command))) if command == "hello" => match hello_port(&mut parser) {
-            Ok(port) => hello::serve(port),
-            Err(error) => return wrong_use(&error.to_string()),
-        },
+        Ok(Some(Arg::Value(command))) if command == "hello" || command == "files" => {
+            match bare_server(&mut parser) {
+                Ok(bare) => match bare.file {
+                    Some(file) => hello::serve_file(bare.port, file),
+                    None => hello::serve(bare.port, bare.body_bytes),
+                },
+                Err(error) => return wrong_use(&error.to_string()),
+            }
+        }
         Ok(None | Some(Arg::Long("help") | Arg::Short('h'))) => {
             print!("{}", options::HELP);
             Ok(())
@@ -71,15 +78,24 @@ fn wrong_use(sentence: &str) -> ExitCode {
     ExitCode::from(WRONG_USE)
 }
 
-fn hello_port(parser: &mut Parser) -> Result<u16, lexopt::Error> {
-    let mut port = 0;
+/// A server to measure against.
+struct BareServer {
+    port: u16,
+    body_bytes: usize,
+    file: Option<PathBuf>,
+}
+
+fn bare_server(parser: &mut Parser) -> Result<BareServer, lexopt::Error> {
+    let mut bare = BareServer { port: 0, body_bytes: hello::BODY_BYTES, file: None };
     while let Some(argument) = parser.next()? {
         match argument {
-            Arg::Long("port") => port = parser.value()?.parse()?,
+            Arg::Long("port") => bare.port = parser.value()?.parse()?,
+            Arg::Long("bytes") => bare.body_bytes = parser.value()?.parse()?,
+            Arg::Long("file") => bare.file = Some(PathBuf::from(parser.value()?)),
             other => return Err(other.unexpected()),
         }
     }
-    Ok(port)
+    Ok(bare)
 }
 
 fn run(options: &Options) -> Result<(), Error> {
@@ -102,6 +118,8 @@ fn run(options: &Options) -> Result<(), Error> {
         PlanName::Large | PlanName::LargeFull => &results.large,
         PlanName::LargeQueues => &results.large_queues,
         PlanName::Client => &results.client,
+        PlanName::Blobs => &results.blobs,
+        PlanName::BlobsLarge => &results.large_blobs,
         // They have returned above.
         PlanName::ScaleOut | PlanName::ScaleOutLarge => &None,
         PlanName::Usual | PlanName::Quick | PlanName::Full => &results.main,
@@ -138,6 +156,8 @@ fn measure(options: &Options) -> Result<Run, Error> {
             PlanName::Large | PlanName::LargeFull => "large",
             PlanName::LargeQueues => "large-queues",
             PlanName::Client => "client",
+            PlanName::Blobs => "blobs",
+            PlanName::BlobsLarge => "large-blobs",
             PlanName::ScaleOut | PlanName::ScaleOutLarge => "scale-out",
         }
         .to_owned(),
@@ -149,6 +169,7 @@ fn measure(options: &Options) -> Result<Run, Error> {
         load_average_before: process::load_average(),
         cells: Vec::new(),
         floors: Vec::new(),
+        transfers: Vec::new(),
         processes: Vec::new(),
         facts: Default::default(),
         notes,
@@ -160,6 +181,8 @@ fn measure(options: &Options) -> Result<Run, Error> {
         PlanName::Large | PlanName::LargeFull => large::run(options, &programs, &data, &mut run)?,
         PlanName::LargeQueues => large_queue::run(options, &programs, &data, &mut run)?,
         PlanName::Client => client::run(options, &programs, &data, &mut run)?,
+        PlanName::Blobs => blobs::run(options, &programs, &data, &mut run)?,
+        PlanName::BlobsLarge => blobs::run_large(options, &programs, &data, &mut run)?,
         PlanName::ScaleOut | PlanName::ScaleOutLarge => {}
         PlanName::Usual | PlanName::Quick | PlanName::Full => {
             compare_systems(options, &programs, &kinds, &data, &mut run)?;

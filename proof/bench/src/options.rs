@@ -12,7 +12,8 @@ use crate::targets::LARGE_ENTITIES;
 pub const HELP: &str = "\
 Usage: cargo xtask bench [OPTIONS]
        lazulite-bench run --server PATH [OPTIONS]
-       lazulite-bench hello [--port PORT]
+       lazulite-bench hello [--port PORT] [--bytes N]
+       lazulite-bench files --file PATH [--port PORT]
 
 What is measured:
   (no option)        the workloads of the targets, on 100,000 entities; about 15 minutes with Azurite
@@ -24,6 +25,9 @@ What is measured:
   --scale-out        front ends on PostgreSQL beside pgbench, the embedded engine and Azurite, with and without a
                      synchronous standby; 20 minutes with Azurite; with --quick on small tables and without Azurite;
                      with --large 10 million entities on PostgreSQL, compared with 10 thousand; half an hour
+  --blobs            short and long blobs beside hello world, Azurite, dd and a bare file server, and memory under a
+                     hundred long uploads, which needs 26 GB of disk; with --quick shorter, without Azurite and
+                     with a tenth of the uploads' length; with --large lists of 10 million names
   --client           the Rust client beside the raw generator: point reads, and loading by transactions
   --only NAME        only this workload; may be repeated: read, read-miss, insert, upsert, merge, hot-merge,
                      batch, page, any-of, filter, scan, mix, put-message, take, take-32, peek; or floors, or
@@ -59,6 +63,8 @@ pub enum PlanName {
     Client,
     ScaleOut,
     ScaleOutLarge,
+    Blobs,
+    BlobsLarge,
 }
 
 #[derive(Debug)]
@@ -106,7 +112,7 @@ pub fn parse(parser: &mut Parser) -> Result<Option<Options>, String> {
 
 fn read(parser: &mut Parser) -> Result<Option<Options>, lexopt::Error> {
     let (mut quick, mut full, mut large) = (false, false, false);
-    let (mut large_queues, mut client, mut scale_out) = (false, false, false);
+    let (mut large_queues, mut client, mut scale_out, mut blobs) = (false, false, false, false);
     let (mut server, mut azurite, mut no_azurite, mut data) = (None, None, None, None);
     let (mut rounds, mut seconds, mut entities, mut systems) = (None, None, None, Vec::new());
     let (mut only, mut only_floors, mut only_disturbed) = (Vec::new(), false, false);
@@ -119,6 +125,7 @@ fn read(parser: &mut Parser) -> Result<Option<Options>, lexopt::Error> {
             Arg::Long("large-queues") => large_queues = true,
             Arg::Long("client") => client = true,
             Arg::Long("scale-out") => scale_out = true,
+            Arg::Long("blobs") => blobs = true,
             Arg::Long("server") => server = Some(PathBuf::from(parser.value()?)),
             Arg::Long("azurite") => azurite = Some(PathBuf::from(parser.value()?)),
             Arg::Long("no-azurite") => no_azurite = Some(parser.value()?.string()?),
@@ -157,6 +164,11 @@ fn read(parser: &mut Parser) -> Result<Option<Options>, lexopt::Error> {
         _ if scale_out && (large_queues || client || full || (quick && large)) => {
             return Err("--scale-out can be combined with either --quick or --large".into());
         }
+        _ if blobs && (scale_out || large_queues || client || full || (quick && large)) => {
+            return Err("--blobs can be combined with either --quick or --large".into());
+        }
+        (_, _, false) if blobs => PlanName::Blobs,
+        (_, _, true) if blobs => PlanName::BlobsLarge,
         (_, _, false) if scale_out => PlanName::ScaleOut,
         (_, _, true) if scale_out => PlanName::ScaleOutLarge,
         (false, false, false) if large_queues && !client => PlanName::LargeQueues,
@@ -172,24 +184,31 @@ fn read(parser: &mut Parser) -> Result<Option<Options>, lexopt::Error> {
     let seconds = seconds.unwrap_or(match plan {
         PlanName::Quick => 0.5,
         PlanName::ScaleOut if quick => 1.0,
+        PlanName::Blobs if quick => 0.5,
         // `pgbench` counts whole seconds.
         PlanName::ScaleOut | PlanName::ScaleOutLarge => 3.0,
         // With this, all rounds of the usual run, including Azurite's slow ones, take a quarter of an hour.
         PlanName::Usual => 1.5,
-        PlanName::Full | PlanName::Large | PlanName::LargeFull | PlanName::LargeQueues | PlanName::Client => {
-            2.0
-        }
+        PlanName::Full
+        | PlanName::Large
+        | PlanName::LargeFull
+        | PlanName::LargeQueues
+        | PlanName::Client
+        | PlanName::Blobs
+        | PlanName::BlobsLarge => 2.0,
     });
     let rounds = rounds.unwrap_or(match plan {
         PlanName::Quick => 1,
-        PlanName::ScaleOut if quick => 1,
+        PlanName::ScaleOut | PlanName::Blobs if quick => 1,
         PlanName::Full | PlanName::LargeFull => 3,
         PlanName::Usual
         | PlanName::Large
         | PlanName::LargeQueues
         | PlanName::Client
         | PlanName::ScaleOut
-        | PlanName::ScaleOutLarge => 5,
+        | PlanName::ScaleOutLarge
+        | PlanName::Blobs
+        | PlanName::BlobsLarge => 5,
     });
     if !(0.1..=600.0).contains(&seconds) {
         return Err("--seconds must be between 0.1 and 600".into());
@@ -221,6 +240,10 @@ fn read(parser: &mut Parser) -> Result<Option<Options>, lexopt::Error> {
     let is_scale_out = matches!(plan, PlanName::ScaleOut | PlanName::ScaleOutLarge);
     if is_scale_out && (options.is_partial() || !options.systems.is_empty()) {
         return Err("--scale-out measures everything: it cannot be combined with --only or --systems".into());
+    }
+    let is_blobs = matches!(plan, PlanName::Blobs | PlanName::BlobsLarge);
+    if is_blobs && (options.is_partial() || !options.systems.is_empty()) {
+        return Err("--blobs cannot be combined with --only or --systems".into());
     }
     if options.write.is_some() && quick {
         return Err("--write cannot be combined with --quick".into());
@@ -257,6 +280,7 @@ mod tests {
         let scale_out = options(&["--scale-out", "--quick"]).unwrap();
         assert_eq!((scale_out.plan, scale_out.rounds), (PlanName::ScaleOut, 1));
         assert_eq!(options(&["--large", "--scale-out"]).unwrap().plan, PlanName::ScaleOutLarge);
+        assert_eq!(options(&["--large", "--blobs"]).unwrap().plan, PlanName::BlobsLarge);
         let some = options(&["--systems", "durable,hello", "--only", "page", "--only", "floors"]).unwrap();
         assert_eq!(some.systems, [SystemKind::Durable, SystemKind::Hello]);
         assert!(some.only == [WorkloadKind::Page] && some.wants_floors() && !some.wants_disturbed());
@@ -280,6 +304,8 @@ mod tests {
             (&["--scale-out", "--full"], "--scale-out"),
             (&["--scale-out", "--quick", "--large"], "--scale-out"),
             (&["--scale-out", "--only", "read"], "--scale-out"),
+            (&["--blobs", "--full"], "--blobs"),
+            (&["--blobs", "--only", "read"], "--blobs"),
             (&["--entities", "51"], "--entities"),
             (&["--large", "--entities", "1", "--write", "docs"], "--entities"),
             (&["word"], "word"),

@@ -24,8 +24,8 @@ pub fn workloads(options: &Options) -> Vec<Workload> {
         PlanName::Full => full(),
         // `large.rs` has a plan of its own; these are its additional workloads.
         PlanName::Large | PlanName::LargeQueues | PlanName::Client => Vec::new(),
-        // So has `scale_out`.
-        PlanName::ScaleOut | PlanName::ScaleOutLarge => Vec::new(),
+        // So have `scale_out` and `blobs`.
+        PlanName::ScaleOut | PlanName::ScaleOutLarge | PlanName::Blobs | PlanName::BlobsLarge => Vec::new(),
         PlanName::LargeFull => every(TableShape::one_partition(options.large_entities)),
     };
     let is_wanted = |workload: &Workload| !options.is_partial() || options.only.contains(&workload.kind);
@@ -89,9 +89,11 @@ pub fn systems(options: &Options) -> Vec<SystemKind> {
         false => options.systems.contains(kind),
     };
     match options.plan {
-        PlanName::Large | PlanName::LargeFull | PlanName::LargeQueues | PlanName::Client => {
-            vec![SystemKind::Durable]
-        }
+        PlanName::Large
+        | PlanName::LargeFull
+        | PlanName::LargeQueues
+        | PlanName::Client
+        | PlanName::BlobsLarge => vec![SystemKind::Durable],
         _ => SystemKind::ALL.into_iter().filter(is_wanted).collect(),
     }
 }

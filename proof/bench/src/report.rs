@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use loadgen::measure::Sample;
 
+use crate::blobs;
 use crate::results::{Cell, Run, fact};
 use crate::system::SystemKind;
 
@@ -15,6 +16,7 @@ pub fn tables(run: &Run) -> String {
         "large-queues" => return takes(run),
         // Its two figures are targets.
         "client" => return String::new(),
+        "blobs" | "large-blobs" => return blobs::report::tables(run),
         _ => {}
     }
     let mut text = String::new();
@@ -235,11 +237,11 @@ pub fn thousands(number: f64) -> String {
     text
 }
 
-fn mebibytes(bytes: f64) -> String {
+pub fn mebibytes(bytes: f64) -> String {
     format!("{:.1} MiB", bytes / MIB)
 }
 
-fn or_dash(text: Option<String>) -> String {
+pub fn or_dash(text: Option<String>) -> String {
     text.unwrap_or_else(|| "–".to_owned())
 }
 
@@ -302,6 +304,7 @@ pub mod tests {
                 cell("scan", 1, SystemKind::Azurite, Err("too | slow")),
             ],
             floors: Vec::new(),
+            transfers: Vec::new(),
             processes: Vec::new(),
             facts: facts.map(|(name, figure)| (name.to_owned(), figure)).into(),
             notes: vec!["Something is missing.".to_owned()],

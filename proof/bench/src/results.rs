@@ -10,6 +10,7 @@ use loadgen::measure::Sample;
 use loadgen::workload::{TableShape, WorkloadKind};
 use serde::{Deserialize, Serialize};
 
+use crate::blobs::BlobWork;
 use crate::machine::Machine;
 use crate::system::SystemKind;
 
@@ -43,11 +44,16 @@ pub mod fact {
     /// The Rust client's rate, divided by the raw generator's.
     pub const CLIENT_READ_RATIO: &str = "client_read_ratio";
     pub const CLIENT_BULK_RATIO: &str = "client_bulk_ratio";
+    /// A hundred long uploads at the same time: the server's memory before and at the peak, and their rate.
+    pub const UPLOADS_IDLE_BYTES: &str = "uploads_idle_bytes";
+    pub const UPLOADS_PEAK_BYTES: &str = "uploads_peak_bytes";
+    pub const UPLOADS_BYTES_PER_SECOND: &str = "uploads_bytes_per_second";
+    pub const LOAD_BLOBS_PER_SECOND: &str = "load_blobs_per_second";
 }
 
 #[derive(Serialize, Deserialize)]
 pub struct Run {
-    /// `usual`, `full`, `quick`, `large`, `large-queues` or `client`.
+    /// `usual`, `full`, `quick`, `large`, `large-queues`, `client`, `blobs` or `large-blobs`.
     pub plan: String,
     pub command: String,
     pub commit: String,
@@ -57,6 +63,8 @@ pub struct Run {
     pub load_average_before: Option<f64>,
     pub cells: Vec<Cell>,
     pub floors: Vec<Floor>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub transfers: Vec<Transfer>,
     pub processes: Vec<ProcessCost>,
     pub facts: BTreeMap<String, f64>,
     /// What could not be measured, and why.
@@ -87,6 +95,28 @@ pub struct Floor {
     pub entities_per_second: f64,
 }
 
+/// Long contents on their way to a system or from it.
+#[derive(Serialize, Deserialize)]
+pub struct Transfer {
+    pub direction: Direction,
+    pub connections: usize,
+    /// `None` for `dd`.
+    pub system: Option<SystemKind>,
+    /// On all connections together. The median of all rounds.
+    pub bytes_per_second: f64,
+    /// Processor time of the system for each MiB.
+    pub cpu_us_per_mib: Option<f64>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Direction {
+    Put,
+    /// In blocks, as tools put long files.
+    PutBlocks,
+    Get,
+}
+
 #[derive(Serialize, Deserialize)]
 pub struct ProcessCost {
     pub system: SystemKind,
@@ -102,7 +132,10 @@ impl Cell {
     }
 
     pub fn what(&self) -> &str {
-        WorkloadKind::from_name(&self.workload).map_or(self.workload.as_str(), |kind| kind.what())
+        WorkloadKind::from_name(&self.workload)
+            .map(WorkloadKind::what)
+            .or_else(|| BlobWork::from_name(&self.workload).map(BlobWork::what))
+            .unwrap_or(&self.workload)
     }
 
     /// Whether both have the same workload, on any systems.
@@ -141,6 +174,17 @@ impl Run {
         self.processes.iter().find(|process| process.system == system)
     }
 
+    pub fn transfer(
+        &self,
+        direction: Direction,
+        connections: usize,
+        system: Option<SystemKind>,
+    ) -> Option<&Transfer> {
+        self.transfers.iter().find(|transfer| {
+            (transfer.direction, transfer.connections, transfer.system) == (direction, connections, system)
+        })
+    }
+
     /// Another system's sample for the workload of this cell.
     pub fn beside(&self, cell: &Cell, system: SystemKind) -> Option<&Sample> {
         let other = self.cells.iter().find(|other| other.system == system && other.asks_the_same(cell));
@@ -155,6 +199,8 @@ pub struct Results {
     pub large: Option<Run>,
     pub large_queues: Option<Run>,
     pub client: Option<Run>,
+    pub blobs: Option<Run>,
+    pub large_blobs: Option<Run>,
 }
 
 impl Results {
@@ -175,6 +221,8 @@ impl Results {
             large: read("results-large.json")?,
             large_queues: read("results-large-queues.json")?,
             client: read("results-client.json")?,
+            blobs: read("results-blobs.json")?,
+            large_blobs: read("results-large-blobs.json")?,
         })
     }
 
@@ -207,6 +255,8 @@ impl Results {
             "large" => &mut self.large,
             "large-queues" => &mut self.large_queues,
             "client" => &mut self.client,
+            "blobs" => &mut self.blobs,
+            "large-blobs" => &mut self.large_blobs,
             _ => &mut self.main,
         };
         *place = Some(run);
@@ -218,6 +268,8 @@ impl Results {
             ("results-large.json", &self.large),
             ("results-large-queues.json", &self.large_queues),
             ("results-client.json", &self.client),
+            ("results-blobs.json", &self.blobs),
+            ("results-large-blobs.json", &self.large_blobs),
         ] {
             if let Some(run) = run {
                 write_file(&directory.join(name), &(serde_json::to_string_pretty(run)? + "\n"))?;

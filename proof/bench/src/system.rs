@@ -19,6 +19,10 @@ use crate::results::ProcessCost;
 
 const READY_TEXT: &str = "service is successfully listening at http://";
 const START_TIMEOUT: Duration = Duration::from_secs(120);
+/// What the bare server answers when its answers are long: as much as a short blob.
+pub const LONG_ANSWER_BYTES: usize = 4096;
+/// The file of the file server, in its directory. It must be there when the server starts.
+pub const SERVED_FILE: &str = "content";
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -29,6 +33,9 @@ pub enum SystemKind {
     Hello,
     /// Lazulite on PostgreSQL, which `scale_out` compares.
     FrontEnd,
+    /// The bare server with a longer answer, and with a file; `blobs` compares them.
+    HelloLong,
+    FileServer,
 }
 
 impl SystemKind {
@@ -44,6 +51,8 @@ impl SystemKind {
             SystemKind::Azurite => "azurite",
             SystemKind::Hello => "hello",
             SystemKind::FrontEnd => "front-end",
+            SystemKind::HelloLong => "hello-long",
+            SystemKind::FileServer => "file-server",
         }
     }
 
@@ -54,6 +63,8 @@ impl SystemKind {
             SystemKind::Azurite => "Azurite",
             SystemKind::Hello => "hello world",
             SystemKind::FrontEnd => "Lazulite, on PostgreSQL",
+            SystemKind::HelloLong => "hello world, 4 KiB",
+            SystemKind::FileServer => "bare file server",
         }
     }
 
@@ -73,6 +84,7 @@ pub struct System {
     pub kind: SystemKind,
     pub endpoint: Endpoint,
     pub queue_endpoint: Endpoint,
+    pub blob_endpoint: Endpoint,
     pub counter: Counter,
     /// From the start of the process to its first answer.
     pub first_answer: Duration,
@@ -105,9 +117,17 @@ impl System {
             .map_err(|error| format!("cannot create {}: {error}", directory.display()))?;
         let mut azurite_addresses = None;
         let mut command = match kind {
-            SystemKind::Hello => {
+            SystemKind::Hello | SystemKind::HelloLong => {
                 let mut command = Command::new(std::env::current_exe()?);
                 command.args(["hello", "--port", "0"]);
+                if kind == SystemKind::HelloLong {
+                    command.args(["--bytes", &LONG_ANSWER_BYTES.to_string()]);
+                }
+                command
+            }
+            SystemKind::FileServer => {
+                let mut command = Command::new(std::env::current_exe()?);
+                command.args(["files", "--port", "0", "--file"]).arg(directory.join(SERVED_FILE));
                 command
             }
             SystemKind::Durable | SystemKind::InMemory | SystemKind::FrontEnd => {
@@ -150,6 +170,7 @@ impl System {
             kind,
             endpoint: Endpoint::development(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
             queue_endpoint: Endpoint::development(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
+            blob_endpoint: Endpoint::development(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
             counter: Counter::new(1.into()),
             first_answer: Duration::ZERO,
             idle_bytes: None,
@@ -159,17 +180,21 @@ impl System {
         let addresses = match azurite_addresses {
             Some(addresses) => {
                 system.wait_until_connected(addresses[0])?;
-                addresses
+                // Its blobs are a system of their own (`start_azurite_blobs`).
+                [addresses[0], addresses[1], addresses[0]]
             }
             // The bare server answers everything at one address.
-            None if kind == SystemKind::Hello => [system.wait_until_ready(1)?[0]; 2],
+            None if matches!(kind, SystemKind::Hello | SystemKind::HelloLong | SystemKind::FileServer) => {
+                [system.wait_until_ready(1)?[0]; 3]
+            }
             None => {
-                let addresses = system.wait_until_ready(2)?;
-                [addresses[0], addresses[1]]
+                let addresses = system.wait_until_ready(3)?;
+                [addresses[0], addresses[1], addresses[2]]
             }
         };
         system.endpoint = Endpoint::development(addresses[0]);
         system.queue_endpoint = Endpoint::development(addresses[1]);
+        system.blob_endpoint = Endpoint::development(addresses[2]);
         table::ask_for(&system.endpoint, &Signer::of(&system.endpoint)?.list_tables(), 200)?;
         system.first_answer = clock::now().duration_since(start);
         system.idle_bytes = system.memory_bytes("VmRSS:");
@@ -178,6 +203,31 @@ impl System {
             system.queue_child = Some(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?);
             system.wait_until_connected(addresses[1])?;
         }
+        Ok(system)
+    }
+
+    /// Starts Azurite's program for blobs, and none of its others.
+    pub fn start_azurite_blobs(programs: &Programs, data: &Path) -> Result<System, Error> {
+        let directory = data.join("azurite-blobs");
+        std::fs::create_dir_all(&directory)?;
+        let address = free_address()?;
+        let mut command = azurite(programs, "blob", address, &directory)?;
+        let start = clock::now();
+        let endpoint = Endpoint::development(address);
+        let mut system = System {
+            kind: SystemKind::Azurite,
+            endpoint: endpoint.clone(),
+            queue_endpoint: endpoint.clone(),
+            blob_endpoint: endpoint,
+            counter: Counter::new(1.into()),
+            first_answer: Duration::ZERO,
+            idle_bytes: None,
+            child: command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?,
+            queue_child: None,
+        };
+        system.wait_until_connected(address)?;
+        system.first_answer = clock::now().duration_since(start);
+        system.idle_bytes = system.memory_bytes("VmRSS:");
         Ok(system)
     }
 

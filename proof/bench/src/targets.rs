@@ -40,7 +40,12 @@ pub struct Target {
     pub figure: fn(&Results) -> Option<f64>,
 }
 
-const fn target(what: &'static str, unit: Unit, bound: Bound, figure: fn(&Results) -> Option<f64>) -> Target {
+pub const fn target(
+    what: &'static str,
+    unit: Unit,
+    bound: Bound,
+    figure: fn(&Results) -> Option<f64>,
+) -> Target {
     Target { what, unit, bound, figure }
 }
 
@@ -266,7 +271,7 @@ fn large(results: &Results) -> Option<&Run> {
 /// All targets as a Markdown table.
 pub fn table(results: &Results) -> String {
     let mut text = String::from("| target | measured | wanted | verdict |\n| --- | ---: | ---: | --- |\n");
-    for target in &TARGETS {
+    for target in TARGETS.iter().chain(&crate::blobs::targets::TARGETS) {
         text.push_str(&row(target.what, target.unit, target.bound, (target.figure)(results)));
     }
     text
@@ -321,7 +326,8 @@ mod tests {
     #[test]
     fn without_a_run_nothing_is_claimed() {
         let text = table(&Results::default());
-        assert_eq!(text.matches("not measured").count(), TARGETS.len());
+        let count = TARGETS.len() + crate::blobs::targets::TARGETS.len();
+        assert_eq!(text.matches("not measured").count(), count);
         assert!(!text.contains("met |"), "{text}");
     }
 

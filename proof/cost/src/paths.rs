@@ -12,7 +12,9 @@ use testkit::{Batch, Credentials, EMULATOR_KEY, Request, Sas, entity_path, messa
 
 use crate::client::{Client, HOLE, Template};
 use crate::client_paths;
-use crate::stage::{self, PARTITION, PEER, QUEUE, Stage, TABLE, entity, put_message, row_key};
+use crate::stage::{
+    self, PARTITION, PEER, QUEUE, Stage, TABLE, blob_path, entity, put_blob, put_message, row_key,
+};
 
 pub struct Path {
     pub name: &'static str,
@@ -38,6 +40,8 @@ enum PathKind {
     PutMessage,
     PeekMessages,
     TakeAndDelete,
+    PutBlob,
+    GetBlob,
     SharedKey,
     Sas,
     ClientRead,
@@ -67,6 +71,9 @@ pub const ALL: &[Path] = &[
     Path::new("put-message", 400, PathKind::PutMessage),
     Path::new("peek-32-messages", 100, PathKind::PeekMessages),
     Path::new("take-and-delete", 400, PathKind::TakeAndDelete),
+    // A put replaces the same blob each time: another name would need another signature.
+    Path::new("put-blob-4k", 400, PathKind::PutBlob),
+    Path::new("get-blob-4k", 400, PathKind::GetBlob),
     Path::new("shared-key", 400, PathKind::SharedKey),
     Path::new("sas", 400, PathKind::Sas),
     Path::new("client-point-read", 400, PathKind::ClientRead),
@@ -95,6 +102,18 @@ pub fn run(path: &Path, repetitions: u64) {
             });
         }
         PathKind::TakeAndDelete => return block_on(take_and_delete(repetitions)),
+        PathKind::PutBlob | PathKind::GetBlob => {
+            return block_on(async {
+                let mut stage = Stage::new().await;
+                stage.fill_container().await;
+                let (request, status, expected) = match path.kind {
+                    PathKind::PutBlob => (put_blob(), 201, "x-ms-content-crc64"),
+                    _ => (Request::get(&blob_path()), 200, "xxxxxxxxxxxxxxxx"),
+                };
+                let template = Template::new(stage.blob_bytes_of(&request));
+                repeat(&mut stage.blob_client, template, status, expected, repetitions).await;
+            });
+        }
         PathKind::PutMessage | PathKind::PeekMessages => {
             return block_on(async {
                 let mut stage = Stage::new().await;
@@ -199,6 +218,8 @@ fn request(kind: PathKind) -> (Request, u16, &'static str) {
         | PathKind::PutMessage
         | PathKind::PeekMessages
         | PathKind::TakeAndDelete
+        | PathKind::PutBlob
+        | PathKind::GetBlob
         | PathKind::SharedKey
         | PathKind::Sas
         | PathKind::ClientRead => {

@@ -7,7 +7,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use blobs::{BlobOptions, BlobService};
 use bytes::Bytes;
+use contents::MemoryContents;
 use engine::env::{Clock, FakeClock, UNIX_EPOCH_TICKS};
 use engine::memory::MemoryEngine;
 use http::Response;
@@ -18,8 +20,8 @@ use hyper_util::rt::TokioIo;
 use observe::{Advisor, Observer};
 use queues::QueueService;
 use server::{
-    Accounts, Analytics, Binding, Current, Front, FrontConfig, Limits, LogRules, QueueHttp, Service,
-    TableHttp, Watch,
+    Accounts, Analytics, Binding, BlobHttp, Current, Front, FrontConfig, Limits, LogRules, QueueHttp,
+    Service, TableHttp, Watch,
 };
 use tables::TableService;
 use testkit::{Batch, Credentials, Request, entity_json, message_xml};
@@ -29,6 +31,10 @@ use crate::client::Client;
 pub const TABLE: &str = "entities";
 pub const PARTITION: &str = "p";
 pub const QUEUE: &str = "messages-to-take";
+/// A container with one blob of [`BLOB_BYTES`], which lies in its row.
+pub const CONTAINER: &str = "files";
+pub const BLOB_BYTES: usize = 4096;
+const CONTENT_BYTES_MAX: u64 = 1024 * 1024;
 pub const ENTITY_COUNT: usize = 1000;
 const BATCH_OPERATION_COUNT: usize = 100;
 /// Large enough for a whole answer, so that neither side waits for the other in the middle of one.
@@ -42,6 +48,8 @@ pub struct Stage {
     pub client: Client,
     /// A connection to the Queue service.
     pub queue_client: Client,
+    /// A connection to the Blob service.
+    pub blob_client: Client,
 }
 
 impl Stage {
@@ -60,6 +68,8 @@ impl Stage {
         let engine = Arc::new(MemoryEngine::new(server::FAMILIES, clock.clone()));
         let service = TableService::new(engine.clone(), clock.clone());
         let queues = QueueHttp::new(Arc::new(QueueService::new(engine.clone(), clock.clone())));
+        let contents = Arc::new(MemoryContents::new(CONTENT_BYTES_MAX, Arc::new(|| 0)));
+        let blobs = BlobService::new(engine.clone(), contents, clock.clone(), BlobOptions::default());
         let accounts = Arc::new(Current::new(Accounts::emulator()));
         // As in the binary, every request is counted for Storage Analytics and seen by the advisor.
         let analytics = Analytics::new(engine, clock.clone(), accounts.clone());
@@ -76,7 +86,8 @@ impl Stage {
         let front = Front::watched(config, clock.clone(), watch);
         let client = connect(&front, TableHttp::new(service)).await;
         let queue_client = connect(&front, queues).await;
-        let mut stage = Stage { clock, client, queue_client };
+        let blob_client = connect(&front, BlobHttp::new(blobs)).await;
+        let mut stage = Stage { clock, client, queue_client, blob_client };
         stage.fill().await;
         stage
     }
@@ -99,6 +110,15 @@ impl Stage {
         }
     }
 
+    /// Creates [`CONTAINER`] with one blob. Only for paths that use it, so that the others cost what they did.
+    pub async fn fill_container(&mut self) {
+        let create =
+            self.blob_bytes_of(&Request::put(&format!("/{CONTAINER}")).query("restype", "container"));
+        self.blob_client.exchange(&create, 201).await;
+        let put = self.blob_bytes_of(&put_blob());
+        self.blob_client.exchange(&put, 201).await;
+    }
+
     async fn send(&mut self, request: &Request, status: u16) {
         let bytes = self.bytes_of(request);
         self.client.exchange(&bytes, status).await;
@@ -112,6 +132,11 @@ impl Stage {
     /// The same, for the Queue service.
     pub fn queue_bytes_of(&self, request: &Request) -> Vec<u8> {
         request.to_queue_bytes(HOST, &Credentials::emulator(), self.now())
+    }
+
+    /// The same, for the Blob service.
+    pub fn blob_bytes_of(&self, request: &Request) -> Vec<u8> {
+        request.to_blob_bytes(HOST, &Credentials::emulator(), self.now())
     }
 
     pub fn now(&self) -> SystemTime {
@@ -132,6 +157,15 @@ async fn connect(front: &Arc<Front>, service: impl Service) -> Client {
 pub fn put_message() -> Request {
     let text = "message ".repeat(32);
     Request::post(&format!("/{QUEUE}/messages")).xml(&message_xml(&text))
+}
+
+/// The blob's address.
+pub fn blob_path() -> String {
+    format!("/{CONTAINER}/2026/report.bin")
+}
+
+pub fn put_blob() -> Request {
+    Request::put(&blob_path()).header("x-ms-blob-type", "BlockBlob").bytes([b'x'; BLOB_BYTES])
 }
 
 /// Hyper alone, without our server: the lower bound.

@@ -30,7 +30,7 @@ const FIRST_CHUNK_BYTES: u64 = 4 * 1024 * 1024;
 /// Writes of one writer that are on their way.
 const WRITE_AHEAD_COUNT: usize = 2;
 /// After this many bytes a sync begins while further bytes come, so that the last one has less to do.
-const SYNC_AHEAD_BYTES: u64 = 16 * 1024 * 1024;
+const SYNC_AHEAD_BYTES: u64 = 8 * 1024 * 1024;
 
 pub(crate) struct LocalWriter {
     store: Arc<LocalStore>,
