@@ -73,7 +73,7 @@ const AREAS: [(&str, &[&str]); 70] = [
     ("Queues: known traps", &["queue_traps"]),
     ("Queues: golden exchanges", &["queue_golden"]),
     ("Containers", &["containers", "blob_containers"]),
-    ("Blobs", &["blobs", "blob_put", "blob_properties_of_blobs", "blob_streaming"]),
+    ("Blobs", &["blobs", "blob_header_text", "blob_put", "blob_properties_of_blobs", "blob_streaming"]),
     ("Blobs: blocks", &["blob_blocks"]),
     ("Blobs: appended blocks", &["blob_append"]),
     ("Blobs: pages", &["blob_pages"]),

@@ -167,7 +167,7 @@ impl Pieces {
     fn body(&mut self) -> UploadBody<'_> {
         let expected_bytes = Some(self.0.iter().map(|piece| piece.len() as u64).sum());
         let expected = ExpectedChecksums::default();
-        UploadBody { source: self, expected_bytes, bytes_max: u64::MAX, expected }
+        UploadBody { source: self, expected_bytes, bytes_max: u64::MAX, expected, with_md5: false }
     }
 }
 

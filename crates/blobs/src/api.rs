@@ -67,6 +67,8 @@ pub struct UploadBody<'u> {
     pub bytes_max: u64,
     /// Checked before anything is visible.
     pub expected: ExpectedChecksums,
+    /// Whether the caller wants to know the MD5 even if it is neither stored nor expected. It costs more than the rest.
+    pub with_md5: bool,
 }
 
 /// What a blob is put with.

@@ -209,7 +209,7 @@ impl BlobCore {
     }
 
     pub(crate) async fn read_base(&self, target: &BlobTarget) -> Result<FoundBase, ServiceError> {
-        let (record, expect) = match self.read_record(target.table, target.name(), BASE_ROW).await? {
+        let (mut record, expect) = match self.read_record(target.table, target.name(), BASE_ROW).await? {
             Some((record, version)) => (Some(record), Expect::Exactly(version)),
             None => (None, Expect::Absent),
         };
@@ -220,6 +220,12 @@ impl BlobCore {
             let modified = record.committed.as_ref().map_or(0, |committed| committed.modified);
             let epoch = page_epochs(record).map_or(0, |epochs| epochs.epoch);
             self.see_moment(modified.max(epoch)).await?;
+        }
+        if let Some(committed) = record.as_mut().and_then(|record| record.committed.as_mut())
+            && committed.tier.rehydrating.is_some()
+        {
+            // A blob that has left the archive meanwhile is like any other, for every change.
+            committed.tier = committed.tier.at(self.now().await?, self.rehydrates_after());
         }
         Ok(FoundBase { record, expect })
     }

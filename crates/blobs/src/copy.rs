@@ -54,7 +54,7 @@ impl BlobService {
     ) -> Result<Copied, ServiceError> {
         let target = self.inner.target(place).await?;
         let source = CopySide {
-            target: self.inner.target(source.place).await?,
+            target: self.inner.target(source.place).await.map_err(without_container)?,
             revision: source.revision,
             conditions: source.conditions,
             encryption: source.encryption,
@@ -85,6 +85,14 @@ impl BlobService {
         let lease_use = protocol::blob::lease::LeaseUse::Write;
         crate::base::check_change(&found, &pre, lease_use, self.inner.now().await?)?;
         Err(ErrorCode::NoPendingCopyOperation.into())
+    }
+}
+
+/// A source in a container that is not there is missing like any other: the container of the answer is the destination's.
+fn without_container(error: ServiceError) -> ServiceError {
+    match error.code {
+        ErrorCode::ContainerNotFound => ErrorCode::BlobNotFound.into(),
+        _ => error,
     }
 }
 
@@ -130,7 +138,7 @@ impl BlobCore {
             if let BlobContent::Pages(_) = committed.content
                 && !is_same_row
             {
-                let epochs = Epochs { floor: moment.ticks(), epoch: moment.ticks() };
+                let epochs = Epochs::begin(moment);
                 if !self.copy_segments(&from, source, target, epochs).await? {
                     continue;
                 }
@@ -180,11 +188,7 @@ impl BlobCore {
         now: DateTime,
     ) -> Result<(), ServiceError> {
         let committed = from.committed()?;
-        let purpose = match request.is_synchronous {
-            true => ConditionPurpose::UrlSource,
-            false => ConditionPurpose::CopySource,
-        };
-        source.conditions.check(purpose, Some(&committed.state()))?;
+        source.conditions.check(ConditionPurpose::CopySource, Some(&committed.state()))?;
         source.encryption.check(committed.key)?;
         if committed.tier.at(now, self.rehydrates_after()).is_archive() && request.tier.is_none() {
             return Err(ErrorCode::BlobArchived.into());

@@ -160,6 +160,9 @@ impl BlobCore {
                 return Err(ErrorCode::InvalidOperation.into());
             }
             let is_deleted = found.record.deleted.is_some();
+            if is_permanent && !is_deleted {
+                return Err(ErrorCode::BlobSnapshotNotSoftDeleted.into());
+            }
             if is_deleted && !is_permanent {
                 return Err(ErrorCode::BlobNotFound.into());
             }

@@ -97,7 +97,7 @@ impl BlobCore {
             page,
             is_damaged: false,
         };
-        let next = self.walk(table, start.as_ref(), "", share, &mut walker).await?;
+        let next = self.walk(table, (start.as_ref(), None), "", share, &mut walker).await?;
         if walker.is_damaged {
             return Err(damaged_row());
         }

@@ -45,7 +45,8 @@ impl BlobService {
             bytes: 0,
             is_damaged: false,
         };
-        let next = inner.walk(table, start.as_ref(), prefix, share, &mut walker).await?;
+        let ends = (start.as_ref(), parameters.end_before.as_deref());
+        let next = inner.walk(table, ends, prefix, share, &mut walker).await?;
         if walker.is_damaged {
             return Err(damaged_row());
         }
@@ -56,13 +57,28 @@ impl BlobService {
     }
 }
 
-/// Where the next page begins. Behind the snapshots of a blob is the end of time.
+/// Where the next page begins.
 fn marker(next: OwnedKey) -> BlobMarker {
-    let moment = match read_moment_row(&next.row) {
-        Some(moment) => DateTime::from_ticks(moment),
-        None => DateTime::MAX,
-    };
-    BlobMarker { name: next.partition.into(), moment: Some(moment) }
+    begin_at(next.partition.into(), read_moment_row(&next.row).map(DateTime::from_ticks))
+}
+
+/// A page that begins with this snapshot or version, or with the blob itself. That is behind its snapshots, where the end of
+/// time is: without a moment, they would all come again.
+fn begin_at(name: String, moment: Option<DateTime>) -> BlobMarker {
+    BlobMarker { name, moment: Some(moment.unwrap_or(DateTime::MAX)) }
+}
+
+impl BlobEntry {
+    /// A page that begins with this entry.
+    pub fn marker(&self) -> BlobMarker {
+        match self {
+            BlobEntry::Blob(blob) => {
+                let version = blob.version.filter(|_| !blob.is_current_version);
+                begin_at(blob.name.to_string(), blob.snapshot.or(version))
+            }
+            BlobEntry::Prefix(prefix) => BlobMarker { name: prefix.clone(), moment: None },
+        }
+    }
 }
 
 struct ListWalker<'p> {

@@ -57,7 +57,7 @@ impl BlobService {
         check_write(&inner.read_base(&target).await?, &range, &sequence, &pre, inner.now().await?)?;
         let received = inner.receive(body, false, INLINE_BYTES_MAX).await?;
         if received.length != range.end - range.start {
-            return Err(invalid_header("BlobContent-Length", &received.length.to_string()));
+            return Err(invalid_header("Content-Length", &received.length.to_string()));
         }
         let (inner, checksums) = (inner.clone(), received.checksums);
         let write = async move {
@@ -261,7 +261,7 @@ impl BlobCore {
         let found = found.filter(|found| found.record.live().is_some());
         let found = found.ok_or(ErrorCode::PreviousSnapshotNotFound)?;
         let before = page_epochs(&found.record).ok_or(ErrorCode::PreviousSnapshotNotFound)?;
-        if before.floor != epochs.floor {
+        if before.born != epochs.born {
             return Err(ErrorCode::BlobOverwritten.into());
         }
         if before.epoch > epochs.epoch {
@@ -373,7 +373,7 @@ impl BlobCore {
             let mut ops = Vec::new();
             let mut until = range.end;
             if range.start == 0 && range.end == committed.size {
-                *epochs = Epochs { floor: moment.ticks(), epoch: moment.ticks() };
+                *epochs = epochs.cleared(moment);
             } else {
                 let (cleared, reached) = clear_segments(view, &range, epochs.epoch);
                 (ops, until) = (cleared, reached);

@@ -233,7 +233,8 @@ fn check_committed(
         &http.cache_control,
         &committed.scope,
     ];
-    let is_text = |text: &str| text.len() <= TEXT_BYTES_MAX && !text.chars().any(char::is_control);
+    let is_of_header = |byte: u8| byte == b'\t' || !byte.is_ascii_control();
+    let is_text = |text: &str| text.len() <= TEXT_BYTES_MAX && text.bytes().all(is_of_header);
     if texts.into_iter().flatten().any(|text| !is_text(text)) {
         return Err("one of its properties is not a text that a header can have");
     }
@@ -253,10 +254,11 @@ fn check_committed(
     }
     match (&committed.content, committed.blob_type) {
         (BlobContent::Pages(epochs), BlobType::Page) => {
-            check_moments(&[epochs.floor, epochs.epoch])?;
+            check_moments(&[epochs.floor, epochs.epoch, epochs.born])?;
             let is_sound = committed.size.is_multiple_of(PAGE_BYTES)
                 && committed.size <= PAGE_BLOB_BYTES_MAX
-                && epochs.floor <= epochs.epoch;
+                && epochs.floor <= epochs.epoch
+                && epochs.born <= epochs.floor;
             if is_sound { Ok(()) } else { Err("it has a size that no page blob has") }
         }
         (BlobContent::Map(map), BlobType::Block | BlobType::Append) => {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use contents::ContentId;
-use protocol::ServiceError;
+use protocol::{ErrorCode, ServiceError};
 use protocol::blob::lease::Lease;
 use protocol::blob::properties::BlobType;
 use protocol::common::DateTime;
@@ -90,22 +90,55 @@ pub(crate) fn new_record(
 }
 
 impl BlobService {
-    /// Put Blob of a block blob.
+    /// Put Blob of a block blob: lease and conditions come before the body.
     pub async fn put_block_blob(
+        &self,
+        place: BlobPlace<'_>,
+        body: UploadBody<'_>,
+        new: NewBlob,
+        pre: Preconditions,
+    ) -> Result<PutContent, ServiceError> {
+        self.put_body(place, body, new, pre, true).await
+    }
+
+    /// Put Blob From URL: what is wrong with the checksums of the source comes before the conditions.
+    pub async fn put_block_blob_from_url(
+        &self,
+        place: BlobPlace<'_>,
+        body: UploadBody<'_>,
+        new: NewBlob,
+        pre: Preconditions,
+    ) -> Result<PutContent, ServiceError> {
+        let has_checksum = body.expected.has_md5() || body.expected.crc64.is_some();
+        self.put_body(place, body, new, pre, !has_checksum).await
+    }
+
+    async fn put_body(
         &self,
         place: BlobPlace<'_>,
         body: UploadBody<'_>,
         mut new: NewBlob,
         pre: Preconditions,
+        conditions_first: bool,
     ) -> Result<PutContent, ServiceError> {
         let inner = &self.inner;
         let target = inner.target(place).await?;
-        if body.expected_bytes.is_none_or(|bytes| bytes > INLINE_BYTES_MAX as u64) {
+        let is_long = body.expected_bytes.is_none_or(|bytes| bytes > INLINE_BYTES_MAX as u64);
+        if is_long && conditions_first {
             // A refusal should come before a long body.
-            let found = inner.read_base(&target).await?;
-            check_create(&found, &pre, BlobType::Block, inner.now().await?)?;
+            inner.check_put(&target, &new, &pre).await?;
         }
-        let received = inner.receive(body, true, INLINE_BYTES_MAX).await?;
+        let received = match inner.receive(body, true, INLINE_BYTES_MAX).await {
+            Ok(received) => received,
+            Err(error) => {
+                let is_mismatch = matches!(error.code, ErrorCode::Md5Mismatch | ErrorCode::Crc64Mismatch);
+                if is_mismatch && conditions_first {
+                    // Only now, so that a short body that is right costs one look at the row and not two.
+                    inner.check_put(&target, &new, &pre).await?;
+                }
+                return Err(error);
+            }
+        };
         new.http.content_md5 = received.checksums.md5;
         let inner = inner.clone();
         Unstoppable::new(async move { inner.put_received(&target, received, &new, &pre).await }).await
@@ -137,7 +170,7 @@ impl BlobService {
         let content = move |moment: DateTime| NewContent {
             blob_type: BlobType::Page,
             size,
-            content: BlobContent::Pages(Epochs { floor: moment.ticks(), epoch: moment.ticks() }),
+            content: BlobContent::Pages(Epochs::begin(moment)),
             sequence_number,
             append_count: 0,
             is_sealed: false,
@@ -152,6 +185,18 @@ impl BlobService {
 }
 
 impl BlobCore {
+    /// Whether the blob may be put, as far as it is known before its content.
+    async fn check_put(
+        &self,
+        target: &BlobTarget,
+        new: &NewBlob,
+        pre: &Preconditions,
+    ) -> Result<(), ServiceError> {
+        let found = self.read_base(target).await?;
+        let lease = check_create(&found, pre, BlobType::Block, self.now().await?)?;
+        check_copy(new, &lease)
+    }
+
     async fn put_received(
         self: &Arc<BlobCore>,
         target: &BlobTarget,
@@ -184,6 +229,7 @@ impl BlobCore {
             let moment = self.next_moment().await?;
             let content = content(moment);
             let lease = check_create(&found, pre, content.blob_type, moment)?;
+            check_copy(new, &lease)?;
             let (keeping, retired) = self.replace(target, &found, moment).await?;
             let record = new_record(&found, new, content, pre, lease, keeping, moment);
             let mut ops = vec![put_base(&found, &record)];
@@ -236,6 +282,11 @@ impl BlobCore {
             self.forget(parts).await;
         }
     }
+}
+
+/// A copy may take longer than any lease that ends, so its destination must have none.
+fn check_copy(new: &NewBlob, lease: &Lease) -> Result<(), ServiceError> {
+    if new.copy.is_some() { Ok(lease.check_copy_destination()?) } else { Ok(()) }
 }
 
 pub(crate) fn stamp_of(record: &BlobRecord) -> Stamp {

@@ -148,6 +148,20 @@ pub(crate) enum BlobContent {
 pub(crate) struct Epochs {
     pub(crate) floor: u64,
     pub(crate) epoch: u64,
+    /// When the blob was put. Snapshots of the same blob have the same, also when clearing has begun a new floor.
+    pub(crate) born: u64,
+}
+
+impl Epochs {
+    /// Those of a blob that is put at this moment.
+    pub(crate) fn begin(moment: DateTime) -> Epochs {
+        Epochs { floor: moment.ticks(), epoch: moment.ticks(), born: moment.ticks() }
+    }
+
+    /// Those of the same blob after everything was cleared at this moment.
+    pub(crate) fn cleared(self, moment: DateTime) -> Epochs {
+        Epochs { born: self.born, ..Epochs::begin(moment) }
+    }
 }
 
 /// `None`: nobody set it.
@@ -371,10 +385,14 @@ impl CommittedBlob {
                 out.byte(0);
                 map.write(out);
             }
-            BlobContent::Pages(epochs) => {
-                out.byte(1);
-                out.number(epochs.floor);
-                out.number(epochs.epoch);
+            BlobContent::Pages(Epochs { floor, epoch, born }) => {
+                // Older programs write and read the shorter form, which is enough for most blobs.
+                out.byte(if born == floor { 1 } else { 2 });
+                out.number(*floor);
+                out.number(*epoch);
+                if born != floor {
+                    out.number(*born);
+                }
             }
         }
     }
@@ -407,7 +425,11 @@ impl CommittedBlob {
         let scope = from.option(|from| from.text().map(Box::from))?;
         let content = match from.byte()? {
             0 => BlobContent::Map(ContentMap::read(from, whole)?),
-            1 => BlobContent::Pages(Epochs { floor: from.number()?, epoch: from.number()? }),
+            form @ (1 | 2) => {
+                let (floor, epoch) = (from.number()?, from.number()?);
+                let born = if form == 2 { from.number()? } else { floor };
+                BlobContent::Pages(Epochs { floor, epoch, born })
+            }
             _ => return None,
         };
         Some(CommittedBlob {
@@ -626,6 +648,19 @@ mod tests {
             assert!(!is_sound(&value[..end]), "{end}");
         }
         assert!(!is_sound(&[&value[..], b"x"].concat()));
+    }
+
+    #[test]
+    fn page_blobs_have_a_form_that_older_programs_read_unless_they_were_cleared() {
+        let mut record = record();
+        let mut encode = |epochs| {
+            record.committed.as_mut().unwrap().content = BlobContent::Pages(epochs);
+            let value = record.encode();
+            assert_eq!(BlobRecord::decode(&value).as_ref(), Some(&record));
+            value.len()
+        };
+        let born = Epochs::begin(DateTime::from_ticks(7));
+        assert_eq!(encode(born) + 8, encode(born.cleared(DateTime::from_ticks(9))));
     }
 
     #[test]

@@ -59,11 +59,12 @@ impl BlobCore {
         with_md5: bool,
         inline_bytes_max: usize,
     ) -> Result<Received, ServiceError> {
-        let UploadBody { source, expected_bytes, bytes_max, expected } = body;
+        let with_md5 = with_md5 || body.with_md5;
+        let UploadBody { source, expected_bytes, bytes_max, expected, .. } = body;
         if expected_bytes.is_some_and(|bytes| bytes > bytes_max) {
             return Err(body_too_large(bytes_max));
         }
-        let with_md5 = with_md5 || expected.md5.is_some();
+        let with_md5 = with_md5 || expected.has_md5();
         let mut digest = BodyDigest::new(ContentDigest::new(with_md5, true));
         let mut length = 0;
         let mut short = ShortBody::default();

@@ -43,6 +43,7 @@ struct File {
     #[serde(default)]
     blob_versions: bool,
     container_retention_days: Option<u16>,
+    rehydrate_after_seconds: Option<u64>,
     #[serde(default)]
     copy_from: Vec<String>,
     admin_host: Option<String>,
@@ -254,7 +255,7 @@ pub fn gather(flags: ServeFlags) -> Result<Settings, String> {
         BlobOptions {
             keeps_versions: flags.blob_versions || file.blob_versions,
             container_retention_days: flags.container_retention.or(file.container_retention_days),
-            ..BlobOptions::default()
+            rehydrates_after: rehydrate_after(flags.rehydrate_after.or(file.rehydrate_after_seconds))?,
         },
         [flags.copy_from, file.copy_from].concat(),
         flags.in_memory,
@@ -377,6 +378,16 @@ pub fn gather(flags: ServeFlags) -> Result<Settings, String> {
 
 /// As long as the live service keeps a deleted container at most.
 const CONTAINER_RETENTION_DAYS_MAX: u16 = 365;
+/// A year. The live service needs hours.
+const REHYDRATE_SECONDS_MAX: u64 = 365 * 24 * 60 * 60;
+
+/// After so many seconds a blob has left the archive.
+fn rehydrate_after(seconds: Option<u64>) -> Result<Option<Duration>, String> {
+    if seconds.is_some_and(|seconds| seconds > REHYDRATE_SECONDS_MAX) {
+        return Err(format!("--rehydrate-after takes up to {REHYDRATE_SECONDS_MAX} seconds"));
+    }
+    Ok(seconds.map(Duration::from_secs))
+}
 
 fn blob_settings(
     place: Option<String>,

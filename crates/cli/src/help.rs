@@ -35,6 +35,8 @@ Options of serve:
       --blob-versions       Keep what writes and deletions of blobs replace, as versions
       --container-retention DAYS
                             Deleted containers can be restored for so many days [default: not at all]
+      --rehydrate-after SECONDS
+                            Blobs leave the archive so many seconds after they were asked to [default: never]
       --copy-from ADDRESS   Allow copies from this server, as http://HOST:PORT or https://*.DOMAIN (may be
                             repeated) [default: only from this server]
       --host-suffix SUFFIX  Serve http://ACCOUNT.SUFFIX too (may be repeated)

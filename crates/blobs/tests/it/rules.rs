@@ -89,7 +89,7 @@ async fn a_body_with_other_checksums_or_too_many_bytes_changes_nothing() {
     for length in [10, 50_000] {
         let bytes = vec![7; length];
         let mut pieces = Pieces::of(&bytes);
-        let expected = ExpectedChecksums { md5: Some([0; 16]), crc64: None };
+        let expected = ExpectedChecksums { md5: Some([0; 16]), ..ExpectedChecksums::default() };
         let body = UploadBody { expected, ..pieces.body() };
         let put = setup.service.put_block_blob(
             setup.place(&blob),
@@ -305,4 +305,28 @@ async fn a_snapshot_of_pages_keeps_them_and_tells_the_difference() {
     assert_eq!(ranges, [(512..1024, false), (4 * 1024 * 1024..4 * 1024 * 1024 + 512, true)]);
     let beyond = setup.service.clear_pages(place, size..size + 512, sequence, pre()).await;
     assert_eq!(code(beyond), ErrorCode::InvalidPageRange);
+}
+
+/// A page that was cut short goes on with the entry that did not fit.
+#[tokio::test]
+async fn every_entry_can_begin_the_next_page() {
+    for options in [BlobOptions::default(), BlobOptions { keeps_versions: true, ..BlobOptions::default() }] {
+        let setup = setup_with(options).await;
+        for name_text in ["a", "b"] {
+            let blob = name(name_text);
+            for content in [b"1", b"2", b"3"] {
+                setup.put(name_text, content).await;
+                setup.service.snapshot_blob(setup.place(&blob), None, Preconditions::default()).await.unwrap();
+            }
+        }
+        let query = "include=snapshots,versions";
+        let all = setup.list(query).await.entries;
+        assert!(all.len() >= 8, "{}", all.len());
+        for (at, entry) in all.iter().enumerate() {
+            let marker = entry.marker().write().replace('=', "%3D");
+            let rest = setup.list(&format!("{query}&marker={marker}")).await.entries;
+            assert_eq!(rest.len(), all.len() - at, "{entry:?}");
+            assert_eq!(rest[0].marker(), entry.marker());
+        }
+    }
 }

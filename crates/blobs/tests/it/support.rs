@@ -89,6 +89,7 @@ impl Pieces {
             expected_bytes,
             bytes_max: u64::MAX,
             expected: ExpectedChecksums::default(),
+            with_md5: false,
         }
     }
 }

@@ -74,6 +74,22 @@ fn a_deleted_container_can_be_restored_when_it_is_asked_for() {
 }
 
 #[test]
+fn blobs_leave_the_archive_when_it_is_asked_for() {
+    let server = in_memory(&["--rehydrate-after", "1"]);
+    create(&server, "abc");
+    put(&server, "/abc/x", b"cold");
+    let set = |tier: &str| server.send_blob(Request::put("/abc/x?comp=tier").header("x-ms-access-tier", tier));
+    set("Archive").expect(200);
+    set("Hot").expect(202);
+    get(&server, "/abc/x").expect(409);
+    std::thread::sleep(Duration::from_millis(1_100));
+    assert_eq!(get(&server, "/abc/x").expect(200).body, b"cold");
+    put(&server, "/abc/x", b"new");
+    let sentence = refusal(&["--in-memory", "--rehydrate-after", "31536001"], &[]);
+    assert!(sentence.contains("takes up to 31536000 seconds"), "{sentence}");
+}
+
+#[test]
 fn nothing_that_changed_is_told_with_the_etag() {
     let server = in_memory(&[]);
     create(&server, "abc");
@@ -151,7 +167,25 @@ fn copies_come_from_other_servers_that_are_allowed() {
     let missing = format!("{far_address}/devstoreaccount1/abc/none");
     copy(&near, "/abc/no", &missing, &[]).expect(404);
     copy(&near, "/abc/no", &source, &[("x-ms-source-if-match", "\"0x1\"")]).expect(412);
+    let etag = far.send_blob(Request::head("/abc/x")).required("ETag").to_owned();
+    for synchronous in ["true", "false"] {
+        let headers = [("x-ms-source-if-none-match", &*etag), ("x-ms-requires-sync", synchronous)];
+        let refused = copy(&near, "/abc/no", &source, &headers).expect(412);
+        assert_eq!(refused.required("x-ms-error-code"), "SourceConditionNotMet");
+    }
     get(&near, "/abc/no").expect(404);
+
+    // The lease of a destination must not end before the copy does.
+    put(&near, "/abc/leased", b"old");
+    let acquire = Request::put("/abc/leased?comp=lease").header("x-ms-lease-action", "acquire");
+    let leased = near.send_blob(acquire.header("x-ms-lease-duration", "60")).expect(201);
+    let refused = copy(&near, "/abc/leased", &source, &[("x-ms-lease-id", leased.required("x-ms-lease-id"))]);
+    assert_eq!((refused.status, refused.required("x-ms-error-code")), (412, "InfiniteLeaseDurationRequired"));
+
+    // A star fits every name of this server too, and whoever uses one means this server.
+    let alias = "https://alias.example:1/devstoreaccount1/abc/copy";
+    copy(&near, "/abc/again", alias, &[]).expect(202);
+    assert!(get(&near, "/abc/again").expect(200).body == bytes);
 
     // Nobody is asked who is not allowed: not by default, not by a star that leads to this machine.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

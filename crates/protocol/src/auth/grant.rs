@@ -62,6 +62,8 @@ impl RoleSet {
 pub enum Need<'a> {
     /// Nothing: each part of the operation is authorized by itself.
     Nothing,
+    /// Credentials for this service, whatever they allow.
+    Service,
     /// A key of the account; no signature and no role is enough.
     AccountKey,
     Permission(Permission<'a>),
@@ -114,15 +116,14 @@ impl Grant {
     pub fn authorize(&self, kind: &ServiceKind, need: &Need<'_>) -> Result<(), ServiceError> {
         let need = match need {
             Need::Nothing => return Ok(()),
+            Need::Service => return self.authorize_service(kind),
             Need::AccountKey => return self.authorize_as_account_key(),
             Need::Permission(need) => need,
         };
+        self.authorize_service(kind)?;
         match self {
             Grant::Everything => Ok(()),
-            Grant::AccountSas { services, resource_types, permissions } => {
-                if !services.has_all(kind.letter) {
-                    return Err(ErrorCode::AuthorizationServiceMismatch.into());
-                }
+            Grant::AccountSas { resource_types, permissions, .. } => {
                 if !resource_types.has_all(need.level.letter()) {
                     return Err(ErrorCode::AuthorizationResourceTypeMismatch.into());
                 }
@@ -141,6 +142,16 @@ impl Grant {
             }
             Grant::Roles(roles) if roles.has_any_of(need.roles) => Ok(()),
             Grant::Roles(_) => Err(ErrorCode::AuthorizationPermissionMismatch.into()),
+        }
+    }
+
+    /// Only an account SAS names services.
+    fn authorize_service(&self, kind: &ServiceKind) -> Result<(), ServiceError> {
+        match self {
+            Grant::AccountSas { services, .. } if !services.has_all(kind.letter) => {
+                Err(ErrorCode::AuthorizationServiceMismatch.into())
+            }
+            _ => Ok(()),
         }
     }
 

@@ -36,7 +36,7 @@ pub fn write_blob_headers(
     put("x-ms-creation-time", &committed.created.to_http());
     put("x-ms-blob-type", blob.blob_type.as_str());
     if shown == Shown::Properties || version >= versions::TIER_ON_GET {
-        write_tier(blob, &mut put);
+        write_tier(blob, version, &mut put);
     }
     if let Some(lease) = blob.lease {
         put("x-ms-lease-state", lease.state());
@@ -98,11 +98,14 @@ fn write_http(committed: &Committed<'_>, shown: Shown, put: &mut impl FnMut(&str
     }
 }
 
-fn write_tier(blob: &ListedBlob<'_>, put: &mut impl FnMut(&str, &str)) {
+fn write_tier(blob: &ListedBlob<'_>, version: &str, put: &mut impl FnMut(&str, &str)) {
     let Some(tier) = &blob.tier else { return };
     put("x-ms-access-tier", tier.tier.as_str());
     if tier.is_inferred {
         put("x-ms-access-tier-inferred", "true");
+    }
+    if let Some(chosen) = tier.smart_tier(version) {
+        put("x-ms-smart-access-tier", chosen.as_str());
     }
     if let Some(changed) = tier.changed {
         put("x-ms-access-tier-change-time", &changed.to_http());

@@ -75,6 +75,11 @@ pub struct DeletedBlob {
 }
 
 impl ListedTier {
+    /// `x-ms-smart-access-tier`: the tier that the smart one has chosen. All content is at hand here, so it is always this.
+    pub(crate) fn smart_tier(&self, version: &str) -> Option<AccessTier> {
+        (self.tier == AccessTier::Smart && version >= versions::SMART_TIER).then_some(AccessTier::Hot)
+    }
+
     /// `x-ms-archive-status`.
     pub(crate) fn archive_status(&self) -> Option<String> {
         let (target, _) = self.rehydrating?;
@@ -85,7 +90,8 @@ impl ListedTier {
 pub struct BlobListWriter {
     items: Items,
     include: Include,
-    encodes_names: bool,
+    /// The protocol version of the request.
+    version: Box<str>,
     /// The URL of the container, which old versions show with each blob.
     url_base: Option<String>,
 }
@@ -117,25 +123,24 @@ impl BlobListWriter {
         BlobListWriter {
             items: Items::new(out, "Blobs", CAPACITY_BYTES),
             include: parameters.include,
-            encodes_names: version >= versions::ENCODED_NAMES,
+            version: version.into(),
             url_base,
         }
     }
 
     /// Adds a blob, unless `admit` refuses an answer of that many bytes. Tells whether it did.
     pub fn push(&mut self, blob: &ListedBlob<'_>, admit: impl FnOnce(usize) -> bool) -> bool {
-        let BlobListWriter { items, include, encodes_names, url_base } = self;
-        let write =
-            |out: &mut XmlWriter| write_blob(blob, *include, *encodes_names, url_base.as_deref(), out);
+        let BlobListWriter { items, include, version, url_base } = self;
+        let write = |out: &mut XmlWriter| write_blob(blob, *include, version, url_base.as_deref(), out);
         items.push(write, admit)
     }
 
     /// Adds the common beginning of names, with the delimiter at its end.
     pub fn push_prefix(&mut self, prefix: &str, admit: impl FnOnce(usize) -> bool) -> bool {
-        let encodes_names = self.encodes_names;
+        let version = &self.version;
         let write = |out: &mut XmlWriter| {
             out.start("BlobPrefix");
-            write_name(prefix, encodes_names, out);
+            write_name(prefix, version, out);
             out.end("BlobPrefix");
         };
         self.items.push(write, admit)
@@ -147,8 +152,8 @@ impl BlobListWriter {
     }
 }
 
-fn write_name(name: &str, encodes_names: bool, out: &mut XmlWriter) {
-    if !encodes_names || is_xml_text(name) {
+fn write_name(name: &str, version: &str, out: &mut XmlWriter) {
+    if version < versions::ENCODED_NAMES || is_xml_text(name) {
         return out.leaf("Name", name);
     }
     let mut encoded = String::with_capacity(name.len() * 2);
@@ -161,20 +166,20 @@ fn write_name(name: &str, encodes_names: bool, out: &mut XmlWriter) {
 fn write_blob(
     blob: &ListedBlob<'_>,
     include: Include,
-    encodes_names: bool,
+    version: &str,
     url_base: Option<&str>,
     out: &mut XmlWriter,
 ) {
     out.start("Blob");
-    write_name(blob.name, encodes_names, out);
+    write_name(blob.name, version, out);
     if blob.deleted.is_some() {
         out.leaf("Deleted", "true");
     }
     if let Some(snapshot) = blob.snapshot {
         out.leaf("Snapshot", &snapshot.to_padded());
     }
-    if let Some(version) = blob.version {
-        out.leaf("VersionId", &version.to_padded());
+    if let Some(written) = blob.version {
+        out.leaf("VersionId", &written.to_padded());
         if blob.is_current_version {
             out.leaf("IsCurrentVersion", "true");
         }
@@ -183,7 +188,7 @@ fn write_blob(
         out.leaf("Url", &[base, "/", blob.name].concat());
     }
     out.start("Properties");
-    write_properties(blob, include, out);
+    write_properties(blob, include, version, out);
     out.end("Properties");
     if let Some(committed) = &blob.committed {
         if include.has(Include::METADATA) {
@@ -197,7 +202,7 @@ fn write_blob(
     out.end("Blob");
 }
 
-fn write_properties(blob: &ListedBlob<'_>, include: Include, out: &mut XmlWriter) {
+fn write_properties(blob: &ListedBlob<'_>, include: Include, version: &str, out: &mut XmlWriter) {
     match &blob.committed {
         Some(committed) => {
             out.http_date("Creation-Time", committed.created);
@@ -216,6 +221,9 @@ fn write_properties(blob: &ListedBlob<'_>, include: Include, out: &mut XmlWriter
         out.leaf("AccessTier", tier.tier.as_str());
         if tier.is_inferred {
             out.leaf("AccessTierInferred", "true");
+        }
+        if let Some(chosen) = tier.smart_tier(version) {
+            out.leaf("SmartAccessTier", chosen.as_str());
         }
     }
     write_lease(blob, out);
@@ -327,7 +335,7 @@ impl<'p> FoundBlobsWriter<'p> {
         let expression = &self.parameters.expression;
         let write = |out: &mut XmlWriter| {
             out.start("Blob");
-            write_name(blob, true, out);
+            write_name(blob, versions::ENCODED_NAMES, out);
             out.leaf("ContainerName", container);
             tags.write(|key| expression.names(key), out);
             out.end("Blob");

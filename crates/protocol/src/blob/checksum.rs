@@ -47,6 +47,8 @@ pub(crate) fn parse_md5(text: &str) -> Result<Md5, ServiceError> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ExpectedChecksums {
     pub md5: Option<Md5>,
+    /// A second one, where a request may say twice what it is. Checked too.
+    pub stored_md5: Option<Md5>,
     pub crc64: Option<Crc64>,
 }
 
@@ -58,11 +60,8 @@ impl ExpectedChecksums {
 
     /// Those of Put Blob: the checksum to store is checked too, as if it were that of the body.
     pub fn read_put(headers: &Headers<'_>) -> Result<ExpectedChecksums, ServiceError> {
-        let mut expected = ExpectedChecksums::read(headers)?;
-        if let (None, Some(stored)) = (expected.md5, headers.get("x-ms-blob-content-md5")) {
-            expected.md5 = Some(parse_md5(stored)?);
-        }
-        Ok(expected)
+        let stored_md5 = headers.get("x-ms-blob-content-md5").map(parse_md5).transpose()?;
+        Ok(ExpectedChecksums { stored_md5, ..ExpectedChecksums::read(headers)? })
     }
 
     /// Those of the bytes that are read from the source of a copy.
@@ -80,17 +79,24 @@ impl ExpectedChecksums {
         }
         let crc =
             headers.get(crc64).map(|sent| Crc64::parse(sent).ok_or_else(|| invalid_header(crc64, sent)));
-        Ok(ExpectedChecksums { md5: headers.get(md5).map(parse_md5).transpose()?, crc64: crc.transpose()? })
+        let md5 = headers.get(md5).map(parse_md5).transpose()?;
+        Ok(ExpectedChecksums { md5, stored_md5: None, crc64: crc.transpose()? })
+    }
+
+    pub fn has_md5(&self) -> bool {
+        self.md5.is_some() || self.stored_md5.is_some()
     }
 
     /// Refuses content with other checksums. What was not computed is not compared.
     pub fn check(&self, found: &Checksums) -> Result<(), ServiceError> {
-        if let (Some(expected), Some(found)) = (&self.md5, &found.md5)
-            && expected != found
-        {
-            return Err(ServiceError::from(ErrorCode::Md5Mismatch)
-                .with_element("UserSpecifiedMd5", md5_to_header(expected))
-                .with_element("ServerCalculatedMd5", md5_to_header(found)));
+        for expected in [&self.md5, &self.stored_md5].into_iter().flatten() {
+            if let Some(found) = &found.md5
+                && expected != found
+            {
+                return Err(ServiceError::from(ErrorCode::Md5Mismatch)
+                    .with_element("UserSpecifiedMd5", md5_to_header(expected))
+                    .with_element("ServerCalculatedMd5", md5_to_header(found)));
+            }
         }
         if let (Some(expected), Some(found)) = (self.crc64, found.crc64)
             && expected != found
@@ -224,6 +230,18 @@ mod tests {
         assert_eq!(code(&[("x-ms-content-crc64", "AAAA")]), Err(ErrorCode::InvalidHeaderValue));
         let both = [("content-md5", "XrY7u+Ae7tCTyyK7j1rNww=="), ("x-ms-content-crc64", "AAAAAAAAAAA=")];
         assert_eq!(code(&both), Err(ErrorCode::BothCrc64AndMd5HeaderPresent));
-        assert!(code(&[("x-ms-blob-content-md5", "XrY7u+Ae7tCTyyK7j1rNww==")]).unwrap().md5.is_some());
+        assert!(code(&[("x-ms-blob-content-md5", "XrY7u+Ae7tCTyyK7j1rNww==")]).unwrap().has_md5());
+    }
+
+    #[test]
+    fn put_blob_checks_both_values() {
+        let (hello, other) = ("XrY7u+Ae7tCTyyK7j1rNww==", "sQqNsWTgdUEFt6mb5y4/5Q==");
+        let found = ContentDigest::of(b"hello world", true, false);
+        for (plain, stored, is_right) in [(hello, hello, true), (hello, other, false), (other, hello, false)] {
+            let headers = [("content-md5", plain), ("x-ms-blob-content-md5", stored)];
+            let expected = ExpectedChecksums::read_put(&headers.into_iter().collect()).unwrap();
+            let wrong = expected.check(&found).err().map(|error| error.code);
+            assert_eq!(wrong, (!is_right).then_some(ErrorCode::Md5Mismatch), "{plain} {stored}");
+        }
     }
 }

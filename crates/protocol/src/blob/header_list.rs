@@ -26,7 +26,7 @@ impl<'a> Headers<'a> {
     /// The value of a header, without the blanks around it.
     pub fn get(&self, name: &str) -> Option<&'a str> {
         let found = self.headers.iter().find(|(found, _)| found.eq_ignore_ascii_case(name));
-        found.map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
+        found.map(|(_, value)| value.trim_ascii()).filter(|value| !value.is_empty())
     }
 
     pub fn has(&self, name: &str) -> bool {

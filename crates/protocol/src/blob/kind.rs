@@ -52,14 +52,16 @@ pub const KIND: ServiceKind = ServiceKind {
 fn read_scope(query: &Query<'_>, path: &str) -> Result<ServiceScope, MalformedSas> {
     let malformed = MalformedSas("the path is not percent-encoded UTF-8");
     let decoded = |raw| percent_decode(raw).ok_or(malformed);
-    let is_container = query.raw("restype").is_some_and(|restype| restype.eq_ignore_ascii_case("container"));
+    let kind = text(query, "sr")?;
+    let is = |restype: &str| query.raw("restype").is_some_and(|sent| sent.eq_ignore_ascii_case(restype));
+    // Get Account Information is asked of any path, so there the signature says whether this one is a container's.
+    let is_container = is("container") || (is("account") && kind == "c");
     let (container, blob) = match path.split_once('/') {
         Some((container, blob)) => (decoded(container)?, decoded(blob)?),
         None if is_container => (decoded(path)?, "".into()),
         // A path of one segment is that of a blob without a container.
         None => (ROOT_CONTAINER.into(), decoded(path)?),
     };
-    let kind = text(query, "sr")?;
     let depth = text(query, DEPTH)?;
     let resource = match &*kind {
         "c" => container.clone().into_owned(),

@@ -71,6 +71,8 @@ pub struct ListBlobsParameters {
     pub include: Include,
     /// The first page begins with this name, or with the next one that there is.
     pub start_from: Option<String>,
+    /// The list ends before this name.
+    pub end_before: Option<String>,
 }
 
 impl ListBlobsParameters {
@@ -92,6 +94,7 @@ impl ListBlobsParameters {
             count_max: read_count_max(query)?,
             include,
             start_from: not_empty("startfrom")?,
+            end_before: not_empty("endbefore")?,
         })
     }
 

@@ -20,11 +20,11 @@ impl BlobOperation<'_> {
             BlobOperation::Account(action) => match action {
                 AccountAction::ListContainers => of_account(Level::Service, &["l"], READERS),
                 AccountAction::FindBlobs => of_account(Level::Object, &["f"], READERS),
-                // The parts of a batch are authorized one by one; the key is left to `authorize_delegation`; and every
-                // caller with credentials may know what kind of account this is.
-                AccountAction::Batch
-                | AccountAction::GetUserDelegationKey
-                | AccountAction::GetAccountInformation => Need::Nothing,
+                // The parts of a batch are authorized one by one, and every caller with credentials may know what kind
+                // of account this is.
+                AccountAction::Batch | AccountAction::GetAccountInformation => Need::Service,
+                // Left to `authorize_delegation`.
+                AccountAction::GetUserDelegationKey => Need::Nothing,
             },
             BlobOperation::Container { container, action } => container_need(container, *action, version),
             BlobOperation::Blob { container, blob, revision, action } => {
@@ -77,7 +77,7 @@ fn container_need<'a>(container: &'a str, action: ContainerAction, version: &str
         ContainerAction::GetAcl | ContainerAction::SetAcl => Need::AccountKey,
         ContainerAction::ListBlobs => of_this(Level::Container, &["l"], READERS),
         ContainerAction::FindBlobs => of_this(Level::Object, &["f"], READERS),
-        ContainerAction::Batch => Need::Nothing,
+        ContainerAction::Batch => Need::Service,
     }
 }
 
@@ -110,6 +110,7 @@ fn blob_letters(
         }
         BlobAction::AppendBlock | BlobAction::AppendBlockFromUrl => &["a", "w"],
         BlobAction::Lease(action) => lease_letters(action, version),
+        BlobAction::Delete(DeleteType::Permanent) if revision.is_base() => &["dy"],
         BlobAction::Delete(DeleteType::Permanent) => &["y"],
         BlobAction::Delete(DeleteType::Usual) => match revision {
             Revision::Version(_) => &["x"],

@@ -8,6 +8,7 @@ use crate::{ErrorCode, ServiceError};
 use super::checksum::{Md5, parse_md5};
 use super::header_list::Headers;
 use super::limits::{PAGE_BLOB_BYTES_MAX, PAGE_BYTES};
+use super::versions;
 
 /// An enumeration that the wire knows by words. Reading ignores case.
 macro_rules! words {
@@ -80,9 +81,23 @@ words! {
 }
 
 impl AccessTier {
-    /// The tier of a request, for a blob of this type.
-    pub fn read_for(headers: &Headers<'_>, blob_type: BlobType) -> Result<Option<AccessTier>, ServiceError> {
-        let Some(tier) = AccessTier::read(headers, ACCESS_TIER)? else { return Ok(None) };
+    /// The tier of a request, if it is one that its version has.
+    pub fn read_sent(headers: &Headers<'_>, version: &str) -> Result<Option<AccessTier>, ServiceError> {
+        match AccessTier::read(headers, ACCESS_TIER)? {
+            Some(AccessTier::Smart) if version < versions::SMART_TIER => {
+                Err(invalid_header(ACCESS_TIER, AccessTier::Smart.as_str()))
+            }
+            tier => Ok(tier),
+        }
+    }
+
+    /// The same, for a blob of this type.
+    pub fn read_for(
+        headers: &Headers<'_>,
+        version: &str,
+        blob_type: BlobType,
+    ) -> Result<Option<AccessTier>, ServiceError> {
+        let Some(tier) = AccessTier::read_sent(headers, version)? else { return Ok(None) };
         let is_of_pages = tier >= AccessTier::P4;
         if is_of_pages == (blob_type == BlobType::Page) {
             Ok(Some(tier))
@@ -92,8 +107,8 @@ impl AccessTier {
     }
 
     /// The tier of Set Blob Tier, which needs one.
-    pub fn read_required(headers: &Headers<'_>) -> Result<AccessTier, ServiceError> {
-        AccessTier::read(headers, ACCESS_TIER)?.ok_or_else(|| missing_header(ACCESS_TIER))
+    pub fn read_required(headers: &Headers<'_>, version: &str) -> Result<AccessTier, ServiceError> {
+        AccessTier::read_sent(headers, version)?.ok_or_else(|| missing_header(ACCESS_TIER))
     }
 }
 
@@ -317,15 +332,19 @@ mod tests {
     fn tiers_are_for_types() {
         let read = |tier: &'static str, blob_type| {
             let headers: Headers<'_> = [("x-ms-access-tier", tier)].into_iter().collect();
-            AccessTier::read_for(&headers, blob_type).map_err(|error| error.code)
+            AccessTier::read_for(&headers, "2026-06-06", blob_type).map_err(|error| error.code)
         };
         assert_eq!(read("cool", BlobType::Block), Ok(Some(AccessTier::Cool)));
         assert_eq!(read("P10", BlobType::Page), Ok(Some(AccessTier::P10)));
         assert_eq!(read("P10", BlobType::Block), Err(ErrorCode::InvalidBlobTier));
         assert_eq!(read("Hot", BlobType::Page), Err(ErrorCode::InvalidBlobTier));
         assert_eq!(read("Warm", BlobType::Block), Err(ErrorCode::InvalidHeaderValue));
-        let missing = AccessTier::read_required(&Headers::default()).unwrap_err();
+        let missing = AccessTier::read_required(&Headers::default(), "2026-06-06").unwrap_err();
         assert_eq!(missing.elements().next(), Some(("HeaderName", "x-ms-access-tier")));
+        let smart = [("x-ms-access-tier", "smart")].into_iter().collect();
+        assert_eq!(AccessTier::read_required(&smart, "2026-06-06").unwrap(), AccessTier::Smart);
+        let refused = AccessTier::read_required(&smart, "2026-04-06").unwrap_err();
+        assert_eq!(refused.code, ErrorCode::InvalidHeaderValue);
     }
 
     #[test]

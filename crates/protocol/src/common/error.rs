@@ -90,6 +90,7 @@ error_codes! {
     BlobNotArchived                409 "This blob is currently not in the archived state."
     BlobNotFound                   404 "The specified blob does not exist."
     BlobOverwritten                409 "The blob has been recreated since the previous snapshot was taken."
+    BlobSnapshotNotSoftDeleted     409 "The specified snapshot or version is not soft-deleted."
     BlobTierInadequateForContentLength 409 "Specified blob tier size limit cannot be less than content length."
     BlobUsesCustomerSpecifiedEncryption 409 "The blob is encrypted with customer specified encryption, but it was not provided in the request."
     BlockCountExceedsLimit         409 "The committed block count cannot exceed the maximum limit of 50,000 blocks."

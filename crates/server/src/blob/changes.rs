@@ -1,7 +1,7 @@
 //! Changes of blobs that leave their content as it is: properties, metadata, tags, tiers, leases, snapshots, deletion.
 
 use blobs::{Deletion, Leased, TierSet};
-use protocol::ServiceError;
+use protocol::{ErrorCode, ServiceError};
 use protocol::blob::Tags;
 use protocol::blob::checksum::{ContentDigest, ExpectedChecksums};
 use protocol::blob::conditions::{Conditions, TierConditions};
@@ -11,6 +11,7 @@ use protocol::blob::properties::{
     AccessTier, DELETE_SNAPSHOTS, DeleteSnapshots, PropertiesChange, REHYDRATE_PRIORITY, RehydratePriority,
 };
 use protocol::common::headers::invalid_header;
+use protocol::common::service_properties::Extension;
 
 use super::BlobCall;
 use super::answer::BlobAnswer;
@@ -46,7 +47,7 @@ impl BlobCall<'_> {
 
     pub async fn set_tier(&self) -> Result<BlobAnswer, ServiceError> {
         let headers = &self.request.headers;
-        let tier = AccessTier::read_required(headers)?;
+        let tier = AccessTier::read_required(headers, self.request.version)?;
         let priority = RehydratePriority::read(headers, REHYDRATE_PRIORITY)?;
         let preconditions = self.preconditions_on_tags()?;
         let set = self.service().set_tier(self.place(), self.revision, tier, priority, preconditions).await?;
@@ -78,6 +79,9 @@ impl BlobCall<'_> {
         if let Some(snapshots) = snapshots.filter(|_| !self.revision.is_base()) {
             return Err(invalid_header(DELETE_SNAPSHOTS, snapshots.as_str()));
         }
+        if delete_type == DeleteType::Permanent {
+            self.check_permanent_delete().await?;
+        }
         let takes_times = self.request.version >= TIER_CONDITIONS;
         let deletion = Deletion {
             snapshots,
@@ -93,6 +97,21 @@ impl BlobCall<'_> {
             self.service().delete_blob(self.place(), self.revision, deletion, preconditions).await?;
         let is_permanent = if deleted.is_permanent { "true" } else { "false" };
         Ok(BlobAnswer::empty(202).header("x-ms-delete-type-permanent", is_permanent))
+    }
+
+    /// What is deleted for good must be a snapshot or a version, and the account must allow it. Whether it was deleted softly
+    /// before is not known here.
+    async fn check_permanent_delete(&self) -> Result<(), ServiceError> {
+        if self.revision.is_base() {
+            return Err(ErrorCode::BlobSnapshotNotSoftDeleted.into());
+        }
+        let properties = self.service().catalogue().properties(self.session.account).await?;
+        let allows = |extension: &Extension| extension.delete_retention.allow_permanent_delete;
+        if properties.extension.as_ref().is_some_and(allows) {
+            return Ok(());
+        }
+        let detail = "Permanent delete is not enabled for the storage account.";
+        Err(ServiceError::with_detail(ErrorCode::BlobSnapshotNotSoftDeleted, detail))
     }
 
     pub async fn undelete(&self) -> Result<BlobAnswer, ServiceError> {

@@ -58,6 +58,22 @@ pub(crate) async fn find(
     }
 }
 
+/// Whether the URL names an account of this server in one of the ways in which only this server is addressed. An account of a cloud
+/// may have the same name as one here.
+pub(crate) fn is_here(session: &Session<'_>, source: &CopySource<'_>) -> bool {
+    let Ok(parts) = to_request(source, session.head.version) else { return false };
+    let head = session.head.inner(&parts, session.head.request_id, &KIND, session.host_suffixes);
+    let host = source.authority.rsplit_once(':').map_or(source.authority, |(host, _)| host);
+    let is_below = |suffix: &str| {
+        host.len() > suffix.len() && host.is_char_boundary(host.len() - suffix.len()) && {
+            host[host.len() - suffix.len()..].eq_ignore_ascii_case(suffix)
+        }
+    };
+    let is_by_path = !head.target.base_path.is_empty();
+    let is_own_name = is_below(".localhost") || session.host_suffixes.iter().any(|suffix| is_below(suffix));
+    (is_by_path || is_own_name) && session.front.accounts.get().find(head.target.account).is_some()
+}
+
 /// What a refusal of the source becomes.
 pub fn refused(error: &ServiceError) -> ServiceError {
     if error.code.status() >= 500 {

@@ -25,7 +25,7 @@ use protocol::{ErrorCode, ServiceError};
 use super::BlobCall;
 use super::answer::BlobAnswer;
 use super::copy_source::{self, FoundSource, refused};
-use super::outside::OutsideSource;
+use super::outside::{Allowed, OutsideSource};
 use super::writes::{appended_answer, pages_answer};
 
 /// The bytes of a source, and what is known of it.
@@ -49,7 +49,12 @@ impl BlobCall<'_> {
         let source = CopySource::read(headers)?;
         // Whoever asks this server under the same name means this server.
         let is_own = self.session.head.host.is_some_and(|host| host.eq_ignore_ascii_case(source.authority));
-        if is_own || !sources.allows(&source) {
+        let is_here = match sources.allows(&source) {
+            None => true,
+            Some(Allowed::ByName) => is_own,
+            Some(Allowed::ByStar) => is_own || copy_source::is_here(self.session, &source),
+        };
+        if is_here {
             return Ok(None);
         }
         sources.open(&source, headers, asked, self.request.version).await.map(Some)
@@ -67,10 +72,9 @@ impl BlobCall<'_> {
     /// The source's content, which everything that is asked of it is true of.
     async fn open_source(
         &self,
-        source: &FoundSource,
+        from: CopyFrom<'_>,
         range: Option<ByteRange>,
     ) -> Result<OpenBlob, ServiceError> {
-        let from = self.copy_from(source)?;
         self.service().open_source(&from, range).await.map_err(|error| match error.code {
             ErrorCode::SourceConditionNotMet | ErrorCode::CopySourceNotModified => error,
             code if code.status() >= 500 => error,
@@ -93,7 +97,7 @@ impl BlobCall<'_> {
             },
             None => {
                 let source = self.source().await?;
-                let open = self.open_source(&source, asked).await?;
+                let open = self.open_source(self.copy_from(&source)?, asked).await?;
                 let size = open.size();
                 let range = asked.map_or(Ok(0..size), |asked| asked.within(size))?;
                 let committed = open.view().committed.as_ref();
@@ -117,7 +121,7 @@ impl BlobCall<'_> {
             None => true,
             Some(_) => headers.flag("x-ms-copy-source-blob-properties")?,
         };
-        let (metadata, tier) = (headers.metadata()?, AccessTier::read_for(headers, BlobType::Block)?);
+        let (metadata, tier) = (headers.metadata()?, AccessTier::read_for(headers, self.request.version, BlobType::Block)?);
         let tags = self.copy_tags()?;
         let preconditions = self.preconditions_to_create()?;
         let encryption = preconditions.encryption.clone();
@@ -135,8 +139,9 @@ impl BlobCall<'_> {
             copy: None,
         };
         let expected_bytes = Some(content.length);
-        let body = UploadBody { source: &mut *content.stream, expected_bytes, bytes_max, expected };
-        let put = self.service().put_block_blob(self.place(), body, new, preconditions).await?;
+        let source = &mut *content.stream;
+        let body = UploadBody { source, expected_bytes, bytes_max, expected, with_md5: false };
+        let put = self.service().put_block_blob_from_url(self.place(), body, new, preconditions).await?;
         // One checksum is enough: that which the caller knows.
         let checksums = match expected.md5 {
             Some(_) => Checksums { md5: put.checksums.md5, crc64: None },
@@ -155,7 +160,8 @@ impl BlobCall<'_> {
         let bytes_max = block_bytes_max(self.request.version);
         let mut content = self.source_content(asked, bytes_max).await?;
         let expected_bytes = Some(content.length);
-        let body = UploadBody { source: &mut *content.stream, expected_bytes, bytes_max, expected };
+        let source = &mut *content.stream;
+        let body = UploadBody { source, expected_bytes, bytes_max, expected, with_md5: self.returns_md5() };
         let checksums = self.service().put_block(self.place(), &id, body, preconditions).await?;
         Ok(BlobAnswer::empty(201).checked(&checksums).encrypted_with(&encryption))
     }
@@ -170,7 +176,8 @@ impl BlobCall<'_> {
         let bytes_max = append_bytes_max(self.request.version);
         let mut content = self.source_content(asked, bytes_max).await?;
         let expected_bytes = Some(content.length);
-        let body = UploadBody { source: &mut *content.stream, expected_bytes, bytes_max, expected };
+        let source = &mut *content.stream;
+        let body = UploadBody { source, expected_bytes, bytes_max, expected, with_md5: self.returns_md5() };
         let appended = self.service().append_block(self.place(), body, conditions, preconditions).await?;
         Ok(appended_answer(&appended, &encryption))
     }
@@ -193,7 +200,8 @@ impl BlobCall<'_> {
             return Err(ErrorCode::InvalidRange.into());
         }
         let source = &mut *content.stream;
-        let body = UploadBody { source, expected_bytes: Some(length), bytes_max: length, expected };
+        let (expected_bytes, with_md5) = (Some(length), self.returns_md5());
+        let body = UploadBody { source, expected_bytes, bytes_max: length, expected, with_md5 };
         let written = self.service().put_pages(self.place(), pages, body, conditions, preconditions).await?;
         Ok(pages_answer(&written).encrypted_with(&encryption))
     }
@@ -204,7 +212,7 @@ impl BlobCall<'_> {
         let request = CopyRequest {
             metadata: self.sent_metadata()?,
             tags: self.copy_tags()?,
-            tier: AccessTier::read(headers, "x-ms-access-tier")?,
+            tier: AccessTier::read_sent(headers, self.request.version)?,
             rehydrate_priority: RehydratePriority::read(headers, REHYDRATE_PRIORITY)?,
             seal: headers.flag("x-ms-seal-blob")?,
             is_synchronous,
@@ -212,13 +220,14 @@ impl BlobCall<'_> {
             ..CopyRequest::default()
         };
         let preconditions = self.preconditions_to_create()?;
-        if let Some(outside) = self.outside(None).await? {
+        if let Some(outside) = self.outside(None).await.map_err(as_copy)? {
             return self.copy_outside(outside, request, preconditions).await;
         }
         let source = self.source().await?;
         if is_synchronous {
-            // What is wrong with the source is told as such.
-            drop(self.open_source(&source, None).await?);
+            // What is wrong with the source is told as such, but the conditions on it are those of every copy.
+            let from = CopyFrom { conditions: Conditions::default(), ..self.copy_from(&source)? };
+            drop(self.open_source(from, None).await?);
         }
         let request = CopyRequest { source_url: source.url.clone(), ..request };
         let from = self.copy_from(&source)?;
@@ -263,7 +272,8 @@ impl BlobCall<'_> {
             copy: Some(copy),
         };
         let expected = request.expected;
-        let body = UploadBody { source: &mut outside, expected_bytes: Some(total), bytes_max, expected };
+        let (source, expected_bytes) = (&mut outside, Some(total));
+        let body = UploadBody { source, expected_bytes, bytes_max, expected, with_md5: false };
         let put = self.service().put_block_blob(self.place(), body, new, preconditions).await?;
         let checksums = if request.is_synchronous { put.checksums } else { Checksums::default() };
         Ok(copied_answer(&put.stamp, &checksums, id))
@@ -287,6 +297,16 @@ impl BlobCall<'_> {
             Some(TagOption::Copy) => Ok(CopyTags::Copy),
             _ => Ok(CopyTags::Replace(sent.unwrap_or_default())),
         }
+    }
+}
+
+/// Unmet conditions on the source are answered differently by copies than by other operations with a source.
+fn as_copy(error: ServiceError) -> ServiceError {
+    match error.code {
+        ErrorCode::CopySourceNotModified | ErrorCode::CopySourceFailed => {
+            ErrorCode::SourceConditionNotMet.into()
+        }
+        _ => error,
     }
 }
 

@@ -6,7 +6,7 @@
 use blobs::{BlobEntry, BlobService};
 use protocol::blob::ContainerName;
 use protocol::blob::blob_list::{BlobListWriter, FoundBlobsWriter};
-use protocol::blob::list_parameters::{BlobMarker, FindBlobsParameters, FindMarker, ListBlobsParameters};
+use protocol::blob::list_parameters::{FindBlobsParameters, FindMarker, ListBlobsParameters};
 use protocol::{ErrorCode, ServiceError};
 
 use super::answer::BlobAnswer;
@@ -39,22 +39,12 @@ pub async fn list(
     let next = match page.entries.get(written_count) {
         // A page that ends before its first entry would lead the caller to the same place again and again.
         Some(_) if written_count == 0 => return Err(ErrorCode::ServerBusy.into()),
-        Some(entry) => Some(marker_of(entry)),
+        Some(entry) => Some(entry.marker()),
         None => page.next,
     };
     let mut body = AnswerBody::whole(writer.finish(next.as_ref()));
     body.hold(reservation);
     Ok(BlobAnswer::read(body))
-}
-
-/// A page that begins with this entry.
-fn marker_of(entry: &BlobEntry) -> BlobMarker {
-    match entry {
-        BlobEntry::Blob(blob) => {
-            BlobMarker { name: blob.name.to_string(), moment: blob.snapshot.or(blob.version) }
-        }
-        BlobEntry::Prefix(prefix) => BlobMarker { name: prefix.clone(), moment: None },
-    }
 }
 
 /// In one container, or in all of the account.

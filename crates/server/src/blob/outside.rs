@@ -25,6 +25,7 @@ use protocol::common::Metadata;
 use protocol::common::metadata::HEADER_PREFIX;
 use protocol::{ErrorCode, ServiceError};
 
+use crate::front::head::{header_text, read_as_text};
 use crate::front::header_names::X_MS_VERSION;
 
 /// Conditions on the source, and what a server calls them.
@@ -56,6 +57,15 @@ struct CopyEntry {
     port: Option<u16>,
 }
 
+/// How the operator has allowed an address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Allowed {
+    /// By its own name: whoever names it means it.
+    ByName,
+    /// By a star, which may fit a name of this server too.
+    ByStar,
+}
+
 impl CopySources {
     /// Each text is `http://HOST[:PORT]` or `https://HOST[:PORT]`, where the host may begin with a star, or be one. An error is a
     /// sentence.
@@ -69,18 +79,12 @@ impl CopySources {
         })
     }
 
-    /// The client that may ask this address; `None` if nobody may.
-    fn client(&self, origin: &Origin) -> Option<&Outbound<NoBody>> {
-        let fits = |entry: &&CopyEntry| entry.fits(origin);
-        let found: Vec<&CopyEntry> = self.entries.iter().filter(fits).collect();
-        match found.iter().any(|entry| !entry.has_star) {
-            true => Some(&self.named),
-            false => found.first().map(|_| &self.public),
-        }
-    }
-
-    pub(crate) fn allows(&self, source: &CopySource<'_>) -> bool {
-        origin_of(source).is_some_and(|origin| self.client(&origin).is_some())
+    pub(crate) fn allows(&self, source: &CopySource<'_>) -> Option<Allowed> {
+        let origin = origin_of(source)?;
+        let fits = |entry: &&CopyEntry| entry.fits(&origin);
+        let mut found = self.entries.iter().filter(fits).peekable();
+        found.peek()?;
+        Some(if found.all(|entry| entry.has_star) { Allowed::ByStar } else { Allowed::ByName })
     }
 
     /// Asks for the source, or for a range of it, with the conditions that the request has on it.
@@ -92,7 +96,10 @@ impl CopySources {
         version: &str,
     ) -> Result<OutsideSource, ServiceError> {
         let unknown = || ServiceError::from(ErrorCode::CannotVerifyCopySource);
-        let client = origin_of(source).and_then(|origin| self.client(&origin)).ok_or_else(unknown)?;
+        let client = match self.allows(source).ok_or_else(unknown)? {
+            Allowed::ByName => &self.named,
+            Allowed::ByStar => &self.public,
+        };
         let request = to_request(source, headers, range, version).ok_or_else(unknown)?;
         let answer = client.send(request).await.map_err(unreachable)?;
         let status = answer.status().as_u16();
@@ -240,7 +247,8 @@ pub(crate) struct OutsideSource {
 
 impl OutsideSource {
     fn read(answer: Response<OutboundBody>, range: Option<ByteRange>) -> Result<OutsideSource, ServiceError> {
-        let (parts, body) = answer.into_parts();
+        let (mut parts, body) = answer.into_parts();
+        read_as_text(&mut parts.headers);
         let headers = &parts.headers;
         let unknown = || ServiceError::from(ErrorCode::CannotVerifyCopySource);
         let length = text(headers, &CONTENT_LENGTH).and_then(|length| length.parse().ok());
@@ -260,7 +268,7 @@ impl OutsideSource {
             content_md5: None,
         };
         let named = headers.iter().filter_map(|(name, value)| {
-            Some((name.as_str().strip_prefix(HEADER_PREFIX)?, value.to_str().ok()?))
+            Some((name.as_str().strip_prefix(HEADER_PREFIX)?, header_text(value)))
         });
         let metadata = Metadata::read(named).map_err(|_| unknown())?;
         Ok(OutsideSource { length, http, metadata, body, received: 0 })
@@ -268,7 +276,7 @@ impl OutsideSource {
 }
 
 fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
-    headers.get(name).and_then(|value| value.to_str().ok())
+    headers.get(name).map(header_text)
 }
 
 #[async_trait]

@@ -11,7 +11,7 @@ use protocol::service::ServiceOperation;
 use protocol::{ErrorCode, ServiceError};
 
 use super::website::visitor_headers;
-use crate::front::head::RequestHead;
+use crate::front::head::{RequestHead, header_text};
 use crate::front::service::PayloadForm;
 
 /// How long a batch, and a list of blocks, may take.
@@ -131,8 +131,7 @@ fn read_headers<'a>(head: &RequestHead<'a>) -> Headers<'a> {
     let headers = head.headers.iter().map(|(name, value)| {
         let lower = name.as_str();
         let spelt = names.filter(|_| lower.starts_with(HEADER_PREFIX)).and_then(|names| names.find(lower));
-        // No metadata and no other header of the service has a value that is not text, so any such text will do.
-        (spelt.unwrap_or(lower), std::str::from_utf8(value.as_bytes()).unwrap_or("\u{FFFD}"))
+        (spelt.unwrap_or(lower), header_text(value))
     });
     headers.collect()
 }

@@ -29,6 +29,7 @@ impl<'p> PayloadUpload<'p> {
         &mut self,
         bytes_max: u64,
         expected: ExpectedChecksums,
+        with_md5: bool,
     ) -> Result<UploadBody<'_>, ServiceError> {
         let expected_bytes = match &*self.payload {
             Payload::Whole(bytes) => Some(bytes.len() as u64),
@@ -37,7 +38,7 @@ impl<'p> PayloadUpload<'p> {
         if expected_bytes.is_some_and(|bytes| bytes > bytes_max) {
             return Err(body_too_large(bytes_max));
         }
-        Ok(UploadBody { source: self, expected_bytes, bytes_max, expected })
+        Ok(UploadBody { source: self, expected_bytes, bytes_max, expected, with_md5 })
     }
 
     async fn next_piece(&mut self) -> Result<Option<Bytes>, PayloadError> {
@@ -69,7 +70,7 @@ pub async fn collect(
     bytes_max: usize,
 ) -> Result<(Bytes, Reservation), ServiceError> {
     let mut upload = PayloadUpload::new(payload);
-    upload.body(bytes_max as u64, ExpectedChecksums::default())?;
+    upload.body(bytes_max as u64, ExpectedChecksums::default(), false)?;
     let mut reservation = session.reserve_payload();
     let mut all = BytesMut::new();
     loop {

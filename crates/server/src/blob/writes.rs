@@ -15,6 +15,7 @@ use protocol::blob::properties::{
     AccessTier, BlobType, HttpProperties, read_put_bytes, read_sequence_number,
 };
 use protocol::blob::range::read_pages;
+use protocol::blob::versions;
 use protocol::common::headers::invalid_header;
 
 use super::BlobCall;
@@ -33,7 +34,7 @@ impl BlobCall<'_> {
             http: HttpProperties::read_put(headers)?,
             metadata: headers.metadata()?,
             tags: Tags::read_header(headers)?.unwrap_or_default(),
-            tier: AccessTier::read_for(headers, blob_type)?,
+            tier: AccessTier::read_for(headers, self.request.version, blob_type)?,
             copy: None,
         };
         let preconditions = self.preconditions_to_create()?;
@@ -43,7 +44,7 @@ impl BlobCall<'_> {
             BlobType::Block => {
                 let expected = ExpectedChecksums::read_put(headers)?;
                 let mut upload = PayloadUpload::new(payload);
-                let body = upload.body(put_blob_bytes_max(self.request.version), expected)?;
+                let body = upload.body(put_blob_bytes_max(self.request.version), expected, false)?;
                 let put = service.put_block_blob(place, body, new, preconditions).await?;
                 self.session.notes.payload(upload.received_bytes);
                 let answer = BlobAnswer::empty(201).written(&put.stamp).checked(&put.checksums);
@@ -71,7 +72,8 @@ impl BlobCall<'_> {
         let preconditions = self.preconditions_to_create()?;
         let encryption = preconditions.encryption.clone();
         let mut upload = PayloadUpload::new(payload);
-        let body = upload.body(block_bytes_max(self.request.version), ExpectedChecksums::read(headers)?)?;
+        let expected = ExpectedChecksums::read(headers)?;
+        let body = upload.body(block_bytes_max(self.request.version), expected, self.returns_md5())?;
         let checksums = self.service().put_block(self.place(), &id, body, preconditions).await?;
         self.session.notes.payload(upload.received_bytes);
         Ok(BlobAnswer::empty(201).checked(&checksums).encrypted_with(&encryption))
@@ -84,7 +86,7 @@ impl BlobCall<'_> {
             http: HttpProperties::read_block_list(headers)?,
             metadata: headers.metadata()?,
             tags: Tags::read_header(headers)?.unwrap_or_default(),
-            tier: AccessTier::read_for(headers, BlobType::Block)?,
+            tier: AccessTier::read_for(headers, self.request.version, BlobType::Block)?,
             copy: None,
         };
         let preconditions = self.preconditions_to_create()?;
@@ -92,7 +94,7 @@ impl BlobCall<'_> {
         let (checksums, blocks) = {
             let (document, _reserved) = collect(self.session, payload, BODY_BYTES_MAX).await?;
             let _turn = self.session.turn_to_parse(document.len()).await;
-            let checksums = ContentDigest::of(&document, expected.md5.is_some(), true);
+            let checksums = ContentDigest::of(&document, expected.has_md5() || self.returns_md5(), true);
             expected.check(&checksums)?;
             (checksums, read_block_list(&document)?)
         };
@@ -109,7 +111,8 @@ impl BlobCall<'_> {
         let preconditions = self.preconditions()?;
         let encryption = preconditions.encryption.clone();
         let mut upload = PayloadUpload::new(payload);
-        let body = upload.body(append_bytes_max(self.request.version), ExpectedChecksums::read(headers)?)?;
+        let expected = ExpectedChecksums::read(headers)?;
+        let body = upload.body(append_bytes_max(self.request.version), expected, self.returns_md5())?;
         let appended = self.service().append_block(self.place(), body, conditions, preconditions).await?;
         self.session.notes.payload(upload.received_bytes);
         Ok(appended_answer(&appended, &encryption))
@@ -138,7 +141,7 @@ impl BlobCall<'_> {
         let preconditions = self.preconditions()?;
         let encryption = preconditions.encryption.clone();
         let mut upload = PayloadUpload::new(payload);
-        let body = upload.body(range_bytes, ExpectedChecksums::read(headers)?)?;
+        let body = upload.body(range_bytes, ExpectedChecksums::read(headers)?, self.returns_md5())?;
         let written = self.service().put_pages(self.place(), range, body, conditions, preconditions).await?;
         self.session.notes.payload(upload.received_bytes);
         Ok(pages_answer(&written).encrypted_with(&encryption))
@@ -153,6 +156,11 @@ impl BlobCall<'_> {
         let cleared = self.service().clear_pages(self.place(), range, conditions, preconditions).await?;
         // Nothing was sent that could have a checksum.
         Ok(pages_answer(&PagesWritten { checksums: Checksums::default(), ..cleared }))
+    }
+
+    /// Whether the answer tells the MD5 of what was written also to callers that have sent none.
+    pub(crate) fn returns_md5(&self) -> bool {
+        self.request.version < versions::MD5_IF_SENT
     }
 
     /// Refuses a body where only headers say what to do.

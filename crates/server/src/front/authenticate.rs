@@ -13,7 +13,7 @@ use protocol::common::query::decode;
 use protocol::{ErrorCode, ServiceError};
 
 use super::accounts::Account;
-use super::head::RequestHead;
+use super::head::{RequestHead, header_text};
 use super::header_names::{CONTENT_MD5, X_MS_DATE};
 
 /// How far a request's date may be from the server's clock, in ticks of 100 ns: 15 minutes.
@@ -105,11 +105,8 @@ fn check_signature(
             }
         }
         SharedKeyForm::Full => {
-            let headers: Vec<(&str, &str)> = head
-                .headers
-                .iter()
-                .filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)))
-                .collect();
+            let headers: Vec<(&str, &str)> =
+                head.headers.iter().map(|(name, value)| (name.as_str(), header_text(value))).collect();
             let request = FullRequest {
                 method: head.method,
                 account: name,

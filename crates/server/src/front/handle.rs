@@ -24,7 +24,7 @@ use tls::Tls;
 
 use super::accounts::Account;
 use super::authenticate::{self, Caller};
-use super::head::RequestHead;
+use super::head::{RequestHead, read_as_text};
 use super::refusal::{Refusal, Stage};
 use super::service::{Answer, PayloadForm, Service, Session};
 use super::{Front, cors, respond, welcome};
@@ -118,7 +118,8 @@ async fn handle<S: Service>(
     peer: IpAddr,
     request: Request<Incoming>,
 ) -> Response<ResponseBody> {
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
+    read_as_text(&mut parts.headers);
     let front = &*bound.front;
     let way = Way { front, service: &bound.service, host_suffixes: &bound.host_suffixes };
     let started = front.clock.monotonic();

@@ -148,8 +148,28 @@ impl<'a> RequestHead<'a> {
         }
     }
 
-    /// A header's value, if it is text.
     pub fn header(&self, name: impl http::header::AsHeaderName) -> Option<&'a str> {
-        self.headers.get(name).and_then(|value| value.to_str().ok())
+        self.headers.get(name).map(header_text)
     }
+}
+
+/// Makes every header's value UTF-8. Bytes that are not are read as Latin-1: HTTP leaves their meaning open, some clients send
+/// one and some the other, and all of them sign the characters as UTF-8. ASCII, the usual case, costs nothing.
+pub(crate) fn read_as_text(headers: &mut HeaderMap) {
+    for value in headers.values_mut() {
+        let bytes = value.as_bytes();
+        if bytes.is_ascii() || std::str::from_utf8(bytes).is_ok() {
+            continue;
+        }
+        let text: String = bytes.iter().map(|byte| char::from(*byte)).collect();
+        if let Ok(text) = HeaderValue::try_from(text) {
+            *value = text;
+        }
+    }
+}
+
+/// A header's value, after [`read_as_text`].
+pub(crate) fn header_text(value: &HeaderValue) -> &str {
+    // The replacement is a text that no step accepts.
+    std::str::from_utf8(value.as_bytes()).unwrap_or("\u{FFFD}")
 }

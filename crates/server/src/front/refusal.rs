@@ -50,7 +50,10 @@ impl From<PayloadError> for Refusal {
     fn from(error: PayloadError) -> Refusal {
         match error {
             PayloadError::NoLength => Refusal::front(ErrorCode::MissingContentLengthHeader),
-            PayloadError::TooLarge => ErrorCode::RequestBodyTooLarge.into(),
+            PayloadError::TooLarge { bytes_max } => Refusal::front(
+                ServiceError::from(ErrorCode::RequestBodyTooLarge)
+                    .with_element("MaxLimit", bytes_max.to_string()),
+            ),
             PayloadError::NoMemory => ErrorCode::ServerBusy.into(),
             PayloadError::Broken => ErrorCode::InvalidInput.into(),
             PayloadError::TooSlow => ErrorCode::OperationTimedOut.into(),

@@ -24,7 +24,9 @@ use super::memory_pool::{FREE_BYTES, Reservation};
 pub enum PayloadError {
     /// The request announces neither a length nor chunks.
     NoLength,
-    TooLarge,
+    TooLarge {
+        bytes_max: usize,
+    },
     /// Other large payloads hold all the memory reserved for them.
     NoMemory,
     /// The caller is gone or broke the framing. Nobody will read the answer.
@@ -169,7 +171,7 @@ pub(crate) async fn read_whole(
     let discarded_max =
         if is_waiting { limits.body_bytes_max } else { limits.body_bytes_max * DISCARDED_BODIES_MAX };
     if announced > discarded_max as u64 {
-        return Err(PayloadError::TooLarge);
+        return Err(PayloadError::TooLarge { bytes_max: limits.body_bytes_max });
     }
     let Some(mut incoming) = body.take() else { return Ok((Payload::none(), None)) };
     let outcome = {
@@ -192,7 +194,7 @@ async fn collect(
     let announced = body.size_hint().lower();
     if announced > bytes_max as u64 {
         while let Some(Ok(_)) = next_data(body).await {}
-        return Err(PayloadError::TooLarge);
+        return Err(PayloadError::TooLarge { bytes_max });
     }
     let mut reservation: Option<Reservation> = None;
     // A small payload arrives in one piece and is not copied.
@@ -201,7 +203,7 @@ async fn collect(
         let data = data.map_err(|_| PayloadError::Broken)?;
         let len = first.len() + rest.len() + data.len();
         if len > bytes_max {
-            return Err(PayloadError::TooLarge);
+            return Err(PayloadError::TooLarge { bytes_max });
         }
         if len > FREE_BYTES && !reservation.get_or_insert_with(&reserve).grow(len) {
             return Err(PayloadError::NoMemory);

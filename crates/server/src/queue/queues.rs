@@ -14,6 +14,7 @@ use protocol::queue::{QueueName, read_acl};
 use protocol::{ErrorCode, ServiceError};
 
 use super::answer::QueueAnswer;
+use crate::front::head::header_text;
 use crate::front::service::Session;
 use crate::http::body::AnswerBody;
 
@@ -55,8 +56,7 @@ pub async fn run(
 fn read_metadata(headers: &HeaderMap) -> Result<Metadata, ServiceError> {
     Metadata::read(headers.iter().filter_map(|(name, value)| {
         let name = name.as_str().strip_prefix(HEADER_PREFIX)?;
-        // No metadata has a value that is not text, so any such text will do.
-        Some((name, value.to_str().unwrap_or("\u{FFFD}")))
+        Some((name, header_text(value)))
     }))
 }
 

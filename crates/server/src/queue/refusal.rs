@@ -8,7 +8,7 @@ use protocol::queue::versions;
 
 use crate::front::head::RequestHead;
 use crate::front::header_names::X_MS_ERROR_CODE;
-use crate::front::refusal::{CHALLENGE, Refusal};
+use crate::front::refusal::{CHALLENGE, Refusal, Stage};
 use crate::front::service::ErrorBody;
 
 pub fn write<'r>(
@@ -30,7 +30,7 @@ pub fn write<'r>(
         headers.insert(name.clone(), value.clone());
     }
     let id = head.request_id.as_str();
-    let bytes = if error.code == ErrorCode::RequestBodyTooLarge && error.elements().len() == 0 {
+    let bytes = if error.code == ErrorCode::RequestBodyTooLarge && refusal.stage == Stage::Front {
         // Whoever read the body does not know what it was for. Every limit of this service is the same.
         xml_error::write_error(&message_text::too_large(TEXT_BYTES_MAX), id, now)
     } else {

@@ -163,3 +163,12 @@ fn what_is_no_operation_is_refused() {
     let missing = Request::put("/abcd?restype=container").without("Content-Length");
     blob.send(missing).expect_error(411, "MissingContentLengthHeader");
 }
+
+/// §5: what is too long says how long it may be.
+#[test]
+fn a_document_that_is_too_long_says_how_long_it_may_be() {
+    let server = with_container();
+    let long = " ".repeat(4 * 1024 * 1024 + 1);
+    let refused = server.blob().send(Request::put("/?restype=service&comp=properties").xml(&long));
+    assert_eq!(refused.expect_error(413, "RequestBodyTooLarge").element("MaxLimit"), "4194304");
+}

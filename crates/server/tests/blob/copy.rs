@@ -34,7 +34,11 @@ fn a_copy_within_the_account_is_done_at_once() {
     blob.send(copy("/abc/copy", &source).header("x-ms-meta-b", "2")).expect(202);
     let head = blob.head("/abc/copy").expect(200);
     assert_eq!((head.header("x-ms-meta-a"), head.required("x-ms-meta-b")), (None, "2"));
-    blob.send(copy("/abc/x", &format!("{}/abc/nope", blob.base()))).expect(404);
+    for missing in ["abc/nope", "nope/orig"] {
+        let source = format!("{}/{missing}", blob.base());
+        blob.send(copy("/abc/x", &source)).expect_error(404, "BlobNotFound");
+    }
+    blob.send(copy("/nope/x", &source)).expect_error(404, "ContainerNotFound");
     blob.send(copy("/abc/x", "not a url")).expect_error(400, "InvalidHeaderValue");
     let abort = "/abc/copy?comp=copy&copyid=7d2d8a7a-e7f2-4940-b309-4a39a2ae2203";
     blob.send(Request::put(abort).header("x-ms-copy-action", "abort"))
@@ -50,6 +54,16 @@ fn a_source_has_conditions() {
     let conditional = |name: &str, value: &str| copy("/abc/copy", &source).header(name, value);
     blob.send(conditional("x-ms-source-if-match", "\"0x1\"")).expect_error(412, "SourceConditionNotMet");
     blob.send(conditional("x-ms-source-if-none-match", &etag)).expect_error(412, "SourceConditionNotMet");
+    // Copy Blob From URL is a copy too.
+    for (name, value) in [
+        ("x-ms-source-if-match", "\"0x1\""),
+        ("x-ms-source-if-none-match", &*etag),
+        ("x-ms-source-if-modified-since", "Fri, 01 Jan 2100 00:00:00 GMT"),
+    ] {
+        let synchronous = conditional(name, value).header("x-ms-requires-sync", "true");
+        blob.send(synchronous).expect_error(412, "SourceConditionNotMet");
+    }
+    blob.send(conditional("x-ms-source-if-match", &etag).header("x-ms-requires-sync", "true")).expect(202);
     let from_url = conditional("x-ms-source-if-none-match", &etag).header("x-ms-blob-type", "BlockBlob");
     // Trap 57.
     let refused = blob.send(from_url).expect(304);

@@ -91,3 +91,21 @@ fn snapshots_and_staged_blocks_are_listed_when_they_are_asked_for() {
     assert!(found.text().find("<Snapshot>") < found.text().find("<LeaseStatus>"), "{found:?}");
     assert!(found.text().contains("<Blob><Name>staged</Name><Properties><Content-Length>0</Content-Length><BlobType>BlockBlob</BlobType>"), "{found:?}");
 }
+
+#[test]
+fn a_list_begins_and_ends_where_it_is_asked_to() {
+    let server = with_container();
+    for name in ["a", "b/1", "b/2", "b/3", "c"] {
+        server.blob().put(&format!("/abc/{name}"), "x");
+    }
+    let names = |query: &str| list(&server, query).expect(200).elements("Name");
+    assert_eq!(names("&endBefore=b%2F2"), ["a", "b/1"]);
+    assert_eq!(names("&startFrom=b%2F1&endBefore=b%2F3"), ["b/1", "b/2"]);
+    assert_eq!(names("&prefix=b%2F&endBefore=c"), ["b/1", "b/2", "b/3"]);
+    assert_eq!(names("&delimiter=%2F&endBefore=b%2F2"), ["a", "b/"]);
+    assert_eq!(names("&startFrom=c&endBefore=b").len(), 0);
+    let page = list(&server, "&endBefore=b%2F2&maxresults=1").expect(200);
+    let marker = testkit::percent_encode(&page.element("NextMarker"));
+    let rest = list(&server, &format!("&endBefore=b%2F2&marker={marker}")).expect(200);
+    assert_eq!((rest.elements("Name"), rest.element("NextMarker")), (vec!["b/1".to_owned()], String::new()));
+}

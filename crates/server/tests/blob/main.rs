@@ -15,6 +15,7 @@ mod copy;
 mod cors;
 mod delegation;
 mod golden;
+mod header_text;
 mod leases;
 mod list;
 mod pages;

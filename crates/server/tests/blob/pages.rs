@@ -125,3 +125,51 @@ fn a_diff_shows_what_changed_since_a_snapshot() {
         "<PageList><PageRange><Start>1024</Start><End>1535</End></PageRange></PageList>"
     );
 }
+
+fn snapshot(server: &TestServer) -> String {
+    let taken = server.blob().send(Request::put("/abc/disk?comp=snapshot")).expect(201);
+    testkit::percent_encode(taken.required("x-ms-snapshot"))
+}
+
+#[test]
+fn a_blob_that_was_cleared_is_still_the_same_blob() {
+    let server = with_container();
+    create(&server, 1024).expect(201);
+    update(&server, "bytes=0-511", pattern(512)).expect(201);
+    let first = snapshot(&server);
+    let since = |moment: &str| ranges(&server, &format!("&prevsnapshot={moment}"));
+    let cleared = "<PageList><ClearRange><Start>0</Start><End>511</End></ClearRange></PageList>";
+    clear(&server, "bytes=0-1023").expect(201);
+    assert_eq!(since(&first), cleared);
+    let resize = |bytes: &str| {
+        let request = Request::put("/abc/disk?comp=properties").header("x-ms-blob-content-length", bytes);
+        server.blob().send(request).expect(200);
+    };
+    resize("0");
+    resize("1024");
+    assert_eq!(since(&first), cleared);
+    let second = snapshot(&server);
+    update(&server, "bytes=512-1023", pattern(512)).expect(201);
+    let written = "<PageRange><Start>512</Start><End>1023</End></PageRange>";
+    assert_eq!(since(&second), format!("<PageList>{written}</PageList>"));
+    assert_eq!(since(&first), cleared.replace("</PageList>", &format!("{written}</PageList>")));
+    create(&server, 1024).expect(201);
+    let diff = Request::get(&format!("/abc/disk?comp=pagelist&prevsnapshot={first}"));
+    server.blob().send(diff).expect_error(409, "BlobOverwritten");
+}
+
+#[test]
+fn a_body_in_chunks_must_have_the_length_of_its_range() {
+    let server = with_container();
+    create(&server, 1024).expect(201);
+    let mut body = b"200\r\n".to_vec();
+    body.extend_from_slice(&pattern(512));
+    body.extend_from_slice(b"\r\n0\r\n\r\n");
+    let request = Request::put("/abc/disk?comp=page").header("x-ms-page-write", "update").bytes(body);
+    let request = request.without("Content-Length").header("Transfer-Encoding", "chunked");
+    let refused = server.blob().send(request.clone().header("x-ms-range", "bytes=0-1023"));
+    let refused = refused.expect_error(400, "InvalidHeaderValue");
+    let element = |name| refused.element(name);
+    assert_eq!((element("HeaderName"), element("HeaderValue")), ("Content-Length".into(), "512".into()));
+    server.blob().send(request.header("x-ms-range", "bytes=0-511")).expect(201);
+}

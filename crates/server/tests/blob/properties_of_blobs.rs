@@ -1,8 +1,13 @@
 //! Properties and metadata of blobs (§16.4, §16.5), tiers (§21.5).
 
-use testkit::{Blobs, Request};
+use std::sync::Arc;
+use std::time::Duration;
 
-use crate::{with_container, with_stopped_clock};
+use blobs::BlobOptions;
+use engine::env::FakeClock;
+use testkit::{Blobs, Request, TestServer};
+
+use crate::{START_TICKS, pass, with_container, with_stopped_clock};
 
 #[test]
 fn setting_one_property_clears_the_others() {
@@ -81,4 +86,50 @@ fn tiers_are_set() {
     );
     set("Warm").expect_error(400, "InvalidHeaderValue");
     blob.send(Request::put("/abc/b?comp=tier")).expect_error(400, "MissingRequiredHeader");
+}
+
+/// §4: the tier is known from one version on, and tells which one it has chosen.
+#[test]
+fn the_smart_tier_is_for_newer_versions() {
+    let server = with_container();
+    let blob = server.blob();
+    blob.put("/abc/b", "x");
+    let set = |version: &str| {
+        let request = Request::put("/abc/b?comp=tier").header("x-ms-access-tier", "Smart");
+        blob.send(request.version(version))
+    };
+    set("2026-04-06").expect_error(400, "InvalidHeaderValue");
+    assert_eq!(blob.head("/abc/b").header("x-ms-smart-access-tier"), None);
+    set("2026-06-06").expect(200);
+    for (version, chosen) in [("2026-06-06", Some("Hot")), ("2025-11-05", None)] {
+        let head = blob.send(Request::head("/abc/b").version(version)).expect(200);
+        assert_eq!(head.required("x-ms-access-tier"), "Smart");
+        assert_eq!(head.header("x-ms-smart-access-tier"), chosen, "{version}");
+        let list = Request::get("/abc?restype=container&comp=list").version(version);
+        let shown = blob.send(list).expect(200).elements("SmartAccessTier");
+        assert_eq!(shown.first().map(String::as_str), chosen, "{version}");
+    }
+}
+
+/// §21.5: how long it takes is the operator's choice.
+#[test]
+fn a_blob_that_has_left_the_archive_is_like_any_other() {
+    let clock = Arc::new(FakeClock::new(START_TICKS));
+    let options = BlobOptions { rehydrates_after: Some(Duration::from_secs(60)), ..BlobOptions::default() };
+    let server = TestServer::options().clock(clock.clone()).blob_options(options).start();
+    let blob = server.blob();
+    blob.create("abc");
+    blob.put("/abc/b", "x");
+    for tier in ["Archive", "Cool"] {
+        blob.send(Request::put("/abc/b?comp=tier").header("x-ms-access-tier", tier));
+    }
+    blob.send(Blobs::put_request("/abc/b", "y")).expect_error(409, "BlobArchived");
+    pass(&clock, 60);
+    assert_eq!(blob.head("/abc/b").required("x-ms-access-tier"), "Cool");
+    // The tier has changed when the blob left the archive, and not when it went there.
+    let delete = Request::delete("/abc/b").version("2026-04-06");
+    let since = |time: &str| delete.clone().header("x-ms-access-tier-if-modified-since", time);
+    blob.send(since("Fri, 26 Jun 2026 23:40:12 GMT")).expect_error(412, "ConditionNotMet");
+    blob.put("/abc/b", "y");
+    blob.send(since("Fri, 26 Jun 2026 23:39:30 GMT")).expect(202);
 }

@@ -175,3 +175,69 @@ fn blobs_of_every_size_come_back() {
         assert_eq!(read.required("Content-Length"), len.to_string());
     }
 }
+
+/// The lease and the conditions come before the body (§3), however short it is.
+#[test]
+fn a_wrong_checksum_comes_last() {
+    let server = with_container();
+    let blob = server.blob();
+    for bytes in [5, 100_000] {
+        blob.send(Request::delete("/abc/b"));
+        blob.put("/abc/b", pattern(bytes));
+        let wrong = || Blobs::put_request("/abc/b", pattern(bytes)).header("Content-MD5", WRONG_MD5);
+        blob.send(wrong()).expect_error(400, "Md5Mismatch");
+        blob.send(wrong().header("If-None-Match", "*")).expect_error(409, "BlobAlreadyExists");
+        blob.send(wrong().header("If-Match", "\"0x1\"")).expect_error(412, "ConditionNotMet");
+        let id = "ca761232-ed42-11ce-bacd-00aa0057b223";
+        blob.send(wrong().header("x-ms-lease-id", id)).expect_error(412, "LeaseNotPresentWithBlobOperation");
+        // §17.6: the other way round.
+        let source = format!("{}/abc/b", blob.base());
+        let from_url = Request::put("/abc/b").header("x-ms-blob-type", "BlockBlob");
+        let from_url = from_url.header("x-ms-copy-source", &source).header("If-None-Match", "*");
+        let checked = from_url.clone().header("x-ms-source-content-md5", WRONG_MD5);
+        blob.send(checked).expect_error(400, "Md5Mismatch");
+        blob.send(from_url).expect_error(409, "BlobAlreadyExists");
+    }
+}
+
+const WRONG_MD5: &str = "sQqNsWTgdUEFt6mb5y4/5Q==";
+
+/// Trap 42, also when both headers are there.
+#[test]
+fn both_checksums_of_a_blob_are_checked() {
+    let server = with_container();
+    let right = "XrY7u+Ae7tCTyyK7j1rNww==";
+    let put = |sent: &str, stored: &str| {
+        let request = Blobs::put_request("/abc/b", "hello world").header("Content-MD5", sent);
+        server.blob().send(request.header("x-ms-blob-content-md5", stored))
+    };
+    put(right, right).expect(201);
+    for (sent, stored) in [(right, WRONG_MD5), (WRONG_MD5, right)] {
+        let refused = put(sent, stored).expect_error(400, "Md5Mismatch");
+        let told = (refused.element("UserSpecifiedMd5"), refused.element("ServerCalculatedMd5"));
+        assert_eq!(told, (WRONG_MD5.to_owned(), right.to_owned()));
+    }
+}
+
+/// §4: older versions return the MD5 of what they wrote to everybody.
+#[test]
+fn older_versions_return_the_md5_always() {
+    let server = with_container();
+    let blob = server.blob();
+    blob.send(Request::put("/abc/log").header("x-ms-blob-type", "AppendBlob")).expect(201);
+    let disk = Request::put("/abc/disk").header("x-ms-blob-type", "PageBlob");
+    blob.send(disk.header("x-ms-blob-content-length", "512")).expect(201);
+    let page = Request::put("/abc/disk?comp=page").header("x-ms-page-write", "update");
+    let list = "<BlockList><Latest>MQ==</Latest></BlockList>";
+    for request in [
+        Request::put("/abc/b?comp=block&blockid=MQ%3D%3D").bytes("x"),
+        Request::put("/abc/b?comp=blocklist").xml(list),
+        Request::put("/abc/log?comp=appendblock").bytes("x"),
+        page.header("x-ms-range", "bytes=0-511").bytes([1; 512]),
+    ] {
+        for (version, has_md5) in [("2018-11-09", true), ("2019-02-02", false)] {
+            let written = blob.send(request.clone().version(version)).expect(201);
+            assert_eq!(written.header("Content-MD5").is_some(), has_md5, "{version} {request:?}");
+        }
+    }
+}

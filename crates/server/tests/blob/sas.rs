@@ -224,3 +224,29 @@ fn what_is_no_signature_is_refused() {
         refused(&server, &sas.clone().set("sr", sr), SIGNATURE);
     }
 }
+
+/// §7.3: whoever has any credentials for blobs may ask what kind of account this is, on any path (§1.1).
+#[test]
+fn account_information_needs_credentials_for_this_service() {
+    let server = with_blob();
+    let blob = server.blob();
+    for path in ["/?", "/abc?", "/abc/b?"] {
+        let request = Request::get(&format!("{path}restype=account&comp=properties"));
+        let with = |sas: Sas| blob.send(request.clone().sas(&sas.sign(blob.credentials())));
+        with(Sas::blob_account(VERSION).set("srt", "o").set("sp", "l")).expect(200);
+        with(Sas::blob_account(VERSION).set("ss", "qt")).expect_error(403, "AuthorizationServiceMismatch");
+        blob.send(request.clone()).expect(200);
+    }
+    let batch = Request::post("/?comp=batch").body("multipart/mixed; boundary=b", "--b--\r\n");
+    let elsewhere = Sas::blob_account(VERSION).set("ss", "qt").sign(blob.credentials());
+    blob.send(batch.sas(&elsewhere)).expect_error(403, "AuthorizationServiceMismatch");
+    let on = |path: &str, sas: Sas| {
+        let request = Request::get(&format!("{path}?restype=account&comp=properties"));
+        blob.send(request.sas(&sas.sign(blob.credentials())))
+    };
+    let information = on("/abc", Sas::container(VERSION, "abc").set("sp", "r")).expect(200);
+    assert_eq!(information.required("x-ms-account-kind"), "StorageV2");
+    on("/abc/b", Sas::container(VERSION, "abc").set("sp", "r")).expect(200);
+    on("/abc/b", Sas::blob(VERSION, "abc", "b").set("sp", "r")).expect(200);
+    on("/other", Sas::container(VERSION, "abc").set("sp", "r")).expect_error(403, SIGNATURE);
+}

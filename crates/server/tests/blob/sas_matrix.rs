@@ -14,6 +14,8 @@ const ACCOUNT_LETTERS: &str = "rwdxylactf";
 const BLOB_LETTERS: &str = "racwdxyltf";
 const BEGIN: &str = "<!-- sas-matrix:begin -->";
 const END: &str = "<!-- sas-matrix:end -->";
+/// The level of an operation that every resource type opens.
+const ANY: &str = "any";
 const OVERWRITE: &str = "UnauthorizedBlobOverwrite";
 /// The verdict on a copy that may be written, but whose source the caller may not read.
 const SOURCE: &str = "CannotVerifyCopySource";
@@ -99,6 +101,16 @@ const CASES: &[Case] = &[
         |_| Request::get("/?comp=blobs&where=a%3D'b'"),
         200,
     ),
+    Case {
+        is_of_service: true,
+        ..of_container(
+            "Get Account Information",
+            ANY,
+            &[""],
+            |_| Request::get("/abc?restype=account&comp=properties"),
+            200,
+        )
+    },
     of_container("Create Container", "c", &["c", "w"], |_| Request::put("/new?restype=container"), 201),
     of_container("Get Container Properties", "c", &["r"], |_| Request::get("/abc?restype=container"), 200),
     of_container("Get Container Metadata", "c", &["r"], |_| container("GET", "metadata"), 200),
@@ -269,7 +281,7 @@ fn expected_of_account(case: &Case, types: &str, letters: &str) -> &'static str 
     match case.level {
         _ if letters.is_empty() => "AuthenticationFailed",
         "" => "AuthorizationFailure",
-        level if !types.contains(level) => "AuthorizationResourceTypeMismatch",
+        level if level != ANY && !types.contains(level) => "AuthorizationResourceTypeMismatch",
         _ => expected_of_letters(case, letters),
     }
 }
@@ -452,6 +464,7 @@ fn render(blob: &Blobs<'_>) -> String {
     for case in CASES {
         let needs = match case.level {
             "" => "account key".to_owned(),
+            ANY => "any credentials".to_owned(),
             level => {
                 let sets: Vec<String> = case.letters.iter().map(|set| format!("`{set}`")).collect();
                 format!("`{level}`: {}", sets.join(" or "))

@@ -65,3 +65,43 @@ fn what_is_deleted_softly_comes_back() {
     assert_eq!(blob.content("/abc/b"), b"one");
     blob.send(Request::put("/abc/never?comp=undelete")).expect_error(404, "BlobNotFound");
 }
+
+fn keep_deleted(server: &TestServer, allows_permanent: bool) {
+    let properties = format!(
+        "<StorageServiceProperties><DeleteRetentionPolicy><Enabled>true</Enabled><Days>2</Days><AllowPermanentDelete>{allows_permanent}</AllowPermanentDelete></DeleteRetentionPolicy></StorageServiceProperties>"
+    );
+    server.blob().send(Request::put("/?restype=service&comp=properties").xml(&properties)).expect(202);
+}
+
+/// §16.6: the account must allow it, and it is for snapshots and versions that are already deleted softly.
+#[test]
+fn what_is_deleted_softly_can_be_deleted_for_good() {
+    let server = with_container();
+    let blob = server.blob();
+    blob.put("/abc/b", "one");
+    keep_deleted(&server, false);
+    let taken = snapshot(&server);
+    let path = format!("/abc/b?snapshot={taken}");
+    let permanent = format!("{path}&deletetype=permanent");
+    blob.send(Request::delete(&permanent)).expect_error(409, "BlobSnapshotNotSoftDeleted");
+    keep_deleted(&server, true);
+    blob.send(Request::delete(&permanent)).expect_error(409, "BlobSnapshotNotSoftDeleted");
+    blob.send(Request::delete("/abc/b?deletetype=permanent"))
+        .expect_error(409, "BlobSnapshotNotSoftDeleted");
+    let deleted = blob.send(Request::delete(&path)).expect(202);
+    assert_eq!(deleted.required("x-ms-delete-type-permanent"), "false");
+    let y = |letters: &str| {
+        let sas = testkit::Sas::container("2025-11-05", "abc").set("sp", letters);
+        Request::delete(&permanent).sas(&sas.sign(blob.credentials()))
+    };
+    blob.send(y("d")).expect_error(403, "AuthorizationPermissionMismatch");
+    let deleted = blob.send(y("y")).expect(202);
+    assert_eq!(deleted.required("x-ms-delete-type-permanent"), "true");
+    blob.send(Request::put("/abc/b?comp=undelete")).expect(200);
+    blob.send(Request::get(&path)).expect_error(404, "BlobNotFound");
+    // Of the blob itself, this letter deletes nothing.
+    let sas = testkit::Sas::container("2025-11-05", "abc").set("sp", "y").sign(blob.credentials());
+    blob.send(Request::delete("/abc/b?deletetype=permanent").sas(&sas))
+        .expect_error(403, "AuthorizationPermissionMismatch");
+    assert_eq!(blob.content("/abc/b"), b"one");
+}

@@ -39,7 +39,7 @@ const TABLE: &[(&str, &str, &str, &str, &str, &str)] = &[
     ("DELETE B", "o", "d", "cb", "CO", ""),
     ("DELETE B?versionid=2026-06-26T01:02:03.0000001Z", "o", "x", "cb", "CO", ""),
     ("DELETE B?snapshot=2026-06-26T01:02:03.0000001Z", "o", "d", "cb", "CO", ""),
-    ("DELETE B?deletetype=permanent", "o", "y", "cb", "CO", ""),
+    ("DELETE B?snapshot=2026-06-26T01:02:03.0000001Z&deletetype=permanent", "o", "y", "cb", "CO", ""),
     ("PUT B?comp=properties", "o", "w", "cb", "CO", ""),
     ("GET B?comp=metadata", "o", "r", "cb", "RCO", "blob"),
     ("PUT B?comp=metadata", "o", "w", "cb", "CO", ""),
