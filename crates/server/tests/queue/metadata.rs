@@ -192,3 +192,11 @@ fn metadata_of_a_queue_are_not_those_of_another() {
     queue.send(Request::put("/abcd").header("x-ms-meta-a", "2")).expect(201);
     assert_eq!(shown(&get(&queue)), ["a=1"]);
 }
+
+/// What is not ASCII is signed all the same, and refused for what it is.
+#[test]
+fn values_are_ascii() {
+    let server = TestServer::start();
+    let request = Request::put("/abc").header("x-ms-meta-a", "\u{e4}");
+    server.queue().send(request).expect_error(400, "InvalidMetadata");
+}
