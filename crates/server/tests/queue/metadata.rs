@@ -118,10 +118,8 @@ fn one_name_occurs_once() {
 fn values_are_ascii() {
     let server = with_queue();
     let queue = server.queue();
-    let bytes = queue.bytes_of(&set().header("x-ms-meta-a", "\u{e4}"));
-    let refused = queue.connect().exchange(&bytes).unwrap();
-    // Whether the signature or the value is at fault is not said.
-    assert!(matches!(refused.status, 400 | 403), "{refused:?}");
+    // It is signed all the same, and refused for what it is.
+    queue.send(set().header("x-ms-meta-a", "\u{e4}")).expect_error(400, "InvalidMetadata");
     assert!(shown(&get(&queue)).is_empty());
 }
 
@@ -191,12 +189,4 @@ fn metadata_of_a_queue_are_not_those_of_another() {
     queue.send(Request::put("/abc").header("x-ms-meta-a", "1")).expect(201);
     queue.send(Request::put("/abcd").header("x-ms-meta-a", "2")).expect(201);
     assert_eq!(shown(&get(&queue)), ["a=1"]);
-}
-
-/// What is not ASCII is signed all the same, and refused for what it is.
-#[test]
-fn values_are_ascii() {
-    let server = TestServer::start();
-    let request = Request::put("/abc").header("x-ms-meta-a", "\u{e4}");
-    server.queue().send(request).expect_error(400, "InvalidMetadata");
 }
