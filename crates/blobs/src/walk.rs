@@ -97,8 +97,8 @@ impl Sink for SeekSink<'_, '_> {
 }
 
 impl BlobCore {
-    /// Walks through names that begin with the prefix, from a key on and up to a name. Returns the key that was not taken, if
-    /// the walker or the time ended the walk.
+    /// Walks through names that begin with the prefix, from a key on and up to a name. Returns the key that was not
+    /// taken, if the walker or the time ended the walk.
     pub(crate) async fn walk(
         &self,
         table: TableId,

@@ -99,8 +99,8 @@ impl BlobCall<'_> {
         Ok(BlobAnswer::empty(202).header("x-ms-delete-type-permanent", is_permanent))
     }
 
-    /// What is deleted for good must be a snapshot or a version, and the account must allow it. Whether it was deleted softly
-    /// before is not known here.
+    /// What is deleted for good must be a snapshot or a version, and the account must allow it. Whether it was deleted
+    /// softly before is not known here.
     async fn check_permanent_delete(&self) -> Result<(), ServiceError> {
         if self.revision.is_base() {
             return Err(ErrorCode::BlobSnapshotNotSoftDeleted.into());
