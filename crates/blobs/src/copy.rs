@@ -88,7 +88,7 @@ impl BlobService {
     }
 }
 
-/// A source in a container that is not there is missing like any other: the container of the answer is the destination's.
+/// A source in a container that is not there is missing like any other. `ContainerNotFound` is about the destination.
 fn without_container(error: ServiceError) -> ServiceError {
     match error.code {
         ErrorCode::ContainerNotFound => ErrorCode::BlobNotFound.into(),

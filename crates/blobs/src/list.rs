@@ -62,8 +62,8 @@ fn marker(next: OwnedKey) -> BlobMarker {
     begin_at(next.partition.into(), read_moment_row(&next.row).map(DateTime::from_ticks))
 }
 
-/// A page that begins with this snapshot or version, or with the blob itself. That is behind its snapshots, where the end of
-/// time is: without a moment, they would all come again.
+/// A page that begins with this snapshot or version, or with the blob itself. That is behind its snapshots, where the
+/// end of time is: without a moment, they would all come again.
 fn begin_at(name: String, moment: Option<DateTime>) -> BlobMarker {
     BlobMarker { name, moment: Some(moment.unwrap_or(DateTime::MAX)) }
 }

@@ -4,10 +4,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use contents::ContentId;
-use protocol::{ErrorCode, ServiceError};
 use protocol::blob::lease::Lease;
 use protocol::blob::properties::BlobType;
 use protocol::common::DateTime;
+use protocol::{ErrorCode, ServiceError};
 
 use crate::api::{BlobPlace, NewBlob, Preconditions, PutContent, Stamp, UploadBody};
 use crate::base::{

@@ -97,8 +97,8 @@ impl Sink for SeekSink<'_, '_> {
 }
 
 impl BlobCore {
-    /// Walks through names that begin with the prefix, from a key on and up to a name. Returns the key that was not taken, if
-    /// the walker or the time ended the walk.
+    /// Walks through names that begin with the prefix, from a key on and up to a name. Returns the key that was not
+    /// taken, if the walker or the time ended the walk.
     pub(crate) async fn walk(
         &self,
         table: TableId,
@@ -111,9 +111,8 @@ impl BlobCore {
         let low = if prefix.is_empty() { Bound::Unbounded } else { Bound::Included(prefix) };
         let high = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         let bound = KeyRange::partitions(low, high);
-        let before = end_before.map_or_else(KeyRange::all, |name| {
-            KeyRange::partitions(Bound::Unbounded, Bound::Excluded(name))
-        });
+        let before = end_before
+            .map_or_else(KeyRange::all, |name| KeyRange::partitions(Bound::Unbounded, Bound::Excluded(name)));
         let Some(bound) = bound.intersect(&before) else { return Ok(None) };
         let first = start.map_or_else(KeyRange::all, |key| KeyRange::from_key(&key.partition, &key.row));
         let mut range = bound.intersect(&first);

@@ -316,7 +316,11 @@ async fn every_entry_can_begin_the_next_page() {
             let blob = name(name_text);
             for content in [b"1", b"2", b"3"] {
                 setup.put(name_text, content).await;
-                setup.service.snapshot_blob(setup.place(&blob), None, Preconditions::default()).await.unwrap();
+                setup
+                    .service
+                    .snapshot_blob(setup.place(&blob), None, Preconditions::default())
+                    .await
+                    .unwrap();
             }
         }
         let query = "include=snapshots,versions";

@@ -78,7 +78,8 @@ fn blobs_leave_the_archive_when_it_is_asked_for() {
     let server = in_memory(&["--rehydrate-after", "1"]);
     create(&server, "abc");
     put(&server, "/abc/x", b"cold");
-    let set = |tier: &str| server.send_blob(Request::put("/abc/x?comp=tier").header("x-ms-access-tier", tier));
+    let set =
+        |tier: &str| server.send_blob(Request::put("/abc/x?comp=tier").header("x-ms-access-tier", tier));
     set("Archive").expect(200);
     set("Hot").expect(202);
     get(&server, "/abc/x").expect(409);

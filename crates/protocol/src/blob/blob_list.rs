@@ -75,7 +75,8 @@ pub struct DeletedBlob {
 }
 
 impl ListedTier {
-    /// `x-ms-smart-access-tier`: the tier that the smart one has chosen. All content is at hand here, so it is always this.
+    /// `x-ms-smart-access-tier`: the tier that the smart one has chosen. All content is at hand here, so it is always
+    /// the same.
     pub(crate) fn smart_tier(&self, version: &str) -> Option<AccessTier> {
         (self.tier == AccessTier::Smart && version >= versions::SMART_TIER).then_some(AccessTier::Hot)
     }

@@ -237,7 +237,8 @@ mod tests {
     fn put_blob_checks_both_values() {
         let (hello, other) = ("XrY7u+Ae7tCTyyK7j1rNww==", "sQqNsWTgdUEFt6mb5y4/5Q==");
         let found = ContentDigest::of(b"hello world", true, false);
-        for (plain, stored, is_right) in [(hello, hello, true), (hello, other, false), (other, hello, false)] {
+        for (plain, stored, is_right) in [(hello, hello, true), (hello, other, false), (other, hello, false)]
+        {
             let headers = [("content-md5", plain), ("x-ms-blob-content-md5", stored)];
             let expected = ExpectedChecksums::read_put(&headers.into_iter().collect()).unwrap();
             let wrong = expected.check(&found).err().map(|error| error.code);

@@ -1,7 +1,6 @@
 //! Changes of blobs that leave their content as it is: properties, metadata, tags, tiers, leases, snapshots, deletion.
 
 use blobs::{Deletion, Leased, TierSet};
-use protocol::{ErrorCode, ServiceError};
 use protocol::blob::Tags;
 use protocol::blob::checksum::{ContentDigest, ExpectedChecksums};
 use protocol::blob::conditions::{Conditions, TierConditions};
@@ -12,6 +11,7 @@ use protocol::blob::properties::{
 };
 use protocol::common::headers::invalid_header;
 use protocol::common::service_properties::Extension;
+use protocol::{ErrorCode, ServiceError};
 
 use super::BlobCall;
 use super::answer::BlobAnswer;
@@ -99,8 +99,8 @@ impl BlobCall<'_> {
         Ok(BlobAnswer::empty(202).header("x-ms-delete-type-permanent", is_permanent))
     }
 
-    /// What is deleted for good must be a snapshot or a version, and the account must allow it. Whether it was deleted softly
-    /// before is not known here.
+    /// What is deleted for good must be a snapshot or a version, and the account must allow it. Whether it was deleted
+    /// softly before is not known here.
     async fn check_permanent_delete(&self) -> Result<(), ServiceError> {
         if self.revision.is_base() {
             return Err(ErrorCode::BlobSnapshotNotSoftDeleted.into());

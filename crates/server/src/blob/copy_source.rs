@@ -58,8 +58,8 @@ pub(crate) async fn find(
     }
 }
 
-/// Whether the URL names an account of this server in one of the ways in which only this server is addressed. An account of a cloud
-/// may have the same name as one here.
+/// Whether the URL names an account of this server in one of the ways in which only this server is addressed. An
+/// account of a cloud may have the same name as one here.
 pub(crate) fn is_here(session: &Session<'_>, source: &CopySource<'_>) -> bool {
     let Ok(parts) = to_request(source, session.head.version) else { return false };
     let head = session.head.inner(&parts, session.head.request_id, &KIND, session.host_suffixes);

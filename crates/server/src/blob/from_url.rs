@@ -121,7 +121,8 @@ impl BlobCall<'_> {
             None => true,
             Some(_) => headers.flag("x-ms-copy-source-blob-properties")?,
         };
-        let (metadata, tier) = (headers.metadata()?, AccessTier::read_for(headers, self.request.version, BlobType::Block)?);
+        let (metadata, tier) =
+            (headers.metadata()?, AccessTier::read_for(headers, self.request.version, BlobType::Block)?);
         let tags = self.copy_tags()?;
         let preconditions = self.preconditions_to_create()?;
         let encryption = preconditions.encryption.clone();

@@ -153,8 +153,9 @@ impl<'a> RequestHead<'a> {
     }
 }
 
-/// Makes every header's value UTF-8. Bytes that are not are read as Latin-1: HTTP leaves their meaning open, some clients send
-/// one and some the other, and all of them sign the characters as UTF-8. ASCII, the usual case, costs nothing.
+/// Makes every header's value UTF-8. Bytes that are not are read as Latin-1: HTTP leaves their meaning open, some
+/// clients send one and some the other, and all of them sign the characters as UTF-8. For ASCII, the usual case, nothing
+/// is allocated.
 pub(crate) fn read_as_text(headers: &mut HeaderMap) {
     for value in headers.values_mut() {
         let bytes = value.as_bytes();

@@ -86,8 +86,7 @@ fn what_is_deleted_softly_can_be_deleted_for_good() {
     blob.send(Request::delete(&permanent)).expect_error(409, "BlobSnapshotNotSoftDeleted");
     keep_deleted(&server, true);
     blob.send(Request::delete(&permanent)).expect_error(409, "BlobSnapshotNotSoftDeleted");
-    blob.send(Request::delete("/abc/b?deletetype=permanent"))
-        .expect_error(409, "BlobSnapshotNotSoftDeleted");
+    blob.send(Request::delete("/abc/b?deletetype=permanent")).expect_error(409, "BlobSnapshotNotSoftDeleted");
     let deleted = blob.send(Request::delete(&path)).expect(202);
     assert_eq!(deleted.required("x-ms-delete-type-permanent"), "false");
     let y = |letters: &str| {

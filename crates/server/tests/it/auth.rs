@@ -212,6 +212,21 @@ fn a_wrong_signature_is_refused() {
     refused(server.connect().exchange(text.as_bytes()).unwrap());
 }
 
+/// A signed header counts whatever characters it has. Shared Key Lite does not sign this one.
+#[test]
+fn a_header_beyond_ascii_is_signed() {
+    let server = TestServer::start();
+    for scheme in BOTH {
+        let request =
+            Request::get("/Tables").scheme(scheme).header("Content-Type", "application/json;x=\u{e4}");
+        server.send(request.clone()).expect(200);
+        let bytes = server.bytes_of(&request);
+        let at = bytes.windows(2).position(|pair| pair == "\u{e4}".as_bytes()).unwrap();
+        let latin = [&bytes[..at], b"\xe4", &bytes[at + 2..]].concat();
+        assert_eq!(server.connect().exchange(&latin).unwrap().status, 200);
+    }
+}
+
 #[test]
 fn the_account_in_the_header_is_that_of_the_url() {
     let server = TestServer::start();

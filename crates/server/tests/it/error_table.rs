@@ -444,6 +444,7 @@ const NOT_SENT: &[(&str, &str)] = &[
     ("BlobNotArchived", "a code of the Blob service"),
     ("BlobNotFound", "a code of the Blob service"),
     ("BlobOverwritten", "a code of the Blob service"),
+    ("BlobSnapshotNotSoftDeleted", "a code of the Blob service"),
     ("BlobTierInadequateForContentLength", "a code of the Blob service"),
     ("BlobUsesCustomerSpecifiedEncryption", "a code of the Blob service"),
     ("BlockCountExceedsLimit", "a code of the Blob service"),
