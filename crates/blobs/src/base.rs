@@ -24,7 +24,6 @@ use protocol::{ErrorCode, ServiceError};
 use tokio::sync::MutexGuard;
 
 use crate::api::{BlobPlace, Preconditions};
-use crate::page_rows::page_epochs;
 use crate::record::{
     BASE_ROW, BlobContent, BlobRecord, CommittedBlob, RecordKind, SoftDeletion, StagedBlock, block_row,
     generation_row, moment_row, read_block_row,
@@ -218,8 +217,7 @@ impl BlobCore {
         {
             // The clock of the server that wrote it may be ahead of ours, and what follows must be later.
             let modified = record.committed.as_ref().map_or(0, |committed| committed.modified);
-            let epoch = page_epochs(record).map_or(0, |epochs| epochs.epoch);
-            self.see_moment(modified.max(epoch)).await?;
+            self.see_moment(modified).await?;
         }
         Ok(FoundBase { record, expect })
     }

@@ -159,11 +159,9 @@ impl BlobCore {
         data: ReceivedData,
         pre: &Preconditions,
     ) -> Result<(), ServiceError> {
-        let parts = data.parts().to_vec();
-        let outcome = self.try_stage(target, id, &parts, pre).await;
-        drop(data);
-        if let Err(error) = &outcome {
-            self.forget_refused(error, &parts).await;
+        let outcome = self.try_stage(target, id, data.parts(), pre).await;
+        if let (Err(error), ReceivedData::Stored(parts, pending)) = (&outcome, data) {
+            self.give_up(error, &parts, pending).await;
         }
         outcome
     }
@@ -247,7 +245,10 @@ impl BlobCore {
                     return Ok(stamp_of(&record));
                 }
                 Ok(false) => self.forget(&rolled.contents).await,
-                Err(error) => return Err(error),
+                Err(error) => {
+                    self.keep_unresolved(&error, rolled.guards);
+                    return Err(error);
+                }
             }
         }
     }

@@ -265,7 +265,7 @@ pub(crate) async fn roll(
         let entries: Vec<ContentEntry> = map.entries.drain(..count).collect();
         let (parts, pending) = write_content(contents, encode_node(&entries)).await?;
         rolled.contents.extend(&parts);
-        rolled.pending.push(pending);
+        rolled.guards.push(pending);
         map.nodes.push(ContentNode { length: entries.iter().map(ContentEntry::length).sum(), parts });
     }
     Ok(rolled)
@@ -275,5 +275,5 @@ pub(crate) async fn roll(
 #[derive(Default)]
 pub(crate) struct RolledNodes {
     pub(crate) contents: Vec<ContentRef>,
-    pub(crate) pending: Vec<PendingContent>,
+    pub(crate) guards: Vec<PendingContent>,
 }

@@ -7,6 +7,7 @@ use engine::{Budget, Flow, Key, KeyRange, OwnedKey, Sink, Snapshot, TableId, Tab
 use protocol::ServiceError;
 
 use crate::content::ContentNode;
+use crate::epochs::read_segment_row;
 use crate::family::FAMILY;
 use crate::page_rows::PageSegment;
 use crate::record::{BASE_ROW, BlobContent, BlobRecord, StagedBlock, read_block_row, read_moment_row};
@@ -170,7 +171,7 @@ impl NamedSink<'_> {
             }
             return Some(());
         }
-        crate::page_rows::read_segment_row(row)?;
+        read_segment_row(row)?;
         for content in PageSegment::decode(value)?.contents() {
             self.visitor.visit(NamedContent { content, blob, is_needed: true });
         }

@@ -1,6 +1,6 @@
 //! Put Page, clear, Get Page Ranges, and new sizes of page blobs.
 //!
-//! A write of pages is one commit on the blob's row and the segments that it touches, two at most. Clearing begins a new floor
+//! A write of pages is one commit on the blob's row and the segments that it touches, two at most. Clearing begins a new line
 //! if it clears everything; otherwise it is one commit for every hundred segments that have content, the last of which
 //! gives the ETag of the answer.
 
@@ -23,13 +23,14 @@ use protocol::{ErrorCode, ServiceError};
 
 use crate::api::{BlobPlace, PageQuery, PageRange, PageRanges, PagesWritten, Preconditions, UploadBody};
 use crate::base::{BlobTarget, FoundBase, Tries, check_change, next_etag, put_base, put_op};
+use crate::epochs::{Epochs, segment_row};
 use crate::finish::Unstoppable;
 use crate::page_rows::{
-    PageExtent, PageSegment, PageSource, PageView, SEGMENT_BYTES, page_epochs, segment_row, segments_of,
+    PageExtent, PageSegment, PageSource, PageView, SEGMENT_BYTES, page_epochs, segments_of,
 };
 use crate::put::stamp_of;
 use crate::read::check_read;
-use crate::record::{BASE_ROW, BlobContent, BlobRecord, CommittedBlob, Epochs};
+use crate::record::{BASE_ROW, BlobContent, BlobRecord, CommittedBlob};
 use crate::service::{BlobCore, BlobService};
 use crate::upload::ReceivedData;
 
@@ -63,8 +64,7 @@ impl BlobService {
         let write = async move {
             let outcome = inner.write_pages(&target, &range, &received.data, &sequence, &pre).await;
             if let (Err(error), ReceivedData::Stored(parts, pending)) = (&outcome, received.data) {
-                drop(pending);
-                inner.forget_refused(error, &parts).await;
+                inner.give_up(error, &parts, pending).await;
             }
             outcome
         };
@@ -246,7 +246,7 @@ fn check_write(
 #[derive(Default)]
 struct Unnamed {
     contents: Vec<ContentRef>,
-    _guards: Vec<PendingContent>,
+    guards: Vec<PendingContent>,
 }
 
 impl BlobCore {
@@ -261,7 +261,7 @@ impl BlobCore {
         let found = found.filter(|found| found.record.live().is_some());
         let found = found.ok_or(ErrorCode::PreviousSnapshotNotFound)?;
         let before = page_epochs(&found.record).ok_or(ErrorCode::PreviousSnapshotNotFound)?;
-        if before.floor != epochs.floor {
+        if before.line != epochs.line {
             return Err(ErrorCode::BlobOverwritten.into());
         }
         if before.epoch > epochs.epoch {
@@ -302,21 +302,25 @@ impl BlobCore {
             }
             let mut record = found.required()?.0.clone();
             record.lease = lease;
-            let epoch = page_epochs(&record).ok_or(ErrorCode::InvalidBlobType)?.epoch;
+            let epochs = page_epochs(&record).ok_or(ErrorCode::InvalidBlobType)?;
             let mut unnamed = Unnamed::default();
             let mut ops = Vec::new();
             for index in segments_of(range) {
                 let mut segment = view.segments.remove(&index).unwrap_or_default();
                 segment.write(extents_of(index, range, data));
                 self.tidy(&mut segment, &pin, &mut unnamed).await?;
-                ops.push(put_op(segment_row(index, epoch), Expect::Any, segment.encode()));
+                ops.push(put_op(segment_row(index, epochs), Expect::Any, segment.encode()));
             }
             let written = touch(&mut record, &found, moment)?;
             ops.insert(0, put_base(&found, &record));
-            if self.try_commit(target, ops).await? {
-                return Ok(written);
+            match self.try_commit(target, ops).await {
+                Ok(true) => return Ok(written),
+                Ok(false) => self.forget(&unnamed.contents).await,
+                Err(error) => {
+                    self.keep_unresolved(&error, unnamed.guards);
+                    return Err(error);
+                }
             }
-            self.forget(&unnamed.contents).await;
         }
     }
 
@@ -336,7 +340,7 @@ impl BlobCore {
         let bytes = self.gather(&moved, pin).await?;
         let (parts, guard) = self.write_content(bytes).await?;
         unnamed.contents.extend(&parts);
-        unnamed._guards.push(guard);
+        unnamed.guards.push(guard);
         let mut at = 0;
         for extent in moved {
             let end = at + u64::from(extent.length());
@@ -373,9 +377,9 @@ impl BlobCore {
             let mut ops = Vec::new();
             let mut until = range.end;
             if range.start == 0 && range.end == committed.size {
-                *epochs = Epochs { floor: moment.ticks(), epoch: moment.ticks() };
+                *epochs = Epochs::begin(moment);
             } else {
-                let (cleared, reached) = clear_segments(view, &range, epochs.epoch);
+                let (cleared, reached) = clear_segments(view, &range, *epochs);
                 (ops, until) = (cleared, reached);
             }
             let is_done = until >= range.end;
@@ -399,7 +403,7 @@ impl BlobCore {
 }
 
 /// Clears segments of a view, so many at most. Returns the changes, and up to where the range is cleared by them.
-fn clear_segments(view: PageView, range: &Range<u64>, epoch: u64) -> (Vec<Op>, u64) {
+fn clear_segments(view: PageView, range: &Range<u64>, epochs: Epochs) -> (Vec<Op>, u64) {
     let mut ops = Vec::new();
     for (index, mut segment) in view.segments {
         if ops.len() == CLEARED_SEGMENT_COUNT_MAX {
@@ -411,7 +415,7 @@ fn clear_segments(view: PageView, range: &Range<u64>, epoch: u64) -> (Vec<Op>, u
         let before = segment.clone();
         segment.clear(&part);
         if segment != before {
-            ops.push(put_op(segment_row(index, epoch), Expect::Any, segment.encode()));
+            ops.push(put_op(segment_row(index, epochs), Expect::Any, segment.encode()));
         }
     }
     (ops, (view.covered.end * SEGMENT_BYTES).min(range.end))

@@ -22,7 +22,8 @@ use protocol::common::DateTime;
 
 use crate::containers::{DELETED_MARK, is_deleted_record, is_live_record};
 use crate::content::INLINE_BYTES_MAX;
-use crate::page_rows::{PageSegment, PageSource, SEGMENT_BYTES, read_segment_row};
+use crate::epochs::read_segment_row;
+use crate::page_rows::{PageSegment, PageSource, SEGMENT_BYTES};
 use crate::record::{
     BASE_ROW, BlobContent, BlobRecord, CommittedBlob, RecordKind, StagedBlock, read_block_row,
     read_moment_row,
@@ -253,10 +254,8 @@ fn check_committed(
     }
     match (&committed.content, committed.blob_type) {
         (BlobContent::Pages(epochs), BlobType::Page) => {
-            check_moments(&[epochs.floor, epochs.epoch])?;
-            let is_sound = committed.size.is_multiple_of(PAGE_BYTES)
-                && committed.size <= PAGE_BLOB_BYTES_MAX
-                && epochs.floor <= epochs.epoch;
+            check_moments(&[epochs.line.begun])?;
+            let is_sound = committed.size.is_multiple_of(PAGE_BYTES) && committed.size <= PAGE_BLOB_BYTES_MAX;
             if is_sound { Ok(()) } else { Err("it has a size that no page blob has") }
         }
         (BlobContent::Map(map), BlobType::Block | BlobType::Append) => {
@@ -285,8 +284,8 @@ fn check_segment(
     segment: &PageSegment,
     contents: &mut RowContents<'_, ()>,
 ) -> Result<(), &'static str> {
-    let (number, epoch) = read_segment_row(row).ok_or("it is no row of a blob")?;
-    check_moments(&[epoch])?;
+    let (number, epochs) = read_segment_row(row).ok_or("it is no row of a blob")?;
+    check_moments(&[epochs.line.begun])?;
     if number >= PAGE_BLOB_BYTES_MAX / SEGMENT_BYTES {
         return Err("it is behind the end of every page blob");
     }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use contents::ContentId;
+use contents::{ContentId, ContentRef, PendingContent};
 use protocol::ServiceError;
 use protocol::blob::lease::Lease;
 use protocol::blob::properties::BlobType;
@@ -14,8 +14,9 @@ use crate::base::{
     BlobTarget, FoundBase, Keeping, Retired, Tries, check_create, next_etag, put_base, retire,
 };
 use crate::content::{ContentMap, INLINE_BYTES_MAX};
+use crate::epochs::Epochs;
 use crate::finish::Unstoppable;
-use crate::record::{BlobContent, BlobRecord, CommittedBlob, Epochs, RecordKind, Tier};
+use crate::record::{BlobContent, BlobRecord, CommittedBlob, RecordKind, Tier};
 use crate::service::{BlobCore, BlobService};
 use crate::upload::{Received, ReceivedData};
 
@@ -137,17 +138,13 @@ impl BlobService {
         let content = move |moment: DateTime| NewContent {
             blob_type: BlobType::Page,
             size,
-            content: BlobContent::Pages(Epochs { floor: moment.ticks(), epoch: moment.ticks() }),
+            content: BlobContent::Pages(Epochs::begin(moment)),
             sequence_number,
             append_count: 0,
             is_sealed: false,
             is_shared: false,
         };
-        Unstoppable::new(async move {
-            inner.see_segments(&target).await?;
-            inner.put_content(&target, content, &new, &pre).await
-        })
-        .await
+        Unstoppable::new(async move { inner.put_content(&target, content, &new, &pre).await }).await
     }
 }
 
@@ -163,8 +160,7 @@ impl BlobCore {
         let content = |_| NewContent::of_map(BlobType::Block, data.map());
         let outcome = self.put_content(target, content, new, pre).await;
         if let (Err(error), ReceivedData::Stored(parts, pending)) = (&outcome, data) {
-            drop(pending);
-            self.forget_refused(error, &parts).await;
+            self.give_up(error, &parts, pending).await;
         }
         Ok(PutContent { stamp: outcome?, checksums })
     }
@@ -230,8 +226,9 @@ impl BlobCore {
         }
     }
 
-    /// Forgets what a refused write has stored. After a failure nobody knows whether a row names it; the sweep does.
-    pub(crate) async fn forget_refused(&self, error: &ServiceError, parts: &[contents::ContentRef]) {
+    /// Forgets what a refused write has stored. After a failure nobody knows whether a row names it; the sweep does, or will.
+    pub(crate) async fn give_up(&self, error: &ServiceError, parts: &[ContentRef], pending: PendingContent) {
+        self.keep_unresolved(error, [pending]);
         if error.code.status() < 500 {
             self.forget(parts).await;
         }

@@ -4,7 +4,7 @@
 //! S MOMENT               a snapshot or a version, or what a soft deletion keeps
 //! T                      the blob itself: behind its snapshots, as lists show it
 //! U GENERATION ID        a staged block
-//! V SEGMENT EPOCH        4 MiB of a page blob
+//! V SEGMENT LINE EPOCH   4 MiB of a page blob
 //! ```
 //!
 //! Numbers are written as hexadecimal digits of fixed width, so that they sort. Staged blocks belong to the generation that the
@@ -29,6 +29,7 @@ use protocol::common::{DateTime, Metadata};
 use crate::api::{BlobView, CommittedView, Stamp};
 use crate::codec::{Decoder, Encoder};
 use crate::content::ContentMap;
+use crate::epochs::Epochs;
 
 const TAG_RECORD: u8 = 1;
 const TAG_BLOCK: u8 = 2;
@@ -141,13 +142,6 @@ pub(crate) struct CommittedBlob {
 pub(crate) enum BlobContent {
     Map(ContentMap),
     Pages(Epochs),
-}
-
-/// Which segments a page blob sees: of each the newest from `floor` to `epoch`. Writes go to `epoch`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Epochs {
-    pub(crate) floor: u64,
-    pub(crate) epoch: u64,
 }
 
 /// `None`: nobody set it.
@@ -373,8 +367,7 @@ impl CommittedBlob {
             }
             BlobContent::Pages(epochs) => {
                 out.byte(1);
-                out.number(epochs.floor);
-                out.number(epochs.epoch);
+                epochs.write(out);
             }
         }
     }
@@ -407,7 +400,7 @@ impl CommittedBlob {
         let scope = from.option(|from| from.text().map(Box::from))?;
         let content = match from.byte()? {
             0 => BlobContent::Map(ContentMap::read(from, whole)?),
-            1 => BlobContent::Pages(Epochs { floor: from.number()?, epoch: from.number()? }),
+            1 => BlobContent::Pages(Epochs::read(from)?),
             _ => return None,
         };
         Some(CommittedBlob {

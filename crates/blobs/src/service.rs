@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use catalogue::{Catalogue, from_read};
-use contents::{ContentError, ContentRef, ContentStore};
+use contents::{ContentError, ContentRef, ContentStore, PendingContent};
 use engine::env::Clock;
 use engine::{Budget, CommitError, Engine, Share, TableId};
 use protocol::blob::{ContainerName, KIND};
@@ -14,6 +14,7 @@ use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
 use crate::family::FAMILY;
 use crate::time::BlobTime;
+use crate::unresolved::Unresolved;
 
 /// A change that loses a race against another change of the same blob tries again, so often at most.
 pub(crate) const ATTEMPT_COUNT_MAX: usize = 64;
@@ -52,6 +53,8 @@ pub(crate) struct BlobCore {
     /// Made with the first operation, because the store's last version must be known.
     time: OnceCell<BlobTime>,
     turns: Box<[Mutex<()>]>,
+    /// What commits whose outcome nobody knows may yet name.
+    unresolved: Unresolved,
 }
 
 impl BlobService {
@@ -63,7 +66,8 @@ impl BlobService {
     ) -> BlobService {
         let catalogue = Catalogue::new(engine.clone(), clock.clone(), &KIND, FAMILY);
         let turns = (0..TURN_COUNT).map(|_| Mutex::default()).collect();
-        let inner = BlobCore { engine, contents, catalogue, options, clock, time: OnceCell::new(), turns };
+        let (time, unresolved) = (OnceCell::new(), Unresolved::default());
+        let inner = BlobCore { engine, contents, catalogue, options, clock, time, turns, unresolved };
         BlobService { inner: Arc::new(inner) }
     }
 
@@ -74,8 +78,9 @@ impl BlobService {
         let (engine, contents, clock) = (engine.clone(), contents.clone(), clock.clone());
         let catalogue = Catalogue::new(engine.clone(), clock.clone(), &KIND, FAMILY).sharing_its_engine();
         let turns = (0..TURN_COUNT).map(|_| Mutex::default()).collect();
-        let (options, time) = (*options, OnceCell::new());
-        BlobService { inner: Arc::new(BlobCore { engine, contents, catalogue, options, clock, time, turns }) }
+        let (options, time, unresolved) = (*options, OnceCell::new(), Unresolved::default());
+        let inner = BlobCore { engine, contents, catalogue, options, clock, time, turns, unresolved };
+        BlobService { inner: Arc::new(inner) }
     }
 
     /// What the service keeps beside its data: names, stored policies, service properties.
@@ -132,6 +137,25 @@ impl BlobCore {
             hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
         }
         self.turns[(hash >> 32) as usize % TURN_COUNT].lock().await
+    }
+
+    /// After a commit that failed: if nobody knows its outcome, sweeps must not forget what it may yet name.
+    pub(crate) fn keep_unresolved(
+        &self,
+        error: &ServiceError,
+        guards: impl IntoIterator<Item = PendingContent>,
+    ) {
+        if error.code == ErrorCode::OperationTimedOut {
+            self.unresolved.keep(guards, self.clock.monotonic());
+        }
+    }
+
+    /// Lets sweeps at what was kept for commits that cannot happen any more.
+    pub(crate) fn release_unresolved(&self) {
+        // A store of one process is poisoned after such a commit, and only opening it again tells what happened.
+        if self.catalogue.is_shared() {
+            self.unresolved.release(self.clock.monotonic());
+        }
     }
 
     /// Forgets contents that no row names any more. What cannot be forgotten now is left to the sweep.

@@ -21,10 +21,11 @@ use protocol::common::{AccountName, DateTime};
 
 use crate::base::{delete_op, put_op};
 use crate::containers::is_expired;
+use crate::epochs::{Epochs, read_segment_row};
 use crate::family::FAMILY;
 use crate::named::{NamedContent, NamedVisitor, all_containers};
-use crate::page_rows::{page_epochs, read_segment_row};
-use crate::record::{BASE_ROW, BlobRecord, Epochs, StagedBlock, read_block_row, read_moment_row};
+use crate::page_rows::page_epochs;
+use crate::record::{BASE_ROW, BlobRecord, StagedBlock, read_block_row, read_moment_row};
 use crate::service::{BlobCore, BlobService, damaged_row, from_commit, from_content};
 
 /// Contents that are compared with all rows at a time: 64 MiB of memory at most.
@@ -34,7 +35,7 @@ const GARBAGE_COUNT_MAX: usize = 1_000;
 /// So long after the last of them was staged, blocks that were never committed are gone.
 const STAGED_TIME_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Segments that no blob sees may belong to a copy that is not complete yet, for so long.
-const COPY_TIME_MAX: Duration = Duration::from_secs(24 * 3600);
+pub(crate) const COPY_TIME_MAX: Duration = Duration::from_secs(24 * 3600);
 
 /// What a sweep has done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -60,6 +61,7 @@ impl BlobService {
 
 impl BlobCore {
     async fn sweep_contents(&self, report: &mut SweepReport) -> Result<(), ServiceError> {
+        self.release_unresolved();
         let mut unnamed = self.unnamed_contents().await?;
         while let Some(found) = unnamed.next(self).await? {
             for some in found.chunks(1_000) {
@@ -223,9 +225,9 @@ struct BlobRows {
     /// Who sees segments.
     epochs: Vec<Epochs>,
     last_staged: u64,
-    /// The rows of one segment, in the order of epochs.
+    /// The rows of one segment, in the order of lines and epochs.
     segment: u64,
-    segment_rows: Vec<(u64, Box<str>, Version)>,
+    segment_rows: Vec<(Epochs, Box<str>, Version)>,
 }
 
 impl GarbageSink {
@@ -271,23 +273,22 @@ impl BlobRows {
             }
             return Some(());
         }
-        let (segment, epoch) = read_segment_row(row)?;
+        let (segment, epochs) = read_segment_row(row)?;
         if segment != self.segment {
             self.end_segment(now);
             self.segment = segment;
         }
-        self.segment_rows.push((epoch, row.into(), version));
+        self.segment_rows.push((epochs, row.into(), version));
         Some(())
     }
 
     /// Of a segment's rows, those that nobody sees are garbage.
     fn end_segment(&mut self, now: DateTime) {
         let rows = std::mem::take(&mut self.segment_rows);
-        let next_epochs: Vec<u64> = rows.iter().skip(1).map(|(epoch, ..)| *epoch).chain([u64::MAX]).collect();
-        for ((epoch, row, version), next) in rows.into_iter().zip(next_epochs) {
-            let sees =
-                |epochs: &Epochs| epochs.floor <= epoch && epoch <= epochs.epoch && next > epochs.epoch;
-            let is_young = epoch.saturating_add(ticks(COPY_TIME_MAX)) > now.ticks();
+        let newer = rows.iter().skip(1).map(|(epochs, ..)| Some(*epochs)).chain([None]).collect::<Vec<_>>();
+        for ((epochs, row, version), newer) in rows.into_iter().zip(newer) {
+            let sees = |by: &Epochs| by.reaches(epochs) && !newer.is_some_and(|newer| by.reaches(newer));
+            let is_young = epochs.line.begun.saturating_add(ticks(COPY_TIME_MAX)) > now.ticks();
             if !is_young && !self.epochs.iter().any(sees) {
                 self.ops.push(delete_op(row, Expect::Exactly(version)));
             }

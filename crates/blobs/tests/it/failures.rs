@@ -1,0 +1,290 @@
+//! Commits that fail, that nobody knows the outcome of, or that another process comes before.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use blobs::{BlobOptions, BlobService, CopyFrom, CopyRequest, Deletion, NewBlob, Preconditions};
+use engine::env::FakeClock;
+use engine::memory::MemoryEngine;
+use engine::wrapper::{Wrapped, Wrapper};
+use engine::{Commit, CommitError, Engine, Version};
+use protocol::ErrorCode;
+use protocol::blob::BlobName;
+use protocol::blob::block_list::BlockSource;
+use protocol::blob::conditions::{AppendConditions, Conditions};
+use protocol::blob::identifier::Revision;
+use protocol::blob::properties::DeleteSnapshots;
+
+use crate::support::*;
+
+type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// What happens to a commit.
+pub enum Trick {
+    Pass,
+    Fail,
+    /// It happens later, and its caller is told that nobody knows.
+    Postpone,
+    /// Something else happens first.
+    After(Work),
+}
+
+/// An engine that plays tricks on its next commits.
+#[derive(Clone)]
+pub struct TrickEngine {
+    inner: Arc<dyn Engine>,
+    tricks: Arc<Mutex<VecDeque<Trick>>>,
+    postponed: Arc<Mutex<Vec<Vec<Commit>>>>,
+}
+
+impl TrickEngine {
+    pub fn play(&self, tricks: impl IntoIterator<Item = Trick>) {
+        self.tricks.lock().unwrap().extend(tricks);
+    }
+
+    /// Lets happen what was postponed.
+    async fn catch_up(&self) {
+        let postponed = std::mem::take(&mut *self.postponed.lock().unwrap());
+        for commits in postponed {
+            self.inner.commit_all(commits).await.unwrap();
+        }
+    }
+}
+
+#[async_trait]
+impl Wrapper for TrickEngine {
+    fn inner(&self) -> &dyn Engine {
+        &*self.inner
+    }
+
+    async fn commit(&self, commit: Commit) -> Result<Version, CommitError> {
+        self.commit_all(vec![commit]).await
+    }
+
+    async fn commit_all(&self, commits: Vec<Commit>) -> Result<Version, CommitError> {
+        let trick = self.tricks.lock().unwrap().pop_front();
+        match trick {
+            None | Some(Trick::Pass) => {}
+            Some(Trick::Fail) => return Err(CommitError::Storage("the disk is tired".to_owned())),
+            Some(Trick::Postpone) => {
+                self.postponed.lock().unwrap().push(commits);
+                return Err(CommitError::Unknown("the answer is late".to_owned()));
+            }
+            Some(Trick::After(work)) => work.await,
+        }
+        self.inner.commit_all(commits).await
+    }
+}
+
+pub async fn tricky_setup(options: BlobOptions) -> (Setup, TrickEngine) {
+    let clock = Arc::new(FakeClock::default());
+    let inner = Arc::new(MemoryEngine::new(FAMILIES, clock.clone()));
+    let engine = TrickEngine { inner, tricks: Arc::default(), postponed: Arc::default() };
+    let setup = setup_on(Arc::new(Wrapped(engine.clone())), memory_contents(), clock, options).await;
+    (setup, engine)
+}
+
+fn name(text: &str) -> BlobName {
+    BlobName::parse(text).unwrap()
+}
+
+const PAGES_BYTES: u64 = 8 << 20;
+
+/// A page blob with long and short pages in both of its segments.
+async fn put_pages(setup: &Setup, blob: &str, byte: u8) {
+    let blob = name(blob);
+    let pre = Preconditions::default;
+    setup.service.put_page_blob(setup.place(&blob), PAGES_BYTES, 0, NewBlob::default(), pre()).await.unwrap();
+    write_pages(setup, &blob, byte).await;
+}
+
+async fn write_pages(setup: &Setup, blob: &BlobName, byte: u8) {
+    for (start, length) in [(0, 512), (8192, 65_536), (5 << 20, 65_536)] {
+        let bytes = vec![byte; length as usize];
+        let mut body = Pieces::of(&bytes);
+        let range = start..start + length;
+        let put = setup.service.put_pages(
+            setup.place(blob),
+            range,
+            body.body(),
+            Default::default(),
+            Preconditions::default(),
+        );
+        put.await.unwrap();
+    }
+}
+
+fn source<'a>(setup: &'a Setup, blob: &'a BlobName) -> CopyFrom<'a> {
+    CopyFrom {
+        place: setup.place(blob),
+        revision: Revision::Base,
+        conditions: Conditions::default(),
+        encryption: Default::default(),
+    }
+}
+
+/// The different bytes that a blob has. One of each page is looked at.
+async fn bytes_of(setup: &Setup, blob: &str) -> Vec<u8> {
+    let read = setup.read(blob, Revision::Base).await.unwrap();
+    let found: BTreeSet<u8> = read.iter().step_by(512).copied().collect();
+    found.into_iter().collect()
+}
+
+#[tokio::test]
+async fn a_copy_of_pages_that_does_not_finish_is_never_seen() {
+    for keeps_versions in [false, true] {
+        let options = BlobOptions { keeps_versions, ..BlobOptions::default() };
+        let (setup, engine) = tricky_setup(options).await;
+        let (from, to) = (name("from"), name("to"));
+        put_pages(&setup, "from", 1).await;
+        put_pages(&setup, "to", 2).await;
+        // The segments are committed, and the blob's row is not.
+        engine.play([Trick::Pass, Trick::Fail]);
+        let request = CopyRequest::default();
+        let pre = Preconditions::default;
+        let copied = setup.service.copy_blob(source(&setup, &from), setup.place(&to), request, pre()).await;
+        assert_eq!(code(copied), ErrorCode::InternalError);
+        for _ in 0..20 {
+            let snapshot = setup.service.snapshot_blob(setup.place(&to), None, pre()).await.unwrap().snapshot;
+            setup.service.set_metadata(setup.place(&to), Default::default(), pre()).await.unwrap();
+            assert_eq!(bytes_of(&setup, "to").await, [0, 2]);
+            let taken = setup.read("to", Revision::Snapshot(snapshot)).await.unwrap();
+            assert!(taken.iter().step_by(512).all(|byte| [0, 2].contains(byte)));
+        }
+        let request = CopyRequest::default();
+        setup.service.copy_blob(source(&setup, &to), setup.place(&to), request, pre()).await.unwrap();
+        assert_eq!(bytes_of(&setup, "to").await, [0, 2]);
+        // A new blob of the same name does not see it either.
+        let deletion = Deletion { snapshots: Some(DeleteSnapshots::Include), ..Deletion::default() };
+        setup.service.delete_blob(setup.place(&to), Revision::Base, deletion, pre()).await.unwrap();
+        put_pages(&setup, "to", 3).await;
+        for _ in 0..20 {
+            setup.service.snapshot_blob(setup.place(&to), None, pre()).await.unwrap();
+            assert_eq!(bytes_of(&setup, "to").await, [0, 3]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_copy_of_pages_that_another_process_changes_has_its_bytes() {
+    let (setup, engine) = tricky_setup(BlobOptions::default()).await;
+    let (from, to) = (name("from"), name("to"));
+    put_pages(&setup, "from", 1).await;
+    // Another process overwrites the source and sweeps, after the copy has read the segments.
+    let other = setup.clone();
+    let change = async move {
+        let blob = name("from");
+        write_pages(&other, &blob, 4).await;
+        other.service.sweep().await.unwrap();
+    };
+    engine.play([Trick::After(Box::pin(change))]);
+    let (request, pre) = (CopyRequest::default(), Preconditions::default());
+    setup.service.copy_blob(source(&setup, &from), setup.place(&to), request, pre).await.unwrap();
+    assert_eq!(bytes_of(&setup, "to").await, [0, 4]);
+    assert_eq!(setup.service.check(true).await.unwrap().finding_count, 0);
+}
+
+/// Every operation that stores contents and then commits a row with them.
+#[tokio::test]
+async fn what_a_late_commit_names_is_still_there() {
+    for operation in 0..5 {
+        let (setup, engine) = tricky_setup(BlobOptions::default()).await;
+        let blob = name("late");
+        let (place, pre) = (setup.place(&blob), Preconditions::default());
+        let mut body = Pieces::of(&[7; 100_000]);
+        let expected: Vec<u8> = match operation {
+            0 => {
+                engine.play([Trick::Postpone]);
+                let put = setup.service.put_block_blob(place, body.body(), NewBlob::default(), pre).await;
+                assert_eq!(code(put), ErrorCode::OperationTimedOut);
+                vec![7]
+            }
+            1 => {
+                setup.service.put_append_blob(place, NewBlob::default(), pre.clone()).await.unwrap();
+                engine.play([Trick::Postpone]);
+                let append = AppendConditions::default();
+                let appended = setup.service.append_block(place, body.body(), append, pre).await;
+                assert_eq!(code(appended), ErrorCode::OperationTimedOut);
+                vec![7]
+            }
+            2 => {
+                // Short appends that move to the store of contents together.
+                setup.service.put_append_blob(place, NewBlob::default(), pre.clone()).await.unwrap();
+                let bytes = [9; 5000];
+                let (mut first, mut second) = (Pieces::of(&bytes), Pieces::of(&bytes));
+                let append = AppendConditions::default();
+                setup.service.append_block(place, first.body(), append, pre.clone()).await.unwrap();
+                engine.play([Trick::Postpone]);
+                let append = AppendConditions::default();
+                let appended = setup.service.append_block(place, second.body(), append, pre).await;
+                assert_eq!(code(appended), ErrorCode::OperationTimedOut);
+                vec![9]
+            }
+            3 => {
+                let put = setup.service.put_page_blob(place, PAGES_BYTES, 0, NewBlob::default(), pre.clone());
+                put.await.unwrap();
+                engine.play([Trick::Postpone]);
+                let mut body = Pieces::of(&[7; 65_536]);
+                let sequence = Default::default();
+                let put = setup.service.put_pages(place, 0..65_536, body.body(), sequence, pre).await;
+                assert_eq!(code(put), ErrorCode::OperationTimedOut);
+                vec![0, 7]
+            }
+            _ => {
+                engine.play([Trick::Postpone]);
+                let put = setup.service.put_block(place, &block_id(1), body.body(), pre).await;
+                assert_eq!(code(put), ErrorCode::OperationTimedOut);
+                vec![7]
+            }
+        };
+        setup.clock.advance(Duration::from_secs(3600));
+        setup.service.sweep().await.unwrap();
+        engine.catch_up().await;
+        if operation == 4 {
+            let (list, pre) = (vec![(BlockSource::Latest, block_id(1))], Preconditions::default());
+            setup.service.put_block_list(place, list, NewBlob::default(), pre).await.unwrap();
+        }
+        assert_eq!(bytes_of(&setup, "late").await, expected, "operation {operation}");
+        assert_eq!(setup.service.check(true).await.unwrap().finding_count, 0, "operation {operation}");
+    }
+}
+
+#[tokio::test]
+async fn a_list_of_blocks_that_is_committed_late_is_still_there() {
+    let (setup, engine) = tricky_setup(BlobOptions::default()).await;
+    let blob = name("late");
+    let mut list = Vec::new();
+    for number in 0..600 {
+        let (id, mut body) = (block_id(number), Pieces::of(b"x"));
+        setup
+            .service
+            .put_block(setup.place(&blob), &id, body.body(), Preconditions::default())
+            .await
+            .unwrap();
+        list.push((BlockSource::Latest, id));
+    }
+    engine.play([Trick::Postpone]);
+    let (new, pre) = (NewBlob::default(), Preconditions::default());
+    let put = setup.service.put_block_list(setup.place(&blob), list, new, pre).await;
+    assert_eq!(code(put), ErrorCode::OperationTimedOut);
+    setup.service.sweep().await.unwrap();
+    engine.catch_up().await;
+    assert_eq!(setup.read("late", Revision::Base).await.unwrap().len(), 600);
+}
+
+#[tokio::test]
+async fn on_a_shared_engine_a_commit_that_never_happened_leaves_nothing() {
+    let (setup, engine) = tricky_setup(BlobOptions::default()).await;
+    let service: BlobService = setup.service.clone().sharing_its_engine();
+    let setup = Setup { service, ..setup };
+    engine.play([Trick::Postpone]);
+    let put = setup.try_put("never", &[1; 100_000], Preconditions::default()).await;
+    assert_eq!(code(put), ErrorCode::OperationTimedOut);
+    assert_eq!(setup.service.sweep().await.unwrap().forgotten_content_count, 0);
+    setup.clock.advance(Duration::from_secs(25 * 3600));
+    assert_eq!(setup.service.sweep().await.unwrap().forgotten_content_count, 1);
+}
