@@ -175,6 +175,12 @@ impl PendingContent {
     /// The row is committed. The same as dropping it.
     pub fn adopt(self) {}
 
+    /// Another guard of the same contents.
+    pub(crate) fn again(&self) -> PendingContent {
+        *self.guards.state().writers.entry(self.first).or_default() += 1;
+        PendingContent { guards: self.guards.clone(), first: self.first }
+    }
+
     /// Protects what the other one protects too. So one guard is enough for any number of contents, at the price of
     /// protecting everything that was written after the first of them.
     pub fn include(&mut self, mut other: PendingContent) {
