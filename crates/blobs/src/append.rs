@@ -115,7 +115,7 @@ impl BlobCore {
         let Received { length, checksums, data } = received;
         let outcome = self.try_append(target, length, &data, append, pre).await;
         if let (Err(error), ReceivedData::Stored(parts, pending)) = (&outcome, data) {
-            self.give_up(error, &parts, pending).await;
+            self.give_up(error, &parts, [pending]).await;
         }
         let (stamp, offset, append_count) = outcome?;
         Ok(Appended { stamp, checksums, offset, append_count })
@@ -179,7 +179,7 @@ impl BlobCore {
                 if !tail.is_empty() {
                     self.add_content(map, tail, &mut unnamed).await?;
                 }
-                map.entries.push(ContentEntry { id: None, parts: parts.clone() });
+                map.entries.push(ContentEntry { id: None, parts: parts.as_slice().into() });
             }
         }
         unnamed.nodes = self.roll(map).await?;
@@ -195,7 +195,7 @@ impl BlobCore {
         let (parts, pending) = self.write_content(bytes).await?;
         unnamed.contents.extend(&parts);
         unnamed.guards.push(pending);
-        map.entries.push(ContentEntry { id: None, parts });
+        map.entries.push(ContentEntry { id: None, parts: parts.into() });
         Ok(())
     }
 }

@@ -318,7 +318,7 @@ impl BlobCore {
             let delete = |(id, _): &(_, StagedBlock)| delete_op(block_row(generation, id), Expect::Any);
             let ops = blocks.iter().map(delete).collect();
             self.try_commit(target, ops).await?;
-            let parts = blocks.iter().flat_map(|(_, block)| &block.parts);
+            let parts = blocks.iter().flat_map(|(_, block)| block.parts.iter());
             let gone: Vec<ContentRef> = parts.filter(|part| !kept.contains(&part.id())).copied().collect();
             self.forget(&gone).await;
         }

@@ -161,7 +161,7 @@ impl BlobCore {
     ) -> Result<(), ServiceError> {
         let outcome = self.try_stage(target, id, data.parts(), pre).await;
         if let (Err(error), ReceivedData::Stored(parts, pending)) = (&outcome, data) {
-            self.give_up(error, &parts, pending).await;
+            self.give_up(error, &parts, [pending]).await;
         }
         outcome
     }
@@ -199,7 +199,7 @@ impl BlobCore {
                 }
             };
             let expect = old.as_ref().map_or(Expect::Absent, |old| Expect::Exactly(old.version));
-            let block = StagedBlock { at: moment.ticks(), parts: parts.to_vec() };
+            let block = StagedBlock { at: moment.ticks(), parts: parts.into() };
             if self.try_commit(target, vec![base, put_op(row, expect, block.encode())]).await? {
                 if let Some(old) = old.and_then(|old| StagedBlock::decode(&old.value)) {
                     self.forget(&old.parts).await;
@@ -261,8 +261,8 @@ impl BlobCore {
         blocks: &[(BlockSource, BlockId)],
     ) -> Result<(ContentMap, bool), ServiceError> {
         let pin = self.contents.pin();
-        let mut staged: HashMap<BlockId, Vec<ContentRef>> = HashMap::new();
-        let mut committed: HashMap<BlockId, Vec<ContentRef>> = HashMap::new();
+        let mut staged: HashMap<BlockId, Arc<[ContentRef]>> = HashMap::new();
+        let mut committed: HashMap<BlockId, Arc<[ContentRef]>> = HashMap::new();
         let wants = |unwanted: BlockSource| blocks.iter().any(|(source, _)| *source != unwanted);
         let staging = found.record.as_ref().and_then(|record| record.staging);
         if let Some(staging) = staging.filter(|_| wants(BlockSource::Committed)) {

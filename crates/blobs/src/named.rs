@@ -121,7 +121,7 @@ impl BlobCore {
             for (blob, node) in nodes {
                 match self.read_node(&node, pin).await {
                     Ok(entries) => {
-                        for content in entries.iter().flat_map(|entry| &entry.parts) {
+                        for content in entries.iter().flat_map(|entry| entry.parts.iter()) {
                             visitor.visit(NamedContent { content, blob: &blob, is_needed: true });
                         }
                     }
@@ -166,7 +166,7 @@ impl NamedSink<'_> {
         if row.starts_with('U') {
             let (generation, _) = read_block_row(row)?;
             let is_needed = self.walk.generation == Some(generation);
-            for content in &StagedBlock::decode(value)?.parts {
+            for content in &*StagedBlock::decode(value)?.parts {
                 self.visitor.visit(NamedContent { content, blob, is_needed });
             }
             return Some(());

@@ -64,7 +64,7 @@ impl BlobService {
         let write = async move {
             let outcome = inner.write_pages(&target, &range, &received.data, &sequence, &pre).await;
             if let (Err(error), ReceivedData::Stored(parts, pending)) = (&outcome, received.data) {
-                inner.give_up(error, &parts, pending).await;
+                inner.give_up(error, &parts, [pending]).await;
             }
             outcome
         };

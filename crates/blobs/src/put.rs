@@ -157,10 +157,21 @@ impl BlobCore {
         pre: &Preconditions,
     ) -> Result<PutContent, ServiceError> {
         let Received { checksums, data, .. } = received;
-        let content = |_| NewContent::of_map(BlobType::Block, data.map());
-        let outcome = self.put_content(target, content, new, pre).await;
+        let mut map = data.map();
+        // A long content may have more references than a row should hold.
+        let outcome = match self.roll(&mut map).await {
+            Ok(rolled) => {
+                let content = |_| NewContent::of_map(BlobType::Block, map.clone());
+                let outcome = self.put_content(target, content, new, pre).await;
+                if let Err(error) = &outcome {
+                    self.give_up(error, &rolled.contents, rolled.guards).await;
+                }
+                outcome
+            }
+            Err(error) => Err(error),
+        };
         if let (Err(error), ReceivedData::Stored(parts, pending)) = (&outcome, data) {
-            self.give_up(error, &parts, pending).await;
+            self.give_up(error, &parts, [pending]).await;
         }
         Ok(PutContent { stamp: outcome?, checksums })
     }
@@ -227,8 +238,13 @@ impl BlobCore {
     }
 
     /// Forgets what a refused write has stored. After a failure nobody knows whether a row names it; the sweep does, or will.
-    pub(crate) async fn give_up(&self, error: &ServiceError, parts: &[ContentRef], pending: PendingContent) {
-        self.keep_unresolved(error, [pending]);
+    pub(crate) async fn give_up(
+        &self,
+        error: &ServiceError,
+        parts: &[ContentRef],
+        guards: impl IntoIterator<Item = PendingContent>,
+    ) {
+        self.keep_unresolved(error, guards);
         if error.code.status() < 500 {
             self.forget(parts).await;
         }

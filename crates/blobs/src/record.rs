@@ -13,6 +13,8 @@
 //!
 //! Promises: values read as they were written, and bytes that are no value are refused.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use contents::ContentRef;
 use protocol::blob::Tags;
@@ -525,7 +527,7 @@ fn read_copy(from: &mut Decoder<'_>) -> Option<CopyState> {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct StagedBlock {
     pub(crate) at: u64,
-    pub(crate) parts: Vec<ContentRef>,
+    pub(crate) parts: Arc<[ContentRef]>,
 }
 
 impl StagedBlock {
@@ -542,7 +544,7 @@ impl StagedBlock {
 
     pub(crate) fn decode(value: &[u8]) -> Option<StagedBlock> {
         let mut from = Decoder::new(value, TAG_BLOCK)?;
-        let block = StagedBlock { at: from.number()?, parts: from.contents()? };
+        let block = StagedBlock { at: from.number()?, parts: from.contents()?.into() };
         from.end()?;
         Some(block)
     }

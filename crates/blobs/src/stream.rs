@@ -98,7 +98,7 @@ fn plan_entries(
 ) -> u64 {
     let mut parts = Vec::new();
     let mut first = None;
-    for part in entries.iter().flat_map(|entry| &entry.parts) {
+    for part in entries.iter().flat_map(|entry| entry.parts.iter()) {
         let end = begin + part.length();
         if overlap(range, begin, end).is_some() {
             first.get_or_insert(begin);
