@@ -13,7 +13,7 @@ use engine::{Expect, Op};
 use protocol::blob::checksum::Checksums;
 use protocol::blob::conditions::SequenceConditions;
 use protocol::blob::identifier::Revision;
-use protocol::blob::lease::LeaseUse;
+use protocol::blob::lease::{Lease, LeaseUse};
 use protocol::blob::limits::PAGE_BYTES;
 use protocol::blob::properties::BlobType;
 use protocol::blob::range::check_pages;
@@ -31,7 +31,7 @@ use crate::page_rows::{
 use crate::put::stamp_of;
 use crate::read::check_read;
 use crate::record::{BASE_ROW, BlobContent, BlobRecord, CommittedBlob};
-use crate::service::{BlobCore, BlobService};
+use crate::service::{ATTEMPT_COUNT_MAX, BlobCore, BlobService};
 use crate::upload::ReceivedData;
 
 /// A write of so many bytes lies in the segment's row.
@@ -230,7 +230,19 @@ fn check_write(
     sequence: &SequenceConditions,
     pre: &Preconditions,
     now: DateTime,
-) -> Result<protocol::blob::lease::Lease, ServiceError> {
+) -> Result<Lease, ServiceError> {
+    let lease = check_writer(found, sequence, pre, now)?;
+    check_pages(range, found.required()?.1.size)?;
+    Ok(lease)
+}
+
+/// Everything about a write of pages, except its range.
+fn check_writer(
+    found: &FoundBase,
+    sequence: &SequenceConditions,
+    pre: &Preconditions,
+    now: DateTime,
+) -> Result<Lease, ServiceError> {
     let lease = check_change(found, pre, LeaseUse::Write, now)?;
     let (_, committed) = found.required()?;
     if committed.blob_type != BlobType::Page {
@@ -238,7 +250,6 @@ fn check_write(
     }
     pre.encryption.check(committed.key)?;
     sequence.check(committed.sequence_number)?;
-    check_pages(range, committed.size)?;
     Ok(lease)
 }
 
@@ -352,7 +363,8 @@ impl BlobCore {
         Ok(())
     }
 
-    /// Clears pages. With a new size, which is not greater than the end of the range, the blob has that size afterwards.
+    /// Clears pages. With a new size, at which the range begins, everything from there on is cleared, whatever others write
+    /// meanwhile, and the blob has that size afterwards.
     pub(crate) async fn clear(
         self: &Arc<BlobCore>,
         target: &BlobTarget,
@@ -363,14 +375,31 @@ impl BlobCore {
     ) -> Result<PagesWritten, ServiceError> {
         let mut pre = pre.clone();
         let mut tries = Tries::default();
+        // The ETag that the last of several commits has left, and how often others came between them.
+        let (mut left, mut restart_count) = (None, 0);
         loop {
             let _turn = tries.begin(self, target).await?;
             let (found, view) = self.page_base(target, &range).await?;
             let moment = self.next_moment().await?;
-            let lease = check_write(&found, &range, sequence, &pre, moment)?;
+            let lease = check_writer(&found, sequence, &pre, moment)?;
             let mut record = found.required()?.0.clone();
             record.lease = lease;
             let committed = record.committed.as_mut().ok_or(ErrorCode::BlobNotFound)?;
+            if let Some(size) = size {
+                let end = committed.size.max(size);
+                let is_ours = left.is_none_or(|left| left == committed.modified);
+                if range.end != end || !is_ours {
+                    // The blob has grown, or somebody has written what was cleared already.
+                    restart_count += 1;
+                    if restart_count > ATTEMPT_COUNT_MAX {
+                        return Err(ErrorCode::ServerBusy.into());
+                    }
+                    (range, left) = (size..end, None);
+                    continue;
+                }
+            } else {
+                check_pages(&range, committed.size)?;
+            }
             let BlobContent::Pages(epochs) = &mut committed.content else {
                 return Err(ErrorCode::InvalidBlobType.into());
             };
@@ -378,7 +407,7 @@ impl BlobCore {
             let mut until = range.end;
             if range.start == 0 && range.end == committed.size {
                 *epochs = Epochs::begin(moment);
-            } else {
+            } else if !range.is_empty() {
                 let (cleared, reached) = clear_segments(view, &range, *epochs);
                 (ops, until) = (cleared, reached);
             }
@@ -395,7 +424,7 @@ impl BlobCore {
                 return Ok(written);
             }
             // The conditions were met by the blob as the caller knew it. From here on it is ours.
-            range.start = until;
+            (range.start, left) = (until, Some(written.stamp.etag.0));
             pre.conditions = Default::default();
             tries = Tries::default();
         }

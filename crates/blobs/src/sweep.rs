@@ -34,6 +34,8 @@ const CANDIDATE_COUNT_MAX: usize = 1 << 20;
 const GARBAGE_COUNT_MAX: usize = 1_000;
 /// So long after the last of them was staged, blocks that were never committed are gone.
 const STAGED_TIME_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+/// No sweep removes blocks of a generation that is younger than this, also if two servers' clocks differ.
+pub(crate) const STAGED_TIME_SAFE: Duration = Duration::from_secs(6 * 24 * 3600);
 /// Segments that no blob sees may belong to a copy that is not complete yet, for so long.
 pub(crate) const COPY_TIME_MAX: Duration = Duration::from_secs(24 * 3600);
 
@@ -113,8 +115,9 @@ impl BlobCore {
                     let commit = Commit { table, partition: blob.clone(), ops: some.to_vec() };
                     match self.engine.commit(commit).await {
                         Ok(_) => removed_now += some.len() as u64,
-                        // Somebody changed the blob meanwhile: the next sweep looks again.
-                        Err(CommitError::Precondition { .. }) => {}
+                        // Somebody changed the blob meanwhile, and may need the rest of it: the next sweep looks again. Rows of
+                        // records come before the rows that they see.
+                        Err(CommitError::Precondition { .. }) => break,
                         Err(CommitError::TableGone) => return Ok(removed),
                         Err(error) => return Err(from_commit(error)),
                     }

@@ -7,17 +7,17 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use blobs::{BlobOptions, BlobService, CopyFrom, CopyRequest, Deletion, NewBlob, Preconditions};
+use blobs::{BlobOptions, BlobService, CopyFrom, CopyRequest, Deletion, NewBlob, PageQuery, Preconditions};
 use engine::env::FakeClock;
 use engine::memory::MemoryEngine;
 use engine::wrapper::{Wrapped, Wrapper};
-use engine::{Commit, CommitError, Engine, Version};
+use engine::{Commit, CommitError, Engine, Key, ReadError, Row, TableId, Version};
 use protocol::ErrorCode;
 use protocol::blob::BlobName;
 use protocol::blob::block_list::BlockSource;
 use protocol::blob::conditions::{AppendConditions, Conditions};
 use protocol::blob::identifier::Revision;
-use protocol::blob::properties::DeleteSnapshots;
+use protocol::blob::properties::{DeleteSnapshots, PropertiesChange};
 
 use crate::support::*;
 
@@ -38,6 +38,8 @@ pub enum Trick {
 pub struct TrickEngine {
     inner: Arc<dyn Engine>,
     tricks: Arc<Mutex<VecDeque<Trick>>>,
+    /// Happens when the next row of a container was read.
+    after_read: Arc<Mutex<Option<Work>>>,
     postponed: Arc<Mutex<Vec<Vec<Commit>>>>,
 }
 
@@ -59,6 +61,18 @@ impl TrickEngine {
 impl Wrapper for TrickEngine {
     fn inner(&self) -> &dyn Engine {
         &*self.inner
+    }
+
+    async fn get(&self, table: TableId, key: Key<'_>) -> Result<Option<Row>, ReadError> {
+        let row = self.inner.get(table, key).await;
+        let work = match table >= TableId::FIRST {
+            true => self.after_read.lock().unwrap().take(),
+            false => None,
+        };
+        if let Some(work) = work {
+            work.await;
+        }
+        row
     }
 
     async fn commit(&self, commit: Commit) -> Result<Version, CommitError> {
@@ -83,7 +97,8 @@ impl Wrapper for TrickEngine {
 pub async fn tricky_setup(options: BlobOptions) -> (Setup, TrickEngine) {
     let clock = Arc::new(FakeClock::default());
     let inner = Arc::new(MemoryEngine::new(FAMILIES, clock.clone()));
-    let engine = TrickEngine { inner, tricks: Arc::default(), postponed: Arc::default() };
+    let engine =
+        TrickEngine { inner, tricks: Arc::default(), after_read: Arc::default(), postponed: Arc::default() };
     let setup = setup_on(Arc::new(Wrapped(engine.clone())), memory_contents(), clock, options).await;
     (setup, engine)
 }
@@ -287,4 +302,161 @@ async fn on_a_shared_engine_a_commit_that_never_happened_leaves_nothing() {
     assert_eq!(setup.service.sweep().await.unwrap().forgotten_content_count, 0);
     setup.clock.advance(Duration::from_secs(25 * 3600));
     assert_eq!(setup.service.sweep().await.unwrap().forgotten_content_count, 1);
+}
+
+#[tokio::test]
+async fn a_list_of_blocks_beside_an_overwrite_is_refused_and_does_not_fail() {
+    let (setup, engine) = tricky_setup(BlobOptions::default()).await;
+    let blob = name("overwritten");
+    let mut list = Vec::new();
+    for number in 0..600 {
+        let (id, mut body) = (block_id(number), Pieces::of(b"x"));
+        setup
+            .service
+            .put_block(setup.place(&blob), &id, body.body(), Preconditions::default())
+            .await
+            .unwrap();
+        list.push((BlockSource::Latest, id));
+    }
+    let (new, pre) = (NewBlob::default, Preconditions::default);
+    setup.service.put_block_list(setup.place(&blob), list, new(), pre()).await.unwrap();
+    let other = setup.clone();
+    let overwrite = async move {
+        other.put("overwritten", b"short").await;
+    };
+    *engine.after_read.lock().unwrap() = Some(Box::pin(overwrite));
+    let list = vec![(BlockSource::Latest, block_id(7))];
+    let put = setup.service.put_block_list(setup.place(&blob), list, new(), pre()).await;
+    assert_eq!(code(put), ErrorCode::InvalidBlockList);
+    assert_eq!(setup.read("overwritten", Revision::Base).await.unwrap(), &b"short"[..]);
+}
+
+async fn write_page(setup: &Setup, at: u64) {
+    let (mut body, blob) = (Pieces::of(&[1; 512]), name("cut"));
+    let (range, pre) = (at..at + 512, Preconditions::default());
+    setup.service.put_pages(setup.place(&blob), range, body.body(), Default::default(), pre).await.unwrap();
+}
+
+async fn set_size(setup: &Setup, blob: &BlobName, size: u64) {
+    let change = PropertiesChange { page_blob_bytes: Some(size), ..PropertiesChange::default() };
+    setup.service.set_properties(setup.place(blob), change, Preconditions::default()).await.unwrap();
+}
+
+#[tokio::test]
+async fn pages_that_were_cut_off_do_not_come_back() {
+    const SEGMENT: u64 = 4 << 20;
+    // In one commit, and in several.
+    for segment_count in [2, 200] {
+        let (setup, engine) = tricky_setup(BlobOptions::default()).await;
+        let blob = name("cut");
+        let (new, pre) = (NewBlob::default, Preconditions::default);
+        let size = segment_count * SEGMENT;
+        setup.service.put_page_blob(setup.place(&blob), size, 0, new(), pre()).await.unwrap();
+        for segment in 0..segment_count {
+            write_page(&setup, segment * SEGMENT).await;
+        }
+        // Others make it longer and write there, and write into what is cut off, before the first and before the last commit.
+        let interfere = || {
+            let other = setup.clone();
+            Trick::After(Box::pin(async move {
+                set_size(&other, &name("cut"), size + SEGMENT).await;
+                write_page(&other, SEGMENT).await;
+                write_page(&other, size).await;
+            }))
+        };
+        let (first, second) = (interfere(), interfere());
+        engine.play([first, Trick::Pass, Trick::Pass, Trick::Pass, Trick::Pass, second]);
+        set_size(&setup, &blob, SEGMENT).await;
+        engine.tricks.lock().unwrap().clear();
+        let size_now = setup.read("cut", Revision::Base).await.unwrap().len() as u64;
+        set_size(&setup, &blob, size + SEGMENT).await;
+        let read = setup.read("cut", Revision::Base).await.unwrap();
+        let found: Vec<u64> =
+            (0..read.len()).step_by(512).filter(|at| read[*at] != 0).map(|at| at as u64).collect();
+        assert_eq!((size_now, found), (SEGMENT, vec![0]), "{segment_count} segments");
+    }
+}
+
+#[tokio::test]
+async fn a_block_that_is_staged_beside_a_sweep_of_old_ones_stays() {
+    let (setup, engine) = tricky_setup(BlobOptions::default()).await;
+    let stage = async |setup: &Setup, number: u32| {
+        let (blob, mut body) = (name("staged"), Pieces::of(b"x"));
+        let pre = Preconditions::default();
+        setup.service.put_block(setup.place(&blob), &block_id(number), body.body(), pre).await.unwrap();
+    };
+    stage(&setup, 1).await;
+    setup.clock.advance(Duration::from_secs(8 * 24 * 3600));
+    let other = setup.clone();
+    engine.play([Trick::After(Box::pin(async move { stage(&other, 2).await }))]);
+    for _ in 0..2 {
+        setup.service.sweep().await.unwrap();
+    }
+    let (list, pre) = (vec![(BlockSource::Latest, block_id(2))], Preconditions::default());
+    let blob = name("staged");
+    setup.service.put_block_list(setup.place(&blob), list, NewBlob::default(), pre).await.unwrap();
+    assert_eq!(setup.read("staged", Revision::Base).await.unwrap(), &b"x"[..]);
+}
+
+/// The server that undeletes has a clock that is behind.
+#[tokio::test]
+async fn a_page_blob_that_is_undeleted_beside_a_sweep_has_all_its_pages() {
+    let (setup, engine) = tricky_setup(BlobOptions::default()).await;
+    keep_deleted(&setup).await;
+    let blob = name("undeleted");
+    let (new, pre) = (NewBlob::default(), Preconditions::default);
+    let segment_count = 150;
+    setup.service.put_page_blob(setup.place(&blob), segment_count << 22, 0, new, pre()).await.unwrap();
+    for segment in 0..segment_count {
+        let mut body = Pieces::of(&[1; 512]);
+        let range = segment << 22..(segment << 22) + 512;
+        setup
+            .service
+            .put_pages(setup.place(&blob), range, body.body(), Default::default(), pre())
+            .await
+            .unwrap();
+    }
+    let deleted = setup.service.delete_blob(setup.place(&blob), Revision::Base, Deletion::default(), pre());
+    deleted.await.unwrap();
+    let behind = Arc::new(FakeClock::default());
+    let other = BlobService::new(
+        Arc::new(Wrapped(engine.clone())),
+        setup.service.contents().clone(),
+        behind,
+        BlobOptions::default(),
+    );
+    let other = Setup { service: other, ..setup.clone() };
+    setup.clock.advance(Duration::from_secs(3 * 24 * 3600));
+    engine.play([Trick::After(Box::pin(async move {
+        let blob = name("undeleted");
+        other.service.undelete_blob(other.place(&blob)).await.unwrap();
+    }))]);
+    setup.service.sweep().await.unwrap();
+    let ranges =
+        setup.service.page_ranges(setup.place(&blob), Revision::Base, all_pages(), &pre()).await.unwrap();
+    assert_eq!(ranges.ranges.len() as u64, segment_count);
+}
+
+fn all_pages() -> PageQuery {
+    PageQuery { range: None, previous: None, marker: None, count_max: 10_000 }
+}
+
+#[tokio::test]
+async fn more_snapshots_than_one_commit_changes_are_deleted_and_restored() {
+    let setup = setup().await;
+    keep_deleted(&setup).await;
+    setup.put("many", b"x").await;
+    let blob = name("many");
+    let pre = Preconditions::default;
+    for _ in 0..250 {
+        setup.service.snapshot_blob(setup.place(&blob), None, pre()).await.unwrap();
+    }
+    let refused =
+        setup.service.delete_blob(setup.place(&blob), Revision::Base, Deletion::default(), pre()).await;
+    assert_eq!(code(refused), ErrorCode::SnapshotsPresent);
+    let deletion = Deletion { snapshots: Some(DeleteSnapshots::Include), ..Deletion::default() };
+    setup.service.delete_blob(setup.place(&blob), Revision::Base, deletion, pre()).await.unwrap();
+    assert_eq!(setup.list_all("include=snapshots").await.len(), 0);
+    setup.service.undelete_blob(setup.place(&blob)).await.unwrap();
+    assert_eq!(setup.list_all("include=snapshots").await.len(), 251);
 }
