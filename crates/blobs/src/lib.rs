@@ -15,7 +15,7 @@
 //! | `codec.rs`, `record.rs` | the rows of a container, byte for byte |
 //! | `content.rs` | the content of a block or append blob: references, lists, lists of lists |
 //! | `stream.rs`, `upload.rs` | bytes on their way out and in |
-//! | `containers.rs` | containers by name |
+//! | `containers.rs`, `container_deletion.rs` | containers by name |
 //! | `base.rs` | read a blob's rows, decide, commit, try again |
 //! | `read.rs` | reads of blobs |
 //! | `put.rs`, `blocks.rs`, `append.rs`, `pages.rs`, `page_rows.rs`, `epochs.rs` | writes of content |
@@ -32,6 +32,7 @@ mod blocks;
 mod change;
 mod check;
 mod codec;
+mod container_deletion;
 mod containers;
 mod content;
 mod copy;

@@ -20,7 +20,8 @@ use protocol::blob::properties::BlobType;
 use protocol::blob::{BlobName, ContainerName};
 use protocol::common::DateTime;
 
-use crate::containers::{DELETED_MARK, is_deleted_record, is_live_record};
+use crate::container_deletion::DELETED_MARK;
+use crate::containers::{is_deleted_record, is_live_record};
 use crate::content::INLINE_BYTES_MAX;
 use crate::epochs::read_segment_row;
 use crate::page_rows::{PageSegment, PageSource, SEGMENT_BYTES};
@@ -306,7 +307,11 @@ fn check_segment(
 pub fn check_portable_container(name: &str, record: &[u8]) -> Result<(), &'static str> {
     let is_container = |name: &str| ContainerName::parse(name).is_ok();
     let is_sound = match name.split_once(DELETED_MARK) {
-        None => is_container(name) && is_live_record(record, MOMENT_MAX),
+        // It may be about to lose its name.
+        None => {
+            let is_record = is_live_record(record, MOMENT_MAX) || is_deleted_record(record, MOMENT_MAX);
+            is_container(name) && is_record
+        }
         Some((name, version)) => {
             let is_version = version.len() == 16
                 && u64::from_str_radix(version, 16).is_ok_and(|moment| moment <= MOMENT_MAX);

@@ -20,7 +20,7 @@ use protocol::ServiceError;
 use protocol::common::{AccountName, DateTime};
 
 use crate::base::{delete_op, put_op};
-use crate::containers::is_expired;
+use crate::container_deletion::{Overdue, overdue};
 use crate::epochs::{Epochs, read_segment_row};
 use crate::family::FAMILY;
 use crate::named::{NamedContent, NamedVisitor, all_containers};
@@ -85,13 +85,16 @@ impl BlobCore {
         Ok(UnnamedContents { sweep, pin, snapshot, tables, is_over: false })
     }
 
-    /// Drops the containers that cannot be restored any more.
+    /// Drops the containers that cannot be restored any more, and finishes deletions.
     async fn drop_expired_containers(&self) -> Result<(), ServiceError> {
         let mut sink = ExpiredSink { now: self.now().await?, names: Vec::new() };
         let all = [KeyRange::all()];
         self.engine.scan(TableId::CATALOGUE, &all, Budget::UNBOUNDED, &mut sink).await.map_err(from_read)?;
-        for (account, name) in sink.names {
-            self.catalogue.delete(&account, &name).await?;
+        for (account, name, overdue) in sink.names {
+            match overdue {
+                Overdue::Finish => drop(self.finish_deletion(&account, &name).await?),
+                Overdue::Drop => drop(self.catalogue.delete(&account, &name).await?),
+            }
         }
         Ok(())
     }
@@ -178,16 +181,16 @@ impl UnnamedContents {
 
 struct ExpiredSink {
     now: DateTime,
-    names: Vec<(AccountName, String)>,
+    names: Vec<(AccountName, String, Overdue)>,
 }
 
 impl Sink for ExpiredSink {
     fn row(&mut self, key: Key<'_>, _: Version, value: &[u8]) -> Flow {
         let is_blobs = TableRecord::read(value).is_some_and(|record| record.id.family() == FAMILY);
         let found = is_blobs.then(|| catalogue::record::read_value(FAMILY, value)).flatten();
-        if found.is_some_and(|(_, payload)| is_expired(key.row, payload, self.now)) {
+        if let Some(overdue) = found.and_then(|(_, payload)| overdue(key.row, payload, self.now)) {
             let account = key.partition.split('/').next().and_then(AccountName::parse);
-            self.names.extend(account.map(|account| (account, key.row.to_owned())));
+            self.names.extend(account.map(|account| (account, key.row.to_owned(), overdue)));
         }
         Flow::Continue
     }

@@ -3,21 +3,31 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use blobs::{BlobOptions, BlobService, CopyFrom, CopyRequest, Deletion, NewBlob, PageQuery, Preconditions};
+use blobs::{
+    BlobOptions, BlobService, CopyFrom, CopyRequest, Deletion, NewBlob, NewContainer, PageQuery,
+    Preconditions,
+};
+use bytes::Bytes;
 use engine::env::FakeClock;
 use engine::memory::MemoryEngine;
 use engine::wrapper::{Wrapped, Wrapper};
-use engine::{Commit, CommitError, Engine, Key, ReadError, Row, TableId, Version};
+use engine::{
+    Commit, CommitError, Engine, Expect, Key, ReadError, Row, TableId, TablePath, TableRows, Version,
+};
 use protocol::ErrorCode;
-use protocol::blob::BlobName;
 use protocol::blob::block_list::BlockSource;
 use protocol::blob::conditions::{AppendConditions, Conditions};
 use protocol::blob::identifier::Revision;
+use protocol::blob::lease::{LeaseDuration, LeaseRequest};
 use protocol::blob::properties::{DeleteSnapshots, PropertiesChange};
+use protocol::blob::{BlobName, ContainerAcl};
+
+use protocol::common::StoredPolicy;
 
 use crate::support::*;
 
@@ -40,10 +50,24 @@ pub struct TrickEngine {
     tricks: Arc<Mutex<VecDeque<Trick>>>,
     /// Happens when the next row of a container was read.
     after_read: Arc<Mutex<Option<Work>>>,
+    /// Happens before the next record of a container is replaced.
+    before_replacing: Arc<Mutex<Option<Work>>>,
+    fails_renaming: Arc<AtomicBool>,
     postponed: Arc<Mutex<Vec<Vec<Commit>>>>,
 }
 
 impl TrickEngine {
+    fn new(inner: Arc<dyn Engine>) -> TrickEngine {
+        TrickEngine {
+            inner,
+            tricks: Arc::default(),
+            after_read: Arc::default(),
+            before_replacing: Arc::default(),
+            fails_renaming: Arc::default(),
+            postponed: Arc::default(),
+        }
+    }
+
     pub fn play(&self, tricks: impl IntoIterator<Item = Trick>) {
         self.tricks.lock().unwrap().extend(tricks);
     }
@@ -75,6 +99,32 @@ impl Wrapper for TrickEngine {
         row
     }
 
+    async fn replace_table(
+        &self,
+        path: TablePath<'_>,
+        expect: Expect,
+        payload: Bytes,
+        rows: TableRows,
+    ) -> Result<TableId, CommitError> {
+        let work = self.before_replacing.lock().unwrap().take();
+        if let Some(work) = work {
+            work.await;
+        }
+        self.inner.replace_table(path, expect, payload, rows).await
+    }
+
+    async fn rename_table(
+        &self,
+        from: TablePath<'_>,
+        to: TablePath<'_>,
+        payload: Bytes,
+    ) -> Result<TableId, CommitError> {
+        if self.fails_renaming.load(Ordering::Relaxed) {
+            return Err(CommitError::Storage("the disk is tired".to_owned()));
+        }
+        self.inner.rename_table(from, to, payload).await
+    }
+
     async fn commit(&self, commit: Commit) -> Result<Version, CommitError> {
         self.commit_all(vec![commit]).await
     }
@@ -97,8 +147,7 @@ impl Wrapper for TrickEngine {
 pub async fn tricky_setup(options: BlobOptions) -> (Setup, TrickEngine) {
     let clock = Arc::new(FakeClock::default());
     let inner = Arc::new(MemoryEngine::new(FAMILIES, clock.clone()));
-    let engine =
-        TrickEngine { inner, tricks: Arc::default(), after_read: Arc::default(), postponed: Arc::default() };
+    let engine = TrickEngine::new(inner);
     let setup = setup_on(Arc::new(Wrapped(engine.clone())), memory_contents(), clock, options).await;
     (setup, engine)
 }
@@ -459,4 +508,79 @@ async fn more_snapshots_than_one_commit_changes_are_deleted_and_restored() {
     assert_eq!(setup.list_all("include=snapshots").await.len(), 0);
     setup.service.undelete_blob(setup.place(&blob)).await.unwrap();
     assert_eq!(setup.list_all("include=snapshots").await.len(), 251);
+}
+
+#[tokio::test]
+async fn a_container_that_is_leased_beside_its_deletion_stays() {
+    for container_retention_days in [None, Some(7)] {
+        let options = BlobOptions { container_retention_days, ..BlobOptions::default() };
+        let (setup, engine) = tricky_setup(options).await;
+        setup.put("x", b"1").await;
+        let other = setup.clone();
+        let lease = async move {
+            let request = LeaseRequest::Acquire { duration: LeaseDuration::Infinite, proposed: None };
+            let (account, container) = (&other.account, &other.container);
+            other.service.lease_container(account, container, request, &Conditions::default()).await.unwrap();
+        };
+        *engine.before_replacing.lock().unwrap() = Some(Box::pin(lease));
+        let (account, container) = (&setup.account, &setup.container);
+        let deleted = setup.service.delete_container(account, container, None, &Conditions::default()).await;
+        assert_eq!(code(deleted), ErrorCode::LeaseIdMissing);
+        assert_eq!(setup.read("x", Revision::Base).await.unwrap(), &b"1"[..]);
+    }
+}
+
+#[tokio::test]
+async fn a_deletion_that_was_cut_short_is_finished_by_others() {
+    for container_retention_days in [None, Some(7)] {
+        for finisher in 0..3 {
+            let options = BlobOptions { container_retention_days, ..BlobOptions::default() };
+            let (setup, engine) = tricky_setup(options).await;
+            setup.put("x", &[1; 10_000]).await;
+            let (service, account, container) = (&setup.service, &setup.account, &setup.container);
+            engine.fails_renaming.store(true, Ordering::Relaxed);
+            let deleted = service.delete_container(account, container, None, &Conditions::default()).await;
+            assert_eq!(code(deleted), ErrorCode::InternalError);
+            engine.fails_renaming.store(false, Ordering::Relaxed);
+            let found = service.container_properties(account, container, None).await;
+            assert_eq!(code(found), ErrorCode::ContainerBeingDeleted);
+            let created = service.create_container(account, container, NewContainer::default()).await;
+            assert_eq!(code(created), ErrorCode::ContainerBeingDeleted);
+            setup.clock.advance(Duration::from_secs(11 * 60));
+            match finisher {
+                0 => {
+                    service.delete_container(account, container, None, &Conditions::default()).await.unwrap()
+                }
+                1 => drop(service.sweep().await.unwrap()),
+                _ => {}
+            }
+            service.create_container(account, container, NewContainer::default()).await.unwrap();
+            assert_eq!(code(setup.read("x", Revision::Base).await), ErrorCode::BlobNotFound);
+            let kept = u64::from(container_retention_days.is_some());
+            setup.clock.advance(Duration::from_secs(25 * 3600));
+            service.sweep().await.unwrap();
+            assert_eq!(service.check(true).await.unwrap().content_count, kept, "finisher {finisher}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_acl_that_is_refused_is_not_set() {
+    let (setup, engine) = tricky_setup(BlobOptions::default()).await;
+    let (service, account, container) = (&setup.service, &setup.account, &setup.container);
+    let request = LeaseRequest::Acquire { duration: LeaseDuration::Infinite, proposed: None };
+    let conditions = Conditions::default();
+    let leased = service.lease_container(account, container, request, &conditions).await.unwrap();
+    let (other, id) = (setup.clone(), leased.outcome.id.unwrap());
+    // The lease is released while the request is under way.
+    engine.play([Trick::After(Box::pin(async move {
+        let (request, conditions) = (LeaseRequest::Release { id }, Conditions::default());
+        let (account, container) = (&other.account, &other.container);
+        other.service.lease_container(account, container, request, &conditions).await.unwrap();
+    }))]);
+    let policy = StoredPolicy { id: "policy".to_owned(), ..StoredPolicy::default() };
+    let acl = ContainerAcl { policies: vec![policy], ..ContainerAcl::default() };
+    let set = service.set_container_acl(account, container, &acl, Some(id), &conditions).await;
+    let now = service.container_acl(account, container, None).await.unwrap();
+    assert_eq!(now.policies.len(), usize::from(set.is_ok()), "{set:?}");
 }
