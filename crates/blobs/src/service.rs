@@ -13,6 +13,7 @@ use protocol::{ErrorCode, ServiceError};
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
 use crate::family::FAMILY;
+use crate::stream::LongStreams;
 use crate::time::BlobTime;
 use crate::unresolved::Unresolved;
 
@@ -55,6 +56,7 @@ pub(crate) struct BlobCore {
     turns: Box<[Mutex<()>]>,
     /// What commits whose outcome nobody knows may yet name.
     unresolved: Unresolved,
+    pub(crate) streams: LongStreams,
 }
 
 impl BlobService {
@@ -65,10 +67,7 @@ impl BlobService {
         options: BlobOptions,
     ) -> BlobService {
         let catalogue = Catalogue::new(engine.clone(), clock.clone(), &KIND, FAMILY);
-        let turns = (0..TURN_COUNT).map(|_| Mutex::default()).collect();
-        let (time, unresolved) = (OnceCell::new(), Unresolved::default());
-        let inner = BlobCore { engine, contents, catalogue, options, clock, time, turns, unresolved };
-        BlobService { inner: Arc::new(inner) }
+        BlobCore::service(engine, contents, clock, options, catalogue)
     }
 
     /// The same, for an engine and contents that other processes write to, too. Contents are then given back by sweeps alone:
@@ -77,10 +76,7 @@ impl BlobService {
         let BlobCore { engine, contents, options, clock, .. } = &*self.inner;
         let (engine, contents, clock) = (engine.clone(), contents.clone(), clock.clone());
         let catalogue = Catalogue::new(engine.clone(), clock.clone(), &KIND, FAMILY).sharing_its_engine();
-        let turns = (0..TURN_COUNT).map(|_| Mutex::default()).collect();
-        let (options, time, unresolved) = (*options, OnceCell::new(), Unresolved::default());
-        let inner = BlobCore { engine, contents, catalogue, options, clock, time, turns, unresolved };
-        BlobService { inner: Arc::new(inner) }
+        BlobCore::service(engine, contents, clock, *options, catalogue)
     }
 
     /// What the service keeps beside its data: names, stored policies, service properties.
@@ -94,6 +90,27 @@ impl BlobService {
 }
 
 impl BlobCore {
+    fn service(
+        engine: Arc<dyn Engine>,
+        contents: Arc<dyn ContentStore>,
+        clock: Arc<dyn Clock>,
+        options: BlobOptions,
+        catalogue: Catalogue,
+    ) -> BlobService {
+        let inner = BlobCore {
+            engine,
+            contents,
+            catalogue,
+            options,
+            clock,
+            time: OnceCell::new(),
+            turns: (0..TURN_COUNT).map(|_| Mutex::default()).collect(),
+            unresolved: Unresolved::default(),
+            streams: LongStreams::default(),
+        };
+        BlobService { inner: Arc::new(inner) }
+    }
+
     async fn time(&self) -> Result<&BlobTime, ServiceError> {
         let make = async || {
             let last = self.engine.snapshot().await.map_err(from_read)?.last_version();

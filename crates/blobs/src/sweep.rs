@@ -52,6 +52,7 @@ impl BlobService {
     /// it. A second sweep finds what the rows that this one removed had named.
     pub async fn sweep(&self) -> Result<SweepReport, ServiceError> {
         let mut report = SweepReport::default();
+        self.inner.streams.end_slow(self.inner.clock.monotonic());
         self.inner.drop_expired_containers().await?;
         for table in self.inner.catalogue.all_ids().await? {
             report.removed_row_count += self.inner.sweep_rows(table).await?;
