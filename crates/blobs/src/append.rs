@@ -100,7 +100,7 @@ fn check_append(
 #[derive(Default)]
 struct AppendedContents {
     contents: Vec<ContentRef>,
-    _guards: Vec<PendingContent>,
+    guards: Vec<PendingContent>,
     nodes: RolledNodes,
 }
 
@@ -115,8 +115,7 @@ impl BlobCore {
         let Received { length, checksums, data } = received;
         let outcome = self.try_append(target, length, &data, append, pre).await;
         if let (Err(error), ReceivedData::Stored(parts, pending)) = (&outcome, data) {
-            drop(pending);
-            self.forget_refused(error, &parts).await;
+            self.give_up(error, &parts, [pending]).await;
         }
         let (stamp, offset, append_count) = outcome?;
         Ok(Appended { stamp, checksums, offset, append_count })
@@ -149,11 +148,17 @@ impl BlobCore {
             committed.copy = None;
             committed.modified = next_etag(found.live(), moment);
             let append_count = committed.append_count;
-            if self.try_commit(target, vec![put_base(&found, &record)]).await? {
-                return Ok((stamp_of(&record), offset, append_count));
+            match self.try_commit(target, vec![put_base(&found, &record)]).await {
+                Ok(true) => return Ok((stamp_of(&record), offset, append_count)),
+                Ok(false) => {
+                    self.forget(&unnamed.contents).await;
+                    self.forget(&unnamed.nodes.contents).await;
+                }
+                Err(error) => {
+                    self.keep_unresolved(&error, unnamed.guards.into_iter().chain(unnamed.nodes.guards));
+                    return Err(error);
+                }
             }
-            self.forget(&unnamed.contents).await;
-            self.forget(&unnamed.nodes.contents).await;
         }
     }
 
@@ -174,7 +179,7 @@ impl BlobCore {
                 if !tail.is_empty() {
                     self.add_content(map, tail, &mut unnamed).await?;
                 }
-                map.entries.push(ContentEntry { id: None, parts: parts.clone() });
+                map.entries.push(ContentEntry { id: None, parts: parts.as_slice().into() });
             }
         }
         unnamed.nodes = self.roll(map).await?;
@@ -189,8 +194,8 @@ impl BlobCore {
     ) -> Result<(), ServiceError> {
         let (parts, pending) = self.write_content(bytes).await?;
         unnamed.contents.extend(&parts);
-        unnamed._guards.push(pending);
-        map.entries.push(ContentEntry { id: None, parts });
+        unnamed.guards.push(pending);
+        map.entries.push(ContentEntry { id: None, parts: parts.into() });
         Ok(())
     }
 }

@@ -24,7 +24,6 @@ use protocol::{ErrorCode, ServiceError};
 use tokio::sync::MutexGuard;
 
 use crate::api::{BlobPlace, Preconditions};
-use crate::page_rows::page_epochs;
 use crate::record::{
     BASE_ROW, BlobContent, BlobRecord, CommittedBlob, RecordKind, SoftDeletion, StagedBlock, block_row,
     generation_row, moment_row, read_block_row,
@@ -218,8 +217,7 @@ impl BlobCore {
         {
             // The clock of the server that wrote it may be ahead of ours, and what follows must be later.
             let modified = record.committed.as_ref().map_or(0, |committed| committed.modified);
-            let epoch = page_epochs(record).map_or(0, |epochs| epochs.epoch);
-            self.see_moment(modified.max(epoch)).await?;
+            self.see_moment(modified).await?;
         }
         if let Some(committed) = record.as_mut().and_then(|record| record.committed.as_mut())
             && committed.tier.rehydrating.is_some()
@@ -326,7 +324,7 @@ impl BlobCore {
             let delete = |(id, _): &(_, StagedBlock)| delete_op(block_row(generation, id), Expect::Any);
             let ops = blocks.iter().map(delete).collect();
             self.try_commit(target, ops).await?;
-            let parts = blocks.iter().flat_map(|(_, block)| &block.parts);
+            let parts = blocks.iter().flat_map(|(_, block)| block.parts.iter());
             let gone: Vec<ContentRef> = parts.filter(|part| !kept.contains(&part.id())).copied().collect();
             self.forget(&gone).await;
         }

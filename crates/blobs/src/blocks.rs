@@ -7,7 +7,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use catalogue::from_read;
-use contents::{ContentId, ContentRef};
+use contents::{ContentId, ContentRef, Pin};
+use engine::env::ticks;
 use engine::{Effect, Expect, Key, Op};
 use protocol::blob::block_list::BlockSource;
 use protocol::blob::checksum::Checksums;
@@ -28,6 +29,7 @@ use crate::put::{NewContent, new_record, stamp_of};
 use crate::read::check_read;
 use crate::record::{BASE_ROW, BlobRecord, StagedBlock, Staging, block_row};
 use crate::service::{BlobCore, BlobService};
+use crate::sweep::STAGED_TIME_SAFE;
 use crate::upload::ReceivedData;
 
 /// One of so many blocks has the staged blocks of its blob counted, so that the bound on them holds roughly and costs little.
@@ -159,11 +161,9 @@ impl BlobCore {
         data: ReceivedData,
         pre: &Preconditions,
     ) -> Result<(), ServiceError> {
-        let parts = data.parts().to_vec();
-        let outcome = self.try_stage(target, id, &parts, pre).await;
-        drop(data);
-        if let Err(error) = &outcome {
-            self.forget_refused(error, &parts).await;
+        let outcome = self.try_stage(target, id, data.parts(), pre).await;
+        if let (Err(error), ReceivedData::Stored(parts, pending)) = (&outcome, data) {
+            self.give_up(error, &parts, [pending]).await;
         }
         outcome
     }
@@ -189,11 +189,13 @@ impl BlobCore {
                 }
                 None => None,
             };
+            // A sweep that is about to remove old blocks must notice, as must a list that is about to take over the block
+            // that is replaced: so the blob's row changes too.
+            let is_old = generation.saturating_add(ticks(STAGED_TIME_SAFE)) <= moment.ticks();
             let base = match (staging, &old) {
-                (Some(_), None) => {
+                (Some(_), None) if !is_old => {
                     Op { row: BASE_ROW.into(), expect: found.expect, effect: Effect::CheckOnly }
                 }
-                // A list that is about to take over the old block must notice: so the blob's row changes too.
                 _ => {
                     let mut record = found.record.clone().unwrap_or_default();
                     record.staging = Some(Staging { generation, id_bytes: id.as_bytes().len() as u8 });
@@ -201,7 +203,7 @@ impl BlobCore {
                 }
             };
             let expect = old.as_ref().map_or(Expect::Absent, |old| Expect::Exactly(old.version));
-            let block = StagedBlock { at: moment.ticks(), parts: parts.to_vec() };
+            let block = StagedBlock { at: moment.ticks(), parts: parts.into() };
             if self.try_commit(target, vec![base, put_op(row, expect, block.encode())]).await? {
                 if let Some(old) = old.and_then(|old| StagedBlock::decode(&old.value)) {
                     self.forget(&old.parts).await;
@@ -221,10 +223,13 @@ impl BlobCore {
         let mut tries = Tries::default();
         loop {
             let _turn = tries.begin(self, target).await?;
+            // Before the row is read: its lists of blocks are read too.
+            let pin = self.contents.pin();
             let found = self.read_base(target).await?;
             let moment = self.next_moment().await?;
             let lease = check_create(&found, pre, BlobType::Block, moment)?;
-            let (mut map, has_committed) = self.gather_blocks(target, &found, blocks).await?;
+            let (mut map, has_committed) = self.gather_blocks(target, &found, blocks, &pin).await?;
+            drop(pin);
             // Blocks that are staged meanwhile do not change the blob's row, unless they replace one of these.
             let kept: HashSet<ContentId> = map.own_contents().map(ContentRef::id).collect();
             let rolled = self.roll(&mut map).await?;
@@ -247,7 +252,10 @@ impl BlobCore {
                     return Ok(stamp_of(&record));
                 }
                 Ok(false) => self.forget(&rolled.contents).await,
-                Err(error) => return Err(error),
+                Err(error) => {
+                    self.keep_unresolved(&error, rolled.guards);
+                    return Err(error);
+                }
             }
         }
     }
@@ -258,10 +266,10 @@ impl BlobCore {
         target: &BlobTarget,
         found: &FoundBase,
         blocks: &[(BlockSource, BlockId)],
+        pin: &Pin,
     ) -> Result<(ContentMap, bool), ServiceError> {
-        let pin = self.contents.pin();
-        let mut staged: HashMap<BlockId, Vec<ContentRef>> = HashMap::new();
-        let mut committed: HashMap<BlockId, Vec<ContentRef>> = HashMap::new();
+        let mut staged: HashMap<BlockId, Arc<[ContentRef]>> = HashMap::new();
+        let mut committed: HashMap<BlockId, Arc<[ContentRef]>> = HashMap::new();
         let wants = |unwanted: BlockSource| blocks.iter().any(|(source, _)| *source != unwanted);
         let staging = found.record.as_ref().and_then(|record| record.staging);
         if let Some(staging) = staging.filter(|_| wants(BlockSource::Committed)) {
@@ -272,7 +280,7 @@ impl BlobCore {
         }
         if let Some(map) = found.live().and_then(|old| old.map()).filter(|_| wants(BlockSource::Uncommitted))
         {
-            let entries = self.all_entries(map, &pin).await?;
+            let entries = self.all_entries(map, pin).await?;
             committed.extend(entries.into_iter().filter_map(|entry| entry.id.map(|id| (id, entry.parts))));
         }
         let mut has_committed = false;

@@ -187,7 +187,7 @@ impl BlobService {
                 live.is_shared = true;
                 // From here on, writes of pages leave alone what the snapshot sees.
                 if let BlobContent::Pages(epochs) = &mut live.content {
-                    epochs.epoch = moment.ticks().max(epochs.epoch + 1);
+                    epochs.advance();
                 }
             }
             let snapshot =
@@ -235,7 +235,7 @@ impl BlobCore {
                 committed.version = Some(committed.modified);
                 committed.is_shared = true;
                 if let BlobContent::Pages(epochs) = &mut committed.content {
-                    epochs.epoch = moment.ticks().max(epochs.epoch + 1);
+                    epochs.advance();
                 }
                 let mut old = old.clone();
                 if let Some(old) = &mut old.committed {

@@ -1,11 +1,11 @@
-//! Containers by name: create, properties, metadata, access, leases, deletion, restoration, list.
+//! Containers by name: create, properties, metadata, access, leases, list.
 //!
-//! A container that is deleted softly keeps its rows and its policies under another name, `NAME!VERSION`, which nobody can ask
-//! for because it is not a container's.
+//! A container whose record says that it is deleted is not there any more, also before it has lost its name
+//! (`container_deletion.rs`).
 
 use bytes::Bytes;
 use catalogue::Container;
-use engine::{CommitError, Flow, Share, TablePath, TableRows};
+use engine::{Flow, Share, TableRows};
 use protocol::blob::conditions::{ConditionPurpose, ConditionState, Conditions};
 use protocol::blob::container_list::ListContainersParameters;
 use protocol::blob::lease::{Leasable, Lease, LeaseRequest, LeaseUse};
@@ -18,33 +18,30 @@ use protocol::{ErrorCode, ServiceError};
 use crate::api::{
     ContainerAclView, ContainerPage, ContainerView, DeletedContainerView, Leased, NewContainer, Stamp,
 };
-use crate::base::deletion;
 use crate::codec::{Decoder, Encoder};
-use crate::family::{FAMILY, namespace};
+use crate::container_deletion::DELETED_MARK;
 use crate::record::{SoftDeletion, read_lease, write_lease};
 use crate::service::{ATTEMPT_COUNT_MAX, BlobCore, BlobService, scan_budget};
 
 const TAG_CONTAINER: u8 = 1;
-/// Between the name of a deleted container and its version. No name has it.
-pub(crate) const DELETED_MARK: &str = "!";
 /// Records of one page, stored. A page that would have more is shorter.
 const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// What the catalogue keeps of a container beside its name.
 #[derive(Clone, Debug)]
-struct ContainerRecord {
+pub(crate) struct ContainerRecord {
     /// The ETag, and the time of the last change.
     modified: u64,
-    lease: Lease,
+    pub(crate) lease: Lease,
     public_access: Option<PublicAccess>,
     metadata: Metadata,
     default_scope: Option<Box<str>>,
     deny_scope_override: bool,
-    deleted: Option<SoftDeletion>,
+    pub(crate) deleted: Option<SoftDeletion>,
 }
 
 impl ContainerRecord {
-    fn encode(&self) -> Bytes {
+    pub(crate) fn encode(&self) -> Bytes {
         let mut out = Encoder::new(TAG_CONTAINER);
         out.number(self.modified);
         write_lease(&self.lease, &mut out);
@@ -59,7 +56,7 @@ impl ContainerRecord {
         out.finish()
     }
 
-    fn read(payload: &[u8]) -> Option<ContainerRecord> {
+    pub(crate) fn read(payload: &[u8]) -> Option<ContainerRecord> {
         let mut from = Decoder::new(payload, TAG_CONTAINER)?;
         let record = ContainerRecord {
             modified: from.number()?,
@@ -74,7 +71,7 @@ impl ContainerRecord {
         Some(record)
     }
 
-    fn decode(payload: &[u8]) -> Result<ContainerRecord, ServiceError> {
+    pub(crate) fn decode(payload: &[u8]) -> Result<ContainerRecord, ServiceError> {
         let damaged =
             || ServiceError::with_source(ErrorCode::InternalError, "a container's record does not decode");
         ContainerRecord::read(payload).ok_or_else(damaged)
@@ -90,7 +87,7 @@ impl ContainerRecord {
         self.modified.max(lease) <= last
     }
 
-    fn stamp(&self) -> Stamp {
+    pub(crate) fn stamp(&self) -> Stamp {
         let last_modified = DateTime::from_ticks(self.modified);
         Stamp { etag: BlobETag(self.modified), last_modified, version: None }
     }
@@ -116,7 +113,7 @@ impl ContainerRecord {
     }
 
     /// Checks what a request says about the lease, and its conditions.
-    fn check(
+    pub(crate) fn check(
         &self,
         lease_use: LeaseUse,
         lease: Option<Guid>,
@@ -148,7 +145,11 @@ impl BlobService {
             deny_scope_override: new.deny_encryption_scope_override,
             deleted: None,
         };
-        let created = self.inner.catalogue.create(account, container.as_str(), record.encode()).await?;
+        let create = || self.inner.catalogue.create(account, container.as_str(), record.encode());
+        let mut created = create().await?;
+        if created.is_none() && self.inner.finish_deletion(account, container.as_str()).await? {
+            created = create().await?;
+        }
         created.map(|_| record.stamp()).ok_or_else(|| ErrorCode::ContainerAlreadyExists.into())
     }
 
@@ -173,7 +174,8 @@ impl BlobService {
     ) -> Result<Option<PublicAccess>, ServiceError> {
         let found = self.inner.catalogue.get(account, container.as_str()).await?;
         let Some(found) = found else { return Ok(None) };
-        Ok(ContainerRecord::decode(&found.payload)?.public_access)
+        let record = ContainerRecord::decode(&found.payload)?;
+        Ok(record.public_access.filter(|_| record.deleted.is_none()))
     }
 
     pub async fn set_container_metadata(
@@ -213,19 +215,21 @@ impl BlobService {
         lease: Option<Guid>,
         conditions: &Conditions,
     ) -> Result<Stamp, ServiceError> {
-        let (_, record) = self.inner.container(account, container).await?;
-        record.check(LeaseUse::Read, lease, conditions, self.inner.now().await?)?;
-        // The policies come first: an ETag that has changed tells that all of it has changed.
-        if !self.inner.catalogue.set_policies(account, container.as_str(), &acl.policies).await? {
-            return Err(ErrorCode::ContainerNotFound.into());
-        }
+        let (seen, _) = self.inner.container(account, container).await?;
+        // Policies are another row. So that two requests do not mix, they take turns, as far as one process sees them.
+        let _turn = self.inner.turn(seen.ids.id, "").await;
         let change = |record: &mut ContainerRecord, now: DateTime| {
             record.check(LeaseUse::Read, lease, conditions, now)?;
             record.public_access = acl.public_access;
             record.modified = now.ticks().max(record.modified + 1);
             Ok(record.stamp())
         };
-        self.inner.change_container(account, container, change).await
+        // The row with the conditions comes first: a request that is refused has changed nothing.
+        let stamp = self.inner.change_container(account, container, change).await?;
+        match self.inner.catalogue.set_policies(account, container.as_str(), &acl.policies).await? {
+            true => Ok(stamp),
+            false => Err(ErrorCode::ContainerNotFound.into()),
+        }
     }
 
     pub async fn lease_container(
@@ -246,54 +250,6 @@ impl BlobService {
             Ok(Leased { stamp: record.stamp(), outcome })
         };
         self.inner.change_container(account, container, change).await
-    }
-
-    pub async fn delete_container(
-        &self,
-        account: &AccountName,
-        container: &ContainerName,
-        lease: Option<Guid>,
-        conditions: &Conditions,
-    ) -> Result<(), ServiceError> {
-        let (_, mut record) = self.inner.container(account, container).await?;
-        let now = self.inner.next_moment().await?;
-        // A lease that is acquired between this look and the deletion is as if it came after it.
-        record.check(LeaseUse::Write, lease, conditions, now)?;
-        if let Some(days) = self.inner.options.container_retention_days {
-            record.lease = Lease::Available;
-            record.deleted = Some(deletion(now, days));
-            let kept = format!("{container}{DELETED_MARK}{:016x}", now.ticks());
-            return match self.inner.rename_container(account, container.as_str(), &kept, &record).await? {
-                Renamed::Done => Ok(()),
-                Renamed::Absent | Renamed::Taken => Err(ErrorCode::ContainerNotFound.into()),
-            };
-        }
-        match self.inner.catalogue.delete(account, container.as_str()).await? {
-            Some(_) => Ok(()),
-            None => Err(ErrorCode::ContainerNotFound.into()),
-        }
-    }
-
-    /// Undoes the deletion of a container, under the same or another name.
-    pub async fn restore_container(
-        &self,
-        account: &AccountName,
-        container: &ContainerName,
-        deleted_name: &str,
-        deleted_version: &str,
-    ) -> Result<Stamp, ServiceError> {
-        let kept = [deleted_name, DELETED_MARK, deleted_version].concat();
-        let found = self.inner.catalogue.get(account, &kept).await?.ok_or(ErrorCode::ContainerNotFound)?;
-        let mut record = ContainerRecord::decode(&found.payload)?;
-        let now = self.inner.next_moment().await?;
-        if record.deleted.take().is_none_or(|deleted| deleted.until <= now.ticks()) {
-            return Err(ErrorCode::ContainerNotFound.into());
-        }
-        match self.inner.rename_container(account, &kept, container.as_str(), &record).await? {
-            Renamed::Done => Ok(record.stamp()),
-            Renamed::Absent => Err(ErrorCode::ContainerNotFound.into()),
-            Renamed::Taken => Err(ErrorCode::ContainerAlreadyExists.into()),
-        }
     }
 
     pub async fn list_containers(
@@ -324,6 +280,7 @@ impl BlobService {
             }
             match ContainerRecord::decode(payload) {
                 Ok(record) if record.deleted.is_some_and(|deleted| deleted.until <= now.ticks()) => {}
+                Ok(record) if record.deleted.is_some() && !name.contains(DELETED_MARK) => {}
                 Ok(record) => containers.push(record.view(name, now)),
                 Err(error) => {
                     damage = Some(error);
@@ -350,28 +307,9 @@ impl BlobCore {
         let found = self.catalogue.get(account, container.as_str()).await?;
         let found = found.ok_or(ErrorCode::ContainerNotFound)?;
         let record = ContainerRecord::decode(&found.payload)?;
-        Ok((found, record))
-    }
-
-    /// Gives a container another name, and another record, in one step.
-    async fn rename_container(
-        &self,
-        account: &AccountName,
-        from: &str,
-        to: &str,
-        record: &ContainerRecord,
-    ) -> Result<Renamed, ServiceError> {
-        let payload = catalogue::record::of_new(FAMILY, record.encode());
-        let path = |name| TablePath::new(namespace(account), name);
-        let renamed = self.engine.rename_table(path(from), path(to), payload).await;
-        for name in [from, to] {
-            self.catalogue.forget(account, name);
-        }
-        match renamed {
-            Ok(_) => Ok(Renamed::Done),
-            Err(CommitError::Precondition { op: 0, .. }) => Ok(Renamed::Absent),
-            Err(CommitError::Precondition { .. }) => Ok(Renamed::Taken),
-            Err(error) => Err(catalogue::from_commit(error)),
+        match record.deleted {
+            None => Ok((found, record)),
+            Some(_) => Err(ErrorCode::ContainerBeingDeleted.into()),
         }
     }
 
@@ -391,19 +329,6 @@ impl BlobCore {
         }
         Err(ErrorCode::ServerBusy.into())
     }
-}
-
-/// What became of a renaming.
-enum Renamed {
-    Done,
-    Absent,
-    Taken,
-}
-
-/// Whether the name is that of a container that is deleted and cannot be restored any more.
-pub(crate) fn is_expired(name: &str, payload: &[u8], now: DateTime) -> bool {
-    let deleted = ContainerRecord::read(payload).and_then(|record| record.deleted);
-    name.contains(DELETED_MARK) && deleted.is_some_and(|deleted| deleted.until <= now.ticks())
 }
 
 /// Whether these bytes are the record of a container that is not deleted, with no time after the last one.

@@ -5,13 +5,14 @@
 //! *tail* is the bytes of a short content, or those that were appended last. So a row stays small whatever the blob's size, and
 //! the last of many appends costs as much as the first.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use contents::{ContentRef, ContentStore, ContentStream, PendingContent, Pin};
-use protocol::ServiceError;
+use contents::{ContentId, ContentRef, ContentStore, ContentStream, PendingContent, Pin};
 use protocol::blob::identifier::BlockId;
+use protocol::{ErrorCode, ServiceError};
 
 use crate::codec::{Decoder, Encoder};
 use crate::service::{BlobCore, damaged_row, from_content};
@@ -20,10 +21,10 @@ use crate::service::{BlobCore, damaged_row, from_content};
 pub(crate) const INLINE_BYTES_MAX: usize = 8 * 1024;
 /// With a longer list, the row keeps the first entries in nodes.
 const ENTRIES_BYTES_MAX: usize = 16 * 1024;
-/// A node is as long as this, or a little longer. Reading a range reads the nodes that it touches.
+/// A node is as long as this, or longer by one entry. Reading a range reads the nodes that it touches.
 const NODE_BYTES: usize = 128 * 1024;
-/// No node is nearly as long.
-const NODE_BYTES_MAX: u64 = 1024 * 1024;
+/// No node is longer. An entry of 5000 MiB has 2250 references at most, which take 54 KB.
+const NODE_BYTES_MAX: usize = 4 * 1024 * 1024;
 const TAG_NODE: u8 = 1;
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -37,7 +38,8 @@ pub(crate) struct ContentMap {
 pub(crate) struct ContentEntry {
     /// `None` if it is no block that a block list could name.
     pub(crate) id: Option<BlockId>,
-    pub(crate) parts: Vec<ContentRef>,
+    /// Shared, because a list may name one long block many times.
+    pub(crate) parts: Arc<[ContentRef]>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -67,7 +69,7 @@ impl ContentEntry {
             [] => None,
             id => Some(BlockId::from_bytes(id)?),
         };
-        Some(ContentEntry { id, parts: from.contents()? })
+        Some(ContentEntry { id, parts: from.contents()?.into() })
     }
 }
 
@@ -80,7 +82,7 @@ impl ContentMap {
         if parts.is_empty() {
             return ContentMap::default();
         }
-        ContentMap { entries: vec![ContentEntry { id: None, parts }], ..ContentMap::default() }
+        ContentMap { entries: vec![ContentEntry { id: None, parts: parts.into() }], ..ContentMap::default() }
     }
 
     pub(crate) fn length(&self) -> u64 {
@@ -121,7 +123,7 @@ impl ContentMap {
     /// The contents that the row names by itself. Those of the nodes' entries are beside these.
     pub(crate) fn own_contents(&self) -> impl Iterator<Item = &ContentRef> {
         let nodes = self.nodes.iter().flat_map(|node| &node.parts);
-        nodes.chain(self.entries.iter().flat_map(|entry| &entry.parts))
+        nodes.chain(self.entries.iter().flat_map(|entry| entry.parts.iter()))
     }
 
     fn entries_bytes(&self) -> usize {
@@ -181,27 +183,23 @@ impl BlobCore {
         map: &ContentMap,
         pin: &Pin,
     ) -> Result<Vec<ContentEntry>, ServiceError> {
-        let mut all = Vec::new();
-        for node in &map.nodes {
-            all.extend(self.read_node(node, pin).await?);
-        }
-        all.extend(map.entries.iter().cloned());
-        Ok(all)
+        all_entries(&self.contents, map, pin).await
     }
 
-    /// Every content that a map names, also through its nodes.
+    /// Every content that a map names, also through its nodes, once.
     pub(crate) async fn named_contents(
         &self,
         map: &ContentMap,
         pin: &Pin,
     ) -> Result<Vec<ContentRef>, ServiceError> {
-        let mut named: Vec<ContentRef> = map.own_contents().copied().collect();
+        let mut named: HashMap<ContentId, ContentRef> =
+            map.own_contents().map(|content| (content.id(), *content)).collect();
         for node in &map.nodes {
             for entry in self.read_node(node, pin).await? {
-                named.extend(entry.parts);
+                named.extend(entry.parts.iter().map(|content| (content.id(), *content)));
             }
         }
-        Ok(named)
+        Ok(named.into_values().collect())
     }
 
     /// Moves entries into nodes until the row is small enough. What was written is returned with its guards, which the
@@ -241,13 +239,37 @@ pub(crate) async fn read_node(
     pin: &Pin,
 ) -> Result<Vec<ContentEntry>, ServiceError> {
     let length: u64 = node.parts.iter().map(ContentRef::length).sum();
-    if length > NODE_BYTES_MAX {
+    if length > NODE_BYTES_MAX as u64 {
         return Err(damaged_row());
     }
     let bytes = read_contents(contents, &node.parts, 0..length, pin).await?;
     let entries = decode_node(&bytes).ok_or_else(damaged_row)?;
     let found: u64 = entries.iter().map(ContentEntry::length).sum();
     if found == node.length { Ok(entries) } else { Err(damaged_row()) }
+}
+
+/// All entries of a map. Blocks that are named several times have their references in memory once.
+pub(crate) async fn all_entries(
+    contents: &Arc<dyn ContentStore>,
+    map: &ContentMap,
+    pin: &Pin,
+) -> Result<Vec<ContentEntry>, ServiceError> {
+    let mut all: Vec<ContentEntry> = Vec::new();
+    let mut known: HashMap<ContentId, Arc<[ContentRef]>> = HashMap::new();
+    let mut add = |mut entry: ContentEntry| {
+        if let Some(first) = entry.parts.first() {
+            let known = known.entry(first.id()).or_insert_with(|| entry.parts.clone());
+            if *known == entry.parts {
+                entry.parts = known.clone();
+            }
+        }
+        all.push(entry);
+    };
+    for node in &map.nodes {
+        read_node(contents, node, pin).await?.into_iter().for_each(&mut add);
+    }
+    map.entries.iter().cloned().for_each(&mut add);
+    Ok(all)
 }
 
 pub(crate) async fn roll(
@@ -263,9 +285,14 @@ pub(crate) async fn roll(
         });
         let count = long_enough.map_or(map.entries.len(), |last| last + 1);
         let entries: Vec<ContentEntry> = map.entries.drain(..count).collect();
-        let (parts, pending) = write_content(contents, encode_node(&entries)).await?;
+        let node = encode_node(&entries);
+        if node.len() > NODE_BYTES_MAX {
+            let why = "a block has more references than a list of blocks can hold";
+            return Err(ServiceError::with_source(ErrorCode::InternalError, why));
+        }
+        let (parts, pending) = write_content(contents, node).await?;
         rolled.contents.extend(&parts);
-        rolled.pending.push(pending);
+        rolled.guards.push(pending);
         map.nodes.push(ContentNode { length: entries.iter().map(ContentEntry::length).sum(), parts });
     }
     Ok(rolled)
@@ -275,5 +302,51 @@ pub(crate) async fn roll(
 #[derive(Default)]
 pub(crate) struct RolledNodes {
     pub(crate) contents: Vec<ContentRef>,
-    pub(crate) pending: Vec<PendingContent>,
+    pub(crate) guards: Vec<PendingContent>,
+}
+
+#[cfg(test)]
+mod tests {
+    use contents::MemoryContents;
+
+    use super::*;
+    use crate::portable::placeholder;
+
+    fn entry(number: u64, parts: u64) -> ContentEntry {
+        let id = BlockId::from_bytes(&number.to_be_bytes());
+        ContentEntry { id, parts: (0..parts).map(|part| placeholder(number << 32 | part, 5)).collect() }
+    }
+
+    fn store() -> Arc<dyn ContentStore> {
+        Arc::new(MemoryContents::new(1 << 30, Arc::new(|| 5)))
+    }
+
+    #[tokio::test]
+    async fn entries_of_any_length_read_as_they_were_rolled() {
+        let contents = store();
+        for parts in [1, 160, 2250, 60_000] {
+            let entries: Vec<ContentEntry> = (1..20).map(|number| entry(number, parts)).collect();
+            let mut map = ContentMap { entries: entries.clone(), ..ContentMap::default() };
+            roll(&contents, &mut map).await.unwrap();
+            assert!(map.entries_bytes() <= ENTRIES_BYTES_MAX);
+            assert!(all_entries(&contents, &map, &contents.pin()).await.unwrap() == entries, "{parts} parts");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_list_that_nobody_could_read_is_not_written() {
+        let mut map = ContentMap { entries: vec![entry(1, 200_000)], ..ContentMap::default() };
+        assert!(roll(&store(), &mut map).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_block_that_is_named_often_is_in_memory_once() {
+        let contents = store();
+        let long = entry(1, 500);
+        let mut map = ContentMap { entries: vec![long; 1000], ..ContentMap::default() };
+        roll(&contents, &mut map).await.unwrap();
+        assert!(map.nodes.len() > 50);
+        let all = all_entries(&contents, &map, &contents.pin()).await.unwrap();
+        assert!(all.iter().all(|entry| Arc::ptr_eq(&entry.parts, &all[0].parts)));
+    }
 }

@@ -2,12 +2,13 @@
 //!
 //! A copy of a block or append blob takes over the references of its source: it costs the same whatever the size. The commit
 //! checks that the source's row is still the same, and marks it as one that shares its contents. So at every moment some row
-//! names them, and no sweep can find them unnamed. The segments of a page blob are copied as rows, a hundred at a time, and seen
-//! when the destination's row is committed.
+//! names them, and no sweep can find them unnamed. The segments of a page blob are copied as rows of a new line, some at a time and
+//! each time with the same check, and seen when the destination's row is committed. A copy that ends before that is never seen.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use engine::env::ticks;
 use engine::{Commit, Effect, Expect, Op};
 use protocol::blob::checksum::{Checksums, ContentDigest};
 use protocol::blob::conditions::{ConditionPurpose, Conditions};
@@ -24,13 +25,15 @@ use crate::api::{BlobPlace, Copied, CopyFrom, CopyRequest, CopyTags, NewBlob, Pr
 use crate::base::{BlobTarget, FoundBase, Tries, check_create, put_base, put_op};
 use crate::containers::new_guid;
 use crate::content::ContentMap;
+use crate::epochs::{Epochs, segment_row};
 use crate::finish::Unstoppable;
-use crate::page_rows::{page_epochs, segment_row, segments_of};
+use crate::page_rows::{page_epochs, segments_of};
 use crate::put::{NewContent, new_record, stamp_of};
 use crate::read::FoundRecord;
-use crate::record::{BlobContent, Epochs};
-use crate::service::{BlobCore, BlobService};
+use crate::record::{BASE_ROW, BlobContent};
+use crate::service::{ATTEMPT_COUNT_MAX, BlobCore, BlobService};
 use crate::stream::{OpenBlob, StreamSource};
+use crate::sweep::COPY_TIME_MAX;
 
 /// Segments that one commit writes.
 const SEGMENT_COUNT_MAX: usize = 50;
@@ -60,11 +63,7 @@ impl BlobService {
             encryption: source.encryption,
         };
         let inner = self.inner.clone();
-        Unstoppable::new(async move {
-            inner.see_segments(&target).await?;
-            inner.copy(&source, &target, &request, &pre).await
-        })
-        .await
+        Unstoppable::new(async move { inner.copy(&source, &target, &request, &pre).await }).await
     }
 
     /// For a copy whose source is elsewhere.
@@ -128,25 +127,24 @@ impl BlobCore {
                 is_sealed: committed.blob_type == BlobType::Append && request.seal,
                 is_shared: true,
             };
-            let is_same_row = from.row == crate::record::BASE_ROW.into()
+            let is_same_row = from.row == BASE_ROW.into()
                 && source.target.table == target.table
                 && source.target.blob == target.blob;
             if is_same_row && found.expect != Expect::Exactly(from.version) {
                 // It was replaced between the two looks: what the first one saw may be forgotten already.
                 continue;
             }
-            if let BlobContent::Pages(_) = committed.content
-                && !is_same_row
-            {
-                let epochs = Epochs::begin(moment);
-                if !self.copy_segments(&from, source, target, epochs).await? {
-                    continue;
+            match &mut content.content {
+                // What is kept of the destination sees the same segments.
+                BlobContent::Pages(epochs) if is_same_row => epochs.advance(),
+                BlobContent::Pages(epochs) => {
+                    *epochs = Epochs::begin(moment);
+                    let epochs = *epochs;
+                    if !self.copy_segments(&from, source, target, epochs).await? {
+                        continue;
+                    }
                 }
-                content.content = BlobContent::Pages(epochs);
-            }
-            if let BlobContent::Pages(epochs) = &mut content.content {
-                // What is kept of the destination may see the same segments.
-                epochs.epoch = moment.ticks().max(epochs.epoch);
+                BlobContent::Map(_) => {}
             }
             let new = NewBlob {
                 http: committed.http.clone(),
@@ -239,7 +237,7 @@ impl BlobCore {
         source: &CopySide,
         target: &BlobTarget,
         found: &FoundBase,
-        mut ops: Vec<Op>,
+        ops: Vec<Op>,
         is_same_row: bool,
     ) -> Vec<Commit> {
         debug_assert!(!is_same_row || found.record.is_some());
@@ -261,16 +259,11 @@ impl BlobCore {
             true => Op { row: from.row.clone(), expect, effect: Effect::CheckOnly },
             false => put_op(from.row.clone(), expect, shared.encode()),
         };
-        let is_same_blob =
-            source.target.table == target.table && source.target.blob.as_str() == target.blob.as_str();
-        if is_same_blob {
-            ops.push(op);
-            return vec![target.commit(ops)];
-        }
-        vec![target.commit(ops), source.target.commit(vec![op])]
+        together(target, ops, &source.target, op)
     }
 
-    /// Copies the segments of a page blob to new rows, which nobody sees yet. `false` if the source has changed meanwhile.
+    /// Copies the segments of a page blob to rows of a new line, which nobody sees yet. `false` if the source has changed
+    /// meanwhile.
     async fn copy_segments(
         &self,
         from: &FoundRecord,
@@ -280,41 +273,50 @@ impl BlobCore {
     ) -> Result<bool, ServiceError> {
         let committed = from.committed()?;
         let all = segments_of(&(0..committed.size));
-        let mut next = all.start;
+        let (mut next, mut try_count) = (all.start, 0);
         while next < all.end {
+            // A sweep removes older rows that nobody sees. Half of that time leaves enough for the rest of the copy.
+            let is_late = self.now().await?.ticks() > epochs.line.begun + ticks(COPY_TIME_MAX) / 2;
+            if is_late || try_count == ATTEMPT_COUNT_MAX {
+                return Err(ErrorCode::ServerBusy.into());
+            }
             let (table, name) = (source.target.table, source.target.name());
             let view = self.page_view(table, name, &from.row, next..all.end).await?;
-            let contents: Vec<_> =
-                view.segments.values().flat_map(|segment| segment.contents()).copied().collect();
-            let hold = self.contents.hold(&contents);
-            // Held first, then seen again: so no sweep has forgotten them, and none will.
-            let again = self.page_view(table, name, &from.row, next..view.covered.end).await?;
-            let is_same = again.segments == view.segments
-                && again.covered == view.covered
-                && again
-                    .record
-                    .as_ref()
-                    .and_then(|record| record.live())
-                    .is_some_and(|live| live.modified == committed.modified)
-                && again.record.as_ref().and_then(page_epochs).map(|found| found.floor)
-                    == page_epochs(&from.record).map(|found| found.floor);
-            if !is_same {
-                return Ok(false);
-            }
+            let live = view.record.as_ref().and_then(|record| record.live());
+            let is_same = live.is_some_and(|live| live.modified == committed.modified)
+                && view.record.as_ref().and_then(page_epochs).map(|found| found.line)
+                    == page_epochs(&from.record).map(|found| found.line);
+            let Some(version) = view.version.filter(|_| is_same) else { return Ok(false) };
             let ops: Vec<Op> = view
                 .segments
                 .iter()
                 .filter(|(_, segment)| !segment.extents.is_empty())
-                .map(|(index, segment)| {
-                    put_op(segment_row(*index, epochs.epoch), Expect::Any, segment.encode())
-                })
+                .map(|(index, segment)| put_op(segment_row(*index, epochs), Expect::Any, segment.encode()))
                 .collect();
+            // Every write of pages changes the source's row. So while it is the same, the source names these contents, and
+            // no sweep can find them unnamed.
+            let check =
+                Op { row: from.row.clone(), expect: Expect::Exactly(version), effect: Effect::CheckOnly };
+            let mut is_done = true;
             for ops in ops.chunks(SEGMENT_COUNT_MAX) {
-                self.try_commit(target, ops.to_vec()).await?;
+                let commits = together(target, ops.to_vec(), &source.target, check.clone());
+                is_done = self.try_commits(target, commits).await?;
+                if !is_done {
+                    break;
+                }
             }
-            drop(hold);
-            next = view.covered.end;
+            // The row may have changed without the pages, as when a lease is renewed.
+            (next, try_count) = if is_done { (view.covered.end, 0) } else { (next, try_count + 1) };
         }
         Ok(true)
     }
+}
+
+/// Changes of one blob and a change of another, perhaps the same one, which happen together.
+fn together(target: &BlobTarget, mut ops: Vec<Op>, other: &BlobTarget, op: Op) -> Vec<Commit> {
+    if other.table == target.table && other.blob.as_str() == target.blob.as_str() {
+        ops.push(op);
+        return vec![target.commit(ops)];
+    }
+    vec![target.commit(ops), other.commit(vec![op])]
 }

@@ -80,9 +80,9 @@ impl BlobCore {
             let tier_changed = committed.tier.explicit.map_or(committed.created, |(_, changed)| changed);
             deletion.tier_conditions.check(DateTime::from_ticks(tier_changed))?;
             let keeping = self.keeping(&target.account).await?;
-            let mut snapshots = self.moments(target.table, target.name()).await?;
-            snapshots
-                .retain(|found| found.record.kind == RecordKind::Snapshot && found.record.deleted.is_none());
+            let is_meant =
+                |record: &BlobRecord| record.kind == RecordKind::Snapshot && record.deleted.is_none();
+            let mut snapshots = self.some_moments(target.table, target.name(), is_meant).await?;
             if deletion.snapshots.is_none() && !snapshots.is_empty() {
                 return Err(ErrorCode::SnapshotsPresent.into());
             }
@@ -190,12 +190,12 @@ impl BlobCore {
             let now = self.now().await?;
             let is_deleted =
                 |record: &BlobRecord| record.deleted.is_some_and(|deleted| deleted.until > now.ticks());
-            let moments = self.moments(target.table, target.name()).await?;
             let mut ops: Vec<Op> = Vec::new();
-            for MomentRow { row, record, version } in moments.iter().filter(|found| is_deleted(&found.record))
+            for MomentRow { row, record, version } in
+                self.some_moments(target.table, target.name(), is_deleted).await?
             {
-                let restored = BlobRecord { deleted: None, ..record.clone() };
-                ops.push(put_op(row.clone(), Expect::Exactly(*version), restored.encode()));
+                let restored = BlobRecord { deleted: None, ..record };
+                ops.push(put_op(row, Expect::Exactly(version), restored.encode()));
             }
             let is_last = ops.len() <= SNAPSHOT_COUNT_MAX;
             ops.truncate(SNAPSHOT_COUNT_MAX);
@@ -217,9 +217,14 @@ impl BlobCore {
         }
     }
 
-    /// All snapshots and versions of a blob.
-    pub(crate) async fn moments(&self, table: TableId, blob: &str) -> Result<Vec<MomentRow>, ServiceError> {
-        let mut sink = MomentSink { rows: Vec::new(), is_damaged: false };
+    /// The first of the snapshots and versions that are meant: those that one commit changes, and one more if there are more.
+    async fn some_moments(
+        &self,
+        table: TableId,
+        blob: &str,
+        is_meant: impl Fn(&BlobRecord) -> bool + Send,
+    ) -> Result<Vec<MomentRow>, ServiceError> {
+        let mut sink = MomentSink { rows: Vec::new(), is_meant, is_damaged: false };
         let mut low: Box<str> = MOMENTS_BEGIN.into();
         loop {
             let range = KeyRange::rows(blob, Bound::Included(&low), Bound::Excluded(BASE_ROW));
@@ -229,8 +234,8 @@ impl BlobCore {
                 return Err(damaged_row());
             }
             match next {
-                Some(next) => low = next.row,
-                None => return Ok(sink.rows),
+                Some(next) if sink.rows.len() <= SNAPSHOT_COUNT_MAX => low = next.row,
+                _ => return Ok(sink.rows),
             }
         }
     }
@@ -248,16 +253,22 @@ fn delete_snapshot(snapshot: &MomentRow, keeping: Keeping, now: DateTime) -> Op 
     }
 }
 
-struct MomentSink {
+struct MomentSink<F> {
     rows: Vec<MomentRow>,
+    is_meant: F,
     is_damaged: bool,
 }
 
-impl Sink for MomentSink {
+impl<F: Fn(&BlobRecord) -> bool + Send> Sink for MomentSink<F> {
     fn row(&mut self, key: Key<'_>, version: Version, value: &[u8]) -> Flow {
+        if self.rows.len() > SNAPSHOT_COUNT_MAX {
+            return Flow::Stop;
+        }
         match read_moment_row(key.row).and(BlobRecord::decode_borrowed(value)) {
             Some(record) => {
-                self.rows.push(MomentRow { row: key.row.into(), record, version });
+                if (self.is_meant)(&record) {
+                    self.rows.push(MomentRow { row: key.row.into(), record, version });
+                }
                 Flow::Continue
             }
             None => {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use contents::{ContentId, ContentRef, ContentStore, ContentStream, Pin};
 
-use crate::content::{ContentEntry, ContentMap, read_node};
+use crate::content::{ContentMap, all_entries};
 use crate::page_rows::PageSource;
 use crate::portable::{RowValue, SHARED_COUNT_MAX, placeholder};
 use crate::record::{BASE_ROW, BlobContent, read_block_row};
@@ -24,7 +24,7 @@ pub struct ExportedContent {
     pub number: u64,
     /// Whether later rows may name it too.
     pub is_shared: bool,
-    parts: Vec<ContentRef>,
+    parts: Arc<[ContentRef]>,
 }
 
 /// Goes through the rows of containers, in their order.
@@ -95,7 +95,7 @@ impl BlobExporter {
             RowValue::Segment(segment) => {
                 for extent in &mut segment.extents {
                     if let PageSource::Part(content, _) = &mut extent.source {
-                        let mut list = vec![*content];
+                        let mut list: Arc<[ContentRef]> = [*content].into();
                         self.stand_in(&mut list, is_shared, &mut contents);
                         *content = list[0];
                     }
@@ -107,36 +107,32 @@ impl BlobExporter {
 
     /// The bytes of a content.
     pub fn open(&self, content: &ExportedContent) -> ContentStream {
-        let (list, pin) = (content.parts.clone().into(), self.pin.clone());
+        let (list, pin) = (content.parts.clone(), self.pin.clone());
         ContentStream::new(self.contents.clone(), list, 0..u64::MAX, pin)
     }
 
     /// Puts the entries of nodes in the place of the nodes.
     async fn write_out(&self, map: &mut ContentMap) -> Result<(), String> {
-        let mut entries: Vec<ContentEntry> = Vec::new();
-        for node in std::mem::take(&mut map.nodes) {
-            let read = read_node(&self.contents, &node, &self.pin).await;
-            entries.extend(read.map_err(|error| format!("its list of blocks cannot be read: {error:?}"))?);
-        }
-        entries.append(&mut map.entries);
-        map.entries = entries;
+        let entries = all_entries(&self.contents, map, &self.pin).await;
+        map.entries = entries.map_err(|error| format!("its list of blocks cannot be read: {error:?}"))?;
+        map.nodes.clear();
         Ok(())
     }
 
     /// Puts one reference in the place of a list, and adds the content that it stands for, unless it was carried before.
-    fn stand_in(&mut self, parts: &mut Vec<ContentRef>, is_shared: bool, out: &mut Vec<ExportedContent>) {
+    fn stand_in(&mut self, parts: &mut Arc<[ContentRef]>, is_shared: bool, out: &mut Vec<ExportedContent>) {
         let Some(first) = parts.first().map(ContentRef::id) else { return };
         let length: u64 = parts.iter().map(ContentRef::length).sum();
         // Lists are shared as a whole. If one were not, its length would tell, and it would be carried again.
         let known = if is_shared { &self.known } else { &self.of_row };
         if let Some(known) = known.get(&first).filter(|known| known.length() == length) {
-            *parts = vec![*known];
+            *parts = [*known].into();
             return;
         }
         let number = self.next;
         self.next += 1;
         let stands_for = placeholder(number, length);
-        out.push(ExportedContent { number, is_shared, parts: std::mem::replace(parts, vec![stands_for]) });
+        out.push(ExportedContent { number, is_shared, parts: std::mem::replace(parts, [stands_for].into()) });
         if !is_shared {
             self.of_row.insert(first, stands_for);
             return;

@@ -13,7 +13,7 @@ use protocol::blob::tag_expression::TagExpression;
 use protocol::common::AccountName;
 
 use crate::api::{FoundBlob, FoundPage};
-use crate::containers::DELETED_MARK;
+use crate::container_deletion::DELETED_MARK;
 use crate::record::{BASE_ROW, BlobRecord, read_moment_row};
 use crate::service::{BlobCore, BlobService, damaged_row};
 use crate::walk::{BlobWalker, WALK_TIME_MAX, WalkStep};

@@ -81,7 +81,7 @@ impl BlobImporter {
                 if let Some(BlobContent::Map(map)) = content {
                     for entry in &mut map.entries {
                         let found = contents.find_list(&entry.parts)?;
-                        entry.parts = found.map_or_else(Vec::new, |list| list.to_vec());
+                        entry.parts = found.unwrap_or_default();
                     }
                     let rolled = roll(&self.contents, map).await;
                     rolled.map_err(|error| format!("a list of blocks could not be written: {error:?}"))?;
@@ -89,7 +89,7 @@ impl BlobImporter {
             }
             RowValue::Block(block) => {
                 let found = contents.find_list(&block.parts)?;
-                block.parts = found.map_or_else(Vec::new, |list| list.to_vec());
+                block.parts = found.unwrap_or_default();
             }
             RowValue::Segment(segment) => {
                 let mut extents = Vec::with_capacity(segment.extents.len());

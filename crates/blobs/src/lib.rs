@@ -15,13 +15,14 @@
 //! | `codec.rs`, `record.rs` | the rows of a container, byte for byte |
 //! | `content.rs` | the content of a block or append blob: references, lists, lists of lists |
 //! | `stream.rs`, `upload.rs` | bytes on their way out and in |
-//! | `containers.rs` | containers by name |
+//! | `containers.rs`, `container_deletion.rs` | containers by name |
 //! | `base.rs` | read a blob's rows, decide, commit, try again |
 //! | `read.rs` | reads of blobs |
-//! | `put.rs`, `blocks.rs`, `append.rs`, `pages.rs`, `page_rows.rs` | writes of content |
+//! | `put.rs`, `blocks.rs`, `append.rs`, `pages.rs`, `page_rows.rs`, `epochs.rs` | writes of content |
 //! | `change.rs`, `delete.rs`, `copy.rs` | everything else that changes a blob |
 //! | `walk.rs`, `list.rs`, `find.rs` | lists of blobs |
 //! | `named.rs`, `sweep.rs`, `check.rs` | what no row names, and whether every row has its bytes |
+//! | `unresolved.rs` | what a row may yet name, after a commit of unknown outcome |
 //! | `portable.rs`, `export.rs`, `import.rs` | rows and contents as a backup carries them |
 
 mod api;
@@ -31,10 +32,12 @@ mod blocks;
 mod change;
 mod check;
 mod codec;
+mod container_deletion;
 mod containers;
 mod content;
 mod copy;
 mod delete;
+mod epochs;
 mod export;
 mod family;
 mod find;
@@ -52,6 +55,7 @@ mod service;
 mod stream;
 mod sweep;
 mod time;
+mod unresolved;
 mod upload;
 mod walk;
 

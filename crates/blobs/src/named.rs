@@ -3,10 +3,13 @@
 //! Promises: bounded memory, however many rows there are. Nodes are read, because their entries name contents too.
 
 use contents::{ContentRef, Pin};
-use engine::{Budget, Flow, Key, KeyRange, OwnedKey, Sink, Snapshot, TableId, TableRecord, Version};
+use engine::{
+    Budget, Flow, Key, KeyRange, OwnedKey, ReadError, Sink, Snapshot, TableId, TableRecord, Version,
+};
 use protocol::ServiceError;
 
 use crate::content::ContentNode;
+use crate::epochs::read_segment_row;
 use crate::family::FAMILY;
 use crate::page_rows::PageSegment;
 use crate::record::{BASE_ROW, BlobContent, BlobRecord, StagedBlock, read_block_row, read_moment_row};
@@ -43,23 +46,34 @@ pub(crate) trait NamedVisitor: Send {
 }
 
 /// The tables of all containers, with account and name.
-pub(crate) async fn all_containers(
-    snapshot: &dyn Snapshot,
-) -> Result<Vec<(TableId, String)>, engine::ReadError> {
-    struct Containers(Vec<(TableId, String)>);
+pub(crate) async fn all_containers(snapshot: &dyn Snapshot) -> Result<Vec<(TableId, String)>, ReadError> {
+    #[derive(Default)]
+    struct Containers {
+        found: Vec<(TableId, String)>,
+        damaged: Option<String>,
+    }
     impl Sink for Containers {
         fn row(&mut self, key: Key<'_>, _: Version, value: &[u8]) -> Flow {
-            let id = TableRecord::read(value).map(|record| record.id).filter(|id| id.family() == FAMILY);
-            if let Some(id) = id {
+            // If it were left out, all contents of a container would count as unnamed.
+            let Some(TableRecord { id, .. }) = TableRecord::read(value) else {
+                self.damaged = Some(format!("the catalogue's row {:?} does not decode", key.row));
+                return Flow::Stop;
+            };
+            if id.family() == FAMILY {
                 let account = key.partition.split('/').next().unwrap_or_default();
-                self.0.push((id, format!("{account}/{}", key.row)));
+                self.found.push((id, format!("{account}/{}", key.row)));
             }
             Flow::Continue
         }
     }
-    let mut containers = Containers(Vec::new());
-    snapshot.scan(TableId::CATALOGUE, &[KeyRange::all()], Budget::UNBOUNDED, &mut containers).await?;
-    Ok(containers.0)
+    let mut containers = Containers::default();
+    let rest =
+        snapshot.scan(TableId::CATALOGUE, &[KeyRange::all()], Budget::UNBOUNDED, &mut containers).await?;
+    match (containers.damaged, rest) {
+        (None, None) => Ok(containers.found),
+        (Some(damaged), _) => Err(ReadError::Damaged(damaged)),
+        (None, Some(_)) => Err(ReadError::Busy),
+    }
 }
 
 /// Goes through the rows of one container.
@@ -120,7 +134,7 @@ impl BlobCore {
             for (blob, node) in nodes {
                 match self.read_node(&node, pin).await {
                     Ok(entries) => {
-                        for content in entries.iter().flat_map(|entry| &entry.parts) {
+                        for content in entries.iter().flat_map(|entry| entry.parts.iter()) {
                             visitor.visit(NamedContent { content, blob: &blob, is_needed: true });
                         }
                     }
@@ -165,12 +179,12 @@ impl NamedSink<'_> {
         if row.starts_with('U') {
             let (generation, _) = read_block_row(row)?;
             let is_needed = self.walk.generation == Some(generation);
-            for content in &StagedBlock::decode(value)?.parts {
+            for content in &*StagedBlock::decode(value)?.parts {
                 self.visitor.visit(NamedContent { content, blob, is_needed });
             }
             return Some(());
         }
-        crate::page_rows::read_segment_row(row)?;
+        read_segment_row(row)?;
         for content in PageSegment::decode(value)?.contents() {
             self.visitor.visit(NamedContent { content, blob, is_needed: true });
         }
@@ -187,5 +201,45 @@ impl Sink for NamedSink<'_> {
             self.visitor.damaged(key.partition, key.row);
         }
         Flow::Continue
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+
+    use super::*;
+
+    /// A catalogue with one row, which is none.
+    struct DamagedCatalogue;
+
+    #[async_trait]
+    impl Snapshot for DamagedCatalogue {
+        fn last_version(&self) -> Option<Version> {
+            None
+        }
+
+        fn row_count(&self) -> Result<u64, ReadError> {
+            Ok(1)
+        }
+
+        async fn scan(
+            &self,
+            _: TableId,
+            _: &[KeyRange],
+            _: Budget,
+            sink: &mut dyn Sink,
+        ) -> Result<Option<OwnedKey>, ReadError> {
+            let (partition, row) = ("account/blobs", "container");
+            match sink.row(Key::new(partition, row), Version::new(1).unwrap(), b"short") {
+                Flow::Continue => Ok(None),
+                Flow::Stop => Ok(Some(OwnedKey { partition: partition.into(), row: row.into() })),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_container_that_cannot_be_read_is_an_error() {
+        assert!(matches!(all_containers(&DamagedCatalogue).await, Err(ReadError::Damaged(_))));
     }
 }

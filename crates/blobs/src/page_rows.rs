@@ -1,8 +1,8 @@
 //! The pages of a page blob: segments of 4 MiB, each a row with the extents that have content.
 //!
-//! A segment has a row per epoch in which it was written. A blob or snapshot sees of each segment the newest row from its
-//! floor to its epoch, so taking a snapshot copies nothing: it begins a new epoch. Overwriting or clearing all pages begins a new
-//! floor. Contents of pages are forgotten by the sweep alone, because rows of several epochs may name them.
+//! A segment has a row per epoch in which it was written (`epochs.rs`). A blob or snapshot sees of each segment the newest row of
+//! its line up to its epoch, so taking a snapshot copies nothing: it begins a new epoch. Overwriting or clearing all pages begins a
+//! new line. Contents of pages are forgotten by the sweep alone, because rows of several epochs may name them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::{Bound, Range};
@@ -14,9 +14,9 @@ use engine::{Flow, Key, KeyRange, Share, Sink, TableId, Version};
 use protocol::blob::limits::PAGE_BLOB_BYTES_MAX;
 use protocol::{ErrorCode, ServiceError};
 
-use crate::base::BlobTarget;
 use crate::codec::{Decoder, Encoder};
-use crate::record::{BlobContent, BlobRecord, Epochs, TAG_SEGMENT};
+use crate::epochs::{Epochs, PageLine, read_segment_row, segment_begin};
+use crate::record::{BlobContent, BlobRecord, TAG_SEGMENT};
 use crate::service::{BlobCore, damaged_row, scan_budget};
 use crate::stream::StreamPiece;
 
@@ -25,16 +25,6 @@ pub(crate) const SEGMENT_BYTES: u64 = 4 * 1024 * 1024;
 const PLAN_EXTENT_COUNT_MAX: usize = 65_536;
 const PLAN_SEGMENT_COUNT_MAX: u64 = 1024;
 const SEGMENT_COUNT_MAX: u64 = PAGE_BLOB_BYTES_MAX / SEGMENT_BYTES;
-
-pub(crate) fn segment_row(segment: u64, epoch: u64) -> String {
-    format!("V{segment:08x}{epoch:016x}")
-}
-
-pub(crate) fn read_segment_row(row: &str) -> Option<(u64, u64)> {
-    let digits = row.strip_prefix('V').filter(|digits| digits.len() == 24 && digits.is_ascii())?;
-    let (segment, epoch) = digits.split_at(8);
-    Some((u64::from_str_radix(segment, 16).ok()?, u64::from_str_radix(epoch, 16).ok()?))
-}
 
 /// The content of 4 MiB: extents in order, without overlap. What is between them is zeros that nobody wrote.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -173,7 +163,7 @@ pub(crate) struct PagePlan {
     pub(crate) blob: Box<str>,
     /// The row of the blob or snapshot.
     pub(crate) row: Box<str>,
-    pub(crate) floor: u64,
+    pub(crate) line: PageLine,
     pub(crate) ready: PageView,
 }
 
@@ -199,34 +189,7 @@ pub(crate) fn segments_of(range: &Range<u64>) -> Range<u64> {
     range.start / SEGMENT_BYTES..range.end.div_ceil(SEGMENT_BYTES)
 }
 
-/// Finds the newest epoch.
-struct EpochSink(u64);
-
-impl Sink for EpochSink {
-    fn row(&mut self, key: Key<'_>, _: Version, _: &[u8]) -> Flow {
-        self.0 = self.0.max(read_segment_row(key.row).map_or(0, |(_, epoch)| epoch));
-        Flow::Continue
-    }
-}
-
 impl BlobCore {
-    /// Before a new floor on an engine that other processes write to: segments of a deleted blob of this name, written by a
-    /// server whose clock is ahead, must lie below it.
-    pub(crate) async fn see_segments(&self, target: &BlobTarget) -> Result<(), ServiceError> {
-        if !self.catalogue.is_shared() {
-            return Ok(());
-        }
-        let (first, last) = (segment_row(0, 0), segment_row(SEGMENT_COUNT_MAX + 1, 0));
-        let range = KeyRange::rows(target.name(), Bound::Included(&first), Bound::Excluded(&last));
-        let mut sink = EpochSink(0);
-        let budget = scan_budget(Share::COMMON);
-        let rest = self.engine.scan(target.table, &[range], budget, &mut sink).await.map_err(from_read)?;
-        if rest.is_some() {
-            return Err(ErrorCode::ServerBusy.into());
-        }
-        self.see_moment(sink.0).await
-    }
-
     /// Reads a record and its segments as of one moment. Fewer segments than asked for may be covered, but at least one.
     pub(crate) async fn page_view(
         &self,
@@ -236,7 +199,7 @@ impl BlobCore {
         segments: Range<u64>,
     ) -> Result<PageView, ServiceError> {
         let end = segments.end.min(segments.start.saturating_add(PLAN_SEGMENT_COUNT_MAX));
-        let (first, last) = (segment_row(segments.start, 0), segment_row(end.min(SEGMENT_COUNT_MAX + 1), 0));
+        let (first, last) = (segment_begin(segments.start), segment_begin(end.min(SEGMENT_COUNT_MAX + 1)));
         let ranges = [
             KeyRange::point(blob, row),
             KeyRange::rows(blob, Bound::Included(&first), Bound::Excluded(&last)),
@@ -282,7 +245,7 @@ impl BlobCore {
         if !plan.ready.covered.contains(&wanted.start) {
             let view = self.page_view(plan.table, &plan.blob, &plan.row, wanted.clone()).await?;
             let epochs = view.record.as_ref().and_then(page_epochs);
-            if epochs.is_none_or(|epochs| epochs.floor != plan.floor) {
+            if epochs.is_none_or(|epochs| epochs.line != plan.line) {
                 let why = "the blob was replaced or deleted while it was read";
                 return Err(ServiceError::with_source(ErrorCode::InternalError, why));
             }
@@ -369,8 +332,8 @@ impl PageViewSink<'_> {
         }
         // Without a page blob there is nothing to see.
         let Some(epochs) = self.epochs else { return Some(Flow::Continue) };
-        let (segment, epoch) = read_segment_row(row)?;
-        if epoch < epochs.floor || epoch > epochs.epoch {
+        let (segment, written) = read_segment_row(row)?;
+        if !epochs.reaches(written) {
             return Some(Flow::Continue);
         }
         let is_new = !self.view.segments.contains_key(&segment);
@@ -380,9 +343,9 @@ impl PageViewSink<'_> {
         }
         let found = PageSegment::decode(value)?;
         self.extent_count += found.extents.len();
-        // Rows of one segment come in the order of epochs: the last one counts.
+        // Rows of one segment and line come in the order of epochs: the last one counts.
         self.view.segments.insert(segment, found);
-        self.view.epochs.insert(segment, epoch);
+        self.view.epochs.insert(segment, written.epoch);
         Some(Flow::Continue)
     }
 }

@@ -1,6 +1,6 @@
 //! Put Page, clear, Get Page Ranges, and new sizes of page blobs.
 //!
-//! A write of pages is one commit on the blob's row and the segments that it touches, two at most. Clearing begins a new floor
+//! A write of pages is one commit on the blob's row and the segments that it touches, two at most. Clearing begins a new line
 //! if it clears everything; otherwise it is one commit for every hundred segments that have content, the last of which
 //! gives the ETag of the answer.
 
@@ -13,7 +13,7 @@ use engine::{Expect, Op};
 use protocol::blob::checksum::Checksums;
 use protocol::blob::conditions::SequenceConditions;
 use protocol::blob::identifier::Revision;
-use protocol::blob::lease::LeaseUse;
+use protocol::blob::lease::{Lease, LeaseUse};
 use protocol::blob::limits::PAGE_BYTES;
 use protocol::blob::properties::BlobType;
 use protocol::blob::range::check_pages;
@@ -23,14 +23,15 @@ use protocol::{ErrorCode, ServiceError};
 
 use crate::api::{BlobPlace, PageQuery, PageRange, PageRanges, PagesWritten, Preconditions, UploadBody};
 use crate::base::{BlobTarget, FoundBase, Tries, check_change, next_etag, put_base, put_op};
+use crate::epochs::{Epochs, segment_row};
 use crate::finish::Unstoppable;
 use crate::page_rows::{
-    PageExtent, PageSegment, PageSource, PageView, SEGMENT_BYTES, page_epochs, segment_row, segments_of,
+    PageExtent, PageSegment, PageSource, PageView, SEGMENT_BYTES, page_epochs, segments_of,
 };
 use crate::put::stamp_of;
 use crate::read::check_read;
-use crate::record::{BASE_ROW, BlobContent, BlobRecord, CommittedBlob, Epochs};
-use crate::service::{BlobCore, BlobService};
+use crate::record::{BASE_ROW, BlobContent, BlobRecord, CommittedBlob};
+use crate::service::{ATTEMPT_COUNT_MAX, BlobCore, BlobService};
 use crate::upload::ReceivedData;
 
 /// A write of so many bytes lies in the segment's row.
@@ -63,8 +64,7 @@ impl BlobService {
         let write = async move {
             let outcome = inner.write_pages(&target, &range, &received.data, &sequence, &pre).await;
             if let (Err(error), ReceivedData::Stored(parts, pending)) = (&outcome, received.data) {
-                drop(pending);
-                inner.forget_refused(error, &parts).await;
+                inner.give_up(error, &parts, [pending]).await;
             }
             outcome
         };
@@ -230,7 +230,19 @@ fn check_write(
     sequence: &SequenceConditions,
     pre: &Preconditions,
     now: DateTime,
-) -> Result<protocol::blob::lease::Lease, ServiceError> {
+) -> Result<Lease, ServiceError> {
+    let lease = check_writer(found, sequence, pre, now)?;
+    check_pages(range, found.required()?.1.size)?;
+    Ok(lease)
+}
+
+/// Everything about a write of pages, except its range.
+fn check_writer(
+    found: &FoundBase,
+    sequence: &SequenceConditions,
+    pre: &Preconditions,
+    now: DateTime,
+) -> Result<Lease, ServiceError> {
     let lease = check_change(found, pre, LeaseUse::Write, now)?;
     let (_, committed) = found.required()?;
     if committed.blob_type != BlobType::Page {
@@ -238,7 +250,6 @@ fn check_write(
     }
     pre.encryption.check(committed.key)?;
     sequence.check(committed.sequence_number)?;
-    check_pages(range, committed.size)?;
     Ok(lease)
 }
 
@@ -246,7 +257,7 @@ fn check_write(
 #[derive(Default)]
 struct Unnamed {
     contents: Vec<ContentRef>,
-    _guards: Vec<PendingContent>,
+    guards: Vec<PendingContent>,
 }
 
 impl BlobCore {
@@ -302,21 +313,25 @@ impl BlobCore {
             }
             let mut record = found.required()?.0.clone();
             record.lease = lease;
-            let epoch = page_epochs(&record).ok_or(ErrorCode::InvalidBlobType)?.epoch;
+            let epochs = page_epochs(&record).ok_or(ErrorCode::InvalidBlobType)?;
             let mut unnamed = Unnamed::default();
             let mut ops = Vec::new();
             for index in segments_of(range) {
                 let mut segment = view.segments.remove(&index).unwrap_or_default();
                 segment.write(extents_of(index, range, data));
                 self.tidy(&mut segment, &pin, &mut unnamed).await?;
-                ops.push(put_op(segment_row(index, epoch), Expect::Any, segment.encode()));
+                ops.push(put_op(segment_row(index, epochs), Expect::Any, segment.encode()));
             }
             let written = touch(&mut record, &found, moment)?;
             ops.insert(0, put_base(&found, &record));
-            if self.try_commit(target, ops).await? {
-                return Ok(written);
+            match self.try_commit(target, ops).await {
+                Ok(true) => return Ok(written),
+                Ok(false) => self.forget(&unnamed.contents).await,
+                Err(error) => {
+                    self.keep_unresolved(&error, unnamed.guards);
+                    return Err(error);
+                }
             }
-            self.forget(&unnamed.contents).await;
         }
     }
 
@@ -336,7 +351,7 @@ impl BlobCore {
         let bytes = self.gather(&moved, pin).await?;
         let (parts, guard) = self.write_content(bytes).await?;
         unnamed.contents.extend(&parts);
-        unnamed._guards.push(guard);
+        unnamed.guards.push(guard);
         let mut at = 0;
         for extent in moved {
             let end = at + u64::from(extent.length());
@@ -348,7 +363,8 @@ impl BlobCore {
         Ok(())
     }
 
-    /// Clears pages. With a new size, which is not greater than the end of the range, the blob has that size afterwards.
+    /// Clears pages. With a new size, at which the range begins, everything from there on is cleared, whatever others write
+    /// meanwhile, and the blob has that size afterwards.
     pub(crate) async fn clear(
         self: &Arc<BlobCore>,
         target: &BlobTarget,
@@ -359,14 +375,31 @@ impl BlobCore {
     ) -> Result<PagesWritten, ServiceError> {
         let mut pre = pre.clone();
         let mut tries = Tries::default();
+        // The ETag that the last of several commits has left, and how often others came between them.
+        let (mut left, mut restart_count) = (None, 0);
         loop {
             let _turn = tries.begin(self, target).await?;
             let (found, view) = self.page_base(target, &range).await?;
             let moment = self.next_moment().await?;
-            let lease = check_write(&found, &range, sequence, &pre, moment)?;
+            let lease = check_writer(&found, sequence, &pre, moment)?;
             let mut record = found.required()?.0.clone();
             record.lease = lease;
             let committed = record.committed.as_mut().ok_or(ErrorCode::BlobNotFound)?;
+            if let Some(size) = size {
+                let end = committed.size.max(size);
+                let is_ours = left.is_none_or(|left| left == committed.modified);
+                if range.end != end || !is_ours {
+                    // The blob has grown, or somebody has written what was cleared already.
+                    restart_count += 1;
+                    if restart_count > ATTEMPT_COUNT_MAX {
+                        return Err(ErrorCode::ServerBusy.into());
+                    }
+                    (range, left) = (size..end, None);
+                    continue;
+                }
+            } else {
+                check_pages(&range, committed.size)?;
+            }
             let BlobContent::Pages(epochs) = &mut committed.content else {
                 return Err(ErrorCode::InvalidBlobType.into());
             };
@@ -374,8 +407,8 @@ impl BlobCore {
             let mut until = range.end;
             if range.start == 0 && range.end == committed.size {
                 *epochs = epochs.cleared(moment);
-            } else {
-                let (cleared, reached) = clear_segments(view, &range, epochs.epoch);
+            } else if !range.is_empty() {
+                let (cleared, reached) = clear_segments(view, &range, *epochs);
                 (ops, until) = (cleared, reached);
             }
             let is_done = until >= range.end;
@@ -391,7 +424,7 @@ impl BlobCore {
                 return Ok(written);
             }
             // The conditions were met by the blob as the caller knew it. From here on it is ours.
-            range.start = until;
+            (range.start, left) = (until, Some(written.stamp.etag.0));
             pre.conditions = Default::default();
             tries = Tries::default();
         }
@@ -399,7 +432,7 @@ impl BlobCore {
 }
 
 /// Clears segments of a view, so many at most. Returns the changes, and up to where the range is cleared by them.
-fn clear_segments(view: PageView, range: &Range<u64>, epoch: u64) -> (Vec<Op>, u64) {
+fn clear_segments(view: PageView, range: &Range<u64>, epochs: Epochs) -> (Vec<Op>, u64) {
     let mut ops = Vec::new();
     for (index, mut segment) in view.segments {
         if ops.len() == CLEARED_SEGMENT_COUNT_MAX {
@@ -411,7 +444,7 @@ fn clear_segments(view: PageView, range: &Range<u64>, epoch: u64) -> (Vec<Op>, u
         let before = segment.clone();
         segment.clear(&part);
         if segment != before {
-            ops.push(put_op(segment_row(index, epoch), Expect::Any, segment.encode()));
+            ops.push(put_op(segment_row(index, epochs), Expect::Any, segment.encode()));
         }
     }
     (ops, (view.covered.end * SEGMENT_BYTES).min(range.end))

@@ -20,9 +20,11 @@ use protocol::blob::properties::BlobType;
 use protocol::blob::{BlobName, ContainerName};
 use protocol::common::DateTime;
 
-use crate::containers::{DELETED_MARK, is_deleted_record, is_live_record};
+use crate::container_deletion::DELETED_MARK;
+use crate::containers::{is_deleted_record, is_live_record};
 use crate::content::INLINE_BYTES_MAX;
-use crate::page_rows::{PageSegment, PageSource, SEGMENT_BYTES, read_segment_row};
+use crate::epochs::read_segment_row;
+use crate::page_rows::{PageSegment, PageSource, SEGMENT_BYTES};
 use crate::record::{
     BASE_ROW, BlobContent, BlobRecord, CommittedBlob, RecordKind, StagedBlock, read_block_row,
     read_moment_row,
@@ -254,11 +256,8 @@ fn check_committed(
     }
     match (&committed.content, committed.blob_type) {
         (BlobContent::Pages(epochs), BlobType::Page) => {
-            check_moments(&[epochs.floor, epochs.epoch, epochs.born])?;
-            let is_sound = committed.size.is_multiple_of(PAGE_BYTES)
-                && committed.size <= PAGE_BLOB_BYTES_MAX
-                && epochs.floor <= epochs.epoch
-                && epochs.born <= epochs.floor;
+            check_moments(&[epochs.line.begun, epochs.born.begun])?;
+            let is_sound = committed.size.is_multiple_of(PAGE_BYTES) && committed.size <= PAGE_BLOB_BYTES_MAX;
             if is_sound { Ok(()) } else { Err("it has a size that no page blob has") }
         }
         (BlobContent::Map(map), BlobType::Block | BlobType::Append) => {
@@ -287,8 +286,8 @@ fn check_segment(
     segment: &PageSegment,
     contents: &mut RowContents<'_, ()>,
 ) -> Result<(), &'static str> {
-    let (number, epoch) = read_segment_row(row).ok_or("it is no row of a blob")?;
-    check_moments(&[epoch])?;
+    let (number, epochs) = read_segment_row(row).ok_or("it is no row of a blob")?;
+    check_moments(&[epochs.line.begun])?;
     if number >= PAGE_BLOB_BYTES_MAX / SEGMENT_BYTES {
         return Err("it is behind the end of every page blob");
     }
@@ -309,7 +308,11 @@ fn check_segment(
 pub fn check_portable_container(name: &str, record: &[u8]) -> Result<(), &'static str> {
     let is_container = |name: &str| ContainerName::parse(name).is_ok();
     let is_sound = match name.split_once(DELETED_MARK) {
-        None => is_container(name) && is_live_record(record, MOMENT_MAX),
+        // It may be about to lose its name.
+        None => {
+            let is_record = is_live_record(record, MOMENT_MAX) || is_deleted_record(record, MOMENT_MAX);
+            is_container(name) && is_record
+        }
         Some((name, version)) => {
             let is_version = version.len() == 16
                 && u64::from_str_radix(version, 16).is_ok_and(|moment| moment <= MOMENT_MAX);

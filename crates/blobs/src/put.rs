@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use contents::ContentId;
+use contents::{ContentId, ContentRef, PendingContent};
 use protocol::blob::lease::Lease;
 use protocol::blob::properties::BlobType;
 use protocol::common::DateTime;
@@ -14,8 +14,9 @@ use crate::base::{
     BlobTarget, FoundBase, Keeping, Retired, Tries, check_create, next_etag, put_base, retire,
 };
 use crate::content::{ContentMap, INLINE_BYTES_MAX};
+use crate::epochs::Epochs;
 use crate::finish::Unstoppable;
-use crate::record::{BlobContent, BlobRecord, CommittedBlob, Epochs, RecordKind, Tier};
+use crate::record::{BlobContent, BlobRecord, CommittedBlob, RecordKind, Tier};
 use crate::service::{BlobCore, BlobService};
 use crate::upload::{Received, ReceivedData};
 
@@ -176,11 +177,7 @@ impl BlobService {
             is_sealed: false,
             is_shared: false,
         };
-        Unstoppable::new(async move {
-            inner.see_segments(&target).await?;
-            inner.put_content(&target, content, &new, &pre).await
-        })
-        .await
+        Unstoppable::new(async move { inner.put_content(&target, content, &new, &pre).await }).await
     }
 }
 
@@ -205,11 +202,21 @@ impl BlobCore {
         pre: &Preconditions,
     ) -> Result<PutContent, ServiceError> {
         let Received { checksums, data, .. } = received;
-        let content = |_| NewContent::of_map(BlobType::Block, data.map());
-        let outcome = self.put_content(target, content, new, pre).await;
+        let mut map = data.map();
+        // A long content may have more references than a row should hold.
+        let outcome = match self.roll(&mut map).await {
+            Ok(rolled) => {
+                let content = |_| NewContent::of_map(BlobType::Block, map.clone());
+                let outcome = self.put_content(target, content, new, pre).await;
+                if let Err(error) = &outcome {
+                    self.give_up(error, &rolled.contents, rolled.guards).await;
+                }
+                outcome
+            }
+            Err(error) => Err(error),
+        };
         if let (Err(error), ReceivedData::Stored(parts, pending)) = (&outcome, data) {
-            drop(pending);
-            self.forget_refused(error, &parts).await;
+            self.give_up(error, &parts, [pending]).await;
         }
         Ok(PutContent { stamp: outcome?, checksums })
     }
@@ -276,8 +283,14 @@ impl BlobCore {
         }
     }
 
-    /// Forgets what a refused write has stored. After a failure nobody knows whether a row names it; the sweep does.
-    pub(crate) async fn forget_refused(&self, error: &ServiceError, parts: &[contents::ContentRef]) {
+    /// Forgets what a refused write has stored. After a failure nobody knows whether a row names it; the sweep does, or will.
+    pub(crate) async fn give_up(
+        &self,
+        error: &ServiceError,
+        parts: &[ContentRef],
+        guards: impl IntoIterator<Item = PendingContent>,
+    ) {
+        self.keep_unresolved(error, guards);
         if error.code.status() < 500 {
             self.forget(parts).await;
         }

@@ -193,7 +193,7 @@ impl BlobCore {
                     table: target.table,
                     blob: target.name().into(),
                     row: found.row.clone(),
-                    floor: epochs.floor,
+                    line: epochs.line,
                     ready: view,
                 }))
             }

@@ -4,7 +4,7 @@
 //! S MOMENT               a snapshot or a version, or what a soft deletion keeps
 //! T                      the blob itself: behind its snapshots, as lists show it
 //! U GENERATION ID        a staged block
-//! V SEGMENT EPOCH        4 MiB of a page blob
+//! V SEGMENT LINE EPOCH   4 MiB of a page blob
 //! ```
 //!
 //! Numbers are written as hexadecimal digits of fixed width, so that they sort. Staged blocks belong to the generation that the
@@ -12,6 +12,8 @@
 //! staged blocks change rows and not ETags.
 //!
 //! Promises: values read as they were written, and bytes that are no value are refused.
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 use contents::ContentRef;
@@ -29,6 +31,7 @@ use protocol::common::{DateTime, Metadata};
 use crate::api::{BlobView, CommittedView, Stamp};
 use crate::codec::{Decoder, Encoder};
 use crate::content::ContentMap;
+use crate::epochs::Epochs;
 
 const TAG_RECORD: u8 = 1;
 const TAG_BLOCK: u8 = 2;
@@ -141,27 +144,6 @@ pub(crate) struct CommittedBlob {
 pub(crate) enum BlobContent {
     Map(ContentMap),
     Pages(Epochs),
-}
-
-/// Which segments a page blob sees: of each the newest from `floor` to `epoch`. Writes go to `epoch`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Epochs {
-    pub(crate) floor: u64,
-    pub(crate) epoch: u64,
-    /// When the blob was put. Snapshots of the same blob have the same, also when clearing has begun a new floor.
-    pub(crate) born: u64,
-}
-
-impl Epochs {
-    /// Those of a blob that is put at this moment.
-    pub(crate) fn begin(moment: DateTime) -> Epochs {
-        Epochs { floor: moment.ticks(), epoch: moment.ticks(), born: moment.ticks() }
-    }
-
-    /// Those of the same blob after everything was cleared at this moment.
-    pub(crate) fn cleared(self, moment: DateTime) -> Epochs {
-        Epochs { born: self.born, ..Epochs::begin(moment) }
-    }
 }
 
 /// `None`: nobody set it.
@@ -385,14 +367,9 @@ impl CommittedBlob {
                 out.byte(0);
                 map.write(out);
             }
-            BlobContent::Pages(Epochs { floor, epoch, born }) => {
-                // Older programs write and read the shorter form, which is enough for most blobs.
-                out.byte(if born == floor { 1 } else { 2 });
-                out.number(*floor);
-                out.number(*epoch);
-                if born != floor {
-                    out.number(*born);
-                }
+            BlobContent::Pages(epochs) => {
+                out.byte(1);
+                epochs.write(out);
             }
         }
     }
@@ -425,11 +402,7 @@ impl CommittedBlob {
         let scope = from.option(|from| from.text().map(Box::from))?;
         let content = match from.byte()? {
             0 => BlobContent::Map(ContentMap::read(from, whole)?),
-            form @ (1 | 2) => {
-                let (floor, epoch) = (from.number()?, from.number()?);
-                let born = if form == 2 { from.number()? } else { floor };
-                BlobContent::Pages(Epochs { floor, epoch, born })
-            }
+            1 => BlobContent::Pages(Epochs::read(from)?),
             _ => return None,
         };
         Some(CommittedBlob {
@@ -554,7 +527,7 @@ fn read_copy(from: &mut Decoder<'_>) -> Option<CopyState> {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct StagedBlock {
     pub(crate) at: u64,
-    pub(crate) parts: Vec<ContentRef>,
+    pub(crate) parts: Arc<[ContentRef]>,
 }
 
 impl StagedBlock {
@@ -571,7 +544,7 @@ impl StagedBlock {
 
     pub(crate) fn decode(value: &[u8]) -> Option<StagedBlock> {
         let mut from = Decoder::new(value, TAG_BLOCK)?;
-        let block = StagedBlock { at: from.number()?, parts: from.contents()? };
+        let block = StagedBlock { at: from.number()?, parts: from.contents()?.into() };
         from.end()?;
         Some(block)
     }
@@ -651,16 +624,14 @@ mod tests {
     }
 
     #[test]
-    fn page_blobs_have_a_form_that_older_programs_read_unless_they_were_cleared() {
+    fn a_cleared_page_blob_remembers_when_it_was_put() {
         let mut record = record();
-        let mut encode = |epochs| {
-            record.committed.as_mut().unwrap().content = BlobContent::Pages(epochs);
-            let value = record.encode();
-            assert_eq!(BlobRecord::decode(&value).as_ref(), Some(&record));
-            value.len()
-        };
         let born = Epochs::begin(DateTime::from_ticks(7));
-        assert_eq!(encode(born) + 8, encode(born.cleared(DateTime::from_ticks(9))));
+        for epochs in [born, born.cleared(DateTime::from_ticks(9))] {
+            record.committed.as_mut().unwrap().content = BlobContent::Pages(epochs);
+            assert_eq!(BlobRecord::decode(&record.encode()).as_ref(), Some(&record));
+            assert_eq!(epochs.born, born.born);
+        }
     }
 
     #[test]

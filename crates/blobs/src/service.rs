@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use catalogue::{Catalogue, from_read};
-use contents::{ContentError, ContentRef, ContentStore};
+use contents::{ContentError, ContentRef, ContentStore, PendingContent};
 use engine::env::Clock;
 use engine::{Budget, CommitError, Engine, Share, TableId};
 use protocol::blob::{ContainerName, KIND};
@@ -13,7 +13,9 @@ use protocol::{ErrorCode, ServiceError};
 use tokio::sync::{Mutex, MutexGuard, OnceCell, Semaphore};
 
 use crate::family::FAMILY;
+use crate::stream::LongStreams;
 use crate::time::BlobTime;
+use crate::unresolved::Unresolved;
 use crate::upload::AHEAD_COUNT_MAX;
 
 /// A change that loses a race against another change of the same blob tries again, so often at most.
@@ -55,6 +57,9 @@ pub(crate) struct BlobCore {
     turns: Box<[Mutex<()>]>,
     /// One for each body whose checksums other threads compute.
     pub(crate) digests: Arc<Semaphore>,
+    /// What commits whose outcome nobody knows may yet name.
+    unresolved: Unresolved,
+    pub(crate) streams: LongStreams,
 }
 
 impl BlobService {
@@ -65,7 +70,7 @@ impl BlobService {
         options: BlobOptions,
     ) -> BlobService {
         let catalogue = Catalogue::new(engine.clone(), clock.clone(), &KIND, FAMILY);
-        BlobService::with(engine, contents, catalogue, clock, options)
+        BlobCore::service(engine, contents, clock, options, catalogue)
     }
 
     /// The same, for an engine and contents that other processes write to, too. Contents are then given back by sweeps alone:
@@ -74,21 +79,7 @@ impl BlobService {
         let BlobCore { engine, contents, options, clock, .. } = &*self.inner;
         let (engine, contents, clock) = (engine.clone(), contents.clone(), clock.clone());
         let catalogue = Catalogue::new(engine.clone(), clock.clone(), &KIND, FAMILY).sharing_its_engine();
-        BlobService::with(engine, contents, catalogue, clock, *options)
-    }
-
-    fn with(
-        engine: Arc<dyn Engine>,
-        contents: Arc<dyn ContentStore>,
-        catalogue: Catalogue,
-        clock: Arc<dyn Clock>,
-        options: BlobOptions,
-    ) -> BlobService {
-        let turns = (0..TURN_COUNT).map(|_| Mutex::default()).collect();
-        let (time, digests) = (OnceCell::new(), Arc::new(Semaphore::new(AHEAD_COUNT_MAX)));
-        BlobService {
-            inner: Arc::new(BlobCore { engine, contents, catalogue, options, clock, time, turns, digests }),
-        }
+        BlobCore::service(engine, contents, clock, *options, catalogue)
     }
 
     /// What the service keeps beside its data: names, stored policies, service properties.
@@ -102,6 +93,28 @@ impl BlobService {
 }
 
 impl BlobCore {
+    fn service(
+        engine: Arc<dyn Engine>,
+        contents: Arc<dyn ContentStore>,
+        clock: Arc<dyn Clock>,
+        options: BlobOptions,
+        catalogue: Catalogue,
+    ) -> BlobService {
+        let inner = BlobCore {
+            engine,
+            contents,
+            catalogue,
+            options,
+            clock,
+            time: OnceCell::new(),
+            turns: (0..TURN_COUNT).map(|_| Mutex::default()).collect(),
+            unresolved: Unresolved::default(),
+            streams: LongStreams::default(),
+            digests: Arc::new(Semaphore::new(AHEAD_COUNT_MAX)),
+        };
+        BlobService { inner: Arc::new(inner) }
+    }
+
     async fn time(&self) -> Result<&BlobTime, ServiceError> {
         let make = async || {
             let last = self.engine.snapshot().await.map_err(from_read)?.last_version();
@@ -145,6 +158,25 @@ impl BlobCore {
             hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
         }
         self.turns[(hash >> 32) as usize % TURN_COUNT].lock().await
+    }
+
+    /// After a commit that failed: if nobody knows its outcome, sweeps must not forget what it may yet name.
+    pub(crate) fn keep_unresolved(
+        &self,
+        error: &ServiceError,
+        guards: impl IntoIterator<Item = PendingContent>,
+    ) {
+        if error.code == ErrorCode::OperationTimedOut {
+            self.unresolved.keep(guards, self.clock.monotonic());
+        }
+    }
+
+    /// Lets sweeps at what was kept for commits that cannot happen any more.
+    pub(crate) fn release_unresolved(&self) {
+        // A store of one process is poisoned after such a commit, and only opening it again tells what happened.
+        if self.catalogue.is_shared() {
+            self.unresolved.release(self.clock.monotonic());
+        }
     }
 
     /// Forgets contents that no row names any more. What cannot be forgotten now is left to the sweep.

@@ -20,11 +20,12 @@ use protocol::ServiceError;
 use protocol::common::{AccountName, DateTime};
 
 use crate::base::{delete_op, put_op};
-use crate::containers::is_expired;
+use crate::container_deletion::{Overdue, overdue};
+use crate::epochs::{Epochs, read_segment_row};
 use crate::family::FAMILY;
 use crate::named::{NamedContent, NamedVisitor, all_containers};
-use crate::page_rows::{page_epochs, read_segment_row};
-use crate::record::{BASE_ROW, BlobRecord, Epochs, StagedBlock, read_block_row, read_moment_row};
+use crate::page_rows::page_epochs;
+use crate::record::{BASE_ROW, BlobRecord, StagedBlock, read_block_row, read_moment_row};
 use crate::service::{BlobCore, BlobService, damaged_row, from_commit, from_content};
 
 /// Contents that are compared with all rows at a time: 64 MiB of memory at most.
@@ -33,8 +34,10 @@ const CANDIDATE_COUNT_MAX: usize = 1 << 20;
 const GARBAGE_COUNT_MAX: usize = 1_000;
 /// So long after the last of them was staged, blocks that were never committed are gone.
 const STAGED_TIME_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+/// No sweep removes blocks of a generation that is younger than this, also if two servers' clocks differ.
+pub(crate) const STAGED_TIME_SAFE: Duration = Duration::from_secs(6 * 24 * 3600);
 /// Segments that no blob sees may belong to a copy that is not complete yet, for so long.
-const COPY_TIME_MAX: Duration = Duration::from_secs(24 * 3600);
+pub(crate) const COPY_TIME_MAX: Duration = Duration::from_secs(24 * 3600);
 
 /// What a sweep has done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -49,6 +52,7 @@ impl BlobService {
     /// it. A second sweep finds what the rows that this one removed had named.
     pub async fn sweep(&self) -> Result<SweepReport, ServiceError> {
         let mut report = SweepReport::default();
+        self.inner.streams.end_slow(self.inner.clock.monotonic());
         self.inner.drop_expired_containers().await?;
         for table in self.inner.catalogue.all_ids().await? {
             report.removed_row_count += self.inner.sweep_rows(table).await?;
@@ -60,6 +64,7 @@ impl BlobService {
 
 impl BlobCore {
     async fn sweep_contents(&self, report: &mut SweepReport) -> Result<(), ServiceError> {
+        self.release_unresolved();
         let mut unnamed = self.unnamed_contents().await?;
         while let Some(found) = unnamed.next(self).await? {
             for some in found.chunks(1_000) {
@@ -81,13 +86,16 @@ impl BlobCore {
         Ok(UnnamedContents { sweep, pin, snapshot, tables, is_over: false })
     }
 
-    /// Drops the containers that cannot be restored any more.
+    /// Drops the containers that cannot be restored any more, and finishes deletions.
     async fn drop_expired_containers(&self) -> Result<(), ServiceError> {
         let mut sink = ExpiredSink { now: self.now().await?, names: Vec::new() };
         let all = [KeyRange::all()];
         self.engine.scan(TableId::CATALOGUE, &all, Budget::UNBOUNDED, &mut sink).await.map_err(from_read)?;
-        for (account, name) in sink.names {
-            self.catalogue.delete(&account, &name).await?;
+        for (account, name, overdue) in sink.names {
+            match overdue {
+                Overdue::Finish => drop(self.finish_deletion(&account, &name).await?),
+                Overdue::Drop => drop(self.catalogue.delete(&account, &name).await?),
+            }
         }
         Ok(())
     }
@@ -111,8 +119,9 @@ impl BlobCore {
                     let commit = Commit { table, partition: blob.clone(), ops: some.to_vec() };
                     match self.engine.commit(commit).await {
                         Ok(_) => removed_now += some.len() as u64,
-                        // Somebody changed the blob meanwhile: the next sweep looks again.
-                        Err(CommitError::Precondition { .. }) => {}
+                        // Somebody changed the blob meanwhile, and may need the rest of it: the next sweep looks again. Rows of
+                        // records come before the rows that they see.
+                        Err(CommitError::Precondition { .. }) => break,
                         Err(CommitError::TableGone) => return Ok(removed),
                         Err(error) => return Err(from_commit(error)),
                     }
@@ -173,16 +182,16 @@ impl UnnamedContents {
 
 struct ExpiredSink {
     now: DateTime,
-    names: Vec<(AccountName, String)>,
+    names: Vec<(AccountName, String, Overdue)>,
 }
 
 impl Sink for ExpiredSink {
     fn row(&mut self, key: Key<'_>, _: Version, value: &[u8]) -> Flow {
         let is_blobs = TableRecord::read(value).is_some_and(|record| record.id.family() == FAMILY);
         let found = is_blobs.then(|| catalogue::record::read_value(FAMILY, value)).flatten();
-        if found.is_some_and(|(_, payload)| is_expired(key.row, payload, self.now)) {
+        if let Some(overdue) = found.and_then(|(_, payload)| overdue(key.row, payload, self.now)) {
             let account = key.partition.split('/').next().and_then(AccountName::parse);
-            self.names.extend(account.map(|account| (account, key.row.to_owned())));
+            self.names.extend(account.map(|account| (account, key.row.to_owned(), overdue)));
         }
         Flow::Continue
     }
@@ -223,9 +232,9 @@ struct BlobRows {
     /// Who sees segments.
     epochs: Vec<Epochs>,
     last_staged: u64,
-    /// The rows of one segment, in the order of epochs.
+    /// The rows of one segment, in the order of lines and epochs.
     segment: u64,
-    segment_rows: Vec<(u64, Box<str>, Version)>,
+    segment_rows: Vec<(Epochs, Box<str>, Version)>,
 }
 
 impl GarbageSink {
@@ -271,23 +280,22 @@ impl BlobRows {
             }
             return Some(());
         }
-        let (segment, epoch) = read_segment_row(row)?;
+        let (segment, epochs) = read_segment_row(row)?;
         if segment != self.segment {
             self.end_segment(now);
             self.segment = segment;
         }
-        self.segment_rows.push((epoch, row.into(), version));
+        self.segment_rows.push((epochs, row.into(), version));
         Some(())
     }
 
     /// Of a segment's rows, those that nobody sees are garbage.
     fn end_segment(&mut self, now: DateTime) {
         let rows = std::mem::take(&mut self.segment_rows);
-        let next_epochs: Vec<u64> = rows.iter().skip(1).map(|(epoch, ..)| *epoch).chain([u64::MAX]).collect();
-        for ((epoch, row, version), next) in rows.into_iter().zip(next_epochs) {
-            let sees =
-                |epochs: &Epochs| epochs.floor <= epoch && epoch <= epochs.epoch && next > epochs.epoch;
-            let is_young = epoch.saturating_add(ticks(COPY_TIME_MAX)) > now.ticks();
+        let newer = rows.iter().skip(1).map(|(epochs, ..)| Some(*epochs)).chain([None]).collect::<Vec<_>>();
+        for ((epochs, row, version), newer) in rows.into_iter().zip(newer) {
+            let sees = |by: &Epochs| by.reaches(epochs) && !newer.is_some_and(|newer| by.reaches(newer));
+            let is_young = epochs.line.begun.saturating_add(ticks(COPY_TIME_MAX)) > now.ticks();
             if !is_young && !self.epochs.iter().any(sees) {
                 self.ops.push(delete_op(row, Expect::Exactly(version)));
             }

@@ -174,6 +174,21 @@ pub struct PendingContent {
 impl PendingContent {
     /// The row is committed. The same as dropping it.
     pub fn adopt(self) {}
+
+    /// Another guard of the same contents.
+    pub(crate) fn again(&self) -> PendingContent {
+        *self.guards.state().writers.entry(self.first).or_default() += 1;
+        PendingContent { guards: self.guards.clone(), first: self.first }
+    }
+
+    /// Protects what the other one protects too. So one guard is enough for any number of contents, at the price of
+    /// protecting everything that was written after the first of them.
+    pub fn include(&mut self, mut other: PendingContent) {
+        debug_assert!(Arc::ptr_eq(&self.guards, &other.guards));
+        if other.first < self.first {
+            std::mem::swap(&mut self.first, &mut other.first);
+        }
+    }
 }
 
 impl fmt::Debug for PendingContent {
@@ -298,6 +313,22 @@ mod tests {
         second.adopt();
         assert!(!sweep.covers(its));
         assert!(guards.begin_sweep().covers(other));
+    }
+
+    #[test]
+    fn a_guard_that_includes_another_protects_what_both_did() {
+        for swapped in [false, true] {
+            let (guards, _) = guards();
+            let first = guards.begin_writer();
+            let number = guards.next_number();
+            let second = guards.begin_writer();
+            guards.next_number();
+            let (mut one, other) = if swapped { (second, first) } else { (first, second) };
+            one.include(other);
+            assert!(!guards.begin_sweep().covers(number));
+            drop(one);
+            assert!(guards.begin_sweep().covers(number + 1));
+        }
     }
 
     #[test]

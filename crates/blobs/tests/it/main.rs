@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
 
 mod containers;
+mod failures;
 mod listing;
 mod model;
 mod races;

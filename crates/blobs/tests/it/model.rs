@@ -383,6 +383,8 @@ async fn run(setup: Setup, seed: u64, step_count: usize) {
     tokio::time::sleep(Duration::from_millis(20)).await;
     run.setup.service.sweep().await.unwrap();
     run.setup.service.sweep().await.unwrap();
+    // What a sweep forgets is forgotten in the background.
+    run.setup.service.contents().close().await;
     let report = run.setup.service.check(true).await.unwrap();
     assert_eq!((report.finding_count, report.unnamed_count), (0, 0), "seed {seed}: {:?}", report.findings);
     run.check_all().await;

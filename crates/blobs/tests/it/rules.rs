@@ -17,7 +17,6 @@ use protocol::blob::properties::{AccessTier, BlobType};
 use protocol::blob::{BlobName, Tags};
 use protocol::common::guid::Guid;
 use protocol::common::query::Query;
-use protocol::common::service_properties::read_extended_update;
 
 use crate::support::*;
 
@@ -31,12 +30,6 @@ fn with_lease(id: Option<Guid>) -> Preconditions {
 
 fn must_be_new() -> Conditions {
     Conditions { if_none_match: Some(ETags::Any), ..Conditions::default() }
-}
-
-async fn keep_deleted(setup: &Setup) {
-    let document = b"<StorageServiceProperties><DeleteRetentionPolicy><Enabled>true</Enabled><Days>2</Days></DeleteRetentionPolicy></StorageServiceProperties>";
-    let update = read_extended_update(document, "2021-12-02").unwrap();
-    setup.service.catalogue().update_properties(&setup.account, update).await.unwrap();
 }
 
 #[tokio::test]

@@ -22,6 +22,7 @@ use protocol::blob::list_parameters::ListBlobsParameters;
 use protocol::blob::{BlobName, ContainerName};
 use protocol::common::AccountName;
 use protocol::common::query::Query;
+use protocol::common::service_properties::read_extended_update;
 use protocol::{ErrorCode, ServiceError};
 
 pub const FAMILIES: Families = Families::NONE.with(FAMILY, VALUE_RULES);
@@ -116,6 +117,13 @@ pub fn code<T>(outcome: Result<T, ServiceError>) -> ErrorCode {
         Ok(_) => panic!("it was not refused"),
         Err(error) => error.code,
     }
+}
+
+/// Deleted blobs can be restored for two days.
+pub async fn keep_deleted(setup: &Setup) {
+    let document = b"<StorageServiceProperties><DeleteRetentionPolicy><Enabled>true</Enabled><Days>2</Days></DeleteRetentionPolicy></StorageServiceProperties>";
+    let update = read_extended_update(document, "2021-12-02").unwrap();
+    setup.service.catalogue().update_properties(&setup.account, update).await.unwrap();
 }
 
 impl Setup {

@@ -79,3 +79,33 @@ async fn a_list_of_many_blocks_is_kept_in_nodes_and_survives_a_sweep() {
     let report = setup.service.check(true).await.unwrap();
     assert_eq!((report.content_count, report.unnamed_count, report.finding_count), (2, 0, 0));
 }
+
+#[tokio::test]
+async fn a_reader_that_trickles_does_not_keep_what_is_forgotten() {
+    let setup = setup().await;
+    setup.put("large", &vec![1; 4_000_000]).await;
+    let name = BlobName::parse("large").unwrap();
+    let pre = Preconditions::default();
+    let open = async || {
+        let open = setup.service.open_blob(setup.place(&name), Revision::Base, None, &pre).await;
+        open.unwrap().stream(0..4_000_000)
+    };
+    let (mut slow, mut unread, mut quick) = (open().await, open().await, open().await);
+    let (first, _) = (slow.next().await.unwrap().unwrap(), quick.next().await.unwrap().unwrap());
+    assert!(first.len() < 4_000_000, "it is one of several pieces");
+    // Until it has sent something, a stream belongs to a request that is being answered.
+    assert!(unread.next().await.is_some());
+    setup.clock.advance(Duration::from_secs(9 * 60));
+    setup.service.sweep().await.unwrap();
+    while let Some(piece) = quick.next().await {
+        piece.unwrap();
+    }
+    assert_eq!(setup.service.contents().gauges().pin_count, 2, "what is read to its end needs no pin");
+    setup.clock.advance(Duration::from_secs(3600));
+    setup.service.sweep().await.unwrap();
+    assert_eq!(setup.service.contents().gauges().pin_count, 0);
+    assert_eq!(code(slow.next().await.unwrap()), ErrorCode::OperationTimedOut);
+    assert!(
+        slow.next().await.is_none() && code(unread.next().await.unwrap()) == ErrorCode::OperationTimedOut
+    );
+}

@@ -13,6 +13,7 @@ use super::format::{self, BLOCK_BYTES, ChunkHead, ChunkPlace, ChunkState, UNIT_B
 use super::memory::Piece;
 use super::reclaim::Job;
 use crate::error::is_full;
+use crate::guards::PendingContent;
 use crate::{ContentError, ContentRef};
 
 /// A content of one chunk that is written together with others.
@@ -21,6 +22,8 @@ pub(crate) struct Put {
     pub(crate) nonce: u64,
     pub(crate) written_unix_ms: u64,
     pub(crate) reply: oneshot::Sender<Result<ContentRef, ContentError>>,
+    /// The put may outlive its writer.
+    pub(crate) _pending: PendingContent,
 }
 
 impl Put {
@@ -110,8 +113,8 @@ fn run(store: &Arc<LocalStore>) {
             Ok(contents) => {
                 for (put, content) in group.into_iter().zip(contents) {
                     // Free memory before the writer goes on.
-                    let Put { piece, reply, .. } = put;
-                    drop(piece);
+                    let Put { piece, reply, _pending: pending, .. } = put;
+                    drop((piece, pending));
                     if reply.send(Ok(content)).is_err() {
                         store.reclaim(Job::Forget { contents: vec![content], reply: None });
                     }

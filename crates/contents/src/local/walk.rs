@@ -55,7 +55,9 @@ impl Walk {
     /// The next chunk, also if it is forgotten; `None` at the end.
     pub(crate) fn next(&mut self) -> io::Result<Option<(ChunkPlace, ChunkHead)>> {
         while self.position + UNIT_BYTES <= self.end {
-            self.fill()?;
+            if !self.fill()? {
+                break;
+            }
             let rest = &self.window[(self.position - self.window_offset) as usize..];
             let place = ChunkPlace::at(self.extent.number, self.position);
             // The longest head fits into one unit.
@@ -81,15 +83,26 @@ impl Walk {
         Ok(None)
     }
 
-    /// Makes the window contain the unit at the present position.
-    fn fill(&mut self) -> io::Result<()> {
+    /// Makes the window contain the unit at the present position. `false` if there is none.
+    fn fill(&mut self) -> io::Result<bool> {
         let window_end = self.window_offset + self.window.len() as u64;
         if self.window_offset <= self.position && self.position + UNIT_BYTES <= window_end {
-            return Ok(());
+            return Ok(true);
         }
-        self.window.resize(WINDOW_BYTES.min(self.end - self.position) as usize, 0);
         self.window_offset = self.position;
-        self.file.read(self.position, &mut self.window)
+        self.window.resize(WINDOW_BYTES.min(self.end - self.position) as usize, 0);
+        let is_short = |error: &io::Error| error.kind() == io::ErrorKind::UnexpectedEof;
+        match self.file.read(self.position, &mut self.window) {
+            // The file gets shorter when its last chunk has given space back and the extent is sealed.
+            Err(error) if is_short(&error) => self.end = self.end.min(self.file.size_bytes()?),
+            outcome => return outcome.map(|()| true),
+        }
+        self.window.truncate(self.end.saturating_sub(self.position) as usize);
+        if self.window.len() < UNIT_BYTES as usize {
+            self.window.clear();
+            return Ok(false);
+        }
+        self.file.read(self.position, &mut self.window).map(|()| true)
     }
 }
 

@@ -70,6 +70,8 @@ struct ChunkSpace {
     /// How much of the placement is still its own. Behind that another chunk may begin.
     own_bytes: AtomicU64,
     is_complete: AtomicBool,
+    /// A write may outlive its writer. If a sweep could forget the chunk meanwhile, it would be counted as gone twice.
+    _pending: PendingContent,
 }
 
 impl Drop for ChunkSpace {
@@ -143,7 +145,9 @@ impl LocalWriter {
                 Some(chunk) => chunk,
                 none => {
                     let expected = self.expected.unwrap_or(0).saturating_add(rest as u64);
-                    let chunk = begin(&self.store, self.lane, self.next_chunk_bytes, expected).await?;
+                    let pending = again(&self.pending);
+                    let chunk =
+                        begin(&self.store, pending, self.lane, self.next_chunk_bytes, expected).await?;
                     self.next_chunk_bytes = (self.next_chunk_bytes * 2).min(self.store.chunk_bytes_max);
                     none.insert(chunk)
                 }
@@ -241,7 +245,7 @@ impl LocalWriter {
         let is_short = self.chunk.is_none() && self.done.is_empty();
         if let Some(piece) = piece {
             if is_short {
-                let content = put(&self.store, piece).await?;
+                let content = put(&self.store, again(&self.pending), piece).await?;
                 self.done.push(content);
                 return Ok(());
             }
@@ -255,6 +259,11 @@ impl LocalWriter {
         self.store.written.fetch_add(self.done.iter().map(|content| content.length).sum(), Ordering::Relaxed);
         Ok(())
     }
+}
+
+/// For what may outlive the writer.
+fn again(pending: &Option<PendingContent>) -> PendingContent {
+    pending.as_ref().expect("a writer that is not finished has a guard").again()
 }
 
 async fn acquire(semaphore: &Arc<Semaphore>) -> Result<tokio::sync::OwnedSemaphorePermit, ContentError> {
@@ -280,6 +289,7 @@ async fn blocking<T: Send + 'static>(
 /// Reserves space for a chunk, and says in it that the chunk has begun.
 async fn begin(
     store: &Arc<LocalStore>,
+    pending: PendingContent,
     lane: usize,
     bytes_max: u64,
     expected: u64,
@@ -295,7 +305,8 @@ async fn begin(
         let written_unix_ms = (owned.options.now)();
         let own_bytes = AtomicU64::new(placement.bytes);
         let is_complete = AtomicBool::new(false);
-        let space = Arc::new(ChunkSpace { store: owned, placement, own_bytes, is_complete });
+        let space =
+            Arc::new(ChunkSpace { store: owned, placement, own_bytes, is_complete, _pending: pending });
         space.write_head(&ChunkHead {
             state: ChunkState::Begun,
             nonce,
@@ -337,10 +348,14 @@ impl ChunkSpace {
     }
 }
 
-async fn put(store: &Arc<LocalStore>, piece: Piece) -> Result<ContentRef, ContentError> {
+async fn put(
+    store: &Arc<LocalStore>,
+    pending: PendingContent,
+    piece: Piece,
+) -> Result<ContentRef, ContentError> {
     let (reply, outcome) = oneshot::channel();
     let written_unix_ms = (store.options.now)();
-    puts::add(store, Put { piece, nonce: store.next_nonce(), written_unix_ms, reply });
+    puts::add(store, Put { piece, nonce: store.next_nonce(), written_unix_ms, reply, _pending: pending });
     outcome.await.map_err(|_| ContentError::Io("the write ended without an outcome".to_owned()))?
 }
 

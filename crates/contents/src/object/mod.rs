@@ -29,7 +29,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
 pub use self::place::ObjectPlace;
-pub use self::writer::{OBJECT_BYTES_MAX, POOL_BYTES};
+pub use self::writer::{LONG_OBJECT_BYTES, OBJECT_BYTES_MAX, POOL_BYTES, SHORT_OBJECT_COUNT_MAX};
 
 use self::reader::ObjectReader;
 use self::sweep::{ObjectSweep, PathStream};

@@ -1,7 +1,8 @@
 //! Writes one content: its bytes are gathered into objects, and those are put while the next ones are gathered.
 //!
 //! Promises: all writers together hold no more than [`POOL_BYTES`], and a block each. When memory is short, objects get shorter,
-//! so that no writer waits for another one's client. What a writer that is dropped has put is deleted.
+//! so that no writer waits for another one's client. But a content has few objects whatever its length: after the first
+//! [`SHORT_OBJECT_COUNT_MAX`], a writer waits for the memory of a long one. What a writer that is dropped has put is deleted.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,6 +23,10 @@ use crate::{ContentError, ContentRef, ContentWriter, Written};
 pub const OBJECT_BYTES_MAX: u64 = 8 * 1024 * 1024;
 /// Bytes that all writers hold together, and a block of 64 KiB each.
 pub const POOL_BYTES: u64 = 128 * 1024 * 1024;
+/// So many objects of a content may be short. A content of 5000 MiB has 2250 objects at most.
+pub const SHORT_OBJECT_COUNT_MAX: usize = 1000;
+/// Further ones have this many bytes, except the last.
+pub const LONG_OBJECT_BYTES: u64 = 4 * 1024 * 1024;
 /// Memory is taken in blocks.
 pub(crate) const POOL_UNIT_COUNT: usize = (POOL_BYTES / BLOCK_BYTES) as usize;
 /// Objects of one content that are on their way at the same time.
@@ -49,9 +54,10 @@ impl ObjectWriter {
 
     /// Makes room for another block, if the buffer is full.
     async fn make_room(&mut self) -> Result<(), ContentError> {
-        let Some(buffer) = &self.buffer else { return Ok(()) };
+        let Some(buffer) = &self.buffer else { return self.wait_for_memory().await };
         if buffer.length >= OBJECT_BYTES_MAX {
-            return self.put().await;
+            self.put().await?;
+            return self.wait_for_memory().await;
         }
         let taken = 1 + self.memory.as_ref().map_or(0, OwnedSemaphorePermit::num_permits) as u64;
         if buffer.length == 0 || buffer.length < taken * BLOCK_BYTES {
@@ -66,8 +72,24 @@ impl ObjectWriter {
                 Ok(())
             }
             // Others need the memory: put what is there. The next block is the first of a new object, which is free.
-            Err(_) => self.put().await,
+            Err(_) => {
+                self.put().await?;
+                self.wait_for_memory().await
+            }
         }
+    }
+
+    /// Before a new object of a content that has many: waits for its memory. Who waits holds no memory except that of objects
+    /// on their way, so writers never wait for each other in a circle.
+    async fn wait_for_memory(&mut self) -> Result<(), ContentError> {
+        if self.done.len() + self.puts.len() < SHORT_OBJECT_COUNT_MAX || self.memory.is_some() {
+            return Ok(());
+        }
+        let closed = |_| ContentError::Unavailable("the store is closed".to_owned());
+        let blocks = (LONG_OBJECT_BYTES / BLOCK_BYTES) as u32;
+        // The first block is free.
+        self.memory = Some(self.inner.pool.clone().acquire_many_owned(blocks - 1).await.map_err(closed)?);
+        Ok(())
     }
 
     /// Begins to put the buffer.

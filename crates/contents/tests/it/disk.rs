@@ -24,6 +24,7 @@ struct State {
     changes: u64,
     fails_syncs: bool,
     fails_writes: bool,
+    holds_writes: bool,
     cannot_punch: bool,
     cannot_allocate: bool,
     capacity: Option<u64>,
@@ -68,6 +69,11 @@ impl Disk {
 
     pub fn fail_writes(&self, fails: bool) {
         self.state().fails_writes = fails;
+    }
+
+    /// Writes of more than a unit hang.
+    pub fn hold_writes(&self, holds: bool) {
+        self.state().holds_writes = holds;
     }
 
     pub fn cannot_punch(&self) {
@@ -253,6 +259,9 @@ impl ExtentFile for DiskFile {
     }
 
     fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        while bytes.len() > 4096 && self.disk.state().holds_writes {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
         let mut state = self.disk.state();
         state.change()?;
         if state.fails_writes {

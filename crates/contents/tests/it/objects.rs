@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use contents::object::{OBJECT_BYTES_MAX, POOL_BYTES};
+use contents::object::{LONG_OBJECT_BYTES, OBJECT_BYTES_MAX, POOL_BYTES, SHORT_OBJECT_COUNT_MAX};
 use contents::{ContentError, ContentRef, ContentStore, ObjectContents, ObjectOptions, ObjectPlace};
 use object_store::memory::InMemory;
 use object_store::path::Path as ObjectPath;
@@ -101,6 +101,44 @@ async fn many_writers_share_their_memory_and_none_waits_for_another_ones_client(
         assert!(read(&contents, &written.contents).await == piece);
         contents.forget(&written.contents).await.unwrap();
     }
+}
+
+#[tokio::test]
+async fn a_content_has_few_objects_however_short_memory_is() {
+    let (contents, _) = in_memory().await;
+    // Clients that have sent a lot and send no more.
+    let mut slow = Vec::new();
+    for _ in 0..POOL_BYTES / OBJECT_BYTES_MAX + 1 {
+        let mut writer = contents.writer(None);
+        writer.push(vec![0; OBJECT_BYTES_MAX as usize].into()).await.unwrap();
+        slow.push(writer);
+    }
+    let mut writer = contents.writer(None);
+    let piece = bytes(1, 64 * KIB);
+    let count = SHORT_OBJECT_COUNT_MAX;
+    for _ in 0..count {
+        let pushed = tokio::time::timeout(Duration::from_secs(30), writer.push(piece.clone())).await;
+        pushed.expect("short objects need no memory").unwrap();
+    }
+    // From here on it waits, until another one's memory is free.
+    let long = 3 * LONG_OBJECT_BYTES as usize;
+    let rest = bytes(2, long);
+    assert!(tokio::time::timeout(Duration::from_millis(50), writer.push(rest.clone())).await.is_err());
+    drop(writer);
+    let mut writer = contents.writer(None);
+    for _ in 0..count {
+        writer.push(piece.clone()).await.unwrap();
+    }
+    slow.pop();
+    let pushed = tokio::time::timeout(Duration::from_secs(30), writer.push(rest)).await;
+    pushed.expect("there is memory").unwrap();
+    let written = writer.finish().await.unwrap();
+    let longs = written.contents.iter().filter(|content| content.length() >= LONG_OBJECT_BYTES).count();
+    assert!(
+        (2..=3).contains(&longs) && written.contents.len() <= count + 4,
+        "{longs} of {}",
+        written.contents.len()
+    );
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! Space: given back when contents are forgotten, and errors that say so when there is none.
 
 use std::path::Path;
+use std::time::Duration;
 
 use contents::local::ExtentUsage;
 use contents::{ContentError, ContentStore, Gauges};
@@ -138,6 +139,46 @@ async fn the_rest_of_a_reservation_is_used_or_given_back() {
     // Beside it, each lane has made room for a little more.
     let used = contents.gauges().extent_bytes;
     assert!(used < stored + 40 * 8192 + 5 * 4096, "{used} for {stored}");
+}
+
+/// The write of a writer that was dropped hangs while a sweep runs.
+#[tokio::test]
+async fn an_abandoned_chunk_is_counted_once() {
+    let disk = Disk::new();
+    let contents = on_disk(&disk);
+    let long = || contents.writer(Some(700 * KIB as u64));
+    // Both in the first lane, so they share an extent.
+    let mut writer = long();
+    writer.push(bytes(1, 700 * KIB)).await.unwrap();
+    let kept = writer.finish().await.unwrap().contents;
+    for _ in 1..contents::local::LANE_COUNT {
+        drop(long());
+    }
+    let mut writer = long();
+    writer.push(bytes(2, 300 * KIB)).await.unwrap();
+    disk.hold_writes(true);
+    let pushed = tokio::time::timeout(Duration::from_millis(50), writer.push(bytes(3, 300 * KIB))).await;
+    drop((pushed, writer));
+    let mut sweep = contents.sweep().await.unwrap();
+    loop {
+        let mut batch = next(&mut *sweep).await;
+        if batch.is_empty() {
+            break;
+        }
+        batch.retain(|content| !kept.contains(content));
+        sweep.forget(&batch).await.unwrap();
+    }
+    drop(sweep);
+    disk.hold_writes(false);
+    contents.close().await;
+    // Others fill the extent, which then could be removed.
+    for seed in 0..20 {
+        write(&*contents, &bytes(seed, MIB)).await;
+    }
+    contents.close().await;
+    assert!(try_read(&contents, &kept, 0..u64::MAX).await.unwrap() == bytes(1, 700 * KIB));
+    let usage = contents.usage().await.unwrap();
+    assert_eq!(usage[0].chunk_count, Some(1));
 }
 
 #[tokio::test]
