@@ -1,5 +1,6 @@
-//! The planted bugs that need the inside of this crate, in builds with the feature `seeded-bugs` alone. `engine::seeded` lists
-//! all bugs and says why there are any; this crate does not know the engine, so it reads the name of its bug itself.
+//! The planted bugs that need the inside of this crate, in builds with the feature `seeded-bugs` alone.
+//! `engine::seeded` lists all bugs and says why there are any; this crate does not know the engine, so it reads the
+//! name of its bug itself.
 
 use std::sync::OnceLock;
 

@@ -1,11 +1,12 @@
-//! `blob-crash`: writers put, overwrite, stage and commit blocks, append, write pages, take snapshots, copy and delete, readers
-//! compare whole bodies and ranges, sweeps run beside them, and the real binary is killed with `kill -9` at random moments.
-//! All rounds use one store.
+//! `blob-crash`: writers put, overwrite, stage and commit blocks, append, write pages, take snapshots, copy and
+//! delete, readers compare whole bodies and ranges, sweeps run beside them, and the real binary is killed with `kill
+//! -9` at random moments. All rounds use one store.
 //!
-//! After each kill `lazulite check` must find the store sound: every row has its bytes. After each restart every container must
-//! hold exactly what its writer knows, or that with its one open operation applied (`blob.rs`). A reader must find a body that
-//! the blob had at some moment of the read, never a mix of two. Every few rounds, after a sweep, the check must find no bytes
-//! that no blob has. In the end everything is deleted and swept, and the disk must be empty again, but for what is kept ready.
+//! After each kill `lazulite check` must find the store sound: every row has its bytes. After each restart every
+//! container must hold exactly what its writer knows, or that with its one open operation applied (`blob.rs`). A
+//! reader must find a body that the blob had at some moment of the read, never a mix of two. Every few rounds, after
+//! a sweep, the check must find no bytes that no blob has. In the end everything is deleted and swept, and the disk
+//! must be empty again, but for what is kept ready.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

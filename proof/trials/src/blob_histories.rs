@@ -1,8 +1,9 @@
-//! `blob-histories`: a few clients work on few blobs, with ETags, leases, blocks and append positions, over HTTP and the real
-//! binary. Some do not wait for their answers, and the server is killed with `kill -9` in between. Each history must be linearizable.
+//! `blob-histories`: a few clients work on few blobs, with ETags, leases, blocks and append positions, over HTTP and
+//! the real binary. Some do not wait for their answers, and the server is killed with `kill -9` in between. Each
+//! history must be linearizable.
 //!
-//! Linearizability is local, so each blob is checked by itself. `model.rs` is the model for the answers; the search is that of
-//! `histories`.
+//! Linearizability is local, so each blob is checked by itself. `model.rs` is the model for the answers; the search
+//! is that of `histories`.
 
 mod model;
 

@@ -1,7 +1,8 @@
 //! Which bodies a blob can have: everybody who writes says so before and after, and readers ask.
 //!
-//! Promises: a reader is told that a body is possible only if some moment between the beginning and the end of its read may
-//! have had it. A few old bodies of each blob are kept; a reader that took longer than those is told nothing.
+//! Promises: a reader is told that a body is possible only if some moment between the beginning and the end of its
+//! read may have had it. A few old bodies of each blob are kept; a reader that took longer than those is told
+//! nothing.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,7 +1,8 @@
-//! Bytes that tell where they come from: each cell of 16 bytes has the number of its body, its place in it, and a checksum.
+//! Bytes that tell where they come from: each cell of 16 bytes has the number of its body, its place in it, and a
+//! checksum.
 //!
-//! Promises: no two bodies with different numbers share a cell, so a mix of two bodies, a hole or a shift is noticed and can be
-//! described.
+//! Promises: no two bodies with different numbers share a cell, so a mix of two bodies, a hole or a shift is noticed
+//! and can be described.
 
 use std::fmt::Write as _;
 use std::sync::Arc;

@@ -1,8 +1,9 @@
-//! A writer with a container of its own: it puts, overwrites, stages and commits blocks, appends, writes and clears pages, takes
-//! snapshots, copies and deletes, one thing at a time, and knows what must be there.
+//! A writer with a container of its own: it puts, overwrites, stages and commits blocks, appends, writes and clears
+//! pages, takes snapshots, copies and deletes, one thing at a time, and knows what must be there.
 //!
-//! Promises: requests depend only on the seed and the answers; at most one operation is open. A block that is staged again has
-//! another length, so that a list of lengths tells which one is there. Leaves to others: starting and killing the server.
+//! Promises: requests depend only on the seed and the answers; at most one operation is open. A block that is staged
+//! again has another length, so that a list of lengths tells which one is there. Leaves to others: starting and
+//! killing the server.
 
 use std::collections::BTreeMap;
 

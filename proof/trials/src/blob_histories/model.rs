@@ -1,8 +1,8 @@
 //! The sequential model of one blob with conditions and a lease: the answer of each operation when it happens alone.
 //!
-//! Every write stores its own number, in its bytes or in the metadata, so what is read names the write that made it. This also
-//! reveals the ETag of a write without a known answer ([`BlobModel::learn`]). All leases are infinite and break at once, so time
-//! plays no part.
+//! Every write stores its own number, in its bytes or in the metadata, so what is read names the write that made it.
+//! This also reveals the ETag of a write without a known answer ([`BlobModel::learn`]). All leases are infinite and
+//! break at once, so time plays no part.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -166,7 +166,8 @@ impl BlobModel {
         Some(BlobHistoryState { blob: Some(BlobNow { tag, ..blob }), staged: BTreeMap::new(), last_tag })
     }
 
-    /// What the operation does when it happens in this state, or the status of its refusal. The ETag is that of the answer.
+    /// What the operation does when it happens in this state, or the status of its refusal. The ETag is that of the
+    /// answer.
     fn apply(
         &self,
         state: &BlobHistoryState,

@@ -1,5 +1,5 @@
-//! Blobs on a full disk: uploads, overwrites, block lists and appends are refused with 503 and change nothing, reads and
-//! deletions go on, and uploads succeed again when there is space, also after a kill.
+//! Blobs on a full disk: uploads, overwrites, block lists and appends are refused with 503 and change nothing, reads
+//! and deletions go on, and uploads succeed again when there is space, also after a kill.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
