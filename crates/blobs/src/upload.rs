@@ -108,35 +108,29 @@ impl BlobCore {
 /// The checksums of a body. MD5 takes longer than everything else that happens to a long body, so other threads compute them
 /// while more of it is received, if there are not too many of them already.
 struct BodyDigest {
-    digest: DigestPlace,
+    /// `None` while another thread has it.
+    here: Option<ContentDigest>,
+    there: Option<JoinHandle<ContentDigest>>,
     /// Lets other threads compute.
     permit: Option<OwnedSemaphorePermit>,
     waiting: Vec<Bytes>,
     waiting_bytes: usize,
 }
 
-enum DigestPlace {
-    Here(ContentDigest),
-    There(JoinHandle<ContentDigest>),
-    /// A thread has panicked.
-    Lost,
-}
-
 impl BodyDigest {
     fn new(digest: ContentDigest) -> BodyDigest {
-        BodyDigest { digest: DigestPlace::Here(digest), permit: None, waiting: Vec::new(), waiting_bytes: 0 }
+        BodyDigest { here: Some(digest), there: None, permit: None, waiting: Vec::new(), waiting_bytes: 0 }
     }
 
     async fn update(&mut self, piece: &Bytes) -> Result<(), ServiceError> {
-        match &mut self.digest {
-            DigestPlace::Here(digest) if self.permit.is_none() => digest.update(piece),
-            _ => {
-                self.waiting_bytes += piece.len();
-                self.waiting.push(piece.clone());
-                if self.waiting_bytes >= AHEAD_BYTES {
-                    self.send().await?;
-                }
-            }
+        if let (Some(digest), None) = (&mut self.here, &self.permit) {
+            digest.update(piece);
+            return Ok(());
+        }
+        self.waiting_bytes += piece.len();
+        self.waiting.push(piece.clone());
+        if self.waiting_bytes >= AHEAD_BYTES {
+            self.send().await?;
         }
         Ok(())
     }
@@ -146,7 +140,7 @@ impl BodyDigest {
         let mut digest = self.take().await?;
         let pieces = std::mem::take(&mut self.waiting);
         self.waiting_bytes = 0;
-        self.digest = DigestPlace::There(tokio::task::spawn_blocking(move || {
+        self.there = Some(tokio::task::spawn_blocking(move || {
             pieces.iter().for_each(|piece| digest.update(piece));
             digest
         }));
@@ -154,12 +148,13 @@ impl BodyDigest {
     }
 
     async fn take(&mut self) -> Result<ContentDigest, ServiceError> {
+        let taken = match (self.here.take(), self.there.take()) {
+            (None, Some(there)) => there.await.ok(),
+            (here, _) => here,
+        };
+        // Only if the other thread has panicked.
         let lost = || ServiceError::with_source(ErrorCode::InternalError, "the checksums of a body are lost");
-        match std::mem::replace(&mut self.digest, DigestPlace::Lost) {
-            DigestPlace::Here(digest) => Ok(digest),
-            DigestPlace::There(digest) => digest.await.map_err(|_| lost()),
-            DigestPlace::Lost => Err(lost()),
-        }
+        taken.ok_or_else(lost)
     }
 
     async fn finish(mut self) -> Result<Checksums, ServiceError> {

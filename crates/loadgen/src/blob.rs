@@ -46,7 +46,7 @@ pub fn fill(
         stop: None,
     };
     let names = Names::UpTo { next: 0, end: count };
-    load.run(&mut Puts::with(BlobSigner::of(endpoint)?, container, body, names), progress)
+    load.run(&mut NewBlobs::with(BlobSigner::of(endpoint)?, container, body, names), progress)
 }
 
 /// An endless supply of puts, each with a name far from the one before.
@@ -57,7 +57,7 @@ pub fn puts(
     counter: &Counter,
 ) -> Result<Box<dyn Requests>, Error> {
     let names = Names::Endless(counter.clone());
-    Ok(Box::new(Puts::with(BlobSigner::of(endpoint)?, container, body, names)))
+    Ok(Box::new(NewBlobs::with(BlobSigner::of(endpoint)?, container, body, names)))
 }
 
 /// Gets of the blobs 0 to `count` in no visible order. Signed now; the server accepts them for fifteen minutes.
@@ -82,7 +82,7 @@ enum Names {
     Endless(Counter),
 }
 
-struct Puts {
+struct NewBlobs {
     signer: BlobSigner,
     signed: Instant,
     container: String,
@@ -91,15 +91,15 @@ struct Puts {
     names: Names,
 }
 
-impl Puts {
-    fn with(signer: BlobSigner, container: &str, body: &[u8], names: Names) -> Puts {
+impl NewBlobs {
+    fn with(signer: BlobSigner, container: &str, body: &[u8], names: Names) -> NewBlobs {
         let puts = signer.puts(container, body.len() as u64);
         let (container, body) = (container.to_owned(), body.to_vec());
-        Puts { signer, signed: clock::now(), container, body, puts, names }
+        NewBlobs { signer, signed: clock::now(), container, body, puts, names }
     }
 }
 
-impl Requests for Puts {
+impl Requests for NewBlobs {
     fn next(&mut self, _connection: usize, out: &mut Vec<u8>) -> Option<usize> {
         let name = match &mut self.names {
             Names::UpTo { next, end } if *next >= *end => return None,
@@ -143,7 +143,7 @@ mod tests {
             assert!(seen.insert(line));
         }
         let signer = BlobSigner::of(&endpoint).unwrap();
-        let mut two = Puts::with(signer, "c", b"", Names::UpTo { next: 0, end: 2 });
+        let mut two = NewBlobs::with(signer, "c", b"", Names::UpTo { next: 0, end: 2 });
         assert_eq!((0..3).filter(|_| two.next(0, &mut out).is_some()).count(), 2);
     }
 }
