@@ -14,9 +14,9 @@ use contents::PendingContent;
 const UNRESOLVED_TIME_MAX: Duration = Duration::from_secs(24 * 3600);
 
 #[derive(Default)]
-pub(crate) struct Unresolved(Mutex<Option<Kept>>);
+pub(crate) struct Unresolved(Mutex<Option<KeptContents>>);
 
-struct Kept {
+struct KeptContents {
     guard: PendingContent,
     /// When the last of the commits was given up.
     since: Duration,
@@ -31,7 +31,7 @@ impl Unresolved {
                     kept.guard.include(guard);
                     kept.since = now;
                 }
-                none => *none = Some(Kept { guard, since: now }),
+                none => *none = Some(KeptContents { guard, since: now }),
             }
         }
     }
