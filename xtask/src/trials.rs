@@ -45,8 +45,8 @@ pub const SLICES: [(&str, &str, &[&str]); 14] = [
         "a transaction through a queue, with workers and a server that die",
         &["--rounds", "20", "--seed", "1"],
     ),
-    ("power", "states that a power cut could leave, each opened", &["--states", "500", "--seed", "1"]),
-    ("damage", "bytes flipped or lost at rest", &["--states", "300", "--seed", "1"]),
+    ("power", "states that a power cut could leave, each opened", &["--states", "250", "--seed", "1"]),
+    ("damage", "bytes flipped or lost at rest", &["--states", "150", "--seed", "1"]),
     ("disk", "a full disk, a read-only directory, no file handles, a replaced directory", &[]),
     (
         "histories",

@@ -532,7 +532,10 @@ impl<'a> Client<'a> {
                 else {
                     return Err(strange("a header is missing"));
                 };
-                saw(tag, size);
+                // Only a tag of which the model knows the write can be used in a condition.
+                if pieces.is_some() || size == 0 || !is_append(self.first + blob) {
+                    saw(tag, size);
+                }
                 Ok(BlobAnswer::Found(Some(SeenBlob { tag, born: born as u32, pieces, size, lease })))
             }
             _ => Ok(BlobAnswer::Done(None)),

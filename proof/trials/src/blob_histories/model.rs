@@ -10,6 +10,8 @@ use crate::histories::checker::{Interval, Sequential};
 
 /// An ETag as a number. It grows with every write.
 pub type BlobTag = u64;
+/// Stand for ETags that nobody has seen, from here on.
+const UNKNOWN_TAGS: BlobTag = 1 << 63;
 
 /// Lengths of bodies: in the row, and in the store of contents, some with chunks of their own.
 const LENGTHS: [usize; 8] = [40, 3_000, 9_000, 40, 40_000, 3_000, 9_000, 300_000];
@@ -139,10 +141,16 @@ impl BlobModel {
     pub fn learn(is_append: bool, history: &[Interval<BlobOperation>]) -> BlobModel {
         let mut tags = HashMap::new();
         for interval in history {
-            if let BlobAnswer::Found(Some(SeenBlob { tag, born, pieces: Some(pieces), .. })) =
+            let BlobAnswer::Found(Some(SeenBlob { tag, born, pieces, size, .. })) =
                 &interval.operation.answer
-            {
-                tags.insert(last_writer(is_append, *born, pieces), *tag);
+            else {
+                continue;
+            };
+            match pieces {
+                Some(pieces) => drop(tags.insert(last_writer(is_append, *born, pieces), *tag)),
+                None if !is_append || *size == 0 => drop(tags.insert(*born, *tag)),
+                // Nobody knows whose bytes come last.
+                None => {}
             }
         }
         BlobModel { is_append, tags }
@@ -161,7 +169,7 @@ impl BlobModel {
         if known.is_some_and(|tag| tag <= state.last_tag) {
             return None;
         }
-        let tag = known.unwrap_or(u64::MAX - u64::from(id));
+        let tag = known.unwrap_or(UNKNOWN_TAGS + u64::from(id));
         let last_tag = known.unwrap_or(state.last_tag);
         Some(BlobHistoryState { blob: Some(BlobNow { tag, ..blob }), staged: BTreeMap::new(), last_tag })
     }
@@ -254,6 +262,10 @@ impl BlobModel {
     }
 }
 
+fn is_unknown(tag: BlobTag) -> bool {
+    tag >= UNKNOWN_TAGS
+}
+
 /// The operation that gave the blob its ETag.
 fn last_writer(is_append: bool, born: u32, pieces: &[u32]) -> u32 {
     pieces.last().copied().filter(|_| is_append).unwrap_or(born)
@@ -306,10 +318,12 @@ fn is_seen(blob: &BlobNow, seen: &SeenBlob) -> bool {
         LeaseNow::Leased(_) => SeenLease::Leased,
         LeaseNow::Broken(_) => SeenLease::Broken,
     };
-    let is_same = seen.pieces.as_ref().is_none_or(|pieces| *pieces == blob.pieces);
-    is_same
-        && seen.size == size(&blob.pieces)
-        && (seen.tag, seen.born, seen.lease) == (blob.tag, blob.born, lease)
+    let is_same = match &seen.pieces {
+        Some(pieces) => *pieces == blob.pieces && seen.tag == blob.tag,
+        // The ETag of an append without an answer is not learnt from a HEAD.
+        None => seen.tag == blob.tag || is_unknown(blob.tag),
+    };
+    is_same && seen.size == size(&blob.pieces) && (seen.born, seen.lease) == (blob.born, lease)
 }
 
 impl Sequential for BlobModel {
@@ -395,6 +409,23 @@ mod tests {
         check_all(false, &[history[0].clone(), history[1].clone(), (PUT, BlobAnswer::Done(Some(6)))], false);
         let unknown = (BlobCall::Acquire(2), BlobAnswer::Unknown);
         check_all(false, &[history[0].clone(), unknown, history[2].clone()], true);
+    }
+
+    #[test]
+    fn a_head_tells_the_etag_of_a_write_without_an_answer_if_it_names_the_write() {
+        let head = |tag, size| {
+            let lease = SeenLease::Available;
+            (BlobCall::Head, BlobAnswer::Found(Some(SeenBlob { tag, born: 0, pieces: None, size, lease })))
+        };
+        let unknown = (PUT, BlobAnswer::Unknown);
+        let put_if =
+            (BlobCall::Put { lease: None, condition: TagCondition::Match(5) }, BlobAnswer::Done(Some(6)));
+        check_all(false, &[unknown.clone(), head(5, 40), put_if.clone()], true);
+        check_all(false, &[unknown.clone(), head(4, 40), put_if], false);
+        let append = BlobCall::Append { lease: None, condition: TagCondition::None, position: None };
+        let begun = (PUT, BlobAnswer::Done(Some(4)));
+        check_all(true, &[begun.clone(), (append, BlobAnswer::Unknown), head(5, 3_000)], true);
+        check_all(true, &[begun, (append, BlobAnswer::Unknown), head(5, 40)], false);
     }
 
     #[test]
