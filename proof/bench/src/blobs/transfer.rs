@@ -31,7 +31,7 @@ const BLOCK_BYTES: u64 = 4 << 20;
 /// What is read at a time.
 const READ_BYTES: usize = 256 * 1024;
 const TIMEOUT: Duration = Duration::from_secs(600);
-/// Each round moves so many contents on each connection. The first of all is not counted.
+/// Each round moves so many contents on each connection, one after the other. Their median counts.
 const CONTENTS_PER_ROUND: usize = 3;
 
 pub struct Long<'a> {
