@@ -29,8 +29,14 @@ pub(crate) struct PostgresSnapshot {
     session: Mutex<DatabaseSession>,
     clock: Arc<dyn Clock>,
     deadline: Duration,
+    opened: OpenedView,
+}
+
+/// What is known of a view since it was fixed.
+struct OpenedView {
     last_version: Option<Version>,
     row_count: u64,
+    may_have_older: bool,
 }
 
 impl FrontEnd {
@@ -40,7 +46,7 @@ impl FrontEnd {
             ReadError::Busy
         })?;
         let opened = tokio::time::timeout(self.deadline, open(&session, &self.connector.schema)).await;
-        let (last_version, row_count) = match opened {
+        let opened = match opened {
             Ok(Ok(opened)) => opened,
             Ok(Err(error)) => return Err(ReadError::Storage(describe(&error))),
             Err(_) => return Err(ReadError::Storage("the database did not answer in time".to_owned())),
@@ -50,16 +56,12 @@ impl FrontEnd {
             session: Mutex::new(session),
             clock: self.clock.clone(),
             deadline: self.deadline,
-            last_version,
-            row_count,
+            opened,
         })
     }
 }
 
-async fn open(
-    session: &DatabaseSession,
-    schema: &SchemaName,
-) -> Result<(Option<Version>, u64), tokio_postgres::Error> {
+async fn open(session: &DatabaseSession, schema: &SchemaName) -> Result<OpenedView, tokio_postgres::Error> {
     let client = &session.client;
     let lock = format!("SELECT pg_advisory_lock_shared({}, {LOCK_RELATIONS})", schema.lock_class());
     client.batch_execute(&lock).await?;
@@ -83,17 +85,30 @@ async fn open(
     // A sequence knows no views. Read after the view was fixed, it is not below any version that the view shows.
     let last = schema.fill("SELECT pg_sequence_last_value('{schema}.versions')");
     let last: Option<i64> = client.query_one(&last, &[]).await?.get(0);
-    Ok((last.and_then(|ticks| version_of(ticks as u64)), row_count))
+    // Who holds a snapshot has taken the lock before its view was fixed. So a view that is older than this one shows here.
+    let others = format!(
+        "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock' AND granted AND pid <> pg_backend_pid() \
+         AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) \
+         AND classid = {}::int8::oid AND objid = {LOCK_RELATIONS}::int8::oid AND objsubid = 2",
+        schema.lock_class() as u32
+    );
+    let may_have_older = client.query_one(&others, &[]).await?.get::<_, i64>(0) > 0;
+    let last_version = last.and_then(|ticks| version_of(ticks as u64));
+    Ok(OpenedView { last_version, row_count, may_have_older })
 }
 
 #[async_trait]
 impl Snapshot for PostgresSnapshot {
     fn last_version(&self) -> Option<Version> {
-        self.last_version
+        self.opened.last_version
+    }
+
+    fn may_have_older(&self) -> bool {
+        self.opened.may_have_older
     }
 
     fn row_count(&self) -> Result<u64, ReadError> {
-        Ok(self.row_count)
+        Ok(self.opened.row_count)
     }
 
     async fn scan(

@@ -281,6 +281,25 @@ async fn commits_reach_over_places() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_view_tells_whether_an_older_one_may_be_held() {
+    let Some(server) = postgres_or_skip("a_view_tells_whether_an_older_one_may_be_held") else { return };
+    let (_database, engines) = two_movers(&server, 50).await;
+    let first = engines[0].snapshot().await.unwrap();
+    assert!(!first.may_have_older());
+    let second = engines[1].snapshot().await.unwrap();
+    assert!(second.may_have_older() && !first.may_have_older());
+    drop((first, second));
+    // The server notices in its own time that a session has ended.
+    for _ in 0..100 {
+        if !engines[1].snapshot().await.unwrap().may_have_older() {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    panic!("views that are over count as held");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn views_from_before_a_move_stay_as_they_were() {
     let Some(server) = postgres_or_skip("views_from_before_a_move_stay_as_they_were") else { return };
     let (database, engines) = two_movers(&server, 50).await;

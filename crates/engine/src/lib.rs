@@ -264,6 +264,12 @@ pub trait Snapshot: Send + Sync {
     /// No row has a greater version, and no row deleted before had one. `None`: nothing was ever written.
     fn last_version(&self) -> Option<Version>;
 
+    /// Whether another process may hold a snapshot that is older than this one, and read in it what rows of before have named. For
+    /// callers that keep things beside the engine, and would remove what no row of this snapshot names.
+    fn may_have_older(&self) -> bool {
+        false
+    }
+
     /// Roughly how many rows there are, including rows that nobody can see: good enough for a progress bar.
     fn row_count(&self) -> Result<u64, ReadError>;
 

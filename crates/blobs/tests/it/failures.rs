@@ -1,24 +1,16 @@
 //! Commits that fail, that nobody knows the outcome of, or that another process comes before.
 
-use std::collections::{BTreeSet, VecDeque};
-use std::future::Future;
-use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use blobs::{
     BlobOptions, BlobService, CopyFrom, CopyRequest, Deletion, NewBlob, NewContainer, PageQuery,
     Preconditions,
 };
-use bytes::Bytes;
 use engine::env::FakeClock;
-use engine::memory::MemoryEngine;
-use engine::wrapper::{Wrapped, Wrapper};
-use engine::{
-    Commit, CommitError, Engine, Expect, Key, ReadError, Row, TableId, TablePath, TableRows, Version,
-};
+use engine::wrapper::Wrapped;
 use protocol::ErrorCode;
 use protocol::blob::block_list::BlockSource;
 use protocol::blob::conditions::{AppendConditions, Conditions};
@@ -26,131 +18,10 @@ use protocol::blob::identifier::Revision;
 use protocol::blob::lease::{LeaseDuration, LeaseRequest};
 use protocol::blob::properties::{DeleteSnapshots, PropertiesChange};
 use protocol::blob::{BlobName, ContainerAcl};
-
 use protocol::common::StoredPolicy;
 
 use crate::support::*;
-
-type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
-
-/// What happens to a commit.
-pub enum Trick {
-    Pass,
-    Fail,
-    /// It happens later, and its caller is told that nobody knows.
-    Postpone,
-    /// Something else happens first.
-    After(Work),
-}
-
-/// An engine that plays tricks on its next commits.
-#[derive(Clone)]
-pub struct TrickEngine {
-    inner: Arc<dyn Engine>,
-    tricks: Arc<Mutex<VecDeque<Trick>>>,
-    /// Happens when the next row of a container was read.
-    after_read: Arc<Mutex<Option<Work>>>,
-    /// Happens before the next record of a container is replaced.
-    before_replacing: Arc<Mutex<Option<Work>>>,
-    fails_renaming: Arc<AtomicBool>,
-    postponed: Arc<Mutex<Vec<Vec<Commit>>>>,
-}
-
-impl TrickEngine {
-    fn new(inner: Arc<dyn Engine>) -> TrickEngine {
-        TrickEngine {
-            inner,
-            tricks: Arc::default(),
-            after_read: Arc::default(),
-            before_replacing: Arc::default(),
-            fails_renaming: Arc::default(),
-            postponed: Arc::default(),
-        }
-    }
-
-    pub fn play(&self, tricks: impl IntoIterator<Item = Trick>) {
-        self.tricks.lock().unwrap().extend(tricks);
-    }
-
-    /// Lets happen what was postponed.
-    async fn catch_up(&self) {
-        let postponed = std::mem::take(&mut *self.postponed.lock().unwrap());
-        for commits in postponed {
-            self.inner.commit_all(commits).await.unwrap();
-        }
-    }
-}
-
-#[async_trait]
-impl Wrapper for TrickEngine {
-    fn inner(&self) -> &dyn Engine {
-        &*self.inner
-    }
-
-    async fn get(&self, table: TableId, key: Key<'_>) -> Result<Option<Row>, ReadError> {
-        let row = self.inner.get(table, key).await;
-        let work = match table >= TableId::FIRST {
-            true => self.after_read.lock().unwrap().take(),
-            false => None,
-        };
-        if let Some(work) = work {
-            work.await;
-        }
-        row
-    }
-
-    async fn replace_table(
-        &self,
-        path: TablePath<'_>,
-        expect: Expect,
-        payload: Bytes,
-        rows: TableRows,
-    ) -> Result<TableId, CommitError> {
-        let work = self.before_replacing.lock().unwrap().take();
-        if let Some(work) = work {
-            work.await;
-        }
-        self.inner.replace_table(path, expect, payload, rows).await
-    }
-
-    async fn rename_table(
-        &self,
-        from: TablePath<'_>,
-        to: TablePath<'_>,
-        payload: Bytes,
-    ) -> Result<TableId, CommitError> {
-        if self.fails_renaming.load(Ordering::Relaxed) {
-            return Err(CommitError::Storage("the disk is tired".to_owned()));
-        }
-        self.inner.rename_table(from, to, payload).await
-    }
-
-    async fn commit(&self, commit: Commit) -> Result<Version, CommitError> {
-        self.commit_all(vec![commit]).await
-    }
-
-    async fn commit_all(&self, commits: Vec<Commit>) -> Result<Version, CommitError> {
-        let trick = self.tricks.lock().unwrap().pop_front();
-        match trick {
-            None | Some(Trick::Pass) => {}
-            Some(Trick::Fail) => return Err(CommitError::Storage("the disk is tired".to_owned())),
-            Some(Trick::Postpone) => {
-                self.postponed.lock().unwrap().push(commits);
-                return Err(CommitError::Unknown("the answer is late".to_owned()));
-            }
-            Some(Trick::After(work)) => work.await,
-        }
-        self.inner.commit_all(commits).await
-    }
-}
-
-pub async fn tricky_setup(options: BlobOptions) -> (Setup, TrickEngine) {
-    let clock = Arc::new(FakeClock::default());
-    let inner = Arc::new(MemoryEngine::new(FAMILIES, clock.clone()));
-    let engine = TrickEngine::new(inner);
-    let setup = setup_on(Arc::new(Wrapped(engine.clone())), memory_contents(), clock, options).await;
-    (setup, engine)
-}
+use crate::tricks::{Trick, tricky_setup};
 
 fn name(text: &str) -> BlobName {
     BlobName::parse(text).unwrap()
@@ -583,4 +454,16 @@ async fn an_acl_that_is_refused_is_not_set() {
     let set = service.set_container_acl(account, container, &acl, Some(id), &conditions).await;
     let now = service.container_acl(account, container, None).await.unwrap();
     assert_eq!(now.policies.len(), usize::from(set.is_ok()), "{set:?}");
+}
+
+#[tokio::test]
+async fn contents_are_not_swept_while_another_process_reads_older_rows() {
+    let (setup, engine) = tricky_setup(BlobOptions::default()).await;
+    let setup = Setup { service: setup.service.clone().sharing_its_engine(), ..setup };
+    setup.put("x", &[1; 10_000]).await;
+    setup.put("x", &[2; 10_000]).await;
+    engine.has_older.store(true, Ordering::Relaxed);
+    assert_eq!(setup.service.sweep().await.unwrap().forgotten_content_count, 0);
+    engine.has_older.store(false, Ordering::Relaxed);
+    assert_eq!(setup.service.sweep().await.unwrap().forgotten_content_count, 1);
 }

@@ -10,3 +10,4 @@ mod races;
 mod rules;
 mod support;
 mod sweeping;
+mod tricks;
