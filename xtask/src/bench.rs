@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: builds the server and the benchmark in release mode, installs Azurite, and runs the benchmark.
 //!
-//! With `--scale-out` it installs PostgreSQL and what a cluster of it needs too, where that is allowed.
+//! It also installs Redis and PostgreSQL, which it is compared with, where that is allowed; with `--scale-out` PostgreSQL and
+//! what a cluster of it needs.
 //! `proof/bench` decides what is measured and how. Its arguments are passed on unchanged, except that `--write` gets
 //! the directory of our documents.
 
@@ -8,10 +9,12 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::process::{self, cargo};
-use crate::{azurite, scale_out};
+use crate::{azurite, packages, scale_out};
 
 /// The benchmark's exit code for wrong arguments, after it has printed what is wrong.
 const WRONG_USE: i32 = 2;
+/// What the usual run compares with: Debian's packages, and a program of each.
+const RIVALS: [(&str, &str); 2] = [("redis-server", "redis-server"), ("postgresql", "initdb")];
 
 pub fn run(arguments: &[String]) -> Result<bool, String> {
     println!("==> building the server and the benchmark");
@@ -22,6 +25,11 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
     }
     if arguments.iter().any(|argument| argument == "--scale-out") {
         scale_out::install()??;
+    } else if wants_rivals(arguments)
+        && let Err(missing) = packages::install(&RIVALS, &[])?
+    {
+        // The benchmark goes on without them, and says so too.
+        println!("SKIPPED: {missing}");
     }
     let benchmark = process::release_program("lazulite-bench")?;
     let mut command = Command::new(&benchmark);
@@ -52,8 +60,20 @@ fn wants_azurite(arguments: &[String]) -> bool {
         return false;
     }
     !arguments.iter().any(|argument| {
-        matches!(argument.as_str(), "--quick" | "--large" | "--large-queues" | "--client" | "--help" | "-h")
+        matches!(
+            argument.as_str(),
+            "--quick" | "--large" | "--huge" | "--large-queues" | "--client" | "--help" | "-h"
+        )
     })
+}
+
+/// So do they do without Redis and PostgreSQL, and so do blobs.
+fn wants_rivals(arguments: &[String]) -> bool {
+    let systems = arguments.iter().position(|argument| argument == "--systems");
+    if let Some(named) = systems.and_then(|index| arguments.get(index + 1)) {
+        return named.contains("redis") || named.contains("postgres");
+    }
+    wants_azurite(arguments) && !arguments.iter().any(|argument| argument == "--blobs")
 }
 
 /// Adds the directory of our documents after `--write`.
@@ -88,6 +108,11 @@ mod tests {
         assert!(
             wants_azurite(&arguments("--blobs --rounds 3")) && !wants_azurite(&arguments("--blobs --large"))
         );
+        assert!(!wants_azurite(&arguments("--huge --entities 1")));
+        assert!(
+            wants_rivals(&arguments("--rounds 3")) && wants_rivals(&arguments("--systems durable,redis"))
+        );
+        assert!(!wants_rivals(&arguments("--systems durable")) && !wants_rivals(&arguments("--blobs")));
         assert!(wants_azurite(&arguments("--full")) && !wants_azurite(&arguments("--quick --rounds 2")));
         assert!(
             wants_azurite(&arguments("--systems azurite")) && !wants_azurite(&arguments("--systems hello"))

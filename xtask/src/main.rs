@@ -15,6 +15,7 @@ mod differences;
 mod document;
 mod fuzz;
 mod golden;
+mod packages;
 mod patterns;
 mod process;
 mod programs;
@@ -54,8 +55,8 @@ Commands:
                            the client's suites against Azurite; what differs must be in
                            crates/client/tests/azurite.txt
   publish                  a dry run of publishing the client and the crates that it needs
-  bench [ARGUMENTS]...     Lazulite beside Azurite, a bare HTTP server and the raw engine; with --write,
-                           writes the result to docs/performance.md; --scale-out compares front ends on PostgreSQL
+  bench [ARGUMENTS]...     Lazulite beside Azurite, a bare HTTP server, Redis, PostgreSQL and the raw engine; with
+                           --write, writes the result to docs/performance.md; --scale-out compares front ends on PostgreSQL
                            with pgbench, and writes to docs/scale-out.md
                            (`cargo xtask bench --help` lists its arguments)
   cost [ARGUMENTS]...      instructions and allocations of the hot paths, against proof/cost/budgets.txt

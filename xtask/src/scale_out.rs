@@ -4,10 +4,10 @@
 //! every other request; the trial with a cluster whose parts die. Promises: where PostgreSQL, Patroni or etcd are
 //! missing and this user may install packages, Debian's are installed; otherwise the step is skipped by name.
 
-use std::path::Path;
 use std::process::Command;
 
 use crate::counts::{self, Counts};
+use crate::packages;
 use crate::process::{self, cargo};
 use crate::suites;
 use crate::toolchains::Missing;
@@ -146,45 +146,5 @@ fn hosted() -> Result<Command, String> {
 
 /// Installs what is missing, where that is allowed.
 pub fn install() -> Result<Result<(), Missing>, String> {
-    let missing: Vec<&str> =
-        PACKAGES.iter().filter(|(_, program)| !is_installed(program)).map(|(package, _)| *package).collect();
-    if missing.is_empty() {
-        return Ok(Ok(()));
-    }
-    let names = missing.join(", ");
-    let is_root = process::answer(Command::new("id").arg("-u")).as_deref() == Some("0");
-    if !is_root || process::answer(Command::new("apt-get").arg("--version")).is_none() {
-        return Ok(Err(format!(
-            "{names} missing (Debian: apt-get install {} {PACKAGE_BESIDE})",
-            missing.join(" ")
-        )));
-    }
-    println!("==> installing {names}");
-    // The package would make a cluster of its own otherwise, and start it.
-    let settings = Path::new("/etc/postgresql-common/createcluster.conf");
-    if !settings.exists() {
-        let written = process::create(settings).and_then(|_| {
-            std::fs::write(settings, "create_main_cluster = false\n").map_err(|error| error.to_string())
-        });
-        written.map_err(|error| format!("cannot write {}: {error}", settings.display()))?;
-    }
-    let log = process::target_directory()?.join("sdk").join("postgres-setup.log");
-    let mut install = Command::new("apt-get");
-    install.args(["install", "--yes", "--no-install-recommends", PACKAGE_BESIDE]).args(&missing);
-    // No service is started: the tests start their own, on free ports.
-    install.env("DEBIAN_FRONTEND", "noninteractive").env("RUNLEVEL", "1");
-    match process::run_quietly(&mut install, &log)?.succeeded {
-        true => Ok(Ok(())),
-        false => {
-            Ok(Err(format!("{names} missing, and could not be installed; the log is {}", log.display())))
-        }
-    }
-}
-
-/// Debian keeps PostgreSQL's programs outside of PATH.
-fn is_installed(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    let mut folders = std::env::split_paths(&path).chain(versions.map(|version| version.path().join("bin")));
-    folders.any(|folder| folder.join(program).is_file())
+    packages::install(&PACKAGES, &[PACKAGE_BESIDE])
 }

@@ -15,6 +15,7 @@ use loadgen::{Error, queue, table};
 use crate::options::Options;
 use crate::plan;
 use crate::results::{Cell, Run};
+use crate::rivals::{Rival, RivalCell, Rivalry};
 use crate::system::{System, SystemKind};
 
 /// Generous, because Azurite gets slower with every row.
@@ -25,13 +26,19 @@ const PROGRESS_STEP: Duration = Duration::from_secs(10);
 pub struct Comparison<'a> {
     options: &'a Options,
     systems: &'a [System],
+    rivals: Vec<Box<dyn Rival>>,
     /// For each system and table name: `Ok` if the table is filled, otherwise why it is not.
     tables: HashMap<(SystemKind, String), Result<(), String>>,
 }
 
 impl<'a> Comparison<'a> {
     pub fn new(options: &'a Options, systems: &'a [System]) -> Comparison<'a> {
-        Comparison { options, systems, tables: HashMap::new() }
+        Comparison { options, systems, rivals: Vec::new(), tables: HashMap::new() }
+    }
+
+    /// Measures these too, where they have something like the workload.
+    pub fn with_rivals(self, rivals: Vec<Box<dyn Rival>>) -> Comparison<'a> {
+        Comparison { rivals, ..self }
     }
 
     /// Registers a table that is already filled.
@@ -49,7 +56,9 @@ impl<'a> Comparison<'a> {
                 workload.shape.label(),
                 workload.connections
             );
-            run.cells.extend(self.measure(workload)?);
+            let (cells, rivals) = self.measure(workload)?;
+            run.cells.extend(cells);
+            run.rivals.extend(rivals);
             if self
                 .systems
                 .iter()
@@ -61,7 +70,7 @@ impl<'a> Comparison<'a> {
         Ok(())
     }
 
-    fn measure(&mut self, workload: &Workload) -> Result<Vec<Cell>, Error> {
+    fn measure(&mut self, workload: &Workload) -> Result<(Vec<Cell>, Vec<RivalCell>), Error> {
         let mut runners = Vec::new();
         for system in self.systems {
             if system.kind == SystemKind::Hello && !plan::has_ceiling(workload.kind) {
@@ -70,9 +79,13 @@ impl<'a> Comparison<'a> {
             let ready = self.prepare(workload, system);
             runners.push(Runner { system, ready, samples: Vec::new(), half_load: Vec::new() });
         }
+        let mut rivalry = Rivalry::new(&mut self.rivals, workload, self.options);
         for _ in 0..self.options.rounds {
             for runner in &mut runners {
                 runner.measure(workload, self.options.seconds);
+                if let (SystemKind::Durable, Some(own)) = (runner.system.kind, runner.samples.last()) {
+                    rivalry.measure(own.requests_per_second, self.options.seconds);
+                }
             }
         }
         let mut cells = Vec::new();
@@ -108,7 +121,7 @@ impl<'a> Comparison<'a> {
                 not_measured,
             });
         }
-        Ok(cells)
+        Ok((cells, rivalry.finish()))
     }
 
     /// Fills the table and probes it for one right answer. An error says why it cannot be measured.

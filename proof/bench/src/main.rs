@@ -18,6 +18,7 @@ mod options;
 mod plan;
 mod report;
 mod results;
+mod rivals;
 #[cfg(target_os = "linux")]
 mod scale_out;
 mod system;
@@ -170,6 +171,7 @@ fn measure(options: &Options) -> Result<Run, Error> {
         cells: Vec::new(),
         floors: Vec::new(),
         transfers: Vec::new(),
+        rivals: Vec::new(),
         processes: Vec::new(),
         facts: Default::default(),
         notes,
@@ -213,7 +215,9 @@ fn compare_systems(
         }
     }
     let workloads = plan::workloads(options);
-    Comparison::new(options, &systems).run(&workloads, run)?;
+    let mut comparison = Comparison::new(options, &systems).with_rivals(rivals::start(options, &data.0, run));
+    comparison.run(&workloads, run)?;
+    drop(comparison);
     run.processes = systems.iter().map(System::cost).collect();
     // At the end, because only the durable server gets its tables.
     if let (true, Some(system)) =

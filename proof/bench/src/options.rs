@@ -6,6 +6,7 @@ use std::time::Duration;
 use lexopt::{Arg, Parser, ValueExt};
 use loadgen::workload::WorkloadKind;
 
+use crate::rivals::RivalKind;
 use crate::system::SystemKind;
 use crate::targets::LARGE_ENTITIES;
 
@@ -16,8 +17,9 @@ Usage: cargo xtask bench [OPTIONS]
        lazulite-bench files --file PATH [--port PORT]
 
 What is measured:
-  (no option)        the workloads of the targets, on 100,000 entities; about 15 minutes with Azurite
-  --quick            one short round on small tables, without Azurite; under a minute
+  (no option)        the workloads of the targets, on 100,000 entities, beside Azurite, hello world, Redis and
+                     PostgreSQL; about 15 minutes
+  --quick            one short round on small tables, without Azurite, Redis and PostgreSQL; under a minute
   --full             every workload on 1, 16 and 64 connections and on 1,000 and 100,000 entities; an hour
   --large            10 million entities, Lazulite alone: loading, sizes compared, a minute of inserts, memory,
                      restart; with --full every workload on them
@@ -32,7 +34,7 @@ What is measured:
   --only NAME        only this workload; may be repeated: read, read-miss, insert, upsert, merge, hot-merge,
                      batch, page, any-of, filter, scan, mix, put-message, take, take-32, peek; or floors, or
                      disturbed
-  --systems A,B      only these systems: durable, in-memory, azurite, hello
+  --systems A,B      only these systems: durable, in-memory, azurite, hello, and beside durable: redis, postgres
 
 How:
   --rounds N         rounds per workload, systems in turn; medians are reported [5; with --full 3]
@@ -82,6 +84,7 @@ pub struct Options {
     pub only_floors: bool,
     pub only_disturbed: bool,
     pub systems: Vec<SystemKind>,
+    pub rivals: Vec<RivalKind>,
     pub write: Option<PathBuf>,
     pub out: Option<PathBuf>,
     pub command: String,
@@ -114,7 +117,8 @@ fn read(parser: &mut Parser) -> Result<Option<Options>, lexopt::Error> {
     let (mut quick, mut full, mut large) = (false, false, false);
     let (mut large_queues, mut client, mut scale_out, mut blobs) = (false, false, false, false);
     let (mut server, mut azurite, mut no_azurite, mut data) = (None, None, None, None);
-    let (mut rounds, mut seconds, mut entities, mut systems) = (None, None, None, Vec::new());
+    let (mut rounds, mut seconds, mut entities) = (None, None, None);
+    let (mut systems, mut rivals) = (Vec::new(), Vec::new());
     let (mut only, mut only_floors, mut only_disturbed) = (Vec::new(), false, false);
     let (mut write, mut out, mut command) = (None, None, None);
     while let Some(argument) = parser.next()? {
@@ -145,12 +149,15 @@ fn read(parser: &mut Parser) -> Result<Option<Options>, lexopt::Error> {
             },
             Arg::Long("systems") => {
                 for name in parser.value()?.string()?.split(',') {
-                    systems.push(SystemKind::from_name(name.trim()).ok_or_else(|| {
-                        format!(
-                            "there is no system '{name}', only {}",
-                            SystemKind::ALL.map(SystemKind::name).join(", ")
-                        )
-                    })?);
+                    match (SystemKind::from_name(name.trim()), RivalKind::from_name(name.trim())) {
+                        (Some(system), _) => systems.push(system),
+                        (None, Some(rival)) => rivals.push(rival),
+                        (None, None) => {
+                            let names = SystemKind::ALL.map(SystemKind::name).join(", ");
+                            let rivals = RivalKind::ALL.map(RivalKind::name).join(", ");
+                            return Err(format!("there is no system '{name}', only {names}, {rivals}").into());
+                        }
+                    }
                 }
             }
             Arg::Long("write") => write = Some(PathBuf::from(parser.value()?)),
@@ -233,10 +240,14 @@ fn read(parser: &mut Parser) -> Result<Option<Options>, lexopt::Error> {
         only_floors,
         only_disturbed,
         systems,
+        rivals,
         write,
         out,
         command: command.unwrap_or_else(|| "lazulite-bench run".to_owned()),
     };
+    if !options.rivals.is_empty() && !options.systems.contains(&SystemKind::Durable) {
+        return Err("redis and postgres are measured beside durable: --systems must name it too".into());
+    }
     let is_scale_out = matches!(plan, PlanName::ScaleOut | PlanName::ScaleOutLarge);
     if is_scale_out && (options.is_partial() || !options.systems.is_empty()) {
         return Err("--scale-out measures everything: it cannot be combined with --only or --systems".into());
@@ -258,10 +269,10 @@ fn read(parser: &mut Parser) -> Result<Option<Options>, lexopt::Error> {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
 
-    fn options(arguments: &[&str]) -> Result<Options, String> {
+    pub fn options(arguments: &[&str]) -> Result<Options, String> {
         let arguments = ["--server", "s"].iter().chain(arguments);
         parse(&mut Parser::from_args(arguments)).map(|options| options.unwrap())
     }
@@ -292,6 +303,7 @@ mod tests {
             (&["--bogus"][..], "--bogus"),
             (&["--only", "reed"], "there is no workload 'reed'"),
             (&["--systems", "durable,x"], "there is no system 'x'"),
+            (&["--systems", "hello,redis"], "beside durable"),
             (&["--rounds", "0"], "--rounds"),
             (&["--rounds", "x"], "x"),
             (&["--seconds", "0"], "--seconds"),
@@ -321,5 +333,6 @@ mod tests {
         for name in WorkloadKind::all().map(WorkloadKind::name).chain(SystemKind::ALL.map(SystemKind::name)) {
             assert!(HELP.contains(name), "{name}");
         }
+        assert!(RivalKind::ALL.iter().all(|rival| HELP.contains(rival.name())));
     }
 }

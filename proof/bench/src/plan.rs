@@ -84,7 +84,7 @@ fn every(shape: TableShape) -> Vec<Workload> {
 
 /// The systems that are available and selected.
 pub fn systems(options: &Options) -> Vec<SystemKind> {
-    let is_wanted = |kind: &SystemKind| match options.systems.is_empty() {
+    let is_wanted = |kind: &SystemKind| match options.systems.is_empty() && options.rivals.is_empty() {
         true => !(options.plan == PlanName::Quick && *kind == SystemKind::Azurite),
         false => options.systems.contains(kind),
     };

@@ -6,6 +6,7 @@ use loadgen::measure::Sample;
 
 use crate::blobs;
 use crate::results::{Cell, Run, fact};
+use crate::rivals;
 use crate::system::SystemKind;
 
 const MIB: f64 = 1024.0 * 1024.0;
@@ -33,6 +34,7 @@ pub fn tables(run: &Run) -> String {
     if !run.cells.is_empty() {
         text.push_str(&cells(run));
     }
+    text.push_str(&rivals::report::table(run));
     if run.cells.iter().any(|cell| cell.half_load.is_some()) {
         text.push_str(
             "\nOpen loop, at half of the throughput above, with latency counted from when a request was due:\n\n\
@@ -305,6 +307,7 @@ pub mod tests {
             ],
             floors: Vec::new(),
             transfers: Vec::new(),
+            rivals: Vec::new(),
             processes: Vec::new(),
             facts: facts.map(|(name, figure)| (name.to_owned(), figure)).into(),
             notes: vec!["Something is missing.".to_owned()],

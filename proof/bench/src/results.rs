@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::blobs::BlobWork;
 use crate::machine::Machine;
+use crate::rivals::{RivalCell, RivalKind};
 use crate::system::SystemKind;
 
 /// The names of single figures.
@@ -65,6 +66,8 @@ pub struct Run {
     pub floors: Vec<Floor>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub transfers: Vec<Transfer>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rivals: Vec<RivalCell>,
     pub processes: Vec<ProcessCost>,
     pub facts: BTreeMap<String, f64>,
     /// What could not be measured, and why.
@@ -166,6 +169,10 @@ impl Run {
         self.floors.iter().find(|floor| floor.name == name)
     }
 
+    pub fn rival(&self, kind: WorkloadKind, rival: RivalKind) -> Option<&RivalCell> {
+        self.rivals.iter().find(|cell| cell.workload == kind.name() && cell.rival == rival)
+    }
+
     pub fn fact(&self, name: &str) -> Option<f64> {
         self.facts.get(name).copied()
     }
@@ -240,6 +247,14 @@ impl Results {
             }
             run.cells.retain(|old| old.system != cell.system || !old.asks_the_same(&cell));
             run.cells.push(cell);
+        }
+        for cell in part.rivals {
+            let name = format!("{} in {}", cell.workload, cell.rival.what());
+            if !names.contains(&name) {
+                names.push(name);
+            }
+            run.rivals.retain(|old| (old.rival, &old.workload) != (cell.rival, &cell.workload));
+            run.rivals.push(cell);
         }
         let load = part.load_average_before.unwrap_or_default();
         run.notes.push(format!(

@@ -4,13 +4,13 @@
 //! standby comes after the other one, so that agents and standbys do not disturb it; `pgbench` is measured in both.
 //! Promises: a failure of Lazulite or PostgreSQL ends the run; what is not installed is named in the notes.
 
-mod database;
+pub mod database;
 mod document;
 mod fleet;
 mod large;
-mod pgbench;
+pub mod pgbench;
 mod report;
-mod results;
+pub mod results;
 mod verdicts;
 
 use std::time::Duration;

@@ -5,12 +5,13 @@
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::time::Duration;
 
 use loadgen::Error;
 use loadgen::process::{self, TICKS_PER_SECOND};
-use testkit::Postgres;
 use testkit::cluster::{Cluster, NODE_COUNT, Place, Reads};
+use testkit::{Postgres, TempDir, postgres_programs};
 
 /// Enough for the tables that are compared, and less than the large one. No checkpoint falls into one measurement and not
 /// into another.
@@ -31,6 +32,13 @@ enum Servers {
 impl Database {
     pub fn alone() -> Result<Database, Error> {
         Database::of(Servers::Alone(Postgres::start_with(&SETTINGS)?))
+    }
+
+    /// The same below this directory, with one more setting.
+    pub fn alone_in(directory: &Path, setting: (&str, &str)) -> Result<Database, Error> {
+        let directory = TempDir::new_in(directory)?;
+        let settings: Vec<(&str, &str)> = SETTINGS.into_iter().chain([setting]).collect();
+        Database::of(Servers::Alone(Postgres::start_in(directory, &postgres_programs()?, &settings)?))
     }
 
     /// Of the cluster's nodes only the leader and its synchronous standby go on: a third would cost processor time that a
