@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use loadgen::endpoint::MeasuredService;
 use loadgen::measure::{Measurement, Pass, Sample, probe};
+use loadgen::table::Filled;
 use loadgen::workload::{TableShape, Workload};
 use loadgen::{Error, queue, table};
 
@@ -224,12 +225,24 @@ pub fn make_table(system: &System, name: &str, shape: TableShape, time_max: Dura
 
 /// Creates a table and fills it, printing progress if it takes long. Returns the entities loaded per second.
 pub fn fill_table(system: &System, name: &str, shape: TableShape, time_max: Duration) -> Result<f64, Error> {
+    fill_watched(system, name, shape, time_max, |_| {})
+}
+
+/// The same. `watch` sees how much is loaded, about once a second and at the end.
+pub fn fill_watched(
+    system: &System,
+    name: &str,
+    shape: TableShape,
+    time_max: Duration,
+    mut watch: impl FnMut(&Filled),
+) -> Result<f64, Error> {
     table::create(&system.endpoint, name)?;
     if shape.entities == 0 {
         return Ok(0.0);
     }
     let mut said = Duration::ZERO;
     let filled = table::fill(&system.endpoint, name, shape, time_max, None, |filled| {
+        watch(filled);
         if filled.took - said > PROGRESS_STEP {
             said = filled.took;
             let percent = filled.entities * 100 / shape.entities;
@@ -237,6 +250,7 @@ pub fn fill_table(system: &System, name: &str, shape: TableShape, time_max: Dura
             eprintln!("    {percent:3} %  {} entities loaded, {rate:.0}/s", filled.entities);
         }
     })?;
+    watch(&filled);
     let rate = filled.entities_per_second();
     eprintln!("    {:20} loaded with {} entities, {rate:.0}/s", system.kind.what(), shape.label());
     Ok(rate)

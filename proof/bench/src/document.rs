@@ -10,6 +10,7 @@ use loadgen::workload::WorkloadKind;
 
 use crate::report::{self, thousands, time};
 use crate::results::{Cell, Results, Run, write_file};
+use crate::rivals;
 use crate::system::SystemKind;
 use crate::targets;
 
@@ -38,7 +39,7 @@ pub fn write(run: Run, is_partial: bool, directory: &Path) -> Result<Results, Er
 fn document(results: &Results, charts: &[(&str, &str)]) -> String {
     let mut text = String::from(
         "# How fast Lazulite is\n\n\
-         `cargo xtask bench --write`, also with `--large`, `--large-queues` and `--blobs`, writes this page; do not edit it. Ratios \
+         `cargo xtask bench --write`, also with `--large`, `--huge`, `--large-queues` and `--blobs`, writes this page; do not edit it. Ratios \
          within one run mean more than bare figures, because every system got the same requests on the same machine, in turn \
          within each round. In the closed loop every connection sends its next request when it has received its answer, \
          so latency includes waiting behind the other connections; the open loop shows latency at half load. The durable \
@@ -59,6 +60,9 @@ fn document(results: &Results, charts: &[(&str, &str)]) -> String {
     }
     if let Some(run) = &results.large {
         section(&mut text, "A large table", run);
+    }
+    if let Some(run) = &results.huge {
+        section(&mut text, "A hundred million entities", run);
     }
     if let Some(run) = &results.large_queues {
         section(&mut text, "Large queues", run);
@@ -128,6 +132,7 @@ fn charts(results: &Results) -> Vec<(&'static str, BarChart<'static>)> {
     }
     if let Some(run) = &results.main {
         charts.push(("latency-half-load", at_half_load(run)));
+        charts.push(("rivals", rivals::report::chart(run)));
     }
     if let Some(run) = &results.large {
         charts.push(("cpu-by-size", by_size(run)));
@@ -235,6 +240,7 @@ mod tests {
         };
         write(run("usual", "first"), false, &directory).unwrap();
         write(run("large", "second"), false, &directory).unwrap();
+        write(run("huge", "fifth"), false, &directory).unwrap();
         write(run("full", "third"), false, &directory).unwrap();
         let results = write(run("usual", "fourth"), true, &directory).unwrap();
         let text = std::fs::read_to_string(directory.join("performance.md")).unwrap();
@@ -244,6 +250,8 @@ mod tests {
         assert_eq!(main.cells.len(), run("usual", "").cells.len());
         assert!(text.contains("Measured by itself later"));
         assert_eq!(results.large.unwrap().command, "second");
+        assert_eq!(results.huge.unwrap().command, "fifth");
+        assert!(text.contains("## A hundred million entities"));
         assert!(text.contains("$ third") && text.contains("$ second") && !text.contains("$ first"));
     }
 }

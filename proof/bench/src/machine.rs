@@ -40,6 +40,18 @@ impl Machine {
     }
 }
 
+/// Bytes that can still be written to the file system of a directory. `None` where `df` does not tell.
+pub fn free_bytes(directory: &Path) -> Option<u64> {
+    let output = Command::new("df").arg("-Pk").arg(directory).stderr(Stdio::null()).output().ok()?;
+    free_bytes_in(&String::from_utf8_lossy(&output.stdout))
+}
+
+/// The fourth column of the second line, in KiB.
+fn free_bytes_in(text: &str) -> Option<u64> {
+    let kibibytes: u64 = text.lines().nth(1)?.split_whitespace().nth(3)?.parse().ok()?;
+    Some(kibibytes * 1024)
+}
+
 /// The measured commit, and whether the working tree differs from it.
 pub fn commit() -> String {
     let git = |arguments: &[&str]| {
@@ -94,6 +106,13 @@ mod tests {
         check("/tmp/x", "tmpfs");
         check("/tmp/data/x", "xfs");
         check("/tmp/database", "tmpfs");
+    }
+
+    #[test]
+    fn free_space_is_what_is_left() {
+        let text = "Filesystem 1024-blocks Used Available Capacity Mounted on\n/dev/a 1000 300 600 34% /\n";
+        assert_eq!(free_bytes_in(text), Some(600 * 1024));
+        assert_eq!(free_bytes_in("df: no such file\n"), None);
     }
 
     #[test]

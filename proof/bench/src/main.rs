@@ -117,6 +117,7 @@ fn run(options: &Options) -> Result<(), Error> {
     };
     let shown = match options.plan {
         PlanName::Large | PlanName::LargeFull => &results.large,
+        PlanName::Huge => &results.huge,
         PlanName::LargeQueues => &results.large_queues,
         PlanName::Client => &results.client,
         PlanName::Blobs => &results.blobs,
@@ -155,6 +156,7 @@ fn measure(options: &Options) -> Result<Run, Error> {
             PlanName::Quick => "quick",
             PlanName::Full => "full",
             PlanName::Large | PlanName::LargeFull => "large",
+            PlanName::Huge => "huge",
             PlanName::LargeQueues => "large-queues",
             PlanName::Client => "client",
             PlanName::Blobs => "blobs",
@@ -172,6 +174,7 @@ fn measure(options: &Options) -> Result<Run, Error> {
         floors: Vec::new(),
         transfers: Vec::new(),
         rivals: Vec::new(),
+        load_steps: Vec::new(),
         processes: Vec::new(),
         facts: Default::default(),
         notes,
@@ -180,7 +183,9 @@ fn measure(options: &Options) -> Result<Run, Error> {
         run.facts.insert(fact::BINARY_BYTES.to_owned(), metadata.len() as f64);
     }
     match options.plan {
-        PlanName::Large | PlanName::LargeFull => large::run(options, &programs, &data, &mut run)?,
+        PlanName::Large | PlanName::LargeFull | PlanName::Huge => {
+            large::run(options, &programs, &data, &mut run)?;
+        }
         PlanName::LargeQueues => large_queue::run(options, &programs, &data, &mut run)?,
         PlanName::Client => client::run(options, &programs, &data, &mut run)?,
         PlanName::Blobs => blobs::run(options, &programs, &data, &mut run)?,

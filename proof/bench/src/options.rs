@@ -8,7 +8,7 @@ use loadgen::workload::WorkloadKind;
 
 use crate::rivals::RivalKind;
 use crate::system::SystemKind;
-use crate::targets::LARGE_ENTITIES;
+use crate::targets::{HUGE_ENTITIES, LARGE_ENTITIES};
 
 pub const HELP: &str = "\
 Usage: cargo xtask bench [OPTIONS]
@@ -22,7 +22,8 @@ What is measured:
   --quick            one short round on small tables, without Azurite, Redis and PostgreSQL; under a minute
   --full             every workload on 1, 16 and 64 connections and on 1,000 and 100,000 entities; an hour
   --large            10 million entities, Lazulite alone: loading, sizes compared, a minute of inserts, memory,
-                     restart; with --full every workload on them
+                     restart, dropping them; with --full every workload on them
+  --huge             the same with 100 million entities, compared with 10 thousand; needs 45 GB of disk and an hour
   --large-queues     10 million messages, Lazulite alone: what a take costs, counting, clearing, memory
   --scale-out        front ends on PostgreSQL beside pgbench, the embedded engine and Azurite, with and without a
                      synchronous standby; 20 minutes with Azurite; with --quick on small tables and without Azurite;
@@ -40,7 +41,7 @@ How:
   --rounds N         rounds per workload, systems in turn; medians are reported [5; with --full 3]
   --seconds S        length of one measurement, after a warm-up of a third of it [1.5; with --quick 0.5,
                      with --full or --large 2]
-  --entities N       the size of the large table or queue, in millions [10]
+  --entities N       the size of the large table or queue, in millions [10; with --huge 100]
   --data DIR         where the servers keep their data [in the target directory]
   --write DIR        write DIR/performance.md and its files (`cargo xtask bench --write` writes to docs); with
                      --only, what else was measured stays; with --scale-out, a part of DIR/scale-out.md
@@ -61,6 +62,8 @@ pub enum PlanName {
     Large,
     /// Every workload on the large table.
     LargeFull,
+    /// A table ten times as large.
+    Huge,
     LargeQueues,
     Client,
     ScaleOut,
@@ -114,7 +117,7 @@ pub fn parse(parser: &mut Parser) -> Result<Option<Options>, String> {
 }
 
 fn read(parser: &mut Parser) -> Result<Option<Options>, lexopt::Error> {
-    let (mut quick, mut full, mut large) = (false, false, false);
+    let (mut quick, mut full, mut large, mut huge) = (false, false, false, false);
     let (mut large_queues, mut client, mut scale_out, mut blobs) = (false, false, false, false);
     let (mut server, mut azurite, mut no_azurite, mut data) = (None, None, None, None);
     let (mut rounds, mut seconds, mut entities) = (None, None, None);
@@ -126,6 +129,7 @@ fn read(parser: &mut Parser) -> Result<Option<Options>, lexopt::Error> {
             Arg::Long("quick") => quick = true,
             Arg::Long("full") => full = true,
             Arg::Long("large") => large = true,
+            Arg::Long("huge") => huge = true,
             Arg::Long("large-queues") => large_queues = true,
             Arg::Long("client") => client = true,
             Arg::Long("scale-out") => scale_out = true,
@@ -174,6 +178,10 @@ fn read(parser: &mut Parser) -> Result<Option<Options>, lexopt::Error> {
         _ if blobs && (scale_out || large_queues || client || full || (quick && large)) => {
             return Err("--blobs can be combined with either --quick or --large".into());
         }
+        _ if huge && (quick || full || large || blobs || scale_out || large_queues || client) => {
+            return Err("--huge is a run of its own".into());
+        }
+        _ if huge => PlanName::Huge,
         (_, _, false) if blobs => PlanName::Blobs,
         (_, _, true) if blobs => PlanName::BlobsLarge,
         (_, _, false) if scale_out => PlanName::ScaleOut,
@@ -199,6 +207,7 @@ fn read(parser: &mut Parser) -> Result<Option<Options>, lexopt::Error> {
         PlanName::Full
         | PlanName::Large
         | PlanName::LargeFull
+        | PlanName::Huge
         | PlanName::LargeQueues
         | PlanName::Client
         | PlanName::Blobs
@@ -210,6 +219,7 @@ fn read(parser: &mut Parser) -> Result<Option<Options>, lexopt::Error> {
         PlanName::Full | PlanName::LargeFull => 3,
         PlanName::Usual
         | PlanName::Large
+        | PlanName::Huge
         | PlanName::LargeQueues
         | PlanName::Client
         | PlanName::ScaleOut
@@ -223,9 +233,11 @@ fn read(parser: &mut Parser) -> Result<Option<Options>, lexopt::Error> {
     if !(1..=100).contains(&rounds) {
         return Err("--rounds must be between 1 and 100".into());
     }
-    let entities = entities.unwrap_or(10);
-    if !(1..=50).contains(&entities) {
-        return Err("--entities must be between 1 and 50 (million)".into());
+    let usual_entities = if huge { HUGE_ENTITIES } else { LARGE_ENTITIES };
+    let large_entities = entities.map_or(usual_entities, |millions| millions.saturating_mul(1_000_000));
+    // Row keys have no room for more.
+    if !(1_000_000..=HUGE_ENTITIES).contains(&large_entities) {
+        return Err("--entities must be between 1 and 100 (million)".into());
     }
     let options = Options {
         plan,
@@ -235,7 +247,7 @@ fn read(parser: &mut Parser) -> Result<Option<Options>, lexopt::Error> {
         data,
         rounds,
         seconds: Duration::from_secs_f64(seconds),
-        large_entities: entities * 1_000_000,
+        large_entities,
         only,
         only_floors,
         only_disturbed,
@@ -262,8 +274,8 @@ fn read(parser: &mut Parser) -> Result<Option<Options>, lexopt::Error> {
     if options.write.is_some() && options.is_partial() && plan != PlanName::Usual {
         return Err("--write with --only is for the usual run: its other workloads stay as they were".into());
     }
-    if options.write.is_some() && options.large_entities != LARGE_ENTITIES {
-        return Err("--write needs ten million entities: it cannot be combined with --entities".into());
+    if options.write.is_some() && options.large_entities != usual_entities {
+        return Err("--write needs as many entities as usual: it cannot be combined with --entities".into());
     }
     Ok(Some(options))
 }
@@ -288,6 +300,9 @@ pub mod tests {
         let quick = options(&["--quick", "--rounds", "2"]).unwrap();
         assert_eq!((quick.plan, quick.rounds), (PlanName::Quick, 2));
         assert_eq!(options(&["--large", "--full"]).unwrap().plan, PlanName::LargeFull);
+        let huge = options(&["--huge", "--write", "docs"]).unwrap();
+        assert_eq!((huge.plan, huge.large_entities), (PlanName::Huge, HUGE_ENTITIES));
+        assert_eq!(options(&["--huge", "--entities", "1"]).unwrap().large_entities, 1_000_000);
         let scale_out = options(&["--scale-out", "--quick"]).unwrap();
         assert_eq!((scale_out.plan, scale_out.rounds), (PlanName::ScaleOut, 1));
         assert_eq!(options(&["--large", "--scale-out"]).unwrap().plan, PlanName::ScaleOutLarge);
@@ -318,7 +333,11 @@ pub mod tests {
             (&["--scale-out", "--only", "read"], "--scale-out"),
             (&["--blobs", "--full"], "--blobs"),
             (&["--blobs", "--only", "read"], "--blobs"),
-            (&["--entities", "51"], "--entities"),
+            (&["--entities", "101"], "--entities"),
+            (&["--entities", "0"], "--entities"),
+            (&["--huge", "--full"], "--huge"),
+            (&["--huge", "--large-queues"], "--huge"),
+            (&["--huge", "--entities", "10", "--write", "docs"], "--entities"),
             (&["--large", "--entities", "1", "--write", "docs"], "--entities"),
             (&["word"], "word"),
         ] {

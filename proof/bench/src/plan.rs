@@ -23,7 +23,7 @@ pub fn workloads(options: &Options) -> Vec<Workload> {
         PlanName::Usual | PlanName::Quick => usual(usual_shape(options)),
         PlanName::Full => full(),
         // `large.rs` has a plan of its own; these are its additional workloads.
-        PlanName::Large | PlanName::LargeQueues | PlanName::Client => Vec::new(),
+        PlanName::Large | PlanName::Huge | PlanName::LargeQueues | PlanName::Client => Vec::new(),
         // So have `scale_out` and `blobs`.
         PlanName::ScaleOut | PlanName::ScaleOutLarge | PlanName::Blobs | PlanName::BlobsLarge => Vec::new(),
         PlanName::LargeFull => every(TableShape::one_partition(options.large_entities)),
@@ -91,6 +91,7 @@ pub fn systems(options: &Options) -> Vec<SystemKind> {
     match options.plan {
         PlanName::Large
         | PlanName::LargeFull
+        | PlanName::Huge
         | PlanName::LargeQueues
         | PlanName::Client
         | PlanName::BlobsLarge => vec![SystemKind::Durable],

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use loadgen::measure::Sample;
 
 use crate::blobs;
+use crate::large;
 use crate::results::{Cell, Run, fact};
 use crate::rivals;
 use crate::system::SystemKind;
@@ -83,6 +84,7 @@ pub fn tables(run: &Run) -> String {
         }
     }
     text.push_str(&facts(run));
+    text.push_str(&large::report::table(run));
     for cell in &run.cells {
         if let Some(unanswered) = cell.sample.map(|sample| sample.unanswered).filter(|count| *count > 0) {
             let (system, what) = (cell.system.what(), cell.what());
@@ -308,6 +310,7 @@ pub mod tests {
             floors: Vec::new(),
             transfers: Vec::new(),
             rivals: Vec::new(),
+            load_steps: Vec::new(),
             processes: Vec::new(),
             facts: facts.map(|(name, figure)| (name.to_owned(), figure)).into(),
             notes: vec!["Something is missing.".to_owned()],

@@ -31,6 +31,13 @@ pub mod fact {
     pub const LOADED_PEAK_BYTES: &str = "loaded_peak_bytes";
     pub const LOADED_IDLE_BYTES: &str = "loaded_idle_bytes";
     pub const DISK_BYTES: &str = "disk_bytes";
+    /// The server's memory while the table was loaded, at the peak.
+    pub const LOAD_PEAK_BYTES: &str = "load_peak_bytes";
+    /// Deleting the large table: until the answer, and from there until its rows were removed from the files; how long the
+    /// files were then.
+    pub const DROP_MS: &str = "drop_ms";
+    pub const SWEEP_S: &str = "sweep_s";
+    pub const SWEPT_DISK_BYTES: &str = "swept_disk_bytes";
     /// Processor time of taking a message and deleting it: with a thousand waiting, with ten million, and with a million
     /// invisible or expired ones in front.
     pub const TAKE_FEW_CPU_US: &str = "take_few_cpu_us";
@@ -54,7 +61,7 @@ pub mod fact {
 
 #[derive(Serialize, Deserialize)]
 pub struct Run {
-    /// `usual`, `full`, `quick`, `large`, `large-queues`, `client`, `blobs` or `large-blobs`.
+    /// `usual`, `full`, `quick`, `large`, `huge`, `large-queues`, `client`, `blobs` or `large-blobs`.
     pub plan: String,
     pub command: String,
     pub commit: String,
@@ -68,6 +75,8 @@ pub struct Run {
     pub transfers: Vec<Transfer>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rivals: Vec<RivalCell>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub load_steps: Vec<LoadStep>,
     pub processes: Vec<ProcessCost>,
     pub facts: BTreeMap<String, f64>,
     /// What could not be measured, and why.
@@ -118,6 +127,15 @@ pub enum Direction {
     /// In blocks, as tools put long files.
     PutBlocks,
     Get,
+}
+
+/// A part of the time in which a large table was loaded.
+#[derive(Serialize, Deserialize)]
+pub struct LoadStep {
+    /// Loaded at its end, since the beginning.
+    pub entities: u64,
+    /// Loaded per second, in this part alone.
+    pub entities_per_second: f64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -204,6 +222,7 @@ impl Run {
 pub struct Results {
     pub main: Option<Run>,
     pub large: Option<Run>,
+    pub huge: Option<Run>,
     pub large_queues: Option<Run>,
     pub client: Option<Run>,
     pub blobs: Option<Run>,
@@ -226,6 +245,7 @@ impl Results {
         Ok(Results {
             main: read("results-main.json")?,
             large: read("results-large.json")?,
+            huge: read("results-huge.json")?,
             large_queues: read("results-large-queues.json")?,
             client: read("results-client.json")?,
             blobs: read("results-blobs.json")?,
@@ -268,6 +288,7 @@ impl Results {
     pub fn put(&mut self, run: Run) {
         let place = match run.plan.as_str() {
             "large" => &mut self.large,
+            "huge" => &mut self.huge,
             "large-queues" => &mut self.large_queues,
             "client" => &mut self.client,
             "blobs" => &mut self.blobs,
@@ -281,6 +302,7 @@ impl Results {
         for (name, run) in [
             ("results-main.json", &self.main),
             ("results-large.json", &self.large),
+            ("results-huge.json", &self.huge),
             ("results-large-queues.json", &self.large_queues),
             ("results-client.json", &self.client),
             ("results-blobs.json", &self.blobs),

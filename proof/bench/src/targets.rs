@@ -14,6 +14,8 @@ use crate::system::SystemKind;
 const MIB: f64 = 1024.0 * 1024.0;
 /// The size of a large table.
 pub const LARGE_ENTITIES: u64 = 10_000_000;
+/// As many as the row keys of the generator have room for.
+pub const HUGE_ENTITIES: u64 = 100_000_000;
 /// Not slower than Azurite, which developers run today.
 const NOT_SLOWER: Bound = Bound::AtLeast(1.0);
 
@@ -270,7 +272,11 @@ fn large(results: &Results) -> Option<&Run> {
 
 /// The targets of all runs, in the order of the document.
 fn all() -> impl Iterator<Item = &'static Target> {
-    TARGETS.iter().chain(&crate::rivals::targets::TARGETS).chain(&crate::blobs::targets::TARGETS)
+    TARGETS
+        .iter()
+        .chain(&crate::rivals::targets::TARGETS)
+        .chain(&crate::large::targets::TARGETS)
+        .chain(&crate::blobs::targets::TARGETS)
 }
 
 /// All targets as a Markdown table.

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use charts::BarChart;
+use loadgen::measure::median;
 use loadgen::workload::WorkloadKind;
 
 use super::{RivalCell, RivalKind};
@@ -99,6 +101,32 @@ fn row(kind: WorkloadKind, cell: &RivalCell) -> String {
     )
 }
 
+/// Point reads and inserts beside each other. Empty if no rival was measured.
+pub fn chart(run: &Run) -> BarChart<'static> {
+    let mut series = vec![SystemKind::Durable.what().to_owned()];
+    series.extend(RivalKind::ALL.map(|kind| kind.what().to_owned()));
+    let mut groups = Vec::new();
+    for kind in [WorkloadKind::Read, WorkloadKind::Insert] {
+        let cells = RivalKind::ALL.map(|rival| run.rival(kind, rival));
+        let Some(own) = cells.iter().flatten().find_map(|cell| own_rate(cell)) else { continue };
+        let others =
+            cells.iter().map(|cell| cell.as_ref()?.figures.map(|figures| figures.requests_per_second));
+        groups.push((kind.what().to_owned(), [Some(own)].into_iter().chain(others).collect()));
+    }
+    BarChart {
+        title: "Requests per second beside Redis and PostgreSQL, every write synced",
+        series,
+        groups,
+        is_logarithmic: false,
+        show: thousands,
+    }
+}
+
+/// The durable server's rate in the rounds with a rival. `None` if there was none.
+fn own_rate(cell: &RivalCell) -> Option<f64> {
+    (!cell.rounds.is_empty()).then(|| median(cell.rounds.iter().map(|[own, _]| *own).collect()))
+}
+
 fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
@@ -112,6 +140,7 @@ mod tests {
     fn a_row_has_the_ratio_of_the_rounds_and_their_spread() {
         let mut run = crate::report::tests::example().main.unwrap();
         assert_eq!(table(&run), "");
+        assert!(chart(&run).is_empty());
         run.rivals.push(cell(
             RivalKind::Redis,
             WorkloadKind::Read,
@@ -119,7 +148,12 @@ mod tests {
         ));
         run.rivals.push(cell(RivalKind::Postgres, WorkloadKind::Read, &[[50_000.0, 40_000.0]]));
         let broken = cell(RivalKind::Postgres, WorkloadKind::Insert, &[[1.0, 1.0]]);
-        run.rivals.push(RivalCell { figures: None, not_measured: Some("a | b".to_owned()), ..broken });
+        run.rivals.push(RivalCell {
+            rounds: Vec::new(),
+            figures: None,
+            not_measured: Some("a | b".to_owned()),
+            ..broken
+        });
         let text = table(&run);
         for part in [
             "| point read | Lazulite, durable | 50,000 | 50.0 µs | 1.50 ms | 12.3 µs | – | – |",
@@ -130,6 +164,9 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}\n{text}");
         }
+        let chart = chart(&run);
+        let rates = vec![Some(45.0), Some(62_500.0), Some(40_000.0)];
+        assert_eq!(chart.groups, [("point read".to_owned(), rates)]);
         let columns: Vec<usize> = text
             .lines()
             .filter(|line| line.starts_with("| "))
