@@ -43,7 +43,8 @@ fn document(results: &Results, charts: &[(&str, &str)]) -> String {
          within one run mean more than bare figures, because every system got the same requests on the same machine, in turn \
          within each round. In the closed loop every connection sends its next request when it has received its answer, \
          so latency includes waiting behind the other connections; the open loop shows latency at half load. The durable \
-         server and the floors sync every commit to the disk. Azurite keeps its tables in memory and saves them later. \
+         server and the floors sync every commit to the disk. Azurite keeps its tables in memory and saves them later. Redis and \
+         PostgreSQL sync every write too, and are measured with their own load generators. \
          \"Hello world\" is a bare HTTP server on the same stack.\n\n\
          ## Targets\n\n64 connections, unless stated otherwise. \"Of\" a system means the durable server's throughput \
          divided by that system's; \"CPU\" means processor time per request, as a ratio.\n\n",

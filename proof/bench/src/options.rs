@@ -23,7 +23,7 @@ What is measured:
   --full             every workload on 1, 16 and 64 connections and on 1,000 and 100,000 entities; an hour
   --large            10 million entities, Lazulite alone: loading, sizes compared, a minute of inserts, memory,
                      restart, dropping them; with --full every workload on them
-  --huge             the same with 100 million entities, compared with 10 thousand; needs 45 GB of disk and an hour
+  --huge             the same with 100 million entities, compared with 10 thousand; needs 45 GB of free disk space
   --large-queues     10 million messages, Lazulite alone: what a take costs, counting, clearing, memory
   --scale-out        front ends on PostgreSQL beside pgbench, the embedded engine and Azurite, with and without a
                      synchronous standby; 20 minutes with Azurite; with --quick on small tables and without Azurite;

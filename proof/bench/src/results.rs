@@ -269,7 +269,7 @@ impl Results {
             run.cells.push(cell);
         }
         for cell in part.rivals {
-            let name = format!("{} in {}", cell.workload, cell.rival.what());
+            let name = format!("the same in {}", cell.rival.what());
             if !names.contains(&name) {
                 names.push(name);
             }

@@ -202,7 +202,7 @@ pub struct Rivalry<'a> {
 impl<'a> Rivalry<'a> {
     pub fn new(rivals: &'a mut [Box<dyn Rival>], workload: &Workload, options: &Options) -> Rivalry<'a> {
         let rivals = if is_for_rivals(workload, options) { rivals } else { &mut [] };
-        let cell = |rival: &Box<dyn Rival>| RivalCell {
+        let cell = |rival: &dyn Rival| RivalCell {
             rival: rival.kind(),
             version: rival.version().to_owned(),
             workload: workload.kind.name().to_owned(),
@@ -214,7 +214,7 @@ impl<'a> Rivalry<'a> {
             not_measured: None,
         };
         Rivalry {
-            cells: rivals.iter().map(cell).collect(),
+            cells: rivals.iter().map(|rival| cell(rival.as_ref())).collect(),
             figures: vec![Vec::new(); rivals.len()],
             workload: *workload,
             rivals,

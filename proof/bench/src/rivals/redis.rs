@@ -102,7 +102,7 @@ impl Redis {
         client.args(["-r", &self.keys.to_string(), "-d", &self.value_bytes.to_string()]);
         let before = process::cpu(self.child.id());
         let start = clock::now();
-        let mut child = client.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        let mut child = client.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         let mut text = String::new();
         child.stdout.take().ok_or("redis-benchmark has no output")?.read_to_string(&mut text)?;
         let took = clock::now().duration_since(start).as_secs_f64();

@@ -4,10 +4,9 @@ use std::fmt::Write;
 
 use charts::BarChart;
 use loadgen::measure::median;
-use loadgen::workload::WorkloadKind;
+use loadgen::workload::{TableShape, WorkloadKind};
 
 use super::{RivalCell, RivalKind};
-use crate::plan::MANY_CONNECTIONS;
 use crate::report::{or_dash, thousands, time};
 use crate::results::Run;
 use crate::system::SystemKind;
@@ -31,8 +30,8 @@ pub fn table(run: &Run) -> String {
     );
     for kind in [WorkloadKind::Read, WorkloadKind::Insert] {
         let cells: Vec<&RivalCell> = run.rivals.iter().filter(|cell| cell.workload == kind.name()).collect();
-        if !cells.is_empty() {
-            text.push_str(&own(run, kind));
+        if let Some(first) = cells.first() {
+            text.push_str(&own(run, kind, first));
         }
         for cell in cells {
             text.push_str(&row(kind, cell));
@@ -63,12 +62,14 @@ fn systems(run: &Run) -> String {
 }
 
 /// The durable server's own line, from the same rounds.
-fn own(run: &Run, kind: WorkloadKind) -> String {
+fn own(run: &Run, kind: WorkloadKind, beside: &RivalCell) -> String {
+    // Inserts begin with an empty table.
+    let entities = if kind == WorkloadKind::Read { beside.keys } else { 0 };
     let cell = run.cells.iter().find(|cell| {
         cell.workload == kind.name()
             && cell.system == SystemKind::Durable
-            && cell.partitions == 1
-            && cell.connections == MANY_CONNECTIONS
+            && cell.shape() == TableShape::one_partition(entities)
+            && cell.connections == beside.connections
     });
     let Some(sample) = cell.and_then(|cell| cell.sample.as_ref()) else { return String::new() };
     format!(
