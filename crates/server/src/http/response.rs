@@ -259,7 +259,10 @@ mod tests {
         headers.put("x", "a\t\u{e4}");
         headers.put_chosen("X-Ms-Meta-A", "b");
         headers.put_with("y", |out| out.extend_from_slice(b"z"));
-        assert_eq!(headers.iter().collect::<Vec<_>>(), [("x", "a\t\u{e4}"), ("x-ms-meta-a", "b"), ("y", "z")]);
+        assert_eq!(
+            headers.iter().collect::<Vec<_>>(),
+            [("x", "a\t\u{e4}"), ("x-ms-meta-a", "b"), ("y", "z")]
+        );
         head.set_reason("not\r\nthis");
         assert_eq!(head.reason(), "Unknown");
     }
