@@ -33,8 +33,8 @@ const HEAD: &str = "\
 
 `cargo xtask conformance` writes this page; do not edit it. Each suite runs the unmodified client from its package
 registry, at the version pinned in `tests/sdk`, against the release binary on a free port. The raw HTTP suites are
-`crates/server/tests/it` for tables and `crates/server/tests/queue` for queues, over real sockets. A *behaviour* is a test
-that passed. A test that runs with several values, or with both Python clients (synchronous and asynchronous), is one
+`crates/server/tests/it` for tables, `crates/server/tests/queue` for queues and `crates/server/tests/blob` for blobs, over real
+sockets. A *behaviour* is a test that passed. A test that runs with several values, or with both Python clients (synchronous and asynchronous), is one
 behaviour and several cases. An *older* client is one that its maker no longer develops.
 
 ## By client

@@ -82,7 +82,7 @@ pub fn described(counts: &Totals) -> String {
     match container_count {
         0 => rows,
         _ => format!(
-            "{rows}, {container_count} containers, {blob_count} blobs with {content_bytes} bytes of content"
+            "{rows}, {container_count} containers, {blob_count} blobs with {content_bytes} bytes beside their rows"
         ),
     }
 }

@@ -289,7 +289,7 @@ fn print(name: &str, how: &str, checked: &StoreReport, progress: &Progress) -> E
     let blobs = match container_count {
         0 => String::new(),
         _ => format!(
-            ", {container_count} containers, {blob_count} blobs with {content_bytes} bytes of content"
+            ", {container_count} containers, {blob_count} blobs with {content_bytes} bytes beside their rows"
         ),
     };
     println!(

@@ -236,7 +236,7 @@ fn lives_with_contents_at(place: &str, other: &str, environment: &[(&str, &str)]
     assert_eq!(server.stop(), Some(0));
     let (code, said) = run(&[&["--location", &data, "--contents", other], &PORTS[..]].concat());
     assert!(code == Some(1) && said.contains("the contents of this store are in"), "{said}");
-    let counts = "1 containers, 3 blobs with 9020000 bytes of content";
+    let counts = "1 containers, 3 blobs with 9020000 bytes beside their rows";
     let (code, said) = run(&["check", "-l", &data]);
     assert!(code == Some(0) && said.contains(counts) && said.contains("sound"), "{said}");
 

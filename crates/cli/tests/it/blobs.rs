@@ -69,7 +69,7 @@ fn blobs_are_backed_up_checked_and_restored_elsewhere_and_beside_themselves() {
     let snapshot = snapshot.required("x-ms-snapshot").to_owned();
     let etag = get(&server, "/pictures/long").expect(200).required("ETag").to_owned();
 
-    let counts = "2 containers, 2 blobs with 5000000 bytes of content";
+    let counts = "2 containers, 2 blobs with 5000000 bytes beside their rows";
     let said = succeeds(&["backup", &file, "-l", &data]);
     assert!(said.contains(counts), "{said}");
     let said = succeeds(&["check", "--backup", &file]);
@@ -103,7 +103,7 @@ fn blobs_are_backed_up_checked_and_restored_elsewhere_and_beside_themselves() {
     succeeds(&[&one[..], &["tuesday"]].concat());
     // The store at rest, without and with the Blob service in front of it.
     let said = succeeds(&["check", "-l", &data]);
-    let counts = "4 containers, 6 blobs with 15000000 bytes of content";
+    let counts = "4 containers, 6 blobs with 15000000 bytes beside their rows";
     assert!(said.contains(counts) && said.contains("\nsound"), "{said}");
     let second = path("second.lzb");
     assert!(succeeds(&["backup", &second, "-l", &data]).contains(counts));

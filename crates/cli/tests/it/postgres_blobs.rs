@@ -57,7 +57,7 @@ fn blobs_on_an_engine_live_in_a_place_that_servers_and_commands_share() {
 
     let elsewhere = database.refused(&[&PORTS[..], &["--contents", &others]].concat());
     assert!(elsewhere.contains("the contents of this store are in"), "{elsewhere}");
-    let counts = "1 containers, 1 blobs with 900000 bytes of content";
+    let counts = "1 containers, 1 blobs with 900000 bytes beside their rows";
     let checked = database.run(&["check"]);
     assert!(checked.contains(counts) && checked.contains("sound"), "{checked}");
     let file = path("b.lzb");

@@ -63,7 +63,7 @@ fn is_whole(location: &Path) {
     let output = run_to_exit(LAZULITE, &["check", "-l", location.to_str().unwrap()], &[]);
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(said.contains("1 tables, 30 entities") && said.contains("\nsound"), "{said}");
-    assert!(said.contains("1 containers, 1 blobs with 300000 bytes of content"), "{said}");
+    assert!(said.contains("1 containers, 1 blobs with 300000 bytes beside their rows"), "{said}");
     assert!(names(location).iter().all(|name| !name.starts_with("restore")), "{:?}", names(location));
 }
 
