@@ -164,11 +164,18 @@ impl PayloadStream {
 
     /// The next piece; `None` at the end.
     pub async fn next(&mut self) -> Result<Option<Bytes>, PayloadError> {
-        match within(self.piece_time_max, pin!(self.body.next())).await {
+        let piece = {
+            let next = pin!(self.body.next());
+            within(self.piece_time_max, next).await
+        };
+        match piece {
             Some(Some(Ok(piece))) => Ok(Some(piece)),
             Some(Some(Err(_))) => Err(PayloadError::Broken),
             Some(None) => Ok(None),
-            None => Err(PayloadError::TooSlow),
+            None => {
+                std::mem::take(&mut self.body).abandon();
+                Err(PayloadError::TooSlow)
+            }
         }
     }
 }

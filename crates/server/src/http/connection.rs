@@ -20,7 +20,7 @@ use super::deadline::within;
 use super::head_timer::HeadTimer;
 use super::listener::{Handler, Incoming};
 use super::memory_pool::Reservation;
-use super::parse::HeadError;
+use super::parse::{HeadError, TEXT_GROWTH_MAX};
 use super::parts::RequestParts;
 use super::response::{Response, ResponseHead, VERSION_DIGIT, decimal};
 use super::wire::{ArrivedBody, Rest, SharedWire};
@@ -125,7 +125,9 @@ impl<H: Handler, S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Serving<'_,
                     Ok(_) => return Poll::Ready(Ok(NextHead::Refused(HeadError::TooLarge))),
                     Err(error) => return Poll::Ready(Ok(NextHead::Refused(error))),
                 }
-                if wire.input.len() > head_memory.bytes() && !head_memory.grow(wire.input.len()) {
+                // The text replaces the input when it is read.
+                let held = TEXT_GROWTH_MAX * wire.input.len();
+                if held > head_memory.bytes() && !head_memory.grow(held) {
                     // Without an answer, clients try again. None of those we could give says that.
                     return Poll::Ready(Err(io::ErrorKind::OutOfMemory.into()));
                 }
@@ -133,7 +135,9 @@ impl<H: Handler, S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Serving<'_,
                     Poll::Ready(Ok(0)) => return Poll::Ready(Ok(NextHead::Nothing)),
                     Poll::Ready(Ok(_)) => {}
                     Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
-                    Poll::Pending if wire.input.is_empty() && is_closing.load(Ordering::Relaxed) => {
+                    Poll::Pending
+                        if !parts.has_begun(wire.input.len()) && is_closing.load(Ordering::Relaxed) =>
+                    {
                         return Poll::Ready(Ok(NextHead::Nothing));
                     }
                     Poll::Pending => {
@@ -187,6 +191,10 @@ impl<H: Handler, S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Serving<'_,
             && !self.is_closing.load(Ordering::Relaxed)
             && !(ending == Ending::Close && may_have_body);
         let says_len = head.headers().has("content-length");
+        debug_assert!(
+            !(says_len && may_have_body) || matches!(ending, Ending::Length(_)),
+            "a stream has no length"
+        );
         let mut bytes = head.into_bytes();
         match (self.parts.is_http_10, keeps_alive) {
             (false, true) => {}
@@ -218,7 +226,7 @@ impl<H: Handler, S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Serving<'_,
                 if !begun_continue.is_empty() {
                     self.send(&[begun_continue], false).await?;
                 }
-                self.send_stream(&bytes, stream, ending).await?;
+                self.send_stream(&bytes, stream, ending, is_discarding).await?;
             }
             body if body.as_bytes().len() <= COPIED_BYTES_MAX => {
                 bytes.extend_from_slice(body.as_bytes());
@@ -260,7 +268,13 @@ impl<H: Handler, S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Serving<'_,
     }
 
     /// Sends a body as it is made, behind its head.
-    async fn send_stream(&self, head: &[u8], stream: AnswerStream, ending: Ending) -> io::Result<()> {
+    async fn send_stream(
+        &self,
+        head: &[u8],
+        stream: AnswerStream,
+        ending: Ending,
+        is_discarding: bool,
+    ) -> io::Result<()> {
         let mut pieces = stream.pieces;
         let mut rest = match ending {
             Ending::Length(len) => len,
@@ -286,9 +300,9 @@ impl<H: Handler, S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Serving<'_,
             }
             if ending == Ending::Chunks {
                 let size = format!("{:x}\r\n", piece.len());
-                self.send(&[head, size.as_bytes(), piece, b"\r\n"], false).await?;
+                self.send(&[head, size.as_bytes(), piece, b"\r\n"], is_discarding).await?;
             } else {
-                self.send(&[head, piece], false).await?;
+                self.send(&[head, piece], is_discarding).await?;
             }
             if matches!(ending, Ending::Length(_)) {
                 rest -= piece.len() as u64;
@@ -298,8 +312,8 @@ impl<H: Handler, S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Serving<'_,
         match ending {
             // The reader must not take this for the whole.
             Ending::Length(_) if rest > 0 => Err(io::ErrorKind::UnexpectedEof.into()),
-            Ending::Chunks => self.send(&[head, b"0\r\n\r\n"], false).await,
-            Ending::Length(_) | Ending::Close => self.send(&[head], false).await,
+            Ending::Chunks => self.send(&[head, b"0\r\n\r\n"], is_discarding).await,
+            Ending::Length(_) | Ending::Close => self.send(&[head], is_discarding).await,
         }
     }
 }

@@ -13,6 +13,8 @@ use super::parts::{HeaderLine, RequestParts, Scan, Span, hint};
 const TARGET_BYTES_MAX: usize = u16::MAX as usize - 1;
 /// Longer ones are not kept for the next request.
 const KEPT_TEXT_BYTES_MAX: usize = 16 * 1024;
+/// How many times longer than the bytes of its head a text can be.
+pub(super) const TEXT_GROWTH_MAX: usize = 2;
 
 /// Why a head is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -121,6 +123,10 @@ impl RequestParts {
         if control_count(head) != 2 * (self.scan.line_ends.len() + 1) {
             return Err(HeadError::Malformed);
         }
+        // Enough for names that are written twice, and for values of two bytes for each of theirs.
+        if head.len() > KEPT_TEXT_BYTES_MAX / 2 {
+            self.text.reserve_exact(TEXT_GROWTH_MAX * head.len());
+        }
         match std::str::from_utf8(head) {
             Ok(text) => self.text.push_str(text),
             Err(_) => self.read_latin(head)?,
@@ -222,7 +228,7 @@ impl RequestParts {
         }
         match &target[end..] {
             [] => Ok(()),
-            [b'#', fragment @ ..] if !fragment.contains(&b' ') => Ok(()),
+            [b'#', fragment @ ..] if memchr::memchr2(b' ', b'\t', fragment).is_none() => Ok(()),
             _ => Err(HeadError::Malformed),
         }
     }
@@ -286,6 +292,10 @@ impl Scan {
                 if self.line_ends.len() > header_count_max {
                     return Err(HeadError::TooLarge);
                 }
+                // Who speaks another protocol may wait for our answer before it says more.
+                if self.line_ends.is_empty() && !may_be_request_line(&bytes[start..end - 1]) {
+                    return Err(HeadError::Malformed);
+                }
                 self.line_ends.push((end + 1 - self.head_start) as u32);
             } else if self.line_ends.is_empty() {
                 // Empty lines before a request are ignored.
@@ -295,8 +305,19 @@ impl Scan {
             }
         }
         self.done = bytes.len();
+        // A method begins like this. A client that tries TLS on a port without it does not send a line end soon.
+        let may_begin = |first: &u8| *first == b'\r' || has_class(*first, TOKEN);
+        if self.line_ends.is_empty() && !bytes.get(self.head_start).is_none_or(may_begin) {
+            return Err(HeadError::Malformed);
+        }
         Ok(None)
     }
+}
+
+/// Whether a line begins and ends like a request line.
+fn may_be_request_line(line: &[u8]) -> bool {
+    let ends_with_version = line.ends_with(b" HTTP/1.1") || line.ends_with(b" HTTP/1.0");
+    ends_with_version && line.first().is_some_and(|first| has_class(*first, TOKEN))
 }
 
 /// What the headers say about the body and the connection.

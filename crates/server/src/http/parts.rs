@@ -135,6 +135,11 @@ impl RequestParts {
         self.lines.iter().map(|line| (self.of(line.name), self.of(line.value)))
     }
 
+    /// Whether a request has begun to arrive, in so many bytes of input. Empty lines before it are none.
+    pub(super) fn has_begun(&self, input_len: usize) -> bool {
+        self.scan.head_start < input_len
+    }
+
     fn lower_name(&self, line: &HeaderLine) -> &str {
         self.of(Span { start: line.lower_start, end: line.lower_start + (line.name.end - line.name.start) })
     }

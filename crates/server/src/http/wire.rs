@@ -35,6 +35,7 @@ impl<S> SharedWire<S> {
         SharedWire(Mutex::new(Wire {
             stream: Some(stream),
             input: BytesMut::new(),
+            input_bytes: 0,
             read_bytes: READ_BYTES_MIN,
             body: BodyDecoder::Done,
             number: 0,
@@ -59,6 +60,8 @@ pub(super) struct Wire<S> {
     stream: Option<S>,
     /// What has arrived and was not used yet.
     pub input: BytesMut,
+    /// How much memory the input may hold. Its capacity counts only what is not used yet.
+    input_bytes: usize,
     /// How much is read in the next step.
     read_bytes: usize,
     /// The body of the current request.
@@ -101,18 +104,25 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     /// Begins to wait for a request. A long buffer is given back: most of the time a connection waits for nothing.
     pub fn begin_head(&mut self) {
         self.read_bytes = READ_BYTES_MIN;
-        if self.input.is_empty() && self.input.capacity() > READ_BYTES_MIN {
-            self.input = BytesMut::new();
+        self.shrink();
+    }
+
+    /// Gives a long buffer back. The few bytes that are still in it are copied, but not a long row of requests.
+    fn shrink(&mut self) {
+        if self.input_bytes > READ_BYTES_MIN && self.input.len() <= READ_BYTES_MIN {
+            self.input = BytesMut::from(&self.input[..]);
+            self.input_bytes = self.input.capacity();
         }
     }
 
     /// Reads more input, and returns how much; 0 at its end.
     pub fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let Wire { stream: Some(stream), input, read_bytes, .. } = self else {
+        let Wire { stream: Some(stream), input, input_bytes, read_bytes, .. } = self else {
             return Poll::Ready(Ok(0));
         };
         if input.capacity() - input.len() < *read_bytes / 2 {
             input.reserve(*read_bytes);
+            *input_bytes = input.capacity().max(*input_bytes);
         }
         let room = input.capacity() - input.len();
         let count = ready!(pin!(stream.read_buf(input)).poll(context))?;
@@ -125,8 +135,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     /// Takes a head out of the input. A long buffer is not needed any more: the head was copied.
     pub fn take_head(&mut self, len: usize) {
         self.input.advance(len);
-        if self.input.is_empty() && self.input.capacity() > READ_BYTES_MAX {
-            self.input = BytesMut::new();
+        if len > READ_BYTES_MIN {
+            self.shrink();
         }
     }
 
@@ -372,6 +382,24 @@ mod tests {
         };
         send(&[0; 15]).await.unwrap();
         assert_eq!(send(&[0; 15]).await.unwrap_err().kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_waits_holds_no_long_buffer() {
+        use tokio::io::AsyncWriteExt;
+        let (ours, mut theirs) = tokio::io::duplex(1024 * 1024);
+        let wire = wire(ours);
+        let len = 8 * READ_BYTES_MAX as u64;
+        theirs.write_all(&vec![b'x'; len as usize + 3]).await.unwrap();
+        let ArrivedBody::Begun(_) = wire.lock().begin_body(BodyKind::Length(len), false) else { panic!() };
+        wire.lock().judge_rest(len);
+        wire.lock().end_reading();
+        assert!(poll_fn(|context| wire.lock().poll_discard(context)).await);
+        let mut wire = wire.lock();
+        assert!(wire.input_bytes > READ_BYTES_MIN);
+        wire.begin_head();
+        assert!(wire.input.capacity() <= READ_BYTES_MIN && wire.input_bytes == wire.input.capacity());
+        assert!(b"xxx".starts_with(&wire.input));
     }
 
     #[tokio::test]

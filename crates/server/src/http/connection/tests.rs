@@ -234,7 +234,36 @@ async fn when_the_server_stops_the_current_request_is_the_last_one() {
     let mut answer = String::new();
     ours.read_to_string(&mut answer).await.unwrap();
     check(&answer, "HTTP/1.1 404 Not Found\nconnection: close\ncontent-length: 5\n\nwhat?");
-    let (ours, theirs) = tokio::io::duplex(1024);
-    serve(theirs, PEER, &script, &is_closing).await.unwrap();
-    drop(ours);
+    // An empty line is no request.
+    for before in ["", "\r\n"] {
+        let (mut ours, theirs) = tokio::io::duplex(1024);
+        ours.write_all(before.as_bytes()).await.unwrap();
+        serve(theirs, PEER, &script, &is_closing).await.unwrap();
+        drop(ours);
+    }
+}
+
+#[tokio::test]
+async fn who_speaks_another_protocol_is_told_so_before_it_says_more() {
+    for sent in [&b"\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03"[..], b"SSH-2.0-x\r\n", b"GET /\r\n"] {
+        let mut stream = start(Script::default());
+        stream.write_all(sent).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_sends_all_before_it_reads_gets_a_streamed_answer() {
+    let (mut ours, theirs) = tokio::io::duplex(64);
+    let limits = Limits { write_time_max: Duration::from_millis(300), ..Limits::default() };
+    let script = Script { limits, ..Script::default() };
+    tokio::spawn(async move { serve(theirs, PEER, &script, &AtomicBool::new(false)).await });
+    let sent = format!("POST /chunks HTTP/1.1\r\nContent-Length: 100000\r\n\r\n{}", "x".repeat(100_000));
+    ours.write_all(sent.as_bytes()).await.unwrap();
+    ours.shutdown().await.unwrap();
+    let mut answer = String::new();
+    ours.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.ends_with("0\r\n\r\n"), "{answer}");
 }

@@ -181,6 +181,9 @@ fn a_request_line_has_a_method_and_a_target() {
     check("/\u{e4}?\u{e4}", None, "/\u{e4}", Some("\u{e4}"));
     check("/a#b?c", None, "/a", None);
     check("/a?b#c", None, "/a", Some("b"));
+    for target in ["/a#b c", "/a#b\tc"] {
+        assert!(parsed(format!("GET {target} HTTP/1.1\r\n\r\n").as_bytes()).is_err(), "{target}");
+    }
     check("http://a.b:80/c?d", Some("a.b:80"), "/c", Some("d"));
     check("HTTPS://a", Some("a"), "/", None);
     check("http://a?b", Some("a"), "/", Some("b"));
