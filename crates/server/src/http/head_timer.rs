@@ -19,12 +19,12 @@ pub(super) struct HeadTimer {
 
 impl HeadTimer {
     /// The next request's time begins when it first waits.
-    pub fn restart(&mut self) {
+    pub(super) fn restart(&mut self) {
         self.deadline = None;
     }
 
     /// Ready when the time is over. To be called when the request waits.
-    pub fn poll_over(&mut self, time_max: Duration, context: &mut Context<'_>) -> Poll<()> {
+    pub(super) fn poll_over(&mut self, time_max: Duration, context: &mut Context<'_>) -> Poll<()> {
         let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + time_max);
         let timer = self.registered.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
         while timer.as_mut().poll(context).is_ready() {

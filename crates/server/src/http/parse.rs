@@ -7,7 +7,7 @@
 //! Leaves to others: how long a head may take, and the memory for it.
 
 use super::body_decoder::BodyKind;
-use super::parts::{HeaderLine, RequestParts, Scan, Span, hint};
+use super::parts::{HeadScan, HeaderLine, RequestParts, Span, hint};
 
 /// A longer target is refused with its own status.
 const TARGET_BYTES_MAX: usize = u16::MAX as usize - 1;
@@ -68,7 +68,7 @@ const fn classes() -> [u8; 256] {
         if is_letter || is_sign {
             classes[byte] |= TOKEN;
         }
-        if matches!(byte as u8, b'A'..=b'Z') {
+        if (byte as u8).is_ascii_uppercase() {
             classes[byte] |= TOKEN | UPPER;
         }
         // Some clients send quotes and braces as they are, although they should encode them.
@@ -112,7 +112,7 @@ impl RequestParts {
         self.body = BodyKind::None;
         let mut line_ends = std::mem::take(&mut self.scan.line_ends);
         line_ends.clear();
-        self.scan = Scan { line_ends, ..Scan::default() };
+        self.scan = HeadScan { line_ends, ..HeadScan::default() };
     }
 
     /// Reads a head from the beginning of `bytes`, and returns how many of them it takes; `None` while its end has not
@@ -277,7 +277,7 @@ impl RequestParts {
     }
 }
 
-impl Scan {
+impl HeadScan {
     /// Where the head ends, if its end has arrived. The first line that does not end with CR LF is an error.
     fn find_end(&mut self, bytes: &[u8], header_count_max: usize) -> Result<Option<usize>, HeadError> {
         while let Some(at) = memchr::memchr(b'\n', bytes.get(self.done..).unwrap_or_default()) {

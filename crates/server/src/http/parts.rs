@@ -25,7 +25,7 @@ pub struct RequestParts {
     /// Whether the client waits to be asked for the body.
     pub(super) expects_continue: bool,
     pub(super) body: BodyKind,
-    pub(super) scan: Scan,
+    pub(super) scan: HeadScan,
 }
 
 /// A part of the text.
@@ -57,7 +57,7 @@ pub(super) struct HeaderLine {
 
 /// How far a head was looked at whose end has not arrived.
 #[derive(Default)]
-pub(super) struct Scan {
+pub(super) struct HeadScan {
     /// Where the head begins: behind empty lines.
     pub head_start: usize,
     pub line_start: usize,

@@ -102,7 +102,7 @@ pub(super) enum Rest {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     /// Begins to wait for a request. A long buffer is given back: most of the time a connection waits for nothing.
-    pub fn begin_head(&mut self) {
+    pub(super) fn begin_head(&mut self) {
         self.read_bytes = READ_BYTES_MIN;
         self.shrink();
     }
@@ -116,7 +116,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     }
 
     /// Reads more input, and returns how much; 0 at its end.
-    pub fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+    pub(super) fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let Wire { stream: Some(stream), input, input_bytes, read_bytes, .. } = self else {
             return Poll::Ready(Ok(0));
         };
@@ -133,7 +133,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     }
 
     /// Takes a head out of the input. A long buffer is not needed any more: the head was copied.
-    pub fn take_head(&mut self, len: usize) {
+    pub(super) fn take_head(&mut self, len: usize) {
         self.input.advance(len);
         if len > READ_BYTES_MIN {
             self.shrink();
@@ -141,7 +141,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     }
 
     /// Begins the body of the next request.
-    pub fn begin_body(&mut self, kind: BodyKind, expects_continue: bool) -> ArrivedBody {
+    pub(super) fn begin_body(&mut self, kind: BodyKind, expects_continue: bool) -> ArrivedBody {
         self.read_bytes = READ_BYTES_MIN;
         self.is_asking = false;
         self.unsent_continue = &[];
@@ -166,7 +166,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
 
     /// Decides what happens to the part of the body that nobody has read, before the answer is sent. A reader may still
     /// be there when the answer is made from what it reads.
-    pub fn judge_rest(&mut self, discardable_bytes: u64) -> Rest {
+    pub(super) fn judge_rest(&mut self, discardable_bytes: u64) -> Rest {
         let was_asked = self.unsent_continue.len() < CONTINUE.len();
         self.discardable_bytes = discardable_bytes;
         let is_discarded = match (self.body, was_asked) {
@@ -181,19 +181,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     }
 
     /// The rest of a question for the body that was begun. From now on nobody is asked.
-    pub fn take_begun_continue(&mut self) -> &'static [u8] {
+    pub(super) fn take_begun_continue(&mut self) -> &'static [u8] {
         self.is_asking = false;
         let unsent = std::mem::take(&mut self.unsent_continue);
         if unsent.len() < CONTINUE.len() { unsent } else { &[] }
     }
 
     /// Nobody reads the body any more.
-    pub fn end_reading(&mut self) {
+    pub(super) fn end_reading(&mut self) {
         self.has_reader = false;
     }
 
     /// Reads and drops the rest of the body. Returns whether its end was found.
-    pub fn poll_discard(&mut self, context: &mut Context<'_>) -> Poll<bool> {
+    pub(super) fn poll_discard(&mut self, context: &mut Context<'_>) -> Poll<bool> {
         if self.has_reader {
             return Poll::Pending;
         }
@@ -251,7 +251,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     }
 
     /// Sends these parts, of which `sent` bytes are on their way already.
-    pub fn poll_send(
+    pub(super) fn poll_send(
         &mut self,
         context: &mut Context<'_>,
         parts: &[&[u8]],
@@ -297,7 +297,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     }
 
     /// Says that nothing more will be sent.
-    pub fn poll_shutdown(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    pub(super) fn poll_shutdown(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Some(stream) = &mut self.stream else { return gone() };
         let outcome = Pin::new(stream).poll_shutdown(context);
         self.judge(outcome, context)
@@ -320,7 +320,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
 
 impl<S> Wire<S> {
     /// The connection is over.
-    pub fn close(&mut self) {
+    pub(super) fn close(&mut self) {
         self.stream = None;
     }
 }
