@@ -234,7 +234,7 @@ impl BlobCore {
         blob: &str,
         row: &str,
     ) -> Result<Option<(BlobRecord, Version)>, ServiceError> {
-        let found = self.engine.get(table, Key::new(blob, row)).await.map_err(from_read)?;
+        let found = self.engine.row(table, Key::new(blob, row)).await.map_err(from_read)?;
         let Some(found) = found else { return Ok(None) };
         let record = BlobRecord::decode(&found.value).ok_or_else(damaged_row)?;
         Ok(Some((record, found.version)))

@@ -59,7 +59,7 @@ impl Catalogue {
     pub async fn get(&self, account: &AccountName, name: &str) -> Result<Option<Container>, ServiceError> {
         let partition = self.namespace(account).partition();
         let lower = name.to_ascii_lowercase();
-        let found = self.engine.get(TableId::CATALOGUE, Key::new(&partition, &lower)).await;
+        let found = self.engine.row(TableId::CATALOGUE, Key::new(&partition, &lower)).await;
         let Some(row) = found.map_err(from_read)? else { return Ok(None) };
         record::read(self.family, &row).map(Some).ok_or_else(damaged_record)
     }

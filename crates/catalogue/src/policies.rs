@@ -55,7 +55,7 @@ impl Catalogue {
             return Ok(None);
         };
         let key = Setting::Policies(id).key();
-        let row = self.engine.get(TableId::SETTINGS, key.as_key()).await.map_err(from_read)?;
+        let row = self.engine.row(TableId::SETTINGS, key.as_key()).await.map_err(from_read)?;
         let Some(row) = row else { return Ok(Some(Arc::default())) };
         if let Some(policies) = self.policies.find(id, row.version) {
             return Ok(Some(policies));
@@ -103,7 +103,7 @@ impl Catalogue {
     /// Removes the policies of a deleted container. Nobody can see them any more, so a failure is harmless.
     pub(crate) async fn forget_policies(&self, id: TableId) {
         let setting = Setting::Policies(id);
-        let found = self.engine.get(TableId::SETTINGS, setting.key().as_key()).await;
+        let found = self.engine.row(TableId::SETTINGS, setting.key().as_key()).await;
         if !matches!(found, Ok(Some(_))) {
             return;
         }

@@ -52,7 +52,6 @@ pub fn serve(settings: Settings) -> Result<(), String> {
     check_clock(&*clock)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
-        .on_thread_start(server::prepare_thread)
         .build()
         .map_err(|error| format!("cannot start the server's threads: {error}"))?;
     // Before the store, which may take a while to open. But a certificate of our own lies in the store.
@@ -336,7 +335,7 @@ async fn sweep_blobs(blobs: BlobService) {
     }
 }
 
-/// Refuses a clock that says a time before 1970 or after 9999: hyper panics when it prints such a date, and no signed
+/// Refuses a clock that says a time before 1970 or after 9999: HTTP has no such date, and no signed
 /// request would be accepted anyway.
 fn check_clock(clock: &dyn Clock) -> Result<(), String> {
     let now = clock.now_ticks();

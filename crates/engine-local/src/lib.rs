@@ -337,6 +337,11 @@ impl LocalEngine {
         }
     }
 
+    fn find(&self, table: TableId, key: Key<'_>) -> Result<Option<Row>, ReadError> {
+        let key = keys::encode(table, key);
+        self.read(|view| view.get(&key)).map_err(|error| self.read_error(error, table))
+    }
+
     /// Turns the error into what the caller is told. If redb has closed the file because of it, asks for the file to
     /// be reopened.
     fn read_error(&self, error: TreeError, table: TableId) -> ReadError {
@@ -355,8 +360,11 @@ impl LocalEngine {
 #[async_trait]
 impl Engine for LocalEngine {
     async fn get(&self, table: TableId, key: Key<'_>) -> Result<Option<Row>, ReadError> {
-        let key = keys::encode(table, key);
-        self.read(|view| view.get(&key)).map_err(|error| self.read_error(error, table))
+        self.find(table, key)
+    }
+
+    fn get_now(&self, table: TableId, key: Key<'_>) -> Option<Result<Option<Row>, ReadError>> {
+        Some(self.find(table, key))
     }
 
     async fn scan(

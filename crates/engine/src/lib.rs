@@ -283,10 +283,26 @@ pub trait Snapshot: Send + Sync {
     ) -> Result<Option<OwnedKey>, ReadError>;
 }
 
+impl dyn Engine {
+    /// [`Engine::get`], without a future where the engine need not wait.
+    pub async fn row(&self, table: TableId, key: Key<'_>) -> Result<Option<Row>, ReadError> {
+        match self.get_now(table, key) {
+            Some(found) => found,
+            None => self.get(table, key).await,
+        }
+    }
+}
+
 #[async_trait]
 pub trait Engine: Send + Sync + 'static {
     /// The row as of the latest acknowledged commit.
     async fn get(&self, table: TableId, key: Key<'_>) -> Result<Option<Row>, ReadError>;
+
+    /// The same, from an engine that never has to wait for a row. `None`: this one has to, or something stands before it that
+    /// wants to see every read. Saves the allocation of a future.
+    fn get_now(&self, _table: TableId, _key: Key<'_>) -> Option<Result<Option<Row>, ReadError>> {
+        None
+    }
 
     /// Shows the sink the rows of `ranges` (sorted, disjoint) in key order, from one consistent view, until the sink
     /// says stop or the budget is used up. Returns the first key that was not delivered, to resume with; `None` when

@@ -56,6 +56,11 @@ impl MemoryEngine {
         }
     }
 
+    fn find(&self, table: TableId, key: Key<'_>) -> Result<Option<Row>, ReadError> {
+        let key = keys::encode(table, key);
+        self.read(|state| state.tables.get(&table)?.0.get(&key[..]).cloned())
+    }
+
     fn read<T>(&self, look: impl FnOnce(&State) -> T) -> Result<T, ReadError> {
         let state = self.state.read().map_err(|_| ReadError::Storage(BROKEN.to_owned()))?;
         Ok(look(&state))
@@ -234,8 +239,11 @@ impl State {
 #[async_trait]
 impl Engine for MemoryEngine {
     async fn get(&self, table: TableId, key: Key<'_>) -> Result<Option<Row>, ReadError> {
-        let key = keys::encode(table, key);
-        self.read(|state| state.tables.get(&table)?.0.get(&key[..]).cloned())
+        self.find(table, key)
+    }
+
+    fn get_now(&self, table: TableId, key: Key<'_>) -> Option<Result<Option<Row>, ReadError>> {
+        Some(self.find(table, key))
     }
 
     async fn scan(

@@ -193,7 +193,7 @@ impl QueueService {
         receipt: PopReceipt,
     ) -> Result<HeldMessage, ServiceError> {
         let key = MessageKey { visible: receipt.visible_ticks, id };
-        let row = self.engine.get(found.id, rows::message_key(&key.row())).await.map_err(from_read)?;
+        let row = self.engine.row(found.id, rows::message_key(&key.row())).await.map_err(from_read)?;
         let row = row.filter(|row| row.version.ticks() == receipt.version_ticks);
         let row = row.ok_or(ErrorCode::MessageNotFound)?;
         let message = MessageValue::read(&row.value).ok_or_else(damaged_row)?;

@@ -26,7 +26,7 @@ pub use front::service::Service;
 pub use front::watch::{ACCESS_TARGET, LogRules, SLOW_TARGET, Watch};
 pub use front::{Front, FrontConfig};
 pub use http::limits::Limits;
-pub use http::listener::{Handler, Server, prepare_thread};
+pub use http::listener::{Handler, Incoming, Server};
 pub use queue::QueueHttp;
 pub use table::{ScanRule, TableHttp};
 

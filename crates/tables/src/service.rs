@@ -76,7 +76,7 @@ impl TableService {
     ) -> Result<Option<Row>, ServiceError> {
         let id = self.table_id(account, table).await?;
         let key = Key { partition: partition_key, row: row_key };
-        let found = self.engine.get(id, key).await.map_err(|error| of_table(table, error))?;
+        let found = self.engine.row(id, key).await.map_err(|error| of_table(table, error))?;
         if found.is_none() && self.catalogue.is_shared() {
             return self.get_again(account, table, id, key).await;
         }
@@ -98,7 +98,7 @@ impl TableService {
                 return Ok(None);
             }
             id = now;
-            let found = self.engine.get(id, key).await.map_err(|error| of_table(table, error))?;
+            let found = self.engine.row(id, key).await.map_err(|error| of_table(table, error))?;
             if found.is_some() {
                 return Ok(found);
             }

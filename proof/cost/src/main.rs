@@ -1,6 +1,6 @@
 //! Measures what a request costs in instructions and allocations: numbers that a busy machine does not change.
 //!
-//! Each path runs through the real server, including hyper, over an in-memory stream, on one thread, with the in-memory
+//! Each path runs through the real server, including HTTP, over an in-memory stream, on one thread, with the in-memory
 //! engine and a clock that stands still. This program's own allocator counts allocations. Valgrind counts instructions:
 //! it runs this program twice, once with more repetitions, and the difference leaves out the cost of starting up.
 //!

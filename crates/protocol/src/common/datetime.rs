@@ -49,6 +49,9 @@ impl DateTime {
 
     /// Reads an HTTP date (RFC 1123), as `x-ms-date` carries it.
     pub fn parse_http(text: &str) -> Option<DateTime> {
+        if let Some(date) = parse_usual_http(text.as_bytes()) {
+            return Some(date);
+        }
         let since_unix = httpdate::parse_http_date(text).ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
         Some(DateTime::from_ticks(Self::UNIX_EPOCH.0 + since_unix.as_secs() * TICKS_PER_SECOND))
     }
@@ -246,6 +249,26 @@ fn parse_usual(text: &[u8]) -> Option<DateTime> {
     Some(DateTime(days * TICKS_PER_DAY + of_day))
 }
 
+/// The form of an HTTP date that everybody writes. Every signed request has one.
+fn parse_usual_http(text: &[u8]) -> Option<DateTime> {
+    let text: &[u8; 29] = text.try_into().ok()?;
+    let two = |at: usize| {
+        let (high, low) = (text[at].wrapping_sub(b'0'), text[at + 1].wrapping_sub(b'0'));
+        (high < 10 && low < 10).then_some(u64::from(high) * 10 + u64::from(low))
+    };
+    if [text[3], text[4], text[7], text[11], text[16], text[19], text[22]] != *b",    ::" {
+        return None;
+    }
+    let month = MONTHS.iter().position(|month| month[..] == text[8..11])? as u64 + 1;
+    let days = days_since_epoch(two(12)? * 100 + two(14)?, month, two(5)?)?;
+    let (hour, minute, second) = (two(17)?, two(20)?, two(23)?);
+    if hour > 23 || minute > 59 || second > 59 || text[25..] != *b" GMT" {
+        return None;
+    }
+    let date = DateTime(days * TICKS_PER_DAY + (hour * 3600 + minute * 60 + second) * TICKS_PER_SECOND);
+    (date >= DateTime::UNIX_EPOCH && text[..3] == WEEKDAYS[(days % 7) as usize][..]).then_some(date)
+}
+
 /// Exactly `width` decimal digits.
 fn digits(text: &str, width: usize) -> Option<u64> {
     let all_digits = text.len() == width && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -392,6 +415,20 @@ mod tests {
     fn http_dates_are_read() {
         let date = DateTime::parse_http("Tue, 21 Sep 2021 00:50:22 GMT").unwrap();
         assert_eq!(text(|out| date.write(out)), "2021-09-21T00:50:22Z");
-        assert_eq!(DateTime::parse_http("yesterday"), None);
+        for none in [
+            "yesterday",
+            "Wed, 21 Sep 2021 00:50:22 GMT",
+            "Tue, 31 Sep 2021 00:50:22 GMT",
+            "Tue, 21 Sep 2021 24:50:22 GMT",
+            "Tue, 21 Sep 2021 00:50:22 CET",
+            "Tue, 21 Sep 2021 00-50:22 GMT",
+            "Fri, 21 Sep 1900 00:50:22 GMT",
+        ] {
+            assert_eq!(DateTime::parse_http(none), None, "{none}");
+            assert!(parse_usual_http(none.as_bytes()).is_none());
+        }
+        // Older forms are dates, too.
+        let old = DateTime::parse_http("Tuesday, 21-Sep-21 00:50:22 GMT");
+        assert_eq!(old, Some(date));
     }
 }

@@ -9,18 +9,19 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use http::{Request, Response};
-use hyper::body::Incoming;
+use engine::env::{Clock, SystemClock};
+use protocol::common::DateTime;
 use tls::Tls;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::{Admin, text};
-use crate::http::body::{self, ResponseBody};
+use crate::front::respond;
 use crate::http::connections::Connections;
 use crate::http::limits::Limits;
-use crate::http::listener::{Handler, Server};
+use crate::http::listener::{Handler, Incoming, Server};
 use crate::http::memory_pool::{Holder, MemoryPool, Reservation};
+use crate::http::response::{HeaderList, Response};
 
 /// A page, a monitor or two, and some to spare.
 const CONNECTION_COUNT_MAX: usize = 256;
@@ -50,6 +51,7 @@ impl AdminDoor {
             },
             connections: Connections::new(CONNECTION_COUNT_MAX),
             head_memory: MemoryPool::new(HEAD_BYTES_MAX),
+            clock: SystemClock::new(),
             admin: OnceLock::new(),
         };
         let server = Server::bind(listen, tls, port).await?;
@@ -108,6 +110,8 @@ struct Port {
     limits: Limits,
     connections: Arc<Connections>,
     head_memory: MemoryPool,
+    /// For answers without an admin.
+    clock: SystemClock,
     admin: OnceLock<Arc<Admin>>,
 }
 
@@ -124,15 +128,19 @@ impl Handler for Port {
         self.head_memory.small(Holder { account: 0, caller: 0 })
     }
 
-    async fn handle(&self, peer: IpAddr, request: Request<Incoming>) -> Response<ResponseBody> {
+    fn add_date(&self, headers: &mut HeaderList) {
+        respond::add_date(headers, DateTime::from_ticks(self.clock.now_ticks()));
+    }
+
+    async fn handle(&self, peer: IpAddr, request: Incoming<'_>) -> Response {
         if let Some(admin) = self.admin.get() {
             return admin.handle(peer, request).await;
         }
-        let (parts, rest) = request.into_parts();
-        body::discard(Some(rest), &parts.headers, &self.limits);
-        match parts.uri.path() {
+        let mut response = match request.parts.path() {
             "/healthz" => text(200, "ok"),
             _ => text(503, "the store is being opened"),
-        }
+        };
+        self.add_date(response.head.headers_mut());
+        response
     }
 }

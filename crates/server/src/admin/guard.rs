@@ -6,14 +6,16 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use http::header::{AUTHORIZATION, COOKIE, HOST, HeaderMap, HeaderName, ORIGIN};
 use protocol::auth::is_same_secret;
+
+use crate::http::header_names::{AUTHORIZATION, COOKIE, HOST, ORIGIN};
+use crate::http::parts::RequestParts;
 
 /// The cookie that carries the token for the page.
 pub(crate) const COOKIE_NAME: &str = "lazulite-admin";
 
-const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
-const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+const SEC_FETCH_SITE: &str = "sec-fetch-site";
+const SEC_FETCH_MODE: &str = "sec-fetch-mode";
 
 /// What a request may reach.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,60 +42,59 @@ pub(crate) enum Refused {
 }
 
 /// `token` is the one that is needed; `None` where only this machine reaches the port.
-pub(crate) fn check(
-    area: Area,
-    method: &str,
-    headers: &HeaderMap,
-    token: Option<&str>,
-) -> Result<(), Refused> {
+pub(crate) fn check(area: Area, parts: &RequestParts, token: Option<&str>) -> Result<(), Refused> {
     if area == Area::Health {
         return Ok(());
     }
-    let host = text(headers, &HOST).unwrap_or_default();
+    let host = text(parts, HOST).unwrap_or_default();
     // Without a token, the address protects the port. A page whose own name resolves to this machine would count as the
     // same origin, but it cannot change the host that it asks for.
     if token.is_none() && !is_loopback_host(host) {
         return Err(Refused::OtherHost);
     }
-    if is_of_other_origin(area, method, headers, host) {
+    if is_of_other_origin(area, parts, host) {
         return Err(Refused::OtherOrigin);
     }
     match token {
-        Some(token) if !has_token(area, headers, token) => Err(Refused::NoToken),
+        Some(token) if !has_token(area, parts, token) => Err(Refused::NoToken),
         _ => Ok(()),
     }
 }
 
-fn is_of_other_origin(area: Area, method: &str, headers: &HeaderMap, host: &str) -> bool {
-    for origin in headers.get_all(ORIGIN) {
-        let same = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
+fn is_of_other_origin(area: Area, parts: &RequestParts, host: &str) -> bool {
+    for origin in parts.values(ORIGIN) {
+        let same = origin.split_once("://");
         if same.is_none_or(|(_, authority)| !authority.eq_ignore_ascii_case(host)) {
             return true;
         }
     }
-    match text(headers, &SEC_FETCH_SITE) {
+    match text(parts, SEC_FETCH_SITE) {
         // Not sent by a browser, or by one that is older than this header; it sends `Origin` with what changes
         // something.
         None => false,
         Some("same-origin" | "none") => {
-            text(headers, &SEC_FETCH_MODE) == Some("navigate") && area == Area::Passage
+            text(parts, SEC_FETCH_MODE) == Some("navigate") && area == Area::Passage
         }
         // Following a link to the page does no harm: the page that has the link learns nothing.
         Some(_) => {
-            !(area == Area::Page && method == "GET" && text(headers, &SEC_FETCH_MODE) == Some("navigate"))
+            !(area == Area::Page
+                && parts.method() == "GET"
+                && text(parts, SEC_FETCH_MODE) == Some("navigate"))
         }
     }
 }
 
-fn has_token(area: Area, headers: &HeaderMap, token: &str) -> bool {
-    let cookies = headers.get_all(COOKIE).iter().filter_map(|cookies| cookies.to_str().ok());
-    let pairs = cookies.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
+fn has_token(area: Area, parts: &RequestParts, token: &str) -> bool {
+    let pairs = parts
+        .values(COOKIE)
+        .flat_map(|cookies| cookies.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='));
     let mut sent = pairs.filter(|(name, _)| *name == COOKIE_NAME).map(|(_, value)| value);
     if sent.any(|sent| is_same_secret(sent, token)) {
         return true;
     }
     // On the way to a service, this header is the service's.
-    let bearer = text(headers, &AUTHORIZATION).and_then(|header| header.split_once(' '));
+    let bearer = text(parts, AUTHORIZATION).and_then(|header| header.split_once(' '));
     area != Area::Passage
         && bearer.is_some_and(|(scheme, sent)| {
             scheme.eq_ignore_ascii_case("bearer") && is_same_secret(sent.trim(), token)
@@ -114,27 +115,20 @@ fn is_loopback_host(host: &str) -> bool {
     }
 }
 
-fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
-    headers.get(name).and_then(|value| value.to_str().ok())
+/// A value that is not ASCII is none.
+fn text<'p>(parts: &'p RequestParts, name: &str) -> Option<&'p str> {
+    parts.header(name).filter(|value| value.is_ascii())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn headers(list: &[(&'static str, &str)]) -> HeaderMap {
-        let mut headers = HeaderMap::new();
-        for (name, value) in list {
-            headers.append(*name, value.parse().unwrap());
-        }
-        headers
-    }
-
     #[track_caller]
-    fn check_all(token: Option<&str>, list: &[(&'static str, &str)], expected: [Result<(), Refused>; 4]) {
-        let headers = headers(list);
+    fn check_all(token: Option<&str>, list: &[(&str, &str)], expected: [Result<(), Refused>; 4]) {
+        let parts = RequestParts::compose("GET", "/", list.iter().copied()).unwrap();
         let areas = [Area::Health, Area::Page, Area::Api, Area::Passage];
-        assert_eq!(areas.map(|area| check(area, "GET", &headers, token)), expected, "{list:?}");
+        assert_eq!(areas.map(|area| check(area, &parts, token)), expected, "{list:?}");
     }
 
     const HERE: (&str, &str) = ("host", "127.0.0.1:10003");

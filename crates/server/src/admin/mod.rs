@@ -16,18 +16,18 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
 use engine::Engine;
-use http::header::{ALLOW, CONTENT_TYPE, HeaderValue, LOCATION, SET_COOKIE, WWW_AUTHENTICATE};
-use http::{Request, Response};
-use hyper::body::Incoming;
 use observe::{Advice, LiveSeries};
 use protocol::auth::is_same_secret;
 
 use crate::front::Front;
 use crate::front::respond;
 use crate::front::welcome::ExplorerAddress;
-use crate::http::body::{self, ResponseBody};
+use crate::http::body::AnswerBody;
+use crate::http::header_names::{CONTENT_TYPE, LOCATION, WWW_AUTHENTICATE};
+use crate::http::listener::Incoming;
+use crate::http::parts::RequestParts;
+use crate::http::response::Response;
 pub use door::{AdminDoor, AdminServer};
 use guard::{Area, Refused};
 use passage::ServedService;
@@ -115,41 +115,39 @@ impl Admin {
         self.front.clock.monotonic().saturating_sub(self.started)
     }
 
-    async fn answer(&self, peer: IpAddr, request: Request<Incoming>) -> Response<ResponseBody> {
-        let path = request.uri().path();
-        let area = match path {
+    async fn answer(&self, peer: IpAddr, request: Incoming<'_>) -> Response {
+        let parts = request.parts;
+        let area = match parts.path() {
             "/healthz" | "/readyz" => Area::Health,
             "/metrics" => Area::Api,
             path if path.starts_with("/api/") => Area::Api,
             path if path.starts_with(passage::PREFIX) => Area::Passage,
             _ => Area::Page,
         };
-        let method = request.method().as_str();
-        if let Some(response) = self.sign_in(&request) {
+        if let Some(response) = self.sign_in(parts) {
             return response;
         }
-        if let Err(refused) = guard::check(area, method, request.headers(), self.token.as_deref()) {
-            let response = refusal(refused);
-            return self.without_body(request, response);
+        if let Err(refused) = guard::check(area, parts, self.token.as_deref()) {
+            return refusal(refused);
         }
         if area == Area::Passage {
-            return match passage::enter(&self.services, self.is_https, request) {
-                Some((service, request)) => passage::pass(service, peer, request).await,
-                None => text(404, "There is no such service here."),
+            let Some((service, parts)) = passage::enter(&self.services, parts) else {
+                return text(404, "There is no such service here.");
             };
+            let request = Incoming { parts: &parts, is_https: Some(self.is_https), ..request };
+            return passage::pass(service, peer, request).await;
         }
-        let response = match method {
-            "GET" | "HEAD" => self.tell(path),
+        match parts.method() {
+            "GET" | "HEAD" => self.tell(parts.path()),
             _ => {
                 let mut response = text(405, "Only GET and HEAD.");
-                response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+                response.head.headers_mut().put("allow", "GET, HEAD");
                 response
             }
-        };
-        self.without_body(request, response)
+        }
     }
 
-    fn tell(&self, path: &str) -> Response<ResponseBody> {
+    fn tell(&self, path: &str) -> Response {
         match path {
             "/healthz" => text(200, "ok"),
             "/readyz" => match self.unready() {
@@ -162,8 +160,9 @@ impl Admin {
             "/api/advice" => data(JSON, self.advice_json()),
             _ => match page::find(path) {
                 Some(file) => {
-                    let mut response = respond::with_body(200, file.content());
-                    file.add_headers(response.headers_mut());
+                    let body = AnswerBody::Shared(file.content());
+                    let mut response = respond::with_body(200, body, Vec::new());
+                    file.add_headers(response.head.headers_mut());
                     response
                 }
                 None => text(404, "There is nothing here."),
@@ -173,65 +172,56 @@ impl Admin {
 
     /// `/?token=…` with the right token puts it into a cookie and leads to the page, so that it does not stay in the
     /// address bar.
-    fn sign_in(&self, request: &Request<Incoming>) -> Option<Response<ResponseBody>> {
+    fn sign_in(&self, parts: &RequestParts) -> Option<Response> {
         let token = self.token.as_deref()?;
-        let uri = request.uri();
-        let sent = uri.query()?.split('&').find_map(|pair| pair.strip_prefix("token="))?;
-        if uri.path() != "/" || request.method() != http::Method::GET || !is_same_secret(sent, token) {
+        let sent = parts.query()?.split('&').find_map(|pair| pair.strip_prefix("token="))?;
+        if parts.path() != "/" || parts.method() != "GET" || !is_same_secret(sent, token) {
             return None;
         }
         let secure = if self.is_https { "; Secure" } else { "" };
         let cookie = format!("{}={token}; Path=/; HttpOnly; SameSite=Strict{secure}", guard::COOKIE_NAME);
         let mut response = text(303, "Signed in.");
-        response.headers_mut().insert(SET_COOKIE, HeaderValue::try_from(cookie).ok()?);
-        response.headers_mut().insert(LOCATION, HeaderValue::from_static("/"));
-        Some(response)
+        let headers = response.head.headers_mut();
+        headers.put("set-cookie", &cookie);
+        headers.put(LOCATION, "/");
+        // A token that no cookie can carry was checked for nothing.
+        headers.has("set-cookie").then_some(response)
     }
 
-    /// Lets a sender that nobody listens to hear the answer.
-    fn without_body(
-        &self,
-        request: Request<Incoming>,
-        response: Response<ResponseBody>,
-    ) -> Response<ResponseBody> {
-        let (parts, rest) = request.into_parts();
-        body::discard(Some(rest), &parts.headers, &self.front.limits);
-        response
-    }
-}
-
-impl Admin {
     /// Never fails: every error becomes a response.
-    async fn handle(&self, peer: IpAddr, request: Request<Incoming>) -> Response<ResponseBody> {
+    async fn handle(&self, peer: IpAddr, request: Incoming<'_>) -> Response {
         let mut response = self.answer(peer, request).await;
-        respond::add_date(response.headers_mut(), self.front.now());
+        respond::add_date(response.head.headers_mut(), self.front.now());
         response
     }
 }
 
 const JSON: &str = "application/json";
 
-fn data(content_type: &'static str, content: String) -> Response<ResponseBody> {
-    let mut response = respond::with_body(200, Bytes::from(content));
-    page::add_data_headers(response.headers_mut());
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+fn data(content_type: &'static str, content: String) -> Response {
+    let mut response = respond::with_body(200, AnswerBody::whole(content.into_bytes()), Vec::new());
+    let headers = response.head.headers_mut();
+    page::add_data_headers(headers);
+    headers.put(CONTENT_TYPE, content_type);
     response
 }
 
-fn text(status: u16, line: &'static str) -> Response<ResponseBody> {
-    let mut response = respond::with_body(status, Bytes::from(format!("{line}\n")));
-    page::add_data_headers(response.headers_mut());
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+fn text(status: u16, line: &'static str) -> Response {
+    let body = AnswerBody::whole(format!("{line}\n").into_bytes());
+    let mut response = respond::with_body(status, body, Vec::new());
+    let headers = response.head.headers_mut();
+    page::add_data_headers(headers);
+    headers.put(CONTENT_TYPE, "text/plain; charset=utf-8");
     response
 }
 
-fn refusal(refused: Refused) -> Response<ResponseBody> {
+fn refusal(refused: Refused) -> Response {
     match refused {
         Refused::NoToken => {
             let line = "This needs the admin token that the server printed at its start: open /?token=TOKEN, or send \
                         'Authorization: Bearer TOKEN'.";
             let mut response = text(401, line);
-            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            response.head.headers_mut().put(WWW_AUTHENTICATE, "Bearer");
             response
         }
         Refused::OtherOrigin => text(403, "Pages of other origins may not use this port."),

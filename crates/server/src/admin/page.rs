@@ -1,8 +1,11 @@
 //! The explorer page's files, which are part of the program: nothing is read from the disk and nothing is downloaded.
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS};
-use http::header::{CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_FRAME_OPTIONS};
+
+use crate::http::header_names::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, NO_SNIFF, REFERRER_POLICY,
+};
+use crate::http::response::HeaderList;
 
 /// A file of the page.
 pub(crate) struct PageFile {
@@ -75,8 +78,8 @@ const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'sel
 /// For answers that are not pages: if one is opened as a page after all, it can do nothing.
 const DATA_POLICY: &str = "default-src 'none'; sandbox; frame-ancestors 'none'";
 
-const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
-const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
+const OPENER_POLICY: &str = "cross-origin-opener-policy";
+const RESOURCE_POLICY: &str = "cross-origin-resource-policy";
 
 pub(crate) fn find(path: &str) -> Option<&'static PageFile> {
     match path.strip_prefix('/')? {
@@ -90,9 +93,9 @@ impl PageFile {
         Bytes::from_static(self.content)
     }
 
-    pub(crate) fn add_headers(&self, headers: &mut HeaderMap) {
+    pub(crate) fn add_headers(&self, headers: &mut HeaderList) {
         add_policy(headers, PAGE_POLICY);
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.content_type()));
+        headers.put(CONTENT_TYPE, self.content_type());
     }
 
     fn content_type(&self) -> &'static str {
@@ -103,18 +106,18 @@ impl PageFile {
 }
 
 /// For answers that are not files of the page.
-pub(crate) fn add_data_headers(headers: &mut HeaderMap) {
+pub(crate) fn add_data_headers(headers: &mut HeaderList) {
     add_policy(headers, DATA_POLICY);
 }
 
-fn add_policy(headers: &mut HeaderMap, policy: &'static str) {
-    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
-    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
-    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    headers.insert(OPENER_POLICY, HeaderValue::from_static("same-origin"));
-    headers.insert(RESOURCE_POLICY, HeaderValue::from_static("same-origin"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+fn add_policy(headers: &mut HeaderList, policy: &'static str) {
+    headers.put(CONTENT_SECURITY_POLICY, policy);
+    headers.put(NO_SNIFF, "nosniff");
+    headers.put("x-frame-options", "DENY");
+    headers.put(REFERRER_POLICY, "no-referrer");
+    headers.put(OPENER_POLICY, "same-origin");
+    headers.put(RESOURCE_POLICY, "same-origin");
+    headers.put(CACHE_CONTROL, "no-cache");
 }
 
 #[cfg(test)]

@@ -10,38 +10,27 @@ use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 
-use http::header::{COOKIE, HOST, HeaderName, HeaderValue, ORIGIN, REFERER};
-use http::uri::PathAndQuery;
-use http::{Request, Response, Uri};
-use hyper::body::Incoming;
-
 use super::page;
-use crate::front::handle::PassageArrival;
-use crate::http::body::ResponseBody;
-use crate::http::listener::Handler;
+use crate::http::header_names::{COOKIE, HOST, ORIGIN};
+use crate::http::listener::{Handler, Incoming};
+use crate::http::parts::RequestParts;
+use crate::http::response::Response;
 
 pub(crate) const PREFIX: &str = "/storage/";
 
 /// Headers that the service must not see.
-const OWN_HEADERS: [HeaderName; 7] = [
-    COOKIE,
-    ORIGIN,
-    REFERER,
-    HeaderName::from_static("sec-fetch-site"),
-    HeaderName::from_static("sec-fetch-mode"),
-    HeaderName::from_static("sec-fetch-dest"),
-    HeaderName::from_static("sec-fetch-user"),
-];
+const OWN_HEADERS: [&str; 7] =
+    [COOKIE, ORIGIN, "referer", "sec-fetch-site", "sec-fetch-mode", "sec-fetch-dest", "sec-fetch-user"];
 
-type BoxedResponse<'a> = Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send + 'a>>;
+type BoxedResponse<'a> = Pin<Box<dyn Future<Output = Response> + Send + 'a>>;
 
 /// A handler of any service.
 pub trait Road: Send + Sync {
-    fn take(&self, peer: IpAddr, request: Request<Incoming>) -> BoxedResponse<'_>;
+    fn take<'a>(&'a self, peer: IpAddr, request: Incoming<'a>) -> BoxedResponse<'a>;
 }
 
 impl<H: Handler> Road for H {
-    fn take(&self, peer: IpAddr, request: Request<Incoming>) -> BoxedResponse<'_> {
+    fn take<'a>(&'a self, peer: IpAddr, request: Incoming<'a>) -> BoxedResponse<'a> {
         Box::pin(self.handle(peer, request))
     }
 }
@@ -64,34 +53,30 @@ impl ServedService {
     }
 }
 
-/// The service that the path leads to, and the request as the service would have got it; `None` when it leads nowhere.
-pub(crate) fn enter<B>(
-    services: &[ServedService],
-    is_https: bool,
-    mut request: Request<B>,
-) -> Option<(&ServedService, Request<B>)> {
-    let path = request.uri().path_and_query()?.as_str().strip_prefix(PREFIX)?;
-    let (label, _) = path.split_once('/')?;
+/// The service that the path leads to, and the head as the service would have got it; `None` when it leads nowhere.
+pub(crate) fn enter<'s>(
+    services: &'s [ServedService],
+    parts: &RequestParts,
+) -> Option<(&'s ServedService, RequestParts)> {
+    let (label, _) = parts.path().strip_prefix(PREFIX)?.split_once('/')?;
     let service = services.iter().find(|service| service.label == label)?;
     // The text as it is: a signature covers its very bytes.
-    let rest = PathAndQuery::try_from(&path[label.len()..]).ok()?;
-    *request.uri_mut() = Uri::from(rest);
-    let headers = request.headers_mut();
-    for name in &OWN_HEADERS {
-        headers.remove(name);
-    }
-    headers.insert(HOST, HeaderValue::try_from(service.address.to_string()).ok()?);
-    request.extensions_mut().insert(PassageArrival { is_https });
-    Some((service, request))
+    let path = &parts.path()[PREFIX.len() + label.len()..];
+    let target = match parts.query() {
+        Some(query) => [path, "?", query].concat(),
+        None => path.to_owned(),
+    };
+    let host = service.address.to_string();
+    let is_theirs = |name: &str| name != HOST && !OWN_HEADERS.contains(&name);
+    let theirs = parts.headers().zip(parts.spelt_headers());
+    let theirs = theirs.filter(|((lower, _), _)| is_theirs(lower)).map(|(_, spelt)| spelt);
+    let headers = theirs.chain([(HOST, host.as_str())]);
+    Some((service, RequestParts::compose(parts.method(), &target, headers)?))
 }
 
-pub(crate) async fn pass(
-    service: &ServedService,
-    peer: IpAddr,
-    request: Request<Incoming>,
-) -> Response<ResponseBody> {
+pub(crate) async fn pass(service: &ServedService, peer: IpAddr, request: Incoming<'_>) -> Response {
     let mut response = service.road.take(peer, request).await;
-    page::add_data_headers(response.headers_mut());
+    page::add_data_headers(response.head.headers_mut());
     response
 }
 
@@ -102,7 +87,7 @@ mod tests {
     struct Nowhere;
 
     impl Road for Nowhere {
-        fn take(&self, _: IpAddr, _: Request<Incoming>) -> BoxedResponse<'_> {
+        fn take<'a>(&'a self, _: IpAddr, _: Incoming<'a>) -> BoxedResponse<'a> {
             Box::pin(std::future::pending())
         }
     }
@@ -118,24 +103,24 @@ mod tests {
         };
         let services = [service];
         let enter = |path: &str| {
-            let request = Request::get(path)
-                .header("host", "127.0.0.1:10003")
-                .header("cookie", "lazulite-admin=secret")
-                .header("origin", "http://127.0.0.1:10003")
-                .header("authorization", "SharedKey a:b")
-                .body(())
-                .unwrap();
-            enter(&services, false, request).map(|(_, request)| request)
+            let headers = [
+                ("Host", "127.0.0.1:10003"),
+                ("Cookie", "lazulite-admin=secret"),
+                ("Origin", "http://127.0.0.1:10003"),
+                ("x-ms-meta-MyName", "v"),
+                ("Authorization", "SharedKey a:b"),
+            ];
+            let parts = RequestParts::compose("GET", path, headers.into_iter()).unwrap();
+            enter(&services, &parts).map(|(_, parts)| parts)
         };
-        let request =
-            enter("/storage/table/acc/t(PartitionKey='a%2Fb',RowKey='')?$filter=x%20eq%201").unwrap();
+        let parts = enter("/storage/table/acc/t(PartitionKey='a%2Fb',RowKey='')?$filter=x%20eq%201").unwrap();
+        assert_eq!(parts.path(), "/acc/t(PartitionKey='a%2Fb',RowKey='')");
+        assert_eq!(parts.query(), Some("$filter=x%20eq%201"));
+        let headers: Vec<_> = parts.spelt_headers().collect();
         assert_eq!(
-            request.uri().path_and_query().unwrap().as_str(),
-            "/acc/t(PartitionKey='a%2Fb',RowKey='')?$filter=x%20eq%201"
+            headers,
+            [("x-ms-meta-MyName", "v"), ("Authorization", "SharedKey a:b"), ("host", "127.0.0.1:10002")]
         );
-        assert_eq!(request.headers()["host"], "127.0.0.1:10002");
-        assert_eq!(request.headers()["authorization"], "SharedKey a:b");
-        assert!(!request.headers().contains_key("cookie") && !request.headers().contains_key("origin"));
         for nowhere in ["/storage/table", "/storage/blob/acc", "/storage//acc", "/storage/", "/other"] {
             assert!(enter(nowhere).is_none(), "{nowhere}");
         }

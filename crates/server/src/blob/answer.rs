@@ -1,6 +1,5 @@
 //! A successful answer of the Blob service, before it is written as an HTTP response.
 
-use http::header::{self, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use protocol::blob::BlobETag;
 use protocol::common::metadata::HEADER_PREFIX;
 use protocol::common::{DateTime, Metadata, xml_write};
@@ -8,55 +7,23 @@ use protocol::common::{DateTime, Metadata, xml_write};
 use crate::front::service::Answer;
 use crate::front::service_operations::ServiceAnswer;
 use crate::http::body::AnswerBody;
+use crate::http::header_names::{CONTENT_LENGTH, CONTENT_TYPE, ETAG};
+use crate::http::response::HeaderList;
 
 /// The headers of an answer, by their own names, and its body.
 pub struct BlobAnswer {
     status: u16,
-    /// Not a map: they are put into that of the response soon. Of two with one name, the later one counts.
-    headers: Vec<(HeaderName, HeaderValue)>,
+    /// Of two with one name, the later one counts.
+    headers: HeaderList,
     body: AnswerBody,
 }
 
 /// Room for the headers of most answers.
-const HEADER_COUNT_USUAL: usize = 20;
-
-/// The names and values of most answers. A new name costs more than finding it here, and so does a new value.
-static NAMES: [HeaderName; 19] = [
-    header::ETAG,
-    header::LAST_MODIFIED,
-    header::ACCEPT_RANGES,
-    header::CONTENT_TYPE,
-    HeaderName::from_static("content-md5"),
-    HeaderName::from_static("x-ms-creation-time"),
-    HeaderName::from_static("x-ms-blob-type"),
-    HeaderName::from_static("x-ms-lease-state"),
-    HeaderName::from_static("x-ms-lease-status"),
-    HeaderName::from_static("x-ms-server-encrypted"),
-    HeaderName::from_static("x-ms-content-crc64"),
-    HeaderName::from_static("x-ms-request-server-encrypted"),
-    HeaderName::from_static("x-ms-version-id"),
-    HeaderName::from_static("x-ms-access-tier"),
-    HeaderName::from_static("x-ms-access-tier-inferred"),
-    HeaderName::from_static("x-ms-is-current-version"),
-    HeaderName::from_static("x-ms-blob-content-md5"),
-    header::CONTENT_RANGE,
-    header::CACHE_CONTROL,
-];
-static VALUES: [HeaderValue; 6] = [
-    HeaderValue::from_static("true"),
-    HeaderValue::from_static("bytes"),
-    HeaderValue::from_static("BlockBlob"),
-    HeaderValue::from_static("available"),
-    HeaderValue::from_static("unlocked"),
-    HeaderValue::from_static("application/octet-stream"),
-];
-
-/// How many headers an answer has besides its own.
-const COMMON_HEADER_COUNT: usize = 8;
+const HEADER_BYTES_USUAL: usize = 512;
 
 impl BlobAnswer {
     pub fn empty(status: u16) -> BlobAnswer {
-        BlobAnswer { status, headers: Vec::with_capacity(HEADER_COUNT_USUAL), body: AnswerBody::Empty }
+        BlobAnswer { status, headers: HeaderList::with_capacity(HEADER_BYTES_USUAL), body: AnswerBody::Empty }
     }
 
     /// An XML document that was asked for.
@@ -67,7 +34,7 @@ impl BlobAnswer {
     /// The same, in memory that is reserved.
     pub fn read(document: AnswerBody) -> BlobAnswer {
         let mut answer = BlobAnswer { body: document, ..BlobAnswer::empty(200) };
-        answer.headers.push((CONTENT_TYPE, HeaderValue::from_static("application/xml")));
+        answer.headers.put(CONTENT_TYPE, "application/xml");
         answer
     }
 
@@ -85,7 +52,7 @@ impl BlobAnswer {
 
     /// A header with a name that is known to be right. A value that no header can carry is left out.
     pub fn header(mut self, name: &'static str, value: &str) -> BlobAnswer {
-        self.push(name, value);
+        self.headers.put(name, value);
         self
     }
 
@@ -98,17 +65,13 @@ impl BlobAnswer {
 
     /// A header whose name somebody chose. What cannot be a name, or a value, is left out.
     pub fn push(&mut self, name: &str, value: &str) {
-        let known = NAMES.iter().find(|known| known.as_str() == name).cloned();
-        let name = known.or_else(|| HeaderName::try_from(name).ok());
-        let known = VALUES.iter().find(|known| known.as_bytes() == value.as_bytes()).cloned();
-        let value = known.or_else(|| HeaderValue::from_str(value).ok());
-        self.headers.extend(name.zip(value));
+        self.headers.put_chosen(name, value);
     }
 
     /// `ETag` and `Last-Modified`.
     pub fn stamp(mut self, etag: BlobETag, last_modified: DateTime) -> BlobAnswer {
-        self.push(header::ETAG.as_str(), &etag.quoted());
-        self.push(header::LAST_MODIFIED.as_str(), &last_modified.to_http());
+        self.headers.put(ETAG, &etag.quoted());
+        self.headers.put("last-modified", &last_modified.to_http());
         self
     }
 
@@ -126,7 +89,7 @@ impl BlobAnswer {
 
     /// The length of a body that is not sent: that of an answer to HEAD.
     pub(crate) fn unsent_len(mut self, bytes: u64) -> BlobAnswer {
-        self.headers.push((CONTENT_LENGTH, HeaderValue::from(bytes)));
+        self.headers.put_number(CONTENT_LENGTH, bytes);
         self
     }
 }
@@ -145,18 +108,13 @@ impl Answer for BlobAnswer {
         self.status
     }
 
-    fn header_count(&self) -> usize {
-        COMMON_HEADER_COUNT + self.headers.len()
-    }
-
     fn body(&mut self) -> &mut AnswerBody {
         &mut self.body
     }
 
-    fn write_headers(&mut self, headers: &mut HeaderMap) {
-        for (name, value) in self.headers.drain(..) {
-            headers.insert(name, value);
-        }
+    fn write_headers(&mut self, headers: &mut HeaderList) {
+        // None of them has the name of a header that every answer has.
+        headers.put_lines(&self.headers);
     }
 }
 
@@ -170,12 +128,8 @@ mod tests {
         answer.push("etag", "second");
         answer.push("no name", "value");
         answer.push("x-ms-meta-a", "no\nvalue");
-        let mut headers = HeaderMap::new();
+        let mut headers = HeaderList::default();
         answer.write_headers(&mut headers);
-        assert_eq!(headers.len(), 2);
-        assert_eq!(
-            (headers["etag"].as_bytes(), headers["x-ms-other"].as_bytes()),
-            (&b"second"[..], &b"true"[..])
-        );
+        assert_eq!(headers.iter().collect::<Vec<_>>(), [("etag", "second"), ("x-ms-other", "true")]);
     }
 }

@@ -3,11 +3,6 @@
 //! Promises: a batch that is not of one kind, or leaves its container, is refused before any part of it runs. Parts run in
 //! the order in which they came.
 
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST};
-use http::request::Parts;
-use http::uri::PathAndQuery;
-use http::{HeaderValue, Request, Response, Uri};
-use hyper::ext::ReasonPhrase;
 use protocol::blob::KIND;
 use protocol::blob::batch::{BlobBatchAnswer, BlobBatchPart, check_batch, read_batch};
 use protocol::blob::operation::BlobOperation;
@@ -18,7 +13,10 @@ use super::answer::BlobAnswer;
 use crate::front::handle::answer_inner;
 use crate::front::head::RequestHead;
 use crate::front::service::Session;
-use crate::http::body::{AnswerBody, ResponseBody};
+use crate::http::body::AnswerBody;
+use crate::http::header_names::{CONTENT_LENGTH, CONTENT_TYPE, HOST};
+use crate::http::parts::RequestParts;
+use crate::http::response::Response;
 
 /// `container` is that of a batch for one container.
 pub async fn run(
@@ -29,7 +27,7 @@ pub async fn run(
 ) -> Result<BlobAnswer, ServiceError> {
     let head = session.head;
     let sent = read_batch(head.header(CONTENT_TYPE), payload)?;
-    let requests: Vec<Parts> =
+    let requests: Vec<RequestParts> =
         sent.iter().map(|part| to_request(part, head)).collect::<Result<_, ServiceError>>()?;
     check(session, &sent, &requests, container)?;
     let mut answer = BlobBatchAnswer::new(session.front.request_ids.next().as_str());
@@ -49,7 +47,7 @@ pub async fn run(
 fn check(
     session: &Session<'_>,
     sent: &[BlobBatchPart<'_>],
-    requests: &[Parts],
+    requests: &[RequestParts],
     container: Option<&str>,
 ) -> Result<(), ServiceError> {
     let operations = sent.iter().zip(requests).map(|(part, request)| {
@@ -62,46 +60,31 @@ fn check(
 }
 
 /// The request as it would have come by itself. Its host is that of the batch.
-fn to_request(part: &BlobBatchPart<'_>, outer: &RequestHead<'_>) -> Result<Parts, ServiceError> {
+fn to_request(part: &BlobBatchPart<'_>, outer: &RequestHead<'_>) -> Result<RequestParts, ServiceError> {
     let target = match part.query {
         "" => part.path.to_owned(),
         query => [part.path, "?", query].concat(),
     };
-    let target = PathAndQuery::try_from(target).map_err(|_| ErrorCode::InvalidInput)?;
-    let mut request = Request::builder().method(part.method).uri(Uri::from(target));
-    for (name, value) in part.headers.iter() {
-        if !name.eq_ignore_ascii_case(HOST.as_str()) {
-            request = request.header(name, value);
-        }
-    }
-    let host = HeaderValue::from_str(outer.host.unwrap_or_default()).map_err(|_| ErrorCode::InvalidInput)?;
-    let request = request.header(HOST, host).body(()).map_err(|_| ErrorCode::InvalidInput)?;
-    Ok(request.into_parts().0)
+    let own = part.headers.iter().filter(|(name, _)| !name.eq_ignore_ascii_case(HOST));
+    let headers = own.chain([(HOST, outer.host.unwrap_or_default())]);
+    let composed = RequestParts::compose(part.method, &target, headers);
+    Ok(composed.ok_or(ErrorCode::InvalidInput)?)
 }
 
-fn push(answer: &mut BlobBatchAnswer, content_id: Option<&str>, response: Response<ResponseBody>) {
-    let (parts, body) = response.into_parts();
+fn push(answer: &mut BlobBatchAnswer, content_id: Option<&str>, response: Response) {
+    let Response { head, body } = response;
     // The operations that a batch may have answer without a stream.
-    let body = match body {
-        ResponseBody::Whole(bytes) => bytes.unwrap_or_default(),
-        ResponseBody::Stream(_) => Default::default(),
-    };
+    let body = body.as_bytes();
     let write_head = |out: &mut Vec<u8>| {
-        let reason = match parts.extensions.get::<ReasonPhrase>() {
-            Some(reason) => reason.as_bytes(),
-            None => parts.status.canonical_reason().unwrap_or_default().as_bytes(),
-        };
-        for piece in [b"HTTP/1.1 ", parts.status.as_str().as_bytes(), b" ", reason, b"\r\n"] {
-            out.extend_from_slice(piece);
-        }
-        for (name, value) in parts.headers.iter().filter(|(name, _)| **name != CONTENT_LENGTH) {
-            for piece in [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"] {
-                out.extend_from_slice(piece);
+        out.extend_from_slice(format!("HTTP/1.1 {} {}\r\n", head.status(), head.reason()).as_bytes());
+        for (name, value) in head.headers().iter().filter(|(name, _)| *name != CONTENT_LENGTH) {
+            for piece in [name, ": ", value, "\r\n"] {
+                out.extend_from_slice(piece.as_bytes());
             }
         }
         if !body.is_empty() {
             out.extend_from_slice(format!("Content-Length: {}\r\n", body.len()).as_bytes());
         }
     };
-    answer.push(content_id, write_head, &body);
+    answer.push(content_id, write_head, body);
 }

@@ -5,10 +5,6 @@
 //! Promises: no address outside this server is asked here (`outside.rs`). A URL with the name of one of this server's accounts means
 //! that account, whatever its host.
 
-use http::header::{AUTHORIZATION, HOST};
-use http::request::Parts;
-use http::uri::PathAndQuery;
-use http::{HeaderValue, Request, Uri};
 use protocol::blob::copy::{CopySource, source_failure};
 use protocol::blob::identifier::Revision;
 use protocol::blob::operation::{BlobAction, BlobOperation};
@@ -23,6 +19,8 @@ use crate::front::handle::{AdmittedInner, admit_inner};
 use crate::front::head::RequestHead;
 use crate::front::header_names::X_MS_VERSION;
 use crate::front::service::Session;
+use crate::http::header_names::{AUTHORIZATION, HOST};
+use crate::http::parts::RequestParts;
 
 /// A blob of this server that the caller may read.
 pub(crate) struct FoundSource {
@@ -114,20 +112,14 @@ pub(crate) fn shown_url(source: &CopySource<'_>) -> Box<str> {
 }
 
 /// The request that would read the source, by the same version.
-fn to_request(source: &CopySource<'_>, version: &str) -> Result<Parts, ServiceError> {
-    let invalid = || invalid_header("x-ms-copy-source", source.url);
+fn to_request(source: &CopySource<'_>, version: &str) -> Result<RequestParts, ServiceError> {
     let target = match source.query {
         "" => source.path.to_owned(),
         query => [source.path, "?", query].concat(),
     };
-    let target = PathAndQuery::try_from(target).map_err(|_| invalid())?;
-    let mut request =
-        Request::get(Uri::from(target)).header(HOST, source.authority).header(X_MS_VERSION, version);
-    if let Some(token) = source.bearer {
-        let token = HeaderValue::try_from(["Bearer ", token].concat());
-        let mut token = token.map_err(|_| invalid_header("x-ms-copy-source-authorization", ""))?;
-        token.set_sensitive(true);
-        request = request.header(AUTHORIZATION, token);
-    }
-    Ok(request.body(()).map_err(|_| invalid())?.into_parts().0)
+    let token = source.bearer.map(|token| ["Bearer ", token].concat());
+    let authorization = token.as_deref().map(|token| (AUTHORIZATION, token));
+    let headers = [(HOST, source.authority), (X_MS_VERSION, version)].into_iter().chain(authorization);
+    RequestParts::compose("GET", &target, headers)
+        .ok_or_else(|| invalid_header("x-ms-copy-source", source.url))
 }

@@ -2,7 +2,6 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use http::header::AUTHORIZATION;
 use protocol::auth::DelegationKey;
 use protocol::blob::KIND;
 use protocol::blob::permission::authorize_delegation;
@@ -12,6 +11,7 @@ use serde_json::Value;
 
 use super::answer::BlobAnswer;
 use crate::front::service::Session;
+use crate::http::header_names::AUTHORIZATION;
 
 /// The id of callers and tenants in tokens that name none.
 const NOBODY: &str = "00000000-0000-0000-0000-000000000000";

@@ -31,7 +31,6 @@ mod writes;
 
 use std::time::Duration;
 
-use ::http::HeaderMap;
 use blobs::{BlobPlace, BlobService, Preconditions, Stamp};
 use catalogue::Catalogue;
 use protocol::ServiceError;
@@ -43,7 +42,6 @@ use protocol::blob::lease::read_lease_id;
 use protocol::blob::operation::{AccountAction, BlobAction, BlobOperation, ContainerAction};
 use protocol::blob::permission::authorize_overwrite;
 use protocol::blob::{BlobName, ContainerName, KIND};
-use protocol::common::metadata::HEADER_PREFIX;
 use protocol::common::service_properties::read_extended_update;
 use protocol::common::xml_write::without_mark;
 use protocol::common::{AccountName, DateTime, Metadata};
@@ -55,6 +53,7 @@ use crate::front::service::{ErrorBody, PayloadForm, Service, Session};
 use crate::front::service_operations;
 use crate::front::throttle::Partition;
 use crate::http::body::Payload;
+use crate::http::response::HeaderList;
 
 use answer::BlobAnswer;
 pub use outside::CopySources;
@@ -85,7 +84,6 @@ impl Service for BlobHttp {
     const KIND: &'static ServiceKind = &KIND;
     const OBSERVED: observe::Service = observe::Service::Blob;
     const HAS_PUBLIC_DATA: bool = true;
-    const SPELT_PREFIX: Option<&'static str> = Some(HEADER_PREFIX);
     type Request<'a> = BlobRequest<'a>;
     type Answer = BlobAnswer;
 
@@ -180,7 +178,7 @@ impl Service for BlobHttp {
         refusal: &'r Refusal,
         head: &RequestHead<'_>,
         now: DateTime,
-        headers: &mut HeaderMap,
+        headers: &mut HeaderList,
     ) -> ErrorBody<'r> {
         refusal::write(refusal, head, now, headers)
     }

@@ -25,7 +25,6 @@ use protocol::common::Metadata;
 use protocol::common::metadata::HEADER_PREFIX;
 use protocol::{ErrorCode, ServiceError};
 
-use crate::front::head::{header_text, read_as_text};
 use crate::front::header_names::X_MS_VERSION;
 
 /// Conditions on the source, and what a server calls them.
@@ -273,6 +272,26 @@ impl OutsideSource {
         let metadata = Metadata::read(named).map_err(|_| unknown())?;
         Ok(OutsideSource { length, http, metadata, body, received: 0 })
     }
+}
+
+/// Makes every header's value UTF-8. As in requests, bytes that are not are read as Latin-1.
+fn read_as_text(headers: &mut HeaderMap) {
+    for value in headers.values_mut() {
+        let bytes = value.as_bytes();
+        if std::str::from_utf8(bytes).is_ok() {
+            continue;
+        }
+        let text: String = bytes.iter().map(|byte| char::from(*byte)).collect();
+        if let Ok(text) = HeaderValue::try_from(text) {
+            *value = text;
+        }
+    }
+}
+
+/// A header's value, after [`read_as_text`].
+fn header_text(value: &HeaderValue) -> &str {
+    // The replacement is a text that no step accepts.
+    std::str::from_utf8(value.as_bytes()).unwrap_or("\u{FFFD}")
 }
 
 fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {

@@ -7,8 +7,6 @@ use std::vec;
 
 use blobs::{BlobView, BlockLists, PageQuery, Preconditions};
 use bytes::Bytes;
-use http::HeaderValue;
-use http::header::{CONTENT_RANGE, ETAG};
 use protocol::auth::Grant;
 use protocol::blob::blob_headers::{Shown, write_blob_headers};
 use protocol::blob::block_list::BlockListWriter;
@@ -25,6 +23,7 @@ use super::answer::BlobAnswer;
 use super::download;
 use crate::front::refusal::Refusal;
 use crate::http::body::{AnswerBody, AnswerStream, Pieces};
+use crate::http::header_names::{CONTENT_RANGE, ETAG};
 
 /// From this version on, Get and Set Blob Tags take all conditions.
 pub(crate) const CONDITIONS_ON_TAGS: &str = "2026-02-06";
@@ -94,8 +93,7 @@ impl BlobCall<'_> {
         let unconditional = Preconditions { conditions: Conditions::default(), ..preconditions };
         let found = self.service().blob_properties(self.place(), self.revision, &unconditional).await;
         let stamp = found.ok().and_then(|found| found.stamp());
-        let etag = stamp.and_then(|stamp| HeaderValue::try_from(stamp.etag.quoted()).ok());
-        refusal.header = etag.map(|etag| Box::new((ETAG, etag)));
+        refusal.header = stamp.map(|stamp| Box::new((ETAG, stamp.etag.quoted())));
         refusal
     }
 
@@ -178,9 +176,7 @@ impl BlobCall<'_> {
 /// The refusal of a range behind the end, which tells where the end is.
 fn unsatisfied(error: ServiceError, size: u64) -> Refusal {
     let mut refusal = Refusal::from(error);
-    if let Ok(value) = HeaderValue::try_from(unsatisfied_range(size)) {
-        refusal.header = Some(Box::new((CONTENT_RANGE, value)));
-    }
+    refusal.header = Some(Box::new((CONTENT_RANGE, unsatisfied_range(size))));
     refusal
 }
 

@@ -2,17 +2,16 @@
 
 use std::time::Duration;
 
-use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use protocol::blob::Headers;
 use protocol::blob::operation::{AccountAction, BlobAction, BlobOperation, ContainerAction};
 use protocol::blob::properties::BlobType;
-use protocol::common::metadata::HEADER_PREFIX;
 use protocol::service::ServiceOperation;
 use protocol::{ErrorCode, ServiceError};
 
 use super::website::visitor_headers;
-use crate::front::head::{RequestHead, header_text};
+use crate::front::head::RequestHead;
 use crate::front::service::PayloadForm;
+use crate::http::header_names::CONTENT_LENGTH;
 
 /// How long a batch, and a list of blocks, may take.
 const BATCH_TIME_MAX: Duration = Duration::from_secs(120);
@@ -46,9 +45,10 @@ impl<'a> BlobRequest<'a> {
                 is_visit: true,
             });
         }
-        let headers = read_headers(head);
+        // The names of metadata are kept as they were sent.
+        let headers: Headers<'_> = head.parts.spelt_headers().collect();
         let operation = BlobOperation::read(head.method, head.target.path, &head.query, &headers)?;
-        let announced = headers.get(CONTENT_LENGTH.as_str()).and_then(|length| length.parse().ok());
+        let announced = headers.get(CONTENT_LENGTH).and_then(|length| length.parse().ok());
         Ok(BlobRequest { operation, headers, version: head.version, announced, is_visit: false })
     }
 
@@ -116,22 +116,9 @@ impl<'a> BlobRequest<'a> {
     /// Refuses a write that says nothing about its length. Requests inside a batch have no body.
     pub(crate) fn check_length(&self, head: &RequestHead<'_>) -> Result<(), ErrorCode> {
         let is_inner = matches!(self.operation, BlobOperation::Blob { action: BlobAction::SetTier, .. });
-        let is_announced =
-            head.headers.contains_key(CONTENT_LENGTH) || head.headers.contains_key(TRANSFER_ENCODING);
-        if matches!(head.method, "PUT" | "POST") && !is_announced && !is_inner {
+        if matches!(head.method, "PUT" | "POST") && !head.parts.announces_body() && !is_inner {
             return Err(ErrorCode::MissingContentLengthHeader);
         }
         Ok(())
     }
-}
-
-/// The headers with the names of metadata as they were sent.
-fn read_headers<'a>(head: &RequestHead<'a>) -> Headers<'a> {
-    let names = head.spelt_names;
-    let headers = head.headers.iter().map(|(name, value)| {
-        let lower = name.as_str();
-        let spelt = names.filter(|_| lower.starts_with(HEADER_PREFIX)).and_then(|names| names.find(lower));
-        (spelt.unwrap_or(lower), header_text(value))
-    });
-    headers.collect()
 }

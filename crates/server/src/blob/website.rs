@@ -4,7 +4,6 @@
 //! headers of the protocol reach the service from here, because a visitor has no business with leases, snapshots or tags.
 //! Leaves to others: finding the host (`front/address.rs`), where the settings are kept (`catalogue`).
 
-use http::header::{HeaderName, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_UNMODIFIED_SINCE, RANGE};
 use protocol::ErrorCode;
 use protocol::blob::operation::{BlobAction, BlobOperation};
 use protocol::blob::{BlobName, ContainerName, Headers, KIND, WEB_CONTAINER};
@@ -20,15 +19,13 @@ use crate::front::throttle::Partition;
 use crate::http::body::AnswerBody;
 
 /// What a browser says about the copy that it has, and about the part that it wants.
-static VISITOR_HEADERS: [HeaderName; 5] =
-    [RANGE, IF_MATCH, IF_NONE_MATCH, IF_MODIFIED_SINCE, IF_UNMODIFIED_SINCE];
+const VISITOR_HEADERS: [&str; 5] =
+    ["range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since"];
 
 /// The headers of a visit that mean something here.
 pub(crate) fn visitor_headers<'a>(head: &RequestHead<'a>) -> Headers<'a> {
-    VISITOR_HEADERS
-        .iter()
-        .filter_map(|name| Some((name.as_str(), head.headers.get(name)?.to_str().ok()?)))
-        .collect()
+    let sent = |name: &'static str| head.header(name).filter(|value| value.is_ascii());
+    VISITOR_HEADERS.into_iter().filter_map(|name| Some((name, sent(name)?))).collect()
 }
 
 impl BlobHttp {

@@ -3,7 +3,6 @@
 //! Pure: takes the request as sent, the account's keys and the time, and returns a verdict. For a shared access
 //! signature the verdict is incomplete: what the token grants may depend on a stored policy, which is looked up later.
 
-use http::header::{AUTHORIZATION, CONTENT_TYPE, DATE};
 use protocol::auth::{
     Authorization, BearerValidator, FullRequest, Grant, SasToken, Scheme, ServiceKind, SharedKeyForm,
     ShortRequest,
@@ -13,8 +12,9 @@ use protocol::common::query::decode;
 use protocol::{ErrorCode, ServiceError};
 
 use super::accounts::Account;
-use super::head::{RequestHead, header_text};
+use super::head::RequestHead;
 use super::header_names::{CONTENT_MD5, X_MS_DATE};
+use crate::http::header_names::{AUTHORIZATION, CONTENT_TYPE, DATE};
 
 /// How far a request's date may be from the server's clock, in ticks of 100 ns: 15 minutes.
 const CLOCK_SKEW_TICKS_MAX: u64 = 15 * 60 * 10_000_000;
@@ -38,7 +38,7 @@ pub(crate) fn authenticate<'a>(
     tokens: Option<&BearerValidator>,
     now: DateTime,
 ) -> Result<Caller<'a>, ServiceError> {
-    let Some(authorization) = head.headers.get(AUTHORIZATION) else {
+    let Some(authorization) = head.header(AUTHORIZATION) else {
         return match SasToken::read(&head.query, head.target.path, kind)? {
             Some(token) if token.verify(account.name.as_str(), &account.keys) => {
                 Ok(Caller::Sas(Box::new(token)))
@@ -50,7 +50,9 @@ pub(crate) fn authenticate<'a>(
             None => Err(without_credentials(head.sent_version)),
         };
     };
-    let authorization = authorization.to_str().map_err(|_| ErrorCode::InvalidAuthenticationInfo)?;
+    if !authorization.is_ascii() {
+        return Err(ErrorCode::InvalidAuthenticationInfo.into());
+    }
     let (scheme, name, signature) = match Authorization::parse(authorization)? {
         Authorization::Signed { scheme, account, signature } => (scheme, account, signature),
         Authorization::Bearer(token) => {
@@ -105,8 +107,7 @@ fn check_signature(
             }
         }
         SharedKeyForm::Full => {
-            let headers: Vec<(&str, &str)> =
-                head.headers.iter().map(|(name, value)| (name.as_str(), header_text(value))).collect();
+            let headers: Vec<(&str, &str)> = head.parts.headers().collect();
             let request = FullRequest {
                 method: head.method,
                 account: name,

@@ -6,8 +6,6 @@ use std::pin::pin;
 use std::time::Duration;
 
 use catalogue::Catalogue;
-use http::header::{ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, ORIGIN};
-use http::{HeaderName, Response};
 use protocol::common::AccountName;
 use protocol::common::cors::{self, PreflightAnswer};
 use protocol::{ErrorCode, ServiceError};
@@ -15,6 +13,11 @@ use protocol::{ErrorCode, ServiceError};
 use super::head::RequestHead;
 use super::respond;
 use crate::http::deadline::within;
+use crate::http::header_names::{CONTENT_LENGTH, DATE, ORIGIN};
+use crate::http::response::ResponseHead;
+
+const REQUESTED_METHOD: &str = "access-control-request-method";
+const REQUESTED_HEADERS: &str = "access-control-request-headers";
 
 /// An answer repeats the origin, and a preflight's answer the names of headers. A rule has neither an origin nor a name of
 /// more than 256 characters, and at most 64 names.
@@ -31,28 +34,25 @@ pub async fn preflight(
     head: &RequestHead<'_>,
 ) -> Result<PreflightAnswer, ServiceError> {
     let rules = catalogue.cors_rules(account).await?;
-    let is_too_long = |name: HeaderName, bytes_max: usize| {
-        head.headers.get(name).is_some_and(|value| value.len() > bytes_max)
-    };
-    if is_too_long(ORIGIN, ORIGIN_BYTES_MAX)
-        || is_too_long(ACCESS_CONTROL_REQUEST_HEADERS, HEADER_NAMES_BYTES_MAX)
-    {
+    let is_too_long =
+        |name: &str, bytes_max: usize| head.header(name).is_some_and(|value| value.len() > bytes_max);
+    if is_too_long(ORIGIN, ORIGIN_BYTES_MAX) || is_too_long(REQUESTED_HEADERS, HEADER_NAMES_BYTES_MAX) {
         return Err(ErrorCode::CorsPreflightFailure.into());
     }
     cors::preflight(
         &rules,
         head.header(ORIGIN),
-        head.header(ACCESS_CONTROL_REQUEST_METHOD),
-        head.header(ACCESS_CONTROL_REQUEST_HEADERS),
+        head.header(REQUESTED_METHOD),
+        head.header(REQUESTED_HEADERS),
     )
 }
 
 /// Requests of any origin run. The rules only decide what the browser shows to its page.
-pub(crate) async fn decorate<B>(
+pub(crate) async fn decorate(
     catalogue: &Catalogue,
     account: &AccountName,
     head: &RequestHead<'_>,
-    response: &mut Response<B>,
+    response: &mut ResponseHead,
 ) {
     let origin = head.header(ORIGIN).filter(|origin| origin.len() <= ORIGIN_BYTES_MAX);
     let is_read = matches!(head.method, "GET" | "HEAD");
@@ -67,9 +67,8 @@ pub(crate) async fn decorate<B>(
     }
     let added = {
         // These two headers are added later.
-        let later =
-            ["content-length", "date"].into_iter().filter(|name| !response.headers().contains_key(*name));
-        let names = response.headers().keys().map(|name| name.as_str()).chain(later);
+        let later = [CONTENT_LENGTH, DATE].into_iter().filter(|name| !response.headers().has(name));
+        let names = response.headers().iter().map(|(name, _)| name).chain(later);
         cors::actual(&rules, head.method, origin, names)
     };
     respond::add_cors(response.headers_mut(), added);

@@ -12,9 +12,6 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use http::request::Parts;
-use http::{Method, Request, Response};
-use hyper::body::{Body, Incoming};
 use observe::{Credentials, Detail, Named, Notes, Observation};
 use protocol::auth::{Connection, Grant, RoleSet};
 use protocol::common::DateTime;
@@ -24,16 +21,18 @@ use tls::Tls;
 
 use super::accounts::Account;
 use super::authenticate::{self, Caller};
-use super::head::{RequestHead, read_as_text};
+use super::head::RequestHead;
 use super::refusal::{Refusal, Stage};
 use super::service::{Answer, PayloadForm, Service, Session};
 use super::{Front, cors, respond, welcome};
-use crate::http::body::{self, AnswerBody, Payload, ResponseBody};
+use crate::http::body::{self, AnswerBody, IncomingBody, Payload};
 use crate::http::connections::Connections;
 use crate::http::deadline::within;
 use crate::http::limits::Limits;
-use crate::http::listener::{Handler, Server};
+use crate::http::listener::{Handler, Incoming, Server};
 use crate::http::memory_pool::Reservation;
+use crate::http::parts::RequestParts;
+use crate::http::response::{HeaderList, Response};
 
 /// Where a service listens.
 pub struct Binding {
@@ -54,12 +53,6 @@ pub async fn bind<S: Service>(
     let is_https = tls.is_some() || front.is_behind_tls_proxy;
     let bound = BoundService { front: front.clone(), service, host_suffixes, is_https };
     Server::bind(listen, tls, bound).await
-}
-
-/// How a request came that came another way than through the service's own port.
-#[derive(Clone, Copy)]
-pub(crate) struct PassageArrival {
-    pub is_https: bool,
 }
 
 /// A service bound to an address of its own.
@@ -84,15 +77,11 @@ impl<S: Service> Handler for BoundService<S> {
         self.front.head_memory.small(self.front.stranger(peer))
     }
 
-    fn spelt_prefix(&self) -> Option<&'static str> {
-        S::SPELT_PREFIX
+    fn add_date(&self, headers: &mut HeaderList) {
+        respond::add_date(headers, self.front.now());
     }
 
-    fn handle(
-        &self,
-        peer: IpAddr,
-        request: Request<Incoming>,
-    ) -> impl Future<Output = Response<ResponseBody>> + Send {
+    fn handle(&self, peer: IpAddr, request: Incoming<'_>) -> impl Future<Output = Response> + Send {
         handle(self, peer, request)
     }
 }
@@ -113,48 +102,40 @@ impl<S> Clone for Way<'_, S> {
 impl<S> Copy for Way<'_, S> {}
 
 /// Every failure, even a panic, becomes a response.
-async fn handle<S: Service>(
-    bound: &BoundService<S>,
-    peer: IpAddr,
-    request: Request<Incoming>,
-) -> Response<ResponseBody> {
-    let (mut parts, body) = request.into_parts();
-    read_as_text(&mut parts.headers);
+async fn handle<S: Service>(bound: &BoundService<S>, peer: IpAddr, request: Incoming<'_>) -> Response {
+    let Incoming { parts, body, mut spare, is_https } = request;
     let front = &*bound.front;
     let way = Way { front, service: &bound.service, host_suffixes: &bound.host_suffixes };
     let started = front.clock.monotonic();
     let id = front.request_ids.next();
-    let is_https =
-        parts.extensions.get::<PassageArrival>().map_or(bound.is_https, |arrival| arrival.is_https);
-    let connection = Connection { peer, is_https };
-    let head = RequestHead::read(&parts, id, connection, S::KIND, &bound.host_suffixes);
+    let connection = Connection { peer, is_https: is_https.unwrap_or(bound.is_https) };
+    let head = RequestHead::read(parts, id, connection, S::KIND, &bound.host_suffixes);
     let mut seen = Seen::<S>::default();
     let response = {
         let Seen { account, request, error, notes } = &mut seen;
         // Pinned here, because passing it by value would copy its whole state.
         let work = pin!(async {
-            let mut body = Some(body);
             let outcome = match find_account(front, &head) {
                 Err(refusal) => Err(refusal),
                 Ok(found) => match front.in_flight.admit(found.number) {
                     None => Err(ErrorCode::ServerBusy.into()),
                     Some(_admitted) => {
                         let account = &**account.insert(found);
-                        process(way, &head, account, &parts.method, &mut body, request, notes).await
+                        process(way, &head, account, body, request, notes, &mut spare).await
                     }
                 },
             };
-            body::discard(body, &parts.headers, &front.limits);
             let mut response = outcome.unwrap_or_else(|refusal| {
+                let spare = std::mem::take(&mut spare);
                 if welcome::is_wanted(&head) {
-                    return welcome::page(S::KIND, head.host, front.explorer.get());
+                    return welcome::page(S::KIND, head.host, front.explorer.get(), spare);
                 }
                 *error = Some(refusal.error.code);
                 audit(front, &head, &refusal);
-                respond::refusal::<S>(refusal, &head, front.now())
+                respond::refusal::<S>(refusal, &head, front.now(), spare)
             });
             if let Some(account) = account {
-                cors::decorate(bound.service.catalogue(), &account.name, &head, &mut response).await;
+                cors::decorate(bound.service.catalogue(), &account.name, &head, &mut response.head).await;
             }
             response
         });
@@ -163,10 +144,10 @@ async fn handle<S: Service>(
     let mut response = response.unwrap_or_else(|| {
         let error = ServiceError::with_source(ErrorCode::InternalError, "the request's handler panicked");
         seen.error = Some(error.code);
-        respond::refusal::<S>(error.into(), &head, front.now())
+        respond::refusal::<S>(error.into(), &head, front.now(), Vec::new())
     });
     let now = front.now();
-    respond::add_date(response.headers_mut(), now);
+    respond::add_date(response.head.headers_mut(), now);
     seen.observe(front, &head, &response, started, now);
     response
 }
@@ -191,7 +172,7 @@ impl<S: Service> Seen<'_, S> {
         &self,
         front: &Front,
         head: &RequestHead<'_>,
-        response: &Response<ResponseBody>,
+        response: &Response,
         started: Duration,
         now: DateTime,
     ) {
@@ -205,10 +186,10 @@ impl<S: Service> Seen<'_, S> {
         let observation = Observation {
             operation,
             account: self.account.as_ref().map_or("", |account| account.name.as_str()),
-            status: response.status().as_u16(),
+            status: response.head.status(),
             error: self.error.or_else(|| self.notes.noted_error()),
             bytes_in: self.notes.payload_bytes(),
-            bytes_out: response.body().size_hint().exact().filter(|_| is_sent).unwrap_or(0),
+            bytes_out: response.body.len().filter(|_| is_sent).unwrap_or(0),
             took: at.saturating_sub(started),
             at,
             now,
@@ -242,15 +223,16 @@ async fn process<'h, S: Service>(
     way: Way<'_, S>,
     head: &RequestHead<'h>,
     account: &Account,
-    method: &Method,
-    body: &mut Option<Incoming>,
+    mut body: IncomingBody,
     read: &mut Option<S::Request<'h>>,
     notes: &Notes,
-) -> Result<Response<ResponseBody>, Refusal> {
+    spare: &mut Vec<u8>,
+) -> Result<Response, Refusal> {
     let Way { front, service, host_suffixes } = way;
-    if *method == Method::OPTIONS {
+    if head.method == "OPTIONS" {
         let answer = cors::preflight(service.catalogue(), &account.name, head).await;
-        return answer.map(|answer| respond::preflight(&answer, head, S::KIND)).map_err(Refusal::front);
+        let answer = answer.map_err(Refusal::front)?;
+        return Ok(respond::preflight(&answer, head, S::KIND, std::mem::take(spare)));
     }
     let grant = admit(way, head, account, read).await?;
     let Some(request) = &*read else { return Err(ErrorCode::InternalError.into()) };
@@ -268,7 +250,7 @@ async fn process<'h, S: Service>(
         Session { front, head, account: &account.name, base: &base, grant: &grant, notes, host_suffixes };
     let form = S::payload(request);
     let mut payload = match form {
-        PayloadForm::Stream => Payload::stream(body.take(), head.headers, &front.limits)?,
+        PayloadForm::Stream => Payload::stream(std::mem::take(&mut body), head.parts, &front.limits)?,
         _ => Payload::none(),
     };
     let outcome = {
@@ -278,19 +260,15 @@ async fn process<'h, S: Service>(
                 let may_be_absent = form == PayloadForm::WholeOrAbsent;
                 let reserve = || front.payload_memory.small(front.holder(&account.name, head));
                 (payload, _reservation) =
-                    body::read_whole(body, head.headers, &front.limits, reserve, may_be_absent).await?;
+                    body::read_whole(body, head.parts, &front.limits, reserve, may_be_absent).await?;
                 notes.payload(payload.bytes().len() as u64);
             }
             let mut answer = service.run(&session, request, &mut payload).await?;
             reserve(answer.body(), &session)?;
-            Ok(respond::answer(answer, head, S::KIND))
+            Ok(respond::answer(answer, head, S::KIND, std::mem::take(spare)))
         });
         within(S::time_max(request, asked), work).await
     };
-    // A stream that was not read to its end has a sender who still waits to be heard.
-    if let Some(stream) = payload.take_stream() {
-        *body = stream.into_rest();
-    }
     outcome.unwrap_or_else(|| Err(ErrorCode::OperationTimedOut.into()))
 }
 
@@ -387,20 +365,22 @@ type Inner<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// observed by itself.
 pub(crate) fn answer_inner<'a, S: Service>(
     way: Way<'a, S>,
-    parts: &'a Parts,
+    parts: &'a RequestParts,
     outer: &'a RequestHead<'a>,
-) -> Inner<'a, Response<ResponseBody>> {
+) -> Inner<'a, Response> {
     Box::pin(async move {
         let front = way.front;
         let head = outer.inner(parts, front.request_ids.next(), S::KIND, way.host_suffixes);
-        let (mut body, mut read, notes) = (None, None, Notes::default());
+        let (mut read, notes, mut spare) = (None, Notes::default(), Vec::new());
         let outcome = match find_inner_account(front, &head) {
             Err(refusal) => Err(refusal),
-            Ok(account) => process(way, &head, &account, &parts.method, &mut body, &mut read, &notes).await,
+            Ok(account) => {
+                process(way, &head, &account, IncomingBody::Empty, &mut read, &notes, &mut spare).await
+            }
         };
         outcome.unwrap_or_else(|refusal| {
             audit(front, &head, &refusal);
-            respond::refusal::<S>(refusal, &head, front.now())
+            respond::refusal::<S>(refusal, &head, front.now(), spare)
         })
     })
 }

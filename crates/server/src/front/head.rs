@@ -2,8 +2,6 @@
 //!
 //! Promises: reading never fails. Malformed parts are noted, and the step that needs them refuses the request.
 
-use http::header::{AUTHORIZATION, HOST, HeaderMap, HeaderValue};
-use http::request::Parts;
 use observe::Credentials;
 use protocol::ErrorCode;
 use protocol::ServiceError;
@@ -15,7 +13,8 @@ use protocol::common::version::{is_version, protocol_version};
 use super::address::{self, HostLabels, Target};
 use super::header_names::{X_MS_CLIENT_REQUEST_ID, X_MS_VERSION};
 use super::request_id::RequestId;
-use crate::http::header_case::SpeltNames;
+use crate::http::header_names::{AUTHORIZATION, HOST};
+use crate::http::parts::RequestParts;
 
 /// A name has at most 253 characters, and a port at most 5. Answers repeat the host many times, so it must be short.
 const HOST_BYTES_MAX: usize = 253 + ":65535".len();
@@ -34,70 +33,61 @@ pub struct RequestHead<'a> {
     /// The account, and the path within it.
     pub target: Target<'a>,
     pub query: Query<'a>,
-    pub headers: &'a HeaderMap,
+    /// Where the headers are.
+    pub parts: &'a RequestParts,
     /// The protocol version by which the request is served.
     pub version: &'a str,
     /// The value of `x-ms-version`, if it is a valid version.
     pub sent_version: Option<&'a str>,
     has_malformed_version: bool,
-    /// The header `x-ms-version`, if it equals the version served: it can be sent back as it is.
-    pub(super) version_header: Option<&'a HeaderValue>,
-    /// How the names of some headers were spelt, if it was otherwise than in `headers`.
-    pub spelt_names: Option<&'a SpeltNames>,
     /// The caller's own id for the request, if it can be sent back.
-    pub(super) client_request_id: Option<&'a HeaderValue>,
+    pub(super) client_request_id: Option<&'a str>,
 }
 
 impl<'a> RequestHead<'a> {
     pub fn read(
-        parts: &'a Parts,
+        parts: &'a RequestParts,
         request_id: RequestId,
         connection: Connection,
         kind: &ServiceKind,
         host_suffixes: &[String],
     ) -> RequestHead<'a> {
-        let headers = &parts.headers;
-        let authority = parts.uri.authority().map(|authority| authority.as_str());
-        let host_header = headers.get(HOST);
-        let host = authority.or_else(|| host_header.and_then(|host| host.to_str().ok()));
+        let authority = parts.authority();
+        let host_header = parts.header(HOST);
+        let host = authority.or_else(|| host_header.filter(|host| host.is_ascii()));
         let host = host.filter(|host| !host.is_empty());
         let has_malformed_host = match host {
             Some(host) => {
-                let is_other = |header: &HeaderValue| {
-                    authority.is_some() && !header.as_bytes().eq_ignore_ascii_case(host.as_bytes())
-                };
+                let is_other = |header: &str| authority.is_some() && !header.eq_ignore_ascii_case(host);
                 host.len() > HOST_BYTES_MAX || host_header.is_some_and(is_other)
             }
             None => host_header.is_some_and(|header| !header.is_empty()),
         };
         let host = host.filter(|_| !has_malformed_host);
-        let path = parts.uri.path();
-        let query = Query::split(parts.uri.query().unwrap_or_default());
+        let path = parts.path();
+        let query = Query::split(parts.query().unwrap_or_default());
         let query = if kind.ignores_parameter_case { query.with_lower_names() } else { query };
-        let header = headers.get(X_MS_VERSION);
-        let sent_version =
-            header.and_then(|version| version.to_str().ok()).filter(|version| is_version(version));
+        let header = parts.header(X_MS_VERSION);
+        let sent_version = header.filter(|version| is_version(version));
         let version = protocol_version(&query, sent_version, kind.version_order);
         let version = version.unwrap_or(kind.version_default);
         let labels = HostLabels { service: kind.label, site: kind.site_label };
         RequestHead {
             request_id,
             connection,
-            method: parts.method.as_str(),
+            method: parts.method(),
             path,
             host,
             has_malformed_host,
             target: address::locate(host.unwrap_or_default(), path, labels, host_suffixes),
             query,
-            headers,
+            parts,
             version,
             sent_version,
             has_malformed_version: header.is_some() && sent_version.is_none(),
-            version_header: header.filter(|header| header.as_bytes() == version.as_bytes()),
-            spelt_names: parts.extensions.get(),
-            client_request_id: headers.get(X_MS_CLIENT_REQUEST_ID).filter(|value| {
+            client_request_id: parts.header(X_MS_CLIENT_REQUEST_ID).filter(|value| {
                 value.len() <= CLIENT_REQUEST_ID_BYTES_MAX
-                    && value.as_bytes().iter().all(u8::is_ascii_graphic)
+                    && value.bytes().all(|byte| byte.is_ascii_graphic())
             }),
         }
     }
@@ -105,7 +95,7 @@ impl<'a> RequestHead<'a> {
     /// The head of a request that came inside this one. Unless it says otherwise, it is served by the same version.
     pub fn inner(
         &self,
-        parts: &'a Parts,
+        parts: &'a RequestParts,
         request_id: RequestId,
         kind: &ServiceKind,
         host_suffixes: &[String],
@@ -114,7 +104,7 @@ impl<'a> RequestHead<'a> {
         if head.sent_version.is_some() {
             return head;
         }
-        RequestHead { version: self.version, version_header: self.version_header, ..head }
+        RequestHead { version: self.version, ..head }
     }
 
     /// Refuses a request without a host, or with one that cannot be a name and a port.
@@ -131,15 +121,15 @@ impl<'a> RequestHead<'a> {
         if !self.has_malformed_version {
             return Ok(());
         }
-        let value = self.headers.get(X_MS_VERSION).map(HeaderValue::as_bytes).unwrap_or_default();
+        let value = self.header(X_MS_VERSION).unwrap_or_default();
         Err(ServiceError::from(ErrorCode::InvalidHeaderValue)
-            .with_element("HeaderName", X_MS_VERSION.as_str().to_owned())
-            .with_element("HeaderValue", String::from_utf8_lossy(value).into_owned()))
+            .with_element("HeaderName", X_MS_VERSION)
+            .with_element("HeaderValue", value.to_owned()))
     }
 
     /// With what the caller says who it is.
     pub(crate) fn credentials(&self) -> Credentials {
-        if self.headers.contains_key(AUTHORIZATION) {
+        if self.parts.has(AUTHORIZATION) {
             Credentials::Account
         } else if self.query.raw("sig").is_some() {
             Credentials::Sas
@@ -148,29 +138,8 @@ impl<'a> RequestHead<'a> {
         }
     }
 
-    pub fn header(&self, name: impl http::header::AsHeaderName) -> Option<&'a str> {
-        self.headers.get(name).map(header_text)
+    /// The value of the first header with this name, which is given in lower case.
+    pub fn header(&self, name: &str) -> Option<&'a str> {
+        self.parts.header(name)
     }
-}
-
-/// Makes every header's value UTF-8. Bytes that are not are read as Latin-1: HTTP leaves their meaning open, some
-/// clients send one and some the other, and all of them sign the characters as UTF-8. For ASCII, the usual case, nothing
-/// is allocated.
-pub(crate) fn read_as_text(headers: &mut HeaderMap) {
-    for value in headers.values_mut() {
-        let bytes = value.as_bytes();
-        if bytes.is_ascii() || std::str::from_utf8(bytes).is_ok() {
-            continue;
-        }
-        let text: String = bytes.iter().map(|byte| char::from(*byte)).collect();
-        if let Ok(text) = HeaderValue::try_from(text) {
-            *value = text;
-        }
-    }
-}
-
-/// A header's value, after [`read_as_text`].
-pub(crate) fn header_text(value: &HeaderValue) -> &str {
-    // The replacement is a text that no step accepts.
-    std::str::from_utf8(value.as_bytes()).unwrap_or("\u{FFFD}")
 }

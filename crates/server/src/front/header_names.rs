@@ -1,12 +1,7 @@
-//! Names of headers that all services have, parsed at compile time: a name given as a string is parsed at every
-//! look-up.
+//! Names of headers that all services have.
 
-use http::HeaderName;
-use protocol::common::headers;
+pub(crate) use protocol::common::headers::{
+    X_MS_CLIENT_REQUEST_ID, X_MS_DATE, X_MS_ERROR_CODE, X_MS_REQUEST_ID, X_MS_VERSION,
+};
 
-pub(crate) const CONTENT_MD5: HeaderName = HeaderName::from_static("content-md5");
-pub const X_MS_CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static(headers::X_MS_CLIENT_REQUEST_ID);
-pub const X_MS_DATE: HeaderName = HeaderName::from_static(headers::X_MS_DATE);
-pub const X_MS_ERROR_CODE: HeaderName = HeaderName::from_static(headers::X_MS_ERROR_CODE);
-pub const X_MS_REQUEST_ID: HeaderName = HeaderName::from_static(headers::X_MS_REQUEST_ID);
-pub const X_MS_VERSION: HeaderName = HeaderName::from_static(headers::X_MS_VERSION);
+pub(crate) const CONTENT_MD5: &str = "content-md5";

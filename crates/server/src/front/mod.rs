@@ -28,7 +28,6 @@ use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
 use engine::env::Clock;
-use http::header::AUTHORIZATION;
 use observe::Targets;
 use protocol::auth::BearerValidator;
 use protocol::common::{AccountName, DateTime};
@@ -45,6 +44,7 @@ use welcome::ExplorerAddress;
 
 use crate::http::connections::{Connections, network};
 use crate::http::fairness::InFlight;
+use crate::http::header_names::AUTHORIZATION;
 use crate::http::limits::Limits;
 use crate::http::memory_pool::{Holder, MemoryPool};
 
@@ -119,9 +119,7 @@ impl Front {
     pub(crate) fn holder(&self, account: &AccountName, head: &RequestHead<'_>) -> Holder {
         let account = self.holders.hash_one(account.as_str());
         let caller = match head.query.raw("sig") {
-            Some(signature) if !head.headers.contains_key(AUTHORIZATION) => {
-                self.holders.hash_one((account, signature))
-            }
+            Some(signature) if !head.parts.has(AUTHORIZATION) => self.holders.hash_one((account, signature)),
             _ => self.holders.hash_one((account, network(head.connection.peer))),
         };
         Holder { account, caller }

@@ -2,7 +2,6 @@
 //!
 //! Leaves to others: the words and the shape of the answer, which each service chooses.
 
-use http::{HeaderName, HeaderValue};
 use protocol::{ErrorCode, ServiceError};
 
 use crate::http::body::PayloadError;
@@ -16,7 +15,7 @@ pub struct Refusal {
     pub error: ServiceError,
     pub stage: Stage,
     /// An additional header of the refusal's answer.
-    pub header: Option<Box<(HeaderName, HeaderValue)>>,
+    pub header: Option<Box<(&'static str, String)>>,
 }
 
 /// Where on the road a request was refused. Services word their answers differently at each stage.

@@ -1,17 +1,10 @@
 //! The only place that makes a response: from an answer, from a refusal, or for a preflight.
 //!
-//! Adds the headers that every response has. The service supplies the headers and the body that are its own.
+//! Adds the headers that every response has. The service supplies the headers and the body that are its own. Responses are
+//! written into a spare buffer of their connection.
 
-use bytes::Bytes;
 use std::cell::RefCell;
 
-use http::header::{
-    ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
-    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, CONTENT_LENGTH, DATE,
-    HeaderValue, SERVER, VARY,
-};
-use http::{HeaderMap, Response, StatusCode};
-use hyper::ext::ReasonPhrase;
 use protocol::ServiceError;
 use protocol::auth::ServiceKind;
 use protocol::common::DateTime;
@@ -21,101 +14,99 @@ use super::head::RequestHead;
 use super::header_names::{X_MS_CLIENT_REQUEST_ID, X_MS_REQUEST_ID, X_MS_VERSION};
 use super::refusal::Refusal;
 use super::service::{Answer, ErrorBody, Service};
-use crate::http::body::{AnswerBody, ResponseBody};
+use crate::http::body::AnswerBody;
+use crate::http::header_names::{CONTENT_LENGTH, DATE, SERVER};
+use crate::http::response::{HeaderList, Response, ResponseHead};
 
 /// The first version that answers tell.
 const VERSION_SHOWN_FIRST: &str = "2009-09-19";
-/// How many headers a refusal usually has.
-const REFUSAL_HEADER_COUNT: usize = 8;
 
 pub fn answer<A: Answer>(
     mut answer: A,
     head: &RequestHead<'_>,
     kind: &ServiceKind,
-) -> Response<ResponseBody> {
-    let mut response = start(answer.status(), answer.header_count(), head, kind);
-    answer.write_headers(response.headers_mut());
+    spare: Vec<u8>,
+) -> Response {
+    let mut response = start(answer.status(), head, kind, spare);
+    let headers = response.headers_mut();
+    answer.write_headers(headers);
     let body = std::mem::take(answer.body());
     // The services send this even where HTTP does not require it. In a 304, the length would be that of the resource.
-    if matches!(body, AnswerBody::Empty) && answer.status() != 304 {
-        response.headers_mut().entry(CONTENT_LENGTH).or_insert(HeaderValue::from_static("0"));
+    if matches!(body, AnswerBody::Empty) && answer.status() != 304 && !headers.has(CONTENT_LENGTH) {
+        headers.put(CONTENT_LENGTH, "0");
     }
-    *response.body_mut() = ResponseBody::new(body);
-    response
+    Response { head: response, body }
 }
 
 pub fn refusal<S: Service>(
     refusal: Refusal,
     head: &RequestHead<'_>,
     now: DateTime,
-) -> Response<ResponseBody> {
+    spare: Vec<u8>,
+) -> Response {
     log_cause(&refusal.error, head);
-    let mut response = start(refusal.error.code.status(), REFUSAL_HEADER_COUNT, head, S::KIND);
+    let mut response = start(refusal.error.code.status(), head, S::KIND, spare);
     let ErrorBody { bytes, reason } = S::refuse(&refusal, head, now, response.headers_mut());
-    if let Some(Ok(reason)) = reason.map(|reason| ReasonPhrase::try_from(reason.as_bytes())) {
-        response.extensions_mut().insert(reason);
+    if let Some(reason) = reason {
+        response.set_reason(reason);
     }
-    *response.body_mut() = ResponseBody::new(AnswerBody::whole(bytes));
-    response
+    Response { head: response, body: AnswerBody::whole(bytes) }
 }
 
 pub fn preflight(
     answer: &PreflightAnswer,
     head: &RequestHead<'_>,
     kind: &ServiceKind,
-) -> Response<ResponseBody> {
-    let mut response = start(200, REFUSAL_HEADER_COUNT, head, kind);
+    spare: Vec<u8>,
+) -> Response {
+    let mut response = start(200, head, kind, spare);
     let headers = response.headers_mut();
-    put(headers, ACCESS_CONTROL_ALLOW_METHODS, &answer.allow_methods);
+    headers.put("access-control-allow-methods", &answer.allow_methods);
     if let Some(names) = &answer.allow_headers {
-        put(headers, ACCESS_CONTROL_ALLOW_HEADERS, names);
+        headers.put("access-control-allow-headers", names);
     }
-    headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from(answer.max_age_seconds));
+    headers.put_number("access-control-max-age", answer.max_age_seconds.into());
     let allowed = CorsHeaders {
         allow_origin: Some(answer.allow_origin.clone()),
         allow_credentials: answer.allow_credentials,
         ..CorsHeaders::default()
     };
     add_cors(headers, allowed);
-    headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
-    response
+    headers.put(CONTENT_LENGTH, "0");
+    Response { head: response, body: AnswerBody::Empty }
 }
 
 /// Adds the CORS headers that the account's rules prescribe.
-pub(crate) fn add_cors(headers: &mut HeaderMap, added: CorsHeaders) {
+pub(crate) fn add_cors(headers: &mut HeaderList, added: CorsHeaders) {
     if let Some(origin) = added.allow_origin {
-        put(headers, ACCESS_CONTROL_ALLOW_ORIGIN, &origin);
+        headers.put("access-control-allow-origin", &origin);
     }
     if let Some(names) = added.expose_headers {
-        put(headers, ACCESS_CONTROL_EXPOSE_HEADERS, &names);
+        headers.put("access-control-expose-headers", &names);
     }
     if added.allow_credentials {
-        headers.insert(ACCESS_CONTROL_ALLOW_CREDENTIALS, HeaderValue::from_static("true"));
+        headers.put("access-control-allow-credentials", "true");
     }
     if added.vary_origin {
-        headers.insert(VARY, HeaderValue::from_static("Origin"));
+        headers.put("vary", "Origin");
     }
 }
 
-/// Adds the date, by the clock that everything else goes by. hyper would add one, too, but its date stands still when the
-/// system's clock is set back.
-pub(crate) fn add_date(headers: &mut HeaderMap, now: DateTime) {
+/// Adds the date, by the clock that everything else goes by.
+pub(crate) fn add_date(headers: &mut HeaderList, now: DateTime) {
     thread_local! {
         /// The second for which the thread last wrote a date, and the date.
-        static LAST: RefCell<(u64, HeaderValue)> = const { RefCell::new((0, HeaderValue::from_static(""))) };
+        static LAST: RefCell<(u64, String)> = const { RefCell::new((0, String::new())) };
     }
     let second = now.whole_seconds();
-    let date = LAST.with_borrow_mut(|(last, date)| {
+    LAST.with_borrow_mut(|(last, date)| {
         if *last != second {
             *last = second;
-            let mut text = Vec::new();
             // HTTP has no earlier date.
-            now.max(DateTime::UNIX_EPOCH).write_http(&mut text);
-            *date = HeaderValue::from_maybe_shared(Bytes::from(text)).unwrap_or(HeaderValue::from_static(""));
+            *date = now.max(DateTime::UNIX_EPOCH).to_http();
         }
-        date.clone()
+        headers.put(DATE, date);
     });
-    headers.insert(DATE, date);
 }
 
 /// Logs the cause of our own failures, which callers never see. Why a caller was refused is in the audit log.
@@ -127,48 +118,22 @@ pub(crate) fn log_cause(error: &ServiceError, head: &RequestHead<'_>) {
     }
 }
 
-/// Leaves out a value that no header can carry: it can only come from a malformed host.
-pub fn put(headers: &mut HeaderMap, name: impl http::header::IntoHeaderName, value: &str) {
-    if let Ok(value) = HeaderValue::from_str(value) {
-        headers.insert(name, value);
-    }
-}
-
-/// A response with this status and nothing else.
-fn empty(status: u16) -> Response<ResponseBody> {
-    let mut response = Response::new(ResponseBody::empty());
-    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    response
-}
-
 /// A response with this status and body. The caller adds its headers.
-pub(crate) fn with_body(status: u16, body: Bytes) -> Response<ResponseBody> {
-    let mut response = empty(status);
-    *response.body_mut() = ResponseBody::Whole(Some(body));
-    response
+pub(crate) fn with_body(status: u16, body: AnswerBody, spare: Vec<u8>) -> Response {
+    Response { head: ResponseHead::new(status, spare), body }
 }
 
 /// A response with the headers that all responses of a service have.
-fn start(
-    status: u16,
-    header_count: usize,
-    head: &RequestHead<'_>,
-    kind: &ServiceKind,
-) -> Response<ResponseBody> {
-    let mut response = empty(status);
+fn start(status: u16, head: &RequestHead<'_>, kind: &ServiceKind, spare: Vec<u8>) -> ResponseHead {
+    let mut response = ResponseHead::new(status, spare);
     let headers = response.headers_mut();
-    headers.reserve(header_count);
-    headers.insert(SERVER, HeaderValue::from_static(kind.server_header));
-    put(headers, X_MS_REQUEST_ID, head.request_id.as_str());
+    headers.put(SERVER, kind.server_header);
+    headers.put(X_MS_REQUEST_ID, head.request_id.as_str());
     if let Some(id) = head.client_request_id {
-        headers.insert(X_MS_CLIENT_REQUEST_ID, id.clone());
+        headers.put(X_MS_CLIENT_REQUEST_ID, id);
     }
-    match head.version_header {
-        _ if head.version < VERSION_SHOWN_FIRST => {}
-        Some(header) => {
-            headers.insert(X_MS_VERSION, header.clone());
-        }
-        None => put(headers, X_MS_VERSION, head.version),
+    if head.version >= VERSION_SHOWN_FIRST {
+        headers.put(X_MS_VERSION, head.version);
     }
     response
 }

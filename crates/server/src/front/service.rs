@@ -10,8 +10,6 @@ use std::time::Duration;
 
 use catalogue::Catalogue;
 use engine::lane::{Share, Turn};
-use http::HeaderMap;
-use http::header::AUTHORIZATION;
 use observe::{Named, Notes, Operation};
 use protocol::auth::ServiceKind;
 use protocol::auth::{Grant, Need};
@@ -23,7 +21,9 @@ use super::handle::Way;
 use super::head::RequestHead;
 use super::refusal::Refusal;
 use crate::http::body::{AnswerBody, Payload};
+use crate::http::header_names::AUTHORIZATION;
 use crate::http::memory_pool::Reservation;
+use crate::http::response::HeaderList;
 
 pub trait Service: Send + Sync + 'static {
     /// Host label, port, SAS letter, form of Shared Key, roles.
@@ -34,9 +34,6 @@ pub trait Service: Send + Sync + 'static {
 
     /// Whether there may be something that callers without credentials may read.
     const HAS_PUBLIC_DATA: bool = false;
-
-    /// The beginning, in lower case, of the header names whose spelling it wants to know.
-    const SPELT_PREFIX: Option<&'static str> = None;
 
     /// A request that has been read but not yet carried out.
     type Request<'a>: Send + Sync;
@@ -96,7 +93,7 @@ pub trait Service: Send + Sync + 'static {
         refusal: &'r Refusal,
         head: &RequestHead<'_>,
         now: DateTime,
-        headers: &mut HeaderMap,
+        headers: &mut HeaderList,
     ) -> ErrorBody<'r>;
 }
 
@@ -104,13 +101,10 @@ pub trait Service: Send + Sync + 'static {
 pub trait Answer: Send {
     fn status(&self) -> u16;
 
-    /// Roughly how many headers it has, so that room for them is allocated once.
-    fn header_count(&self) -> usize;
-
     fn body(&mut self) -> &mut AnswerBody;
 
     /// Adds its headers to those that every response has.
-    fn write_headers(&mut self, headers: &mut HeaderMap);
+    fn write_headers(&mut self, headers: &mut HeaderList);
 }
 
 /// The body of a refusal.

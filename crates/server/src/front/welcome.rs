@@ -6,18 +6,16 @@
 
 use std::net::SocketAddr;
 
-use bytes::Bytes;
-use http::Response;
-use http::header::{
-    ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue,
-    REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
-};
 use protocol::auth::ServiceKind;
 
 use super::head::RequestHead;
 use super::header_names::{X_MS_DATE, X_MS_VERSION};
 use super::respond;
-use crate::http::body::ResponseBody;
+use crate::http::body::AnswerBody;
+use crate::http::header_names::{
+    ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, NO_SNIFF, REFERRER_POLICY,
+};
+use crate::http::response::Response;
 
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'";
@@ -31,20 +29,20 @@ pub(crate) struct ExplorerAddress {
 
 /// Whether this is a browser that was pointed at the root of the port.
 pub(crate) fn is_wanted(head: &RequestHead<'_>) -> bool {
-    let accepts_pages = |value: &HeaderValue| value.as_bytes().windows(9).any(|part| part == b"text/html");
     head.path == "/"
         && !head.target.is_site
         && matches!(head.method, "GET" | "HEAD")
         && head.query.parameters().next().is_none()
-        && ![AUTHORIZATION, X_MS_VERSION, X_MS_DATE].iter().any(|name| head.headers.contains_key(name))
-        && head.headers.get(ACCEPT).is_some_and(accepts_pages)
+        && ![AUTHORIZATION, X_MS_VERSION, X_MS_DATE].iter().any(|name| head.parts.has(name))
+        && head.header(ACCEPT).is_some_and(|accepted| accepted.contains("text/html"))
 }
 
 pub(crate) fn page(
     kind: &ServiceKind,
     host: Option<&str>,
     explorer: Option<&ExplorerAddress>,
-) -> Response<ResponseBody> {
+    spare: Vec<u8>,
+) -> Response {
     let name = kind.name;
     let explorer = match explorer.map(|explorer| url(explorer, host)) {
         Some(url) => format!(
@@ -63,13 +61,13 @@ pub(crate) fn page(
          string that the server printed when it started; an SDK, <code>az</code> or any other tool for Azure Storage \
          will do.</p>\n{explorer}\n</main>\n</body>\n</html>\n"
     );
-    let mut response = respond::with_body(200, Bytes::from(html));
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
-    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
-    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    let mut response = respond::with_body(200, AnswerBody::whole(html.into_bytes()), spare);
+    let headers = response.head.headers_mut();
+    headers.put(CONTENT_TYPE, "text/html; charset=utf-8");
+    headers.put(CONTENT_SECURITY_POLICY, POLICY);
+    headers.put(NO_SNIFF, "nosniff");
+    headers.put(REFERRER_POLICY, "no-referrer");
+    headers.put(CACHE_CONTROL, "no-store");
     response
 }
 

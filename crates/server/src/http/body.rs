@@ -1,23 +1,98 @@
 //! Bodies: incoming payloads and outgoing answers, whole or piece by piece, in bounded memory.
 //!
 //! Promises: a small body is one buffer and is not copied; a stream holds one piece at a time; a payload in memory is
-//! never longer than the limit; a body that nobody reads is taken all the same, so that its sender hears the answer.
-//! Leaves to others: how long a stream may be.
+//! never longer than the limit.
+//! Leaves to others: how long a stream may be, and a body that nobody reads (`connection`).
 
 use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::HeaderMap;
-use http::header::{CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING};
-use hyper::body::{Body, Frame, Incoming, SizeHint};
 
 use super::deadline::within;
 use super::limits::Limits;
 use super::memory_pool::{FREE_BYTES, Reservation};
+use super::parts::RequestParts;
+
+/// The body of a request, or what is left of it. Whoever does not want it drops it.
+#[derive(Default)]
+pub enum IncomingBody {
+    #[default]
+    Empty,
+    /// It came together with its head.
+    Whole(Bytes),
+    Stream(BodyReader),
+}
+
+impl IncomingBody {
+    /// How many bytes are still to come, if the sender said so.
+    pub(crate) fn rest_len(&self) -> Option<u64> {
+        match self {
+            IncomingBody::Empty => Some(0),
+            IncomingBody::Whole(bytes) => Some(bytes.len() as u64),
+            IncomingBody::Stream(reader) => reader.source.rest_len(reader.number),
+        }
+    }
+
+    /// The next piece; `None` at the end. An error means that the sender is gone or broke the framing.
+    async fn next(&mut self) -> Option<io::Result<Bytes>> {
+        match self {
+            IncomingBody::Empty => None,
+            IncomingBody::Whole(bytes) => {
+                let bytes = std::mem::take(bytes);
+                *self = IncomingBody::Empty;
+                Some(Ok(bytes))
+            }
+            IncomingBody::Stream(reader) => {
+                poll_fn(|context| reader.source.poll_piece(reader.number, context)).await
+            }
+        }
+    }
+
+    /// The sender is too slow: the rest is not waited for.
+    fn abandon(self) {
+        if let IncomingBody::Stream(reader) = self {
+            reader.source.abandon(reader.number);
+        }
+    }
+}
+
+/// A body that arrives piece by piece. It reads from its connection, when it is asked for the next piece.
+pub struct BodyReader {
+    source: Arc<dyn BodySource>,
+    /// Which request of the connection it belongs to.
+    number: u64,
+}
+
+impl BodyReader {
+    pub(super) fn new(source: Arc<dyn BodySource>, number: u64) -> BodyReader {
+        BodyReader { source, number }
+    }
+}
+
+impl Drop for BodyReader {
+    fn drop(&mut self) {
+        self.source.leave(self.number);
+    }
+}
+
+/// A connection, as the reader of a body sees it. `number` says which request the reader belongs to: once that one is
+/// answered, there is nothing to read any more.
+pub(super) trait BodySource: Send + Sync {
+    fn poll_piece(&self, number: u64, context: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>>;
+
+    fn rest_len(&self, number: u64) -> Option<u64>;
+
+    /// Nobody reads the rest.
+    fn leave(&self, number: u64);
+
+    /// The rest is not even waited for.
+    fn abandon(&self, number: u64);
+}
 
 /// Why a payload cannot be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,12 +121,12 @@ impl Payload {
     }
 
     /// A payload to be read piece by piece. The request must announce its length or send it in chunks.
-    pub fn stream(
-        body: Option<Incoming>,
-        headers: &HeaderMap,
+    pub(crate) fn stream(
+        body: IncomingBody,
+        parts: &RequestParts,
         limits: &Limits,
     ) -> Result<Payload, PayloadError> {
-        if !is_announced(headers) {
+        if !parts.announces_body() {
             return Err(PayloadError::NoLength);
         }
         Ok(Payload::Stream(PayloadStream { body, piece_time_max: limits.body_time_max }))
@@ -76,48 +151,31 @@ impl Payload {
 
 /// A payload as it arrives.
 pub struct PayloadStream {
-    body: Option<Incoming>,
+    body: IncomingBody,
     /// How long the sender may take for the next piece.
     piece_time_max: Duration,
 }
 
 impl PayloadStream {
-    /// The part that nobody has read.
-    pub(crate) fn into_rest(self) -> Option<Incoming> {
-        self.body
-    }
-
     /// How many bytes are still to come, if the sender said so.
     pub fn rest_len(&self) -> Option<u64> {
-        self.body.as_ref().map_or(Some(0), |body| body.size_hint().exact())
+        self.body.rest_len()
     }
 
     /// The next piece; `None` at the end.
     pub async fn next(&mut self) -> Result<Option<Bytes>, PayloadError> {
-        let Some(body) = &mut self.body else { return Ok(None) };
-        match within(self.piece_time_max, pin!(next_data(body))).await {
+        let piece = {
+            let next = pin!(self.body.next());
+            within(self.piece_time_max, next).await
+        };
+        match piece {
             Some(Some(Ok(piece))) => Ok(Some(piece)),
             Some(Some(Err(_))) => Err(PayloadError::Broken),
             Some(None) => Ok(None),
-            None => Err(PayloadError::TooSlow),
-        }
-    }
-}
-
-fn is_announced(headers: &HeaderMap) -> bool {
-    headers.contains_key(CONTENT_LENGTH) || headers.contains_key(TRANSFER_ENCODING)
-}
-
-/// The next piece of data; trailers are skipped.
-async fn next_data(body: &mut Incoming) -> Option<Result<Bytes, hyper::Error>> {
-    loop {
-        match poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await? {
-            Ok(frame) => {
-                if let Ok(data) = frame.into_data() {
-                    return Some(Ok(data));
-                }
+            None => {
+                std::mem::take(&mut self.body).abandon();
+                Err(PayloadError::TooSlow)
             }
-            Err(error) => return Some(Err(error)),
         }
     }
 }
@@ -126,80 +184,58 @@ async fn next_data(body: &mut Incoming) -> Option<Result<Bytes, hyper::Error>> {
 /// while it is sending.
 const DISCARDED_BODIES_MAX: usize = 4;
 
-/// Reads and drops the body of a request that is answered without it. The client goes on sending, and closing the
-/// connection early would lose the answer. A client that sent `Expect` waits to be asked, so it sends no body.
-pub(crate) fn discard(body: Option<Incoming>, headers: &HeaderMap, limits: &Limits) {
-    let Some(mut body) = body.filter(|body| !body.is_end_stream()) else { return };
-    let bytes_max = limits.body_bytes_max as u64 * DISCARDED_BODIES_MAX as u64;
-    if headers.contains_key(EXPECT) || body.size_hint().lower() > bytes_max {
-        return;
-    }
-    let time_max = limits.body_time_max;
-    tokio::spawn(async move {
-        let take = async {
-            let mut rest_bytes = bytes_max;
-            while let Some(Ok(data)) = next_data(&mut body).await {
-                let len = data.len() as u64;
-                if len > rest_bytes {
-                    break;
-                }
-                rest_bytes -= len;
-            }
-        };
-        // Slower senders are disconnected.
-        let _ = tokio::time::timeout(time_max, take).await;
-    });
+/// How much of a body that nobody reads is read and dropped. The client goes on sending, and closing the connection early
+/// would lose the answer.
+pub(super) fn discarded_bytes_max(limits: &Limits) -> u64 {
+    limits.body_bytes_max as u64 * DISCARDED_BODIES_MAX as u64
 }
 
 /// Reads a payload into memory, and returns its reservation of that memory if it is large. `reserve` makes an empty one.
 pub(crate) async fn read_whole(
-    body: &mut Option<Incoming>,
-    headers: &HeaderMap,
+    mut body: IncomingBody,
+    parts: &RequestParts,
     limits: &Limits,
     reserve: impl Fn() -> Reservation,
     may_be_absent: bool,
 ) -> Result<(Payload, Option<Reservation>), PayloadError> {
-    if !is_announced(headers) {
+    if !parts.announces_body() {
         if may_be_absent {
             return Ok((Payload::none(), None));
         }
         return Err(PayloadError::NoLength);
     }
     // A client that waits to be asked, or that would send far too much, gets its answer at once.
-    let is_waiting = headers.contains_key(EXPECT);
-    let announced = body.as_ref().map_or(0, |body| body.size_hint().lower());
     let discarded_max =
-        if is_waiting { limits.body_bytes_max } else { limits.body_bytes_max * DISCARDED_BODIES_MAX };
-    if announced > discarded_max as u64 {
+        if parts.has("expect") { limits.body_bytes_max as u64 } else { discarded_bytes_max(limits) };
+    if body.rest_len().unwrap_or(0) > discarded_max {
         return Err(PayloadError::TooLarge { bytes_max: limits.body_bytes_max });
     }
-    let Some(mut incoming) = body.take() else { return Ok((Payload::none(), None)) };
     let outcome = {
-        let collected = pin!(collect(&mut incoming, limits.body_bytes_max, reserve));
-        within(limits.body_time_max, collected).await.unwrap_or(Err(PayloadError::TooSlow))
+        let collected = pin!(collect(&mut body, limits.body_bytes_max, reserve));
+        within(limits.body_time_max, collected).await
     };
-    if outcome.as_ref().is_err_and(|error| *error == PayloadError::NoMemory) {
-        // The sender is still sending. The rest is taken so that it hears the answer.
-        *body = Some(incoming);
-    }
+    let Some(outcome) = outcome else {
+        body.abandon();
+        return Err(PayloadError::TooSlow);
+    };
     outcome.map(|(bytes, reservation)| (Payload::Whole(bytes), reservation))
 }
 
 /// Memory is taken for what has arrived, not for what is announced: an announcement costs its sender nothing.
 async fn collect(
-    body: &mut Incoming,
+    body: &mut IncomingBody,
     bytes_max: usize,
     reserve: impl Fn() -> Reservation,
 ) -> Result<(Bytes, Option<Reservation>), PayloadError> {
-    let announced = body.size_hint().lower();
+    let announced = body.rest_len().unwrap_or(0);
     if announced > bytes_max as u64 {
-        while let Some(Ok(_)) = next_data(body).await {}
+        while let Some(Ok(_)) = body.next().await {}
         return Err(PayloadError::TooLarge { bytes_max });
     }
     let mut reservation: Option<Reservation> = None;
     // A small payload arrives in one piece and is not copied.
     let (mut first, mut rest) = (Bytes::new(), BytesMut::new());
-    while let Some(data) = next_data(body).await {
+    while let Some(data) = body.next().await {
         let data = data.map_err(|_| PayloadError::Broken)?;
         let len = first.len() + rest.len() + data.len();
         if len > bytes_max {
@@ -231,6 +267,8 @@ pub enum AnswerBody {
         /// The memory reserved for it until it is read, if any.
         reservation: Option<Reservation>,
     },
+    /// Bytes that others have, too.
+    Shared(Bytes),
     Stream(AnswerStream),
 }
 
@@ -242,7 +280,16 @@ impl AnswerBody {
     pub fn as_bytes(&self) -> &[u8] {
         match self {
             AnswerBody::Whole { bytes, .. } => bytes,
+            AnswerBody::Shared(bytes) => bytes,
             AnswerBody::Empty | AnswerBody::Stream(_) => &[],
+        }
+    }
+
+    /// Its length, if that is known before it is sent.
+    pub(crate) fn len(&self) -> Option<u64> {
+        match self {
+            AnswerBody::Stream(stream) => stream.len,
+            _ => Some(self.as_bytes().len() as u64),
         }
     }
 
@@ -255,7 +302,7 @@ impl AnswerBody {
     pub fn release(&mut self) -> Option<Reservation> {
         match self {
             AnswerBody::Whole { reservation, .. } => reservation.take(),
-            AnswerBody::Empty | AnswerBody::Stream(_) => None,
+            AnswerBody::Empty | AnswerBody::Shared(_) | AnswerBody::Stream(_) => None,
         }
     }
 
@@ -280,63 +327,4 @@ pub trait Pieces: Send {
     /// The next piece; `None` at the end. An error closes the connection, so that the reader knows that the body is
     /// incomplete.
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>>;
-}
-
-/// The body of a response in the form that hyper expects.
-pub enum ResponseBody {
-    /// `None` once it is sent.
-    Whole(Option<Bytes>),
-    Stream(AnswerStream),
-}
-
-impl ResponseBody {
-    pub fn empty() -> ResponseBody {
-        ResponseBody::Whole(Some(Bytes::new()))
-    }
-
-    pub fn new(body: AnswerBody) -> ResponseBody {
-        match body {
-            AnswerBody::Empty => ResponseBody::empty(),
-            AnswerBody::Whole { bytes, reservation: None } => ResponseBody::Whole(Some(bytes.into())),
-            AnswerBody::Whole { bytes, reservation: Some(held) } => {
-                ResponseBody::Whole(Some(held.keep(bytes)))
-            }
-            AnswerBody::Stream(stream) => ResponseBody::Stream(stream),
-        }
-    }
-}
-
-impl Body for ResponseBody {
-    type Data = Bytes;
-    type Error = io::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        match &mut *self {
-            ResponseBody::Whole(bytes) => {
-                let rest = bytes.take().filter(|bytes| !bytes.is_empty());
-                Poll::Ready(rest.map(|bytes| Ok(Frame::data(bytes))))
-            }
-            ResponseBody::Stream(stream) => stream
-                .pieces
-                .as_mut()
-                .poll_next(context)
-                .map(|piece| piece.map(|piece| piece.map(Frame::data))),
-        }
-    }
-
-    /// Unlike the usual body types, an empty body is not at its end before it was polled. Only then does hyper write
-    /// the `Content-Length: 0` that the service sends with every 204.
-    fn is_end_stream(&self) -> bool {
-        matches!(self, ResponseBody::Whole(None))
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self {
-            ResponseBody::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64),
-            ResponseBody::Stream(stream) => stream.len.map_or_else(SizeHint::default, SizeHint::with_exact),
-        }
-    }
 }

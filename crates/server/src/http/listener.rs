@@ -3,31 +3,35 @@
 //!
 //! Leaves to others: answering requests (a [`Handler`]), and the TLS handshake (`tls`).
 
-use std::convert::Infallible;
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Waker};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use http::{Request, Response};
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
 use tls::Tls;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-use super::body::ResponseBody;
+use super::body::IncomingBody;
+use super::connection;
 use super::connections::{Connections, Held};
-use super::guarded_stream::GuardedStream;
-use super::head_timer::HeadTimer;
-use super::header_case::HeaderCase;
 use super::limits::Limits;
 use super::memory_pool::Reservation;
+use super::parts::RequestParts;
+use super::response::{HeaderList, Response};
+
+/// A request as it arrives.
+pub struct Incoming<'a> {
+    pub parts: &'a RequestParts,
+    pub body: IncomingBody,
+    /// A buffer to write the head of the response into.
+    pub spare: Vec<u8>,
+    /// Whether the caller uses HTTPS, where the handler's own port does not say so.
+    pub is_https: Option<bool>,
+}
 
 /// Answers requests.
 pub trait Handler: Send + Sync + 'static {
@@ -39,17 +43,11 @@ pub trait Handler: Send + Sync + 'static {
     /// An empty reservation of memory for the heads of one connection.
     fn head_memory(&self, peer: IpAddr) -> Reservation;
 
-    /// The beginning, in lower case, of the header names whose spelling requests carry along.
-    fn spelt_prefix(&self) -> Option<&'static str> {
-        None
-    }
+    /// Adds the date to a response that is made without the handler.
+    fn add_date(&self, headers: &mut HeaderList);
 
     /// Never fails: every error becomes a response.
-    fn handle(
-        &self,
-        peer: IpAddr,
-        request: Request<Incoming>,
-    ) -> impl Future<Output = Response<ResponseBody>> + Send;
+    fn handle(&self, peer: IpAddr, request: Incoming<'_>) -> impl Future<Output = Response> + Send;
 }
 
 /// A handler bound to its port, but not yet serving.
@@ -83,7 +81,7 @@ impl<H: Handler> Server<H> {
 
     /// Serves one connection that was not accepted by the listener: a stream in memory, to measure the cost of a
     /// request.
-    pub fn serve_stream<T: AsyncRead + AsyncWrite + Unpin + Send>(
+    pub fn serve_stream<T: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         &self,
         stream: T,
         peer: IpAddr,
@@ -142,16 +140,6 @@ impl<H: Handler> Server<H> {
     }
 }
 
-/// To be called on every thread that may serve connections, while the clock is right. hyper keeps a date for each thread,
-/// and panics when it needs the first one while the clock says a time before 1970. Later ones do not matter: it does not
-/// look at a clock that went back.
-pub fn prepare_thread() {
-    let nobody = service_fn(|_| std::future::pending::<Result<Response<ResponseBody>, Infallible>>());
-    let connection = http1::Builder::new().serve_connection(TokioIo::new(tokio::io::empty()), nobody);
-    // Nothing is ever sent on it, so polling it only makes hyper look at the clock.
-    let _ = pin!(connection).poll(&mut Context::from_waker(Waker::noop()));
-}
-
 /// Warnings about connections, at a bounded rate: strangers can cause as many of them as they like.
 #[derive(Default)]
 struct Complaints {
@@ -191,37 +179,19 @@ async fn welcome<H: Handler>(
 }
 
 async fn serve<H: Handler>(
-    stream: impl AsyncRead + AsyncWrite + Unpin,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     peer: IpAddr,
     handler: Arc<H>,
     mut closing: watch::Receiver<bool>,
 ) {
-    let limits = handler.limits();
-    let case = handler.spelt_prefix().map(HeaderCase::new);
-    let service = service_fn(|mut request: Request<Incoming>| {
-        let handler = handler.clone();
-        if let Some(names) = case.as_ref().and_then(HeaderCase::take) {
-            request.extensions_mut().insert(names);
-        }
-        async move { Ok::<_, Infallible>(handler.handle(peer, request).await) }
-    });
-    let stream = GuardedStream::new(stream, limits.write_time_max, handler.head_memory(peer), case.clone());
-    let connection = http1::Builder::new()
-        .timer(HeadTimer::default())
-        .header_read_timeout(limits.header_time_max)
-        // A client may close its sending side after the request and wait for the answer. It looks the same as a client
-        // that is gone, so a request whose client is gone runs to its end too, which its time limit bounds.
-        .half_close(true)
-        .max_buf_size(limits.header_bytes_max)
-        .max_headers(limits.header_count_max)
-        .serve_connection(TokioIo::new(stream), service);
-    let mut connection = pin!(connection);
+    let is_closing = AtomicBool::new(false);
+    let mut connection = pin!(connection::serve(stream, peer, &*handler, &is_closing));
     let outcome = tokio::select! {
         // The order does not matter, and a fixed one saves the cost of a random choice.
         biased;
         outcome = connection.as_mut() => outcome,
         _ = closing.changed() => {
-            connection.as_mut().graceful_shutdown();
+            is_closing.store(true, Ordering::Relaxed);
             connection.await
         }
     };

@@ -7,8 +7,6 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bytes::Bytes;
-
 use super::fairness::{account_may_hold, caller_may_hold};
 
 /// How much a request may hold without a reservation.
@@ -127,15 +125,6 @@ impl Reservation {
     pub fn bytes(&self) -> usize {
         FREE_BYTES + self.steps * STEP_BYTES
     }
-
-    /// The same bytes. Their memory stays reserved until the last reference to them is dropped.
-    pub fn keep(self, bytes: Vec<u8>) -> Bytes {
-        if self.steps == 0 {
-            Bytes::from(bytes)
-        } else {
-            Bytes::from_owner(Kept { bytes, _reservation: self })
-        }
-    }
 }
 
 impl Drop for Reservation {
@@ -148,17 +137,6 @@ impl Drop for Reservation {
 
 fn steps_for(bytes: usize) -> usize {
     bytes.saturating_sub(FREE_BYTES).div_ceil(STEP_BYTES)
-}
-
-struct Kept {
-    bytes: Vec<u8>,
-    _reservation: Reservation,
-}
-
-impl AsRef<[u8]> for Kept {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
-    }
 }
 
 impl std::fmt::Debug for Reservation {
@@ -222,18 +200,5 @@ mod tests {
         drop((first, second, third));
         let ledger = pool.ledger();
         assert!(ledger.free == 600 && ledger.by_account.is_empty() && ledger.by_caller.is_empty());
-    }
-
-    #[test]
-    fn memory_stays_reserved_until_the_last_holder_of_the_bytes_is_gone() {
-        let pool = MemoryPool::new(2 * STEP_BYTES);
-        let mut reservation = pool.small(holder(1, 1));
-        assert!(reservation.grow(2 * FREE_BYTES));
-        let bytes = reservation.keep(vec![7; 2 * FREE_BYTES]);
-        let part = bytes.slice(10..20);
-        drop(bytes);
-        assert!(!pool.small(holder(1, 1)).grow(2 * FREE_BYTES));
-        drop(part);
-        assert!(pool.small(holder(1, 1)).grow(2 * FREE_BYTES));
     }
 }

@@ -1,15 +1,19 @@
-//! HTTP below the road: connections, bounds on number, size and time, bodies, and memory for payloads and answers.
+//! HTTP/1 below the road: connections, bounds on number, size and time, heads, bodies, and memory for them.
 //!
 //! Knows nothing of the storage protocol: it hands each request to a `listener::Handler` and sends what comes back.
 
 pub mod body;
+mod body_decoder;
+mod connection;
 pub(crate) mod connections;
 pub(crate) mod deadline;
 pub(crate) mod fairness;
-mod framing;
-mod guarded_stream;
 mod head_timer;
-pub(crate) mod header_case;
+pub(crate) mod header_names;
 pub(crate) mod limits;
 pub(crate) mod listener;
 pub(crate) mod memory_pool;
+mod parse;
+pub mod parts;
+pub mod response;
+mod wire;

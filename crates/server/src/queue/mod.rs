@@ -11,7 +11,6 @@ mod refusal;
 
 use std::sync::Arc;
 
-use ::http::HeaderMap;
 use ::queues::QueueService;
 use catalogue::Catalogue;
 use protocol::auth::{Need, ServiceKind};
@@ -25,6 +24,7 @@ use crate::front::refusal::Refusal;
 use crate::front::service::{ErrorBody, PayloadForm, Service, Session};
 use crate::front::service_operations;
 use crate::http::body::Payload;
+use crate::http::response::HeaderList;
 
 use answer::QueueAnswer;
 
@@ -108,7 +108,7 @@ impl Service for QueueHttp {
         refusal: &'r Refusal,
         head: &RequestHead<'_>,
         now: DateTime,
-        headers: &mut HeaderMap,
+        headers: &mut HeaderList,
     ) -> ErrorBody<'r> {
         refusal::write(refusal, head, now, headers)
     }

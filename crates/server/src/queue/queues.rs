@@ -2,7 +2,7 @@
 //! the result into an answer.
 
 use ::queues::{Created, ListQuery, QueueService};
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 use protocol::common::Metadata;
 use protocol::common::acl::write_acl;
 use protocol::common::metadata::HEADER_PREFIX;
@@ -14,9 +14,9 @@ use protocol::queue::{QueueName, read_acl};
 use protocol::{ErrorCode, ServiceError};
 
 use super::answer::QueueAnswer;
-use crate::front::head::header_text;
 use crate::front::service::Session;
 use crate::http::body::AnswerBody;
+use crate::http::parts::RequestParts;
 
 pub async fn run(
     service: &QueueService,
@@ -25,7 +25,7 @@ pub async fn run(
     action: QueueAction,
     payload: &[u8],
 ) -> Result<QueueAnswer, ServiceError> {
-    let (account, headers) = (session.account, session.head.headers);
+    let (account, headers) = (session.account, session.head.parts);
     let queue = QueueName::parse(queue)?;
     match action {
         QueueAction::Create => match service.create_queue(account, &queue, &read_metadata(headers)?).await? {
@@ -53,11 +53,9 @@ pub async fn run(
 }
 
 /// The metadata in a request's headers. A header without a name after the prefix's dash is none of them.
-fn read_metadata(headers: &HeaderMap) -> Result<Metadata, ServiceError> {
-    Metadata::read(headers.iter().filter_map(|(name, value)| {
-        let name = name.as_str().strip_prefix(HEADER_PREFIX)?;
-        Some((name, header_text(value)))
-    }))
+fn read_metadata(parts: &RequestParts) -> Result<Metadata, ServiceError> {
+    let headers = parts.headers();
+    Metadata::read(headers.filter_map(|(name, value)| Some((name.strip_prefix(HEADER_PREFIX)?, value))))
 }
 
 pub async fn list(service: &QueueService, session: &Session<'_>) -> Result<QueueAnswer, ServiceError> {
@@ -99,12 +97,9 @@ mod tests {
 
     #[test]
     fn metadata_are_the_headers_with_a_name_after_the_prefix() {
-        let read = |headers: &[(&'static str, &str)]| {
-            let mut map = HeaderMap::new();
-            for (name, value) in headers {
-                map.append(*name, value.parse().unwrap());
-            }
-            let metadata = read_metadata(&map).map_err(|error| error.code)?;
+        let read = |headers: &[(&str, &str)]| {
+            let parts = RequestParts::compose("PUT", "/", headers.iter().copied()).unwrap();
+            let metadata = read_metadata(&parts).map_err(|error| error.code)?;
             let items = metadata.items().map(|(name, value)| format!("{name}={value}"));
             Ok::<_, ErrorCode>(items.collect::<Vec<_>>().join(","))
         };

@@ -1,6 +1,5 @@
 //! How the Queue service writes a refusal: an XML document, and its message in the status line.
 
-use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 use protocol::ErrorCode;
 use protocol::common::{DateTime, xml_error};
 use protocol::queue::message_text::{self, TEXT_BYTES_MAX};
@@ -10,24 +9,26 @@ use crate::front::head::RequestHead;
 use crate::front::header_names::X_MS_ERROR_CODE;
 use crate::front::refusal::{CHALLENGE, Refusal, Stage};
 use crate::front::service::ErrorBody;
+use crate::http::header_names::{CONTENT_TYPE, WWW_AUTHENTICATE};
+use crate::http::response::HeaderList;
 
 pub fn write<'r>(
     refusal: &'r Refusal,
     head: &RequestHead<'_>,
     now: DateTime,
-    headers: &mut HeaderMap,
+    headers: &mut HeaderList,
 ) -> ErrorBody<'r> {
     let error = &refusal.error;
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/xml"));
+    headers.put(CONTENT_TYPE, "application/xml");
     if head.version >= versions::ERROR_CODE_HEADER {
-        headers.insert(X_MS_ERROR_CODE, HeaderValue::from_static(error.code.name()));
+        headers.put(X_MS_ERROR_CODE, error.code.name());
     }
     if error.code.status() == 401 {
-        headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static(CHALLENGE));
+        headers.put(WWW_AUTHENTICATE, CHALLENGE);
     }
     if let Some(header) = &refusal.header {
         let (name, value) = &**header;
-        headers.insert(name.clone(), value.clone());
+        headers.put(name, value);
     }
     let id = head.request_id.as_str();
     let bytes = if error.code == ErrorCode::RequestBodyTooLarge && refusal.stage == Stage::Front {

@@ -1,20 +1,19 @@
 //! A successful answer of the Table service, before it is written as an HTTP response or as a part of a batch.
 
-use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, LOCATION};
 use protocol::common::DateTime;
+use protocol::table::model::ETag;
 use protocol::table::wire::MetadataLevel;
-use protocol::table::wire::json_write::etag_text;
 use protocol::table::wire::negotiate::Preference;
 
 use super::header_names::{
     CONTINUATION_NEXT_PARTITION_KEY, CONTINUATION_NEXT_ROW_KEY, CONTINUATION_NEXT_TABLE_NAME,
-    DATA_SERVICE_ID, EXPLANATION, NO_SNIFF, PREFERENCE_APPLIED,
+    DATA_SERVICE_ID, EXPLANATION, PREFERENCE_APPLIED,
 };
-use crate::front::respond::put;
 use crate::front::service::Answer;
 use crate::front::service_operations::ServiceAnswer;
 use crate::http::body::AnswerBody;
+use crate::http::header_names::{CACHE_CONTROL, CONTENT_TYPE, ETAG, LOCATION, NO_SNIFF};
+use crate::http::response::HeaderList;
 
 #[derive(Default)]
 pub struct TableAnswer {
@@ -49,10 +48,6 @@ pub enum Continuation {
     Table(String),
 }
 
-/// How many headers an answer usually has, and how many when it creates something.
-const HEADER_COUNT: usize = 8;
-const CREATION_HEADER_COUNT: usize = 12;
-
 impl TableAnswer {
     pub(crate) fn no_content() -> TableAnswer {
         TableAnswer { status: 204, ..TableAnswer::default() }
@@ -76,52 +71,43 @@ impl Answer for TableAnswer {
         self.status
     }
 
-    fn header_count(&self) -> usize {
-        if self.location.is_some() { CREATION_HEADER_COUNT } else { HEADER_COUNT }
-    }
-
     fn body(&mut self) -> &mut AnswerBody {
         &mut self.body
     }
 
-    fn write_headers(&mut self, headers: &mut HeaderMap) {
+    fn write_headers(&mut self, headers: &mut HeaderList) {
         if !matches!(self.content, ContentKind::Xml) {
-            headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-            headers.insert(NO_SNIFF, HeaderValue::from_static("nosniff"));
+            headers.put(CACHE_CONTROL, "no-cache");
+            headers.put(NO_SNIFF, "nosniff");
         }
-        if let Some(timestamp) = self.etag
-            && let Ok(etag) = HeaderValue::from_maybe_shared(Bytes::from(etag_text(timestamp)))
-        {
-            headers.insert(ETAG, etag);
+        if let Some(timestamp) = self.etag {
+            headers.put_with(ETAG, |out| ETag::write(timestamp, out));
         }
-        let location = self.location.take().map(Bytes::from);
-        if let Some(location) = location.and_then(|url| HeaderValue::from_maybe_shared(url).ok()) {
-            headers.insert(LOCATION, location.clone());
+        if let Some(location) = &self.location {
+            headers.put(LOCATION, location);
             if self.preference == Some(Preference::ReturnNoContent) {
-                headers.insert(DATA_SERVICE_ID, location);
+                headers.put(DATA_SERVICE_ID, location);
             }
         }
         if let Some(preference) = self.preference {
-            headers.insert(PREFERENCE_APPLIED, HeaderValue::from_static(preference.name()));
+            headers.put(PREFERENCE_APPLIED, preference.name());
         }
         match &self.next {
             Some(Continuation::Entity { partition_key, row_key }) => {
-                put(headers, CONTINUATION_NEXT_PARTITION_KEY, partition_key);
-                put(headers, CONTINUATION_NEXT_ROW_KEY, row_key);
+                headers.put(CONTINUATION_NEXT_PARTITION_KEY, partition_key);
+                headers.put(CONTINUATION_NEXT_ROW_KEY, row_key);
             }
-            Some(Continuation::Table(name)) => put(headers, CONTINUATION_NEXT_TABLE_NAME, name),
+            Some(Continuation::Table(name)) => headers.put(CONTINUATION_NEXT_TABLE_NAME, name),
             None => {}
         }
         if let Some(explanation) = &self.explanation {
-            put(headers, EXPLANATION, explanation);
+            headers.put(EXPLANATION, explanation);
         }
         match &self.content {
-            ContentKind::Json(level) => {
-                headers.insert(CONTENT_TYPE, HeaderValue::from_static(level.content_type()));
-            }
-            ContentKind::Multipart { content_type } => put(headers, CONTENT_TYPE, content_type),
+            ContentKind::Json(level) => headers.put(CONTENT_TYPE, level.content_type()),
+            ContentKind::Multipart { content_type } => headers.put(CONTENT_TYPE, content_type),
             ContentKind::Xml if !matches!(self.body, AnswerBody::Empty) => {
-                headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/xml"));
+                headers.put(CONTENT_TYPE, "application/xml");
             }
             ContentKind::Xml | ContentKind::Nothing => {}
         }

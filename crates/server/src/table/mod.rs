@@ -21,7 +21,6 @@ mod write;
 
 use std::sync::Arc;
 
-use ::http::HeaderMap;
 use ::queues::QueueService;
 use ::tables::TableService;
 use catalogue::Catalogue;
@@ -38,6 +37,7 @@ use crate::front::refusal::{Refusal, Stage};
 use crate::front::service::{ErrorBody, PayloadForm, Service, Session};
 use crate::front::service_operations;
 use crate::http::body::Payload;
+use crate::http::response::HeaderList;
 
 use answer::TableAnswer;
 use request::TableRequest;
@@ -162,7 +162,7 @@ impl Service for TableHttp {
         refusal: &'r Refusal,
         head: &RequestHead<'_>,
         now: DateTime,
-        headers: &mut HeaderMap,
+        headers: &mut HeaderList,
     ) -> ErrorBody<'r> {
         refusal::write(refusal, head, now, headers)
     }

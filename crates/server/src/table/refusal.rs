@@ -1,6 +1,5 @@
 //! How the Table service writes a refusal: one form for the OData path, another for its front end.
 
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue, SERVER, WWW_AUTHENTICATE};
 use protocol::ErrorCode;
 use protocol::common::DateTime;
 use protocol::common::error::bounded;
@@ -10,12 +9,12 @@ use protocol::table::wire::negotiate;
 use protocol::table::wire::options::QueryOptions;
 use protocol::table::wire::uri::{self, Resource};
 
-use super::header_names::NO_SNIFF;
 use crate::front::head::RequestHead;
 use crate::front::header_names::{X_MS_CLIENT_REQUEST_ID, X_MS_ERROR_CODE, X_MS_VERSION};
 use crate::front::refusal::{CHALLENGE, Refusal, Stage};
-use crate::front::respond::put;
 use crate::front::service::ErrorBody;
+use crate::http::header_names::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, NO_SNIFF, SERVER, WWW_AUTHENTICATE};
+use crate::http::response::HeaderList;
 
 /// The `Server` header while the caller is not authenticated.
 const FRONT_END_SERVER_NAME: &str = "Microsoft-HTTPAPI/2.0";
@@ -24,13 +23,13 @@ pub fn write<'r>(
     refusal: &'r Refusal,
     head: &RequestHead<'_>,
     now: DateTime,
-    headers: &mut HeaderMap,
+    headers: &mut HeaderList,
 ) -> ErrorBody<'r> {
     let is_odata = match (refusal.error.code, refusal.stage) {
         // The front end counts a body's bytes before the OData path sees the request, and says so in header and reason
         // phrase. Which body it sends is not recorded: the Java client reads JSON, and breaks on XML.
         (ErrorCode::RequestBodyTooLarge, _) => {
-            put(headers, X_MS_ERROR_CODE, refusal.error.code.name());
+            headers.put(X_MS_ERROR_CODE, refusal.error.code.name());
             let reason = Some(refusal.error.message());
             return ErrorBody { reason, ..write_odata(refusal, head, now, headers) };
         }
@@ -49,20 +48,20 @@ fn write_odata<'r>(
     refusal: &'r Refusal,
     head: &RequestHead<'_>,
     now: DateTime,
-    headers: &mut HeaderMap,
+    headers: &mut HeaderList,
 ) -> ErrorBody<'r> {
     let (error, code) = (&refusal.error, refusal.error.code);
     if forbids_caching(code, head) {
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        headers.put(CACHE_CONTROL, "no-cache");
     }
-    headers.insert(NO_SNIFF, HeaderValue::from_static("nosniff"));
+    headers.put(NO_SNIFF, "nosniff");
     if let Some(header) = &refusal.header {
         let (name, value) = &**header;
-        headers.insert(name.clone(), value.clone());
+        headers.put(name, value);
     }
     let (content_type, bytes) =
         odata_error(code, error.message(), error_level(head), accept(head), head, now);
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.put(CONTENT_TYPE, content_type);
     ErrorBody { bytes, reason: None }
 }
 
@@ -101,30 +100,30 @@ fn write_front_end<'r>(
     refusal: &'r Refusal,
     head: &RequestHead<'_>,
     now: DateTime,
-    headers: &mut HeaderMap,
+    headers: &mut HeaderList,
 ) -> ErrorBody<'r> {
     let (error, code) = (&refusal.error, refusal.error.code);
     if refusal.stage == Stage::Authentication {
-        headers.insert(SERVER, HeaderValue::from_static(FRONT_END_SERVER_NAME));
+        headers.put(SERVER, FRONT_END_SERVER_NAME);
         headers.remove(X_MS_VERSION);
         headers.remove(X_MS_CLIENT_REQUEST_ID);
     }
     if code.status() == 401 {
-        headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static(CHALLENGE));
+        headers.put(WWW_AUTHENTICATE, CHALLENGE);
     }
-    put(headers, X_MS_ERROR_CODE, code.name());
+    headers.put(X_MS_ERROR_CODE, code.name());
     let bytes = if negotiate::accepts_json(accept(head)) {
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.put(CONTENT_TYPE, "application/json");
         json_error(code, error.message(), head, now)
     } else {
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/xml"));
+        headers.put(CONTENT_TYPE, "application/xml");
         xml_error("m:", code, error.message(), head, now)
     };
     ErrorBody { bytes, reason: Some(error.message()) }
 }
 
 fn accept<'a>(head: &RequestHead<'a>) -> Option<&'a str> {
-    head.header(http::header::ACCEPT)
+    head.header(ACCEPT)
 }
 
 fn error_level(head: &RequestHead<'_>) -> MetadataLevel {

@@ -47,9 +47,9 @@ impl<'a> TableRequest<'a> {
         account: &AccountName,
     ) -> Result<TableRequest<'a>, Refusal> {
         let mut headers = OperationHeaders::default();
-        for (name, value) in head.headers {
-            // No operation accepts a value that is not text, so any unknown text will do.
-            headers.take(name.as_str(), || value.to_str().unwrap_or("\u{FFFD}"));
+        for (name, value) in head.parts.headers() {
+            // No operation accepts a value that is not ASCII, so any unknown text will do.
+            headers.take(name, || if value.is_ascii() { value } else { "\u{FFFD}" });
         }
         let options = QueryOptions::read(&head.query)?;
         let stage = if options.comp.is_some() { Stage::Front } else { Stage::Service };
@@ -57,7 +57,7 @@ impl<'a> TableRequest<'a> {
         let component = Component { restype: options.restype.as_deref(), comp: options.comp.as_deref() };
         let operation = Operation::read(account.as_str(), head.method, resource, component, &headers)
             .map_err(|error| Refusal::new(stage, error))?;
-        let explain = head.headers.contains_key(EXPLAIN);
+        let explain = head.parts.has(EXPLAIN);
         Ok(TableRequest::check(operation, options, &headers, head.version, explain)?)
     }
 

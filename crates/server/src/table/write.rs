@@ -200,8 +200,8 @@ pub(crate) fn repeat_preference(
     match outcome {
         Ok(answer) => Ok(TableAnswer { preference, ..answer }),
         Err(refusal) => {
-            let value = http::HeaderValue::from_static(applied.name());
-            Err(Refusal { header: Some(Box::new((PREFERENCE_APPLIED, value))), ..refusal })
+            let header = Some(Box::new((PREFERENCE_APPLIED, applied.name().to_owned())));
+            Err(Refusal { header, ..refusal })
         }
     }
 }

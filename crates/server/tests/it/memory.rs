@@ -240,15 +240,15 @@ fn long_heads_share_memory_and_others_go_on() {
     for n in 0..20 {
         server.insert("large", "p", &n.to_string(), "");
     }
-    // A head of 100 KiB needs two steps of 64 KiB, and one address gets half of the memory. The kept connection has
-    // sent a long head too.
+    // A head of 100 KiB needs three steps of 64 KiB, because its text may be twice as long, and one address gets half of the
+    // memory. The kept connection has sent a long head too.
     let mut answered = 0;
     for client in &mut strangers {
         let is_open = client.send(&bytes[bytes.len() - 4..]).is_ok();
         answered +=
             usize::from(is_open && client.read_response(false).is_ok_and(|answer| answer.status == 200));
     }
-    assert_eq!(answered, 7);
+    assert_eq!(answered, 4);
     drop(strangers);
     let watch = testkit::Stopwatch::start();
     while !server.connect().exchange(&bytes).is_ok_and(|answer| answer.status == 200) {

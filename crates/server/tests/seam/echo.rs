@@ -14,7 +14,6 @@ use bytes::Bytes;
 use catalogue::Catalogue;
 use engine::env::Clock;
 use engine::{Engine, Family};
-use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use protocol::auth::{
     KeyBounds, Level, MalformedSas, Need, Permission, ResourceName, RoleSet, ServiceKind, ServiceScope,
     SharedKeyForm,
@@ -29,6 +28,7 @@ use server::front::refusal::Refusal;
 use server::front::service::{Answer, ErrorBody, PayloadForm, Service, Session};
 use server::front::service_operations::{self, ServiceAnswer};
 use server::http::body::{AnswerBody, AnswerStream, Payload, PayloadError, PayloadStream, Pieces};
+use server::http::response::HeaderList;
 
 /// The number of the family is written to the disk; no service of ours has this one.
 pub const FAMILY: Family = Family(9);
@@ -151,9 +151,9 @@ impl Service for Echo {
         refusal: &'r Refusal,
         _: &RequestHead<'_>,
         _: DateTime,
-        headers: &mut HeaderMap,
+        headers: &mut HeaderList,
     ) -> ErrorBody<'r> {
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+        headers.put("content-type", "text/plain");
         let text = format!("{:?}: {}", refusal.stage, refusal.error.code.name());
         ErrorBody { bytes: text.into_bytes(), reason: None }
     }
@@ -164,16 +164,12 @@ impl Answer for EchoAnswer {
         self.status
     }
 
-    fn header_count(&self) -> usize {
-        4
-    }
-
     fn body(&mut self) -> &mut AnswerBody {
         &mut self.body
     }
 
-    fn write_headers(&mut self, headers: &mut HeaderMap) {
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+    fn write_headers(&mut self, headers: &mut HeaderList) {
+        headers.put("content-type", "text/plain");
     }
 }
 

@@ -12,7 +12,7 @@ use super::options::Selection;
 use super::uri;
 use crate::common::DateTime;
 use crate::common::decimal::write_integer;
-use crate::table::model::{ETag, EdmType, EntitySource, RawValue, write_double};
+use crate::table::model::{EdmType, EntitySource, RawValue, write_double};
 
 /// The context that all entities of one answer share.
 pub struct EntityWriter<'a> {
@@ -330,14 +330,6 @@ fn escape_in_runs(bytes: &[u8], out: &mut Vec<u8>) {
         }
     }
     out.extend_from_slice(&bytes[copied..]);
-}
-
-/// The text of an ETag header.
-pub fn etag_text(timestamp: DateTime) -> Vec<u8> {
-    // The length that most ETags have.
-    let mut out = Vec::with_capacity("W/\"datetime'2020-07-24T14%3A34%3A32.2506465Z'\"".len());
-    ETag::write(timestamp, &mut out);
-    out
 }
 
 #[cfg(test)]
