@@ -53,4 +53,11 @@ impl Sink for WatchedSink<'_> {
         self.is_in_sink.store(false, Ordering::Relaxed);
         flow
     }
+
+    fn passes_over(&mut self, version: Version, value: &[u8]) -> bool {
+        self.is_in_sink.store(true, Ordering::Relaxed);
+        let passes = self.sink.passes_over(version, value);
+        self.is_in_sink.store(false, Ordering::Relaxed);
+        passes
+    }
 }

@@ -27,13 +27,27 @@ pub fn write(out: &mut [u8], key: &[u8], version: Version, payload: &[u8]) {
 
 pub fn read<'a>(key: &[u8], stored: &'a [u8]) -> Result<(Version, &'a [u8]), Damage> {
     let damage = || Damage(keys::describe(key));
-    let (head, tail) = stored.split_first_chunk::<VERSION_SIZE_BYTES>().ok_or_else(damage)?;
-    let (checksum, payload) = tail.split_first_chunk::<CHECKSUM_SIZE_BYTES>().ok_or_else(damage)?;
+    let (head, checksum, payload) = cut(stored).ok_or_else(damage)?;
     if crc32(key, head, payload) != u32::from_le_bytes(*checksum) {
         return Err(damage());
     }
     let version = Version::new(u64::from_le_bytes(*head)).ok_or_else(damage)?;
     Ok((version, payload))
+}
+
+/// As [`read`], without comparing the checksum. `None` only where [`read`] fails.
+#[inline]
+pub fn peek(stored: &[u8]) -> Option<(Version, &[u8])> {
+    let (head, _, payload) = cut(stored)?;
+    Some((Version::new(u64::from_le_bytes(*head))?, payload))
+}
+
+type CutRow<'a> = (&'a [u8; VERSION_SIZE_BYTES], &'a [u8; CHECKSUM_SIZE_BYTES], &'a [u8]);
+
+fn cut(stored: &[u8]) -> Option<CutRow<'_>> {
+    let (head, tail) = stored.split_first_chunk::<VERSION_SIZE_BYTES>()?;
+    let (checksum, payload) = tail.split_first_chunk::<CHECKSUM_SIZE_BYTES>()?;
+    Some((head, checksum, payload))
 }
 
 /// A stored row that is damaged; says which one.

@@ -13,7 +13,7 @@ use crate::commit_log::Counters;
 use crate::recent::{Recent, RecentRow, RecentRows};
 use crate::row_bytes;
 use crate::tree_error::TreeError;
-use engine::scan::{self, RowSource, ScannedRow};
+use engine::scan::{self, RowSource, RowVisitor, ScannedRow, WalkStep};
 use engine::{Row, Version};
 
 /// The rows of the tree as of one transaction.
@@ -134,11 +134,66 @@ impl ScannedRow for ViewRow<'_> {
             ViewRow::Base((key, stored)) => Ok(row_bytes::read(key.value(), stored.value())?),
         }
     }
+
+    /// As [`BaseRow::peek`].
+    fn peek(&self) -> Option<(Version, &[u8])> {
+        match self {
+            ViewRow::Recent(_, row) => Some((row.version, &row.value)),
+            ViewRow::Base((_, stored)) => row_bytes::peek(stored.value()),
+        }
+    }
+}
+
+/// One row of the tree, in its page.
+struct BaseRow<'a> {
+    key: &'a [u8],
+    stored: &'a [u8],
+}
+
+impl ScannedRow for BaseRow<'_> {
+    type Error = TreeError;
+
+    fn key(&self) -> &[u8] {
+        self.key
+    }
+
+    fn read(&self) -> Result<(Version, &[u8]), TreeError> {
+        Ok(row_bytes::read(self.key, self.stored)?)
+    }
+
+    /// The block that the row lies in was checked when it was read from the file. So a scan does not miss a row
+    /// because the disk damaged it, and the row's own checksum is for what is given out.
+    fn peek(&self) -> Option<(Version, &[u8])> {
+        row_bytes::peek(self.stored)
+    }
 }
 
 impl<'a> scan::Rows for ViewRows<'a> {
     type Error = TreeError;
     type Row = ViewRow<'a>;
+
+    fn walk(&mut self, visitor: &mut impl RowVisitor<TreeError>) -> Result<bool, TreeError> {
+        while self.has_recent || self.base_head.is_some() {
+            match self.next_row()? {
+                Some(row) if visitor.row(&row)? == WalkStep::Pause => return Ok(true),
+                Some(_) => {}
+                None => return Ok(false),
+            }
+        }
+        for entry in self.base.by_ref() {
+            // By reference: an entry is long, and a profile showed where it was moved.
+            match &entry {
+                Ok((key, stored)) => {
+                    if visitor.row(&BaseRow { key: key.value(), stored: stored.value() })? == WalkStep::Pause
+                    {
+                        return Ok(true);
+                    }
+                }
+                Err(_) => drop(entry?),
+            }
+        }
+        Ok(false)
+    }
 
     fn next_row(&mut self) -> Result<Option<ViewRow<'a>>, TreeError> {
         while self.has_recent {

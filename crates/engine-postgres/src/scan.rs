@@ -223,17 +223,21 @@ async fn slice(
                 elsewhere => Slice::Elsewhere(elsewhere),
             });
         };
-        let rk: &[u8] = row.get(1);
-        let (partition, name) = keys::decode_columns(&mut buffer, pk, rk)?;
-        let key = Key { partition: &partition, row: &name };
-        if !pace.has_room() {
-            return Ok(Slice::Stopped(key.into()));
-        }
-        let version = version_of(row.get::<_, i64>(2) as u64)
-            .ok_or_else(|| ReadError::Damaged(format!("{key:?} has version 0")))?;
-        let value: &[u8] = row.get(3);
-        if sink.row(key, version, value) == Flow::Stop {
-            return Ok(Slice::Stopped(key.into()));
+        let (rk, value): (&[u8], &[u8]) = (row.get(1), row.get(3));
+        let version = version_of(row.get::<_, i64>(2) as u64);
+        let has_room = pace.has_room();
+        // Under a filter most rows are passed over, and their keys need not be decoded.
+        let is_passed_over = has_room && version.is_some_and(|version| sink.passes_over(version, value));
+        if !is_passed_over {
+            let (partition, name) = keys::decode_columns(&mut buffer, pk, rk)?;
+            let key = Key { partition: &partition, row: &name };
+            if !has_room {
+                return Ok(Slice::Stopped(key.into()));
+            }
+            let version = version.ok_or_else(|| ReadError::Damaged(format!("{key:?} has version 0")))?;
+            if sink.row(key, version, value) == Flow::Stop {
+                return Ok(Slice::Stopped(key.into()));
+            }
         }
         pace.count_row(value.len());
         count += 1;

@@ -221,6 +221,12 @@ pub enum Flow {
 /// Sees the rows as borrowed bytes, in key order. A row that it does not keep is never copied.
 pub trait Sink: Send {
     fn row(&mut self, key: Key<'_>, version: Version, value: &[u8]) -> Flow;
+
+    /// Whether the row is not wanted, whatever its key. Then it counts as examined, and [`Sink::row`] does not see it;
+    /// otherwise it sees it next. An engine need not ask, but where many rows are not wanted, it saves decoding their keys.
+    fn passes_over(&mut self, _version: Version, _value: &[u8]) -> bool {
+        false
+    }
 }
 
 /// A catalogue row's value: the table's id, and bytes the creator chose.

@@ -13,7 +13,7 @@ use crate::Budget;
 use crate::env::Clock;
 use crate::lane::{Lane, Turn};
 
-const TURN_ROW_COUNT_MAX: u32 = 256;
+const TURN_ROW_COUNT_MAX: u32 = 1024;
 const TURN_TIME_MAX: Duration = Duration::from_micros(500);
 /// A page of a thousand rows needs fewer turns.
 const FAST_TURN_COUNT: u32 = 8;
@@ -107,6 +107,10 @@ impl<'a> Pace<'a> {
         self.looked_at = now;
         self.out_of_time |= now.saturating_sub(self.started) >= self.budget.time_max;
         self.turn_over |= now.saturating_sub(self.turn_started) >= TURN_TIME_MAX;
+    }
+
+    pub(crate) fn is_turn_over(&self) -> bool {
+        self.turn_over
     }
 
     /// Yields the worker thread when the turn is over.

@@ -2,6 +2,9 @@
 //!
 //! Used by everything that puts lengths on the disk. Inlined, because records are read once per row of a scan.
 
+/// A first byte below this is the whole number.
+pub const LONG: u8 = 0x80;
+
 /// How many bytes [`push`] adds.
 #[inline]
 pub fn size_bytes(number: usize) -> usize {
@@ -22,7 +25,7 @@ pub fn push(out: &mut Vec<u8>, mut number: usize) {
 pub fn pull(bytes: &mut &[u8]) -> Option<usize> {
     match *bytes {
         // Most lengths are short.
-        [byte, rest @ ..] if *byte < 0x80 => {
+        [byte, rest @ ..] if *byte < LONG => {
             *bytes = rest;
             Some(usize::from(*byte))
         }
@@ -41,7 +44,7 @@ fn pull_long(mut bytes: &[u8]) -> Option<(usize, &[u8])> {
         let (byte, rest) = bytes.split_first()?;
         bytes = rest;
         number |= usize::from(byte & 0x7F) << shift;
-        if *byte < 0x80 {
+        if *byte < LONG {
             return Some((number, rest));
         }
     }

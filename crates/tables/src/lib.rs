@@ -9,6 +9,7 @@ mod error;
 mod family;
 mod limits;
 mod plan;
+mod property_path;
 mod query;
 mod record;
 mod service;

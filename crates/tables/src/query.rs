@@ -6,7 +6,7 @@ use std::ops::Bound::{Excluded, Included, Unbounded};
 
 use engine::{Budget, Flow, Key, KeyRange, OwnedKey, Share, Sink, Version};
 use protocol::auth::KeyBounds;
-use protocol::common::AccountName;
+use protocol::common::{AccountName, DateTime};
 use protocol::table::filter::{Filter, FilterProperty, Properties};
 use protocol::table::model::{TableName, Value};
 use protocol::{ErrorCode, ServiceError};
@@ -14,7 +14,8 @@ use protocol::{ErrorCode, ServiceError};
 use crate::error::of_table;
 use crate::limits::{PAGE_BYTES_MAX, PAGE_TIME_MAX};
 use crate::plan::{Plan, PlanKind, plan};
-use crate::record::EntityView;
+use crate::property_path::{KeylessRow, PropertyPaths};
+use crate::record::{EntityView, Record};
 use crate::service::{ATTEMPT_COUNT_MAX, TableService, damaged_name};
 
 /// Which entities to return, where to start, and how many at most.
@@ -101,6 +102,9 @@ impl TableService {
         sink.planned(Search { plan: kind, is_filtered, range_count: ranges.len() })?;
         let mut page = PageSink {
             predicate: predicate.as_ref(),
+            needs_keys: predicate.as_ref().is_none_or(Filter::reads_keys),
+            has_matched: false,
+            paths: PropertyPaths::default(),
             room: query.entity_count_max,
             page_bytes: 0,
             examined_count: 0,
@@ -221,6 +225,11 @@ fn resume_ranges(ranges: Vec<KeyRange>, resume: Option<(String, String)>) -> Vec
 
 struct PageSink<'a> {
     predicate: Option<&'a Filter>,
+    /// A row cannot be judged without its keys.
+    needs_keys: bool,
+    /// The next row was judged already, and is wanted.
+    has_matched: bool,
+    paths: PropertyPaths,
     room: u32,
     page_bytes: usize,
     examined_count: u64,
@@ -236,11 +245,29 @@ impl Drop for PageSink<'_> {
     }
 }
 
+impl PageSink<'_> {
+    /// A full page ends at the next row, whether or not that one matches. Looking for the next match could take long, and
+    /// the caller already has what it asked for.
+    fn is_full(&self) -> bool {
+        self.room == 0 || self.page_bytes >= PAGE_BYTES_MAX
+    }
+}
+
 impl Sink for PageSink<'_> {
+    fn passes_over(&mut self, version: Version, value: &[u8]) -> bool {
+        if self.needs_keys || self.is_full() {
+            return false;
+        }
+        let Some(record) = Record::open(value) else { return false };
+        let timestamp = DateTime::from_ticks(version.ticks());
+        let row = KeylessRow { record, timestamp, paths: &self.paths };
+        self.has_matched = self.predicate.is_none_or(|predicate| predicate.matches(&row));
+        self.examined_count += u64::from(!self.has_matched);
+        !self.has_matched
+    }
+
     fn row(&mut self, key: Key<'_>, version: Version, value: &[u8]) -> Flow {
-        // A full page ends here, whether or not this row matches. Looking for the next match could take long, and the
-        // caller already has what it asked for.
-        if self.room == 0 || self.page_bytes >= PAGE_BYTES_MAX {
+        if self.is_full() {
             return Flow::Stop;
         }
         self.examined_count += 1;
@@ -248,7 +275,9 @@ impl Sink for PageSink<'_> {
             self.damaged = true;
             return Flow::Stop;
         };
-        if self.predicate.is_some_and(|predicate| !predicate.matches(&entity)) {
+        let has_matched = std::mem::take(&mut self.has_matched)
+            || self.predicate.is_none_or(|predicate| predicate.matches(&entity));
+        if !has_matched {
             return Flow::Continue;
         }
         let Some(page_bytes) = self.sink.entity(&entity) else { return Flow::Stop };

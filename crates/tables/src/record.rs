@@ -19,7 +19,7 @@ const FORMAT: u8 = 1;
 /// Format, size (u32), property count (u8).
 const HEAD_BYTES: usize = 6;
 
-mod tag {
+pub(crate) mod tag {
     pub(crate) const STRING: u8 = 1;
     pub(crate) const INT32: u8 = 2;
     pub(crate) const INT64: u8 = 3;
@@ -29,6 +29,10 @@ mod tag {
     pub(crate) const DATE_TIME: u8 = 7;
     pub const GUID: u8 = 8;
     pub(crate) const BINARY: u8 = 9;
+
+    /// The size of each tag's values; `None`: it stands before the value. Tag 0 is no tag, but has no size.
+    pub(crate) const VALUE_BYTES: [Option<u8>; 10] =
+        [None, None, Some(4), Some(8), Some(8), Some(0), Some(0), Some(8), Some(16), None];
 }
 
 /// The stored form of properties whose limits were checked. A patch for [`merge`] has the same form.
@@ -99,14 +103,14 @@ fn push_fixed(tag: u8, bytes: &[u8], out: &mut Vec<u8>) {
 pub struct Record<'a> {
     pub(crate) size: u32,
     pub(crate) property_count: u8,
-    entries: &'a [u8],
+    pub(crate) entries: &'a [u8],
 }
 
 /// One property in a record. `encoded` is the whole of it: name, tag and value.
-struct Entry<'a> {
+pub(crate) struct Entry<'a> {
     encoded: &'a [u8],
-    name: &'a [u8],
-    tag: u8,
+    pub(crate) name: &'a [u8],
+    pub(crate) tag: u8,
     value: &'a [u8],
 }
 
@@ -118,11 +122,11 @@ impl<'a> Record<'a> {
         (head[0] == FORMAT).then_some(Record { size, property_count: head[HEAD_BYTES - 1], entries })
     }
 
-    fn entries(self) -> Entries<'a> {
+    pub(crate) fn entries(self) -> Entries<'a> {
         Entries { rest: self.entries }
     }
 
-    fn find(self, name: &str) -> Option<Value<'a>> {
+    pub(crate) fn find(self, name: &str) -> Option<Value<'a>> {
         let mut entries = self.entries();
         while let Some((found, tag, value)) = entries.read() {
             if found == name.as_bytes() {
@@ -131,6 +135,14 @@ impl<'a> Record<'a> {
         }
         debug_assert!(entries.rest.is_empty(), "a stored record does not decode");
         None
+    }
+
+    /// The value of the property whose entry starts at this offset, if it has this name. The caller knows that an entry
+    /// starts there.
+    pub(crate) fn value_at(self, offset: usize, name: &str) -> Option<RawValue<'a>> {
+        let mut entries = Entries { rest: self.entries.get(offset..)? };
+        let (found, tag, value) = entries.read()?;
+        if found == name.as_bytes() { raw_value(tag, value) } else { None }
     }
 }
 
@@ -182,7 +194,7 @@ pub fn check_stored(partition_key: &str, row_key: &str, bytes: &[u8]) -> Result<
     }
 }
 
-struct Entries<'a> {
+pub(crate) struct Entries<'a> {
     rest: &'a [u8],
 }
 
@@ -203,26 +215,19 @@ impl<'a> Iterator for Entries<'a> {
 }
 
 impl<'a> Entries<'a> {
+    // A filter reads entries more often than anything else is done, so this is one straight run of steps.
     #[inline]
     fn read(&mut self) -> Option<(&'a [u8], u8, &'a [u8])> {
         let name_len = varint::pull(&mut self.rest)?;
-        let name = self.take(name_len)?;
-        let tag = self.take(1)?[0];
-        let value_len = match tag {
-            tag::STRING | tag::BINARY => varint::pull(&mut self.rest)?,
-            tag::INT32 => 4,
-            tag::INT64 | tag::DOUBLE | tag::DATE_TIME => 8,
-            tag::GUID => 16,
-            tag::FALSE | tag::TRUE => 0,
-            _ => return None,
+        let (name, rest) = self.rest.split_at_checked(name_len)?;
+        let (tag, mut rest) = rest.split_first()?;
+        let value_len = match tag::VALUE_BYTES.get(usize::from(*tag))? {
+            Some(size) => usize::from(*size),
+            None => varint::pull(&mut rest)?,
         };
-        Some((name, tag, self.take(value_len)?))
-    }
-
-    fn take(&mut self, len: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.rest.split_at_checked(len)?;
+        let (value, rest) = rest.split_at_checked(value_len)?;
         self.rest = rest;
-        Some(taken)
+        Some((name, *tag, value))
     }
 }
 

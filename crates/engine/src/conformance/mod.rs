@@ -67,6 +67,7 @@ promises! {
     scans::a_stopped_scan_resumes_with_the_very_row,
     scans::a_scan_resumes_after_its_row_budget,
     scans::a_scan_resumes_after_its_time_budget,
+    scans::a_row_that_is_passed_over_is_examined_and_not_seen,
     scans::a_scan_resumes_where_the_row_is_gone,
     scans::one_row_is_examined_whatever_the_budget,
     scans::a_used_up_budget_at_the_end_is_the_end,

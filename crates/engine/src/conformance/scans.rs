@@ -193,6 +193,63 @@ pub(super) async fn a_scan_resumes_after_its_time_budget(s: Subject) {
     assert_eq!(s.keys(table, &rest(&resume)).await, names[taken..]);
 }
 
+/// Passes over all rows but every seventh, and notes what it was asked and shown.
+#[derive(Default)]
+struct EverySeventh {
+    shown: Collect,
+    asked_count: u64,
+    /// The value of a row that it did not pass over, until it is shown.
+    wanted: Option<Vec<u8>>,
+}
+
+impl Sink for EverySeventh {
+    fn passes_over(&mut self, _version: Version, value: &[u8]) -> bool {
+        assert_eq!(self.wanted, None, "a row that was not passed over was not shown");
+        self.asked_count += 1;
+        let passes = value.last().is_none_or(|last| last % 7 != 0);
+        self.wanted = (!passes).then(|| value.to_vec());
+        passes
+    }
+
+    fn row(&mut self, key: Key<'_>, version: Version, value: &[u8]) -> Flow {
+        // An engine that never asks shows every row.
+        if self.asked_count > 0 {
+            assert_eq!(self.wanted.take().as_deref(), Some(value), "a row that was passed over was shown");
+        }
+        self.shown.row(key, version, value)
+    }
+}
+
+pub(super) async fn a_row_that_is_passed_over_is_examined_and_not_seen(s: Subject) {
+    let table = s.table("numbered").await;
+    let names: Vec<String> = (0..500).map(|n| format!("{n:05}")).collect();
+    for chunk in names.chunks(100) {
+        let ops = chunk.iter().map(|row| op(row, Expect::Absent, put(row))).collect();
+        s.engine.commit(batch(table, "p", ops)).await.expect("put");
+    }
+    let mut whole = Collect::default();
+    assert_eq!(s.scan(table, GENEROUS, &mut whole).await, None);
+    // Pages of rows examined, not of rows shown; a page may show none.
+    for page in [1, 3, 50, 1000] {
+        let budget = Budget { rows_examined_max: page, ..GENEROUS };
+        let (mut ranges, mut sink, mut resumed) = (vec![KeyRange::all()], EverySeventh::default(), 0);
+        while let Some(key) = read(s.engine.scan(table, &ranges, budget, &mut sink).await) {
+            ranges = rest(&key).to_vec();
+            resumed += 1;
+        }
+        assert_eq!(resumed, names.len().div_ceil(page as usize) - 1, "page size {page}");
+        if sink.asked_count > 0 {
+            assert_eq!(sink.asked_count, names.len() as u64);
+            let is_wanted = |value: &[u8]| value.last().is_some_and(|last| last % 7 == 0);
+            let wanted: Vec<_> = whole.rows.iter().filter(|row| is_wanted(&row.2)).cloned().collect();
+            assert!(!wanted.is_empty() && wanted.len() < names.len());
+            assert_eq!(sink.shown.rows, wanted);
+        } else {
+            assert_eq!(sink.shown.rows, whole.rows);
+        }
+    }
+}
+
 pub(super) async fn a_scan_resumes_where_the_row_is_gone(s: Subject) {
     let (table, names) = numbered(&s, 10).await;
     let budget = Budget { rows_examined_max: 4, ..GENEROUS };

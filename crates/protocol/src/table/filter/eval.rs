@@ -43,12 +43,14 @@ fn is_set(row: &impl Properties, property: &FilterProperty) -> bool {
     matches!(row.property(property), Some(Value::Boolean(true)))
 }
 
+#[inline]
 fn is_met(row: &impl Properties, property: &FilterProperty, op: CompareOp, literal: &Value<'_>) -> bool {
     row.property(property).is_some_and(|stored| op.holds(&stored, literal))
 }
 
 impl CompareOp {
     /// Evaluates `stored op literal` by the rules for untyped properties.
+    #[inline]
     fn holds(self, stored: &Value<'_>, literal: &Value<'_>) -> bool {
         let Some(ordering) = compare(stored, literal) else {
             // One side is NaN, which equals nothing and has no order.

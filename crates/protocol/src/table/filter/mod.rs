@@ -61,4 +61,9 @@ impl Filter {
     pub fn matches(&self, row: &impl Properties) -> bool {
         self.root.matches(row)
     }
+
+    /// Whether a row's PartitionKey or RowKey must be known to tell whether it matches.
+    pub fn reads_keys(&self) -> bool {
+        self.root.reads_keys()
+    }
 }

@@ -45,6 +45,18 @@ pub enum CompareOp {
 }
 
 impl Expr {
+    pub(super) fn reads_keys(&self) -> bool {
+        let is_key = |property: &FilterProperty| {
+            matches!(property, FilterProperty::PartitionKey | FilterProperty::RowKey)
+        };
+        match self {
+            Expr::Constant(_) => false,
+            Expr::Flag(property) | Expr::Compare { property, .. } => is_key(property),
+            Expr::Not(operand) => operand.reads_keys(),
+            Expr::And(terms) | Expr::Or(terms) => terms.iter().any(Expr::reads_keys),
+        }
+    }
+
     /// `left and right`. A chain of these extends one list, so thousands of terms nest no deeper than two.
     pub(super) fn and(left: Expr, right: Expr) -> Expr {
         match left {
