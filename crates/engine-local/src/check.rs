@@ -17,7 +17,7 @@ use crate::commit_log::segment_of_another_store;
 use crate::directory_files::{DirectoryFiles, StoreFiles};
 use crate::marker::MARKER;
 use crate::shared::SharedState;
-use crate::store::{self, DROPPED, LIVE, Store, TABLES, listed_table};
+use crate::store::{self, DROPPED, LIVE, Store, TABLES, TreeTuning, listed_table};
 use crate::tree_error::TreeError;
 use crate::view::View;
 use crate::{LocalEngine, OpenError};
@@ -87,8 +87,9 @@ pub fn check_directory(
     families: &Families,
 ) -> Result<CheckReport, OpenError> {
     let files: Arc<dyn StoreFiles> = Arc::new(DirectoryFiles::new(path));
-    let Store { mut database, recent, counters, replayed, lock, .. } =
-        store::open(path, cache_bytes_max, &files)?;
+    // Nobody commits meanwhile, so nobody waits for a long sync.
+    let tuning = TreeTuning { cache_bytes_max, unsynced_bytes_max: u64::MAX };
+    let Store { mut database, recent, counters, replayed, lock, .. } = store::open(path, tuning, &files)?;
     let pages = catch_panic(|| database.check_integrity());
     let opened = catch_panic(|| SharedState::new(database, recent, replayed.last, counters));
     let mut report = match opened {

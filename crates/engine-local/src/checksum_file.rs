@@ -23,6 +23,7 @@ use std::ops::{Bound, Range};
 use redb::{BackendError, StorageBackend};
 
 use crate::checksum_cache::{BLOCK_BYTES, CHECKSUM_BYTES, ChecksumCache, GROUP_BLOCK_COUNT, group_offset};
+use crate::paced_sync::PacedSync;
 
 /// Up to this many blocks the checksums need no allocation.
 const SHORT_RUN_BLOCK_COUNT: usize = 32;
@@ -32,11 +33,12 @@ const BLOCK: u64 = BLOCK_BYTES as u64;
 pub(crate) struct ChecksumFile<B> {
     file: B,
     checksums: ChecksumCache,
+    paced_sync: PacedSync,
 }
 
 impl<B: StorageBackend> ChecksumFile<B> {
-    pub(crate) fn new(file: B) -> ChecksumFile<B> {
-        ChecksumFile { file, checksums: ChecksumCache::new() }
+    pub(crate) fn new(file: B, paced_sync: PacedSync) -> ChecksumFile<B> {
+        ChecksumFile { file, checksums: ChecksumCache::new(), paced_sync }
     }
 
     /// Reads whole blocks of one group into `out` and checks them.
@@ -108,6 +110,7 @@ impl<B: StorageBackend> StorageBackend for ChecksumFile<B> {
 
     fn sync_data(&self) -> io::Result<()> {
         self.checksums.flush(&self.file)?;
+        self.paced_sync.synced();
         self.file.sync_data()
     }
 
@@ -125,7 +128,8 @@ impl<B: StorageBackend> StorageBackend for ChecksumFile<B> {
                 self.write_run(first, &block)?;
             }
         }
-        Ok(())
+        // Not below the checksums: those of a run are written while a reader may wait for them.
+        self.paced_sync.wrote(&self.file, data.len())
     }
 
     fn close(&self) -> io::Result<()> {
@@ -215,6 +219,11 @@ mod tests {
         group_offset(number / GROUP_BLOCK_COUNT) + number % GROUP_BLOCK_COUNT * CHECKSUM_BYTES as u64
     }
 
+    /// It is synced at every write.
+    fn checked_file() -> ChecksumFile<InMemoryBackend> {
+        ChecksumFile::new(InMemoryBackend::new(), PacedSync::new(1, Default::default()))
+    }
+
     /// The file, and a plain vector with the same content.
     struct Both {
         checked: ChecksumFile<InMemoryBackend>,
@@ -223,7 +232,7 @@ mod tests {
 
     impl Both {
         fn new(len: u64) -> Both {
-            let checked = ChecksumFile::new(InMemoryBackend::new());
+            let checked = checked_file();
             checked.set_len(len).unwrap();
             assert_eq!(checked.len().unwrap(), len);
             let plain = vec![0; len as usize];
@@ -273,7 +282,7 @@ mod tests {
     #[test]
     fn a_file_with_more_groups_than_are_kept_in_memory_is_read_all_the_same() {
         let groups = 11;
-        let mut checked = ChecksumFile::new(InMemoryBackend::new());
+        let mut checked = checked_file();
         checked.set_len(groups * GROUP).unwrap();
         let at = |group: u64| group * GROUP + (1 + group % 7) * BLOCK;
         for group in 0..groups {
@@ -345,7 +354,7 @@ mod tests {
 
     #[test]
     fn a_file_grows_and_shrinks_and_what_comes_again_was_never_written() {
-        let checked = ChecksumFile::new(InMemoryBackend::new());
+        let checked = checked_file();
         let mut out = vec![7; 3 * BLOCK_BYTES];
         for blocks in [4, 1023, 1024, 1025, 2048, 3000, 1024, 1025, 10] {
             let old = checked.len().unwrap();

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::commit_log::{AppendError, CommitLog, Counters, RecordBuilder, SpaceUse};
+use crate::commit_log::{AppendError, CommitLog, Counters, RecordBuilder, Segments, SpaceUse};
 use crate::fold::Folder;
 use crate::group::{Applied, Group, KnownTables, WriteRequest};
 use crate::shared::{FoldRequest, SharedState};
@@ -59,6 +59,9 @@ pub(crate) struct CommitThread {
     pub(crate) record: RecordBuilder,
     pub(crate) recent_bytes_max: usize,
     pub(crate) folding: FoldRunner,
+    pub(crate) segments: Arc<Segments>,
+    /// `None` if this thread folds: then it makes the files of the log too.
+    pub(crate) spare_thread: Option<JoinHandle<()>>,
     /// Requests taken from the channel that are not in a group yet.
     pub(crate) waiting: WaitingRequests,
     /// Bytes appended to the log since it last asked for a fold.
@@ -127,6 +130,10 @@ impl CommitThread {
                     log::error!("the folding thread panicked");
                 }
             }
+        }
+        self.segments.end_wishes();
+        if self.spare_thread.is_some_and(|thread| thread.join().is_err()) {
+            log::error!("the thread that makes the files of the commit log panicked");
         }
         // Nobody is listening when the engine was dropped without being closed.
         let _ = self.done.send(true);
@@ -283,7 +290,8 @@ impl CommitThread {
     fn let_fold(&mut self, dropped_any: bool) {
         let is_long = self.unfolded_log_bytes >= UNFOLDED_LOG_BYTES_MAX;
         let must_fold = dropped_any || is_long;
-        let is_due = must_fold || self.log.wants_spare() || self.recent_bytes() >= self.recent_bytes_max;
+        let makes_spare = self.spare_thread.is_none() && self.log.wants_spare();
+        let is_due = must_fold || makes_spare || self.recent_bytes() >= self.recent_bytes_max;
         if !is_due {
             return;
         }

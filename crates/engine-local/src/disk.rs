@@ -15,16 +15,19 @@ use redb::{BackendError, StorageBackend};
 
 use crate::checksum_cache::BLOCK_BYTES;
 
-/// A file that remembers whether a sync failed.
+/// A file that remembers whether a sync failed. After one that did, every further sync fails: the system reports a
+/// failure once, and then takes the pages that it lost for written.
 #[derive(Debug)]
 pub(crate) struct Watched<B> {
     inner: B,
     sync_failed: Arc<AtomicBool>,
+    /// Held while the file is synced.
+    syncing: Mutex<()>,
 }
 
 impl<B> Watched<B> {
     pub(crate) fn new(inner: B, sync_failed: Arc<AtomicBool>) -> Watched<B> {
-        Watched { inner, sync_failed }
+        Watched { inner, sync_failed, syncing: Mutex::new(()) }
     }
 }
 
@@ -42,10 +45,13 @@ impl<B: StorageBackend> StorageBackend for Watched<B> {
     }
 
     fn sync_data(&self) -> io::Result<()> {
+        let _syncing = self.syncing.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         // Set it first: a sync that panics has failed too.
-        let had_failed = self.sync_failed.swap(true, Ordering::AcqRel);
+        if self.sync_failed.swap(true, Ordering::AcqRel) {
+            return Err(io::Error::other("an earlier sync failed"));
+        }
         let outcome = self.inner.sync_data();
-        if outcome.is_ok() && !had_failed {
+        if outcome.is_ok() {
             self.sync_failed.store(false, Ordering::Release);
         }
         outcome

@@ -1,33 +1,26 @@
-//! Folding: writes recent rows into the tree, in key order, in one transaction; after that the log no longer needs
-//! their records. It runs on a thread of its own, or on the commit thread between two groups.
+//! Folding: writes recent rows into the tree (`fold_rows.rs`); after that the log no longer needs their records. It
+//! runs on a thread of its own, or on the commit thread between two groups.
 //!
-//! Promises: the transaction also stores the last record that it contains, so after a crash no record is missed, and
-//! applying one twice changes nothing. A segment of the log is kept for one more fold than necessary. A full disk or
+//! Promises: the last transaction also stores the last record that it contains, so after a crash no record is missed,
+//! and applying one twice changes nothing. A segment of the log is kept for one more fold than necessary. A full disk or
 //! a damaged page stops folding, but commits continue until memory is full. This is the only place that writes to the
 //! tree, so it also reopens the file and sweeps dropped tables.
 
-use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use redb::WriteTransaction;
-
 use crate::catch_panic::catch_panic;
 use crate::commit_log::Segments;
 use crate::disk::is_full;
-use crate::row_bytes;
+use crate::fold_rows::FoldRows;
 use crate::shared::{FoldRequest, SharedState};
-use crate::store::{
-    DROPPED, META, META_FOLDED, META_LAST_VERSION, META_NEXT_TABLE, ROWS, Reopening, listed_table,
-};
+use crate::store::Reopening;
 use crate::sweep::{Swept, sweep_slice};
 use crate::tree_error::is_damage;
 use crate::view::Frozen;
 use engine::env::Clock;
-use engine::keys;
-use engine::{Row, TableId};
 
 /// After this long without a commit, fold everything in memory.
 const IDLE_TIME: Duration = Duration::from_secs(1);
@@ -46,6 +39,8 @@ pub(crate) struct Folder {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) reopening: Reopening,
     pub(crate) recent_bytes_max: usize,
+    /// There is no thread that makes the files of the log.
+    pub(crate) makes_spares: bool,
     pub(crate) sweep_pending: bool,
     /// The last record in the tree.
     pub(crate) folded: u64,
@@ -119,7 +114,8 @@ impl Folder {
         if self.shared.is_poisoned() {
             return;
         }
-        if self.segments.wants_spare()
+        if self.makes_spares
+            && self.segments.wants_spare()
             && !self.is_stuck
             && let Err(error) = self.segments.make_spare()
         {
@@ -221,14 +217,23 @@ impl Folder {
         }
     }
 
-    /// Writes the rows in one transaction; returns whether a table was dropped.
+    /// Writes the rows; returns whether a table was dropped.
     fn write(&self, frozen: &Frozen) -> Result<bool, FoldFailure> {
-        let transaction = match self.shared.begin_write() {
-            Some(begun) => begun?,
-            None if self.reopen() => self.shared.begin_write().ok_or(FoldFailure::Closed)??,
-            None => return Err(FoldFailure::Closed),
-        };
-        Ok(write_rows(transaction, frozen)?)
+        let mut rows = FoldRows::new(frozen);
+        loop {
+            let transaction = match self.shared.begin_write() {
+                Some(begun) => begun?,
+                None if self.reopen() => self.shared.begin_write().ok_or(FoldFailure::Closed)??,
+                None => return Err(FoldFailure::Closed),
+            };
+            let written_bytes = &self.reopening.written_bytes;
+            let before = written_bytes.load(Ordering::Relaxed);
+            if rows.write(transaction, || written_bytes.load(Ordering::Relaxed) != before)? {
+                return Ok(rows.drops_any());
+            }
+            // Readers let go of the tree's older pages, so the next transaction can use them.
+            self.shared.publish_base(false)?;
+        }
     }
 
     fn folded_until(&mut self, frozen: &Arc<Frozen>) {
@@ -318,44 +323,4 @@ impl Folder {
     fn reopen(&self) -> bool {
         catch_panic(|| self.shared.reopen(&self.reopening)).unwrap_or(false)
     }
-}
-
-/// Writes the rows in this transaction, and commits it; returns whether a table was dropped.
-pub(crate) fn write_rows(transaction: WriteTransaction, frozen: &Frozen) -> Result<bool, redb::Error> {
-    let dropped = dropped_tables(frozen);
-    {
-        let mut rows = transaction.open_table(ROWS)?;
-        for (entry, row) in frozen.recent.iter() {
-            let key = entry.key();
-            // Rows of a dropped table do not go into the tree. Those that are there are swept.
-            if !dropped.is_empty() && keys::table_of(key).is_some_and(|table| dropped.contains(&table)) {
-                continue;
-            }
-            match row {
-                Some(Row { version, value }) => {
-                    let mut place = rows.insert_reserve(&key[..], row_bytes::size_bytes(&value))?;
-                    row_bytes::write(place.as_mut(), key, version, &value);
-                }
-                None => {
-                    rows.remove(&key[..])?;
-                }
-            }
-        }
-        let mut meta = transaction.open_table(META)?;
-        meta.insert(META_FOLDED, frozen.until)?;
-        meta.insert(META_LAST_VERSION, frozen.counters.last_version)?;
-        meta.insert(META_NEXT_TABLE, frozen.counters.next_table)?;
-    }
-    transaction.commit()?;
-    Ok(!dropped.is_empty())
-}
-
-/// The tables that the frozen rows say were dropped.
-fn dropped_tables(frozen: &Frozen) -> HashSet<TableId> {
-    let (start, end) = keys::table_range(DROPPED);
-    let mut listed = frozen.recent.range(&start, &end, u64::MAX);
-    std::iter::from_fn(|| listed.take())
-        .filter(|found| found.row.is_some())
-        .filter_map(|found| listed_table(found.key()))
-        .collect()
 }

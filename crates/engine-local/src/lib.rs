@@ -11,10 +11,12 @@
 //! | `commit_thread.rs` | the commit thread |
 //! | `group.rs` | what a group of requests does |
 //! | `recent.rs` | the rows that are not yet in the tree |
-//! | `fold.rs` | how those rows get into the tree |
+//! | `fold.rs`, `fold_rows.rs` | how those rows get into the tree |
 //! | `view.rs` | what a reader sees |
 //! | `row_bytes.rs` | a row's bytes in the tree |
 //! | `checksum_file.rs` | the checksums below the tree |
+//! | `paced_sync.rs` | how the tree's file is synced in small steps |
+//! | `spare_thread.rs` | who makes the next file of the log |
 //! | `sweep.rs` | how the space of a dropped table comes back |
 //! | `snapshot.rs` | a view that a backup holds |
 //! | `check.rs` | whether a store is sound |
@@ -31,8 +33,10 @@ mod directory;
 mod directory_files;
 mod disk;
 mod fold;
+mod fold_rows;
 mod group;
 mod marker;
+mod paced_sync;
 mod recent;
 /// Public for the fuzzer alone.
 #[doc(hidden)]
@@ -41,6 +45,7 @@ pub mod row_bytes;
 mod seeded;
 mod shared;
 mod snapshot;
+mod spare_thread;
 mod store;
 mod store_id;
 mod sweep;
@@ -80,7 +85,7 @@ use crate::fold::Folder;
 use crate::group::{Applied, KnownTables, WriteRequest};
 use crate::shared::SharedState;
 use crate::snapshot::LocalSnapshot;
-use crate::store::{Store, TABLES};
+use crate::store::{Store, TABLES, TreeTuning};
 use crate::store_id::StorePlace;
 use crate::tree_error::TreeError;
 use crate::view::View;
@@ -107,6 +112,9 @@ pub struct LocalOptions {
     /// Bytes of recent rows in memory before they are folded into the tree. New rows gather while a fold runs. If
     /// folding cannot keep up, memory may reach four times this bound.
     pub recent_bytes_max: usize,
+    /// Bytes of the tree's file that are written and not synced. A commit that comes meanwhile waits for them, so this
+    /// decides how long it waits. With less, folding takes longer.
+    pub unsynced_bytes_max: u64,
     /// Folds on the commit thread between two groups, not on a thread of its own: for deterministic runs.
     pub folds_between_groups: bool,
 }
@@ -120,6 +128,7 @@ impl LocalOptions {
             commit_queue_bytes_max: 16 * 1024 * 1024,
             cache_bytes_max: 64 * 1024 * 1024,
             recent_bytes_max: 48 * 1024 * 1024,
+            unsynced_bytes_max: 1024 * 1024,
             folds_between_groups: false,
         }
     }
@@ -184,7 +193,11 @@ impl LocalEngine {
     ) -> Result<LocalEngine, OpenError> {
         #[cfg(feature = "seeded-bugs")]
         let files = seeded::files(files);
-        let store = store::open(directory, options.cache_bytes_max, &files)?;
+        let tuning = TreeTuning {
+            cache_bytes_max: options.cache_bytes_max,
+            unsynced_bytes_max: options.unsynced_bytes_max,
+        };
+        let store = store::open(directory, tuning, &files)?;
         let Store { place, database, recent, counters, folded, replayed, sweep_pending, reopening, lock } =
             store;
         #[cfg(feature = "seeded-bugs")]
@@ -207,6 +220,7 @@ impl LocalEngine {
             clock: options.clock.clone(),
             reopening,
             recent_bytes_max: options.recent_bytes_max,
+            makes_spares: options.folds_between_groups,
             sweep_pending,
             folded,
             seen_sequence: 0,
@@ -219,10 +233,21 @@ impl LocalEngine {
             let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(run);
             spawned.map_err(|source| OpenError::Io { path: directory.to_owned(), source })
         };
-        let folding = if options.folds_between_groups {
-            FoldRunner::CommitThread(Box::new(folder))
+        let segments = replayed.segments;
+        // Without a commit thread nobody else would end the others.
+        let end_others = || {
+            shared.ask(|asked| asked.end = true);
+            segments.end_wishes();
+        };
+        let (folding, spare_thread) = if options.folds_between_groups {
+            (FoldRunner::CommitThread(Box::new(folder)), None)
         } else {
-            FoldRunner::OwnThread(spawn("lazulite-fold", Box::new(move || folder.run()))?)
+            let fold_thread = spawn("lazulite-fold", Box::new(move || folder.run()))?;
+            let (shared, segments) = (shared.clone(), segments.clone());
+            let make_spares = move || spare_thread::run(&shared, &segments);
+            let spare_thread =
+                spawn("lazulite-spare", Box::new(make_spares)).inspect_err(|_| end_others())?;
+            (FoldRunner::OwnThread(fold_thread), Some(spare_thread))
         };
         let commit_thread = CommitThread {
             shared: shared.clone(),
@@ -235,14 +260,14 @@ impl LocalEngine {
             record: Default::default(),
             recent_bytes_max: options.recent_bytes_max,
             folding,
+            segments: segments.clone(),
+            spare_thread,
             waiting: WaitingRequests::default(),
             unfolded_log_bytes: 0,
             done,
         };
-        let thread = spawn("lazulite-commit", Box::new(move || commit_thread.run())).inspect_err(|_| {
-            // Without a commit thread nobody else would end the folding thread.
-            shared.ask(|asked| asked.end = true);
-        })?;
+        let thread =
+            spawn("lazulite-commit", Box::new(move || commit_thread.run())).inspect_err(|_| end_others())?;
         Ok(LocalEngine {
             requests: RwLock::new(Some(sender)),
             done: done_receiver,
@@ -253,7 +278,7 @@ impl LocalEngine {
             commit_queue_bytes_max: options.commit_queue_bytes_max,
             shared,
             place,
-            segments: replayed.segments,
+            segments,
             _lock: lock,
         })
     }

@@ -105,7 +105,16 @@ impl Recent {
 
     /// Every row with its latest change.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Entry<'_, Box<[u8]>, impl Sized>, Option<Row>)> {
-        self.rows.iter().filter_map(|entry| {
+        self.iter_after(None)
+    }
+
+    /// Every row behind this key, with its latest change.
+    pub(crate) fn iter_after(
+        &self,
+        key: Option<&[u8]>,
+    ) -> impl Iterator<Item = (Entry<'_, Box<[u8]>, impl Sized>, Option<Row>)> {
+        let start = key.map_or(Bound::Unbounded, Bound::Excluded);
+        self.rows.range::<[u8], _>((start, Bound::Unbounded)).filter_map(|entry| {
             let row = entry.value().as_of(u64::MAX)?;
             Some((entry, row))
         })

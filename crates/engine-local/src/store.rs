@@ -16,7 +16,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use redb::{
     Database, DatabaseError, Durability, ReadableDatabase, StorageBackend, StorageError, TableDefinition,
@@ -31,6 +31,7 @@ use crate::directory_files::{Access, AnyFile, DirectoryFiles, StoreFiles};
 use crate::disk::{Overlay, Watched};
 use crate::group::ChangedRows;
 use crate::marker::{self, FORMAT, MARKER, MARKER_NEW, Marker};
+use crate::paced_sync::PacedSync;
 use crate::recent::Recent;
 use crate::store_id::{StoreId, StorePlace};
 use crate::sweep::first_dropped;
@@ -168,6 +169,8 @@ pub(crate) struct Reopening {
     pub(crate) read_only: Box<dyn Fn() -> Result<Database, OpenError> + Send>,
     /// Set when a sync fails: from then on the file may show what is not durable.
     pub(crate) sync_failed: Arc<AtomicBool>,
+    /// Grows with every write to the file.
+    pub(crate) written_bytes: Arc<AtomicU64>,
 }
 
 /// An open store: the tree, the end of the log, and the rows that are in the log and not in the tree. The lock is
@@ -186,11 +189,7 @@ pub(crate) struct Store {
 }
 
 /// Opens the store, or creates it. `files` are the files of `path`, or stand for them in a test.
-pub(crate) fn open(
-    path: &Path,
-    cache_bytes_max: usize,
-    files: &Arc<dyn StoreFiles>,
-) -> Result<Store, OpenError> {
+pub(crate) fn open(path: &Path, tuning: TreeTuning, files: &Arc<dyn StoreFiles>) -> Result<Store, OpenError> {
     let io = |source| OpenError::Io { path: path.to_owned(), source };
     let damaged = |cause| OpenError::Damaged { path: path.to_owned(), cause };
 
@@ -212,10 +211,10 @@ pub(crate) fn open(
         if marker.is_some() {
             return Err(damaged(format!("{TABLES} is missing")));
         }
-        create_tables(path, cache_bytes_max, files)?;
+        create_tables(path, tuning, files)?;
     }
     let sync_failed = Arc::new(AtomicBool::new(false));
-    let opener = Opener { path: path.to_owned(), files: files.clone(), cache_bytes_max };
+    let opener = Opener::new(path, files, tuning);
     let database = opener.open_watched(&sync_failed)?;
     let is_current = marker.is_some_and(|marker| marker.format == FORMAT);
     if !is_current {
@@ -269,11 +268,13 @@ pub(crate) fn open(
     if !is_current {
         marker::write(&**files, id).map_err(io)?;
     }
+    let written_bytes = opener.written_bytes.clone();
     let (writable, failed) = (opener.clone(), sync_failed.clone());
     let reopening = Reopening {
         writable: Box::new(move || writable.open_watched(&failed).and_then(|tree| writable.check(tree, id))),
         read_only: Box::new(move || opener.open_read_only().and_then(|tree| opener.check(tree, id))),
         sync_failed,
+        written_bytes,
     };
     Ok(Store { place, database, recent, counters, folded, replayed, sweep_pending, reopening, lock })
 }
@@ -299,12 +300,26 @@ fn in_tree<T>(path: &Path, work: impl FnOnce() -> Result<T, redb::Error>) -> Res
     })
 }
 
+/// How the tree's file is read and written.
+#[derive(Clone, Copy)]
+pub(crate) struct TreeTuning {
+    pub(crate) cache_bytes_max: usize,
+    pub(crate) unsynced_bytes_max: u64,
+}
+
 /// Opens the tree's file.
 #[derive(Clone)]
 struct Opener {
     path: PathBuf,
     files: Arc<dyn StoreFiles>,
-    cache_bytes_max: usize,
+    tuning: TreeTuning,
+    written_bytes: Arc<AtomicU64>,
+}
+
+impl Opener {
+    fn new(path: &Path, files: &Arc<dyn StoreFiles>, tuning: TreeTuning) -> Opener {
+        Opener { path: path.to_owned(), files: files.clone(), tuning, written_bytes: Arc::default() }
+    }
 }
 
 impl Opener {
@@ -335,9 +350,13 @@ impl Opener {
         wrap: impl Fn(AnyFile) -> AnyFile,
     ) -> Result<Database, OpenError> {
         let open = || -> Result<Database, DatabaseError> {
-            let backend = ChecksumFile::new(wrap(self.files.open(name, access)?));
+            let file = wrap(self.files.open(name, access)?);
+            let backend = ChecksumFile::new(
+                file,
+                PacedSync::new(self.tuning.unsynced_bytes_max, self.written_bytes.clone()),
+            );
             Database::builder()
-                .set_cache_size(self.cache_bytes_max)
+                .set_cache_size(self.tuning.cache_bytes_max)
                 .set_repair_callback(|repair| {
                     log::warn!("checking the store after a crash: {:.0} % done", repair.progress() * 100.0);
                 })
@@ -374,9 +393,9 @@ pub fn is_store_file(name: &str) -> bool {
 }
 
 /// Builds the file under another name first, because redb cannot open one whose creation was interrupted.
-fn create_tables(path: &Path, cache_bytes_max: usize, files: &Arc<dyn StoreFiles>) -> Result<(), OpenError> {
+fn create_tables(path: &Path, tuning: TreeTuning, files: &Arc<dyn StoreFiles>) -> Result<(), OpenError> {
     let io = |source| OpenError::Io { path: path.to_owned(), source };
-    let opener = Opener { path: path.to_owned(), files: files.clone(), cache_bytes_max };
+    let opener = Opener::new(path, files, tuning);
     let database = opener.open(TABLES_NEW, Access::Create, |file| file)?;
     create_schema(&database).map_err(|error| io(io::Error::other(error.to_string())))?;
     drop(database);
@@ -411,7 +430,8 @@ pub(crate) fn begin_write(database: &Database) -> Result<WriteTransaction, redb:
 #[doc(hidden)]
 pub fn open_file(path: &Path) -> Result<Database, OpenError> {
     let files: Arc<dyn StoreFiles> = Arc::new(DirectoryFiles::new(path));
-    Opener { path: path.to_owned(), files, cache_bytes_max: 0 }.open(TABLES, Access::Write, |file| file)
+    let tuning = TreeTuning { cache_bytes_max: 0, unsynced_bytes_max: u64::MAX };
+    Opener::new(path, &files, tuning).open(TABLES, Access::Write, |file| file)
 }
 
 /// Whether this can be the counter of a table id.

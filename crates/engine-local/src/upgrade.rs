@@ -10,7 +10,7 @@
 
 use redb::{Database, ReadableTable, TableDefinition, TableError};
 
-use crate::fold::write_rows;
+use crate::fold_rows::FoldRows;
 use crate::row_bytes;
 use crate::store::{
     DROPPED, LIVE, META, META_FOLDED, META_LAST_VERSION, META_STORE, ROWS, begin_write, list_key,
@@ -61,7 +61,10 @@ pub(crate) fn give_id(database: &Database) -> Result<(), redb::Error> {
 
 /// Folds what the old segments hold; returns whether a table was dropped.
 pub(crate) fn fold(database: &Database, rows: &Frozen) -> Result<bool, redb::Error> {
-    write_rows(begin_write(database)?, rows)
+    let mut rows = FoldRows::new(rows);
+    // In one transaction: the promise above.
+    rows.write(begin_write(database)?, || false)?;
+    Ok(rows.drops_any())
 }
 
 fn ids(

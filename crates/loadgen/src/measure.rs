@@ -43,6 +43,9 @@ pub struct Sample {
     pub examined_per_second: f64,
     pub p50_us: f64,
     pub p99_us: f64,
+    /// 0 in results from before it was measured.
+    #[serde(default)]
+    pub p999_us: f64,
     pub longest_us: f64,
     /// The longest time without any answer.
     pub gap_longest_us: f64,
@@ -145,6 +148,7 @@ impl Measurement<'_> {
             examined_per_second: requests_per_second * examined,
             p50_us: all.accepted.percentile_us(0.5),
             p99_us: all.accepted.percentile_us(0.99),
+            p999_us: all.accepted.percentile_us(0.999),
             longest_us: all.accepted.longest().as_secs_f64() * 1e6,
             gap_longest_us: tally.gap_longest.as_secs_f64() * 1e6,
             server_cpu_us: used(before.server_cpu, after.server_cpu, pauses.server_cpu)
@@ -402,6 +406,7 @@ impl Sample {
             examined_per_second: of(&|sample| sample.examined_per_second),
             p50_us: of(&|sample| sample.p50_us),
             p99_us: of(&|sample| sample.p99_us),
+            p999_us: of(&|sample| sample.p999_us),
             longest_us: of(&|sample| sample.longest_us),
             gap_longest_us: of(&|sample| sample.gap_longest_us),
             server_cpu_us: optional(&|sample| sample.server_cpu_us),

@@ -62,7 +62,7 @@ pub fn run(options: &Options, programs: &Programs, data: &DataDirectory, run: &m
     Ok(())
 }
 
-/// A minute of random inserts: their rate and the longest wait.
+/// A minute of random inserts: their rate and the longest wait. Then a minute at half that rate, in the open loop.
 fn sustained(server: &System, table: &str, large: TableShape, run: &mut Run) -> Result<(), Error> {
     eprintln!("a minute of random inserts among {} entities", large.label());
     let inserts = Workload { kind: WorkloadKind::Insert, shape: large, connections: MANY_CONNECTIONS };
@@ -71,6 +71,17 @@ fn sustained(server: &System, table: &str, large: TableShape, run: &mut Run) -> 
         (fact::SUSTAINED_PER_SECOND, sample.requests_per_second),
         (fact::SUSTAINED_LONGEST_US, sample.longest_us),
         (fact::SUSTAINED_GAP_US, sample.gap_longest_us),
+    ] {
+        run.facts.insert(name.to_owned(), figure);
+    }
+    let rate = sample.requests_per_second / 2.0;
+    eprintln!("a minute of random inserts at {rate:.0} per second");
+    let sample = compare::measure_on(server, &inserts, table, None, Some(rate), SUSTAINED)?;
+    for (name, figure) in [
+        (fact::HALF_LOAD_PER_SECOND, rate),
+        (fact::HALF_LOAD_P99_US, sample.p99_us),
+        (fact::HALF_LOAD_P999_US, sample.p999_us),
+        (fact::HALF_LOAD_LONGEST_US, sample.longest_us),
     ] {
         run.facts.insert(name.to_owned(), figure);
     }

@@ -199,6 +199,22 @@ fn facts(run: &Run) -> String {
             time(gap)
         );
     }
+    if let (Some(rate), Some(p99), Some(p999), Some(longest)) = (
+        fact(fact::HALF_LOAD_PER_SECOND),
+        fact(fact::HALF_LOAD_P99_US),
+        fact(fact::HALF_LOAD_P999_US),
+        fact(fact::HALF_LOAD_LONGEST_US),
+    ) {
+        let _ = writeln!(
+            text,
+            "\nA minute of random inserts at half of that rate, in the open loop: {}/s; 99 % within {}, 99.9 % within {}, \
+             the slowest {}.",
+            thousands(rate),
+            time(p99),
+            time(p999),
+            time(longest)
+        );
+    }
     if let (Some(idle), Some(peak)) = (fact(fact::LOADED_IDLE_BYTES), fact(fact::LOADED_PEAK_BYTES)) {
         let _ = writeln!(
             text,
@@ -263,6 +279,7 @@ pub mod tests {
             examined_per_second: requests_per_second,
             p50_us: 50.0,
             p99_us: 1500.0,
+            p999_us: 3000.0,
             longest_us: 20_000.0,
             gap_longest_us: 10_000.0,
             server_cpu_us: Some(12.34),

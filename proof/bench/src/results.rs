@@ -28,6 +28,10 @@ pub mod fact {
     pub const SUSTAINED_PER_SECOND: &str = "sustained_inserts_per_second";
     pub const SUSTAINED_LONGEST_US: &str = "sustained_longest_us";
     pub const SUSTAINED_GAP_US: &str = "sustained_gap_us";
+    pub const HALF_LOAD_PER_SECOND: &str = "half_load_inserts_per_second";
+    pub const HALF_LOAD_P99_US: &str = "half_load_p99_us";
+    pub const HALF_LOAD_P999_US: &str = "half_load_p999_us";
+    pub const HALF_LOAD_LONGEST_US: &str = "half_load_longest_us";
     pub const LOADED_PEAK_BYTES: &str = "loaded_peak_bytes";
     pub const LOADED_IDLE_BYTES: &str = "loaded_idle_bytes";
     pub const DISK_BYTES: &str = "disk_bytes";

@@ -14,8 +14,8 @@ mod segment;
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use redb::StorageBackend;
 
@@ -34,6 +34,8 @@ use crate::store_id::{StoreId, StorePlace};
 const FIRST_SEGMENT_BYTES: u64 = 64 * 1024;
 /// The other segments: long enough that the next one is ready in time, and not much longer.
 const SEGMENT_BYTES: u64 = 16 * 1024 * 1024;
+/// A segment that the commit thread makes itself, because the one that it wished for is not ready: callers wait.
+const HASTY_SEGMENT_BYTES: u64 = 1024 * 1024;
 /// The reserve for a full disk: room for some tens of thousands of deletions, until folding them frees space.
 const RESERVE_BYTES: u64 = 4 * 1024 * 1024;
 /// A shorter file is no reserve any more.
@@ -118,7 +120,7 @@ impl CommitLog {
         self.last = sequence;
         if !self.has_asked && self.position * 4 > self.current.head.length {
             self.has_asked = true;
-            self.segments.wants_spare.store(true, Ordering::Release);
+            self.segments.wish_for_spare();
         }
         Ok((sequence, size_bytes))
     }
@@ -172,7 +174,16 @@ pub(super) fn segment_of_another_store(place: &StorePlace) -> Option<(String, St
     replay::segment_of_another_store(place, names.iter().filter_map(|name| segment::first_of(name)))
 }
 
-/// The files of the log, shared by the commit thread, which adds them, and the folding thread, which releases them.
+/// What the log wishes of the thread that makes its files.
+#[derive(Default, Debug)]
+struct SpareWish {
+    wants_spare: bool,
+    /// There will be no more wishes.
+    has_ended: bool,
+}
+
+/// The files of the log, shared by the commit thread, which adds them, the folding thread, which releases them, and the
+/// thread that makes the next one.
 #[derive(Debug)]
 pub(super) struct Segments {
     place: StorePlace,
@@ -180,7 +191,9 @@ pub(super) struct Segments {
     firsts: Mutex<VecDeque<u64>>,
     /// A file for the next segment, fully allocated, and its length.
     spare: Mutex<Option<(AnyFile, u64)>>,
-    wants_spare: AtomicBool,
+    wish: Mutex<SpareWish>,
+    /// Signals a new wish.
+    wished: Condvar,
     /// The length of the file that is kept for a full disk. `None` while there is no space for one.
     reserve: Mutex<Option<u64>>,
     /// The salt of the next segment: every segment has its own.
@@ -193,7 +206,8 @@ impl Segments {
             place,
             firsts: Mutex::new(firsts),
             spare: Mutex::new(None),
-            wants_spare: AtomicBool::new(false),
+            wish: Mutex::default(),
+            wished: Condvar::new(),
             reserve: Mutex::new(reserve),
             salt: AtomicU64::new(salt),
         }
@@ -237,7 +251,7 @@ impl Segments {
     ) -> io::Result<(&'static str, AnyFile, u64)> {
         let length_min = length_min.next_multiple_of(RECORDS_OFFSET).max(FIRST_SEGMENT_BYTES);
         // While a store is being opened no record waits, and somebody waits for the store.
-        let length = if is_opening { length_min } else { length_min.max(SEGMENT_BYTES) };
+        let length = if is_opening { length_min } else { length_min.max(HASTY_SEGMENT_BYTES) };
         let create = |length| {
             if space_use == SpaceUse::Any && !is_opening {
                 // The last space on the disk is for the reserve.
@@ -283,13 +297,35 @@ impl Segments {
         ours.filter_map(|name| self.place.files.size_bytes(name).ok()).sum()
     }
 
+    fn wish(&self) -> MutexGuard<'_, SpareWish> {
+        self.wish.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn wish_for_spare(&self) {
+        self.wish().wants_spare = true;
+        self.wished.notify_all();
+    }
+
     pub(super) fn wants_spare(&self) -> bool {
-        self.wants_spare.load(Ordering::Acquire)
+        self.wish().wants_spare
+    }
+
+    /// Waits until the log wants a spare, and takes the wish; `false` when there will be none any more.
+    pub(super) fn wait_for_wish(&self) -> bool {
+        let has_none = |wish: &mut SpareWish| !wish.wants_spare && !wish.has_ended;
+        let waited = self.wished.wait_while(self.wish(), has_none);
+        let mut wish = waited.unwrap_or_else(|poisoned| poisoned.into_inner());
+        std::mem::take(&mut wish.wants_spare) && !wish.has_ended
+    }
+
+    pub(super) fn end_wishes(&self) {
+        self.wish().has_ended = true;
+        self.wished.notify_all();
     }
 
     /// Makes the file of the next segment, if there is none, so that the commit thread need not.
     pub(super) fn make_spare(&self) -> io::Result<()> {
-        self.wants_spare.store(false, Ordering::Release);
+        self.wish().wants_spare = false;
         let mut spare = self.spare();
         if spare.is_none() {
             let file = segment::create(&*self.place.files, segment::SPARE, SEGMENT_BYTES, Access::Create)?;

@@ -30,8 +30,8 @@ const CLOSED_MARKER: [u8; 4] = *b"LZLC";
 const SEAL_OFFSET: u64 = 512;
 const SEAL_BYTES: usize = 16;
 pub(crate) const RECORDS_OFFSET: u64 = 4096;
-/// Zeros are written in chunks of this size.
-const CHUNK_BYTES: usize = 256 * 1024;
+/// Zeros are written and synced in chunks of this size: a commit that comes meanwhile waits for no more than this.
+const CHUNK_BYTES: usize = 1024 * 1024;
 
 const PREFIX: &str = "commits-";
 const SUFFIX: &str = ".log";
@@ -207,7 +207,8 @@ fn fill(file: &AnyFile, length: u64) -> io::Result<()> {
     while offset < length {
         let size = (length - offset).min(zeros.len() as u64);
         file.write(offset, &zeros[..size as usize])?;
+        file.sync_data()?;
         offset += size;
     }
-    file.sync_data()
+    Ok(())
 }

@@ -68,6 +68,7 @@ impl Disk {
     /// How whole blocks are written, which only the tree does.
     pub fn tree_writes(&self, behaviour: Behaviour) {
         self.state().tree_writes = behaviour;
+        self.0.1.notify_all();
     }
 
     pub fn reads(&self, behaviour: Behaviour) {

@@ -8,6 +8,7 @@ mod disk;
 mod displaced;
 mod failures;
 mod fixtures;
+mod folding;
 mod gauges;
 mod log;
 mod model;

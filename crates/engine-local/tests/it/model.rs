@@ -79,6 +79,10 @@ async fn run(seed: u64) {
     let mut options = options(&clock);
     options.recent_bytes_max = [options.recent_bytes_max, 3_000, 1][seed as usize % 3];
     options.folds_between_groups = seed.is_multiple_of(2);
+    // With a cache that holds no changed page, and a sync after every write.
+    if seed % 5 == 3 {
+        (options.cache_bytes_max, options.unsynced_bytes_max) = (0, 1);
+    }
     let mut local = LocalEngine::open(directory.path(), options.clone()).unwrap();
     let memory = MemoryEngine::new(FAMILIES, clock.clone());
     let mut tables = vec![TableId::SETTINGS];

@@ -155,6 +155,7 @@ fn send(
         examined_per_second: per_second,
         p50_us: all.accepted.percentile_us(0.5),
         p99_us: all.accepted.percentile_us(0.99),
+        p999_us: all.accepted.percentile_us(0.999),
         longest_us: all.accepted.longest().as_secs_f64() * 1e6,
         gap_longest_us: tally.gap_longest.as_secs_f64() * 1e6,
         server_cpu_us: spent(before.0, after.0).map(|seconds| seconds * 1e6 / count),

@@ -13,8 +13,10 @@ use tables::TableService;
 use super::disk::Disk;
 use super::stage::{Log, Stage, Witness};
 
-/// Small, so that the engine must read from its disk.
+/// Small, so that the engine must read from its disk, and folds in several transactions.
 const CACHE_BYTES_MAX: usize = 256 * 1024;
+/// Small, so that the tree's file is synced in the middle of a transaction.
+const UNSYNCED_BYTES_MAX: u64 = 32 * 1024;
 /// Small, so that the engine folds now and then.
 const RECENT_BYTES_MAX: usize = 64 * 1024;
 
@@ -64,6 +66,7 @@ impl Store {
                 let mut options = LocalOptions::new(tables::FAMILIES, clock.clone());
                 options.cache_bytes_max = CACHE_BYTES_MAX;
                 options.recent_bytes_max = RECENT_BYTES_MAX;
+                options.unsynced_bytes_max = UNSYNCED_BYTES_MAX;
                 options.folds_between_groups = true;
                 let opened = LocalEngine::open_on(directory.path(), options, Arc::new(disk.clone()));
                 Arc::new(opened.map_err(|error| error.to_string())?)
