@@ -8,26 +8,37 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::io;
 use std::ops::{Bound, Range};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use redb::{BackendError, StorageBackend};
 
 use crate::checksum_cache::BLOCK_BYTES;
 
+/// Whether a sync of the file failed, however often it was opened. Locked during every sync.
+#[derive(Default, Debug)]
+pub(crate) struct SyncFailure(Mutex<bool>);
+
+impl SyncFailure {
+    fn lock(&self) -> MutexGuard<'_, bool> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    pub(crate) fn has_happened(&self) -> bool {
+        *self.lock()
+    }
+}
+
 /// A file that remembers whether a sync failed. After one that did, every further sync fails: the system reports a
 /// failure once, and then takes the pages that it lost for written.
 #[derive(Debug)]
 pub(crate) struct Watched<B> {
     inner: B,
-    sync_failed: Arc<AtomicBool>,
-    /// Held while the file is synced.
-    syncing: Mutex<()>,
+    sync_failure: Arc<SyncFailure>,
 }
 
 impl<B> Watched<B> {
-    pub(crate) fn new(inner: B, sync_failed: Arc<AtomicBool>) -> Watched<B> {
-        Watched { inner, sync_failed, syncing: Mutex::new(()) }
+    pub(crate) fn new(inner: B, sync_failure: Arc<SyncFailure>) -> Watched<B> {
+        Watched { inner, sync_failure }
     }
 }
 
@@ -45,15 +56,14 @@ impl<B: StorageBackend> StorageBackend for Watched<B> {
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        let _syncing = self.syncing.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        // Set it first: a sync that panics has failed too.
-        if self.sync_failed.swap(true, Ordering::AcqRel) {
+        let mut has_failed = self.sync_failure.lock();
+        if *has_failed {
             return Err(io::Error::other("an earlier sync failed"));
         }
+        // Set it first: a sync that panics has failed too.
+        *has_failed = true;
         let outcome = self.inner.sync_data();
-        if outcome.is_ok() {
-            self.sync_failed.store(false, Ordering::Release);
-        }
+        *has_failed = outcome.is_err();
         outcome
     }
 

@@ -316,7 +316,7 @@ impl Folder {
             redb::Error::PreviousIo | redb::Error::DatabaseClosed | redb::Error::Corrupted(_) => true,
             _ => false,
         };
-        is_harmless && !self.reopening.sync_failed.load(Ordering::Acquire)
+        is_harmless && !self.reopening.sync_failure.has_happened()
     }
 
     /// Reopens the file; returns whether it is open for writing.

@@ -16,7 +16,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicU64;
 
 use redb::{
     Database, DatabaseError, Durability, ReadableDatabase, StorageBackend, StorageError, TableDefinition,
@@ -28,7 +28,7 @@ use crate::checksum_file::ChecksumFile;
 use crate::commit_log::{self, Counters, ReplayError, Replayed, SpaceUse, replay};
 use crate::directory::{self, DirectoryLock};
 use crate::directory_files::{Access, AnyFile, DirectoryFiles, StoreFiles};
-use crate::disk::{Overlay, Watched};
+use crate::disk::{Overlay, SyncFailure, Watched};
 use crate::group::ChangedRows;
 use crate::marker::{self, FORMAT, MARKER, MARKER_NEW, Marker};
 use crate::paced_sync::PacedSync;
@@ -168,7 +168,7 @@ pub(crate) struct Reopening {
     /// For reading only: repairs that redb makes on opening stay in memory.
     pub(crate) read_only: Box<dyn Fn() -> Result<Database, OpenError> + Send>,
     /// Set when a sync fails: from then on the file may show what is not durable.
-    pub(crate) sync_failed: Arc<AtomicBool>,
+    pub(crate) sync_failure: Arc<SyncFailure>,
     /// Grows with every write to the file.
     pub(crate) written_bytes: Arc<AtomicU64>,
 }
@@ -213,9 +213,9 @@ pub(crate) fn open(path: &Path, tuning: TreeTuning, files: &Arc<dyn StoreFiles>)
         }
         create_tables(path, tuning, files)?;
     }
-    let sync_failed = Arc::new(AtomicBool::new(false));
+    let sync_failure = Arc::new(SyncFailure::default());
     let opener = Opener::new(path, files, tuning);
-    let database = opener.open_watched(&sync_failed)?;
+    let database = opener.open_watched(&sync_failure)?;
     let is_current = marker.is_some_and(|marker| marker.format == FORMAT);
     if !is_current {
         prepare_tree(&database, marker, path)?;
@@ -269,11 +269,11 @@ pub(crate) fn open(path: &Path, tuning: TreeTuning, files: &Arc<dyn StoreFiles>)
         marker::write(&**files, id).map_err(io)?;
     }
     let written_bytes = opener.written_bytes.clone();
-    let (writable, failed) = (opener.clone(), sync_failed.clone());
+    let (writable, failed) = (opener.clone(), sync_failure.clone());
     let reopening = Reopening {
         writable: Box::new(move || writable.open_watched(&failed).and_then(|tree| writable.check(tree, id))),
         read_only: Box::new(move || opener.open_read_only().and_then(|tree| opener.check(tree, id))),
-        sync_failed,
+        sync_failure,
         written_bytes,
     };
     Ok(Store { place, database, recent, counters, folded, replayed, sweep_pending, reopening, lock })
@@ -323,8 +323,8 @@ impl Opener {
 }
 
 impl Opener {
-    fn open_watched(&self, sync_failed: &Arc<AtomicBool>) -> Result<Database, OpenError> {
-        self.open(TABLES, Access::Write, |file| AnyFile::new(Watched::new(file, sync_failed.clone())))
+    fn open_watched(&self, sync_failure: &Arc<SyncFailure>) -> Result<Database, OpenError> {
+        self.open(TABLES, Access::Write, |file| AnyFile::new(Watched::new(file, sync_failure.clone())))
     }
 
     /// The tree, if it is that of this store.

@@ -364,8 +364,9 @@ impl Segments {
 
     /// Gives up the file for the next segment. Returns whether there was one.
     pub(super) fn release_spare(&self) -> bool {
-        let was_there = self.spare().take().is_some();
-        was_there && self.place.files.remove(segment::SPARE).is_ok()
+        // The lock is held until the file is gone: the thread that makes spares would give the next one the same name.
+        let mut spare = self.spare();
+        spare.take().is_some() && self.place.files.remove(segment::SPARE).is_ok()
     }
 
     /// Releases the segments that hold no record after this one.
