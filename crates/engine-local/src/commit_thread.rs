@@ -41,10 +41,6 @@ const ROOM_WAIT_STEP: Duration = Duration::from_millis(50);
 /// A group waits at most this long for the tree's file to be reopened.
 const REOPEN_WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// More callers than these are answered by a task of the runtime they wait in. Waking a caller from another thread costs up
-/// to two system calls, and the next group would wait for all of them.
-const ANSWERED_HERE_COUNT_MAX: usize = 2;
-
 /// A request and the caller who waits for its answer.
 pub(crate) struct QueuedRequest {
     pub(crate) request: WriteRequest,
@@ -63,8 +59,6 @@ pub(crate) struct CommitThread {
     pub(crate) record: RecordBuilder,
     pub(crate) recent_bytes_max: usize,
     pub(crate) folding: FoldRunner,
-    /// Where callers wait, if that is known and the order in which they go on does not matter.
-    pub(crate) runtime: Option<tokio::runtime::Handle>,
     pub(crate) segments: Arc<Segments>,
     /// `None` if this thread folds: then it makes the files of the log too.
     pub(crate) spare_thread: Option<JoinHandle<()>>,
@@ -121,18 +115,6 @@ impl WaitingRequests {
 
 type RequestOutcome = Result<Applied, CommitError>;
 
-/// The answers to a group. Dropping them gives them, so they are given whatever becomes of the task that holds them.
-struct GroupAnswers(Vec<(oneshot::Sender<RequestOutcome>, RequestOutcome)>);
-
-impl Drop for GroupAnswers {
-    fn drop(&mut self) {
-        for (answer, outcome) in self.0.drain(..) {
-            // The caller may have gone away.
-            let _ = answer.send(outcome);
-        }
-    }
-}
-
 impl CommitThread {
     /// Returns when every sender is gone, the queue is empty and everything is folded.
     pub(crate) fn run(mut self) {
@@ -186,13 +168,9 @@ impl CommitThread {
         debug_assert_eq!(requests.len(), results.len());
         // Release the bytes before answering, so that a caller finds room for its next commit.
         self.shared.release(requests.len(), size_bytes);
-        let answers = requests.into_iter().map(|queued| queued.answer).zip(results);
-        let answers = GroupAnswers(answers.collect());
-        match &self.runtime {
-            Some(runtime) if answers.0.len() > ANSWERED_HERE_COUNT_MAX => {
-                runtime.spawn(async move { drop(answers) });
-            }
-            _ => drop(answers),
+        for (queued, result) in requests.into_iter().zip(results) {
+            // The caller may have gone away.
+            let _ = queued.answer.send(result);
         }
     }
 

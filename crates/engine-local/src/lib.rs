@@ -249,11 +249,6 @@ impl LocalEngine {
                 spawn("lazulite-spare", Box::new(make_spares)).inspect_err(|_| end_others())?;
             (FoldRunner::OwnThread(fold_thread), Some(spare_thread))
         };
-        let runtime = match folding {
-            FoldRunner::OwnThread(_) => tokio::runtime::Handle::try_current().ok(),
-            // Everything happens in the same order each time.
-            FoldRunner::CommitThread(_) => None,
-        };
         let commit_thread = CommitThread {
             shared: shared.clone(),
             requests,
@@ -265,7 +260,6 @@ impl LocalEngine {
             record: Default::default(),
             recent_bytes_max: options.recent_bytes_max,
             folding,
-            runtime,
             segments: segments.clone(),
             spare_thread,
             waiting: WaitingRequests::default(),
