@@ -182,6 +182,7 @@ impl Folder {
                 "damage was found: reopening the store's file. Run 'lazulite check' to see what is damaged."
             );
             self.reopen();
+            self.has_lost_sync("reopening the store's file");
         }
         // Count it even if nothing was done: a thread waits for it.
         self.shared.tell_folding(|folding| folding.reopen_count += 1);
@@ -297,9 +298,22 @@ impl Folder {
             }
             FoldFailure::Tree(error) => return self.shared.poison(&format!("{what}: {error}")),
         }
+        // Opening the file syncs it, and that may have failed too. Then no later attempt can succeed.
+        if self.has_lost_sync(what) {
+            return;
+        }
         self.retry_time = if self.is_stuck { (2 * self.retry_time).min(RETRY_TIME_MAX) } else { RETRY_TIME };
         self.is_stuck = true;
         self.shared.tell_folding(|folding| folding.is_stuck = true);
+    }
+
+    /// Poisons the engine if a sync of the tree's file ever failed.
+    fn has_lost_sync(&self, what: &str) -> bool {
+        let has_failed = self.reopening.sync_failure.has_happened();
+        if has_failed {
+            self.shared.poison(&format!("{what}: a sync of the tree's file failed"));
+        }
+        has_failed
     }
 
     fn works_again(&mut self) {

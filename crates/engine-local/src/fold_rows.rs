@@ -2,8 +2,8 @@
 //!
 //! redb holds the changed pages of a transaction in half of its cache. When there are more, it writes some of them before the
 //! commit, and has to read them again for their checksums. So a transaction ends when redb begins to write. Rows come in
-//! key order, so each transaction changes another part of the tree, and together they write no page twice that one
-//! transaction would write once.
+//! key order, so each transaction changes another part of the tree, and together they write hardly more pages than one
+//! transaction would: those on the boundaries, and those above them.
 //!
 //! Promises: the last transaction, and no other, says that the records are folded. After a crash between two of them the
 //! log still has every record, and folding a row twice changes nothing. Leaves to others: showing the tree to readers,

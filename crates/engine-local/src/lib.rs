@@ -1,7 +1,7 @@
 //! The embedded engine on disk: a commit log, the rows of recent commits in memory, and redb's tree below them.
 //!
-//! Promises: everything the contract asks for. An acknowledged write survives a crash and a power cut. Every row is
-//! checked against its checksum when it is read. [`LocalOptions`] bounds the memory.
+//! Promises: everything the contract asks for. An acknowledged write survives a crash and a power cut. Every row that
+//! is given out is checked against its checksum. [`LocalOptions`] bounds the memory.
 //!
 //! | file | what it knows |
 //! |---|---|

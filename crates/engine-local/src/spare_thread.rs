@@ -3,8 +3,8 @@
 //! A segment's file is filled with zeros and synced. The commit thread would keep its callers waiting for that, and the
 //! folding thread is busy for seconds at a time, while the log may fill several segments.
 //!
-//! Promises: a file is made when the log wishes for one. When that fails, the commit thread makes the file itself and
-//! reports the failure.
+//! Promises: a file is made when the log wishes for one, unless folding is stuck just then. When that fails, the commit
+//! thread makes the file itself and reports the failure.
 
 use std::sync::Arc;
 

@@ -5,7 +5,8 @@
 //! LAZULITE           for people and for us: the format of the store, and its id
 //! lock               locked by the process that has the store open
 //! commits-….log      the commit log: what was committed lately
-//! tables.redb        the tree: the rows (table `rows`) and the counters (`meta`), as of some record of the log
+//! tables.redb        the tree: the rows (table `rows`) and the counters (`meta`), as of some record of the log,
+//!                    or between two while rows are folded into it
 //! ```
 //!
 //! Promises: a directory that holds other files and no marker is never touched. The marker is written last, so a

@@ -1,8 +1,9 @@
 //! Removes the rows of dropped tables, a slice at a time.
 //!
 //! Promises: a slice is one short durable transaction. An interrupted sweep continues where it stopped, because a
-//! table leaves the list of dropped tables together with its last row. Folding keeps the order of the commits, so
-//! when a table is on that list in the tree, all of its rows are in the tree too.
+//! table leaves the list of dropped tables together with its last row. When a table is on
+//! that list in the tree, a fold that a crash interrupted may still have rows of it in the log. The fold that repeats it
+//! leaves them out and lists the table again (`fold_rows.rs`).
 
 use redb::{ReadableTable, WriteTransaction};
 

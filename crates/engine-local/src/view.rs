@@ -13,7 +13,7 @@ use crate::commit_log::Counters;
 use crate::recent::{Recent, RecentRow, RecentRows};
 use crate::row_bytes;
 use crate::tree_error::TreeError;
-use engine::scan::{self, RowSource, RowVisitor, ScannedRow, WalkStep};
+use engine::scan::{self, RowSource, RowVisitor, ScannedRow, VisitStep};
 use engine::{Row, Version};
 
 /// The rows of the tree as of one transaction.
@@ -175,7 +175,7 @@ impl<'a> scan::Rows for ViewRows<'a> {
     fn walk(&mut self, visitor: &mut impl RowVisitor<TreeError>) -> Result<bool, TreeError> {
         while self.has_recent || self.base_head.is_some() {
             match self.next_row()? {
-                Some(row) if visitor.row(&row)? == WalkStep::Pause => return Ok(true),
+                Some(row) if visitor.row(&row)? == VisitStep::Pause => return Ok(true),
                 Some(_) => {}
                 None => return Ok(false),
             }
@@ -184,7 +184,7 @@ impl<'a> scan::Rows for ViewRows<'a> {
             // By reference: an entry is long, and a profile showed where it was moved.
             match &entry {
                 Ok((key, stored)) => {
-                    if visitor.row(&BaseRow { key: key.value(), stored: stored.value() })? == WalkStep::Pause
+                    if visitor.row(&BaseRow { key: key.value(), stored: stored.value() })? == VisitStep::Pause
                     {
                         return Ok(true);
                     }

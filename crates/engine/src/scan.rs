@@ -30,7 +30,7 @@ pub trait Rows {
     /// that can show them where they lie does that.
     fn walk(&mut self, visitor: &mut impl RowVisitor<Self::Error>) -> Result<bool, Self::Error> {
         while let Some(row) = self.next_row()? {
-            if visitor.row(&row)? == WalkStep::Pause {
+            if visitor.row(&row)? == VisitStep::Pause {
                 return Ok(true);
             }
         }
@@ -39,14 +39,14 @@ pub trait Rows {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum WalkStep {
+pub enum VisitStep {
     Onward,
     Pause,
 }
 
 /// Sees the rows of a walk.
 pub trait RowVisitor<E> {
-    fn row(&mut self, row: &impl ScannedRow<Error = E>) -> Result<WalkStep, E>;
+    fn row(&mut self, row: &impl ScannedRow<Error = E>) -> Result<VisitStep, E>;
 }
 
 /// One row where it lies.
@@ -104,7 +104,7 @@ struct ScanTurn<'t, 'p> {
 }
 
 impl<E: From<KeyDamage>> RowVisitor<E> for ScanTurn<'_, '_> {
-    fn row(&mut self, found: &impl ScannedRow<Error = E>) -> Result<WalkStep, E> {
+    fn row(&mut self, found: &impl ScannedRow<Error = E>) -> Result<VisitStep, E> {
         if !self.pace.has_room() {
             return self.end_at(found.key());
         }
@@ -114,11 +114,11 @@ impl<E: From<KeyDamage>> RowVisitor<E> for ScanTurn<'_, '_> {
             Some((_, value)) => value.len(),
             None => match self.show(found)? {
                 Some(size_bytes) => size_bytes,
-                None => return Ok(WalkStep::Pause),
+                None => return Ok(VisitStep::Pause),
             },
         };
         self.pace.count_row(size_bytes);
-        Ok(if self.pace.is_turn_over() { WalkStep::Pause } else { WalkStep::Onward })
+        Ok(if self.pace.is_turn_over() { VisitStep::Pause } else { VisitStep::Onward })
     }
 }
 
@@ -135,9 +135,9 @@ impl ScanTurn<'_, '_> {
         Ok(Some(value.len()))
     }
 
-    fn end_at<E: From<KeyDamage>>(&mut self, key: &[u8]) -> Result<WalkStep, E> {
+    fn end_at<E: From<KeyDamage>>(&mut self, key: &[u8]) -> Result<VisitStep, E> {
         let (_, partition, row) = keys::decode(key)?;
         self.resume = Some(Key { partition: &partition, row: &row }.into());
-        Ok(WalkStep::Pause)
+        Ok(VisitStep::Pause)
     }
 }

@@ -34,7 +34,8 @@ use crate::store_id::{StoreId, StorePlace};
 const FIRST_SEGMENT_BYTES: u64 = 64 * 1024;
 /// The other segments: long enough that the next one is ready in time, and not much longer.
 const SEGMENT_BYTES: u64 = 16 * 1024 * 1024;
-/// A segment that the commit thread makes itself, because the one that it wished for is not ready: callers wait.
+/// A segment that the commit thread makes itself, because nobody has begun the one that it wished for: callers wait. If it
+/// was begun, waiting for it is all that is left.
 const HASTY_SEGMENT_BYTES: u64 = 1024 * 1024;
 /// The reserve for a full disk: room for some tens of thousands of deletions, until folding them frees space.
 const RESERVE_BYTES: u64 = 4 * 1024 * 1024;

@@ -427,6 +427,25 @@ mod tests {
             assert_eq!(DateTime::parse_http(none), None, "{none}");
             assert!(parse_usual_http(none.as_bytes()).is_none());
         }
+        // What the library reads, and nothing else.
+        for days in 0..5_000 {
+            let date = DateTime::from_ticks(
+                DateTime::UNIX_EPOCH.0 + days * (11 * TICKS_PER_DAY + 12_345 * TICKS_PER_SECOND),
+            );
+            let mut written = text(|out| date.write_http(out)).into_bytes();
+            for place in 0..written.len() {
+                let kept =
+                    std::mem::replace(&mut written[place], b"0123 :,GMaN"[(days as usize + place) % 11]);
+                let read = std::str::from_utf8(&written).unwrap();
+                let theirs = httpdate::parse_http_date(read)
+                    .ok()
+                    .and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
+                let theirs = theirs.map(|since| DateTime::UNIX_EPOCH.0 + since.as_secs() * TICKS_PER_SECOND);
+                let ours = parse_usual_http(read.as_bytes()).map(DateTime::ticks);
+                assert!(ours.is_none() || ours == theirs, "{read}");
+                written[place] = kept;
+            }
+        }
         // Older forms are dates, too.
         let old = DateTime::parse_http("Tuesday, 21-Sep-21 00:50:22 GMT");
         assert_eq!(old, Some(date));
