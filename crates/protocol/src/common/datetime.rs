@@ -227,10 +227,7 @@ impl std::error::Error for DateTimeError {}
 /// Reads `yyyy-MM-ddTHH:mm:ss[.fffffff]Z`, the form that nearly all clients send. `None` for any other text.
 fn parse_usual(text: &[u8]) -> Option<DateTime> {
     let (head, end) = text.split_first_chunk::<19>()?;
-    let two = |at: usize| {
-        let (high, low) = (head[at].wrapping_sub(b'0'), head[at + 1].wrapping_sub(b'0'));
-        (high < 10 && low < 10).then_some(u64::from(high) * 10 + u64::from(low))
-    };
+    let two = |at: usize| two_digits(head, at);
     if [head[4], head[7], head[10], head[13], head[16]] != *b"--T::" {
         return None;
     }
@@ -249,13 +246,17 @@ fn parse_usual(text: &[u8]) -> Option<DateTime> {
     Some(DateTime(days * TICKS_PER_DAY + of_day))
 }
 
+/// The number that two digits at this place make.
+#[inline]
+fn two_digits(text: &[u8], at: usize) -> Option<u64> {
+    let (high, low) = (text.get(at)?.wrapping_sub(b'0'), text.get(at + 1)?.wrapping_sub(b'0'));
+    (high < 10 && low < 10).then_some(u64::from(high) * 10 + u64::from(low))
+}
+
 /// The form of an HTTP date that everybody writes. Every signed request has one.
 fn parse_usual_http(text: &[u8]) -> Option<DateTime> {
     let text: &[u8; 29] = text.try_into().ok()?;
-    let two = |at: usize| {
-        let (high, low) = (text[at].wrapping_sub(b'0'), text[at + 1].wrapping_sub(b'0'));
-        (high < 10 && low < 10).then_some(u64::from(high) * 10 + u64::from(low))
-    };
+    let two = |at: usize| two_digits(text, at);
     if [text[3], text[4], text[7], text[11], text[16], text[19], text[22]] != *b",    ::" {
         return None;
     }

@@ -371,11 +371,16 @@ impl Announced {
     }
 }
 
-/// How many control characters there are. Only line ends may contain some, and every line has two. A tab is none.
+/// Whether no value of a header can contain this byte. A tab may stand in one.
+#[inline]
+pub(super) fn is_control(byte: u8) -> bool {
+    (byte < 0x20 && byte != b'\t') || byte == 0x7f
+}
+
+/// How many control characters there are. Only line ends may contain some, and every line has two.
 fn control_count(bytes: &[u8]) -> usize {
-    let is_control = |byte: &u8| u8::from((*byte < 0x20 && *byte != b'\t') || *byte == 0x7f);
     // Sums that fit into a byte let the compiler work on many bytes at once.
-    let of_few = |few: &[u8]| usize::from(few.iter().map(is_control).sum::<u8>());
+    let of_few = |few: &[u8]| usize::from(few.iter().map(|byte| u8::from(is_control(*byte))).sum::<u8>());
     bytes.chunks(128).map(of_few).sum()
 }
 
