@@ -289,6 +289,27 @@ async fn a_panic_while_folding_stops_folding_and_nothing_else() {
     assert_eq!(engine.check().findings, Vec::<String>::new());
 }
 
+#[tokio::test]
+async fn a_sync_that_fails_while_the_tree_is_reopened_poisons_the_engine() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Disk::default();
+    let engine = open_failing(directory.path(), system_options(), &disk);
+    let table = table(&engine, "t").await;
+    eventually("everything is folded", async || engine.stats().recent_bytes == 0).await;
+    commit(&engine, put(table, "p", "kept", "v")).await.unwrap();
+    // Folding finds no space, so the file is opened anew, which syncs it.
+    disk.tree_writes(Behaviour::Full);
+    disk.syncs(Behaviour::Fail);
+    eventually("it is told", async || engine.stats().poisoned).await;
+    assert_eq!(value(&engine, table, "kept").await.as_deref(), Some("v"));
+    disk.tree_writes(Behaviour::Work);
+    disk.syncs(Behaviour::Work);
+    engine.close().await;
+    drop(engine);
+    let engine = open(directory.path());
+    assert_eq!(value(&engine, table, "kept").await.as_deref(), Some("v"));
+}
+
 /// Something that panics where redb reads the file: a store whose rows are in no cache, and a disk that panics.
 async fn with_panicking_reads(directory: &Path, disk: &Disk) -> (LocalEngine, TableId) {
     let engine = open(directory);
