@@ -181,6 +181,24 @@ pub fn encode(table: TableId, key: Key<'_>) -> Vec<u8> {
     bytes
 }
 
+/// Up to this length a key is encoded on the stack, if it is only looked up.
+const KEY_BYTES_USUAL: usize = 128;
+
+/// Calls `look` with the encoded key. A short key without escapes, the common case, is not allocated.
+pub fn with_encoded<T>(table: TableId, key: Key<'_>, look: impl FnOnce(&[u8]) -> T) -> T {
+    let Key { partition, row } = key;
+    let row_start = TABLE_ID_SIZE_BYTES + partition.len() + 1;
+    let mut bytes = [SEPARATOR; KEY_BYTES_USUAL];
+    let len = row_start + row.len();
+    if len > KEY_BYTES_USUAL || !is_plain(partition) || !is_plain(row) {
+        return look(&encode(table, key));
+    }
+    bytes[..TABLE_ID_SIZE_BYTES].copy_from_slice(&table.0.to_be_bytes());
+    bytes[TABLE_ID_SIZE_BYTES..row_start - 1].copy_from_slice(partition.as_bytes());
+    bytes[row_start..len].copy_from_slice(row.as_bytes());
+    look(&bytes[..len])
+}
+
 /// The bytes between which all keys of a table lie: `start <= key < end`.
 pub fn table_range(table: TableId) -> (Vec<u8>, Vec<u8>) {
     (table.0.to_be_bytes().to_vec(), table_end(table))
@@ -299,10 +317,14 @@ fn table_end(table: TableId) -> Vec<u8> {
     table.0.saturating_add(1).to_be_bytes().to_vec()
 }
 
-fn push(bytes: &mut Vec<u8>, string: &str) {
+/// Whether the string is encoded as it is.
+fn is_plain(string: &str) -> bool {
     // A fold looks at every byte, so it compiles to vector instructions; `any` with its early exit does not.
-    let plain = !string.bytes().fold(false, |special, byte| special | (byte < 0x02) | (byte | 0x01 == 0xEF));
-    if plain {
+    !string.bytes().fold(false, |special, byte| special | (byte < 0x02) | (byte | 0x01 == 0xEF))
+}
+
+fn push(bytes: &mut Vec<u8>, string: &str) {
+    if is_plain(string) {
         bytes.extend_from_slice(string.as_bytes());
         return;
     }

@@ -4,7 +4,7 @@
 //! scan never delays a writer, and dropping a table removes one entry. Keeps every promise of the contract except
 //! durability, which lasts as long as the process. Its memory is bounded by the data alone.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::{Arc, RwLock};
 
@@ -37,7 +37,7 @@ pub struct MemoryEngine {
 
 struct State {
     /// The live tables, the catalogue and the settings.
-    tables: HashMap<TableId, RowMap>,
+    tables: BTreeMap<TableId, RowMap>,
     next_table: u64,
     last_version: u64,
     closed: bool,
@@ -46,7 +46,7 @@ struct State {
 impl MemoryEngine {
     pub fn new(families: Families, clock: Arc<dyn Clock>) -> MemoryEngine {
         let tables =
-            HashMap::from([(TableId::CATALOGUE, RowMap::default()), (TableId::SETTINGS, RowMap::default())]);
+            BTreeMap::from([(TableId::CATALOGUE, RowMap::default()), (TableId::SETTINGS, RowMap::default())]);
         let state = State { tables, next_table: TableId::FIRST.0, last_version: 0, closed: false };
         MemoryEngine {
             families,
@@ -57,8 +57,7 @@ impl MemoryEngine {
     }
 
     fn find(&self, table: TableId, key: Key<'_>) -> Result<Option<Row>, ReadError> {
-        let key = keys::encode(table, key);
-        self.read(|state| state.tables.get(&table)?.0.get(&key[..]).cloned())
+        keys::with_encoded(table, key, |key| self.read(|state| state.tables.get(&table)?.0.get(key).cloned()))
     }
 
     fn read<T>(&self, look: impl FnOnce(&State) -> T) -> Result<T, ReadError> {
@@ -335,7 +334,7 @@ fn free(rows: Option<RowMap>) {
 }
 
 struct MemorySnapshot {
-    tables: HashMap<TableId, RowMap>,
+    tables: BTreeMap<TableId, RowMap>,
     last_version: Option<Version>,
     clock: Arc<dyn Clock>,
 }

@@ -1,7 +1,7 @@
 //! How far a scan may go: its budget, and its turns on the worker thread that it shares with other requests.
 //!
 //! Promises: at least one row is examined whatever the budget. A turn lasts at most [`TURN_ROW_COUNT_MAX`] rows or
-//! about [`TURN_TIME_MAX`]. A scan that needs more than a few turns continues in the slow lane, where long scans take
+//! about [`TURN_TIME_MAX`]. A scan that needs more than a few turns or rows continues in the slow lane, where long scans take
 //! turns among themselves: together they keep at most half of the processors busy, and a short scan never waits
 //! behind a long one. However many long scans one share has, those of others get as many turns (`lane`).
 
@@ -13,10 +13,12 @@ use crate::Budget;
 use crate::env::Clock;
 use crate::lane::{Lane, Turn};
 
-const TURN_ROW_COUNT_MAX: u32 = 1024;
+const TURN_ROW_COUNT_MAX: u32 = 4096;
 const TURN_TIME_MAX: Duration = Duration::from_micros(500);
-/// A page of a thousand rows needs fewer turns.
+/// A scan that has had so many turns, or examined so many rows by the end of a turn, is a long one. A page of a thousand
+/// ordinary rows needs less of both.
 const FAST_TURN_COUNT: u32 = 8;
+const FAST_ROW_COUNT: u64 = 8192;
 /// Reading the clock costs as much as a small row, so it is read once per this many rows, or this many bytes.
 const CLOCK_ROW_COUNT: u32 = 16;
 const CLOCK_BYTES: usize = 64 * 1024;
@@ -113,6 +115,10 @@ impl<'a> Pace<'a> {
         self.turn_over
     }
 
+    fn is_long(&self) -> bool {
+        self.turn_count >= FAST_TURN_COUNT || self.rows_examined >= FAST_ROW_COUNT
+    }
+
     /// Yields the worker thread when the turn is over.
     pub async fn yield_if_due(&mut self) {
         if !self.turn_over {
@@ -121,7 +127,7 @@ impl<'a> Pace<'a> {
         self.turn_count = self.turn_count.saturating_add(1);
         // Give the slow lane up first, so that another long scan goes before this one.
         self.slow_turn = None;
-        match self.slow_lane.filter(|_| self.turn_count >= FAST_TURN_COUNT) {
+        match self.slow_lane.filter(|_| self.is_long()) {
             None => tokio::task::yield_now().await,
             Some(slow_lane) => {
                 // Not after a yield: tokio wakes a task that yields later than one that waited for a turn, so it would
@@ -243,12 +249,12 @@ mod tests {
     #[tokio::test]
     async fn long_scans_take_turns_and_short_ones_do_not_wait_for_them() {
         let turns = Turns::default();
-        tokio::join!(turns.scan("a", 1, 40), turns.scan("b", 1, 40), turns.scan("short", 1, 3));
+        tokio::join!(turns.scan("a", 1, 40), turns.scan("b", 1, 40), turns.scan("short", 1, 2));
         let turns = turns.had.into_inner().unwrap();
         let end_of = |name| turns.iter().rposition(|(who, _)| *who == name).unwrap();
         assert!(end_of("short") < 10, "{turns:?}");
         let slow: Vec<_> = turns.iter().filter(|(_, slow)| *slow).map(|(name, _)| *name).collect();
-        assert_eq!(slow.len(), 2 * (40 - FAST_TURN_COUNT as usize));
+        assert_eq!(slow.len(), 2 * (40 - FAST_TURNS_OF_ROWS));
         // By turns, until one of them is done.
         for some in slow[..60].windows(6) {
             assert_eq!(some.iter().filter(|name| **name == "a").count(), 3, "{slow:?}");
@@ -273,10 +279,26 @@ mod tests {
         let (first, last) = (turns.iter().position(is_modest), turns.iter().rposition(is_modest));
         let meanwhile = &turns[first.unwrap()..=last.unwrap()];
         let modest = meanwhile.iter().filter(|turn| is_modest(turn)).count();
-        assert_eq!(modest, 40 - FAST_TURN_COUNT as usize);
+        assert_eq!(modest, 40 - FAST_TURNS_OF_ROWS);
         let greedy = meanwhile.iter().filter(|(name, slow)| *name == "greedy" && *slow).count();
         assert!(greedy <= modest, "{greedy} turns of the others");
     }
+
+    #[tokio::test]
+    async fn a_scan_that_is_slow_for_few_rows_is_long_too() {
+        let (clock, lane) = (FakeClock::default(), Lane::new(1));
+        let mut pace = Pace::new(&clock, budget(u64::MAX, Duration::MAX), Some(&lane));
+        for turn in 1..=FAST_TURN_COUNT {
+            assert!(pace.slow_turn.is_none(), "turn {turn}");
+            clock.advance(TURN_TIME_MAX);
+            pace.count_row(CLOCK_BYTES);
+            pace.yield_if_due().await;
+        }
+        assert!(pace.slow_turn.is_some());
+    }
+
+    /// Turns that are full of rows, before a scan is long.
+    const FAST_TURNS_OF_ROWS: usize = (FAST_ROW_COUNT / TURN_ROW_COUNT_MAX as u64) as usize;
 
     /// Scans that share one slow lane, and who had which turn, in the slow lane or not.
     struct Turns {
